@@ -4,6 +4,7 @@
  */
 import { DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { type Moved, startBridge } from '../../local/bridge/bridge.ts';
+import { countOf } from '../../local/bridge/record.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT } from '../output.ts';
@@ -67,5 +68,5 @@ work unchanged. A record leaves the stream when the queue has it; one without a 
 });
 
 function textOf({ enqueued, dead }: Moved, stream: string): string {
-  return `${enqueued} records of ${stream} enqueued${dead === 0 ? '' : `, ${dead} unreadable in ${stream}:dead`}`;
+  return `${countOf(enqueued)} of ${stream} enqueued${dead === 0 ? '' : `, ${dead} unreadable in ${stream}:dead`}`;
 }

@@ -6,11 +6,11 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { badConfig, type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { SentRecord } from '../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { type DeadEntry, StreamConsumer, type StreamEntry } from '../../lib/redis/stream.ts';
-import { recordOf } from './record.ts';
+import { countOf, recordOf } from './record.ts';
 
 export interface BridgeOptions {
   /** The Redis of the stream. */
@@ -54,7 +54,7 @@ const POLL_MS = 100;
 /** What another attempt with the same record cannot change. */
 const RECORD_FAULTS: readonly ErrorCode[] = ['bad_request', 'bad_input', 'too_large'];
 
-/** Opens the stream. @throws results_unavailable when Redis does not answer */
+/** Opens the stream. @throws results_unavailable when Redis does not answer; bad_config when it is in cluster mode */
 export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const { redisUrl, stream } = options;
   const timeouts = { connectTimeoutMs: TIMEOUT_MS, commandTimeoutMs: TIMEOUT_MS + BLOCK_MS };
@@ -63,6 +63,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const reader = new StreamConsumer(connection, { stream, group: GROUP, consumer });
   const stop = new AbortController();
   try {
+    await assertNoCluster(connection, redisUrl);
     await createGroup(reader, options);
   } catch (error) {
     await connection.close();
@@ -82,13 +83,24 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   };
 }
 
+/** The list of dead entries may be on another node than the stream, and clients of the original know no slots. */
+async function assertNoCluster(connection: RedisConnection, url: string): Promise<void> {
+  // A user may be forbidden to ask.
+  const facts = await connection.use((redis) => redis.info('cluster').catch(() => ''), true);
+  if (!/^cluster_enabled:1/m.test(facts)) return;
+  throw badConfig(
+    `Redis at ${new URL(url).host} is in cluster mode, which clients of the original Cluster Serving cannot use: ` +
+      'give the bridge the Redis that they write to',
+  );
+}
+
 /** Begins where the server of the original ended, if it ever read this stream, and else at the first entry. */
 async function createGroup(reader: StreamConsumer, { stream, warn }: BridgeOptions): Promise<void> {
   const groups = await reader.groups();
   if (groups.some(({ name }) => name === GROUP)) return;
   const former = groups.find(({ name, consumers }) => name === FORMER_GROUP && consumers > 0);
   if (former && former.pending > 0)
-    warn(`stream ${stream}: ${former.pending} records that a former server read are not enqueued again`);
+    warn(`stream ${stream}: ${countOf(former.pending)} that a former server read will not be enqueued again`);
   await reader.createGroup(former?.lastId ?? '0');
 }
 

@@ -7,6 +7,7 @@ import { RedisConnection } from '../../lib/redis/connection.ts';
 import { listStreams } from '../../lib/redis/stream.ts';
 import type { LocalLog } from '../aws/lambda.ts';
 import { type Bridge, startBridge } from './bridge.ts';
+import { countOf } from './record.ts';
 
 /** @param log gets a warning when Redis or the queue does not answer */
 export function bridgeOfJob(scope: Scope, log: LocalLog): Promise<Bridge> {
@@ -32,7 +33,7 @@ export async function warnOfUnreadStreams(
     for (const [stream, entries] of await listStreams(connection)) {
       if (entries === 0 || jobs.some(({ job }) => job === stream)) continue;
       log.warn(
-        `nobody reads the stream ${JSON.stringify(stream)} of Redis, which has ${entries} records: name a job after it, ` +
+        `nobody reads the stream ${JSON.stringify(stream)} of Redis, which has ${countOf(entries)}: name a job after it, ` +
           `or run \`cluster-serving bridge --stream ${stream}\``,
       );
     }

@@ -28,3 +28,8 @@ export function recordOf({ id, fields }: StreamEntry): SentRecord {
   const identity = `stream-${ms}-${sequence.padStart(SEQUENCE_DIGITS, '0')}`;
   return { uri, identity, message: JSON.stringify({ uri, data, serde }) };
 }
+
+/** For messages. */
+export function countOf(records: number): string {
+  return `${records} ${records === 1 ? 'record' : 'records'}`;
+}

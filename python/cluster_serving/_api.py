@@ -132,19 +132,18 @@ class Api:
 
     def _tried(self, method: str, path: str, deadline: Deadline, body: Optional[bytes],
                headers: Mapping[str, str]) -> Answer:
-        is_idempotent = method == "GET" or "Idempotency-Key" in headers
+        is_repeatable = self._is_repeatable(method, headers)
         for i in range(_TRIES):
             asked = 0.0
             try:
                 answer = self._once(method, path, deadline, body, headers)
-                may_pass = answer.status == 429 or (is_idempotent and answer.status in (502, 503))
                 asked = _retry_after(answer) or 0.0
-                if i + 1 == _TRIES or not may_pass or asked > _LONGEST_PAUSE:
+                if i + 1 == _TRIES or not self._may_pass(answer, is_repeatable) or asked > _LONGEST_PAUSE:
                     return answer
                 failure = None
             except WKRError as error:
-                is_repeatable = error.code == "unreachable" or (is_idempotent and error.code == "connection_lost")
-                if i + 1 == _TRIES or not is_repeatable:
+                may_pass = error.code == "unreachable" or (is_repeatable and error.code == "connection_lost")
+                if i + 1 == _TRIES or not may_pass:
                     raise
                 failure = error
             # Clients that failed together do not come back together.
@@ -156,6 +155,12 @@ class Api:
                 return answer
             deadline.pause(pause)
         raise AssertionError("unreachable")
+
+    def _is_repeatable(self, method: str, headers: Mapping[str, str]) -> bool:
+        return method == "GET" or "Idempotency-Key" in headers
+
+    def _may_pass(self, answer: Answer, is_repeatable: bool) -> bool:
+        return answer.status == 429 or (is_repeatable and answer.status in (502, 503))
 
     def _once(self, method: str, path: str, deadline: Deadline, body: Optional[bytes],
               headers: Mapping[str, str]) -> Answer:
@@ -178,8 +183,12 @@ class Api:
         if "sha256" in pointer and hashlib.sha256(found.body).hexdigest() != pointer["sha256"]:
             raise ServingError("results_unavailable", f"{self.url} leads to something else than the result")
         if method == "DELETE" and isinstance(pointer.get("id"), str):
-            deleted = self._tried("DELETE", f"{path}&fetched={quote(pointer['id'])}", deadline, None, {})
-            if deleted.status != 200:
+            try:
+                deleted = self._tried("DELETE", f"{path}&fetched={quote(pointer['id'])}", deadline, None, {})
+            except (WKRError, TimeoutError):
+                # It may be deleted: it would be lost if it were not used.
+                return found
+            if deleted.status == 404:
                 # Another client has it.
                 return deleted
         return found

@@ -71,6 +71,10 @@ class ServingError(Exception):
         return ServingError, (self.code, self.message, self.uri, self.retry_after)
 
 
+class Unfetched(ServingError):
+    """A large result that `drain` could not fetch: it is no failure of its record, and stays under its uri."""
+
+
 def bad_request(message: str) -> ServingError:
     """What the caller gave is wrong."""
     return ServingError("bad_request", message)

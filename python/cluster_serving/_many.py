@@ -4,7 +4,9 @@ from __future__ import annotations
 import contextvars
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Callable, Deque, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
+from itertools import islice
+from typing import (Any, Callable, Deque, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar,
+                    Union)
 
 from ._api import CALL, Call
 from ._errors import ServingError
@@ -12,7 +14,7 @@ from ._inputs import Input
 from ._results import Enqueued
 
 # Of enqueue_many, which then reads no further records.
-MOST_ERRORS = 100
+_MOST_ERRORS = 100
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -41,6 +43,42 @@ class EnqueueError(ServingError):
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return EnqueueError, (self.errors, self.enqueued)
+
+
+class Tally:
+    """What became of the records of `enqueue_many` so far."""
+
+    def __init__(self) -> None:
+        self._enqueued: List[Enqueued] = []
+        self._errors: List[ServingError] = []
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether so many records failed that no more are read."""
+        return len(self._errors) >= _MOST_ERRORS
+
+    def batches(self, records: Iterable[_A], size: int) -> Iterator[List[_A]]:
+        """The records, `size` at a time."""
+        left = iter(records)
+        while not self.is_enough:
+            batch = list(islice(left, size))
+            if not batch:
+                return
+            yield batch
+
+    def add(self, outcomes: Iterable[Union[Enqueued, ServingError]]) -> None:
+        """Of the next records."""
+        for outcome in outcomes:
+            if isinstance(outcome, ServingError):
+                self._errors.append(outcome)
+            else:
+                self._enqueued.append(outcome)
+
+    def enqueued_or_raise(self) -> List[Enqueued]:
+        """The records that the queue has. Raises EnqueueError when there are others."""
+        if self._errors:
+            raise EnqueueError(self._errors, self._enqueued)
+        return self._enqueued
 
 
 def in_order(call: Callable[[_A], _B], items: Iterable[_A], width: int, may_cancel: bool = False) -> Iterator[_B]:

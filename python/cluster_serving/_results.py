@@ -89,7 +89,7 @@ def result_of(answer: Any) -> Result:
     if answer.get("status") != "succeeded":
         raise ServingError(answer.get("code", ""), str(answer.get("error", "the record failed")), uri)
     if "large" in answer:
-        raise ServingError("too_large", "the result is large and stays under its uri: query_and_delete takes it", uri)
+        raise _malformed("a large result has no address")
     value = answer.get("filtered", answer.get("value"))
     outputs: Dict[str, Any] = {}
     for output in _list(answer.get("outputs", []), "outputs"):

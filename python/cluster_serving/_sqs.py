@@ -1,60 +1,129 @@
-"""The queue of a service, for clients that reach SQS: `pip install 'cluster-serving[aws]'`."""
+"""The queue of a service, for clients that reach SQS."""
 from __future__ import annotations
 
+import os
 import re
-import threading
-from typing import Any, Optional
+import ssl
+import urllib.parse
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from wkr_serving.client.deadline import Deadline
+from wkr_serving.client.transport import Answer
 
-from ._errors import ServingError, bad_config, extra
+from ._aws import AwsApi
+from ._errors import ServingError, bad_config
+from ._inputs import dump
+from ._results import Enqueued, parse
+from ._sigv4 import Credentials
 
-# Of a message with its attributes; a larger record travels through S3, or over HTTPS.
-_MESSAGE_BYTES = 1024 * 1024
+# Of one call.
+MESSAGES = 10
+# Of a message with its attributes, and of all messages of a call; a larger record travels through S3, or over HTTPS.
+_CALL_BYTES = 1024 * 1024
+# Before messages that SQS refused for now are sent again.
+_PAUSES = (0.05, 0.1, 0.2)
+_HEADERS = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.SendMessageBatch"}
 _QUEUE = re.compile(r"https?://[^/\s]+/\S+")
 _REGION = re.compile(r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com")
+
+
+class Message(NamedTuple):
+    """A record as it is sent."""
+
+    enqueued: Enqueued
+    body: bytes
 
 
 class Sqs:
     """Sends records to the SQS queue at `url`."""
 
-    def __init__(self, url: str, region: Optional[str] = None) -> None:
+    def __init__(self, url: str, region: Optional[str] = None, credentials: Optional[Callable[[], Credentials]] = None,
+                 ssl_context: Optional[ssl.SSLContext] = None) -> None:
         if not _QUEUE.fullmatch(url):
             raise bad_config(f"sqs: expected the url of a queue, got {url!r:.200}")
-        self._url = url
         match = _REGION.match(url)
-        self._region = (match and match.group(1)) or region
-        self._lock = threading.Lock()
-        self._client: Any = None
-        extra("boto3", "aws")
+        region = (match and match.group(1)) or region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        if not region:
+            raise bad_config(f"sqs: which region has {url:.200}? Say it with region=, or AWS_REGION")
+        self._url = url
+        origin = urllib.parse.urlsplit(url)._replace(path="", query="", fragment="").geturl()
+        self._api = _Api(origin, "sqs:SendMessage", region, credentials, ssl_context)
 
     def __str__(self) -> str:
         return self._url
 
-    def send(self, body: bytes, identity: str, deadline: Deadline) -> None:
-        """Returns when SQS has the message. Raises queue_unavailable, too_large, timeout."""
-        attributes = {"identity": {"DataType": "String", "StringValue": identity}}
-        size = len(body) + len("identity") + len("String") + len(identity)
-        if size > _MESSAGE_BYTES:
-            raise ServingError("too_large", f"the record is {size} bytes as a message, over the limit of "
-                               f"{_MESSAGE_BYTES}; over HTTPS (url=) it may be larger")
+    def close(self) -> None:
+        """Closes the connections."""
+        self._api.close()
 
-        def call() -> None:
-            text = body.decode("utf-8")
-            self._open().send_message(QueueUrl=self._url, MessageBody=text, MessageAttributes=attributes)
+    def send(self, messages: Sequence[Message], deadline: Deadline) -> List[Optional[ServingError]]:
+        """Returns, for each message, None when SQS has it, or its error: queue_unavailable, too_large, timeout."""
+        errors: Dict[str, ServingError] = {}
+        for entries in _calls(messages, errors):
+            left = entries
+            try:
+                for pause in (*_PAUSES, None):
+                    left = self._tried(left, errors, pause is None, deadline)
+                    if not left:
+                        break
+                    deadline.pause(pause or 0.0)
+            except (ServingError, TimeoutError) as error:
+                known = error if isinstance(error, ServingError) else ServingError("timeout", f"{self._url}: {error}")
+                errors.update((entry["Id"], known) for entry in left)
+        return [errors.get(str(i)) for i in range(len(messages))]
 
+    def _tried(self, entries: List[Dict[str, Any]], errors: Dict[str, ServingError], is_last: bool,
+               deadline: Deadline) -> List[Dict[str, Any]]:
+        """Returns what to send again, and notes the errors of what is not."""
+        body = dump({"QueueUrl": self._url, "Entries": entries})
+        answer = self._api.json("POST", "/", deadline, body, _HEADERS)
+        taken, failed = _by_id(answer, "Successful"), _by_id(answer, "Failed")
+        again = []
+        for entry in entries:
+            # A message on neither list may not be in the queue.
+            failure = failed.get(entry["Id"], {})
+            if entry["Id"] in taken:
+                continue
+            if not is_last and not failure.get("SenderFault"):
+                again.append(entry)
+                continue
+            text = f"{failure.get('Code', 'no word')} {failure.get('Message', '')}"
+            errors[entry["Id"]] = ServingError("queue_unavailable", f"SQS did not take the record ({self._url}): {text:.500}")
+        return again
+
+
+class _Api(AwsApi):
+    def _error(self, answer: Answer, path: str) -> ServingError:
         try:
-            deadline.run(call)
-        except TimeoutError as error:
-            raise ServingError("timeout", f"{self._url}: {error}") from error
-        except Exception as error:
-            raise ServingError("queue_unavailable", f"SQS did not take the record ({self._url}): {error}") from error
+            body = parse(answer.body, "the error")
+        except ServingError:
+            body = None
+        if not isinstance(body, dict):
+            body = {}
+        return self._refusal(answer, str(body.get("__type", "")).rpartition("#")[2], str(body.get("message", "")))
 
-    def _open(self) -> Any:
-        with self._lock:
-            if self._client is None:
-                # It tries again by itself; the caller's time limit ends it.
-                config = extra("botocore.config", "aws").Config(connect_timeout=10, read_timeout=20,
-                                                                retries={"max_attempts": 3, "mode": "standard"})
-                self._client = extra("boto3", "aws").Session().client("sqs", region_name=self._region, config=config)
-            return self._client
+
+def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iterator[List[Dict[str, Any]]]:
+    """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none."""
+    entries: List[Dict[str, Any]] = []
+    total = 0
+    for i, ((_, identity), body) in enumerate(messages):
+        size = len(body) + len("identity") + len("String") + len(identity)
+        if size > _CALL_BYTES:
+            errors[str(i)] = ServingError("too_large", f"the record is {size} bytes as a message, over the limit of "
+                                          f"{_CALL_BYTES}; over HTTPS (url=) it may be larger")
+            continue
+        if len(entries) == MESSAGES or total + size > _CALL_BYTES:
+            yield entries
+            entries, total = [], 0
+        total += size
+        entries.append({"Id": str(i), "MessageBody": body.decode("utf-8"),
+                        "MessageAttributes": {"identity": {"DataType": "String", "StringValue": identity}}})
+    if entries:
+        yield entries
+
+
+def _by_id(answer: Any, name: str) -> Dict[str, Dict[str, Any]]:
+    listed = answer.get(name) if isinstance(answer, dict) else None
+    found = listed if isinstance(listed, list) else []
+    return {each["Id"]: each for each in found if isinstance(each, dict) and isinstance(each.get("Id"), str)}

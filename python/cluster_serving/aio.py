@@ -13,10 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Dict, Iterable, List, Mapping,
                     Optional, Sequence, Tuple, TypeVar, Union, overload)
 
+from wkr_serving.client.deadline import Deadline
+
 from ._api import CALL, Call, check_timeout
 from ._errors import ServingError, bad_request
 from ._inputs import Input
-from ._many import MOST_ERRORS, EnqueueError, Record
+from ._many import Record, Tally
 from ._results import Enqueued, Outcome, Result
 from .client import Client, Uri, named
 
@@ -62,29 +64,29 @@ class AsyncClient:
 
     async def enqueue_many(self, records: _Records, *, timeout: Optional[float] = None) -> List[Enqueued]:
         """As `Client.enqueue_many`; the iterable may be asynchronous."""
-        enqueued: List[Enqueued] = []
-        errors: List[ServingError] = []
+        tally = Tally()
 
-        async def send(record: Any) -> Union[Enqueued, ServingError]:
-            try:
-                return await self._run(timeout, lambda: self._client._enqueue_one(record, timeout))
-            except ServingError as error:
-                return error
-
-        async def until_many_fail() -> AsyncIterator[Any]:
+        async def batches() -> AsyncIterator[List[Any]]:
+            batch: List[Any] = []
             async for record in _each(records):
-                if len(errors) >= MOST_ERRORS:
-                    return
-                yield record
+                batch.append(record)
+                if len(batch) == self._client._per_call:
+                    yield batch
+                    batch = []
+                    if tally.is_enough:
+                        return
+            if batch:
+                yield batch
 
-        async for outcome in self._in_order(send, until_many_fail()):
-            if isinstance(outcome, ServingError):
-                errors.append(outcome)
-            else:
-                enqueued.append(outcome)
-        if errors:
-            raise EnqueueError(errors, enqueued)
-        return enqueued
+        async def send(some: List[Any]) -> List[Union[Enqueued, ServingError]]:
+            try:
+                return await self._run(timeout, lambda: self._client._enqueue_all(some, timeout))
+            except ServingError as error:
+                return [error.with_uri(each[0]) if isinstance(each, tuple) and each else error for each in some]
+
+        async for outcomes in self._in_order(send, batches()):
+            tally.add(outcomes)
+        return tally.enqueued_or_raise()
 
     async def query(self, uri: Uri, *, identity: Optional[str] = None,
                     timeout: Optional[float] = None) -> Optional[Result]:
@@ -178,15 +180,20 @@ class AsyncClient:
         raise ServingError("timeout", f"no thread was free within {seconds:g} s: raise max_concurrency ({self._width})")
 
     async def _drained(self, limit: Callable[[], float]) -> AsyncIterator[Outcome]:
+        async def ask(call: Callable[[Deadline], _T]) -> _T:
+            seconds = limit()
+            return await self._run(seconds, lambda: call(self._client._limit(seconds)))
+
         more = True
         while True:
             # Here, and not in a thread: what is taken from the client must reach the caller.
             outcome = self._client._take()
             if outcome is not None:
                 yield outcome
+            elif self._client._left:
+                await ask(self._client._fetch_next)
             elif more:
-                seconds = limit()
-                more = await self._run(seconds, lambda: self._client._take_page(self._client._limit(seconds)))
+                more = await ask(self._client._take_page)
             else:
                 return
 

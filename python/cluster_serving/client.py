@@ -15,12 +15,12 @@ from wkr_serving.client.deadline import Deadline
 
 from ._access import Access
 from ._api import CALL, Api, check_timeout, deadline_of
-from ._errors import ServingError, bad_config, bad_request
+from ._errors import ServingError, Unfetched, bad_config, bad_request
 from ._inputs import Input, check_uri, dump, instance_of, kind_of, record_of
-from ._many import MOST_ERRORS, EnqueueError, Record, in_order
+from ._many import Record, Tally, in_order
 from ._results import Enqueued, Outcome, Output, Result, declared_outputs, parse, prediction_of, result_of
 from ._sigv4 import Credentials, quote
-from ._sqs import Sqs
+from ._sqs import MESSAGES, Message, Sqs
 
 # Below the gateway's 30 s.
 _WAIT_SECONDS = 20
@@ -44,7 +44,7 @@ class Client:
     region       of signatures, where the url does not say it; by default AWS_REGION.
     credentials  returns the AWS credentials; by default they are found as the AWS tools find them.
     ssl_context  by default that of the system, with SSL_CERT_FILE. HTTPS_PROXY and NO_PROXY hold.
-    sqs          the url of the queue: `enqueue` then sends to SQS instead (needs the extra aws).
+    sqs          the url of the queue: `enqueue` then sends to SQS instead, signed with the AWS credentials.
     name         of the job, whose model says the dtypes of a prediction.
 
     Every call ends within its `timeout` in seconds, and raises ServingError with `code`, `status`, `retryable` and
@@ -62,11 +62,11 @@ class Client:
         self._timeout = check_timeout(timeout)
         self._name = name
         self._api = Api(url, Access(url, auth, token, api_key, region, credentials), ssl_context) if url else None
-        self._sqs = Sqs(sqs, region) if sqs else None
+        self._sqs = Sqs(sqs, region, credentials, ssl_context) if sqs else None
         self._lock = threading.Lock()
         # The declared outputs by version of the model; None where it does not say.
         self._declared: Dict[str, Optional[List[Output]]] = {}
-        # Taken from the service, but not yet given to the caller of `drain`.
+        # Taken from the service, but not yet given to the caller of `drain`: answers and outcomes.
         self._left: Deque[Any] = deque()
 
     @overload
@@ -102,40 +102,23 @@ class Client:
         random) names this enqueue; give it when you try the same enqueue once more, which then makes no second result.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
-        try:
-            return self._enqueue(uri, inputs, identity, timeout)
-        except ServingError as error:
-            raise error.with_uri(uri) from error
+        (outcome,) = self._enqueue_all([(uri, inputs, identity)], timeout)
+        if isinstance(outcome, ServingError):
+            raise outcome
+        return outcome
 
     def enqueue_many(self, records: Iterable[Union[Record, Tuple[str, Mapping[str, Input]]]], *,
                      timeout: Optional[float] = None) -> List[Enqueued]:
-        """Enqueues the records `(uri, inputs)` or `(uri, inputs, identity)` of any iterable, 16 at a time.
+        """Enqueues the records `(uri, inputs)` or `(uri, inputs, identity)` of any iterable: over HTTPS 16 at a time, to
+        SQS in 16 calls of ten.
 
-        The iterable is read as fast as the queue accepts. `timeout` is that of one record. Raises EnqueueError.
+        The iterable is read as fast as the queue accepts. `timeout` is that of one call. Raises EnqueueError.
         """
-        enqueued: List[Enqueued] = []
-        errors: List[ServingError] = []
-
-        def send(record: Any) -> Union[Enqueued, ServingError]:
-            try:
-                return self._enqueue_one(record, timeout)
-            except ServingError as error:
-                return error
-
-        def until_many_fail() -> Iterator[Any]:
-            for record in records:
-                if len(errors) >= MOST_ERRORS:
-                    return
-                yield record
-
-        for outcome in in_order(send, until_many_fail(), _IN_FLIGHT):
-            if isinstance(outcome, ServingError):
-                errors.append(outcome)
-            else:
-                enqueued.append(outcome)
-        if errors:
-            raise EnqueueError(errors, enqueued)
-        return enqueued
+        tally = Tally()
+        batches = tally.batches(records, self._per_call)
+        for outcomes in in_order(lambda some: self._enqueue_all(some, timeout), batches, _IN_FLIGHT):
+            tally.add(outcomes)
+        return tally.enqueued_or_raise()
 
     def query(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> Optional[Result]:
         """Returns the result, which stays; None when there is none, yet or any more.
@@ -186,8 +169,8 @@ class Client:
     def drain(self, *, timeout: Optional[float] = None) -> Iterator[Outcome]:
         """Takes all finished results of the job, also those of other programs, and yields them one by one.
 
-        A yielded result is gone from the service, except for a large one: its outcome is the error too_large, and
-        `query_and_delete` takes it. The next `drain` of this client gives what an interrupted one left.
+        A yielded result is gone from the service; a large one that cannot be fetched is an error in its place and
+        stays under its uri. The next `drain` of this client gives what an interrupted one left.
         `timeout` is for each question to the service. Raises results_unavailable.
         """
         return self._drained(lambda: self._limit(timeout))
@@ -241,8 +224,9 @@ class Client:
 
     def close(self) -> None:
         """Closes the connections. Calls of other threads fail."""
-        if self._api is not None:
-            self._api.close()
+        for each in (self._api, self._sqs):
+            if each is not None:
+                each.close()
 
     def __enter__(self) -> Client:
         return self
@@ -257,11 +241,10 @@ class Client:
         return self._api
 
     @property
-    def has_http(self) -> bool:
-        """Whether it has an address over HTTPS."""
-        return self._api is not None
+    def _per_call(self) -> int:
+        return 1 if self._sqs is None else MESSAGES
 
-    def predict_text(self, body: bytes, timeout: Optional[float] = None) -> str:
+    def _predict_text(self, body: bytes, timeout: Optional[float] = None) -> str:
         """Returns the text `{value=…}` that answers the first instance of the JSON of `POST /predict`."""
         texts, _ = self._texts(body, self._limit(timeout))
         if not texts or not isinstance(texts[0], str):
@@ -297,21 +280,32 @@ class Client:
             self._declared = declared
         return declared[model]
 
-    def _enqueue(self, uri: str, inputs: Mapping[str, Input], identity: Optional[str],
-                 timeout: Optional[float]) -> Enqueued:
-        body = record_of(uri, inputs)
-        name = _checked_identity(identity) or str(uuid.uuid4())
-        if self._sqs is not None:
-            self._sqs.send(body, name, self._limit(timeout, str(self._sqs)))
-        else:
-            self._over_http.json("POST", "/predictions", self._limit(timeout), body, {**_JSON, "Idempotency-Key": name})
-        return Enqueued(uri, name)
+    def _enqueue_all(self, records: Sequence[Any], timeout: Optional[float]) -> List[Union[Enqueued, ServingError]]:
+        """Enqueues as many records as one call takes. Returns the error of each that the queue does not have."""
+        made = [_message_of(record) for record in records]
+        messages = [each for each in made if isinstance(each, Message)]
+        errors = iter(self._send(messages, timeout))
+        outcomes: List[Union[Enqueued, ServingError]] = []
+        for each in made:
+            if isinstance(each, Message):
+                error = next(errors)
+                outcomes.append(each.enqueued if error is None else error.with_uri(each.enqueued.uri))
+            else:
+                outcomes.append(each)
+        return outcomes
 
-    def _enqueue_one(self, record: Any, timeout: Optional[float]) -> Enqueued:
-        if not isinstance(record, tuple) or len(record) not in (2, 3):
-            raise bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
-        uri, inputs, identity = Record(*record)
-        return self.enqueue(uri, inputs, identity=identity, timeout=timeout)
+    def _send(self, messages: Sequence[Message], timeout: Optional[float]) -> List[Optional[ServingError]]:
+        if not messages:
+            return []
+        try:
+            if self._sqs is not None:
+                return self._sqs.send(messages, self._limit(timeout, str(self._sqs)))
+            ((enqueued, body),) = messages
+            headers = {**_JSON, "Idempotency-Key": enqueued.identity}
+            self._over_http.json("POST", "/predictions", self._limit(timeout), body, headers)
+            return [None]
+        except ServingError as error:
+            return [error for _ in messages]
 
     def _read(self, method: str, uri: Uri, identity: Optional[str], timeout: Optional[float]) -> Optional[Result]:
         return self._ask(method, uri, identity, self._limit(timeout), {})
@@ -336,15 +330,20 @@ class Client:
             outcome = self._take()
             if outcome is not None:
                 yield outcome
+            elif self._left:
+                self._fetch_next(limit())
             elif more:
                 more = self._take_page(limit())
             else:
                 return
 
     def _take(self) -> Optional[Outcome]:
+        """The next result that was taken from the service; None for a large one, which is not here yet."""
         with self._lock:
-            answer = self._left.popleft() if self._left else None
-        return None if answer is None else outcome_of(answer)
+            if not self._left or _is_large(self._left[0]):
+                return None
+            found = self._left.popleft()
+        return found if isinstance(found, Outcome) else outcome_of(found)
 
     def _take_page(self, deadline: Deadline) -> bool:
         """Takes results from the service, for `_take`. Returns whether there may be more."""
@@ -354,6 +353,23 @@ class Client:
         with self._lock:
             self._left.extend(page["results"])
         return page.get("more") is True
+
+    def _fetch_next(self, deadline: Deadline) -> None:
+        """Puts a large result, which stays under its uri until it is here, or its error into its place."""
+        with self._lock:
+            if not self._left or not _is_large(self._left[0]):
+                return
+            large = self._left.popleft()
+        uri, identity = str(large.get("uri")), large.get("identity")
+        try:
+            whole = outcome_of(self._over_http.json("DELETE", f"/predictions?{_parameters(*named(uri, identity))}", deadline))
+        except ServingError as error:
+            if error.code == "not_found":
+                # Another client has it.
+                return
+            whole = Outcome(uri, str(identity), None, Unfetched(error.code, error.message, uri))
+        with self._lock:
+            self._left.appendleft(whole)
 
     def _outcome(self, record: Uri, take: bool, end: float) -> Outcome:
         uri, identity = named(record, None)
@@ -386,6 +402,21 @@ def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
     if isinstance(record, Enqueued):
         return check_uri(record.uri), _checked_identity(record.identity if identity is None else identity)
     return check_uri(record), _checked_identity(identity)
+
+
+def _message_of(record: Any) -> Union[Message, ServingError]:
+    if not isinstance(record, tuple) or len(record) not in (2, 3):
+        return bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
+    uri, inputs, identity = Record(*record)
+    try:
+        body = record_of(uri, inputs)
+        return Message(Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4())), body)
+    except ServingError as error:
+        return error.with_uri(uri)
+
+
+def _is_large(answer: Any) -> bool:
+    return isinstance(answer, dict) and answer.get("status") == "succeeded" and "large" in answer
 
 
 def _checked_identity(identity: Any) -> Optional[str]:

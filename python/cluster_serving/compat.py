@@ -10,14 +10,15 @@ import json
 import os
 import time
 import uuid
-from typing import Any, Callable, Dict, Mapping, NoReturn, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, TypeVar, Union
 
 import numpy
 
 from ._api import check_timeout, deadline_of
 from ._arrow import arrays_of, arrow_of, modern
-from ._errors import ServingError, bad_config, bad_request, extra
+from ._errors import ServingError, Unfetched, bad_config, bad_request
 from ._inputs import check_uri, dump
+from ._redis import open_redis, within
 from ._results import Result, prediction_of
 from .client import Client
 
@@ -54,21 +55,14 @@ class API:
         if self.client is not None:
             raise bad_config("this queue does not use Redis")
         if self._redis is None:
-            # Without retries of its own: an XADD whose answer was lost would be two records.
-            self._redis = extra("redis", "zoo").StrictRedis(host=self.host, port=int(self.port), db=0,
-                                                            socket_connect_timeout=self.timeout,
-                                                            socket_timeout=self.timeout, retry=None)
+            self._redis = open_redis(self.host, int(self.port), self.timeout)
         return self._redis
 
     def _ask(self, call: Callable[[Any], _T], seconds: Optional[float] = None) -> _T:
         where = f"Redis at {self.host}:{self.port}"
+        deadline = deadline_of(self.timeout if seconds is None else seconds, where)
         db = self.db
-        try:
-            return deadline_of(self.timeout if seconds is None else seconds, where).run(lambda: call(db))
-        except TimeoutError as error:
-            raise ServingError("timeout", str(error)) from error
-        except extra("redis", "zoo").exceptions.RedisError as error:
-            raise ServingError("queue_unavailable", f"{where}: {error}") from error
+        return within(deadline, where, lambda: call(db))
 
 
 class InputQueue(API):
@@ -115,9 +109,9 @@ class InputQueue(API):
         "[]" when there is none in time.
         """
         end = time.monotonic() + check_timeout(timeout)
-        if self._frontend is not None and self._frontend.has_http:
+        if self._frontend is not None and self._frontend._api is not None:
             body = request_data if isinstance(request_data, str) else json.dumps(request_data)
-            return _inside(self._frontend.predict_text(body.encode("utf-8"), timeout))
+            return _inside(self._frontend._predict_text(body.encode("utf-8"), timeout))
         if self._output is None:
             raise bad_config("predict needs url=, or host and port")
         uri = str(uuid.uuid4())
@@ -186,47 +180,67 @@ class OutputQueue(API):
         """As `query`, from Redis, within `seconds`."""
         key = f"{RESULT_PREFIX}{self.name}:{uri}"
 
-        def ask(db: Any) -> Any:
+        found: List[Any] = []
+
+        def ask(db: Any) -> None:
             value = db.hget(key, "value")
+            # What cannot be read is not deleted.
+            found.append(_decode(value))
             if value is not None and delete:
                 db.delete(key)
-            return value
 
-        return _decode(self._ask(ask, seconds))
+        try:
+            self._ask(ask, seconds)
+        except ServingError:
+            # It may be deleted: it would be lost if it were not used.
+            if not found:
+                raise
+        return found[0]
 
     def query_and_delete(self, uri: str) -> Any:
         """Returns the result under the uri, and deletes it."""
         return self.query(uri, True)
 
     def dequeue(self) -> Dict[str, Any]:
-        """Takes all results of the job, also those of other programs, by uri."""
-        if self.client is not None:
-            found: Dict[str, Any] = {}
-            for uri, each in self.client.dequeue().items():
-                found[uri] = _nan_of(each) if isinstance(each, ServingError) else _former(each)
-                if isinstance(each, ServingError) and each.code == "too_large":
-                    # A large result stays under its uri; a record that failed because it was too large does not.
-                    large = self.query_and_delete(uri)
-                    found[uri] = "NaN" if isinstance(large, str) and large == "[]" else large
-            return found
+        """Takes all results of the job, also those of other programs, by uri.
+
+        One that cannot be read, or a large one that cannot be fetched, stays. When the service or Redis becomes
+        unavailable meanwhile, or the time is up, returns what was taken. Raises ServingError when that is nothing.
+        """
+        taken: Dict[str, Any] = {}
+        try:
+            if self.client is not None:
+                _take_former(self.client, taken)
+            else:
+                self._ask(lambda db: self._take(db, taken))
+        except ServingError:
+            # These are no longer in the service, so they must be returned.
+            if not taken:
+                raise
+        return taken
+
+    def _take(self, db: Any, taken: Dict[str, Any]) -> None:
         prefix = f"{RESULT_PREFIX}{self.name}:"
+        unreadable: Optional[ServingError] = None
+        # KEYS would hold up Redis.
+        for key in db.scan_iter(match=f"{_literal(prefix)}*", count=1000):
+            value = db.hget(key, "value")
+            if value is None:
+                continue
+            try:
+                found = _decode(value)
+            except ServingError as error:
+                unreadable = error
+                continue
+            # Here before it is deleted, and not after: the answer may be lost.
+            taken[key.decode("utf-8")[len(prefix):]] = found
+            db.delete(key)
+        if unreadable is not None:
+            raise unreadable
 
-        def take(db: Any) -> Dict[bytes, Any]:
-            values = {}
-            # KEYS would hold up Redis.
-            for key in db.scan_iter(match=f"{_literal(prefix)}*", count=1000):
-                value = db.hget(key, "value")
-                if value is not None:
-                    values[key] = value
-                    db.delete(key)
-            return values
-
-        taken = self._ask(take)
-        return {key.decode("utf-8")[len(prefix):]: _decode(value) for key, value in taken.items()}
-
-    def get_ndarray_from_b64(self, b64str: str) -> Any:
-        """Returns the arrays of an Arrow stream in base64. Needs the extra zoo."""
-        return arrays_of(b64str)
+    def get_ndarray_from_b64(self, b64str: Any) -> Any:
+        """Returns the arrays of an Arrow stream in base64 (needs the extra zoo), or what `dequeue` has made arrays of."""
+        return arrays_of(b64str) if isinstance(b64str, str) else b64str
 
 
 def http_json_to_ndarray(json_str: str) -> Any:
@@ -266,7 +280,7 @@ def _inputs_of(request_data: Any) -> Dict[str, Any]:
 def _decode(value: Any) -> Any:
     if value is None:
         return "[]"
-    text = value.decode("utf-8")
+    text = value.decode("utf-8", "replace")
     # Of a filter. Base64 has no bracket.
     return text if text == "NaN" or text.startswith("[") else arrays_of(text)
 
@@ -280,11 +294,22 @@ def _former(result: Optional[Result]) -> Any:
     return dump(result.value).decode("utf-8")
 
 
-def _nan_of(error: ServingError) -> Union[str, NoReturn]:
+def _nan_of(error: ServingError) -> str:
     """Of a record's own failure; other errors are raised."""
-    if error.uri is None:
+    if error.uri is None or isinstance(error, Unfetched):
         raise error
     return "NaN"
+
+
+def _take_former(client: Client, taken: Dict[str, Any]) -> None:
+    unfetched: Optional[Unfetched] = None
+    for uri, found in client.dequeue().items():
+        if isinstance(found, Unfetched):
+            unfetched = found
+        else:
+            taken[uri] = _nan_of(found) if isinstance(found, ServingError) else _former(found)
+    if unfetched is not None:
+        raise unfetched
 
 
 def _literal(text: str) -> str:

@@ -8,23 +8,15 @@ import urllib.parse
 from typing import Any, Callable, Dict, NamedTuple, Optional
 from xml.etree import ElementTree
 
-from ._access import KINDS, Access
-from ._api import Api, deadline_of
+from ._access import KINDS
+from ._api import deadline_of
+from ._aws import AwsApi
 from ._errors import ServingError, bad_config
 from ._sigv4 import Credentials
 from .client import Client
 
 _ARN = re.compile(r"arn:[\w-]+:cloudformation:([a-z0-9-]+):\d{12}:stack/[\w-]+/[\w-]+")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
-_ANSWER_BYTES = 1024 * 1024
-_WHY = {
-    "AccessDenied": "the credentials need cloudformation:DescribeStacks on it",
-    "ExpiredToken": "the AWS credentials have expired",
-    "ExpiredTokenException": "the AWS credentials have expired",
-    "InvalidClientTokenId": "AWS does not know these credentials",
-    "SignatureDoesNotMatch": "AWS does not know these credentials",
-    "UnrecognizedClientException": "AWS does not know these credentials",
-}
 
 
 class Places(NamedTuple):
@@ -75,26 +67,25 @@ def find_stack(stack: str, *, region: Optional[str] = None, timeout: float = 15.
     if not region:
         raise bad_config(f"stack {stack}: which region? Say it with region=, or AWS_REGION")
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
-    url = endpoint or os.environ.get("AWS_ENDPOINT_URL") or f"https://cloudformation.{region}.{suffix}"
-    access = Access(url, "iam", region=region, credentials=credentials, service="cloudformation")
     body = urllib.parse.urlencode({"Action": "DescribeStacks", "Version": "2010-05-15", "StackName": stack})
-    api = _CloudFormation(url, access, ssl_context, _ANSWER_BYTES)
+    api = _CloudFormation(f"https://cloudformation.{region}.{suffix}", "cloudformation:DescribeStacks", region,
+                          credentials, ssl_context, endpoint)
     try:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        answer = api.answer("POST", "/", deadline_of(timeout, url), body.encode("ascii"), headers)
+        answer = api.answer("POST", "/", deadline_of(timeout, api.url), body.encode("ascii"), headers)
     finally:
         api.close()
     root = _xml(answer.body)
     if root is None:
-        raise ServingError("queue_unavailable", f"{url} does not answer as CloudFormation")
+        raise ServingError("queue_unavailable", f"{api.url} does not answer as CloudFormation")
     found = root.find("DescribeStacksResult/Stacks/member")
     if found is None:
         raise ServingError("not_found", f"there is no stack {stack}")
     return _places_of(stack, region, found)
 
 
-class _CloudFormation(Api):
-    """The same requests with the errors of AWS, which are XML."""
+class _CloudFormation(AwsApi):
+    """Its errors are XML."""
 
     def _error(self, answer: Any, path: str) -> ServingError:
         root = _xml(answer.body)
@@ -103,9 +94,7 @@ class _CloudFormation(Api):
         if "does not exist" in message:
             text = f"{message[:500]}, for these credentials; `serverless deploy` prints its name"
             return ServingError("not_found", text)
-        why = _WHY.get(name)
-        text = f"{self.url} answered {answer.status}: {f'{why}: ' if why else ''}{name} {message[:500]}"
-        return ServingError("unauthorized" if why else "queue_unavailable", text)
+        return self._refusal(answer, name, message)
 
 
 def _xml(data: bytes) -> Optional[ElementTree.Element]:

@@ -9,9 +9,11 @@ import { type TestContext, test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
 import { runHere } from '../cli/in-process.ts';
+import { python } from '../python/python.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
+import { WITH_PYTHON } from '../workers/python.ts';
 
 /** `x` times 0, 1, 2 and so on. */
 const wide = (width: number) =>
@@ -142,4 +144,29 @@ test('a large result is taken once, when it has been fetched, and not by a page 
   const { Contents = [] } = await stack.aws.s3.send(list);
   assert.equal(Contents.length, 8);
   for (const { Key = '' } of Contents) assert.match(Key, /^results\/wide\/[0-9a-f-]{36}(\.json)?$/);
+});
+
+test('the Python client drains large results among others', WITH_PYTHON, async (t) => {
+  const { stack, enqueue } = await openService(t, 300_000);
+  for (const uri of ['a', 'b']) await enqueue(uri, 0.5);
+  const shown = await python(
+    stack.url,
+    `
+from zoo.serving.client import OutputQueue
+client = Client(URL, timeout=120)
+expected = (np.float32(0.5) * np.arange(300_000, dtype=np.float32)).tobytes()
+first = next(client.drain())
+show([first.uri, first.result.output.tobytes() == expected])
+show([[uri, found.output.tobytes() == expected] for uri, found in client.dequeue().items()])
+show([client.query("a"), client.query("b"), OutputQueue(url=URL, timeout=120).dequeue()])
+`,
+  );
+  assert.deepEqual(
+    new Map([shown[0], ...(shown[1] as unknown[])] as [string, boolean][]),
+    new Map([
+      ['a', true],
+      ['b', true],
+    ]),
+  );
+  assert.deepEqual(shown[2], [null, null, {}]);
 });

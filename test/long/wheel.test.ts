@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { MIGRATED, migratedProgram } from '../python/python.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
@@ -69,5 +70,8 @@ test(
     assert.ok(file.startsWith(join(folder, 'venv')), file);
     assert.deepEqual(answer, ['float64', '(2, 3)', '15.0']);
     assert.equal(ofModel, '3 [] True');
+    // The program of a user of the former client, with the two lines that change.
+    await writeFile(join(folder, 'migrated.py'), await migratedProgram(`url="${url}"`, image));
+    assert.equal(await run(python, join(folder, 'migrated.py')), MIGRATED);
   },
 );

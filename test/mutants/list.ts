@@ -11,6 +11,7 @@ import { HTTP } from './areas/http.ts';
 import { LARGE_RESULTS } from './areas/large-results.ts';
 import { LOCAL } from './areas/local.ts';
 import { PIPELINE } from './areas/pipeline.ts';
+import { PYTHON_CLIENT } from './areas/python.ts';
 import { REDIS } from './areas/redis.ts';
 import { REDIS_SCRIPTS } from './areas/redis-scripts.ts';
 import { SOURCES } from './areas/sources.ts';
@@ -40,4 +41,5 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...CLIENTS,
   ...CALLERS,
   ...SOURCES,
+  ...PYTHON_CLIENT,
 ]);

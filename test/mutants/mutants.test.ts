@@ -1,11 +1,13 @@
 /** Keeps the list of mutants true; `npm run test:mutants` applies them. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from '../support/runner.ts';
+import { PYTHON, WITH_PYTHON } from '../workers/python.ts';
 import { copyRepository } from './copy.ts';
 import { MUTANTS } from './list.ts';
 import { withBug } from './mutant.ts';
@@ -17,6 +19,17 @@ const SAMPLE = { file: 'a.ts', find: '< 1', replace: '<= 1', guarantee: 'one', t
 
 test('every mutant still applies to its file, exactly once, and is TypeScript', async () => {
   for (const mutant of MUTANTS) withBug(await readFile(`${ROOT}${mutant.file}`, 'utf8'), mutant);
+});
+
+test('every mutant of a file in Python can be parsed', WITH_PYTHON, async () => {
+  const inPython = MUTANTS.filter(({ file }) => file.endsWith('.py'));
+  const texts = inPython.map(async (mutant) =>
+    withBug(await readFile(`${ROOT}${mutant.file}`, 'utf8'), mutant),
+  );
+  const parse = 'import ast, json, sys\nfor text in json.load(sys.stdin): ast.parse(text)';
+  const input = JSON.stringify(await Promise.all(texts));
+  const { status, stderr } = spawnSync(PYTHON, ['-c', parse], { input, encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
 });
 
 test('there are at least 200 mutants, no two alike', () => {

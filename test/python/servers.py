@@ -52,6 +52,13 @@ def endless(connection):
         connection.sendall(b" " * 65536)
 
 
+def endless_head(connection):
+    connection.recv(65536)
+    connection.sendall(HEAD)
+    while True:
+        connection.sendall(b"x: " + b"y" * 1000 + b"\r\n")
+
+
 def gone(connection):
     connection.recv(65536)
 
@@ -98,6 +105,8 @@ def api(answer, context=None):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # The body follows its head at once.
+        disable_nagle_algorithm = True
 
         def handle_one(self):
             request = Request(self)

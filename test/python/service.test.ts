@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { textsOf } from '../support/documents.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { WITH_PYTHON } from '../workers/python.ts';
-import { python } from './python.ts';
+import { MIGRATED, migratedProgram, python } from './python.ts';
 
 const IMAGE = JSON.stringify(`${SAMPLE}images/digit-3.png`);
 
@@ -111,6 +111,23 @@ show({uri: getattr(found, "shape", found) for uri, found in output.dequeue().ite
   ]);
 });
 
+test('records go through SQS, one by one and in calls of ten', WITH_PYTHON, async (t) => {
+  const stack = await testStack(t);
+  const shown = await python(
+    stack.url,
+    `
+from zoo.serving.client import InputQueue
+client = Client(URL, timeout=120, sqs=${JSON.stringify(stack.queueUrl)})
+many = client.enqueue_many((f"r{i}", {"image": np.full((3, 8, 8), i, np.float32)}) for i in range(45))
+show(sum(outcome.error is None for outcome in client.results(many)))
+InputQueue(sqs=${JSON.stringify(stack.queueUrl)}, timeout=120).enqueue("one", image=${IMAGE})
+show(int(client.wait("one").output.argmax()))
+`,
+    stack.aws.environment,
+  );
+  assert.deepEqual(shown, [45, 3]);
+});
+
 test('a filter is JSON, and its text for the former client', WITH_PYTHON, async (t) => {
   const { url } = await testStack(t, { config: 'imageResize: 8,8\npostProcessing: topN(1)' });
   const shown = await python(
@@ -126,6 +143,23 @@ show([client.wait(client.enqueue("u", {"image": ${IMAGE}})).value[0][0], OutputQ
     [3, {}],
     [3, '[[3,'],
   ]);
+});
+
+test('a program of the former client runs with two lines changed', WITH_PYTHON, async (t) => {
+  const { url } = await testStack(t);
+  const program = await migratedProgram(`url="${url}", timeout=120`, `${SAMPLE}images/digit-3.png`);
+  const shown = await python(
+    url,
+    `
+import contextlib, io
+with contextlib.redirect_stdout(io.StringIO()) as printed:
+    exec(${JSON.stringify(program)})
+show(printed.getvalue())
+sync = InputQueue(sync=True, frontend_url=URL)
+show(json.loads(sync.predict(json.dumps({"instances": [{"image": np.zeros((3, 8, 8)).tolist()}]}), timeout=120))["shape"])
+`,
+  );
+  assert.deepEqual(shown, [MIGRATED, [10]]);
 });
 
 test('the programs of docs/how-to/python.md run as they are', WITH_PYTHON, async (t) => {

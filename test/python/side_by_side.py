@@ -23,6 +23,7 @@ import redis
 from botocore.awsrequest import AWSRequest
 from cluster_serving import Client, Credentials
 from cluster_serving import compat as ours
+from cluster_serving._errors import extra
 from cluster_serving._sigv4 import quote, sign
 
 RECORDS = [
@@ -44,8 +45,8 @@ def compare_redis(genuine, port):
     half = len(RECORDS)
     assert len(entries) == 2 * half and entries[:half] == entries[half:], "the streams differ"
     print(f"{half} records: the same bytes in the stream")
-    schema = ours.extra("pyarrow", "zoo").schema([("data", "float32"), ("shape", "int32")])
-    pa = ours.extra("pyarrow", "zoo")
+    schema = extra("pyarrow", "zoo").schema([("data", "float32"), ("shape", "int32")])
+    pa = extra("pyarrow", "zoo")
     sink = pa.BufferOutputStream()
     with pa.RecordBatchStreamWriter(sink, schema) as writer:
         for data, shape in (([1.5, 2.5, 3.5, 4.5], [2, 2, None, None]), ([7.0], [1])):

@@ -3,11 +3,15 @@ import base64
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import unittest
+import unittest.mock
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from cluster_serving import ServingError
@@ -107,6 +111,42 @@ class Redis(unittest.TestCase):
         self.assertEqual((sorted(found), found["bad"], found["a:b"].dtype), (["a:b", "bad"], "NaN", np.float32))
         self.assertEqual(self.db.keys("cluster-serving_*"), [b"cluster-serving_other:x"])
 
+    def test_what_cannot_be_read_stays_and_hides_nothing(self):
+        queue = self.queue(OutputQueue)
+        key = "cluster-serving_serving_stream:"
+        # As the service writes a large result: a stream that says why nobody can read it.
+        for value in ("no base64 [", base64.b64encode(b"no stream"), b"\xff\xfe", base64.b64encode(b"\x10\0\0\0" * 9)):
+            self.db.hset(f"{key}wrong", "value", value)
+            self.db.hset(f"{key}bad", "value", "NaN")
+            self.assertEqual(queue.dequeue(), {"bad": "NaN"})
+            for call in (queue.dequeue, lambda: queue.query_and_delete("wrong")):
+                with self.assertRaises(ServingError) as raised:
+                    call()
+                self.assertEqual(raised.exception.code, "internal")
+            self.assertEqual(self.db.keys(f"{key}*"), [f"{key}wrong".encode()])
+
+    def test_dequeue_returns_what_it_took_when_redis_leaves(self):
+        queue = self.queue(OutputQueue)
+        for i in range(3):
+            self.db.hset(f"cluster-serving_serving_stream:u{i}", "value", "NaN")
+        left = ["hget", "hget"]
+
+        class Leaving:
+            def __getattr__(_, name):
+                if left and left[0] == name and left.pop(0) and not left:
+                    raise redis.exceptions.ConnectionError("gone")
+                return getattr(self.db, name)
+
+        queue._redis = Leaving()
+        self.assertEqual(list(queue.dequeue().values()), ["NaN"])
+        self.assertEqual(len(self.db.keys("cluster-serving_*")), 2)
+        self.db.hset("cluster-serving_serving_stream:u", "value", "NaN")
+        left[:] = ["delete"]
+        self.assertEqual(queue.query_and_delete("u"), "NaN")
+        left[:] = ["hget"]
+        with self.assertRaises(ServingError):
+            queue.query_and_delete("u")
+
     def test_predict_gives_nothing_in_time_where_nobody_answers(self):
         queue = self.queue(InputQueue)
         queue._output = self.queue(OutputQueue)
@@ -123,17 +163,82 @@ class Gone(unittest.TestCase):
                 call()
             self.assertEqual(raised.exception.code, "queue_unavailable")
 
-    def test_every_call_ends_at_its_limit_where_redis_is_silent(self):
-        with servers.raw(servers.silent) as url:
-            where = {"host": "127.0.0.1", "port": url.rpartition(":")[2]}
-            for call in (lambda: InputQueue(**where, timeout=0.2).enqueue("u", t=np.array([1])),
-                         lambda: InputQueue(**where).predict({"t": np.array([1])}, timeout=0.2),
-                         lambda: OutputQueue(**where, timeout=0.2).query("u"),
-                         lambda: OutputQueue(**where, timeout=0.2).query_and_delete("u"),
-                         lambda: OutputQueue(**where, timeout=0.2).dequeue()):
-                with self.assertRaises(ServingError) as raised:
-                    call()
-                self.assertIn(raised.exception.code, ("timeout", "queue_unavailable"))
+    def test_every_method_has_a_case(self):
+        found = {name for kind in (InputQueue, OutputQueue) for name in dir(kind) if not name.startswith("_")}
+        self.assertEqual(found, {name for _, name in CALLS} | LOCAL)
+
+    def test_every_call_ends_at_its_limit_whatever_redis_does(self):
+        for behaviour, limit, code in ((servers.silent, 0.3, "timeout"), (half, 0.3, "timeout"), (slow, 0.3, "timeout"),
+                                       (endless, 600, "too_large")):
+            with servers.raw(behaviour) as url, unittest.mock.patch("cluster_serving._redis.MAX_BYTES", 2**20):
+                with ThreadPoolExecutor(len(CALLS)) as pool:
+                    calls = {name: pool.submit(code_of, call, kind("127.0.0.1", url.rpartition(":")[2], timeout=limit), limit)
+                             for (kind, name), call in CALLS.items()}
+                    self.assertEqual({name: each.result() for name, each in calls.items()}, dict.fromkeys(calls, code))
+
+    def test_a_redis_that_always_has_more_keys_does_not_hold_dequeue(self):
+        with servers.raw(endless_scan) as url:
+            queue = OutputQueue("127.0.0.1", url.rpartition(":")[2], timeout=0.3)
+            self.assertEqual(code_of(CALLS[OutputQueue, "dequeue"], queue, 0.3), "timeout")
+
+    def test_a_name_that_is_not_resolved(self):
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        with unittest.mock.patch("socket.getaddrinfo", lambda *_, **__: ended.wait() and []):
+            self.assertEqual(code_of(CALLS[OutputQueue, "query"], OutputQueue("name.example", timeout=0.3), 0.3), "timeout")
+
+
+def half(connection):
+    connection.recv(65536)
+    connection.sendall(b"$1000\r\nabc")
+    servers.silent(connection)
+
+
+def slow(connection):
+    """One byte now and then."""
+    connection.recv(65536)
+    connection.sendall(b"+O")
+    while not servers.DONE.wait(0.02):
+        connection.sendall(b"K")
+
+
+def endless_scan(connection):
+    """Each reply of SCAN is whole, and none is the last."""
+    while True:
+        asked = connection.recv(65536)
+        if not asked or servers.DONE.is_set():
+            return
+        for command in re.split(rb"(?:^|\n)\*\d", asked)[1:]:
+            refused = b"%1\r\n$5\r\nproto\r\n:3\r\n" if b"HELLO" in command else b"-ERR unknown command\r\n"
+            connection.sendall(b"*2\r\n$1\r\n1\r\n*0\r\n" if b"SCAN" in command else refused)
+
+
+def endless(connection):
+    connection.recv(65536)
+    connection.sendall(b"$99999999999\r\n")
+    while True:
+        connection.sendall(b"0" * 65536)
+
+
+X = np.array([1])
+# Each call of both queues that asks Redis. A method without a case fails a test.
+CALLS = {
+    (InputQueue, "enqueue"): lambda queue, limit: queue.enqueue("u", t=X),
+    (InputQueue, "enqueue_tensor"): lambda queue, limit: queue.enqueue_tensor("u", X),
+    (InputQueue, "predict"): lambda queue, limit: queue.predict({"t": X}, timeout=limit),
+    (OutputQueue, "query"): lambda queue, limit: queue.query("u"),
+    (OutputQueue, "query_and_delete"): lambda queue, limit: queue.query_and_delete("u"),
+    (OutputQueue, "read"): lambda queue, limit: queue.read("u", True, limit),
+    (OutputQueue, "dequeue"): lambda queue, limit: queue.dequeue(),
+}
+LOCAL = {"data_to_b64", "base64_encode_image", "get_ndarray_from_b64", "db"}
+
+
+def code_of(call, queue, limit):
+    try:
+        return f"answered {call(queue, limit)!r}"
+    except ServingError as error:
+        return error.code
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import servers
-from cluster_serving import AsyncClient, Client, EnqueueError, ServingError, find_stack
+from cluster_serving import AsyncClient, Client, EnqueueError, ServingError, connect, find_stack
 from cluster_serving.compat import InputQueue, OutputQueue
 
 LIMIT = 0.3
@@ -17,6 +17,24 @@ LIMIT = 0.3
 LONG = 600
 X = {"x": [1, 2]}
 
+QUEUE = "/123456789012/queue"
+
+
+def all_of(outcomes):
+    """What an iterator of either kind gives; an error in the place of a result is raised."""
+    def checked(found):
+        for outcome in found:
+            if outcome.error:
+                raise outcome.error
+        return found
+
+    async def run():
+        return checked([outcome async for outcome in outcomes])
+
+    return run() if hasattr(outcomes, "__aiter__") else checked(list(outcomes))
+
+
+# Each call of both clients. A method without a case fails a test.
 CALLS = {
     "predict": lambda c, limit=LIMIT: c.predict(X, timeout=limit),
     "enqueue": lambda c, limit=LIMIT: c.enqueue("u", X, timeout=limit),
@@ -24,20 +42,66 @@ CALLS = {
     "query": lambda c, limit=LIMIT: c.query("u", timeout=limit),
     "query_and_delete": lambda c, limit=LIMIT: c.query_and_delete("u", timeout=limit),
     "wait": lambda c, limit=LIMIT: c.wait("u", timeout=limit),
+    "results": lambda c, limit=LIMIT: all_of(c.results(["u"], timeout=limit)),
+    "drain": lambda c, limit=LIMIT: all_of(c.drain(timeout=limit)),
     "dequeue": lambda c, limit=LIMIT: c.dequeue(timeout=limit),
     "status": lambda c, limit=LIMIT: c.status("u", timeout=limit),
     "cancel": lambda c, limit=LIMIT: c.cancel("u", timeout=limit),
     "is_ready": lambda c, limit=LIMIT: c.is_ready(timeout=limit),
 }
+TO_SQS = ("enqueue", "enqueue_many")
+# Of the names of the former client, each with the places that it asks.
 QUEUES = {
-    "InputQueue.enqueue": lambda url: InputQueue(url=url, timeout=LIMIT).enqueue("u", x=[1, 2]),
-    "InputQueue.predict": lambda url: InputQueue(url=url).predict('{"instances":[]}', timeout=LIMIT),
-    "OutputQueue.query": lambda url: OutputQueue(url=url, timeout=LIMIT).query("u"),
-    "OutputQueue.query_and_delete": lambda url: OutputQueue(url=url, timeout=LIMIT).query_and_delete("u"),
-    "OutputQueue.dequeue": lambda url: OutputQueue(url=url, timeout=LIMIT).dequeue(),
-    "find_stack": lambda url: find_stack("s", region="eu-west-1", endpoint=url, timeout=LIMIT),
+    (InputQueue, "enqueue"): ("url", "sqs"),
+    (InputQueue, "enqueue_tensor"): ("url", "sqs"),
+    (InputQueue, "predict"): ("url",),
+    (OutputQueue, "query"): ("url",),
+    (OutputQueue, "query_and_delete"): ("url",),
+    (OutputQueue, "dequeue"): ("url",),
 }
+# They ask nobody, or only Redis, of which test_compat.py has the cases.
+LOCAL = {"close", "data_to_b64", "base64_encode_image", "get_ndarray_from_b64", "db", "read"}
 BEHAVIOURS = (servers.silent, servers.half, servers.slow, servers.slow_body)
+
+
+def call_of_queue(name, queue, limit=LIMIT):
+    if name == "predict":
+        return queue.predict('{"instances":[]}', timeout=limit)
+    given = {"enqueue": {"x": [1, 2]}, "enqueue_tensor": {"data": np.zeros(2)}, "dequeue": {}}
+    return getattr(queue, name)(*([] if name == "dequeue" else ["u"]), **given.get(name, {}))
+
+
+def small(client):
+    """The client, of whose answers 64 KiB are read."""
+    for api in (client._api, client._sqs and client._sqs._api):
+        if api is not None:
+            api._http.max_bytes = 2**16
+    return client
+
+
+def calls_of(url, limit=LIMIT):
+    """Each call by its name, to a service at `url`."""
+    for name, call in CALLS.items():
+        yield name, lambda call=call: call(small(Client(url)), limit)
+        yield f"async {name}", lambda call=call: in_asyncio(url, lambda client: call(client, limit))
+    for name in TO_SQS:
+        yield f"{name} to SQS", lambda call=CALLS[name]: call(small(Client(sqs=url + QUEUE)), limit)
+        yield f"async {name} to SQS", lambda call=CALLS[name]: in_asyncio(
+            None, lambda client: call(client, limit), sqs=url + QUEUE)
+    for (kind, name), places in QUEUES.items():
+        for place in places:
+            def call(kind=kind, name=name, where={place: url + (QUEUE if place == "sqs" else "")}):
+                queue = kind(timeout=limit, **where)
+                small(queue.client)
+                return call_of_queue(name, queue, limit)
+
+            yield f"{kind.__name__}.{name} {place}", call
+    yield "find_stack", lambda: find_stack("s", region="eu-west-1", endpoint=url, timeout=limit)
+    yield "connect", lambda: connect("s", region="eu-west-1", endpoint=url, timeout=limit)
+
+
+def public(kind):
+    return {name for name in dir(kind) if not name.startswith("_")} - LOCAL
 
 
 def code_of(call):
@@ -47,9 +111,10 @@ def code_of(call):
         return error.code
 
 
-def in_asyncio(url, call):
+def in_asyncio(url, call, **options):
     async def run():
-        async with AsyncClient(url) as client:
+        async with AsyncClient(url, **options) as client:
+            small(client._client)
             return await call(client)
 
     return asyncio.run(run())
@@ -57,33 +122,63 @@ def in_asyncio(url, call):
 
 class Time(unittest.TestCase):
     def setUp(self):
-        os.environ.update(AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
+        os.environ.update(AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b", AWS_REGION="eu-west-1")
 
-    def test_every_call_ends_at_its_limit_whatever_the_service_does(self):
+    def test_every_method_has_a_case(self):
+        self.assertEqual(public(Client), set(CALLS))
+        self.assertEqual(public(AsyncClient), set(CALLS))
+        self.assertEqual(public(InputQueue) | public(OutputQueue), {name for _, name in QUEUES})
+
+    def ended(self, behaviours, limit):
+        """The code with which each call ends where the service behaves so."""
         with ThreadPoolExecutor(150) as pool:
             calls = {}
-            for behaviour in BEHAVIOURS:
+            for behaviour in behaviours:
                 context = servers.raw(behaviour)
                 url = context.__enter__()
                 self.addCleanup(context.__exit__, None, None, None)
-                for name, call in CALLS.items():
-                    calls[behaviour.__name__, name] = pool.submit(code_of, lambda u=url, c=call: c(Client(u)))
-                    calls[behaviour.__name__, "async", name] = pool.submit(
-                        code_of, lambda u=url, c=call: in_asyncio(u, c))
-                for name, call in QUEUES.items():
-                    calls[behaviour.__name__, name] = pool.submit(code_of, lambda u=url, c=call: c(u))
-            codes = {name: future.result() for name, future in calls.items()}
+                for name, call in calls_of(url, limit):
+                    calls[behaviour.__name__, name] = pool.submit(code_of, call)
+            return {name: future.result() for name, future in calls.items()}
+
+    def test_every_call_ends_at_its_limit_whatever_the_service_does(self):
+        codes = self.ended(BEHAVIOURS, LIMIT)
         self.assertEqual({name: code for name, code in codes.items() if code != "timeout"}, {})
-        self.assertEqual(len(codes), 4 * (2 * len(CALLS) + len(QUEUES)))
+
+    def test_every_call_reads_an_endless_answer_to_its_limit_alone(self):
+        codes = self.ended((servers.endless, servers.endless_head), LONG)
+        expected = {"endless": "too_large", "endless_head": "internal"}
+        self.assertEqual({name: code for name, code in codes.items() if code != expected[name[0]]}, {})
+
+    def test_a_large_result_whose_place_does_not_answer(self):
+        large = {"uri": "u", "status": "succeeded", "large": {"id": "i"}}
+        for behaviour, limit, code in ((servers.silent, LIMIT, "timeout"), (servers.endless, LONG, "too_large")):
+            with servers.raw(behaviour) as there:
+                def answer(request):
+                    if "uri=" in request.path:
+                        return 303, large, {"Location": there}
+                    return 200, {"results": [large], "more": False}
+
+                with servers.api(answer) as (url, _), ThreadPoolExecutor(10) as pool:
+                    calls = {}
+                    for name in ("query", "query_and_delete", "wait", "results", "drain"):
+                        calls[name] = pool.submit(code_of, lambda c=CALLS[name]: c(small(Client(url)), limit))
+                        calls[f"async {name}"] = pool.submit(
+                            code_of, lambda c=CALLS[name]: in_asyncio(url, lambda client: c(client, limit)))
+                    codes = {name: future.result() for name, future in calls.items()}
+                    self.assertEqual(codes, dict.fromkeys(calls, code))
+
+    def test_credentials_that_are_not_found_in_time(self):
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        for where in ({"url": "http://127.0.0.1:1", "auth": "iam"}, {"sqs": "http://127.0.0.1:1/q"}):
+            client = Client(**where, credentials=ended.wait)
+            self.assertEqual(code_of(lambda: client.enqueue("u", X, timeout=LIMIT)), "timeout")
 
     def test_results_give_each_record_the_error_timeout(self):
-        async def in_order(url):
-            async with AsyncClient(url) as client:
-                return [outcome async for outcome in client.results(["a", "b"], timeout=LIMIT)]
-
         with servers.raw(servers.silent) as url:
-            for outcomes in (list(Client(url).results(["a", "b"], timeout=LIMIT)), asyncio.run(in_order(url))):
-                self.assertEqual([(each.uri, each.error.code) for each in outcomes], [("a", "timeout"), ("b", "timeout")])
+            outcomes = list(Client(url).results(["a", "b"], timeout=LIMIT))
+        self.assertEqual([(each.uri, each.error.code) for each in outcomes], [("a", "timeout"), ("b", "timeout")])
 
     def test_a_service_that_does_not_read_a_large_request(self):
         with servers.raw(servers.deaf) as url:
@@ -161,14 +256,6 @@ class Time(unittest.TestCase):
 
 
 class Size(unittest.TestCase):
-    def test_an_endless_answer_is_read_to_the_limit(self):
-        with servers.raw(servers.endless) as url:
-            client = Client(url)
-            client._api._http.max_bytes = 2**20
-            for name, call in CALLS.items():
-                with self.subTest(name):
-                    self.assertEqual(code_of(lambda: call(client, LONG)), "too_large")
-
     def test_a_length_over_the_limit_is_not_read(self):
         def announces(connection):
             connection.recv(65536)

@@ -7,13 +7,16 @@ import os
 import pickle
 import time
 import unittest
+import unittest.mock
 from datetime import datetime, timezone
 
 import numpy as np
 import servers
-from cluster_serving import AsyncClient, Client, Credentials, Enqueued, ServingError
+from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueError, ServingError
 from cluster_serving._inputs import instance_of, record_of
 from cluster_serving._sigv4 import find_credentials, sign
+from cluster_serving.compat import OutputQueue
+from wkr_serving.client.deadline import Deadline
 
 TOKEN = "eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl"
 
@@ -59,6 +62,12 @@ class Inputs(unittest.TestCase):
         for wrong in ("", "a\n", "é" * 513, "\ud800", 1, None):
             self.assertEqual(error_of(lambda: record_of(wrong, {"x": 1})).code, "bad_request")
         record_of("é" * 512, {"x": 1})
+
+    def test_an_image_is_read_up_to_its_limit(self):
+        with unittest.mock.patch("cluster_serving._inputs.IMAGE_BYTES", 3):
+            record_of("u", {"x": b"123"})
+            for large in (b"1234", {"b64": "MTIzNA=="}, io.BytesIO(b"1234"), {"path": __file__}):
+                self.assertEqual(error_of(lambda: record_of("u", {"x": large})).code, "too_large")
 
     def test_an_instance_has_null_for_NaN_and_no_infinity(self):
         self.assertEqual(instance_of({"x": np.array([1, np.nan], np.float32), "n": None}), {"x": [1.0, None], "n": None})
@@ -235,12 +244,52 @@ class Answers(unittest.TestCase):
                 self.assertEqual(error_of(lambda: client.query_and_delete("u")).code, code)
                 self.assertFalse([each for each in seen if "fetched" in each.path])
 
-    def test_a_large_result_in_a_page_is_an_error_that_says_how_to_take_it(self):
-        page = {"results": [{"uri": "u", "status": "succeeded", "large": {"id": "i"}, "location": "/x"}], "more": False}
-        with servers.api(answers((200, page))) as (url, _):
-            (outcome,) = Client(url, timeout=600).drain()
-        self.assertEqual((outcome.uri, outcome.error.code, "query_and_delete" in outcome.error.message),
-                         ("u", "too_large", True))
+    def test_large_results_of_a_page_are_fetched_and_one_that_cannot_be_stays(self):
+        large = [{"uri": each, "identity": "i", "status": "succeeded", "large": {"id": "i"}} for each in "abcd"]
+        page = {"results": [large[0], {**FOUND[1], "uri": "small"}, *large[1:]], "more": False}
+
+        def answer(request):
+            if request.path == "/predictions":
+                return 200, page
+            if "fetched=" in request.path:
+                # Another client has it.
+                return (404, {"error": "no", "code": "not_found"}) if "uri=b" in request.path else (200, {})
+            if "uri=" in request.path:
+                uri = request.path[len("/predictions?uri=")]
+                return 303, next(each for each in large if each["uri"] == uri), {"Location": f"/large/{uri}"}
+            uri = request.path[-1]
+            return (403, b"") if uri == "c" else (200, {**FOUND[1], "uri": uri})
+
+        expected = [("a", None), ("small", None), ("c", "results_unavailable"), ("d", None)]
+        with servers.api(answer) as (url, seen):
+            found = list(Client(url, timeout=600).drain())
+            self.assertEqual([(each.uri, each.error and each.error.code) for each in found], expected)
+            self.assertEqual(found[0].result.output.dtype, np.int64)
+            self.assertFalse([each for each in seen if "uri=c" in each.path and "fetched" in each.path])
+            self.assertEqual({each.path for each in seen if "uri=a" in each.path},
+                             {"/predictions?uri=a&identity=i", "/predictions?uri=a&identity=i&fetched=i"})
+
+            async def run():
+                async with AsyncClient(url, timeout=600) as client:
+                    return [(each.uri, each.error and each.error.code) async for each in client.drain()]
+
+            self.assertEqual(asyncio.run(run()), expected)
+            self.assertEqual(sorted(OutputQueue(url=url, timeout=600).dequeue()), ["a", "d", "small"])
+            page["results"] = [large[2]]
+            self.assertEqual(error_of(lambda: OutputQueue(url=url, timeout=600).dequeue()).code, "results_unavailable")
+
+    def test_a_large_result_whose_deletion_is_not_answered_is_here(self):
+        def behaviour(connection):
+            while True:
+                line = connection.recv(65536).partition(b"\r\n")[0]
+                if not line or b"fetched" in line:
+                    return
+                body = json.dumps(FOUND[1] if line.startswith(b"GET") else {"uri": "u", "large": {"id": "i"}}).encode()
+                head = b"HTTP/1.1 200 OK\r\n" if line.startswith(b"GET") else b"HTTP/1.1 303 S\r\nLocation: /large\r\n"
+                connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+        with servers.raw(behaviour) as url:
+            self.assertEqual(Client(url, timeout=600).query_and_delete("u").output.dtype, np.int64)
 
     def test_a_drain_that_was_left_goes_on_with_the_next(self):
         pages = [{"results": [{**FOUND[1], "uri": each} for each in "ab"], "more": True},
@@ -285,6 +334,92 @@ class Answers(unittest.TestCase):
         self.assertEqual(enqueued[-1].identity, "mine")
 
 
+class Sqs(unittest.TestCase):
+    QUEUE = "/123456789012/queue"
+
+    def setUp(self):
+        os.environ.pop("AWS_ENDPOINT_URL", None)
+        self.keys = {"credentials": lambda: Credentials("AKID", "secret"), "region": "eu-west-1", "timeout": 600}
+
+    def taken(self, *refused):
+        """An answer that takes every message but those whose uri is named: for now, or for good with a "!"."""
+        def answer(request):
+            taken, failed = [], []
+            for entry in json.loads(request.body)["Entries"]:
+                uri = json.loads(entry["MessageBody"])["uri"]
+                if uri in refused or f"{uri}!" in refused:
+                    failed.append({"Id": entry["Id"], "SenderFault": f"{uri}!" in refused, "Code": "InternalError"})
+                else:
+                    taken.append({"Id": entry["Id"], "MessageId": "m"})
+            return 200, {"Successful": taken, "Failed": failed}
+
+        return answer
+
+    def test_many_records_are_sent_in_calls_of_ten_and_of_a_MiB(self):
+        async def in_asyncio(url):
+            async with AsyncClient(sqs=url, **self.keys) as client:
+                return await client.enqueue_many((f"u{i}", {"x": i}) for i in range(25))
+
+        with servers.api(self.taken()) as (url, seen):
+            for call in (lambda: Client(sqs=url + self.QUEUE, **self.keys).enqueue_many(
+                    (f"u{i}", {"x": i}) for i in range(25)), lambda: asyncio.run(in_asyncio(url + self.QUEUE))):
+                seen.clear()
+                enqueued = call()
+                self.assertEqual([each.uri for each in enqueued], [f"u{i}" for i in range(25)])
+                entries = [json.loads(each.body)["Entries"] for each in seen]
+                self.assertEqual(sorted(map(len, entries)), [5, 10, 10])
+                self.assertEqual({each["MessageAttributes"]["identity"]["StringValue"] for some in entries for each in some},
+                                 {each.identity for each in enqueued})
+            self.assertEqual((seen[0].path, seen[0].headers["x-amz-target"]), ("/", "AmazonSQS.SendMessageBatch"))
+            self.assertIn("/eu-west-1/sqs/aws4_request", seen[0].headers["authorization"])
+            self.assertEqual(json.loads(seen[0].body)["QueueUrl"], url + self.QUEUE)
+            seen.clear()
+            large = {"x": np.zeros(100_000, np.float32)}
+            Client(sqs=url + self.QUEUE, **self.keys).enqueue_many([("a", large), ("b", large), ("c", {"x": 1})])
+            self.assertEqual([len(json.loads(each.body)["Entries"]) for each in seen], [1, 2])
+
+    def test_what_is_refused_for_now_is_sent_again_alone_and_each_other_failure_is_named(self):
+        given = [self.taken("b", "c"), self.taken("b")]
+        too_large = {"x": np.zeros(300_000, np.float32)}
+        records = [("a", {"x": 1}), ("b", {"x": 1}), ("c", {"x": 1}), ("d", {"x": too_large}), ("e", too_large)]
+        with servers.api(lambda request: (given.pop(0) if len(given) > 1 else given[0])(request)) as (url, seen):
+            with self.assertRaises(EnqueueError) as raised:
+                Client(sqs=url + self.QUEUE, **self.keys).enqueue_many(records)
+            self.assertEqual([each.uri for each in raised.exception.enqueued], ["a", "c"])
+            self.assertEqual([(each.uri, each.code) for each in raised.exception.errors],
+                             [("b", "queue_unavailable"), ("d", "bad_request"), ("e", "too_large")])
+            self.assertEqual([len(json.loads(each.body)["Entries"]) for each in seen], [3, 2, 1, 1])
+        with servers.api(self.taken("a!")) as (url, seen):
+            error = error_of(lambda: Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}))
+            self.assertEqual((error.code, error.uri, len(seen)), ("queue_unavailable", "a", 1))
+
+    def test_a_call_that_failed_is_sent_again_and_its_error_says_why(self):
+        throttled = (400, {"__type": "com.amazonaws.sqs#RequestThrottled", "message": "slowly"})
+        given = [lambda _: throttled, lambda _: (500, b""), self.taken()]
+        with servers.api(lambda request: given.pop(0)(request)) as (url, seen):
+            Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1})
+            self.assertEqual(len(seen), 3)
+        for name, status, code in (("com.amazonaws.sqs#QueueDoesNotExist", 400, "queue_unavailable"),
+                                   ("AccessDeniedException", 403, "unauthorized"), ("ExpiredToken", 403, "unauthorized")):
+            with servers.api(lambda request: (status, {"__type": name, "message": "because"})) as (url, seen):
+                error = error_of(lambda: Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}))
+                self.assertEqual((error.code, error.uri, "because" in error.message, len(seen)), (code, "a", True, 1))
+
+    def test_an_answer_that_names_no_message_is_no_success(self):
+        for body in ({}, [], {"Successful": 1}, {"Successful": [{"Id": 0}, 1]}, {"Failed": []}):
+            with servers.api(answers((200, body))) as (url, _):
+                error = error_of(lambda: Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}))
+                self.assertEqual((error.code, error.uri), ("queue_unavailable", "a"))
+
+    def test_the_address_of_a_queue(self):
+        for wrong in ("queue", "https://sqs.eu-west-1.amazonaws.com", "ftp://a/b"):
+            self.assertEqual(error_of(lambda: Client(sqs=wrong)).code, "bad_config")
+        client = Client(sqs="https://sqs.eu-central-1.amazonaws.com/1/q", credentials=lambda: Credentials("A", "B"))
+        self.assertEqual((client._sqs._api.url, client._sqs._api._access._region),
+                         ("https://sqs.eu-central-1.amazonaws.com", "eu-central-1"))
+        self.assertEqual(error_of(lambda: client.query("u")).code, "bad_config")
+
+
 class Fork(unittest.TestCase):
     def test_a_process_that_is_forked_has_connections_of_its_own(self):
         with servers.api(lambda request: (200, {"status": "queued"})) as (url, _):
@@ -326,6 +461,11 @@ class Access(unittest.TestCase):
 
         chosen = Chosen("https://a1.execute-api.eu-west-1.amazonaws.com")
         self.assertEqual((chosen.kind, Chosen("https://example.com").kind), ("iam", "none"))
+        missing = unittest.mock.Mock(side_effect=ServingError("unauthorized", "there are none"))
+        with unittest.mock.patch("cluster_serving._access.find_credentials", missing):
+            asked = ("GET", "/", {"Host": "a"}, b"", Deadline(600_000, "a"))
+            self.assertEqual(Chosen(chosen._url).headers(*asked), {})
+            self.assertEqual(error_of(lambda: Chosen(chosen._url, "iam").headers(*asked)).code, "unauthorized")
 
     def test_a_signature_is_that_of_aws(self):
         """Made by botocore 1.44 for the same request, keys and time; see side_by_side.py."""
@@ -351,13 +491,14 @@ class Access(unittest.TestCase):
             self.assertEqual(find_credentials(), ("C", "D", None))
 
     def test_what_an_extra_would_bring_is_named(self):
-        for module, call in (("boto3", lambda: Client(sqs="https://sqs.eu-west-1.amazonaws.com/1/q")),
+        os.environ.update(AWS_SHARED_CREDENTIALS_FILE="/dev/null", AWS_CONFIG_FILE="/dev/null")
+        for module, call in (("boto3", find_credentials),
                              ("redis", lambda: __import__("zoo.serving.client").serving.client.InputQueue("h", 1).db)):
             with self.subTest(module):
                 try:
                     __import__(module)
                 except ImportError:
-                    with self.assertRaisesRegex(ImportError, r"pip install 'cluster-serving\[(aws|zoo)\]'"):
+                    with self.assertRaisesRegex((ImportError, ServingError), r"pip install 'cluster-serving\[(aws|zoo)\]'"):
                         call()
 
 

@@ -14,6 +14,7 @@ import { serializeResult } from '../../lib/redis/result/fields.ts';
 import type { Finished } from '../../lib/redis/result/writer.ts';
 import { ResultIndex } from '../../lib/redis/result-index.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
+import { startBridge } from '../../local/bridge/bridge.ts';
 import { enqueued } from '../support/enqueue.ts';
 import { type ClusterNode, type RedisCluster, startRedisCluster } from '../support/redis-cluster.ts';
 
@@ -406,4 +407,17 @@ test('a lost node costs its own records until its replica has taken over, and th
     lost.length - 1,
   );
   assert.deepEqual(await drained(results), uris.toSorted());
+});
+
+test('a bridge refuses the Redis of its stream in cluster mode, whichever node it asks', async (t) => {
+  const found = open(t);
+  if (!found) return;
+  const urls = found.cluster.nodes.map(({ port }) => `rediss://localhost:${port}`);
+  for (const redisUrl of [found.cluster.url, ...urls]) {
+    const started = startBridge({ redisUrl, stream: 'serving_stream', send: async () => {}, warn: () => {} });
+    await assert.rejects(started, {
+      code: 'bad_config',
+      message: /^Redis at localhost:\d+ is in cluster mode/,
+    });
+  }
 });

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { arrowMessage } from '../../../bench/messages.ts';
-import { OutputQueue } from '../../../sdk/index.ts';
+import { OutputQueue, type Result } from '../../../sdk/index.ts';
+import { count as messages } from '../../faults/support/events.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { clientOptions, SAMPLE, testStack } from '../../support/stack.ts';
@@ -58,12 +59,12 @@ test('the service warns at its start of records in a stream that no job reads', 
   await testStack(t, { dataDir, warn: (message) => warned.push(message) });
   assert.match(
     warned.join('\n'),
-    /nobody reads the stream "image_stream" of Redis, which has 1 records.*bridge --stream image_stream/,
+    /nobody reads the stream "image_stream" of Redis, which has 1 record:.*bridge --stream image_stream/,
   );
   assert.doesNotMatch(warned.join('\n'), /serving_stream/);
 });
 
-test('records and results survive kills of the command: each is answered, none is left', async (t) => {
+test('records and results survive kills of the command: each is answered right and once, none is left', async (t) => {
   const stack = await testStack(t);
   const source = client(t, await redisUrl(t));
   const url = `redis://127.0.0.1:${source.options.port}`;
@@ -77,10 +78,11 @@ test('records and results survive kills of the command: each is answered, none i
     t.after(() => child.kill('SIGKILL'));
     return child;
   };
-  const data = await imageData(5);
+  const digits = await Promise.all(Array.from({ length: 10 }, (_, digit) => imageData(digit)));
   const count = 300;
   const add = async (from: number, to: number) => {
-    for (let i = from; i < to; i++) await source.xadd('serving_stream', '*', 'uri', `r${i}`, 'data', data);
+    for (let i = from; i < to; i++)
+      await source.xadd('serving_stream', '*', 'uri', `r${i}`, 'data', digits[i % 10] as string);
   };
   const left = () => source.xlen('serving_stream');
   let bridge: ChildProcess | undefined;
@@ -102,4 +104,14 @@ test('records and results survive kills of the command: each is answered, none i
   bridge.kill('SIGTERM');
   const [code] = await once(bridge, 'exit');
   assert.equal(code, 0);
+  const output = new OutputQueue(clientOptions(stack).output);
+  t.after(() => output.close());
+  const right = [...(await output.dequeue())].filter(([uri, found]) => {
+    const values = [...((found as Result).outputs[0]?.data as Float32Array)];
+    return values.indexOf(Math.max(...values)) === Number(uri.slice(1)) % 10;
+  });
+  assert.equal(right.length, count);
+  // What two bridges sent has one outcome: nothing comes after all of them were taken.
+  await until(async () => (await messages({ sqs: stack.aws.sqs, queueUrl })) === 0);
+  assert.equal((await output.dequeue()).size, 0);
 });
