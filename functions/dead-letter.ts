@@ -10,7 +10,6 @@ import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
-import { traceField } from '../lib/contract/trace.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import type { Sink } from '../lib/pipeline/serve.ts';
 
@@ -31,7 +30,7 @@ export const deadLetter =
         const unsaved = await deadLetterRecord(record, deps);
         batchItemFailures.push(...unsaved.map((itemIdentifier) => ({ itemIdentifier })));
       } catch (error) {
-        logError(error, { messageId: record.messageId, ...traceField(enqueueOf(record).trace) });
+        logError(error, { messageId: record.messageId, trace_id: enqueueOf(record).trace?.traceId });
         batchItemFailures.push({ itemIdentifier: record.messageId });
       }
     }

@@ -212,17 +212,11 @@ async function gatewayOptions(
   const { job } = scope.environment;
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
+  const model = parts.counted(deps.model);
+  const reading = await composePredictions(scope);
   const handlers = {
-    predict: traced(
-      scope,
-      'http',
-      predict({ ...deps, model: parts.counted(deps.model), encode: parts.encode }),
-    ),
-    predictions: traced(
-      scope,
-      'http',
-      predictions({ ...(await composePredictions(scope)), locate: localLocation }),
-    ),
+    predict: traced(scope, 'http', predict({ ...deps, model, encode: parts.encode })),
+    predictions: traced(scope, 'http', predictions({ ...reading, locate: localLocation })),
     status: status({ ...(await composeStatus(scope)), ...(version ? { modelVersion: version } : {}) }),
   };
   return {

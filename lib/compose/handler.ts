@@ -5,7 +5,7 @@
  */
 import { readEnvironment } from '../config/environment.ts';
 import { logAlways, logError, logWith } from '../contract/log.ts';
-import { readTrace, type TraceHeaders, traceField } from '../contract/trace.ts';
+import { readTrace, type TraceHeaders } from '../contract/trace.ts';
 import { createInvocationMetrics } from '../metrics/emf.ts';
 import type { Handler } from '../trace/tracer.ts';
 import { assertEvent, type EventKind } from './events.ts';
@@ -60,7 +60,7 @@ export async function lambdaHandler<D, E, R>(
     const ids = {
       function_request_id: context.awsRequestId,
       xray_trace_id: environment.traceId,
-      ...traceField(readTrace((event as { readonly headers?: TraceHeaders }).headers ?? {})),
+      trace_id: readTrace((event as { readonly headers?: TraceHeaders }).headers ?? {})?.traceId,
       cold_start: isCold,
     };
     isCold = false;

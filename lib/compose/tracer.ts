@@ -1,7 +1,8 @@
 /** Composes the tracing of requests and records, whose code is loaded only where spans have a receiver. */
+import { enqueueOf, traceAttributes } from '../codecs/attributes.ts';
 import type { Environment } from '../config/environment.ts';
-import { ServingError } from '../contract/errors.ts';
-import { logWarning } from '../contract/log.ts';
+import { logWarning, logWith } from '../contract/log.ts';
+import { readTrace, traceHeaders } from '../contract/trace.ts';
 import type { Handler, Tracer } from '../trace/tracer.ts';
 import type { EventKind } from './events.ts';
 import type { Scope } from './scope.ts';
@@ -9,14 +10,12 @@ import type { Scope } from './scope.ts';
 /** @returns undefined when there is no receiver, or when what is said of it makes no sense, which is logged */
 export async function openTracer({ traces, service, inLambda }: Environment): Promise<Tracer | undefined> {
   if (!traces) return undefined;
-  const [{ Tracer }, { readTraceSettings }] = await Promise.all([
-    import('../trace/tracer.ts'),
-    import('../trace/settings.ts'),
-  ]);
+  const { Tracer } = await import('../trace/tracer.ts');
   try {
-    return new Tracer({ ...readTraceSettings(traces, service), isFrozen: inLambda, warn: logWarning });
+    const tools = { enqueueOf, traceAttributes, logWith, readTrace, traceHeaders };
+    return new Tracer(traces, { service, isFrozen: inLambda, warn: logWarning, ...tools });
   } catch (error) {
-    logWarning(`requests are not traced: ${ServingError.from(error).message}`);
+    logWarning(`requests are not traced: ${(error as Error).message}`);
     return undefined;
   }
 }

@@ -57,8 +57,3 @@ export function traceHeaders(trace: TraceContext | undefined): Readonly<Record<s
   const traceparent = `00-${traceId}-${spanId}-0${isSampled ? 1 : 0}`;
   return state === undefined ? { traceparent } : { traceparent, tracestate: state };
 }
-
-/** The field of a log line, named as OpenTelemetry does. */
-export function traceField(trace: TraceContext | undefined): { readonly trace_id?: string } {
-  return trace ? { trace_id: trace.traceId } : {};
-}

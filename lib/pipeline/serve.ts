@@ -6,7 +6,6 @@
  */
 import { inInstance } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
-import { traceField } from '../contract/trace.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
@@ -167,16 +166,17 @@ interface Problem {
   readonly error: ServingError;
   readonly messageId?: string;
   readonly uri?: string;
-  readonly trace_id?: string;
+  /** Named as OpenTelemetry does. */
+  readonly trace_id?: string | undefined;
 }
 
 /** What an operator should read: returned messages, and failures with status 500 and above. */
 export function problemsOf({ finished, returned }: RanRecords): Problem[] {
   const failures = finished.flatMap(({ uri, enqueue, outcome }) =>
     !outcome.ok && outcome.error.status >= 500
-      ? [{ error: outcome.error, uri, ...traceField(enqueue.trace) }]
+      ? [{ error: outcome.error, uri, trace_id: enqueue.trace?.traceId }]
       : [],
   );
-  const again = returned.map(({ id, error, trace }) => ({ error, messageId: id, ...traceField(trace) }));
+  const again = returned.map(({ id, error, trace }) => ({ error, messageId: id, trace_id: trace?.traceId }));
   return [...again, ...failures];
 }

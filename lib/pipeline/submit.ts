@@ -50,13 +50,16 @@ export interface LargeRecords {
 export async function submit(
   sender: Sender,
   payloads: (() => Promise<LargeRecords>) | undefined,
-  { uri, identity, message, groupId, trace }: SentRecord,
+  { trace, ...record }: SentRecord,
 ): Promise<void> {
+  const { uri, identity, message, groupId } = record;
   const attributes = newAttributes(identity, trace);
   const bytes = Buffer.byteLength(message);
   if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)
     return sender.send(message, attributes, groupId);
   if (!payloads) {
+    // A record that fits without its trace is sent.
+    if (trace) return submit(sender, payloads, record);
     const limit = LIMITS.messageBytes - attributesBytes(attributes);
     throw new ServingError(
       'too_large',

@@ -1,5 +1,4 @@
 /** Reads OpenTelemetry's environment variables, as far as they are about sending spans by OTLP/HTTP as JSON. */
-import { badConfig } from '../contract/errors.ts';
 import type { TraceContext } from '../contract/trace.ts';
 import type { Variables } from '../contract/variables.ts';
 import type { Attributes } from './otlp.ts';
@@ -21,16 +20,16 @@ const PROTOCOL = 'http/json';
 const TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 60_000;
 
-/** @param service for OTEL_SERVICE_NAME. @throws bad_config, which quotes no value that may be secret */
+/** @param service default of OTEL_SERVICE_NAME. @throws for what makes no sense, without a value that may be secret */
 export function readTraceSettings(variables: Variables, service: string): TraceSettings {
   const of = (name: string) =>
     variables[`OTEL_EXPORTER_OTLP_TRACES_${name}`] || variables[`OTEL_EXPORTER_OTLP_${name}`];
   const protocol = of('PROTOCOL') ?? PROTOCOL;
   if (protocol !== PROTOCOL)
-    throw badConfig(`OTEL_EXPORTER_OTLP_PROTOCOL ${JSON.stringify(protocol)}: expected ${PROTOCOL}`);
+    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL ${JSON.stringify(protocol)}: expected ${PROTOCOL}`);
   const timeoutMs = Number(of('TIMEOUT') ?? TIMEOUT_MS);
   if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS))
-    throw badConfig(`OTEL_EXPORTER_OTLP_TIMEOUT: expected 1 to ${MAX_TIMEOUT_MS} ms`);
+    throw new Error(`OTEL_EXPORTER_OTLP_TIMEOUT: expected 1 to ${MAX_TIMEOUT_MS} ms`);
   return {
     url: urlOf(variables),
     headers: { ...readHeaders(of('HEADERS')), 'content-type': 'application/json' },
@@ -50,7 +49,7 @@ function urlOf(variables: Variables): string {
   const url = own || `${variables['OTEL_EXPORTER_OTLP_ENDPOINT']?.replace(/\/+$/, '')}/v1/traces`;
   const { protocol, username, password } = URL.parse(url) ?? {};
   if (/^https?:$/.test(protocol ?? '') && !username && !password) return url;
-  throw badConfig('OTEL_EXPORTER_OTLP_ENDPOINT: expected http(s)://host:port without a user and password');
+  throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT: expected http(s)://host:port without a user and password');
 }
 
 function readHeaders(text: string | undefined): Readonly<Record<string, string>> {
@@ -58,7 +57,7 @@ function readHeaders(text: string | undefined): Readonly<Record<string, string>>
   const isValid = ([name, value]: [string, string]) =>
     /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\x7e]*$/.test(value);
   if (Object.entries(headers).every(isValid)) return headers;
-  throw badConfig('OTEL_EXPORTER_OTLP_HEADERS: a name or a value is none of a header');
+  throw new Error('OTEL_EXPORTER_OTLP_HEADERS: a name or a value is none of a header');
 }
 
 /** `name=value,name=value`, with percent signs. */
@@ -72,7 +71,7 @@ function readPairs(variable: string, text = ''): Readonly<Record<string, string>
       }),
     );
   } catch {
-    throw badConfig(`${variable}: expected name=value,name=value`);
+    throw new Error(`${variable}: expected name=value,name=value`);
   }
 }
 
@@ -80,7 +79,7 @@ function samplerOf(name = 'parentbased_always_on', argument = '1'): Sampler {
   const [, follows, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
   const ratio = kind === 'traceidratio' ? Number(argument) : Number(kind === 'always_on');
   if (kind === undefined || !(ratio >= 0 && ratio <= 1))
-    throw badConfig(
+    throw new Error(
       'OTEL_TRACES_SAMPLER: expected [parentbased_]always_on, always_off or traceidratio, from 0 to 1',
     );
   // The last 7 bytes of an id are its random part, of which a number holds 52 bits; all who take part decide alike.

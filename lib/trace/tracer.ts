@@ -4,18 +4,32 @@
  * nothing of it.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { randomBytes } from 'node:crypto';
 import type { APIGatewayProxyEventV2, Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { enqueueOf, type MessageAttributes, traceAttributes } from '../codecs/attributes.ts';
-import { logWith } from '../contract/log.ts';
-import { readTrace, type TraceContext, traceHeaders } from '../contract/trace.ts';
+import type { enqueueOf, MessageAttributes, traceAttributes } from '../codecs/attributes.ts';
+import type { logWith } from '../contract/log.ts';
+import type { readTrace, TraceContext, traceHeaders } from '../contract/trace.ts';
+import type { Variables } from '../contract/variables.ts';
 import type { Sink } from '../pipeline/serve.ts';
 import type { Sender } from '../pipeline/submit.ts';
 import { Exporter } from './exporter.ts';
 import type { Attributes, Span } from './otlp.ts';
-import type { TraceSettings } from './settings.ts';
+import { readTraceSettings, type Sampler } from './settings.ts';
 
-export interface TracerOptions extends TraceSettings {
+/**
+ * What functions have loaded anyway. It is handed over and not imported, because the bundler makes a file of what two
+ * files share, which functions would read at each start, also where nothing is traced.
+ */
+export interface Tools {
+  readonly enqueueOf: typeof enqueueOf;
+  readonly traceAttributes: typeof traceAttributes;
+  readonly logWith: typeof logWith;
+  readonly readTrace: typeof readTrace;
+  readonly traceHeaders: typeof traceHeaders;
+}
+
+export interface TracerOptions extends Tools {
+  /** Default of OTEL_SERVICE_NAME. */
+  readonly service: string;
   /** True where the process is frozen after each answer, so that spans have to be sent before it. */
   readonly isFrozen: boolean;
   readonly warn: (message: string) => void;
@@ -42,23 +56,26 @@ interface Ending {
 }
 
 /** What became of a record of the running event, by the id of its message. */
-type Outcomes = Map<
-  string,
-  { readonly uri: string; readonly error: string | undefined; readonly endMs: number }
->;
+type Outcomes = Map<string, Pick<Span, 'error' | 'endMs'> & { readonly uri: string }>;
 
 export type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 type HttpAnswer = { readonly statusCode?: number; readonly headers?: object };
 
 export class Tracer {
-  readonly #options: TracerOptions;
+  readonly #isFrozen: boolean;
+  readonly #tools: Tools;
+  readonly #isSampled: Sampler;
   readonly #exporter: Exporter;
   readonly #outcomes = new AsyncLocalStorage<Outcomes>();
   #originMs = performance.timeOrigin;
 
-  constructor(options: TracerOptions) {
-    this.#options = options;
-    this.#exporter = new Exporter({ ...options, isPeriodic: !options.isFrozen });
+  /** @throws for variables that make no sense */
+  constructor(variables: Variables, { service, isFrozen, warn, ...tools }: TracerOptions) {
+    const settings = readTraceSettings(variables, service);
+    this.#isFrozen = isFrozen;
+    this.#tools = tools;
+    this.#isSampled = settings.isSampled;
+    this.#exporter = new Exporter({ ...settings, isPeriodic: !isFrozen, warn });
   }
 
   /** Sends what is left. */
@@ -75,21 +92,21 @@ export class Tracer {
 
   #http(handler: Handler<APIGatewayProxyEventV2, HttpAnswer>): typeof handler {
     return async (event, context) => {
-      const { headers, routeKey, rawPath, requestContext } = event;
+      const { headers = {}, routeKey = '', requestContext } = event;
+      // The route stands for the path, which may contain a uri.
       const attributes = {
         'http.request.method': requestContext.http.method,
         'http.route': routeKey.slice(routeKey.indexOf(' ') + 1),
-        'url.path': rawPath,
-        'url.scheme': headers['x-forwarded-proto'] ?? 'https',
       };
-      const span = this.#begin({ name: routeKey, kind: 'server', attributes }, readTrace(headers));
+      const what = { name: routeKey, attributes };
+      const span = this.#begin({ ...what, kind: 'server' }, this.#tools.readTrace(headers));
       const { tracestate: _, ...others } = headers;
-      const inner = { ...event, headers: { ...others, ...traceHeaders(span.context) } };
+      const inner = { ...event, headers: { ...others, ...this.#tools.traceHeaders(span.context) } };
       let status = 500;
       try {
-        const answer = await logWith(idsOf(span), () => handler(inner, context));
+        const answer = await this.#tools.logWith(idsOf(span), () => handler(inner, context));
         status = answer.statusCode ?? 200;
-        const { traceparent } = traceHeaders(span.context);
+        const { traceparent } = this.#tools.traceHeaders(span.context);
         return { ...answer, headers: { ...answer.headers, traceparent } };
       } finally {
         const error = status >= 500 ? String(status) : undefined;
@@ -113,7 +130,7 @@ export class Tracer {
       let failed = new Set(Records.map(({ messageId }) => messageId));
       let error: string | undefined = 'internal';
       try {
-        const answer = await logWith(idsOf(whole), () =>
+        const answer = await this.#tools.logWith(idsOf(whole), () =>
           this.#outcomes.run(outcomes, () => handler(event, context)),
         );
         failed = new Set(answer.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
@@ -133,7 +150,7 @@ export class Tracer {
   }
 
   #beginRecord(record: SQSRecord, queue: string): Begun {
-    const { identity, trace } = enqueueOf(record);
+    const { identity, trace } = this.#tools.enqueueOf(record);
     const attributes = {
       ...messaging('process', queue),
       'messaging.message.id': record.messageId,
@@ -148,15 +165,14 @@ export class Tracer {
     const queue = queueUrl.slice(queueUrl.lastIndexOf('/') + 1);
     return {
       send: async (body, attributes, groupId) => {
-        const what = {
-          name: `send ${queue}`,
-          kind: 'producer',
-          attributes: messaging('send', queue),
-        } as const;
-        const span = this.#begin(what, traceOf(attributes));
+        const parent = this.#tools.readTrace(headersOf(attributes));
+        // A record that is at the limit of its size has no room for one. Its trace begins when it is delivered.
+        if (!parent) return sender.send(body, attributes, groupId);
+        const what = { name: `send ${queue}`, attributes: messaging('send', queue) };
+        const span = this.#begin({ ...what, kind: 'producer' }, parent);
         let error: string | undefined = 'queue_unavailable';
         try {
-          await sender.send(body, { ...attributes, ...traceAttributes(span.context) }, groupId);
+          await sender.send(body, { ...attributes, ...this.#tools.traceAttributes(span.context) }, groupId);
           error = undefined;
         } finally {
           this.#end(span, { error });
@@ -181,10 +197,10 @@ export class Tracer {
   }
 
   #begin(beginning: Beginning, parent?: TraceContext): Begun {
-    const traceId = parent?.traceId ?? randomBytes(16).toString('hex');
-    const isSampled = this.#options.isSampled(traceId, parent);
+    const traceId = parent?.traceId ?? randomHex(16);
+    const isSampled = this.#isSampled(traceId, parent);
     const state = parent?.state === undefined ? {} : { state: parent.state };
-    const context = { traceId, spanId: randomBytes(8).toString('hex'), isSampled, ...state };
+    const context = { traceId, spanId: randomHex(8), isSampled, ...state };
     return { ...beginning, context, parentId: parent?.spanId, startMs: this.#now() };
   }
 
@@ -195,7 +211,7 @@ export class Tracer {
   }
 
   async #sent(limitMs: number, context: Context): Promise<void> {
-    if (!this.#options.isFrozen) return;
+    if (!this.#isFrozen) return;
     const leftMs = context.getRemainingTimeInMillis() - ANSWER_MS;
     await this.#exporter.sendWithin(Math.max(0, Math.min(limitMs, leftMs)));
   }
@@ -218,8 +234,12 @@ function messaging(operation: 'send' | 'process', queue: string): Attributes {
   };
 }
 
-function traceOf({ traceparent, tracestate }: MessageAttributes): TraceContext | undefined {
-  return readTrace({ traceparent: traceparent?.StringValue, tracestate: tracestate?.StringValue });
+function headersOf({ traceparent, tracestate }: MessageAttributes) {
+  return { traceparent: traceparent?.StringValue, tracestate: tracestate?.StringValue };
+}
+
+function randomHex(bytes: number): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString('hex');
 }
 
 /** The fields of a log line, named as OpenTelemetry does. */

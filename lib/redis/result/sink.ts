@@ -1,7 +1,6 @@
 /** The last step of a queued record: postprocesses its outcome and saves it in Redis, or in S3 what is too large for it. */
 import { ServingError } from '../../contract/errors.ts';
 import { logError } from '../../contract/log.ts';
-import { traceField } from '../../contract/trace.ts';
 import type { Timers } from '../../metrics/timers.ts';
 import type { Sink } from '../../pipeline/serve.ts';
 import type { ResultStore } from '../results.ts';
@@ -28,7 +27,7 @@ export function resultSink(results: Pick<ResultStore, 'save'>, settings: SaveSet
         if (!(fields instanceof ServingError)) saved.push({ uri, fields, message: id, enqueue });
         else {
           unsaved.add(id);
-          logError(fields, { messageId: id, ...traceField(enqueue.trace) });
+          logError(fields, { messageId: id, trace_id: enqueue.trace?.traceId });
         }
       }
       const blocked = new Set<string>();

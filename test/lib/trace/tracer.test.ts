@@ -4,23 +4,26 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { APIGatewayProxyEventV2, Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { newAttributes, traceAttributes } from '../../../lib/codecs/attributes.ts';
+import { enqueueOf, newAttributes, traceAttributes } from '../../../lib/codecs/attributes.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { readTrace, type TraceContext } from '../../../lib/contract/trace.ts';
+import { logWith } from '../../../lib/contract/log.ts';
+import { readTrace, type TraceContext, traceHeaders } from '../../../lib/contract/trace.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
-import { readTraceSettings } from '../../../lib/trace/settings.ts';
 import { Tracer } from '../../../lib/trace/tracer.ts';
 import { type Receiver, startReceiver } from '../../support/otlp.ts';
 import { until } from '../../support/until.ts';
 
 const TRACE = readTrace({ traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` }) as TraceContext;
+const TOOLS = { enqueueOf, traceAttributes, logWith, readTrace, traceHeaders };
 const UNSAMPLED = { ...TRACE, isSampled: false };
 const CONTEXT = { getRemainingTimeInMillis: () => 10_000 } as Context;
 
 function tracerTo(t: TestContext, url: string, variables: Readonly<Record<string, string>> = {}) {
   const warned: string[] = [];
-  const settings = readTraceSettings({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables }, 'job');
-  const tracer = new Tracer({ ...settings, isFrozen: true, warn: (message) => warned.push(message) });
+  const tracer = new Tracer(
+    { OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables },
+    { service: 'job', isFrozen: true, warn: (text) => warned.push(text), ...TOOLS },
+  );
   t.after(() => tracer.close());
   return { tracer, warned };
 }
