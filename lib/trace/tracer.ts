@@ -59,6 +59,7 @@ interface Ending {
 type Outcomes = Map<string, Pick<Span, 'error' | 'endMs'> & { readonly uri: string }>;
 
 export type Handler<E, R> = (event: E, context: Context) => Promise<R>;
+type HttpEvent = Pick<APIGatewayProxyEventV2, 'requestContext'> & Partial<APIGatewayProxyEventV2>;
 type HttpAnswer = { readonly statusCode?: number; readonly headers?: object };
 
 export class Tracer {
@@ -90,7 +91,7 @@ export class Tracer {
     return this.#sqs(handler as never) as unknown as Handler<E, R>;
   }
 
-  #http(handler: Handler<APIGatewayProxyEventV2, HttpAnswer>): typeof handler {
+  #http(handler: Handler<HttpEvent, HttpAnswer>): typeof handler {
     return async (event, context) => {
       const { headers = {}, routeKey = '', requestContext } = event;
       // The route stands for the path, which may contain a uri.

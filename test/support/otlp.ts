@@ -155,8 +155,8 @@ function attributes(value: unknown): Record<string, string> {
     assert.ok(typeof key === 'string' && (stringValue === undefined) !== (intValue === undefined));
     // 64-bit integers are texts in the JSON form of protobuf.
     assert.equal(typeof (stringValue ?? intValue), 'string');
-    if (intValue !== undefined) assert.match(String(intValue), /^-?\d+$/);
-    return [key, String(stringValue ?? intValue)] as const;
+    if (intValue !== undefined) assert.match(intValue as string, /^-?\d+$/);
+    return [key, (stringValue ?? intValue) as string] as const;
   });
   assert.equal(new Set(pairs.map(([key]) => key)).size, pairs.length);
   return Object.fromEntries(pairs);

@@ -125,11 +125,17 @@ test('what nobody records is not sent, and its trace goes on', async (t) => {
   const { tracer } = tracerTo(t, receiver.url);
   await batchOf(tracer, { m: undefined })(eventOf(message('m', UNSAMPLED)), CONTEXT);
   const sent: object[] = [];
-  const sender = tracer.sender({ send: async (...message) => void sent.push(message) }, 'http://sqs/1/jobs');
+  const sender = tracer.sender({ send: async (...call) => void sent.push(call) }, 'http://sqs/1/jobs');
   await sender.send('body', newAttributes('i', UNSAMPLED), 'tenant');
+  await sender.send('a record at the limit of its size', newAttributes('i'));
   await tracer.close();
   assert.deepEqual([receiver.spans, receiver.requests], [[], []]);
-  const [[body, attributes, group] = []] = sent as [string, ReturnType<typeof newAttributes>, string][];
+  const [[body, attributes, group] = [], [, untraced] = []] = sent as [
+    string,
+    ReturnType<typeof newAttributes>,
+    string,
+  ][];
+  assert.deepEqual(untraced, newAttributes('i'));
   assert.deepEqual([body, group, attributes?.['identity']?.StringValue], ['body', 'tenant', 'i']);
   const passed = readTrace({ traceparent: attributes?.['traceparent']?.StringValue });
   assert.deepEqual({ ...passed, spanId: TRACE.spanId }, UNSAMPLED);
@@ -148,10 +154,10 @@ test('a record that SQS does not take is a failed span, and its error stays', as
 
 const request = { routeKey: 'POST /predict', rawPath: '/predict', headers: {}, requestContext: { http: {} } };
 const ask = (tracer: Tracer) =>
-  tracer.handler('http', async (_: APIGatewayProxyEventV2) => ({ statusCode: 200, body: 'answer' }))(
-    request as unknown as APIGatewayProxyEventV2,
-    CONTEXT,
-  );
+  tracer.handler<APIGatewayProxyEventV2, { statusCode: number; body: string }>('http', async () => ({
+    statusCode: 200,
+    body: 'answer',
+  }))(request as unknown as APIGatewayProxyEventV2, CONTEXT);
 
 for (const [what, timeout, answer] of [
   ['is silent', '50', () => undefined],
@@ -196,7 +202,7 @@ test('no more spans wait than there is room for', async (t) => {
   const receiver = await startReceiver(t, (response) => void gate.then(() => response.end('{}')));
   const { tracer, warned } = tracerTo(t, receiver.url);
   const Records = Array.from({ length: 3_000 }, (_, i) => message(String(i), TRACE));
-  const all = tracer.handler('sqs', async (_: SQSEvent) => returning());
+  const all = tracer.handler<SQSEvent, SQSBatchResponse>('sqs', async () => returning());
   const hurried = { getRemainingTimeInMillis: () => 0 } as Context;
   await all(eventOf(...Records), hurried);
   open();
