@@ -30,7 +30,7 @@ export const deadLetter =
         const unsaved = await deadLetterRecord(record, deps);
         batchItemFailures.push(...unsaved.map((itemIdentifier) => ({ itemIdentifier })));
       } catch (error) {
-        logError(error, { messageId: record.messageId });
+        logError(error, { messageId: record.messageId, trace_id: enqueueOf(record).trace?.traceId });
         batchItemFailures.push({ itemIdentifier: record.messageId });
       }
     }

@@ -56,6 +56,10 @@ export const PARAMETER_NAMES = [
   'alarmTopic',
   /** "on": X-Ray traces requests. */
   'tracing',
+  /** Where functions send their spans, in the JSON of OTLP: http(s)://host:port of a receiver that they reach. */
+  'otlpEndpoint',
+  /** With otlpEndpoint: the share of new traces that are recorded; 0 to 1. */
+  'otlpRatio',
   /** Provisioned environments of predict. */
   'provisioned',
   /** Two availability zones of the own VPC, separated by a comma. Empty: the first two of the region. */
@@ -98,6 +102,8 @@ const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:
 const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
 /** Of a stack of shared-redis.yml: its service and the stage. */
 const REDIS_STACK = /^shared-redis-[A-Za-z0-9-]{1,15}$/;
+/** Without a user and password, which would be readable in the template. */
+const RECEIVER = /^https?:\/\/[A-Za-z0-9.-]{1,253}(:\d{1,5})?(\/[\w./-]{0,128})?$/;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
 export type Deployment = ReturnType<typeof readValues>;
@@ -161,6 +167,8 @@ function readValues(check: Checks) {
     logDays: check.among('logDays', RETENTION_DAYS),
     metrics: check.oneOf('metrics', ['on', 'off']),
     tracing: check.oneOf('tracing', ['on', 'off']),
+    otlpEndpoint: check.matches('otlpEndpoint', RECEIVER, 'http(s)://host:port'),
+    otlpRatio: check.matches('otlpRatio', /^(0|1|0?\.\d{1,9})$/, 'a number from 0 to 1'),
     provisioned: check.whole('provisioned', 0, 1_000),
     securityGroup: check.matches('securityGroup', idOf('sg'), 'an id, as sg-0123456789abcdef0'),
     domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
@@ -238,6 +246,10 @@ function contradictions(read: Deployment): string[] {
     [
       redis === 'shared' && (vpcId !== '' || zones.length > 0 || respondAsync === 'on'),
       'param redis=shared uses the network of redisStack: leave out vpcId, zones and respondAsync=on',
+    ],
+    [
+      read.otlpEndpoint !== '' && redis !== 'url' && read.securityGroup === '',
+      'param otlpEndpoint: functions in a VPC reach a receiver only with a vpcId and securityGroup of your own that let them; redis=url needs no VPC, and tracing=on (X-Ray) no way out',
     ],
     [vpcId === '' && read.securityGroup !== '', 'param securityGroup belongs to a vpcId'],
     [

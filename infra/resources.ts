@@ -190,11 +190,17 @@ function alarmActions({ alarmTopic, alarmEmail }: RedisDeployment): readonly Cfn
 }
 
 function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
-  const { respondAsync, metrics } = deployment;
-  const config: Variables = {
+  const { respondAsync, metrics, otlpEndpoint } = deployment;
+  const untraced: Variables = {
     CLUSTER_SERVING_CONFIG: names.job,
     ...(metrics === 'off' ? { CLUSTER_SERVING_METRICS: 'off' } : {}),
   };
+  const traced = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: otlpEndpoint,
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: deployment.otlpRatio,
+  };
+  const config = otlpEndpoint === '' ? untraced : { ...untraced, ...traced };
   const bucket = { CLUSTER_SERVING_BUCKET: { Ref: 'Bucket' } };
   const queue = { CLUSTER_SERVING_QUEUE_URL: { Ref: 'Queue' } };
   return {
@@ -202,7 +208,8 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
     batch: { ...config, ...bucket, ...redis },
     submit: { ...config, ...bucket, ...queue },
     predictions: { ...config, ...bucket, ...redis },
-    status: { ...config, ...bucket, ...redis },
+    // Most of its requests ask whether the service is well.
+    status: { ...untraced, ...bucket, ...redis },
     deadLetter: { ...config, ...bucket, ...redis },
   };
 }

@@ -18,9 +18,11 @@ import { results } from '../lib/compose/redis.ts';
 import { s3Client } from '../lib/compose/s3.ts';
 import { Scope } from '../lib/compose/scope.ts';
 import { composeStatus } from '../lib/compose/status.ts';
-import type { Environment } from '../lib/config/environment.ts';
+import { openTracer, traced } from '../lib/compose/tracer.ts';
+import { type Environment, tracesOf } from '../lib/config/environment.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { logError } from '../lib/contract/log.ts';
+import { variables } from '../lib/contract/variables.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
@@ -70,7 +72,10 @@ export async function openJob(
   const parts = openServiceParts(partsOf(job, () => serving?.load, controlToken, services.terminate));
   const onBatch = parts.statistics.batch.bind(parts.statistics);
   const inProcesses = processRuns(job, onBatch);
-  const scope = new Scope(environmentOf(served, queue.url, services), inProcesses);
+  const environment = environmentOf(served, queue.url, services);
+  const tracer = await openTracer(environment);
+  const scope = new Scope(environment, { ...inProcesses, tracer });
+  onClose(async () => tracer?.close());
   onClose(async () => {
     scope.get(s3Client).destroy();
     scope.get(sqsClient).destroy();
@@ -158,6 +163,7 @@ function environmentOf(
     functionName: '',
     isProvisioned: false,
     traceId: undefined,
+    traces: tracesOf(variables),
     modelDirectory: join(dataDir, 'models', job.jobName),
     workerFolders: directory === undefined ? undefined : { directory, modelDir: modelDirectory },
   };
@@ -177,7 +183,7 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: batch({ ...deps, model: parts.counted(model) }),
+    handler: traced(scope, 'sqs', batch({ ...deps, model: parts.counted(model) })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
@@ -188,7 +194,7 @@ async function openEventSources(
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: deadLetter(await composeDeadLetter(scope)),
+    handler: traced(scope, 'sqs', deadLetter(await composeDeadLetter(scope))),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
@@ -206,13 +212,11 @@ async function gatewayOptions(
   const { job } = scope.environment;
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
+  const model = parts.counted(deps.model);
+  const reading = await composePredictions(scope);
   const handlers = {
-    predict: predict({
-      ...deps,
-      model: parts.counted(deps.model),
-      encode: parts.encode,
-    }),
-    predictions: predictions({ ...(await composePredictions(scope)), locate: localLocation }),
+    predict: traced(scope, 'http', predict({ ...deps, model, encode: parts.encode })),
+    predictions: traced(scope, 'http', predictions({ ...reading, locate: localLocation })),
     status: status({ ...(await composeStatus(scope)), ...(version ? { modelVersion: version } : {}) }),
   };
   return {

@@ -8,6 +8,7 @@ import { encodeMessage } from '../lib/codecs/message.ts';
 import { assertIdentity } from '../lib/contract/enqueue.ts';
 import { badConfig, badRequest, ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
+import { readTrace, traceHeaders } from '../lib/contract/trace.ts';
 import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.ts';
 import { assertStage, queueName } from '../lib/queue/names.ts';
 import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
@@ -53,6 +54,8 @@ export interface EnqueueOptions {
    * many after those of the others (a fair queue). For the queue only, not over HTTPS.
    */
   readonly tenant?: string | undefined;
+  /** The W3C trace that it belongs to, as the header `traceparent` has it. What is malformed is ignored. */
+  readonly traceparent?: string | undefined;
 }
 
 /** A record that the queue has. */
@@ -108,6 +111,7 @@ export class InputQueue {
         uri,
         identity,
         message,
+        trace: readTrace(options),
         ...(tenant === undefined ? {} : { groupId: tenant }),
       });
       return { uri, identity };
@@ -127,7 +131,7 @@ export class InputQueue {
 
   async #send(record: SentRecord): Promise<void> {
     if (!this.#overHttp) return submit(await this.#open(), this.#payloads, record);
-    const headers = { 'idempotency-key': record.identity };
+    const headers = { 'idempotency-key': record.identity, ...traceHeaders(record.trace) };
     await postJson(this.#frontend('/predictions'), record.message, undefined, this.#openHttp(), headers);
   }
 
@@ -151,8 +155,8 @@ export class InputQueue {
     const flying = new Set<Promise<void>>();
     let taken = 0;
     try {
-      for await (const { uri, inputs, identity, tenant } of records) {
-        const flight = this.enqueue(uri, inputs, { identity, tenant }).then(
+      for await (const { uri, inputs, ...options } of records) {
+        const flight = this.enqueue(uri, inputs, options).then(
           () => void taken++,
           (error: unknown) => void errors.push(error),
         );
@@ -179,14 +183,17 @@ export class InputQueue {
   /**
    * Calls POST /predict and returns one text per instance, `{value=...}`.
    * @param request {"instances": [...]}, as an object or as JSON text
+   * @param options.traceparent as of `enqueue`
    * @throws the service's error by its code; timeout after `timeoutMs` (default 29 s, the gateway's limit)
    */
   async predict(
     request: string | { readonly instances: readonly unknown[] },
     timeoutMs = 29_000,
+    options: Pick<EnqueueOptions, 'traceparent'> = {},
   ): Promise<string[]> {
     const body = typeof request === 'string' ? request : JSON.stringify(request);
-    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs, this.#openHttp());
+    const headers = traceHeaders(readTrace(options));
+    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs, this.#openHttp(), headers);
     return (answer as { predictions: string[] }).predictions;
   }
 

@@ -3,6 +3,7 @@
  * clients and servers share its fields.
  */
 import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
+import { readTrace, type TraceContext, traceHeaders } from '../contract/trace.ts';
 
 const IDENTITY = 'identity';
 /** When SQS took the first message of a record that is sent again from the dead letters. */
@@ -15,14 +16,20 @@ export type MessageAttributes = Readonly<
 >;
 
 /** Of a new record. */
-export function newAttributes(identity: string): MessageAttributes {
-  return { [IDENTITY]: { DataType: 'String', StringValue: identity } };
+export function newAttributes(identity: string, trace?: TraceContext): MessageAttributes {
+  return { [IDENTITY]: { DataType: 'String', StringValue: identity }, ...traceAttributes(trace) };
+}
+
+/** As OpenTelemetry's own libraries name them, which so understand our messages, and we theirs. */
+export function traceAttributes(trace: TraceContext | undefined): MessageAttributes {
+  const texts = Object.entries(traceHeaders(trace));
+  return Object.fromEntries(texts.map(([name, text]) => [name, { DataType: 'String', StringValue: text }]));
 }
 
 /** Of a record that is sent again: it keeps its identity and its place in the order. */
-export function replayAttributes({ identity, sentAt, replays }: Enqueue): MessageAttributes {
+export function replayAttributes({ identity, sentAt, replays, trace }: Enqueue): MessageAttributes {
   return {
-    ...newAttributes(identity),
+    ...newAttributes(identity, trace),
     [ORIGINAL_SENT_TIMESTAMP]: { DataType: 'Number', StringValue: String(sentAt) },
     [REPLAYS]: { DataType: 'Number', StringValue: String(replays) },
   };
@@ -52,10 +59,13 @@ export function enqueueOf({ messageId, attributes, messageAttributes = {} }: Del
   const identity = messageAttributes[IDENTITY]?.stringValue;
   const sentAt = wholeNumber(attributes.SentTimestamp);
   const original = messageAttributes[ORIGINAL_SENT_TIMESTAMP]?.stringValue;
+  const { traceparent, tracestate } = messageAttributes;
+  const trace = readTrace({ traceparent: traceparent?.stringValue, tracestate: tracestate?.stringValue });
   return {
     identity: isIdentity(identity) ? identity : messageId,
     sentAt: original === undefined ? sentAt : Math.min(sentAt, wholeNumber(original)),
     replays: wholeNumber(messageAttributes[REPLAYS]?.stringValue),
+    ...(trace && { trace }),
   };
 }
 

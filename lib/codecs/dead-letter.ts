@@ -5,6 +5,7 @@
 import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
 import { badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
+import { readTrace, type TraceContext, type TraceHeaders, traceHeaders } from '../contract/trace.ts';
 import { decodeMessage } from './message.ts';
 
 export interface DeadLetter {
@@ -18,12 +19,14 @@ export interface DeadLetter {
   readonly replays: number;
   /** The number of deliveries; undefined if the file does not contain it. */
   readonly attempts: number | undefined;
+  /** Of its enqueue. */
+  readonly trace?: TraceContext | undefined;
   readonly body: string;
 }
 
 export function encodeDeadLetter(letter: DeadLetter): string {
-  const { messageId, sentAt, identity, replays, attempts, body } = letter;
-  return JSON.stringify({ messageId, sentAt, identity, replays, attempts, body });
+  const { messageId, sentAt, identity, replays, attempts, trace, body } = letter;
+  return JSON.stringify({ messageId, sentAt, identity, replays, attempts, ...traceHeaders(trace), body });
 }
 
 /** @throws bad_request when the text is not a dead letter */
@@ -44,17 +47,18 @@ export function decodeDeadLetter(text: string): DeadLetter {
     identity: isIdentity(identity) ? identity : messageId,
     replays: numberOf(replays) ?? 0,
     attempts: attemptsIn(parsed),
+    trace: readTrace(parsed ?? {}),
     body,
   };
 }
 
 /** The record sent again: it keeps its identity and its time, so what was enqueued later under its uri stays later. */
-export function replayOf({ identity, sentAt = 0, replays }: DeadLetter): Enqueue {
-  return { identity, sentAt, replays: replays + 1 };
+export function replayOf({ identity, sentAt = 0, replays, trace }: DeadLetter): Enqueue {
+  return { identity, sentAt, replays: replays + 1, trace };
 }
 
 /** Earlier versions wrote `tries` for `attempts`. */
-type Fields = Partial<Record<keyof DeadLetter | 'tries', unknown>>;
+type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders | 'tries', unknown>>;
 
 function attemptsIn(fields: Fields | null): number | undefined {
   return numberOf(fields?.attempts ?? fields?.tries);

@@ -1,6 +1,7 @@
 /** Composes what puts records into the queue. Nothing is opened before the first record. */
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { AcceptDeps } from '../http/accept.ts';
+import type { Sender } from '../pipeline/submit.ts';
 import { openSqs, QueueSender } from '../queue/sender.ts';
 import type { Scope } from './scope.ts';
 
@@ -8,8 +9,10 @@ export function sqsClient({ environment }: Scope): SQSClient {
   return openSqs(environment.aws);
 }
 
-function queue(scope: Scope): QueueSender {
-  return new QueueSender(scope.get(sqsClient), { queueUrl: scope.environment.queueUrl });
+function queue(scope: Scope): Sender {
+  const { queueUrl } = scope.environment;
+  const sender = new QueueSender(scope.get(sqsClient), { queueUrl });
+  return scope.own.tracer?.sender(sender, queueUrl) ?? sender;
 }
 
 export function accept(scope: Scope): Pick<AcceptDeps, 'queue' | 'payloads'> {

@@ -14,9 +14,10 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
   const { timers } = scope.get(reporter);
   // Before the model, so that a password of Redis is read while the model is downloaded.
   const store = scope.get(results);
+  const sink = resultSink(store, { filter, timers, large: scope.get(largeResults) });
   return {
     model: await scope.get(served),
-    sink: resultSink(store, { filter, timers, large: scope.get(largeResults) }),
+    sink: scope.own.tracer?.sink(sink) ?? sink,
     running: scope.get(runningReports),
     payloads: scope.get(payloads),
     reporter: scope.get(reporter),

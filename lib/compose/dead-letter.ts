@@ -5,8 +5,9 @@ import { archive } from './s3.ts';
 import type { Scope } from './scope.ts';
 
 export async function composeDeadLetter(scope: Scope) {
+  const sink = resultSink(scope.get(results));
   return {
-    sink: resultSink(scope.get(results)),
+    sink: scope.own.tracer?.sink(sink) ?? sink,
     archive: scope.get(archive),
     attempts: scope.environment.job.queue.maxReceiveCount,
   };

@@ -3,17 +3,17 @@
  * any request) but ends after 10 s: an opening that takes longer continues in the first request, and a failed one is
  * repeated by the next. Outside Lambda nothing is opened before the first event, so importing a function is free.
  */
-import type { Context } from 'aws-lambda';
 import { readEnvironment } from '../config/environment.ts';
 import { logAlways, logError, logWith } from '../contract/log.ts';
+import { readTrace, type TraceHeaders } from '../contract/trace.ts';
 import { createInvocationMetrics } from '../metrics/emf.ts';
+import type { Handler } from '../trace/tracer.ts';
 import { assertEvent, type EventKind } from './events.ts';
 import { Scope } from './scope.ts';
+import { openTracer, traced } from './tracer.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
 const INIT_WAIT_MS = 8_000;
-
-type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 
 /**
  * @param kind of its events; others are refused
@@ -36,10 +36,10 @@ export async function lambdaHandler<D, E, R>(
       cold_start: isCold,
     });
   if (metrics) logAsFunction();
-  const scope = new Scope(environment);
+  const scope = new Scope(environment, { tracer: environment.traces && (await openTracer(environment)) });
   const open = () => compose(scope);
   const opening = () => {
-    opened ??= (metrics?.opening(open) ?? open()).then(create);
+    opened ??= (metrics?.opening(open) ?? open()).then((deps) => traced(scope, kind, create(deps)));
     return opened;
   };
   const forget = (error: unknown) => {
@@ -60,6 +60,7 @@ export async function lambdaHandler<D, E, R>(
     const ids = {
       function_request_id: context.awsRequestId,
       xray_trace_id: environment.traceId,
+      trace_id: readTrace((event as { readonly headers?: TraceHeaders }).headers ?? {})?.traceId,
       cold_start: isCold,
     };
     isCold = false;

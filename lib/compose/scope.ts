@@ -3,14 +3,17 @@
  * use other parts. A Lambda process has one scope; the single machine has one per job.
  */
 import type { Environment } from '../config/environment.ts';
+import type { Tracer } from '../trace/tracer.ts';
 import type { openOnnx } from './onnx.ts';
 
 type Part<T> = (scope: Scope) => T;
 
-/** What the single machine does in its own way. */
+/** What this environment has, and what the single machine does in its own way. */
 interface Own {
   /** Opens a version of the model. Default: in this process. */
   readonly openRunner?: typeof openOnnx;
+  /** Undefined: nothing is traced. */
+  readonly tracer?: Tracer | undefined;
 }
 
 export class Scope {

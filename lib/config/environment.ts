@@ -48,6 +48,11 @@ export interface Environment {
   readonly isProvisioned: boolean;
   /** The X-Ray trace id of the current invocation; read it anew in each. */
   readonly traceId: string | undefined;
+  /**
+   * OpenTelemetry's variables, when one of them names a receiver of spans: OTEL_EXPORTER_OTLP_ENDPOINT,
+   * OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. docs/how-to/trace-a-request.md lists the others.
+   */
+  readonly traces: Variables | undefined;
   /** Where models are downloaded to. */
   readonly modelDirectory: string;
   /** Where a worker's code is, and the model folder that it is handed; only on the single machine. */
@@ -116,8 +121,17 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     get traceId() {
       return /Root=([^;]+)/.exec(variables['_X_AMZN_TRACE_ID'] ?? '')?.[1];
     },
+    traces: tracesOf(variables),
     modelDirectory: join(tmpdir(), 'cluster-serving-models'),
   };
+}
+
+/** @returns undefined when spans go nowhere */
+export function tracesOf(variables: Variables): Variables | undefined {
+  const isOff = variables['OTEL_SDK_DISABLED'] === 'true' || variables['OTEL_TRACES_EXPORTER'] === 'none';
+  const receiver =
+    variables['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || variables['OTEL_EXPORTER_OTLP_ENDPOINT'];
+  return receiver && !isOff ? variables : undefined;
 }
 
 function readRedisSignIn(variables: Variables): RedisSignIn | undefined {

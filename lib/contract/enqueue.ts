@@ -3,6 +3,7 @@
  * so a uri alone does not say whose result is stored under it.
  */
 import { badRequest } from './errors.ts';
+import type { TraceContext } from './trace.ts';
 
 /** One enqueue of a uri, and what decides its place among all enqueues of that uri. */
 export interface Enqueue {
@@ -12,6 +13,8 @@ export interface Enqueue {
   readonly sentAt: number;
   /** How often it was sent again from the dead letters. */
   readonly replays: number;
+  /** Of its sender, where that sent one. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /** What a client may say about one enqueue when it asks for a result. */

@@ -20,7 +20,7 @@ const invocation = new AsyncLocalStorage<Fields>();
 
 /** Adds `fields` to every line that `work` logs. */
 export function logWith<T>(fields: Fields, work: () => T): T {
-  return invocation.run(fields, work);
+  return invocation.run({ ...invocation.getStore(), ...fields }, work);
 }
 
 /**

@@ -3,6 +3,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { assertIdentity } from '../contract/enqueue.ts';
+import { readTrace } from '../contract/trace.ts';
 import {
   type Announcer,
   type LargeRecords,
@@ -27,7 +28,7 @@ export async function acceptRecords(
   request: HttpRequest,
   { queue, payloads, announcer }: AcceptDeps,
 ): Promise<HttpResponse> {
-  const records = identified(readSubmissions(request.body()), request.headers['idempotency-key']);
+  const records = identified(readSubmissions(request.body()), request.headers);
   const sender = queue();
   await sendAnnounced(announcer?.(), records, (record) => submit(sender, payloads, record));
   const [{ uri, identity }] = records as [SentRecord];
@@ -39,10 +40,13 @@ export async function acceptRecords(
 }
 
 /** The key of a request with several records is continued with their places. @throws bad_request for a bad key */
-function identified(submissions: readonly Submission[], key: string | undefined): SentRecord[] {
+function identified(submissions: readonly Submission[], headers: HttpRequest['headers']): SentRecord[] {
+  const key = headers['idempotency-key'];
+  const trace = readTrace(headers);
   return submissions.map((submission, i) => {
-    if (key === undefined) return { ...submission, identity: randomUUID() };
-    return { ...submission, identity: assertIdentity(submissions.length === 1 ? key : `${key}-${i}`) };
+    if (key === undefined) return { ...submission, identity: randomUUID(), trace };
+    const identity = assertIdentity(submissions.length === 1 ? key : `${key}-${i}`);
+    return { ...submission, identity, trace };
   });
 }
 

@@ -24,11 +24,19 @@ export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefi
       'prefer',
       'idempotency-key',
       'inference-header-content-length',
+      'traceparent',
+      'tracestate',
       'authorization',
       'x-amz-date',
       'x-amz-security-token',
     ],
-    exposedResponseHeaders: ['location', 'retry-after', 'model-version', 'inference-header-content-length'],
+    exposedResponseHeaders: [
+      'location',
+      'retry-after',
+      'model-version',
+      'inference-header-content-length',
+      'traceparent',
+    ],
     maxAge: 3_600,
   };
 }

@@ -6,6 +6,7 @@
 import { decodeMessage } from '../codecs/message.ts';
 import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
+import type { TraceContext } from '../contract/trace.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import type { Scratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
@@ -31,6 +32,7 @@ export interface FinishedRecord {
 export interface ReturnedMessage {
   readonly id: string;
   readonly error: ServingError;
+  readonly trace?: TraceContext | undefined;
 }
 
 export interface Decoded {
@@ -57,10 +59,10 @@ export function decodeMessages(messages: readonly Message[], buffers: Scratch): 
     try {
       const { uri, inputs } = body instanceof ServingError ? unread(body) : decodeMessage(body, allocate);
       if (!(inputs instanceof ServingError)) records.push({ id, enqueue, uri, attempts, inputs });
-      else if (inputs.retryable) returned.push({ id, error: inputs });
+      else if (inputs.retryable) returned.push({ id, error: inputs, trace: enqueue.trace });
       else finished.push({ id, enqueue, uri, outcome: { ok: false, error: inputs } });
     } catch (error) {
-      returned.push({ id, error: ServingError.from(error) });
+      returned.push({ id, error: ServingError.from(error), trace: enqueue.trace });
     }
   }
   return { records, finished, returned };

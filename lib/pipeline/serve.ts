@@ -144,7 +144,8 @@ function sortOutcomes(decoded: Decoded, outcomes: readonly Outcome[], buffers: S
   const returned = [...decoded.returned];
   for (const [i, { id, enqueue, uri }] of decoded.records.entries()) {
     const outcome = outcomes[i] as Outcome;
-    if (!outcome.ok && outcome.error.retryable) returned.push({ id, error: outcome.error });
+    if (!outcome.ok && outcome.error.retryable)
+      returned.push({ id, error: outcome.error, trace: enqueue.trace });
     else finished.push({ id, enqueue, uri, outcome: detached(outcome, buffers) });
   }
   return { finished, returned };
@@ -165,12 +166,17 @@ interface Problem {
   readonly error: ServingError;
   readonly messageId?: string;
   readonly uri?: string;
+  /** Named as OpenTelemetry does. */
+  readonly trace_id?: string | undefined;
 }
 
 /** What an operator should read: returned messages, and failures with status 500 and above. */
 export function problemsOf({ finished, returned }: RanRecords): Problem[] {
-  const failures = finished.flatMap(({ uri, outcome }) =>
-    !outcome.ok && outcome.error.status >= 500 ? [{ error: outcome.error, uri }] : [],
+  const failures = finished.flatMap(({ uri, enqueue, outcome }) =>
+    !outcome.ok && outcome.error.status >= 500
+      ? [{ error: outcome.error, uri, trace_id: enqueue.trace?.traceId }]
+      : [],
   );
-  return [...returned.map(({ id, error }) => ({ error, messageId: id })), ...failures];
+  const again = returned.map(({ id, error, trace }) => ({ error, messageId: id, trace_id: trace?.traceId }));
+  return [...again, ...failures];
 }

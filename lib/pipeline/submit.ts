@@ -6,6 +6,7 @@ import { attributesBytes, type MessageAttributes, newAttributes } from '../codec
 import { encodePointer } from '../codecs/pointer.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
+import type { TraceContext } from '../contract/trace.ts';
 
 /** A record to send. */
 export interface SentRecord {
@@ -16,6 +17,8 @@ export interface SentRecord {
   readonly message: string;
   /** Of the tenant, for a fair queue. */
   readonly groupId?: string;
+  /** Travels with its message. */
+  readonly trace?: TraceContext | undefined;
 }
 
 export interface Announcement {
@@ -47,13 +50,16 @@ export interface LargeRecords {
 export async function submit(
   sender: Sender,
   payloads: (() => Promise<LargeRecords>) | undefined,
-  { uri, identity, message, groupId }: SentRecord,
+  { trace, ...record }: SentRecord,
 ): Promise<void> {
-  const attributes = newAttributes(identity);
+  const { uri, identity, message, groupId } = record;
+  const attributes = newAttributes(identity, trace);
   const bytes = Buffer.byteLength(message);
   if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)
     return sender.send(message, attributes, groupId);
   if (!payloads) {
+    // A record that fits without its trace is sent.
+    if (trace) return submit(sender, payloads, record);
     const limit = LIMITS.messageBytes - attributesBytes(attributes);
     throw new ServingError(
       'too_large',

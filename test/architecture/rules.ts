@@ -23,6 +23,7 @@ export const LEVELS: readonly (readonly string[])[] = [
     'lib/registry/',
     'lib/s3/',
     'lib/text/',
+    'lib/trace/',
     'lib/workers/',
   ],
   ['lib/http/'],
@@ -156,6 +157,12 @@ export interface Entry {
 
 /** What an entry file never loads, through however many files. An import() does not load until it is called. */
 export const UNREACHABLE: readonly Entry[] = [
+  ...['predict', 'batch', 'predictions', 'status', 'dead-letter'].map((name) => ({
+    entry: `functions/${name}.ts`,
+    packages: [],
+    // Only where spans have a receiver.
+    files: ['lib/trace/'],
+  })),
   {
     entry: 'functions/predict.ts',
     packages: ['@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'ioredis', 'yaml'],

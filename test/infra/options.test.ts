@@ -42,6 +42,8 @@ describe('the settings of a deployment', () => {
     alarmEmail: '',
     alarmTopic: 'none',
     tracing: 'off',
+    otlpEndpoint: '',
+    otlpRatio: 1,
     provisioned: 0,
     zones: '',
     vpcId: '',
@@ -52,6 +54,11 @@ describe('the settings of a deployment', () => {
     certificateArn: '',
     deploymentRole: '',
     workerImage: '',
+  };
+  const url = {
+    redis: 'url',
+    redisUrl: 'rediss://user@redis.example.com:6379',
+    redisPassword: '/job/redis',
   };
   const request: Request = { stage: 'dev', config: undefined, parameters };
   const problemsOf = (changed: Partial<Parameters>, more: Partial<Request> = {}): string => {
@@ -137,11 +144,6 @@ describe('the settings of a deployment', () => {
   });
 
   test('a Redis on the internet needs an address with TLS and no password, a parameter, and no VPC', () => {
-    const url = {
-      redis: 'url',
-      redisUrl: 'rediss://user@redis.example.com:6379',
-      redisPassword: '/job/redis',
-    };
     assert.equal(problemsOf(url), '');
     assert.equal(problemsOf({ ...url, redisUrl: 'rediss://redis.example.com' }), '');
     assert.equal(problemsOf({ ...url, redisUrl: `${url.redisUrl}?cluster=on` }), '');
@@ -238,6 +240,24 @@ describe('the settings of a deployment', () => {
     assert.match(message, /stage "a_b": expected/);
   });
 
+  test('functions learn of a receiver of spans where one is named, except for those that say whether all is well', () => {
+    const named = { ...url, otlpEndpoint: 'https://otlp.example.com', otlpRatio: '0.05' };
+    const { status, ...others } = readSettings(folder, {
+      ...request,
+      parameters: { ...parameters, ...named },
+    }).variables;
+    const tracesOf = (variables: object) => Object.entries(variables).filter(([name]) => /OTEL/.test(name));
+    for (const variables of Object.values(others))
+      assert.deepEqual(tracesOf(variables), [
+        ['OTEL_EXPORTER_OTLP_ENDPOINT', 'https://otlp.example.com'],
+        ['OTEL_TRACES_SAMPLER', 'parentbased_traceidratio'],
+        ['OTEL_TRACES_SAMPLER_ARG', '0.05'],
+      ]);
+    assert.deepEqual(tracesOf(status), []);
+    for (const variables of Object.values(readSettings(folder, request).variables))
+      assert.deepEqual(tracesOf(variables), []);
+  });
+
   test('an unknown parameter is refused, with the one that was probably meant', () => {
     assert.match(problemsOf({}, { named: ['redisNode'] }), /redisNode: unknown; did you mean redisNodes\?/);
     assert.equal(problemsOf({}, { named: ['config', 'arch'] }), '');
@@ -272,6 +292,8 @@ describe('the settings of a deployment', () => {
       { ...vpc, respondAsync: 'routed', routeTableIds: 'rtb-01234567', securityGroup: 'sg-01234567' },
       { auth: 'jwt', jwtIssuer: 'https://issuer.example.com/', jwtAudience: 'a, b' },
       { domain: 'api.example.com', certificateArn },
+      { ...vpc, securityGroup: 'sg-01234567', otlpEndpoint: 'http://collector.internal:4318' },
+      { ...url, otlpEndpoint: 'https://otlp.example.com/otlp', otlpRatio: '0.05' },
       { alarmEmail: 'a@example.com', alarmTopic: 'own' },
     ];
     for (const one of together) assert.equal(problemsOf(one), '');
@@ -287,6 +309,10 @@ describe('the settings of a deployment', () => {
       { auth: 'jwt', jwtIssuer: 'https://issuer.example.com/' },
       { jwtAudience: 'a' },
       { domain: 'api.example.com' },
+      { otlpEndpoint: 'https://otlp.example.com' },
+      { ...vpc, otlpEndpoint: 'https://otlp.example.com' },
+      { ...url, otlpEndpoint: 'https://user:password@otlp.example.com' },
+      { otlpRatio: '2' },
       { certificateArn },
       { monitoring: 'full', metrics: 'off' },
       { alarmEmail: 'a@example.com', alarmTopic: 'arn:aws:sns:us-east-1:123456789012:alarms' },

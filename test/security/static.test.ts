@@ -112,12 +112,14 @@ test('a pickle is distinguished from other files and never executed', () => {
   assert.deepEqual(filesWith(/pickle\.loads?|unpickle\(|jpickle|from 'pickle/i), []);
 });
 
-test('the server opens connections by its three clients only, S3, SQS and Redis, and to read the password of Redis', () => {
+test('the server opens connections by its three clients only, S3, SQS and Redis, to read the password of Redis, and to a receiver of spans', () => {
   // Without `node:` the name counts only where a module is named: `http` is a group of settings, too.
   const network =
     /(['"]node:|(from|import|require|getBuiltinModule)\s*\(?\s*['"])(https?|net|tls|dgram|dns|http2)(\/promises)?['"]|[^.\w](fetch|WebSocket|EventSource)\(/;
   assert.deepEqual(filesWith(network, DEPLOYED), [
     'lib/redis/secret.ts',
+    // Loaded only where OpenTelemetry's variables name it.
+    'lib/trace/exporter.ts',
     // The pipes between the service and a worker's process.
     'lib/workers/connection.ts',
     // In the client: the object to which the API redirects.

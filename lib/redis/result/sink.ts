@@ -27,7 +27,7 @@ export function resultSink(results: Pick<ResultStore, 'save'>, settings: SaveSet
         if (!(fields instanceof ServingError)) saved.push({ uri, fields, message: id, enqueue });
         else {
           unsaved.add(id);
-          logError(fields, { messageId: id });
+          logError(fields, { messageId: id, trace_id: enqueue.trace?.traceId });
         }
       }
       const blocked = new Set<string>();

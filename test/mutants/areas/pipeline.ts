@@ -46,7 +46,7 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a failure that may pass sends its message back and stores no outcome',
-        find: 'if (!outcome.ok && outcome.error.retryable) returned.push({ id, error: outcome.error });\n    else ',
+        find: 'if (!outcome.ok && outcome.error.retryable)\n      returned.push({ id, error: outcome.error, trace: enqueue.trace });\n    else ',
         replace: '',
       },
       {
@@ -158,7 +158,7 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a record whose payload cannot be read now goes back to the queue',
-        find: 'else if (inputs.retryable) returned.push({ id, error: inputs });',
+        find: 'else if (inputs.retryable) returned.push({ id, error: inputs, trace: enqueue.trace });',
         replace: '',
         tests: [SERVE],
       },
