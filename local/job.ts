@@ -30,6 +30,7 @@ import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
 import { jobRoutes } from './job-routes.ts';
 import { largeResultsRoute, localLocation, sweepLargeResults } from './large-results.ts';
+import { ServiceFigures } from './metrics/figures.ts';
 import {
   type JobServices,
   processRuns,
@@ -68,7 +69,11 @@ export async function openJob(
   const controlToken = services.terminate && (services.access.token ?? newToken());
   let serving: Runs | undefined;
   const parts = openServiceParts(partsOf(job, () => serving?.load, controlToken, services.terminate));
-  const onBatch = parts.statistics.batch.bind(parts.statistics);
+  const figures = new ServiceFigures();
+  const onBatch: typeof parts.statistics.batch = (size, tookMs, own) => {
+    figures.batch(size, tookMs);
+    parts.statistics.batch(size, tookMs, own);
+  };
   const inProcesses = processRuns(job, onBatch);
   const scope = new Scope(environmentOf(served, queue.url, services), inProcesses);
   onClose(async () => {
@@ -84,10 +89,10 @@ export async function openJob(
   serving = runs;
   parts.statistics.follow(runs.load);
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
-  await openEventSources(scope, services, { runs, parts, deadLetterUrl }, onClose);
+  await openEventSources(scope, services, { runs, parts, figures, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
-  const options = await gatewayOptions(scope, services, runs, parts);
+  const options = await gatewayOptions(scope, services, { runs, parts, figures });
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
   if (served.secondPort !== undefined) {
@@ -163,10 +168,16 @@ function environmentOf(
   };
 }
 
+interface OpenedParts {
+  readonly runs: Runs;
+  readonly parts: ServiceParts;
+  readonly figures: ServiceFigures;
+}
+
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,
-  { runs, parts, deadLetterUrl }: { runs: Runs; parts: ServiceParts; deadLetterUrl: string },
+  { runs, parts, figures, deadLetterUrl }: OpenedParts & { readonly deadLetterUrl: string },
   onClose: OnClose,
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
@@ -177,18 +188,19 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: batch({ ...deps, model: parts.counted(model) }),
+    handler: batch({ ...deps, model: parts.counted(model), sink: figures.countedSink(deps.sink) }),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: runs.events,
   });
   onClose(() => batches.close());
+  const dead = await composeDeadLetter(scope);
   const deadLetters = await startPoller({
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: deadLetter(await composeDeadLetter(scope)),
+    handler: deadLetter({ ...dead, sink: figures.countedSink(dead.sink) }),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
@@ -199,26 +211,31 @@ async function openEventSources(
 async function gatewayOptions(
   scope: Scope,
   services: JobServices,
-  runs: Runs,
-  parts: ServiceParts,
+  { runs, parts, figures }: OpenedParts,
 ): Promise<GatewayOptions> {
   const { port, log, access } = services;
-  const { job } = scope.environment;
+  const { job, queueUrl } = scope.environment;
+  const live = { load: runs.load, queue: () => services.aws.queueFigures(queueUrl) };
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
   const handlers = {
     predict: predict({
       ...deps,
-      model: parts.counted(deps.model),
+      model: figures.countedModel(parts.counted(deps.model)),
       encode: parts.encode,
     }),
     predictions: predictions({ ...(await composePredictions(scope)), locate: localLocation }),
-    status: status({ ...(await composeStatus(scope)), ...(version ? { modelVersion: version } : {}) }),
+    status: status({
+      ...(await composeStatus(scope)),
+      ...(version ? { modelVersion: version } : {}),
+      own: () => figures.families(live),
+    }),
   };
   return {
     ...(runs.stopMs === undefined ? {} : { closeTimeoutMs: runs.stopMs }),
     port,
     portOption: '--port',
+    observe: figures.observe,
     log,
     cors: corsRules(job.http.corsOrigins),
     ...access,

@@ -3,7 +3,7 @@
  * routes.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { SERVER_VERSION } from '../../lib/http/open-inference/endpoint.ts';
+import { SERVER_VERSION } from '../../lib/contract/names.ts';
 import { type HttpResponse, json, respond } from '../../lib/http/response.ts';
 import { WIRE_VERSION } from '../../lib/http/worker/endpoint.ts';
 import { errorEnvelope } from '../../lib/http/worker/paths.ts';

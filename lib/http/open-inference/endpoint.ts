@@ -13,7 +13,7 @@ import {
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
-import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
+import { DEFAULT_JOB_NAME, SERVER_VERSION } from '../../contract/names.ts';
 import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { Inputs, Model, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { measure } from '../../metrics/emf.ts';
@@ -41,9 +41,6 @@ export interface InferenceDeps {
   /** The model's name under /v2. Default "serving_stream". */
   readonly jobName?: string;
 }
-
-/** The version in package.json. */
-export const SERVER_VERSION = '0.1.0';
 
 const PATH =
   /^\/v2(?:\/health\/(?<health>live|ready)|\/models\/(?<name>[^/]+)(?:\/versions\/(?<version>[^/]+))?(?:\/(?<what>ready|infer))?)?$/;
