@@ -26,11 +26,12 @@ import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
 import { makeToken, newToken } from './decentral/token.ts';
+import { ServiceFigures } from './description/figures.ts';
+import { descriptionRoutes } from './description/routes.ts';
 import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
 import { jobRoutes } from './job-routes.ts';
 import { largeResultsRoute, localLocation, sweepLargeResults } from './large-results.ts';
-import { ServiceFigures } from './metrics/figures.ts';
 import {
   type JobServices,
   processRuns,
@@ -215,6 +216,8 @@ async function gatewayOptions(
 ): Promise<GatewayOptions> {
   const { port, log, access } = services;
   const { job, queueUrl } = scope.environment;
+  const { inputAlreadyBatched } = job;
+  const security = access.token === undefined ? 'none' : 'token';
   const live = { load: runs.load, queue: () => services.aws.queueFigures(queueUrl) };
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
@@ -243,6 +246,14 @@ async function gatewayOptions(
     routes: parts.count(
       jobRoutes(handlers, { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() }, [
         ...parts.routes,
+        ...descriptionRoutes({
+          job: job.jobName,
+          model: deps.model,
+          filter: deps.filter,
+          inputAlreadyBatched,
+          security,
+          hasControl: services.terminate !== undefined,
+        }),
         largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
       ]),
     ),
