@@ -52,6 +52,8 @@ export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatche
     description: 'The inputs of a record by name.',
     properties: Object.fromEntries(properties),
     required: inputs.filter(({ optional }) => !optional).map(({ name }) => name),
+    // Columns may come by their own names.
+    ...(Object.keys(names?.columns ?? {}).length === 0 && { additionalProperties: false }),
   };
 }
 
@@ -59,6 +61,7 @@ export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatche
 export function tensorSchema(
   { name, dtype, shape }: TensorSpec,
   labels: readonly string[] | undefined,
+  isInput = false,
 ): Json {
   return {
     type: 'object',
@@ -66,11 +69,18 @@ export function tensorSchema(
     properties: {
       name: { type: 'string', const: name },
       datatype: { type: 'string', const: DATATYPES[dtype] },
-      shape: { type: 'array', items: { type: 'integer', minimum: 0 } },
+      shape: {
+        type: 'array',
+        prefixItems: shape.map((dim) =>
+          typeof dim === 'number' ? { const: dim } : { type: 'integer', minimum: 1 },
+        ),
+        ...(shape.length > 0 && { minItems: shape.length, maxItems: shape.length }),
+        items: { type: 'integer', minimum: 0 },
+      },
       data: { type: 'array', description: 'Row-major.', items: {} },
       parameters: { type: 'object' },
     },
-    required: ['name', 'datatype', 'shape'],
+    required: ['name', 'datatype', 'shape', ...(isInput ? ['data'] : [])],
     ...(labels && { 'x-labels': labels }),
   };
 }

@@ -61,7 +61,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
             },
             model: { type: 'string', const: job },
             encoding_format: { type: 'string', enum: ['float', 'base64'] },
-            dimensions: { type: 'integer' },
+            dimensions: { type: 'integer', minimum: 1, maximum: 2 ** 31 - 1 },
           },
           ['encoding_format', 'dimensions'],
         ),

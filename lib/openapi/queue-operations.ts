@@ -26,10 +26,10 @@ const SEE_OTHER = {
   ...answer('A result over 1 MiB: fetch `Location`, without credentials.', ref('Succeeded')),
   headers: { Location: { schema: TEXT } },
 };
-const ONE = object({ uri: URI, identity: IDENTITY });
-const MANY = object({ uris: list(URI), identities: list(IDENTITY) });
 /** Of what was enqueued. */
-export const ACCEPTED = answer('The records are in the queue.', { anyOf: [ONE, MANY] });
+export const ACCEPTED = answer('The records are in the queue.', {
+  anyOf: [ref('Accepted'), ref('AllAccepted')],
+});
 
 export const QUEUE: Operations = ({ example }) => [
   {
@@ -41,22 +41,7 @@ export const QUEUE: Operations = ({ example }) => [
     parameters: [KEY],
     body: {
       'application/json': {
-        schema: {
-          anyOf: [
-            object(
-              {
-                instances: list({ type: 'object', minProperties: 1 }, LIMITS.instances),
-                uri: URI,
-                uris: { ...list(URI, LIMITS.instances), type: ['array', 'null'] },
-              },
-              ['uri', 'uris'],
-            ),
-            object(
-              { uri: URI, data: TEXT, serde: { type: 'string', enum: ['arrow', 'stream', 'safetensors'] } },
-              ['serde'],
-            ),
-          ],
-        },
+        schema: { anyOf: [ref('Records'), ref('WireRecord')] },
         ...(example && { example: { instances: [example] } }),
       },
     },

@@ -63,6 +63,29 @@ const TENSOR = object({
   data: list({ type: ['number', 'string', 'boolean', 'null'] }),
 });
 
+const RECORDS: Json = {
+  Records: {
+    ...object(
+      {
+        instances: list({ type: 'object', minProperties: 1 }, LIMITS.instances),
+        uri: { ...URI, type: ['string', 'null'] },
+        uris: { ...list(URI, LIMITS.instances), type: ['array', 'null'], uniqueItems: true },
+      },
+      ['uri', 'uris'],
+    ),
+    not: { required: ['uri', 'uris'] },
+    description: 'Instances with a uri (one) or uris (one each); missing ones are made.',
+  },
+  WireRecord: {
+    ...object({ uri: URI, data: TEXT, serde: { type: 'string', enum: ['arrow', 'stream', 'safetensors'] } }, [
+      'serde',
+    ]),
+    description: 'A record as the queue has it.',
+  },
+  Accepted: object({ uri: URI, identity: IDENTITY }),
+  AllAccepted: object({ uris: list(URI), identities: list(IDENTITY) }),
+};
+
 const LARGE = object({ id: TEXT, bytes: COUNT, sha256: TEXT, location: TEXT }, ['location']);
 
 const RESULTS: Json = {
@@ -119,7 +142,11 @@ const VALUES: Json = {
     description: 'A JPEG or PNG; a prefix `data:…,` is removed.',
   },
   Sparse: {
-    ...object({ shape: list(COUNT), data: list({}), indices: list({}) }),
+    ...object({
+      shape: list(COUNT),
+      data: list({ type: ['number', 'boolean'] }),
+      indices: list(list(COUNT)),
+    }),
     description: 'A sparse tensor: indices count from 0, one row per value of data.',
   },
 };
@@ -149,6 +176,7 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
   return {
     ...ERRORS_OF_ROUTES,
     ...RESULTS,
+    ...RECORDS,
     ...VALUES,
     Instance: { ...instance, description: 'The inputs of a record by name.' },
     Instances: object({ instances: list(ref('Instance'), LIMITS.instances) }),
@@ -162,12 +190,18 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
     Tensor: INFERENCE_TENSOR,
     InferenceRequest: object(
       {
-        id: { type: 'string', maxLength: LIMITS.uriBytes },
+        id: { type: ['string', 'null'], maxLength: LIMITS.uriBytes },
         inputs: model
-          ? { ...list({ anyOf: model.inputs.map((spec) => tensorSchema(spec, undefined)) }), minItems: 1 }
+          ? {
+              ...list({ anyOf: model.inputs.map((spec) => tensorSchema(spec, undefined, true)) }),
+              minItems: 1,
+            }
           : list(ref('Tensor')),
-        outputs: list(object({ name: TEXT, parameters: OBJECT }, ['parameters'])),
-        parameters: OBJECT,
+        outputs: {
+          ...list(object({ name: TEXT, parameters: OBJECT }, ['parameters'])),
+          type: ['array', 'null'],
+        },
+        parameters: { type: ['object', 'null'] },
       },
       ['id', 'outputs', 'parameters'],
     ),

@@ -10,7 +10,7 @@ const TEXT = { type: 'string' } as const;
 const BYTES = { type: 'string', format: 'binary' } as const;
 const NAME = { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' } as const;
 const FILE = {
-  schema: object({ img_bytes: BYTES }),
+  schema: { ...object({ img_bytes: BYTES }), additionalProperties: TEXT },
   encoding: { img_bytes: { contentType: 'image/png, image/jpeg' } },
 } as const;
 const FRAME = 'application/x-wkr';
@@ -33,7 +33,7 @@ const ANSWER = answer(
 );
 
 function forms(text: Json): Readonly<Record<string, Json>> {
-  const media = { schema: object({ img_url: text }) };
+  const media = { schema: { ...object({ img_url: text }), additionalProperties: TEXT } };
   return {
     'application/json': media,
     'application/x-www-form-urlencoded': media,
