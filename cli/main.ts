@@ -33,6 +33,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     () => import('./commands/bridge.ts'),
   ),
   query: entry('print results', () => import('./commands/query.ts')),
+  openapi: entry(
+    'describe the HTTP API of a service, for programs that make clients',
+    () => import('./openapi/openapi.ts'),
+  ),
   model: entry('convert a model to ONNX; upload, list, roll back versions', () => import('./model/model.ts')),
   tune: entry('measure a model: speed, memory and cost by setting', () => import('./tune/tune.ts')),
   doctor: entry('look for pitfalls before a deployment to AWS', () => import('./commands/doctor.ts')),

@@ -1,6 +1,6 @@
 /**
- * GET / (welcome), GET /metrics (timers of all functions of the job) and GET /ready (200 when a prediction can work).
- * Readiness asks S3 which model serves and Redis for a PONG, and loads no model.
+ * GET / (welcome), GET /metrics (timers of all functions of the job, for Prometheus too) and GET /ready (200 when a
+ * prediction can work). Readiness asks S3 which model serves and Redis for a PONG, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';
@@ -9,34 +9,43 @@ import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
+import type { Family } from '../lib/metrics/exposition/families.ts';
+import { formatFor } from '../lib/metrics/exposition/text.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import type { TimerReport } from '../lib/metrics/timers.ts';
+import { reports, type SharedTimers } from '../lib/metrics/timers.ts';
 
 interface StatusDeps {
   readonly results: {
     /** @throws results_unavailable */
     ping(): Promise<void>;
-    metrics(): Promise<readonly TimerReport[]>;
+    timers(): Promise<SharedTimers>;
   };
   /** The version of the model that should serve. @throws model_unavailable */
   readonly modelVersion: () => Promise<string>;
   readonly reporter: Reporter;
+  readonly jobName: string;
+  /** What only the process of a single machine knows. Default nothing. */
+  readonly own?: () => readonly Family[];
 }
 
 const WELCOME = 'welcome to analytics zoo web serving frontend';
 
 export const status =
-  ({ results, modelVersion, reporter }: StatusDeps) =>
+  ({ results, modelVersion, reporter, jobName: job, own = () => [] }: StatusDeps) =>
   (event: APIGatewayProxyEventV2) =>
     respond(async () => {
-      const { path } = readRequest(event);
+      const { path, headers } = readRequest(event);
       if (path === '/') return text(200, WELCOME);
       if (path === '/metrics') {
         const stop = reporter.start('zoo.serving.request.metrics');
-        const metrics = await results.metrics();
+        const timers = await results.timers();
         stop();
         await reporter.flushWhenDue();
-        return json(200, metrics);
+        const format = formatFor(headers['accept']);
+        if (!format) return json(200, reports(timers));
+        const version = await modelVersion().catch(() => undefined);
+        const { metricsAnswer } = await import('../lib/http/metrics.ts');
+        return metricsAnswer({ job, timers, version, own: own() }, format);
       }
       if (path !== '/ready') throw new ServingError('not_found', `no such path: ${path}`);
       const [model] = await Promise.all([modelVersion(), results.ping()]);

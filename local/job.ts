@@ -28,6 +28,8 @@ import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
 import { makeToken, newToken } from './decentral/token.ts';
+import { ServiceFigures } from './description/figures.ts';
+import { descriptionRoutes } from './description/routes.ts';
 import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
 import { jobRoutes } from './job-routes.ts';
@@ -70,7 +72,11 @@ export async function openJob(
   const controlToken = services.terminate && (services.access.token ?? newToken());
   let serving: Runs | undefined;
   const parts = openServiceParts(partsOf(job, () => serving?.load, controlToken, services.terminate));
-  const onBatch = parts.statistics.batch.bind(parts.statistics);
+  const figures = new ServiceFigures();
+  const onBatch: typeof parts.statistics.batch = (size, tookMs, own) => {
+    figures.batch(size, tookMs);
+    parts.statistics.batch(size, tookMs, own);
+  };
   const inProcesses = processRuns(job, onBatch);
   const environment = environmentOf(served, queue.url, services);
   const tracer = await openTracer(environment);
@@ -89,10 +95,10 @@ export async function openJob(
   serving = runs;
   parts.statistics.follow(runs.load);
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
-  await openEventSources(scope, services, { runs, parts, deadLetterUrl }, onClose);
+  await openEventSources(scope, services, { runs, parts, figures, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
-  const options = await gatewayOptions(scope, services, runs, parts);
+  const options = await gatewayOptions(scope, services, { runs, parts, figures });
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
   if (served.secondPort !== undefined) {
@@ -169,10 +175,16 @@ function environmentOf(
   };
 }
 
+interface OpenedParts {
+  readonly runs: Runs;
+  readonly parts: ServiceParts;
+  readonly figures: ServiceFigures;
+}
+
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,
-  { runs, parts, deadLetterUrl }: { runs: Runs; parts: ServiceParts; deadLetterUrl: string },
+  { runs, parts, figures, deadLetterUrl }: OpenedParts & { readonly deadLetterUrl: string },
   onClose: OnClose,
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
@@ -183,18 +195,23 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: traced(scope, 'sqs', batch({ ...deps, model: parts.counted(model) })),
+    handler: traced(
+      scope,
+      'sqs',
+      batch({ ...deps, model: parts.counted(model), sink: figures.countedSink(deps.sink) }),
+    ),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: runs.events,
   });
   onClose(() => batches.close());
+  const dead = await composeDeadLetter(scope);
   const deadLetters = await startPoller({
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: traced(scope, 'sqs', deadLetter(await composeDeadLetter(scope))),
+    handler: traced(scope, 'sqs', deadLetter({ ...dead, sink: figures.countedSink(dead.sink) })),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
@@ -205,24 +222,34 @@ async function openEventSources(
 async function gatewayOptions(
   scope: Scope,
   services: JobServices,
-  runs: Runs,
-  parts: ServiceParts,
+  { runs, parts, figures }: OpenedParts,
 ): Promise<GatewayOptions> {
   const { port, log, access } = services;
-  const { job } = scope.environment;
+  const { job, queueUrl } = scope.environment;
+  const { inputAlreadyBatched } = job;
+  const security = access.token === undefined ? 'none' : 'token';
+  const live = { load: runs.load, queue: () => services.aws.queueFigures(queueUrl) };
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
-  const model = parts.counted(deps.model);
   const reading = await composePredictions(scope);
   const handlers = {
-    predict: traced(scope, 'http', predict({ ...deps, model, encode: parts.encode })),
+    predict: traced(
+      scope,
+      'http',
+      predict({ ...deps, model: figures.countedModel(parts.counted(deps.model)), encode: parts.encode }),
+    ),
     predictions: traced(scope, 'http', predictions({ ...reading, locate: localLocation })),
-    status: status({ ...(await composeStatus(scope)), ...(version ? { modelVersion: version } : {}) }),
+    status: status({
+      ...(await composeStatus(scope)),
+      ...(version ? { modelVersion: version } : {}),
+      own: () => figures.families(live),
+    }),
   };
   return {
     ...(runs.stopMs === undefined ? {} : { closeTimeoutMs: runs.stopMs }),
     port,
     portOption: '--port',
+    observe: figures.observe,
     log,
     cors: corsRules(job.http.corsOrigins),
     ...access,
@@ -230,6 +257,14 @@ async function gatewayOptions(
     routes: parts.count(
       jobRoutes(handlers, { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() }, [
         ...parts.routes,
+        ...descriptionRoutes({
+          job: job.jobName,
+          model: deps.model,
+          filter: deps.filter,
+          inputAlreadyBatched,
+          security,
+          hasControl: services.terminate !== undefined,
+        }),
         largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
       ]),
     ),

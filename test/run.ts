@@ -21,7 +21,7 @@ const TOGETHER: Readonly<Record<string, readonly string[]>> = {
   'convert-caffe': ['convert/caffe'],
   'convert-tensorflow': ['convert/tensorflow'],
   'lib-codecs': ['lib/codecs'],
-  'lib-http': ['lib/compose', 'lib/http', 'lib/inference'],
+  'lib-http': ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
   'lib-pipeline': ['lib/config', 'lib/contract', 'lib/pipeline', 'lib/queue', 'lib/text'],
 };
 

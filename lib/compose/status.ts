@@ -8,8 +8,9 @@ import type { Scope } from './scope.ts';
 export async function composeStatus(scope: Scope) {
   const s3 = scope.get(s3Client);
   const location = scope.get(modelLocation);
-  const { worker } = scope.environment.job;
+  const { worker, jobName } = scope.environment.job;
   return {
+    jobName,
     results: scope.get(results),
     modelVersion: async () => (await readPointer(s3, location, worker.class)).version,
     reporter: scope.get(reporter),

@@ -5,6 +5,9 @@
 import { badConfig, badRequest } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
+/** The version in package.json. */
+export const SERVER_VERSION = '0.1.0';
+
 export const DEFAULT_JOB_NAME = 'serving_stream';
 
 /** No `:` and no glob characters: `a` can never name a key of job `a:b`. 60 leaves room for SQS suffixes (80 in all). */

@@ -43,8 +43,10 @@ export function readSubmissions(body: Uint8Array | string): Submission[] {
 }
 
 function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] {
-  const { uri, uris } = body;
+  // Some clients write every field.
+  const { uri, uris } = { uri: body['uri'] ?? undefined, uris: body['uris'] ?? undefined };
   if (uris === undefined && uri === undefined) return Array.from({ length: count }, () => randomUUID());
+  if (uris !== undefined && uri !== undefined) throw badRequest('"uri" and "uris" exclude each other');
   const given = uris ?? [uri];
   if (!Array.isArray(given) || given.length !== count) {
     const got = Array.isArray(given) ? given.length : 'no array';

@@ -5,7 +5,7 @@
  */
 import { encodeBase64 } from '../codecs/base64.ts';
 import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
-import { ServingError } from '../contract/errors.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Reporter } from '../metrics/reporter.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
@@ -40,8 +40,10 @@ const PAGE_BYTES = 1_500_000;
 export async function answerResults(request: HttpRequest, deps: ResultsDeps): Promise<HttpResponse> {
   const { method, parameters, headers } = request;
   const results = deps.results();
-  if (parameters['uri'] === undefined && method === 'DELETE')
+  if (parameters['uri'] === undefined && method === 'DELETE') {
+    assertPage(parameters);
     return jsonText(200, pageText(await results.takePage(PAGE, PAGE_BYTES)));
+  }
   const uri = request.uri();
   const identity = request.identity();
   const reporter = deps.reporter();
@@ -64,6 +66,12 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
     stop();
     await reporter.flushWhenDue();
   }
+}
+
+/** A caller who forgot the uri does not mean all results. @throws bad_request */
+function assertPage(parameters: HttpRequest['parameters']): void {
+  for (const name of ['identity', 'fetched'])
+    if (parameters[name] !== undefined) throw badRequest(`uri: missing; "${name}" is about one result`);
 }
 
 /** Whether an Accept header names the type. */

@@ -36,6 +36,13 @@ function bucketMiddle(bucket: number): number {
   return bucket === 0 ? LOWEST_MS : LOWEST_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE);
 }
 
+/** How many values of a histogram are below LOWEST_MS times 2^octave, which is where a bucket ends. */
+export function upToOctave({ buckets }: Histogram, octave: number): number {
+  let values = 0;
+  for (const [bucket, count] of buckets) if (bucket <= octave * PER_OCTAVE) values += count;
+  return values;
+}
+
 export interface Histogram {
   count: number;
   /** Sum in ms and sum of squares in ms^2. */
@@ -114,8 +121,20 @@ export interface TimerReport {
   readonly _999thPercentile: number;
 }
 
+/** What all environments of a job have delivered. */
+export interface SharedTimers {
+  readonly histograms: ReadonlyMap<TimerName, Histogram>;
+  /** Since the first measurement of the job. */
+  readonly seconds: number;
+}
+
+/** GET /metrics as the contract has it. */
+export function reports({ histograms, seconds }: SharedTimers): TimerReport[] {
+  return [...histograms].map(([name, histogram]) => report(name, histogram, seconds));
+}
+
 /** @param seconds since the first measurement of the job, for the rate */
-export function report(name: TimerName, histogram: Histogram, seconds: number): TimerReport {
+function report(name: TimerName, histogram: Histogram, seconds: number): TimerReport {
   const { count, sum, squares, buckets } = histogram;
   const ordered = [...buckets].sort((a, b) => a[0] - b[0]);
   const at = (share: number) => {

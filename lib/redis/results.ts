@@ -7,7 +7,7 @@ import { ServingError } from '../contract/errors.ts';
 import { doneChannel, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import { SINCE_FIELD, fromFields as timersFromFields } from '../metrics/fields.ts';
-import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
+import { reports, type SharedTimers, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
 import { type LeasedResult, MAX_BYTES, ResultLeases, type TakeLimits } from './leases.ts';
 import { ResultNotifications } from './notifications.ts';
@@ -172,13 +172,17 @@ export class ResultStore {
     return (await this.#leases.take(uris, { ...limits, large: 'list' })).filter(({ wasListed }) => wasListed);
   }
 
-  /** GET /metrics: every timer of the contract, over all environments of the job. */
-  async metrics(): Promise<TimerReport[]> {
+  /** Every timer of the contract, over all environments of the job, and the seconds since its first measurement. */
+  async timers(): Promise<SharedTimers> {
     const { job, now } = this.#options;
     const key = metricsKey(job);
     const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
     const seconds = (now() - Number(fields[SINCE_FIELD] ?? now())) / 1000;
-    return [...timersFromFields(fields)].map(([name, histogram]) => report(name, histogram, seconds));
+    return { histograms: timersFromFields(fields), seconds };
+  }
+
+  async metrics(): Promise<TimerReport[]> {
+    return reports(await this.timers());
   }
 
   /** Resolves when Redis answers. @throws results_unavailable */

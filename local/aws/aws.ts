@@ -18,7 +18,7 @@ import { directSqs, type SqsCalls } from './direct.ts';
 import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './lambda.ts';
 import { buildLocalApp } from './server.ts';
 import { SignatureCheck } from './signature.ts';
-import { openStorage } from './storage.ts';
+import { openStorage, type SqsQueue } from './storage.ts';
 
 /** SQS limits. */
 const MAX_VISIBILITY_SECONDS = 43_200;
@@ -67,6 +67,16 @@ export interface LocalQueue extends QueueAddress {
   readonly deadLetter: QueueAddress | undefined;
 }
 
+/** Messages of a queue. */
+export interface QueueFigures {
+  readonly waiting: number;
+  /** Delivered, and neither acknowledged nor visible again. */
+  readonly running: number;
+  readonly delayed: number;
+  /** When the first of those that wait was sent, in ms since 1970; undefined when none waits. */
+  readonly oldestMs: number | undefined;
+}
+
 export interface LocalAws {
   readonly url: string;
   readonly port: number;
@@ -80,6 +90,8 @@ export interface LocalAws {
   readonly environment: Readonly<Record<string, string>>;
   /** Creates the queue, or updates the settings of an existing one and keeps its messages. */
   createQueue(options: LocalQueueOptions): Promise<LocalQueue>;
+  /** How full a queue is now. */
+  queueFigures(queueUrl: string): QueueFigures;
   /** Creates the bucket if it is missing. */
   createBucket(name: string): Promise<void>;
   close(): Promise<void>;
@@ -126,9 +138,19 @@ export async function startAws(options: LocalAwsOptions): Promise<LocalAws> {
       AWS_ACCESS_KEY_ID: credentials.accessKeyId,
       AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
     },
+    queueFigures: (queueUrl) => queueFigures(storage.stores.sqsStore.getQueue(queueUrl)),
     createQueue: (queue) => attempt(`queue ${queue.name}`, () => createQueue(sqs, queue)),
     createBucket: (name) => attempt(`bucket ${name}`, () => createBucket(s3, name)),
     close: () => (closed ??= close()),
+  };
+}
+
+function queueFigures(queue: SqsQueue | undefined): QueueFigures {
+  return {
+    waiting: queue?.messages.length ?? 0,
+    running: queue?.inflightMessages.size ?? 0,
+    delayed: queue?.delayedMessages.length ?? 0,
+    oldestMs: queue?.messages[0]?.sentTimestamp,
   };
 }
 

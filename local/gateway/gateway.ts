@@ -10,7 +10,7 @@ import { listenError } from '../ports.ts';
 import { MAX_BODY_BYTES } from './body.ts';
 import type { CallerRules } from './caller.ts';
 import { MAX_HEADER_BYTES, newRequestId } from './event.ts';
-import { acceptRequest, type GatewayState, nameOf, refuseSocket } from './requests.ts';
+import { acceptRequest, type GatewayState, nameOf, type Observe, refuseSocket } from './requests.ts';
 import { gatewayMessage, writeResponse } from './response.ts';
 import { compileRoutes, type GatewayRoute } from './routes.ts';
 import { Slots } from './slots.ts';
@@ -52,6 +52,8 @@ export interface GatewayOptions extends CallerRules {
   readonly portOption?: string;
   /** Wall clock in ms, default Date.now. */
   readonly clock?: () => number;
+  /** Sees each request; what it returns is called when the request is over. */
+  readonly observe?: Observe;
 }
 
 export interface Gateway {
@@ -70,6 +72,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     table: compileRoutes(options.routes.map((route) => ({ ...route, functionName: nameOf(route) }))),
     timeoutMs: Math.min(options.timeoutMs ?? MAX_INTEGRATION_MS, MAX_INTEGRATION_MS),
     clock: options.clock ?? Date.now,
+    observe: options.observe ?? (() => () => undefined),
     places: new Slots(options.maxConcurrentRequests ?? MAX_REQUESTS),
     ownSlots: new Slots(MAX_OWN_REQUESTS),
     heldBytes: 0,

@@ -29,7 +29,17 @@ import {
 import { decodePath, findRoute, type GatewayRoute, type RouteTable } from './routes.ts';
 import type { Slots } from './slots.ts';
 
+/** A request while it is served. */
+export interface Seen {
+  /** Undefined until it is known, and where there is none. */
+  route?: Pick<GatewayRoute, 'method' | 'path'>;
+}
+
+/** Called when a request arrives. @returns called when it is over; no status: the client left before the answer */
+export type Observe = (request: Seen) => (status: number | undefined, tookMs: number) => void;
+
 export interface GatewayState {
+  readonly observe: Observe;
   readonly log: LocalLog;
   readonly callers: CallerRules;
   /** The limit for all bodies together. */
@@ -53,27 +63,37 @@ export interface GatewayState {
 
 export function acceptRequest(state: GatewayState, request: IncomingMessage, response: ServerResponse): void {
   state.open.add(response);
+  const seen: Seen = {};
+  const startedMs = performance.now();
+  const over = state.observe(seen);
   response.once('close', () => {
     state.open.delete(response);
+    over(response.headersSent ? response.statusCode : undefined, performance.now() - startedMs);
     if (state.open.size === 0) state.onIdle();
   });
   const requestId = newRequestId();
-  serve(state, request, response, requestId).catch((error: unknown) => {
+  serve(state, request, { response, requestId, seen }).catch((error: unknown) => {
     state.log.error('the gateway failed', { requestId, ...errorFields(error) });
     if (!response.headersSent) answer(state, response, gatewayMessage(500), requestId);
   });
 }
 
+interface Served {
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  readonly seen: Seen;
+}
+
 async function serve(
   state: GatewayState,
   request: IncomingMessage,
-  response: ServerResponse,
-  requestId: string,
+  { response, requestId, seen }: Served,
 ): Promise<void> {
   const head = readHead(request);
   const [rawPath = '', ...query] = (request.url ?? '').split('?');
   const path = decodePath(rawPath);
   const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
+  if (match) seen.route = match.route;
   const shaped = (wire: WireResponse) => (match?.route.hasEnvelope ? enveloped(wire) : wire);
   const dismiss = (wire: WireResponse) =>
     refuseRequest(state, request, response, head, shaped(wire), requestId);

@@ -3,7 +3,8 @@
  * routes.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { SERVER_VERSION } from '../../lib/http/open-inference/endpoint.ts';
+import { SERVER_VERSION } from '../../lib/contract/names.ts';
+import { page as htmlPage } from '../../lib/http/page.ts';
 import { type HttpResponse, json, respond } from '../../lib/http/response.ts';
 import { WIRE_VERSION } from '../../lib/http/worker/endpoint.ts';
 import { errorEnvelope } from '../../lib/http/worker/paths.ts';
@@ -11,14 +12,6 @@ import { isBearer } from '../gateway/caller.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 import { type PageFacts, statPage } from './stat-page.ts';
 import type { Facts, ServiceStatistics } from './statistics.ts';
-
-/** Pages of other sites cannot frame it, and it loads nothing. */
-const PAGE_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-};
 
 export interface StatOptions {
   /** What /stat shows beside the statistics. */
@@ -52,7 +45,7 @@ export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatO
     ),
     // The original's HTTP front was a client of its server; here it is the same process.
     route('/status/client', () => json(200, { ...versions(), num_pending_request: statistics.inQueue })),
-    route('/stat', () => ({ statusCode: 200, headers: PAGE_HEADERS, body: statPage(statistics, page()) })),
+    route('/stat', () => htmlPage(statPage(statistics, page()))),
   ];
 }
 

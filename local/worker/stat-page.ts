@@ -2,6 +2,7 @@
  * GET /stat: the counters of a job and charts of its last hour, as one page without scripts and without anything from
  * elsewhere. The browser asks for it again every ten seconds; the history is the server's.
  */
+import { escaped } from '../../lib/http/page.ts';
 import { type ServiceStatistics, STEP_MS, STEPS, type Step } from './statistics.ts';
 
 const WIDTH = 720;
@@ -86,16 +87,4 @@ function duration(seconds: number): string {
   const [hours, ...rest] = clock.map(String);
   const time = [hours, ...rest.map((part) => part.padStart(2, '0'))].join(':');
   return days > 0 ? `${days} d ${time}` : time;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-export function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }

@@ -252,7 +252,7 @@ export function withStatistics(model: Model, statistics: ServiceStatistics): Mod
 /** Goes around a run of so many records. */
 type Around = (records: number, run: () => Promise<Outcome[]>) => Promise<Outcome[]>;
 
-function wrapped(model: Model, around: Around): Model {
+export function wrapped(model: Model, around: Around): Model {
   const wrap = (runner: Runner): Runner => {
     const runIsolated = runner.runIsolated?.bind(runner);
     return {

@@ -12,7 +12,11 @@ interface World {
 
 async function get(path: string, { ping, modelVersion }: World = {}) {
   const handler = status({
-    results: { ping: ping ?? (async () => undefined), metrics: async () => [] },
+    results: {
+      ping: ping ?? (async () => undefined),
+      timers: async () => ({ histograms: new Map(), seconds: 0 }),
+    },
+    jobName: 'job',
     modelVersion: modelVersion ?? (async () => 'v1'),
     reporter: quietReporter(),
   });

@@ -102,7 +102,11 @@ test('whatever is asked for, the answer has one of two content types and is not 
         `${method} ${uri}`,
       );
   const endpoint = status({
-    results: { ping: async () => undefined, metrics: async () => [] },
+    results: {
+      ping: async () => undefined,
+      timers: async () => ({ histograms: new Map(), seconds: 0 }),
+    },
+    jobName: 'job',
     modelVersion: async () => 'v',
     reporter: quietReporter(),
   });

@@ -126,13 +126,19 @@ const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {
   'predictions, a cancellation': () =>
     looking({ states: () => ({ status: fail, cancel: fail }) }, 'POST', '/cancel', ASK),
   'status, the metrics': () =>
-    status({ results: { metrics: fail, ping: fail }, modelVersion: fail, reporter: quietReporter() })(
-      event('GET', '/metrics'),
-    ),
+    status({
+      results: { timers: fail, ping: fail },
+      modelVersion: fail,
+      reporter: quietReporter(),
+      jobName: 'job',
+    })(event('GET', '/metrics')),
   'status, readiness': () =>
-    status({ results: { metrics: fail, ping: fail }, modelVersion: fail, reporter: quietReporter() })(
-      event('GET', '/ready'),
-    ),
+    status({
+      results: { timers: fail, ping: fail },
+      modelVersion: fail,
+      reporter: quietReporter(),
+      jobName: 'job',
+    })(event('GET', '/ready')),
 };
 
 for (const [where, act] of Object.entries(FAILURES)) {

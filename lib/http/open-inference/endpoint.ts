@@ -13,9 +13,9 @@ import {
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
-import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
+import { DEFAULT_JOB_NAME, SERVER_VERSION } from '../../contract/names.ts';
 import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
-import type { Inputs, Model, Runner, TensorSpec, Value } from '../../contract/values.ts';
+import type { Inputs, Model, ModelNames, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { measure } from '../../metrics/emf.ts';
 import type { Reporter } from '../../metrics/reporter.ts';
 import { type Scratch, withScratch } from '../../pipeline/buffer-pool.ts';
@@ -41,9 +41,6 @@ export interface InferenceDeps {
   /** The model's name under /v2. Default "serving_stream". */
   readonly jobName?: string;
 }
-
-/** The version in package.json. */
-export const SERVER_VERSION = '0.1.0';
 
 const PATH =
   /^\/v2(?:\/health\/(?<health>live|ready)|\/models\/(?<name>[^/]+)(?:\/versions\/(?<version>[^/]+))?(?:\/(?<what>ready|infer))?)?$/;
@@ -103,20 +100,32 @@ function assertVersion(version: string | undefined, runner: Runner, job: string)
   );
 }
 
-function metadata({ version, inputs = [], outputs = [] }: Runner, job: string) {
-  const tensors = (specs: readonly TensorSpec[]) =>
-    specs.map(({ name, dtype, shape }) => ({
-      name,
-      datatype: DATATYPES[dtype],
-      shape: shape.map((dim) => (typeof dim === 'number' ? dim : -1)),
+function metadata({ version, inputs = [], outputs = [], names }: Runner, job: string) {
+  const tensors = (specs: readonly TensorSpec[], namesOf: ModelNames['labels'] = {}) =>
+    specs.map((spec) => ({
+      name: spec.name,
+      datatype: DATATYPES[spec.dtype],
+      shape: spec.shape.map((dim) => (typeof dim === 'number' ? dim : -1)),
+      ...parametersOf(spec, namesOf),
     }));
   return {
     name: job,
     versions: [version],
     platform: 'onnxruntime_onnx',
-    inputs: tensors(inputs),
-    outputs: tensors(outputs),
+    inputs: tensors(inputs, names?.columns),
+    outputs: tensors(outputs, names?.labels),
   };
+}
+
+/** What else is known of a tensor, for those who describe the model; nothing for most. */
+function parametersOf({ name, batchAxis = 0, isText, optional }: TensorSpec, names: ModelNames['labels']) {
+  const parameters = {
+    ...(batchAxis !== 0 && { batch_axis: batchAxis }),
+    ...(isText && { text: true }),
+    ...(optional && { optional: true }),
+    ...(Object.hasOwn(names, name) && { names: names[name] }),
+  };
+  return Object.keys(parameters).length > 0 ? { parameters } : {};
 }
 
 interface Asked {

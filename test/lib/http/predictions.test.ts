@@ -8,7 +8,7 @@ import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Result } from '../../../lib/contract/result.ts';
 import type { NamedTensor, RunPolicy } from '../../../lib/contract/values.ts';
 import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
-import { failureBody, pageText, predictionTexts } from '../../../lib/http/predictions.ts';
+import { failureBody, pageText, predictionTexts, readSubmissions } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { quietReporter } from '../../support/reporter.ts';
@@ -244,4 +244,13 @@ test('a large result is answered with 303 to its object, and taken by the id tha
 
   const { results } = (await ask('DELETE', {})).body as { results: [{ large: { location: string } }] };
   assert.equal(results[0].large.location, '/predictions?uri=a%2Fb%3Fc');
+});
+
+test('a uri and uris exclude each other, and null is as good as neither', async () => {
+  const one = (rest: object) =>
+    readSubmissions(JSON.stringify({ instances: [{ x: 1 }], ...rest })).map(({ uri }) => uri);
+  assert.deepEqual(one({ uri: 'a', uris: null }), ['a']);
+  assert.deepEqual(one({ uri: null, uris: ['b'] }), ['b']);
+  assert.match(one({ uri: null, uris: null })[0] ?? '', /^[0-9a-f-]{36}$/);
+  assert.throws(() => one({ uri: 'a', uris: ['a'] }), { code: 'bad_request', message: /exclude each other/ });
 });

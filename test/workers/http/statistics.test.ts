@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Runner } from '../../../lib/contract/values.ts';
-import { escaped, statPage } from '../../../local/worker/stat-page.ts';
+import { escaped } from '../../../lib/http/page.ts';
+import { statPage } from '../../../local/worker/stat-page.ts';
 import { ServiceStatistics, summary, withStatistics } from '../../../local/worker/statistics.ts';
 
 type Numbers = Readonly<Record<string, number>>;

@@ -1,0 +1,27 @@
+/**
+ * GET /metrics for Prometheus and OpenMetrics. What Redis has is of all environments of the job; `own` is of the process that
+ * answers, which only the single machine has: of deployed functions, each request may reach another one.
+ */
+import { SERVER_VERSION } from '../contract/names.ts';
+import type { Family } from '../metrics/exposition/families.ts';
+import { infoFamilies, timerFamilies } from '../metrics/exposition/shared.ts';
+import { CONTENT_TYPES, exposition, type Format } from '../metrics/exposition/text.ts';
+import type { SharedTimers } from '../metrics/timers.ts';
+import type { HttpResponse } from './response.ts';
+
+export interface ShownFigures {
+  readonly job: string;
+  readonly timers: SharedTimers;
+  /** Of the model; undefined while none can serve. */
+  readonly version: string | undefined;
+  readonly own: readonly Family[];
+}
+
+export function metricsAnswer({ job, timers, version, own }: ShownFigures, format: Format): HttpResponse {
+  const shared = [...infoFamilies(job, version, SERVER_VERSION), ...timerFamilies(timers.histograms)];
+  return {
+    statusCode: 200,
+    headers: { 'content-type': CONTENT_TYPES[format], 'x-content-type-options': 'nosniff' },
+    body: exposition([...shared, ...own], format),
+  };
+}

@@ -1,0 +1,81 @@
+/** The operations of the Open Inference Protocol. One greedy route of the gateway serves all of them. */
+import type { Json } from './facts.ts';
+import { inferenceExample, ref } from './inputs.ts';
+import { answer, type Operation, type Operations, parameter } from './operation.ts';
+import { list, object } from './schemas.ts';
+
+const ROUTE = '/v2/{path+}';
+const TRUE = { type: 'boolean', const: true } as const;
+
+export const INFERENCE: Operations = ({ job, version, model }) => {
+  const name = parameter('name', 'path', { type: 'string', const: job });
+  const versioned = parameter(
+    'version',
+    'path',
+    { type: 'string', const: version },
+    'The version that serves.',
+  );
+  const get = (path: string, id: string, summary: string, schema: Json): Operation => ({
+    method: 'get',
+    path,
+    ...(path === '/v2' ? {} : { route: ROUTE }),
+    id,
+    tag: 'v2',
+    summary,
+    parameters: [
+      ...(path.includes('{name}') ? [name] : []),
+      ...(path.includes('{version}') ? [versioned] : []),
+    ],
+    answers: { 200: answer(summary, schema) },
+    errors: ['not_found', 'model_unavailable', 'timeout'],
+  });
+  const example = model && inferenceExample(model);
+  const infer = (path: string, id: string): Operation => ({
+    ...get(path, id, 'The outputs for tensors', ref('InferenceAnswer')),
+    method: 'post',
+    summary: 'Runs the model on tensors that have their batch dimension',
+    body: {
+      'application/json': { schema: ref('InferenceRequest'), ...(example && { example }) },
+      'application/octet-stream': {
+        schema: { type: 'string', format: 'binary', description: 'JSON, then the bytes of tensors.' },
+      },
+    },
+    answers: {
+      200: {
+        description: 'The outputs; binary where the request asks for that.',
+        content: {
+          'application/json': { schema: ref('InferenceAnswer') },
+          'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+        },
+      },
+    },
+    errors: [
+      'bad_request',
+      'bad_input',
+      'not_found',
+      'too_large',
+      'unsupported_media_type',
+      'model_failed',
+      'model_unavailable',
+      'results_unavailable',
+      'timeout',
+    ],
+  });
+  const at = (path: string, suffix: string, ready: string): readonly Operation[] => [
+    get(path, `v2Model${suffix}`, 'The inputs and outputs of the model', ref('ModelMetadata')),
+    get(`${path}/ready`, `v2ModelReady${suffix}`, ready, object({ name: { type: 'string' }, ready: TRUE })),
+    infer(`${path}/infer`, `v2Infer${suffix}`),
+  ];
+  return [
+    get(
+      '/v2',
+      'v2Server',
+      'Name, version and extensions of the service',
+      object({ name: { type: 'string' }, version: { type: 'string' }, extensions: list({ type: 'string' }) }),
+    ),
+    get('/v2/health/live', 'v2Live', 'Whether the service runs', object({ live: TRUE })),
+    get('/v2/health/ready', 'v2Ready', 'Whether the model is open', object({ ready: TRUE })),
+    ...at('/v2/models/{name}', '', 'Whether the model is open'),
+    ...at('/v2/models/{name}/versions/{version}', 'Version', 'Whether this version is open'),
+  ];
+};

@@ -1,0 +1,167 @@
+/** The inputs of a model as JSON Schema, and instances that it may answer. */
+
+import { wholeRange } from '../codecs/image/levels.ts';
+import { DATATYPES } from '../codecs/open-inference/tensor.ts';
+import type { DType } from '../contract/tensor.ts';
+import type { TensorSpec } from '../contract/values.ts';
+import { rowShape } from '../pipeline/batch-axes.ts';
+import { mayMiss } from '../pipeline/columns.ts';
+import type { Json, ModelFacts } from './facts.ts';
+
+/** Numbers of a tensor that an example writes out; larger ones are pictures, or sparse. */
+const WRITTEN = 256;
+/** What a free size may be, in the order in which it is tried. */
+const FREE = [1, 2, 16, 64, 256];
+
+/** A grey picture of 64 x 64. A model whose size is fixed gets it resized. */
+const PICTURE =
+  'iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAAAAACPAi4CAAAAKUlEQVR42u3MQREAAAwCIKMb3RD77SAA6VEEAoFAIBAIBAKBQCAQfA8G320AeXC6efoAAAAASUVORK5CYII=';
+
+type Dim = number | string;
+
+/** The shape in which a record brings an input. */
+function recordShape(spec: TensorSpec, inputAlreadyBatched: boolean): readonly Dim[] {
+  return inputAlreadyBatched ? spec.shape : rowShape(spec);
+}
+
+/** Whether an image may stand for it. */
+export function takesImage({ dtype }: TensorSpec, shape: readonly Dim[]): boolean {
+  const isChannels = (dim: Dim | undefined) => typeof dim === 'string' || dim === 1 || dim === 3;
+  return dtype !== 'string' && shape.length === 3 && (isChannels(shape[0]) || isChannels(shape[2]));
+}
+
+/** One instance of POST /predict. */
+export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatched: boolean): Json {
+  const properties = inputs.map((spec) => {
+    const shape = recordShape(spec, inputAlreadyBatched);
+    const columns = names?.columns[spec.name];
+    const forms = [
+      nested(elementSchema(spec.dtype, mayMiss(spec, names)), shape),
+      ...(takesImage(spec, shape) ? [ref('Image'), ref('ImageText')] : []),
+      ...(spec.dtype === 'string' || shape.length === 0 ? [] : [ref('Sparse')]),
+    ];
+    const about = `${spec.dtype} [${shape.map((dim) => (typeof dim === 'number' ? dim : dim || '?')).join(', ')}]`;
+    const form = forms.length === 1 ? forms[0] : { anyOf: forms };
+    return [
+      spec.name,
+      { description: spec.isText ? 'A text.' : about, ...form, ...(columns && { 'x-columns': columns }) },
+    ];
+  });
+  return {
+    type: 'object',
+    description: 'The inputs of a record by name.',
+    properties: Object.fromEntries(properties),
+    required: inputs.filter(({ optional }) => !optional).map(({ name }) => name),
+    // Columns may come by their own names.
+    ...(Object.keys(names?.columns ?? {}).length === 0 && { additionalProperties: false }),
+  };
+}
+
+/** The tensors of `/v2`, which have their batch dimension. */
+export function tensorSchema(
+  { name, dtype, shape }: TensorSpec,
+  labels: readonly string[] | undefined,
+  isInput = false,
+): Json {
+  return {
+    type: 'object',
+    description: `Shape [${shape.map((dim) => (typeof dim === 'number' ? dim : -1)).join(', ')}]; -1 is a free dimension.`,
+    properties: {
+      name: { type: 'string', const: name },
+      datatype: { type: 'string', const: DATATYPES[dtype] },
+      shape: {
+        type: 'array',
+        prefixItems: shape.map((dim) =>
+          typeof dim === 'number' ? { const: dim } : { type: 'integer', minimum: 1 },
+        ),
+        ...(shape.length > 0 && { minItems: shape.length, maxItems: shape.length }),
+        items: { type: 'integer', minimum: 0 },
+      },
+      data: { type: 'array', description: 'Row-major.', items: {} },
+      parameters: { type: 'object' },
+    },
+    required: ['name', 'datatype', 'shape', ...(isInput ? ['data'] : [])],
+    ...(labels && { 'x-labels': labels }),
+  };
+}
+
+export function ref(name: string): Json {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function nested(element: Json, shape: readonly Dim[]): Json {
+  return shape.reduceRight<Json>((items, dim) => {
+    const size = typeof dim === 'number' ? { minItems: dim, maxItems: dim } : { minItems: 1 };
+    return { type: 'array', items, ...size };
+  }, element);
+}
+
+/** What is at least so large would be infinite. */
+const FLOATS: Readonly<Partial<Record<DType, number>>> = { float16: 65_520, float32: 3.4028235677973366e38 };
+
+function elementSchema(dtype: DType, mayBeMissing: boolean): Json {
+  if (dtype === 'string') return { type: 'string' };
+  if (dtype === 'bool') return { type: 'boolean' };
+  if (!dtype.startsWith('float')) {
+    const { min, max } = wholeRange(dtype);
+    const safe = (bound: number) =>
+      Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, bound));
+    return { type: ['integer', 'boolean'], minimum: safe(Number(min)), maximum: safe(Number(max)) };
+  }
+  const largest = FLOATS[dtype];
+  const range = largest === undefined ? {} : { exclusiveMinimum: -largest, exclusiveMaximum: largest };
+  return { type: ['number', 'boolean', ...(mayBeMissing ? ['null'] : [])], ...range };
+}
+
+/** Instances that the model may answer, the shortest first. Which of them it does answer, only a run shows. */
+function* possibleInstances({ inputs }: ModelFacts, inputAlreadyBatched: boolean): Generator<Json> {
+  const shapes = inputs.map((spec) => recordShape(spec, inputAlreadyBatched));
+  const isFree = shapes.some((shape) => shape.some((dim) => typeof dim === 'string'));
+  for (const size of isFree ? FREE : [1]) {
+    for (const one of [0, 1]) {
+      const values = inputs.map((spec, i) => {
+        const shape = (shapes[i] ?? []).map((dim) => (typeof dim === 'number' ? dim : size));
+        return [spec.name, exampleValue(spec, shape, one)] as const;
+      });
+      yield Object.fromEntries(values);
+    }
+  }
+}
+
+/** The first possible instance that `isAnswered`; undefined when none is. */
+export async function exampleOf(
+  model: ModelFacts,
+  inputAlreadyBatched: boolean,
+  isAnswered: (instance: Json) => Promise<boolean>,
+): Promise<Json | undefined> {
+  for (const instance of possibleInstances(model, inputAlreadyBatched))
+    if (await isAnswered(instance)) return instance;
+  return undefined;
+}
+
+function exampleValue(spec: TensorSpec, shape: readonly number[], one: number): unknown {
+  const { dtype } = spec;
+  const count = shape.reduce((product, dim) => product * dim, 1);
+  if (dtype === 'string') return fill(shape, 'a text');
+  if (count <= WRITTEN) return fill(shape, dtype === 'bool' ? one === 1 : one);
+  if (takesImage(spec, shape)) return { b64: PICTURE };
+  return { shape, data: [one], indices: [shape.map(() => 0)] };
+}
+
+/** Nested arrays of one value. */
+function fill(shape: readonly number[], value: unknown): unknown {
+  return shape.reduceRight<unknown>((inner, dim) => Array.from({ length: dim }, () => inner), value);
+}
+
+/** A request to `/v2` of one row; undefined where it would be long. */
+export function inferenceExample({ inputs }: ModelFacts): Json | undefined {
+  const tensors = inputs.map(({ name, dtype, shape }) => {
+    const sizes = shape.map((dim) => (typeof dim === 'number' ? dim : 1));
+    const count = sizes.reduce((product, dim) => product * dim, 1);
+    const data = dtype === 'string' ? 'a text' : dtype === 'bool' ? false : 0;
+    return count > WRITTEN
+      ? undefined
+      : { name, datatype: DATATYPES[dtype], shape: sizes, data: Array.from({ length: count }, () => data) };
+  });
+  return tensors.every((tensor) => tensor !== undefined) ? { inputs: tensors } : undefined;
+}

@@ -1,0 +1,153 @@
+/** Every operation of the HTTP API, with its requests and answers. test/lib/openapi compares them with the routes. */
+import { LIMITS } from '../contract/limits.ts';
+import type { ServiceFacts } from './facts.ts';
+import { INFERENCE } from './inference-operations.ts';
+import { ref } from './inputs.ts';
+import { answer, type Operation, type Operations, parameter } from './operation.ts';
+import { ACCEPTED, QUEUE } from './queue-operations.ts';
+import { list, object } from './schemas.ts';
+import { WORKER } from './worker-operations.ts';
+
+const TEXT = { type: 'string' } as const;
+const TOKENS = { ...list({ type: 'integer', minimum: 0, maximum: 2 ** 31 - 1 }), minItems: 1 };
+const ASYNC = parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.');
+const MODEL_ERRORS = [
+  'bad_request',
+  'bad_input',
+  'too_large',
+  'unsupported_media_type',
+  'model_failed',
+  'model_unavailable',
+  'timeout',
+] as const;
+
+export function operationsOf(facts: ServiceFacts): readonly Operation[] {
+  const all = [...PREDICT(facts), ...QUEUE(facts), ...INFERENCE(facts), ...WORKER(facts), ...STATE(facts)];
+  return all.filter(
+    ({ isLocal, id }) => (facts.isLocal || !isLocal) && (facts.hasControl || id !== 'control'),
+  );
+}
+
+const PREDICT: Operations = ({ example, model, job }) => [
+  {
+    method: 'post',
+    path: '/predict',
+    id: 'predict',
+    tag: 'predict',
+    summary: 'Answers instances at once',
+    parameters: [ASYNC],
+    body: {
+      'application/json': {
+        schema: ref('Instances'),
+        ...(example && { example: { instances: [example] } }),
+      },
+      'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
+    },
+    answers: { 200: answer('A prediction for each instance.', ref('Predictions')), 202: ACCEPTED },
+    errors: [...MODEL_ERRORS, 'results_unavailable', 'queue_unavailable'],
+  },
+  {
+    method: 'post',
+    path: '/v1/embeddings',
+    id: 'embeddings',
+    tag: 'predict',
+    summary: "Vectors of texts, in the form of OpenAI's API",
+    body: {
+      'application/json': {
+        schema: object(
+          {
+            input: {
+              anyOf: [TEXT, list(TEXT, LIMITS.instances), TOKENS, list(TOKENS, LIMITS.instances)],
+            },
+            model: { type: 'string', const: job },
+            encoding_format: { type: 'string', enum: ['float', 'base64'] },
+            dimensions: { type: 'integer', minimum: 1, maximum: 2 ** 31 - 1 },
+          },
+          ['encoding_format', 'dimensions'],
+        ),
+        ...(isEmbedding(model) && { example: { input: 'a text', model: job } }),
+      },
+    },
+    answers: {
+      200: answer(
+        'A vector for each text.',
+        object({
+          object: { type: 'string', const: 'list' },
+          data: list(
+            object({
+              object: { type: 'string', const: 'embedding' },
+              index: { type: 'integer' },
+              embedding: { anyOf: [list({ type: 'number' }), TEXT] },
+            }),
+          ),
+          model: TEXT,
+          usage: object({ prompt_tokens: { type: 'integer' }, total_tokens: { type: 'integer' } }),
+        }),
+      ),
+    },
+    errors: [...MODEL_ERRORS, 'not_found', 'results_unavailable'],
+  },
+];
+
+function isEmbedding(model: ServiceFacts['model']): boolean {
+  return model?.inputs[0]?.isText === true && model.outputs[0]?.name === 'embedding';
+}
+
+const STATE: Operations = () => [
+  {
+    method: 'get',
+    path: '/',
+    id: 'welcome',
+    tag: 'service',
+    summary: 'A welcome',
+    answers: { 200: answer('A text.', TEXT, 'text/plain') },
+    errors: [],
+  },
+  {
+    method: 'get',
+    path: '/ready',
+    id: 'ready',
+    tag: 'service',
+    summary: 'Whether a prediction can work',
+    answers: { 200: answer('It can.', object({ ready: { type: 'boolean', const: true }, model: TEXT })) },
+    errors: ['model_unavailable', 'results_unavailable'],
+  },
+  {
+    method: 'get',
+    path: '/metrics',
+    id: 'metrics',
+    tag: 'service',
+    summary: 'Timers of all functions of the job; for Prometheus by Accept',
+    answers: {
+      200: {
+        description: 'The timers.',
+        content: {
+          'application/json': { schema: list(ref('Timer')) },
+          'text/plain': { schema: TEXT },
+          'application/openmetrics-text': { schema: TEXT },
+        },
+      },
+    },
+    errors: ['results_unavailable'],
+  },
+  {
+    method: 'get',
+    path: '/openapi.json',
+    id: 'openapi',
+    tag: 'service',
+    summary: 'This document',
+    isLocal: true,
+    answers: { 200: answer('OpenAPI 3.1.', { type: 'object' }) },
+    errors: ['model_unavailable'],
+  },
+  {
+    method: 'get',
+    path: '/docs',
+    id: 'docs',
+    tag: 'service',
+    summary: 'This document as a page',
+    isLocal: true,
+    answers: { 200: answer('HTML without scripts.', TEXT, 'text/html') },
+    errors: ['model_unavailable'],
+  },
+];

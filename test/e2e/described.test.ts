@@ -1,0 +1,250 @@
+/** What a service says of itself, compared with what it does: /openapi.json, /docs, and /metrics for Prometheus. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { createServer, request as httpRequest } from 'node:http';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { Stack } from '../../local/stack.ts';
+import { runHere } from '../cli/in-process.ts';
+import { assertOpenApi, schemaChecks } from '../support/json-schema.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { SAMPLE, testStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+
+interface Media {
+  readonly schema: object;
+  readonly example?: unknown;
+}
+interface Described {
+  readonly operationId: string;
+  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
+  readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, Media>> }>>;
+}
+interface Document {
+  readonly servers: readonly { readonly url: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+}
+
+let stack: Stack;
+let document: Document;
+let check: ReturnType<typeof schemaChecks>;
+
+const closers: (() => unknown)[] = [];
+after(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+before(async () => {
+  stack = await testStack({ after: (close) => closers.push(close) });
+  document = (await (await fetch(`${stack.url}/openapi.json`)).json()) as Document;
+  check = schemaChecks(document);
+});
+
+/** Sends a request and compares status and body with what the operation declares. */
+async function ask(method: string, path: string, status: number, init: RequestInit = {}, described = path) {
+  const pattern = described.split('?')[0] as string;
+  const operation = document.paths[pattern]?.[method.toLowerCase()] ?? assert.fail(pattern);
+  const response = await fetch(`${stack.url}${path}`, { method, redirect: 'manual', ...init });
+  const text = await response.text();
+  assert.equal(response.status, status, text);
+  const declared = operation.responses[status]?.content ?? assert.fail(`${method} ${pattern}: ${status}`);
+  const type = response.headers.get('content-type')?.split(';')[0] ?? '';
+  const { schema } = declared[type] ?? assert.fail(`${method} ${pattern}: ${status} as ${type}`);
+  if (type === 'application/json') check(schema, JSON.parse(text), `${method} ${path}`);
+  return text;
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const post = (value: unknown): RequestInit => ({ headers: JSON_TYPE, body: JSON.stringify(value) });
+const picture = async () => (await readFile(join(SAMPLE, 'images', 'digit-0.png'))).toString('base64');
+
+test('the document of a running service is OpenAPI 3.1, and its page loads nothing', async () => {
+  await assertOpenApi(document);
+  const response = await fetch(`${stack.url}/docs`);
+  assert.equal(response.status, 200);
+  assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/);
+  assert.match(await response.text(), /<code>\/predict<\/code>/);
+});
+
+test('every example request is answered with a success that is as declared', async () => {
+  const asked: string[] = [];
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, { operationId, requestBody }] of Object.entries(methods)) {
+      for (const [type, { schema, example }] of Object.entries(requestBody?.content ?? {})) {
+        if (example === undefined) continue;
+        check(schema, example, `the example of ${operationId}`);
+        const url = path.replace('{name}', stack.job).replace('{version}', stack.jobs[0]?.model ?? '');
+        const body = { headers: { 'content-type': type }, body: JSON.stringify(example) };
+        await ask(method.toUpperCase(), url, operationId === 'enqueue' ? 202 : 200, body, path);
+        asked.push(operationId);
+      }
+    }
+  }
+  assert.deepEqual(asked, ['predict', 'enqueue', 'v2Infer', 'v2InferVersion', 'encodeJson']);
+});
+
+test('answers without a body of the request are as declared', async () => {
+  const v2 = `/v2/models/${stack.job}`;
+  for (const [path, described] of [
+    ['/'],
+    ['/ready'],
+    ['/metrics'],
+    ['/openapi.json'],
+    ['/docs'],
+    ['/stat'],
+    ['/status/server'],
+    ['/status/client'],
+    ['/status?uri=none'],
+    ['/results/me', '/results/{identity}'],
+    ['/v2'],
+    ['/v2/health/live'],
+    ['/v2/health/ready'],
+    [v2, '/v2/models/{name}'],
+    [`${v2}/ready`, '/v2/models/{name}/ready'],
+    [`${v2}/versions/${stack.jobs[0]?.model}`, '/v2/models/{name}/versions/{version}'],
+  ] as const)
+    await ask('GET', path, 200, {}, described);
+  await ask('DELETE', '/predictions', 200);
+  await ask('POST', '/cancel?uri=early', 200);
+});
+
+test('results of the queue, and a failed record, are as declared', async () => {
+  await ask('POST', '/predictions', 202, post({ uri: 'good', instances: [{ image: await picture() }] }));
+  await ask('POST', '/predictions', 202, post({ uri: 'bad', instances: [{ image: [1, 2] }] }));
+  for (const uri of ['good', 'bad']) {
+    await until(async () => (await fetch(`${stack.url}/predictions/${uri}`)).status === 200);
+    await ask('GET', `/predictions/${uri}`, 200, {}, '/predictions/{uri}');
+    await ask('GET', `/predictions?uri=${uri}`, 200);
+    await ask('GET', `/status?uri=${uri}`, 200);
+    await ask('POST', `/cancel?uri=${uri}`, 409);
+  }
+  await ask('DELETE', '/predictions/good', 200, {}, '/predictions/{uri}');
+  await ask('DELETE', '/predictions', 200);
+});
+
+test('errors have the status and the form that their operation declares', async () => {
+  const infer = `/v2/models/${stack.job}/infer`;
+  const text = (body: string, type = 'application/json'): RequestInit => ({
+    headers: { 'content-type': type },
+    body,
+  });
+  for (const [method, path, status, init, described] of [
+    ['POST', '/predict', 400, text('{')],
+    ['POST', '/predict', 400, post({ instances: [{ image: 'no image' }] })],
+    ['POST', '/predict', 413, post({ instances: Array.from({ length: 1001 }, () => ({ image: 1 })) })],
+    ['POST', '/predict', 415, { headers: { ...JSON_TYPE, 'content-encoding': 'br' }, body: '{}' }],
+    ['POST', '/predict', 403, { headers: { ...JSON_TYPE, origin: 'http://elsewhere.example' }, body: '{}' }],
+    ['POST', '/predictions', 400, text('[]')],
+    ['GET', '/predictions', 400],
+    ['GET', '/predictions?uri=none', 404],
+    ['GET', '/predictions/none', 404, {}, '/predictions/{uri}'],
+    ['DELETE', '/predictions/none', 404, {}, '/predictions/{uri}'],
+    ['GET', '/status', 400],
+    ['POST', '/cancel', 400],
+    ['POST', infer, 400, text('{}'), '/v2/models/{name}/infer'],
+    ['POST', '/v2/models/other/infer', 404, text('{}'), '/v2/models/{name}/infer'],
+    ['GET', '/v2/models/other', 404, {}, '/v2/models/{name}'],
+    ['POST', '/v1/embeddings', 400, text('{}')],
+    ['POST', '/v1/embeddings', 404, post({ input: 'a', model: stack.job })],
+    ['POST', '/encode_json', 400, text('{')],
+    ['POST', '/encode_img_bytes', 415, text('{}')],
+    ['POST', '/encode_img_url', 403, post({ img_url: 'https://host.example/a.png' })],
+    ['POST', '/encode', 415, text('a', 'text/plain')],
+    ['GET', '/results/a?after=x', 400, {}, '/results/{identity}'],
+    ['GET', '/large-results/none', 404, {}, '/large-results/{name}'],
+  ] as readonly (readonly [string, string, number, RequestInit?, string?])[])
+    await ask(method, path, status, init, described);
+});
+
+test('a page of results is deleted only by a request about no single one', async () => {
+  await ask('POST', '/predictions', 202, post({ uri: 'kept', instances: [{ image: await picture() }] }));
+  await until(async () => (await fetch(`${stack.url}/predictions/kept`)).status === 200);
+  for (const query of ['identity=a', 'fetched=00000000-0000-0000-0000-000000000000', 'identity='])
+    assert.match(await ask('DELETE', `/predictions?${query}`, 400), /uri: missing/);
+  await ask('GET', '/predictions/kept', 200, {}, '/predictions/{uri}');
+});
+
+async function figures(accept: string) {
+  const response = await fetch(`${stack.url}/metrics`, { headers: { accept } });
+  const text = await response.text();
+  const samples = text.split('\n').flatMap((line) => {
+    const [, name, value] = /^([^#\s][^\s]*) (\S+)$/.exec(line) ?? [];
+    return name === undefined ? [] : [[name, Number(value)] as const];
+  });
+  return { type: response.headers.get('content-type'), text, samples: new Map(samples) };
+}
+
+/** With a path of its own, which `fetch` would change. */
+function get(path: string): Promise<unknown> {
+  const { hostname, port } = new URL(stack.url);
+  return new Promise((resolve, reject) =>
+    httpRequest({ hostname, port, path, method: 'GET' }, (response) => resolve(response.resume()))
+      .on('error', reject)
+      .end(),
+  );
+}
+
+test('Prometheus gets counts of requests, records and batches, with labels that no caller chooses', async () => {
+  const bad = 'cluster_serving_records_total{source="request",outcome="bad_input"}';
+  const fine = 'cluster_serving_records_total{source="queue",outcome="succeeded"}';
+  const answered = 'cluster_serving_requests_total{method="POST",route="/predict",status="200"}';
+  const earlier = await figures('text/plain');
+  await ask(
+    'POST',
+    '/predict',
+    200,
+    post({ instances: [{ image: await picture() }, { image: await picture() }] }),
+  );
+  await ask('POST', '/predict', 400, post({ instances: [{ image: [1] }] }));
+  await ask('POST', '/predictions', 202, post({ uri: 'counted', instances: [{ image: await picture() }] }));
+  for (const path of ['/made-up-1', '/made-up-2', '/predictions/made-up-3', '/%ff']) await get(path);
+  await until(async () => (await fetch(`${stack.url}/predictions/counted`)).status === 200);
+  const later = await figures('text/plain');
+  const grown = (name: string) => (later.samples.get(name) ?? 0) - (earlier.samples.get(name) ?? 0);
+  assert.equal(later.type, 'text/plain; version=0.0.4; charset=utf-8');
+  assert.equal(grown(answered), 1);
+  assert.equal(grown('cluster_serving_records_total{source="request",outcome="succeeded"}'), 2);
+  assert.deepEqual([grown(bad), grown(fine)], [1, 1]);
+  assert.equal(grown('cluster_serving_request_duration_seconds_count{method="POST",route="/predict"}'), 2);
+  assert.equal(grown('cluster_serving_batch_records_sum'), 3);
+  assert.equal(grown('cluster_serving_requests_total{method="none",route="none",status="404"}'), 2);
+  assert.equal(grown('cluster_serving_requests_total{method="none",route="none",status="400"}'), 1);
+  assert.doesNotMatch(later.text, /made-up/);
+  assert.equal(later.samples.get('cluster_serving_requests_in_flight'), 1);
+  assert.equal(later.samples.get('cluster_serving_queue_messages{state="waiting"}'), 0);
+  const model = `cluster_serving_model_info{model="${stack.job}",version="${stack.jobs[0]?.model}"}`;
+  assert.equal(later.samples.get(model), 1);
+  const open = await figures('application/openmetrics-text;version=1.0.0,text/plain;q=0.5');
+  assert.equal(open.type, 'application/openmetrics-text; version=1.0.0; charset=utf-8');
+  assert.match(open.text, /\n# EOF\n$/);
+});
+
+test('cluster-serving openapi writes the document of a service, and makes that of a deployment, which has none', async (t) => {
+  const printed = await runHere(['openapi', '--url', stack.url]);
+  assert.deepEqual(JSON.parse(printed.text), { ...document, servers: [{ url: stack.url }] });
+  // A deployment has no such route: the gateway answers.
+  const deployed = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', async () => {
+      if (request.url === '/openapi.json') return response.writeHead(404).end('{"message":"Not Found"}');
+      const { method = '' } = request;
+      const body = method === 'POST' ? { body: Buffer.concat(chunks), headers: JSON_TYPE } : {};
+      const answer = await fetch(`${stack.url}${request.url}`, { method, ...body });
+      return response.writeHead(answer.status, JSON_TYPE).end(await answer.text());
+    });
+  });
+  await new Promise<void>((resolve) => deployed.listen(0, '127.0.0.1', resolve));
+  t.after(() => deployed.close());
+  const address = deployed.address();
+  assert.ok(typeof address === 'object' && address);
+  const url = `http://127.0.0.1:${address.port}`;
+  const file = join(await temporaryFolder(t), 'api.json');
+  const written = await runHere(['openapi', '--url', url, '--auth', 'none', '--out', file]);
+  assert.deepEqual(written, { code: 0, text: `wrote ${file}` });
+  const made = JSON.parse(await readFile(file, 'utf8')) as Document;
+  await assertOpenApi(made);
+  assert.deepEqual(made.servers, [{ url }]);
+  assert.deepEqual(made.paths['/predict'], document.paths['/predict']);
+  assert.equal(made.paths['/openapi.json'], undefined);
+});

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ROUTES } from '../../../lib/http/routes.ts';
+import { openApiDocument } from '../../../lib/openapi/document.ts';
+import { type Json, modelOfMetadata, type ServiceFacts } from '../../../lib/openapi/facts.ts';
+import { exampleOf } from '../../../lib/openapi/inputs.ts';
+import { operationsOf } from '../../../lib/openapi/operations.ts';
+import { docsPage } from '../../../lib/openapi/page.ts';
+import { descriptionRoutes } from '../../../local/description/routes.ts';
+import { largeResultsRoute } from '../../../local/large-results.ts';
+import { openServiceParts } from '../../../local/worker/open.ts';
+import { assertOpenApi, schemaChecks } from '../../support/json-schema.ts';
+
+const FACTS: ServiceFacts = {
+  job: 'job',
+  version: 'v1',
+  model: undefined,
+  inputAlreadyBatched: false,
+  example: undefined,
+  security: 'none',
+  url: '/',
+  isLocal: true,
+  hasControl: true,
+};
+const METADATA = {
+  name: 'job',
+  versions: ['v1'],
+  platform: 'onnxruntime_onnx',
+  inputs: [
+    { name: 'image', datatype: 'FP32', shape: [-1, 3, 224, 224] },
+    { name: 'ids', datatype: 'INT64', shape: [-1, -1] },
+    { name: 'flags', datatype: 'BOOL', shape: [4], parameters: { batch_axis: 'none' } },
+    { name: 'text', datatype: 'BYTES', shape: [-1], parameters: { text: true, optional: true } },
+    { name: 'row', datatype: 'FP32', shape: [-1, 2], parameters: { names: ['age', 'fare'] } },
+  ],
+  outputs: [{ name: 'p', datatype: 'FP32', shape: [-1, 2], parameters: { names: ['cat', 'dog'] } }],
+};
+
+function modelFacts() {
+  return modelOfMetadata(METADATA) ?? assert.fail();
+}
+
+test('every route of a deployment and of a single machine is described, and nothing else', async () => {
+  const parts = openServiceParts({
+    ttlMs: 1,
+    fetch: { allowedHosts: [] },
+    page: () => ({ job: 'job', workers: 1, batchSize: 1 }),
+    facts: () => ({}),
+    control: { token: 'none', verbs: {} },
+    log: () => undefined,
+  });
+  parts.close();
+  const model = { use: () => assert.fail() };
+  const own = [
+    ...parts.routes,
+    largeResultsRoute({} as never, { bucket: 'b', job: 'job' }),
+    ...descriptionRoutes({ ...FACTS, model, filter: undefined, hasControl: true }),
+  ];
+  // HEAD answers as GET does.
+  const deployed = ROUTES.filter(({ method }) => method !== 'HEAD');
+  const described = (facts: ServiceFacts) => {
+    const routes = operationsOf(facts).map(
+      ({ method, route, path }) => `${method.toUpperCase()} ${route ?? path}`,
+    );
+    return [...new Set(routes)].sort();
+  };
+  const names = (routes: readonly { readonly method: string; readonly path: string }[]) =>
+    [...new Set(routes.map(({ method, path }) => `${method} ${path}`))].sort();
+  assert.deepEqual(described({ ...FACTS, isLocal: false, hasControl: false }), names(deployed));
+  assert.deepEqual(described(FACTS), names([...deployed, ...own]));
+});
+
+test('a described path is a path of its route', () => {
+  for (const { path, route } of operationsOf(FACTS)) {
+    const pattern = (route ?? path).replaceAll(/\{\w+\}/g, '[^/]+').replace(/\{\w+\+\}$/, '.+');
+    assert.match(path, new RegExp(`^${pattern}$`));
+    assert.deepEqual(
+      [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+      operationsOf(FACTS)
+        .find((one) => one.path === path)
+        ?.parameters?.filter((one) => one['in'] === 'path')
+        .map((one) => one['name']) ?? [],
+      path,
+    );
+  }
+});
+
+test('the documents of models, workers, deployments and each way to say who calls are OpenAPI 3.1', async () => {
+  for (const facts of [
+    FACTS,
+    { ...FACTS, model: modelFacts(), example: { image: 1 } },
+    { ...FACTS, isLocal: false, inputAlreadyBatched: true, model: modelFacts() },
+    ...(['token', 'jwt', 'iam', 'api-key'] as const).map((security) => ({ ...FACTS, security })),
+  ]) {
+    const document = openApiDocument(facts);
+    await assertOpenApi(document);
+    const ids = operationsOf(facts).map(({ id }) => id);
+    assert.equal(new Set(ids).size, ids.length);
+    const { security, components } = document as {
+      security?: unknown;
+      components: { securitySchemes?: object };
+    };
+    if (facts.security === 'none') assert.equal(security, undefined);
+    else {
+      assert.deepEqual(security, [{ [facts.security]: [] }]);
+      assert.deepEqual(Object.keys(components.securitySchemes ?? {}), [facts.security]);
+    }
+  }
+});
+
+test('metadata of /v2 becomes the facts of the model, and that of a worker or of another service none', () => {
+  const { inputs, outputs, names } = modelFacts();
+  assert.deepEqual(inputs.slice(1, 4), [
+    { name: 'ids', dtype: 'int64', shape: ['', ''] },
+    { name: 'flags', dtype: 'bool', shape: [4], batchAxis: 'none' },
+    { name: 'text', dtype: 'string', shape: [''], isText: true, optional: true },
+  ]);
+  assert.deepEqual(outputs, [{ name: 'p', dtype: 'float32', shape: ['', 2] }]);
+  assert.deepEqual(names, { columns: { row: ['age', 'fare'] }, labels: { p: ['cat', 'dog'] } });
+  for (const other of [
+    undefined,
+    'a',
+    {},
+    { inputs: [], outputs: [] },
+    { inputs: [{ name: 1 }], outputs: [] },
+  ])
+    assert.equal(modelOfMetadata(other), undefined);
+});
+
+test('an instance has a schema by the name, dtype and shape of each input', () => {
+  const document = openApiDocument({ ...FACTS, model: modelFacts() });
+  const { schemas } = document['components'] as { schemas: Record<string, object> };
+  const check = schemaChecks(document);
+  const image = { b64: 'AAAA' };
+  const good = { image, ids: [1, 2], flags: [true, false, true, true], row: [1, null] };
+  const instance = schemas['Instance'] ?? assert.fail();
+  check(instance, good, 'without what is optional');
+  check(instance, { ...good, text: 'a' }, 'with a text');
+  check(instance, { ...good, ids: { shape: [3], data: [1], indices: [[0]] } }, 'sparse');
+  for (const bad of [
+    { ...good, ids: ['a'] },
+    { ...good, ids: [1.5] },
+    { ...good, flags: [true] },
+    { ...good, row: [1] },
+    { ...good, row: [1e39, 1] },
+    { ...good, image: undefined },
+  ]) {
+    assert.throws(() => check(instance, JSON.parse(JSON.stringify(bad)), 'bad'), assert.AssertionError);
+  }
+  assert.match(JSON.stringify(schemas['InferenceAnswer']), /"x-labels":\["cat","dog"\]/);
+  assert.match(JSON.stringify(instance), /"x-columns":\["age","fare"\]/);
+});
+
+test('the example is the first instance that is answered: small tensors written out, pictures, others sparse', async () => {
+  const tried: Json[] = [];
+  const example = await exampleOf(modelFacts(), false, async (instance) => {
+    tried.push(instance);
+    return (instance['ids'] as number[]).length === 16;
+  });
+  assert.deepEqual(
+    tried.map(({ ids }) => (ids as number[]).length),
+    [1, 1, 2, 2, 16],
+  );
+  assert.deepEqual(Object.keys((example?.['image'] ?? {}) as object), ['b64']);
+  assert.deepEqual(
+    { ...example, image: 0 },
+    {
+      image: 0,
+      ids: Array.from({ length: 16 }, () => 0),
+      flags: [false, false, false, false],
+      text: 'a text',
+      row: [0, 0],
+    },
+  );
+  const large = { inputs: [{ name: 'x', dtype: 'float32', shape: [1, 1000] }], outputs: [] } as const;
+  assert.deepEqual(await exampleOf(large, false, async () => true), {
+    x: { shape: [1000], data: [0], indices: [[0]] },
+  });
+  assert.equal(await exampleOf(large, false, async () => false), undefined);
+});
+
+test('the page has every operation, loads nothing, and escapes what the model is called', () => {
+  const html = docsPage(openApiDocument({ ...FACTS, job: '<script>alert(1)</script>', model: modelFacts() }));
+  for (const { path, method } of operationsOf(FACTS))
+    assert.ok(html.includes(`<b>${method.toUpperCase()}</b><code>${path}</code>`), path);
+  assert.doesNotMatch(html, /<script|<link|<img|src=/);
+});
