@@ -2,7 +2,8 @@
 import { badConfig, ServingError } from '../lib/contract/errors.ts';
 import { variables } from '../lib/contract/variables.ts';
 import type { Fetch } from './fetch.ts';
-import { globalFetch, type HttpAccess, originOf, toOrigin, withSecret } from './http/access.ts';
+import { type HttpAccess, originOf, toOrigin, withSecret } from './http/access.ts';
+import { nodeFetch } from './proxy.ts';
 import type { Signer } from './sign.ts';
 
 export const AUTH_KINDS = ['iam', 'jwt', 'api-key', 'none'] as const;
@@ -37,7 +38,7 @@ interface Access {
  */
 export function authorizedFetch(url: string, options: AccessOptions = {}): Fetch {
   const origin = originOf(url);
-  const { fetch: send = globalFetch } = options;
+  const { fetch: send = nodeFetch } = options;
   const { kind, secret, isGuess = false } = accessOf(url, options);
   if (kind === 'iam') return signing(toOrigin(origin, send), options, { url, isGuess });
   if (kind === 'none') return send;

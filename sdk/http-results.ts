@@ -38,14 +38,17 @@ export class HttpResults implements ResultSource {
   readonly #url: string;
   readonly #root: string;
   readonly #send: Fetch;
+  readonly #bare: Fetch;
   readonly #closed = new AbortController();
   /** Taken from the server but not yielded yet. If a drain is interrupted, the next one returns them. */
   readonly #left: ResultJson[] = [];
   /** Where large results are. */
   readonly #redirects = new WeakMap<Result, Redirect>();
 
-  constructor(url: string, send: Fetch) {
+  /** @param bare sends what says nothing of who calls */
+  constructor(url: string, send: Fetch, bare: Fetch = (to, init) => fetch(to, init)) {
     this.#send = send;
+    this.#bare = bare;
     this.#root = url.replace(/\/+$/, '');
     this.#url = `${this.#root}/predictions`;
   }
@@ -98,7 +101,12 @@ export class HttpResults implements ResultSource {
     const redirect = known && this.#redirects.get(known);
     if (redirect === undefined || known?.large?.key !== large.key)
       throw new ServingError('not_found', 'the result was taken or replaced meanwhile', { uri });
-    const bytes = await fetchRedirect(redirect, { api: this.#url, send: this.#send, signal });
+    const bytes = await fetchRedirect(redirect, {
+      api: this.#url,
+      send: this.#send,
+      bare: this.#bare,
+      signal,
+    });
     return resultOf(JSON.parse(new TextDecoder().decode(bytes)) as ResultJson);
   }
 

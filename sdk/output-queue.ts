@@ -5,6 +5,7 @@ import { type AccessOptions, authorizedFetch } from './access.ts';
 import { ResultReader } from './http/output-queue.ts';
 import type { ResultSource } from './http/source.ts';
 import { HttpResults } from './http-results.ts';
+import { nodeFetch } from './proxy.ts';
 import { retrying } from './retries.ts';
 
 export interface OutputQueueOptions extends AccessOptions {
@@ -25,7 +26,8 @@ export class OutputQueue extends ResultReader {
     const { name = DEFAULT_JOB_NAME, url = 'redis://localhost:6379' } = options;
     const job = assertKeyspace(name);
     let source: ResultSource | Promise<ResultSource> | undefined;
-    if (/^https?:/.test(url)) source = new HttpResults(url, retrying(authorizedFetch(url, options)));
+    if (/^https?:/.test(url))
+      source = new HttpResults(url, retrying(authorizedFetch(url, options)), nodeFetch);
     // The clients of Redis and of S3 are loaded with the first call.
     super(
       () => (source ??= import('./redis-results.ts').then((redis) => redis.openResults(url, job, options))),

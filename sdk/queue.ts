@@ -6,6 +6,7 @@ import { queueName } from '../lib/queue/names.ts';
 import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
 import type { InputQueueOptions } from './input-queue.ts';
+import { awsAgent } from './proxy.ts';
 import type { Announcing } from './redis-results.ts';
 
 export class Queue {
@@ -58,7 +59,7 @@ export class Queue {
 
   async #openSender(): Promise<QueueSender> {
     const { endpoint, region, queueUrl } = this.#options;
-    const sqs = (this.#sqs ??= openSqs({ endpoint, region }));
+    const sqs = (this.#sqs ??= openSqs({ endpoint, region, ...awsAgent() }));
     if (queueUrl) return new QueueSender(sqs, { queueUrl });
     const name = queueName(this.#job, this.#options.stage);
     try {
@@ -95,5 +96,5 @@ async function openPayloads(
     import('../lib/s3/objects.ts'),
     import('../lib/s3/payloads.ts'),
   ]);
-  return new PayloadStore(openS3(options), bucket, job);
+  return new PayloadStore(openS3({ ...options, ...awsAgent() }), bucket, job);
 }

@@ -9,6 +9,7 @@ import { ResultStore } from '../lib/redis/results.ts';
 import type { S3Client } from '../lib/s3/objects.ts';
 import { DOWNLOAD_MS } from './http/redirect.ts';
 import type { ResultSource } from './http/source.ts';
+import { awsAgent } from './proxy.ts';
 
 /** Longer than in the service, because a client may be far from Redis. */
 const CLIENT_TIMEOUTS = { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 };
@@ -61,7 +62,7 @@ class RedisResults extends ResultStore implements ResultSource {
   async whole(result: Result, large: LargePointer, signal?: AbortSignal): Promise<Result> {
     const { openS3 } = await import('../lib/s3/objects.ts');
     const { readLarge } = await import('../lib/s3/large-results.ts');
-    this.#s3 ??= openS3({ ...this.#options, anyRegion: true });
+    this.#s3 ??= openS3({ ...this.#options, ...awsAgent(), anyRegion: true });
     const bytes = await readLarge(this.#s3, large, { limitMs: DOWNLOAD_MS, signal });
     return withContent(result, large.form, bytes);
   }

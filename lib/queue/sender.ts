@@ -2,6 +2,7 @@
  * Owns SQS: collects messages into SendMessageBatch calls of up to ten. A call can answer 200 and still refuse
  * entries, so each message has its own promise, which rejects when SQS did not accept it.
  */
+import type { Agent } from 'node:https';
 import { Readable } from 'node:stream';
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { attributesBytes, type MessageAttributes } from '../codecs/attributes.ts';
@@ -36,6 +37,8 @@ export function openSqs(options: {
   region?: string | undefined;
   credentials?: { accessKeyId: string; secretAccessKey: string } | undefined;
   timeoutMs?: number;
+  /** Goes through a proxy. */
+  httpsAgent?: Agent;
 }): SQSClient {
   const { timeoutMs = CALL_TIMEOUT_MS } = options;
   const sqs = new SQSClient({
@@ -44,6 +47,7 @@ export function openSqs(options: {
       connectionTimeout: timeoutMs,
       requestTimeout: timeoutMs,
       throwOnRequestTimeout: true,
+      ...(options.httpsAgent ? { httpsAgent: options.httpsAgent } : {}),
     },
     ...(options.region ? { region: options.region } : {}),
     ...(options.credentials ? { credentials: options.credentials } : {}),

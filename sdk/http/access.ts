@@ -41,7 +41,7 @@ export function withSecret(url: string, { fetch: send = globalFetch, token, apiK
 }
 
 /** Found when it is called. */
-export const globalFetch: Fetch = (to, init) => fetch(to, init);
+const globalFetch: Fetch = (to, init) => fetch(to, init);
 
 /** @throws bad_config */
 export function originOf(url: string): string {

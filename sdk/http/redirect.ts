@@ -26,8 +26,15 @@ export async function fetchRedirect(
   {
     api,
     send,
+    bare,
     signal,
-  }: { readonly api: string; readonly send: Fetch; readonly signal?: AbortSignal | undefined },
+  }: {
+    readonly api: string;
+    readonly send: Fetch;
+    /** Says nothing of who calls. */
+    readonly bare: Fetch;
+    readonly signal?: AbortSignal | undefined;
+  },
 ): Promise<Uint8Array> {
   const to = new URL(location, api);
   const { protocol, origin } = new URL(api);
@@ -37,10 +44,9 @@ export async function fetchRedirect(
     throw badConfig(`${origin} redirects to ${shown}, which is not followed: it is no https`);
   if (bytes > LIMITS.largeAnswerBytes) throw overLimit('largeAnswerBytes', `the result has ${bytes} bytes,`);
   const isOwn = to.origin === origin;
-  const bare = retrying((url, init) => fetch(url, init));
   const init: RequestInit = { redirect: 'error', credentials: 'omit', referrerPolicy: 'no-referrer' };
   const asking = { timeoutMs: DOWNLOAD_MS, signal, maxBytes: bytes, shown };
-  const answer = await requestBytes(to.href, init, { ...asking, send: isOwn ? send : bare });
+  const answer = await requestBytes(to.href, init, { ...asking, send: isOwn ? send : retrying(bare) });
   if (!answer.ok) {
     const text = `the large result cannot be fetched: ${shown} answered ${answer.status}`;
     throw new ServingError('results_unavailable', text);

@@ -123,7 +123,8 @@ test('the server opens connections by its three clients only, S3, SQS and Redis,
     // The client, where no other fetch is given; the object to which the API redirects.
     'sdk/fetch.ts',
     'sdk/http/access.ts',
-    'sdk/http/redirect.ts',
+    'sdk/http-results.ts',
+    'sdk/proxy.ts',
     // Its method that gives results is called fetch.
     'sdk/worker-client.ts',
   ]);
