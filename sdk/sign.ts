@@ -7,6 +7,7 @@ import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { badRequest, ServingError } from '../lib/contract/errors.ts';
 import { discard, type Fetch } from './fetch.ts';
+import { awsAgent } from './proxy.ts';
 import { Sha256 } from './sha256.ts';
 
 export interface AwsCredentials {
@@ -35,7 +36,11 @@ export class Signer {
   /** The clock of the API minus that of this machine. */
   #aheadMs = 0;
 
-  constructor({ region, credentials = defaultProvider(), now = Date.now }: Signing) {
+  constructor({
+    region,
+    credentials = defaultProvider({ clientConfig: { requestHandler: awsAgent() } }),
+    now = Date.now,
+  }: Signing) {
     this.#credentials = credentials;
     this.#now = now;
     this.#signer = new SignatureV4({

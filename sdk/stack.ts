@@ -5,6 +5,7 @@
 import type { CloudFormationClient, Output, Stack } from '@aws-sdk/client-cloudformation';
 import { badConfig, ServingError } from '../lib/contract/errors.ts';
 import { type AccessOptions, type AuthKind, isAuthKind } from './access.ts';
+import { awsAgent } from './proxy.ts';
 
 export interface StackOptions {
   /** Of the stack. Default: that of the environment or the profile. */
@@ -57,6 +58,7 @@ export async function findStack(stack: string, options: StackOptions = {}): Prom
   const client = new CloudFormationClient({
     ...(region ? { region } : {}),
     ...(endpoint ? { endpoint } : {}),
+    requestHandler: awsAgent(),
   });
   const timeout = AbortSignal.timeout(timeoutMs);
   const abortSignal = signal ? AbortSignal.any([timeout, signal]) : timeout;

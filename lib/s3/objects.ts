@@ -2,6 +2,7 @@
  * Owns S3: bytes, texts and listings. A missing object is undefined; any other error keeps S3's name as the cause. If
  * S3 does not answer, the SDK would wait forever and Lambda would end the whole batch, so each call has a limit.
  */
+import type { Agent } from 'node:https';
 import {
   GetObjectCommand,
   HeadObjectCommand,
@@ -38,13 +39,19 @@ interface AwsOptions {
   endpoint?: string | undefined;
   region?: string | undefined;
   credentials?: { accessKeyId: string; secretAccessKey: string } | undefined;
+  /** Goes through a proxy. */
+  httpsAgent?: Agent;
 }
 
 /** @param options `anyRegion`: follows S3 to the region of a bucket */
 export function openS3(options: AwsOptions & { idleMs?: number; anyRegion?: boolean } = {}): S3Client {
   return new S3Client({
     maxAttempts: 4,
-    requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: options.idleMs ?? IDLE_MS },
+    requestHandler: {
+      connectionTimeout: CONNECT_MS,
+      socketTimeout: options.idleMs ?? IDLE_MS,
+      ...(options.httpsAgent ? { httpsAgent: options.httpsAgent } : {}),
+    },
     followRegionRedirects: options.anyRegion ?? false,
     ...(options.region ? { region: options.region } : {}),
     ...(options.credentials ? { credentials: options.credentials } : {}),

@@ -133,7 +133,7 @@ test('a request to /predict is one span, and its answer names it', async () => {
   // A caller's mistake is no failure of the service.
   const other = newTrace();
   await input
-    .predict('{"instances":[]}', 20_000, { traceparent: traceparentOf(other) })
+    .predict('{"instances":[]}', { timeoutMs: 20_000, traceparent: traceparentOf(other) })
     .catch(() => undefined);
   const { 'POST /predict': refused } = await receiver.trace(other, 'POST /predict');
   assert.deepEqual(refused?.status, {});
