@@ -402,8 +402,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'predict has a time limit',
-        find: 'body, timeoutMs, this.#openHttp());\n    return (answer',
-        replace: 'body, undefined, this.#openHttp());\n    return (answer',
+        find: 'body, timeoutMs, this.#openHttp(), headers);\n    return (answer',
+        replace: 'body, undefined, this.#openHttp(), headers);\n    return (answer',
       },
       {
         guarantee: 'a queue that could not be found is looked for again',

@@ -365,7 +365,7 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'one message that fails does not keep the others from being archived',
-        find: 'logError(error, { messageId: record.messageId });',
+        find: 'logError(error, { messageId: record.messageId, trace_id: enqueueOf(record).trace?.traceId });',
         replace: 'throw error;',
       },
       {
