@@ -1,4 +1,5 @@
 /** The operations of the Open Inference Protocol. One greedy route of the gateway serves all of them. */
+import type { ErrorCode } from '../contract/errors.ts';
 import type { Json } from './facts.ts';
 import { inferenceExample, ref } from './inputs.ts';
 import { answer, type Operation, type Operations, parameter } from './operation.ts';
@@ -6,6 +7,26 @@ import { list, object } from './schemas.ts';
 
 const ROUTE = '/v2/{path+}';
 const TRUE = { type: 'boolean', const: true } as const;
+
+const ERRORS: readonly ErrorCode[] = [
+  'bad_request',
+  'bad_input',
+  'not_found',
+  'too_large',
+  'unsupported_media_type',
+  'model_failed',
+  'model_unavailable',
+  'results_unavailable',
+  'timeout',
+];
+
+const OUTPUTS: Json = {
+  description: 'The outputs; binary where the request asks for that.',
+  content: {
+    'application/json': { schema: ref('InferenceAnswer') },
+    'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+  },
+};
 
 export const INFERENCE: Operations = ({ job, version, model }) => {
   const name = parameter('name', 'path', { type: 'string', const: job });
@@ -40,26 +61,8 @@ export const INFERENCE: Operations = ({ job, version, model }) => {
         schema: { type: 'string', format: 'binary', description: 'JSON, then the bytes of tensors.' },
       },
     },
-    answers: {
-      200: {
-        description: 'The outputs; binary where the request asks for that.',
-        content: {
-          'application/json': { schema: ref('InferenceAnswer') },
-          'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
-        },
-      },
-    },
-    errors: [
-      'bad_request',
-      'bad_input',
-      'not_found',
-      'too_large',
-      'unsupported_media_type',
-      'model_failed',
-      'model_unavailable',
-      'results_unavailable',
-      'timeout',
-    ],
+    answers: { 200: OUTPUTS },
+    errors: ERRORS,
   });
   const at = (path: string, suffix: string, ready: string): readonly Operation[] => [
     get(path, `v2Model${suffix}`, 'The inputs and outputs of the model', ref('ModelMetadata')),

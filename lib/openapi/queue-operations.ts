@@ -1,8 +1,7 @@
 /** The operations on records of the queue and their results. */
-import { LIMITS } from '../contract/limits.ts';
 import { ref } from './inputs.ts';
 import { answer, type Operation, type Operations, parameter } from './operation.ts';
-import { IDENTITY, list, object, URI } from './schemas.ts';
+import { IDENTITY, object, URI } from './schemas.ts';
 
 const TEXT = { type: 'string' } as const;
 const URI_QUERY = parameter('uri', 'query', URI);
@@ -55,6 +54,10 @@ export const QUEUE: Operations = ({ example }) => [
       'results_unavailable',
     ],
   },
+  ...RESULTS,
+];
+
+const RESULTS: readonly Operation[] = [
   {
     method: 'get',
     path: '/predictions',

@@ -98,54 +98,7 @@ export const WORKER: Operations = ({ model, example }) => {
         ),
       },
     },
-    stat('/status/server', 'serverStatus', 'Versions, settings and statistics', false),
-    stat('/status/client', 'clientStatus', 'What waits', true),
-    {
-      method: 'get',
-      path: '/stat',
-      id: 'statisticsPage',
-      tag: 'worker',
-      summary: 'A page of statistics',
-      isLocal: true,
-      answers: { 200: answer('HTML without scripts.', TEXT, 'text/html') },
-      errors: [],
-    },
-    {
-      method: 'get',
-      path: '/results/{identity}',
-      id: 'laterResults',
-      tag: 'worker',
-      summary: 'Outcomes of items whose client did not wait',
-      isLocal: true,
-      parameters: [
-        parameter('identity', 'path', NAME),
-        parameter(
-          'after',
-          'query',
-          { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
-          'The cursor of the page before.',
-        ),
-        parameter(
-          'wait',
-          'query',
-          { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
-          'Seconds; 20 at most count.',
-        ),
-      ],
-      answers: { 200: answer('A frame.', BYTES, FRAME) },
-      errors: ['bad_request', 'too_large'],
-    },
-    {
-      method: 'post',
-      path: '/control/{verb}',
-      id: 'control',
-      tag: 'worker',
-      summary: 'Ends the service, with the token that was made at its start',
-      isLocal: true,
-      parameters: [parameter('verb', 'path', { type: 'string', const: 'terminate' })],
-      answers: { 200: ANSWER },
-      errors: ['not_found'],
-    },
+    ...STATE,
   ];
 };
 
@@ -163,3 +116,54 @@ function stat(path: string, id: string, summary: string, isLocal: boolean): Oper
   };
   return isLocal ? { ...operation, isLocal: true } : operation;
 }
+
+const STATE: readonly Operation[] = [
+  stat('/status/server', 'serverStatus', 'Versions, settings and statistics', false),
+  stat('/status/client', 'clientStatus', 'What waits', true),
+  {
+    method: 'get',
+    path: '/stat',
+    id: 'statisticsPage',
+    tag: 'worker',
+    summary: 'A page of statistics',
+    isLocal: true,
+    answers: { 200: answer('HTML without scripts.', TEXT, 'text/html') },
+    errors: [],
+  },
+  {
+    method: 'get',
+    path: '/results/{identity}',
+    id: 'laterResults',
+    tag: 'worker',
+    summary: 'Outcomes of items whose client did not wait',
+    isLocal: true,
+    parameters: [
+      parameter('identity', 'path', NAME),
+      parameter(
+        'after',
+        'query',
+        { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+        'The cursor of the page before.',
+      ),
+      parameter(
+        'wait',
+        'query',
+        { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+        'Seconds; 20 at most count.',
+      ),
+    ],
+    answers: { 200: answer('A frame.', BYTES, FRAME) },
+    errors: ['bad_request', 'too_large'],
+  },
+  {
+    method: 'post',
+    path: '/control/{verb}',
+    id: 'control',
+    tag: 'worker',
+    summary: 'Ends the service, with the token that was made at its start',
+    isLocal: true,
+    parameters: [parameter('verb', 'path', { type: 'string', const: 'terminate' })],
+    answers: { 200: ANSWER },
+    errors: ['not_found'],
+  },
+];

@@ -21,28 +21,32 @@ const WORKERS = ['lib/workers', 'lib/codecs/values', 'lib/http/worker'];
 /** What only models of texts need. */
 const TEXTS = ['lib/text', 'convert/text'];
 
+/** What a service says of itself: OpenAPI, and figures for Prometheus. */
+const DESCRIPTION = ['lib/openapi', 'lib/metrics/exposition', 'local/description', 'cli/openapi'];
+
 const BUDGETS: readonly Budget[] = [
   {
     folders: ['functions', 'lib'],
-    without: [...WORKERS, 'lib/text', 'lib/trace'],
-    lines: 19_150,
+    without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION],
+    lines: 19_160,
     planned: 13_500,
   },
   { folders: ['lib/trace'], lines: 515, planned: 350 },
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
   { folders: TEXTS, lines: 2_600, planned: 2_600 },
+  { folders: DESCRIPTION, lines: 1_910, planned: 1_910 },
   { folders: ['sdk'], lines: 2_300, planned: 1_500 },
   {
     folders: ['local'],
-    without: ['local/bridge', 'local/decentral', 'local/worker'],
-    lines: 5_020,
+    without: ['local/bridge', 'local/decentral', 'local/description', 'local/worker'],
+    lines: 5_090,
     planned: 4_500,
   },
   { folders: ['local/bridge'], lines: 290, planned: 290 },
   { folders: ['local/worker'], lines: 1_330, planned: 350 },
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], without: ['cli/wkr'], lines: 6_620, planned: 5_500 },
+  { folders: ['cli'], without: ['cli/openapi', 'cli/wkr'], lines: 6_630, planned: 5_500 },
   { folders: ['infra'], lines: 5_600, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },

@@ -27,6 +27,8 @@ export const LEVELS: readonly (readonly string[])[] = [
     'lib/workers/',
   ],
   ['lib/http/'],
+  // What a service says of itself; no function imports it.
+  ['lib/openapi/'],
   ['lib/compose/'],
   ['functions/', 'sdk/', 'embedded-redis/'],
   // What a person runs once to bring a model is never part of a deployed function; it asks the model through them.
@@ -60,6 +62,10 @@ export const CROSSINGS: readonly Edge[] = [
  */
 export const ONLY: readonly { readonly from: string; readonly to: readonly string[] }[] = [
   { from: 'lib/http/', to: ['lib/contract/', 'lib/codecs/', 'lib/pipeline/', 'lib/metrics/'] },
+  {
+    from: 'lib/openapi/',
+    to: ['lib/contract/', 'lib/codecs/', 'lib/pipeline/', 'lib/metrics/', 'lib/http/'],
+  },
   {
     from: 'functions/',
     to: ['lib/contract/', 'lib/codecs/', 'lib/pipeline/', 'lib/metrics/', 'lib/http/', 'lib/compose/'],

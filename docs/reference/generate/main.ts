@@ -8,6 +8,7 @@ import { WKR_COMMANDS } from '../../../cli/wkr/main.ts';
 import { supportedOps, supportedOpsText } from '../../../convert/supported.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
+import { operationsTable } from './operations.ts';
 import { oldKeysTable, presetsTable, settingsTable, variablesTable } from './settings.ts';
 
 /** Texts by block name. */
@@ -29,6 +30,7 @@ export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
     limits: limitsTable(await sourceOf('lib/contract/limits.ts')),
     'other limits': otherLimitsTable(await Promise.all(OTHERS.map(([file]) => sourceOf(file)))),
   }),
+  'docs/reference/http.md': async () => ({ operations: operationsTable() }),
   'docs/reference/worker-commands.md': wkrHelpTexts,
   'docs/reference/operators.md': async () => ({ operators: supportedOpsText(await supportedOps()) }),
 };

@@ -1,0 +1,31 @@
+/** The table of docs/reference/http.md with the operations of a single machine. */
+import { ERRORS } from '../../../lib/contract/errors.ts';
+import type { ServiceFacts } from '../../../lib/openapi/facts.ts';
+import { operationsOf } from '../../../lib/openapi/operations.ts';
+import { code, table } from './table.ts';
+
+const FACTS: ServiceFacts = {
+  job: 'serving_stream',
+  version: 'v1',
+  model: undefined,
+  inputAlreadyBatched: false,
+  example: undefined,
+  security: 'none',
+  url: '/',
+  isLocal: true,
+  hasControl: true,
+};
+
+export function operationsTable(): string {
+  const rows = operationsOf(FACTS).map(({ method, path, id, summary, answers, errors, isLocal }) => {
+    const statuses = new Set([...Object.keys(answers), ...errors.map((one) => String(ERRORS[one].status))]);
+    const where = isLocal ? ' (single machine only)' : '';
+    return [
+      code(`${method.toUpperCase()} ${path}`),
+      code(id),
+      `${summary}${where}`,
+      [...statuses].sort().join(', '),
+    ];
+  });
+  return table(['operation', 'id', 'what', 'statuses'], rows);
+}
