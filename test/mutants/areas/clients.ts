@@ -372,7 +372,7 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
-    file: 'sdk/input-queue.ts',
+    file: 'sdk/http/input-queue.ts',
     tests: [SDK],
     bugs: [
       {
@@ -382,8 +382,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'enqueueMany throws when a record was not taken',
-        find: 'if (errors.length > 0) {',
-        replace: 'if (errors.length > 1_000) {',
+        find: 'if (errors.length === 0) return taken;',
+        replace: 'if (errors.length < 1_000) return taken;',
       },
       {
         guarantee: 'enqueueMany has a bounded number of records under way',
@@ -396,15 +396,27 @@ export const CLIENTS: readonly Suite[] = [
         replace: '',
       },
       {
+        guarantee: 'predict has a time limit',
+        find: "{ timeoutMs, signal, what: 'there was no prediction in' }",
+        replace: "{ timeoutMs: 100_000, signal, what: 'there was no prediction in' }",
+      },
+    ],
+  },
+  {
+    file: 'sdk/input-queue.ts',
+    tests: [SDK],
+    bugs: [
+      {
         guarantee: 'a queue that was closed takes no record',
-        find: "if (this.#closed) throw badRequest('this queue was closed');",
+        find: "if (this.#isClosed) throw badRequest('this queue was closed');",
         replace: '',
       },
-      {
-        guarantee: 'predict has a time limit',
-        find: 'body, timeoutMs, this.#openHttp(), headers);\n    return (answer',
-        replace: 'body, undefined, this.#openHttp(), headers);\n    return (answer',
-      },
+    ],
+  },
+  {
+    file: 'sdk/queue.ts',
+    tests: [SDK],
+    bugs: [
       {
         guarantee: 'a queue that could not be found is looked for again',
         find: '      this.#sender = undefined;\n      throw error;',
@@ -486,28 +498,18 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a request ends at its time limit',
-        find: 'signal: signal ? AbortSignal.any([timeout, signal]) : timeout',
-        replace: 'signal: signal ?? null',
+        find: '...init, signal: end }',
+        replace: '...init }',
       },
       {
-        guarantee: 'a time limit is a timeout and no unreachable service',
-        find: 'if (timeout.aborted)\n',
-        replace: 'if (timeout === undefined)\n',
-      },
-      {
-        guarantee: 'an answer over 64 MiB is refused',
-        find: '  if (size > maxBytes)\n    throw',
-        replace: '  if (size < 0)\n    throw',
-      },
-      {
-        guarantee: 'an answer is not read beyond its limit',
-        find: '      if (size > maxBytes) break;\n',
-        replace: '',
+        guarantee: 'an answer over 64 MiB is refused, and not read beyond its limit',
+        find: 'isTooLarge = size > maxBytes;',
+        replace: 'isTooLarge = false;',
       },
       {
         guarantee: 'an answer that says it is too long is not read',
-        find: 'if (size > maxBytes) await response.body?.cancel();',
-        replace: 'if (size < 0) await response.body?.cancel();',
+        find: "Number(headers.get('content-length') ?? 0) > maxBytes",
+        replace: 'false',
       },
       {
         guarantee: 'the code of the service reaches the caller',
@@ -570,15 +572,21 @@ export const CLIENTS: readonly Suite[] = [
         find: '`uri=${encodeURIComponent(uri)}${',
         replace: '`uri=${uri}${',
       },
+    ],
+  },
+  {
+    file: 'sdk/http/tensors.ts',
+    tests: [HTTP_RESULTS],
+    bugs: [
       {
         guarantee: 'int64 beyond 2^53 comes back exactly',
-        find: 'return BigInt(element as string | number);',
+        find: 'return BigInt(element);',
         replace: 'return BigInt(Number(element));',
       },
     ],
   },
   {
-    file: 'sdk/output-queue.ts',
+    file: 'sdk/http/output-queue.ts',
     tests: [HTTP_RESULTS],
     bugs: [
       {
@@ -593,8 +601,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'an aborted signal ends a wait before it begins',
-        find: 'signal?.throwIfAborted();\n    const query',
-        replace: 'const query',
+        find: 'signal?.throwIfAborted();\n    const asked',
+        replace: 'const asked',
         survives:
           'Equivalent: request() and ResultStore.wait() end at once with an aborted signal and throw its reason.',
       },
@@ -606,7 +614,7 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a Buffer is refused, because it may mean an image or numbers',
-        find: 'if (Buffer.isBuffer(value)) {',
+        find: "if (typeof Buffer === 'function' && Buffer.isBuffer(value)) {",
         replace: 'if (value === null) {',
       },
       {
@@ -624,6 +632,12 @@ export const CLIENTS: readonly Suite[] = [
         find: 'if (entries.length === 0) throw',
         replace: 'if (entries.length < 0) throw',
       },
+    ],
+  },
+  {
+    file: 'sdk/image-file.ts',
+    tests: [INPUTS],
+    bugs: [
       {
         guarantee: 'an image file that cannot be read is bad_request',
         find: 'throw badRequest(`cannot read the image file',

@@ -139,8 +139,8 @@ export const CONTRACT: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a uri of more than 1,024 bytes is refused',
-        find: 'if (Buffer.byteLength(uri) > LIMITS.uriBytes) {',
-        replace: 'if (uri.length > LIMITS.uriBytes) {',
+        find: 'const bytes = new TextEncoder().encode(uri).length;',
+        replace: 'const bytes = uri.length;',
       },
       {
         guarantee: 'a uri without control characters',

@@ -167,18 +167,18 @@ export const LARGE_RESULTS: readonly Suite[] = [
     ],
   },
   {
-    file: 'sdk/large-results.ts',
+    file: 'sdk/http/redirect.ts',
     tests: [SDK],
     bugs: [
       {
         guarantee: 'nothing that says who calls is sent to where the API redirects',
-        find: 'send: isOwn ? send : bare',
+        find: 'send: isOwn ? send : retrying(bare)',
         replace: 'send: isOwn ? send : send',
       },
       {
         guarantee: 'a large result is compared with its digest',
-        find: "digest('hex') === sha256) return answer.bytes;",
-        replace: "digest('hex') !== '') return answer.bytes;",
+        find: '(await hexDigest(answer.bytes)) === sha256)',
+        replace: "(await hexDigest(answer.bytes)) !== '')",
       },
       {
         guarantee: 'an API over https leads to https alone',
@@ -203,7 +203,7 @@ export const LARGE_RESULTS: readonly Suite[] = [
     ],
   },
   {
-    file: 'sdk/output-queue.ts',
+    file: 'sdk/http/output-queue.ts',
     tests: [SDK],
     bugs: [
       {
@@ -211,6 +211,12 @@ export const LARGE_RESULTS: readonly Suite[] = [
         find: 'taken?.large && !(await',
         replace: 'taken?.large && taken.uri === undefined && !(await',
       },
+    ],
+  },
+  {
+    file: 'sdk/http/source.ts',
+    tests: [SDK],
+    bugs: [
       {
         guarantee: 'a large result that another client took is not given a second time',
         find: "return known.code === 'not_found' ? undefined :",
@@ -218,9 +224,9 @@ export const LARGE_RESULTS: readonly Suite[] = [
       },
       {
         guarantee: 'of two clients that fetched a large result, one gets it in a page',
-        find: '(await this.#isTaken(result, one.result.large)) ? { uri, result: whole } : undefined',
+        find: '(await isTaken(source, result, one.result.large)) ? { uri, result: found } : undefined',
         replace:
-          '(await this.#isTaken(result, one.result.large)) || whole ? { uri, result: whole } : undefined',
+          '(await isTaken(source, result, one.result.large)) || found ? { uri, result: found } : undefined',
       },
     ],
   },
