@@ -9,10 +9,10 @@ import { connect, InputQueue, OutputQueue } from 'cluster-serving';
 
 const IMAGES = fileURLToPath(new URL('./digits/images/', import.meta.url));
 
-const redis = process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022';
+const url = process.env['CLUSTER_SERVING_URL'] ?? 'http://localhost:10020';
 const { input, output } = process.env['CLUSTER_SERVING_STACK']
   ? await connect()
-  : { input: new InputQueue(), output: new OutputQueue({ url: redis }) };
+  : { input: new InputQueue({ frontendUrl: url }), output: new OutputQueue({ url }) };
 try {
   const names = (await readdir(IMAGES)).filter((name) => name.endsWith('.png')).sort();
   const sent = await Promise.all(
