@@ -1,18 +1,14 @@
-/**
- * Says who calls: signs each request with AWS credentials, or sends a token or an API key, and never two of these.
- * What says who calls goes to the API alone; a redirect is an error, except for a 303 that the caller asks to see.
- */
+/** Who calls, as Node knows it: from options, from variables of the environment, and by the credentials of the AWS SDK. */
 import { badConfig, ServingError } from '../lib/contract/errors.ts';
 import { variables } from '../lib/contract/variables.ts';
-import { discard, type Fetch, isToken } from './fetch.ts';
+import type { Fetch } from './fetch.ts';
+import { globalFetch, type HttpAccess, originOf, toOrigin, withSecret } from './http/access.ts';
 import type { Signer } from './sign.ts';
 
 export const AUTH_KINDS = ['iam', 'jwt', 'api-key', 'none'] as const;
 export type AuthKind = (typeof AUTH_KINDS)[number];
 
-export interface AccessOptions {
-  /** Sends the HTTPS requests. Default: fetch. */
-  readonly fetch?: Fetch;
+export interface AccessOptions extends HttpAccess {
   /**
    * How requests say who calls: `iam` signs them with AWS credentials, `jwt` sends the token, `api-key` the key. Default:
    * CLUSTER_SERVING_AUTH; else by the option or variable that is given; else `iam` where the url is API Gateway's own and
@@ -27,9 +23,6 @@ export interface AccessOptions {
   readonly region?: string;
 }
 
-/** Characters of a JWT; API Gateway takes 10 KB of headers. */
-export const MAX_TOKEN = 8_192;
-
 interface Access {
   readonly kind: AuthKind;
   readonly secret?: string | undefined;
@@ -43,22 +36,12 @@ interface Access {
  * @throws bad_config, which does not show a secret
  */
 export function authorizedFetch(url: string, options: AccessOptions = {}): Fetch {
-  if (!URL.canParse(url)) throw badConfig(`url: expected https://host, got ${JSON.stringify(url)}`);
-  const send = options.fetch ?? fetch;
+  const origin = originOf(url);
+  const { fetch: send = globalFetch } = options;
   const { kind, secret, isGuess = false } = accessOf(url, options);
+  if (kind === 'iam') return signing(toOrigin(origin, send), options, { url, isGuess });
   if (kind === 'none') return send;
-  const { origin } = new URL(url);
-  const own: Fetch = async (to, init) => {
-    if (new URL(to).origin !== origin) throw badConfig(`credentials of ${origin} are not sent to ${to}`);
-    return refusingRedirects(await send(to, { ...init, redirect: 'manual' }), to, init.redirect === 'manual');
-  };
-  if (kind === 'iam') return signing(own, options, { url, isGuess });
-  const [name, value] = kind === 'jwt' ? ['authorization', `Bearer ${secret}`] : ['x-api-key', `${secret}`];
-  return (to, init) => {
-    const headers = new Headers(init.headers);
-    headers.set(name, value);
-    return own(to, { ...init, headers });
-  };
+  return withSecret(url, { fetch: send, [kind === 'jwt' ? 'token' : 'apiKey']: secret });
 }
 
 /** What is given in options outweighs the environment. @throws bad_config */
@@ -86,10 +69,6 @@ function accessOf(url: string, options: AccessOptions): Access {
     const isGuess = options.fetch === undefined && regionOf(url) !== undefined;
     return { kind: isGuess ? 'iam' : 'none', isGuess };
   }
-  if (only === 'jwt' && !isToken(secret, MAX_TOKEN))
-    throw badConfig(`token: expected 16 to ${MAX_TOKEN} letters, digits and - . _ ~ + /`);
-  if (only === 'api-key' && !/^[\x21-\x7e]{1,512}$/.test(secret))
-    throw badConfig('apiKey: expected 1 to 512 characters of ASCII without spaces');
   return { kind: only, secret };
 }
 
@@ -151,12 +130,4 @@ function signing(send: Fetch, options: AccessOptions, { url, isGuess }: Guess): 
     }
     return signs.send(to, init, send);
   };
-}
-
-function refusingRedirects(response: Response, url: string, seesOther: boolean): Response {
-  const isRedirect = response.type === 'opaqueredirect' || /^30[12378]$/.test(String(response.status));
-  if (!isRedirect || (seesOther && response.status === 303)) return response;
-  discard(response);
-  const target = response.headers.get('location') ?? 'another address';
-  throw badConfig(`${url} redirects to ${target}, where credentials are not sent: is it the url of the API?`);
 }

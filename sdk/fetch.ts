@@ -3,12 +3,14 @@
  * format, so only the service's {"error","code"} is parsed.
  */
 import { badConfig, type ErrorCode, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
+import { limited } from './limit.ts';
 
 /** An answer over HTTP that the SDK takes. Thrown as `too_large`. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 export interface Answer {
   readonly status: number;
+  readonly headers: Headers;
   readonly body: unknown;
   /** Of a redirect with 303. */
   readonly location?: string | undefined;
@@ -54,10 +56,10 @@ export async function request(
 ): Promise<Answer> {
   const answer = await requestBytes(url, init, { timeoutMs, signal, send, maxBytes: MAX_ANSWER_BYTES });
   const body = parse(answer.bytes);
-  const { status, location } = answer;
-  if (answer.ok) return { status, body };
+  const { status, headers, location } = answer;
+  if (answer.ok) return { status, headers, body };
   if (init.redirect === 'manual' && location !== undefined) {
-    if (status === 303) return { status, body, location };
+    if (status === 303) return { status, headers, body, location };
     return request(url, { ...init, redirect: 'follow' }, timeoutMs, signal, send);
   }
   const { code } = (body ?? {}) as { code?: unknown };
@@ -76,6 +78,7 @@ export interface BytesAnswer {
   /** Without its parameters. */
   readonly mediaType: string;
   readonly bytes: Uint8Array;
+  readonly headers: Headers;
 }
 
 export interface RequestOptions {
@@ -95,46 +98,60 @@ export interface RequestOptions {
 export async function requestBytes(
   url: string,
   init: RequestInit,
-  { timeoutMs, signal, send = fetch, maxBytes, shown = url }: RequestOptions,
+  { timeoutMs, signal, send = (to, sent) => fetch(to, sent), maxBytes, shown = url }: RequestOptions,
 ): Promise<BytesAnswer> {
-  const timeout = AbortSignal.timeout(timeoutMs);
-  try {
-    const response = await send(url, {
-      ...init,
-      signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
-    });
-    const [mediaType = ''] = (response.headers.get('content-type') ?? '').split(';');
-    const bytes = await readUpTo(maxBytes, response, shown);
-    const isRedirect = response.status >= 300 && response.status < 400;
-    const location = isRedirect ? (response.headers.get('location') ?? undefined) : undefined;
-    return { status: response.status, ok: response.ok, mediaType: mediaType.trim(), bytes, location };
-  } catch (error) {
-    if (error instanceof ServingError) throw error;
-    if (timeout.aborted)
-      throw new ServingError('timeout', `${shown} did not answer in ${timeoutMs} ms`, { cause: error });
-    if (signal?.aborted) throw error;
-    throw new ServingError('queue_unavailable', `${shown} cannot be reached: ${reason(error)}`, {
-      cause: error,
-    });
-  }
+  return limited({ timeoutMs, signal, what: `${shown} did not answer in` }, async (end) => {
+    try {
+      const response = await send(url, { ...init, signal: end });
+      if (response.type === 'opaqueredirect') throw badConfig(`${shown} ${HIDDEN_REDIRECT}`);
+      const { status, ok, headers } = response;
+      const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
+      const bytes = await readUpTo(maxBytes, response, { url: shown, signal: end });
+      const location = status >= 300 && status < 400 ? (headers.get('location') ?? undefined) : undefined;
+      return { status, ok, mediaType: mediaType.trim(), bytes, location, headers };
+    } catch (error) {
+      if (error instanceof ServingError || end.aborted) throw error;
+      const text = `${shown} cannot be reached: ${reason(error)}`;
+      throw new ServingError('queue_unavailable', text, { cause: error });
+    }
+  });
 }
 
-async function readUpTo(maxBytes: number, response: Response, url: string): Promise<Uint8Array> {
+/** Browsers hide where an answer redirects to. */
+const HIDDEN_REDIRECT =
+  'redirects, which browsers hide: it is not the url of the API, or the result is over 1 MiB, which is for Node';
+
+async function readUpTo(
+  maxBytes: number,
+  { headers, body }: Response,
+  { url, signal }: { readonly url: string; readonly signal: AbortSignal },
+): Promise<Uint8Array> {
+  const reader = body?.getReader();
+  // A fetch that is given to the client may pass the signal over.
+  signal.addEventListener('abort', () => void reader?.cancel().catch(() => undefined));
   const pieces: Uint8Array[] = [];
-  let size = Number(response.headers.get('content-length') ?? 0);
-  if (size > maxBytes) await response.body?.cancel();
-  else {
-    size = 0;
-    // Leaving the loop cancels the rest.
-    for await (const piece of response.body ?? []) {
-      size += piece.byteLength;
-      if (size > maxBytes) break;
-      pieces.push(piece);
+  let size = 0;
+  try {
+    for (let isTooLarge = Number(headers.get('content-length') ?? 0) > maxBytes; ; ) {
+      if (isTooLarge)
+        throw new ServingError('too_large', `the answer of ${url} is over the limit of ${maxBytes} bytes`);
+      const { done, value } = (await reader?.read()) ?? { done: true };
+      if (done) break;
+      pieces.push(value);
+      size += value.byteLength;
+      isTooLarge = size > maxBytes;
     }
+  } catch (error) {
+    reader?.cancel().catch(() => undefined);
+    throw error;
   }
-  if (size > maxBytes)
-    throw new ServingError('too_large', `the answer of ${url} is over the limit of ${maxBytes} bytes`);
-  return Buffer.concat(pieces);
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  }
+  return bytes;
 }
 
 const WHO_CALLS =
@@ -149,6 +166,11 @@ export function errorOf(url: string, { status, bytes }: BytesAnswer): ServingErr
   // API Gateway says no more than Forbidden.
   const isBare = known === 'unauthorized' && error === undefined && text === undefined;
   return new ServingError(known, isBare ? `${shown} (${url}): ${WHO_CALLS}` : shown);
+}
+
+/** An answer that the client cannot read. */
+export function malformed(problem: string, cause?: unknown): ServingError {
+  return new ServingError('internal', `the answer of the service cannot be read: ${problem}`, { cause });
 }
 
 function textOf(value: unknown): string | undefined {

@@ -3,7 +3,7 @@
  * waits: `Prefer: wait=20` holds the request until there is a result, so no client polls in a loop.
  */
 import type { EnqueueQuery, TakeQuery } from '../lib/contract/enqueue.ts';
-import { badConfig, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
+import { badConfig, badRequest, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 import {
   type Dequeued,
   isRecordStatus,
@@ -12,14 +12,14 @@ import {
   type RecordStatus,
   type Result,
 } from '../lib/contract/result.ts';
-import { allocate, type DType } from '../lib/contract/tensor.ts';
-import type { NamedTensor } from '../lib/contract/values.ts';
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
-import { float16Bits } from '../lib/pipeline/cast.ts';
 import type { WaitOptions } from '../lib/redis/results.ts';
 import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
 import { type Answer, type Fetch, request } from './fetch.ts';
-import { fetchRedirect, type Redirect } from './large-results.ts';
+import type { ResultSource } from './http/output-queue.ts';
+import { fetchRedirect, type Redirect } from './http/redirect.ts';
+import { type TensorJson, tensorOf } from './http/tensors.ts';
+import { sleep } from './limit.ts';
 
 const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
@@ -34,10 +34,11 @@ interface AskOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export class HttpResults {
+export class HttpResults implements ResultSource {
   readonly #url: string;
   readonly #root: string;
   readonly #send: Fetch;
+  readonly #closed = new AbortController();
   /** Taken from the server but not yielded yet. If a drain is interrupted, the next one returns them. */
   readonly #left: ResultJson[] = [];
   /** Where large results are. */
@@ -49,8 +50,8 @@ export class HttpResults {
     this.#url = `${this.#root}/predictions`;
   }
 
-  async status(uri: string, query: EnqueueQuery = {}): Promise<RecordStatus> {
-    const { body } = await this.#ask('GET', 'status', uri, query);
+  async status(uri: string, query: EnqueueQuery = {}, signal?: AbortSignal): Promise<RecordStatus> {
+    const { body } = await this.#ask('GET', 'status', uri, { query, signal });
     const { status, identity } = (body ?? {}) as { status?: unknown; identity?: unknown };
     // The first release passes the parameter over and answers for the uri.
     if (identity !== query.identity) return 'unknown';
@@ -58,9 +59,9 @@ export class HttpResults {
     throw new ServingError('internal', `${this.#root}/status did not answer with a status`, { uri });
   }
 
-  async cancel(uri: string): Promise<boolean> {
+  async cancel(uri: string, signal?: AbortSignal): Promise<boolean> {
     try {
-      await this.#ask('POST', 'cancel', uri);
+      await this.#ask('POST', 'cancel', uri, { signal });
       return true;
     } catch (error) {
       if (error instanceof ServingError && error.code === 'conflict') return false;
@@ -68,16 +69,21 @@ export class HttpResults {
     }
   }
 
-  #ask(method: string, what: 'status' | 'cancel', uri: string, query: EnqueueQuery = {}): Promise<Answer> {
-    return this.#request(`${this.#root}/${what}?${parameters(uri, query)}`, { method });
+  #ask(
+    method: string,
+    what: 'status' | 'cancel',
+    uri: string,
+    { query = {}, signal }: { readonly query?: EnqueueQuery; readonly signal?: AbortSignal | undefined },
+  ): Promise<Answer> {
+    return this.#request(`${this.#root}/${what}?${parameters(uri, query)}`, { method }, { signal });
   }
 
-  get(uri: string, query: EnqueueQuery = {}): Promise<Result | undefined> {
-    return this.#read(uri, query, 'GET');
+  get(uri: string, query: EnqueueQuery = {}, signal?: AbortSignal): Promise<Result | undefined> {
+    return this.#read(uri, query, 'GET', { signal });
   }
 
-  take(uri: string, query: TakeQuery = {}): Promise<Result | undefined> {
-    return this.#read(uri, query, 'DELETE');
+  take(uri: string, query: TakeQuery = {}, signal?: AbortSignal): Promise<Result | undefined> {
+    return this.#read(uri, query, 'DELETE', { signal });
   }
 
   /**
@@ -86,7 +92,9 @@ export class HttpResults {
    */
   async whole(result: Result, large: LargePointer, signal?: AbortSignal): Promise<Result> {
     const { uri, identity } = result;
-    const known = this.#redirects.has(result) ? result : await this.get(uri, identity ? { identity } : {});
+    const known = this.#redirects.has(result)
+      ? result
+      : await this.get(uri, identity ? { identity } : {}, signal);
     const redirect = known && this.#redirects.get(known);
     if (redirect === undefined || known?.large?.key !== large.key)
       throw new ServingError('not_found', 'the result was taken or replaced meanwhile', { uri });
@@ -116,7 +124,7 @@ export class HttpResults {
       if (leftMs <= 0) throw noResult(uri, timeoutMs);
       // Some servers do not wait (an old one, a proxy's answer), so pause before asking again.
       const pauseMs = Math.min(MIN_ASK_MS - (performance.now() - askedAt), leftMs);
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (pauseMs > 0) await sleep(pauseMs, signal);
     }
   }
 
@@ -140,7 +148,8 @@ export class HttpResults {
   }
 
   #request(url: string, init: RequestInit, { limitMs = ANSWER_MS, signal }: AskOptions = {}) {
-    return request(url, init, limitMs, signal, this.#send);
+    const { signal: closed } = this.#closed;
+    return request(url, init, limitMs, signal ? AbortSignal.any([signal, closed]) : closed, this.#send);
   }
 
   async #read(
@@ -171,7 +180,10 @@ export class HttpResults {
     }
   }
 
-  async close(): Promise<void> {}
+  /** Ends what is under way. */
+  async close(): Promise<void> {
+    this.#closed.abort(badRequest('this queue was closed'));
+  }
 }
 
 function noResult(uri: string, timeoutMs: number, cause?: unknown): ServingError {
@@ -196,12 +208,7 @@ interface ResultJson {
   readonly value?: WorkerValue;
   /** In place of the values, of an object in S3. */
   readonly large?: ObjectDigest & { readonly id: string };
-  readonly outputs?: readonly {
-    name: string;
-    dtype: DType;
-    shape: number[];
-    data: (number | string | boolean | null)[];
-  }[];
+  readonly outputs?: readonly (TensorJson & { readonly name: string })[];
 }
 
 function failureOf({ uri, code, error }: ResultJson): ServingError {
@@ -211,7 +218,14 @@ function failureOf({ uri, code, error }: ResultJson): ServingError {
 function resultOf(json: ResultJson): Result {
   const { uri, model = '', filtered, value, large, outputs = [], identity = '' } = json;
   const finishedAt = Date.parse(json.finishedAt ?? '');
-  const result = { uri, model, filtered, outputs: outputs.map(tensorOf), finishedAt, identity };
+  const result = {
+    uri,
+    model,
+    filtered,
+    outputs: outputs.map((output) => tensorOf(output.name, output)),
+    finishedAt,
+    identity,
+  };
   if (large) return { ...result, large: pointerOf(large, finishedAt) };
   // Over HTTP it is plain JSON: bytes are base64, arrays are lists.
   return value === undefined ? result : { ...result, value };
@@ -220,28 +234,4 @@ function resultOf(json: ResultJson): Result {
 /** Over HTTP only the id and the digest are known. */
 function pointerOf({ id, ...digest }: NonNullable<ResultJson['large']>, finishedAt: number): LargePointer {
   return { ...digest, json: digest, key: id, bucket: '', form: 'text', finishedAt };
-}
-
-function tensorOf({
-  name,
-  dtype,
-  shape,
-  data,
-}: {
-  name: string;
-  dtype: DType;
-  shape: number[];
-  data: unknown[];
-}): NamedTensor {
-  if (dtype === 'string') return { name, dtype, shape, data: data.map(String) };
-  const array = allocate(dtype, data.length);
-  for (const [i, element] of data.entries()) array[i] = elementOf(element, dtype) as never;
-  return { name, dtype, shape, data: array };
-}
-
-/** null stands for NaN, which JSON lacks. */
-function elementOf(element: unknown, dtype: DType): number | bigint {
-  if (dtype === 'int64' || dtype === 'uint64') return BigInt(element as string | number);
-  const number = element === null ? Number.NaN : Number(element);
-  return dtype === 'float16' ? float16Bits(number) : number;
 }

@@ -7,13 +7,17 @@ export type { NamedTensor } from '../lib/contract/values.ts';
 export { type AccessOptions, type AuthKind, authorizedFetch } from './access.ts';
 export { type Connection, type ConnectOptions, connect } from './connect.ts';
 export type { Fetch } from './fetch.ts';
-export {
-  type Enqueued,
-  type EnqueueOptions,
-  InputQueue,
-  type InputQueueOptions,
-  type QueueRecord,
-} from './input-queue.ts';
+export type {
+  Enqueued,
+  EnqueueManyOptions,
+  EnqueueOptions,
+  PredictRequest,
+  QueueRecord,
+} from './http/input-queue.ts';
+export type { DrainOptions, QueryOptions } from './http/output-queue.ts';
+export type { Prediction } from './http/predictions.ts';
+export { InputQueue, type InputQueueOptions } from './input-queue.ts';
 export type { InputValue, NestedNumbers, NestedStrings, RecordInputs } from './inputs.ts';
-export { OutputQueue, type OutputQueueOptions, type WaitForOptions } from './output-queue.ts';
+export type { CallOptions } from './limit.ts';
+export { OutputQueue, type OutputQueueOptions } from './output-queue.ts';
 export { findStack, type StackOptions, type StackPlaces } from './stack.ts';

@@ -3,11 +3,9 @@
  * path and a list of strings is text. Plain numbers have no dtype: they are sent as float32 if that is exact, else as
  * float64, and the model's input decides.
  */
-import { readFile } from 'node:fs/promises';
-import { decodeBase64 } from '../lib/codecs/base64.ts';
 import { kindOf } from '../lib/codecs/quote.ts';
 import { badRequest, ServingError } from '../lib/contract/errors.ts';
-import { LIMITS } from '../lib/contract/limits.ts';
+import { LIMITS, overLimit } from '../lib/contract/limits.ts';
 import {
   allocate,
   type DType,
@@ -30,7 +28,8 @@ export type InputValue =
   /** An encoded image in base64. */
   | { readonly b64: string }
   /** An encoded image. */
-  | { readonly bytes: Uint8Array }
+  | { readonly bytes: Uint8Array | ArrayBuffer | Blob }
+  | Blob
   /** Text. */
   | NestedStrings
   | NestedNumbers
@@ -57,8 +56,18 @@ export type InputValue =
 /** Inputs by name. Their order matters only if the names are not the model's. */
 export type RecordInputs = Readonly<Record<string, InputValue>>;
 
-/** @throws bad_request naming the input, also for an unreadable file */
-export async function toInputs(values: RecordInputs): Promise<Inputs> {
+/** Reads the image file of a path. */
+export type ReadFile = (path: string) => Promise<Uint8Array>;
+
+const noFiles: ReadFile = () => {
+  throw badRequest('a text is the path of an image; here, give { bytes } or { b64 }');
+};
+
+/**
+ * @param readFile what a path is read with
+ * @throws bad_request naming the input, also for an unreadable file
+ */
+export async function toInputs(values: RecordInputs, readFile: ReadFile = noFiles): Promise<Inputs> {
   if (typeof values !== 'object' || values === null || Array.isArray(values)) {
     throw badRequest(`inputs: expected an object of inputs by name, got ${kindOf(values)}`);
   }
@@ -67,7 +76,7 @@ export async function toInputs(values: RecordInputs): Promise<Inputs> {
   const inputs = new Map<string, Value>();
   for (const [name, value] of entries) {
     try {
-      inputs.set(name, await toValue(value));
+      inputs.set(name, await toValue(value, readFile));
     } catch (error) {
       const { code, message } = ServingError.from(error);
       const known = code === 'internal' ? 'bad_request' : code;
@@ -77,9 +86,10 @@ export async function toInputs(values: RecordInputs): Promise<Inputs> {
   return inputs;
 }
 
-async function toValue(value: InputValue): Promise<Value> {
-  if (typeof value === 'string') return { kind: 'image', bytes: await readImage(value) };
-  if (Buffer.isBuffer(value)) {
+async function toValue(value: InputValue, readFile: ReadFile): Promise<Value> {
+  if (typeof value === 'string') return { kind: 'image', bytes: await readFile(value) };
+  if (value instanceof Blob) return { kind: 'image', bytes: await readBlob(value) };
+  if (typeof Buffer === 'function' && Buffer.isBuffer(value)) {
     throw badRequest('got a Buffer; write { bytes } for an image, or new Uint8Array(...) for numbers');
   }
   if (!['object', 'number', 'boolean'].includes(typeof value)) {
@@ -88,11 +98,9 @@ async function toValue(value: InputValue): Promise<Value> {
   if (ArrayBuffer.isView(value)) return tensorValue({ data: value, shape: [value.length] });
   if (value === null) return { kind: 'tensor', tensor: nested(Number.NaN) };
   if (typeof value !== 'object' || Array.isArray(value)) return { kind: 'tensor', tensor: nested(value) };
-  if ('path' in value) return { kind: 'image', bytes: await readImage(value.path) };
-  if ('b64' in value)
-    return { kind: 'image', bytes: decodeBase64(checked(value.b64, 'b64', 'a text', isText)) };
-  if ('bytes' in value)
-    return { kind: 'image', bytes: checked(value.bytes, 'bytes', 'a Uint8Array', isBytes) };
+  if ('path' in value) return { kind: 'image', bytes: await readFile(value.path) };
+  if ('b64' in value) return { kind: 'image', bytes: decoded(value.b64) };
+  if ('bytes' in value) return { kind: 'image', bytes: await imageBytes(value.bytes) };
   if ('indices' in value && 'values' in value) return sparseValue(value);
   if ('data' in value && 'shape' in value) return tensorValue(value);
   throw badRequest(
@@ -100,24 +108,30 @@ async function toValue(value: InputValue): Promise<Value> {
   );
 }
 
-const isText = (value: unknown) => typeof value === 'string';
-const isBytes = (value: unknown) => value instanceof Uint8Array;
-
-function checked<T>(value: T, key: string, expected: string, is: (value: unknown) => boolean): T {
-  if (is(value)) return value;
-  throw badRequest(`${key}: expected ${expected}, got ${kindOf(value)}`);
+/** Standard or url-safe, padded or not, with white space anywhere. */
+function decoded(text: string): Uint8Array {
+  if (typeof text !== 'string') throw badRequest(`b64: expected a text, got ${kindOf(text)}`);
+  try {
+    const latin = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+    const bytes = new Uint8Array(latin.length);
+    for (let i = 0; i < latin.length; i++) bytes[i] = latin.charCodeAt(i);
+    return bytes;
+  } catch (error) {
+    throw badRequest('b64: the text is no base64', { cause: error });
+  }
 }
 
-/** A bare string is a path, which is easily forgotten, so the error says so. */
-async function readImage(path: string): Promise<Uint8Array> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    const { message } = error as Error;
-    throw badRequest(`cannot read the image file (a text is a path): ${message}`, {
-      cause: error,
-    });
-  }
+async function imageBytes(value: Uint8Array | ArrayBuffer | Blob): Promise<Uint8Array> {
+  if (value instanceof Blob) return readBlob(value);
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  if (value instanceof Uint8Array) return value;
+  throw badRequest(`bytes: expected a Uint8Array, an ArrayBuffer or a Blob, got ${kindOf(value)}`);
+}
+
+/** Its size is known before it is read. */
+async function readBlob(blob: Blob): Promise<Uint8Array> {
+  if (blob.size > LIMITS.imageBytes) throw overLimit('imageBytes', `the image has ${blob.size} bytes,`);
+  return new Uint8Array(await blob.arrayBuffer());
 }
 
 function nested(value: NestedNumbers | NestedStrings): Tensor {

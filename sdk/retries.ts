@@ -2,8 +2,8 @@
  * Sends a request again that certainly did nothing (429), or that does the same when it arrives twice: a read, and an
  * enqueue with its identity. Each try is signed anew; all of them keep the request's identity and its time limit.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { discard, type Fetch } from './fetch.ts';
+import { sleep } from './limit.ts';
 
 const TRIES = 3;
 const FIRST_PAUSE_MS = 200;
@@ -25,7 +25,7 @@ export function retrying(send: Fetch, random: () => number = Math.random): Fetch
         if (i === TRIES || !isIdempotent(init) || !(error instanceof TypeError)) throw error;
       }
       const pauseMs = askedMs + FIRST_PAUSE_MS * 2 ** (i - 1) * random();
-      await sleep(pauseMs, undefined, init.signal ? { signal: init.signal } : {});
+      await sleep(pauseMs, init.signal);
     }
   };
 }

@@ -23,6 +23,8 @@ import {
 const TARGET = 'node20.3';
 /** What can be imported: the client, what a worker in TypeScript is made of, and the client of workers. */
 const ENTRIES = ['index', 'worker', 'worker-client'] as const;
+/** What browsers, Deno and Workers import: one file, without a module of Node. */
+const HTTP = 'http';
 
 export async function buildSdk(parts: PackageParts): Promise<StagedPackage> {
   const { root, folder, declarations, manifests } = parts;
@@ -30,8 +32,9 @@ export async function buildSdk(parts: PackageParts): Promise<StagedPackage> {
   const packages = new Set<string>();
   for (const format of ['esm', 'cjs'] as const) {
     const used = [...(await bundle(root, join(folder, format), format))];
+    await bundleHttp(root, join(folder, format), format);
     const types = join(folder, format, 'types');
-    for (const entry of ENTRIES)
+    for (const entry of [...ENTRIES, HTTP])
       used.push(...(await copyDeclarations(declarations, types, `sdk/${entry}.d.ts`)));
     for (const name of used) packages.add(name);
   }
@@ -63,6 +66,26 @@ async function bundle(root: string, outdir: string, format: 'esm' | 'cjs'): Prom
   return externalsOf(metafile);
 }
 
+/** Fails for an import that is not of this repository. */
+export async function bundleHttp(
+  root: string,
+  outdir: string,
+  format: 'esm' | 'cjs',
+  minify = false,
+): Promise<void> {
+  await build({
+    entryPoints: { [HTTP]: `sdk/${HTTP}.ts` },
+    absWorkingDir: root,
+    outdir,
+    bundle: true,
+    platform: 'browser',
+    format,
+    minify,
+    target: 'es2022',
+    logLevel: 'warning',
+  });
+}
+
 function manifestOf(workspace: WorkspaceManifest, versions: Versions): PublishedManifest {
   const { name, version, description, license, engines, peerDependencies, peerDependenciesMeta } = workspace;
   const typesOf = (format: string, entry: string) => `./${format}/types/sdk/${entry}.d.ts`;
@@ -82,6 +105,7 @@ function manifestOf(workspace: WorkspaceManifest, versions: Versions): Published
     sideEffects: false,
     exports: {
       '.': importOf('index'),
+      './http': importOf(HTTP),
       './worker': importOf('worker'),
       './worker-client': importOf('worker-client'),
       './package.json': './package.json',

@@ -8,10 +8,6 @@ import { badRequest } from '../contract/errors.ts';
 const WHITE_SPACE = /[ \t\n\v\f\r]+/g;
 const FOREIGN = /[^A-Za-z0-9+/_\-=]/;
 
-export function encodeBase64({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
-}
-
 /** Allocates memory. */
 export type Allocate = (bytes: number) => Buffer;
 
@@ -54,7 +50,7 @@ function decodeExactly(text: string, allocate: Allocate): Uint8Array | undefined
 /**
  * A buffer that grows up to a message's size and is kept: writing a text is the fastest way to count its UTF-8 bytes.
  */
-let scratch = Buffer.alloc(0);
+let scratch: Buffer | undefined;
 const SCRATCH_BYTES = 1024 * 1024;
 /** Room for one more character of 4 bytes: a text that is not ASCII then always writes more than its length. */
 const SPARE_BYTES = 4;
@@ -63,7 +59,8 @@ const SPARE_BYTES = 4;
 function isAsciiText(text: string): boolean {
   const bytes = text.length + SPARE_BYTES;
   if (bytes > SCRATCH_BYTES) return Buffer.byteLength(text, 'utf8') === text.length;
-  if (bytes > scratch.length) scratch = Buffer.allocUnsafeSlow(Math.min(SCRATCH_BYTES, bytes * 2));
+  if (!scratch || bytes > scratch.length)
+    scratch = Buffer.allocUnsafeSlow(Math.min(SCRATCH_BYTES, bytes * 2));
   return scratch.write(text, 0, bytes, 'utf8') === text.length;
 }
 

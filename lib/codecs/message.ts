@@ -8,7 +8,8 @@ import { assertUri } from '../contract/names.ts';
 import type { Tensor } from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { decodeArrowRecord } from './arrow/record.ts';
-import { type Allocate, decodeBase64, encodeBase64 } from './base64.ts';
+import { type Allocate, decodeBase64 } from './base64.ts';
+import { encodeBase64 } from './encode-base64.ts';
 import { decodeInstances, instanceText, isObject, longName } from './instances.ts';
 import { parseText } from './json.ts';
 import { kindOf, quoteName } from './quote.ts';
@@ -167,12 +168,17 @@ function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, T
  * @throws bad_request for an invalid uri
  */
 export function encodeMessage(uri: string, inputs: Inputs): string {
+  const only = [...inputs.values()][0];
+  if (only?.kind !== 'json') return encodeBinaryMessage(uri, inputs);
+  return JSON.stringify({ uri: assertUri(uri), data: instanceText(inputs), serde: 'stream' });
+}
+
+/** `encodeMessage` of inputs that are no JSON. */
+export function encodeBinaryMessage(uri: string, inputs: Inputs): string {
   return JSON.stringify(toWire(assertUri(uri), inputs));
 }
 
 function toWire(uri: string, inputs: Inputs): WireRecord {
-  const only = [...inputs.values()][0];
-  if (only?.kind === 'json') return { uri, data: instanceText(inputs), serde: 'stream' };
   const tensors = new Map<string, Tensor>();
   const kinds: Record<string, string> = {};
   for (const [name, value] of inputs) addValue(name, value, tensors, kinds);

@@ -65,13 +65,12 @@ export function encodeTensors(
 }
 
 function assemble(header: string, parts: readonly Uint8Array[], bodyBytes: number): Uint8Array {
-  const headerBytes = Buffer.byteLength(header);
-  const padded = Math.ceil(headerBytes / 8) * 8;
+  const headerBytes = new TextEncoder().encode(header);
+  const padded = Math.ceil(headerBytes.length / 8) * 8;
   const file = new Uint8Array(8 + padded + bodyBytes);
   new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
-  const text = Buffer.from(file.buffer, 8, padded);
-  text.fill(0x20);
-  text.write(header);
+  file.fill(0x20, 8, 8 + padded);
+  file.set(headerBytes, 8);
   let offset = 8 + padded;
   for (const part of parts) {
     file.set(part, offset);
@@ -85,7 +84,7 @@ function widthOf(tensor: Tensor): number {
 }
 
 function bytesOf(tensor: Tensor): Uint8Array {
-  if (tensor.dtype === 'string') return Buffer.from(JSON.stringify(tensor.data));
+  if (tensor.dtype === 'string') return new TextEncoder().encode(JSON.stringify(tensor.data));
   const data = tensor.data as TypedArray;
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }

@@ -154,11 +154,11 @@ export function errorCodeOf(code: unknown): ErrorCode | undefined {
 const errorsOf = (code: ErrorCode) => (message: string, details?: ErrorDetails) =>
   new ServingError(code, message, details);
 
-export const badRequest = errorsOf('bad_request');
-export const badInput = errorsOf('bad_input');
-export const badModel = errorsOf('bad_model');
-export const badConfig = errorsOf('bad_config');
-export const modelUnavailable = errorsOf('model_unavailable');
+export const badRequest = /* @__PURE__ */ errorsOf('bad_request');
+export const badInput = /* @__PURE__ */ errorsOf('bad_input');
+export const badModel = /* @__PURE__ */ errorsOf('bad_model');
+export const badConfig = /* @__PURE__ */ errorsOf('bad_config');
+export const modelUnavailable = /* @__PURE__ */ errorsOf('model_unavailable');
 
 /**
  * The error with another text for a path, such as that of a temporary file, which is gone when a person reads it. An error

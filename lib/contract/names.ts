@@ -37,8 +37,11 @@ export function assertUri(uri: unknown): string {
   if (typeof uri !== 'string' || uri === '') {
     throw badRequest(`uri: expected a text of 1 to ${LIMITS.uriBytes} bytes, got ${describe(uri)}`);
   }
-  if (Buffer.byteLength(uri) > LIMITS.uriBytes) {
-    throw badRequest(`uri: ${Buffer.byteLength(uri)} bytes are over the limit of ${LIMITS.uriBytes}`);
+  // A unit of UTF-16 has at most three bytes; browsers have no Buffer.
+  if (uri.length * 3 > LIMITS.uriBytes) {
+    const bytes = new TextEncoder().encode(uri).length;
+    if (bytes > LIMITS.uriBytes)
+      throw badRequest(`uri: ${bytes} bytes are over the limit of ${LIMITS.uriBytes}`);
   }
   if (/[\u0000-\u001f\u007f]/.test(uri) || !uri.isWellFormed()) {
     throw badRequest('uri: control characters and lone surrogates are not allowed');

@@ -3,7 +3,7 @@
  * only when it can be answered; one that is too large for an answer stays. A large one is answered with 303 to its object
  * in S3, also to DELETE, and is deleted when the client says that it has fetched it (`fetched=<id>`).
  */
-import { encodeBase64 } from '../codecs/base64.ts';
+import { encodeBase64 } from '../codecs/encode-base64.ts';
 import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';

@@ -78,7 +78,7 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
     ],
   },
   { from: 'embedded-redis/', to: ['lib/contract/'] },
-  { from: 'examples/', to: ['sdk/index.ts', 'sdk/worker.ts'] },
+  { from: 'examples/', to: ['sdk/index.ts', 'sdk/http.ts', 'sdk/worker.ts'] },
 ];
 
 /** Parts that few may import. */

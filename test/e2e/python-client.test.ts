@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { encodeRefusal } from '../../lib/codecs/arrow/refusal.ts';
-import { encodeBase64 } from '../../lib/codecs/base64.ts';
+import { encodeBase64 } from '../../lib/codecs/encode-base64.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { OutputQueue } from '../../sdk/index.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { ERRORS } from '../../lib/contract/errors.ts';
 import type { RecordInputs } from '../../sdk/index.ts';
+import { readImageFile } from '../../sdk/image-file.ts';
 import { toInputs } from '../../sdk/inputs.ts';
 import type { Received } from '../support/signature-check.ts';
 import { KEYS, SIGNED_ENVIRONMENT, startSignedApi } from '../support/signed-api.ts';
@@ -75,7 +76,7 @@ for inputs in (${RECORDS.map(([, text]) => text).join(',\n')}):
 `,
   );
   for (const [i, [inputs, text]] of RECORDS.entries()) {
-    assert.equal(shown[i], encodeMessage('a/b é', await toInputs(inputs)), text);
+    assert.equal(shown[i], encodeMessage('a/b é', await toInputs(inputs, readImageFile)), text);
   }
 });
 

@@ -296,7 +296,7 @@ test('a service that asks for a long pause is not waited for, and an aborted cal
     abort.abort(new Error('enough'));
     return new Response('', { status: 429 });
   });
-  await assert.rejects(aborted(API, { signal: abort.signal }), { name: 'AbortError' });
+  await assert.rejects(aborted(API, { signal: abort.signal }), /enough/);
 });
 
 test('a wait for a result ends in its time, also where the API is silent', async () => {

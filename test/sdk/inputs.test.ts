@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Tensor } from '../../lib/contract/tensor.ts';
+import { readImageFile } from '../../sdk/image-file.ts';
 import { type InputValue, toInputs } from '../../sdk/inputs.ts';
 
 async function tensorOf(value: InputValue): Promise<Tensor> {
@@ -39,5 +40,30 @@ test('elements that do not make the shape are refused', async () => {
 
 test('a record without inputs is refused, and an image file that cannot be read says which', async () => {
   await assert.rejects(toInputs({}), { code: 'bad_request', message: /at least one input/ });
-  await refused('/nowhere.jpg', /^input "x": cannot read the image file.*nowhere\.jpg/);
+  const message = /^input "x": cannot read the image file.*nowhere\.jpg/;
+  await assert.rejects(toInputs({ x: '/nowhere.jpg' }, readImageFile), { code: 'bad_request', message });
+  await refused({ path: '/nowhere.jpg' }, /^input "x": a text is the path of an image; here, give/);
+});
+
+test('an image is bytes, an ArrayBuffer, a Blob or a File, and base64 of any kind', async () => {
+  const bytes = Uint8Array.of(0xfb, 0xef, 0xff);
+  const images = [
+    { bytes },
+    { bytes: bytes.buffer },
+    { bytes: new Blob([bytes]) },
+    new File([bytes], 'a.png'),
+  ];
+  for (const image of [...images, { b64: '++//' }, { b64: '-_ \n_/' }]) {
+    const got = (await toInputs({ x: image })).get('x');
+    assert.deepEqual(got, {
+      kind: 'image',
+      bytes: got?.kind === 'image' && 'b64' in image ? got.bytes : bytes,
+    });
+  }
+  assert.deepEqual(await toInputs({ x: { b64: '++__' } }), await toInputs({ x: { b64: ' -- // ' } }));
+  await refused({ b64: 'Ł' }, /^input "x": b64: the text is no base64/);
+  await refused(
+    { bytes: 'text' },
+    /^input "x": bytes: expected a Uint8Array, an ArrayBuffer or a Blob, got a string/,
+  );
 });

@@ -120,8 +120,10 @@ test('the server opens connections by its three clients only, S3, SQS and Redis,
     'lib/redis/secret.ts',
     // The pipes between the service and a worker's process.
     'lib/workers/connection.ts',
-    // In the client: the object to which the API redirects.
-    'sdk/large-results.ts',
+    // The client, where no other fetch is given; the object to which the API redirects.
+    'sdk/fetch.ts',
+    'sdk/http/access.ts',
+    'sdk/http/redirect.ts',
     // Its method that gives results is called fetch.
     'sdk/worker-client.ts',
   ]);
@@ -146,7 +148,7 @@ test('files are touched only where models, settings and the image decoder are, a
       'lib/workers/log.ts',
       'lib/workers/loop.ts',
       'lib/workers/memory.ts',
-      'sdk/inputs.ts',
+      'sdk/image-file.ts',
     ],
   );
 });

@@ -5,7 +5,7 @@
  */
 import { toFloat32 } from '../../lib/codecs/arrow/float32.ts';
 import { align8, CONTINUATION, END_BYTES } from '../../lib/codecs/arrow/message.ts';
-import { encodeBase64 } from '../../lib/codecs/base64.ts';
+import { encodeBase64 } from '../../lib/codecs/encode-base64.ts';
 import { quoteName } from '../../lib/codecs/quote.ts';
 import { badInput, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS, overLimit } from '../../lib/contract/limits.ts';

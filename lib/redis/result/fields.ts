@@ -4,7 +4,8 @@
  * exactly. What is too large for Redis has a pointer to S3 in its place.
  */
 import { decodeArrowResult, encodeArrowResult } from '../../codecs/arrow/result.ts';
-import { decodeBase64, encodeBase64 } from '../../codecs/base64.ts';
+import { decodeBase64 } from '../../codecs/base64.ts';
+import { encodeBase64 } from '../../codecs/encode-base64.ts';
 import { decodeTensors, encodeTensors } from '../../codecs/safetensors.ts';
 import { decodeValue, encodeValue } from '../../codecs/values/value-frame.ts';
 import { errorCodeOf, ServingError } from '../../contract/errors.ts';

@@ -1,6 +1,6 @@
 /** Serializes outcomes for Redis; what is too large for it is put into S3 first, so that a pointer always has its objects. */
 import { encodeRefusal } from '../../codecs/arrow/refusal.ts';
-import { encodeBase64 } from '../../codecs/base64.ts';
+import { encodeBase64 } from '../../codecs/encode-base64.ts';
 import { ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import type { LargePointer, Result } from '../../contract/result.ts';

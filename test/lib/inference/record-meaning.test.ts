@@ -1,7 +1,7 @@
 /** A record means the same to the model on every path, and the shape of its answer does not depend on the data. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeBase64 } from '../../../lib/codecs/base64.ts';
+import { encodeBase64 } from '../../../lib/codecs/encode-base64.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Value } from '../../../lib/contract/values.ts';
 import { encodeArrowRecord } from '../../support/arrow-record.ts';

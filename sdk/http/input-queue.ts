@@ -1,0 +1,301 @@
+/**
+ * Enqueues records and asks for predictions: the client half of the enqueue contract. Every call resolves when the queue has
+ * the record, or throws; the Python client only printed a line when the queue was full, and lost the record.
+ */
+import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
+import { assertIdentity } from '../../lib/contract/enqueue.ts';
+import { badConfig, ServingError } from '../../lib/contract/errors.ts';
+import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import type { Inputs } from '../../lib/contract/values.ts';
+import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
+import { type RecordInputs, toInputs } from '../inputs.ts';
+import { type CallOptions, limited } from '../limit.ts';
+import { type DeclaredOutput, declaredOutputs, type Prediction, predictionOf } from './predictions.ts';
+import { instanceJson } from './tensors.ts';
+
+export interface EnqueueOptions extends CallOptions {
+  /**
+   * Names this enqueue, in 1 to 64 letters, digits, ".", "_" or "-". Default a random UUID. To be given when the same
+   * enqueue is tried again after an error, because the queue may have the record although its answer was lost.
+   */
+  readonly identity?: string | undefined;
+  /**
+   * Whose record it is, in 1 to 128 letters, digits and punctuation of ASCII. SQS delivers the records of a tenant who sends
+   * many after those of the others (a fair queue). For the queue only, not over HTTPS.
+   */
+  readonly tenant?: string | undefined;
+  /** Default 60,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** A record that the queue has. */
+export interface Enqueued {
+  readonly uri: string;
+  /** For `query`, `wait` and `status`: they then know the result of this enqueue from that of any other of the uri. */
+  readonly identity: string;
+}
+
+export interface QueueRecord {
+  readonly uri: string;
+  readonly inputs: RecordInputs;
+  readonly identity?: string | undefined;
+  readonly tenant?: string | undefined;
+}
+
+export interface EnqueueManyOptions extends CallOptions {
+  /** Called now and then, and at the end, with the number of records accepted so far. */
+  readonly onProgress?: (taken: number) => void;
+  /** Of one record. Default 60,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** The contract's request: one value per input of the model, as JSON; a text is a base64 image, or text. */
+export interface PredictRequest {
+  readonly instances: readonly object[];
+}
+
+/** What is sent of a record. */
+export interface Message {
+  readonly uri: string;
+  readonly identity: string;
+  /** JSON: uri, data and serde. */
+  readonly message: string;
+  /** Of the tenant. */
+  readonly groupId?: string;
+}
+
+/** Concurrent records of `enqueueMany`: enough for 16 calls of ten to SQS, with little memory. */
+const IN_FLIGHT = 320;
+const ENQUEUE_MS = 60_000;
+/** The gateway's limit. */
+const PREDICT_MS = 29_000;
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+export abstract class RecordWriter {
+  readonly #job: string;
+  readonly #api: { readonly url: string; readonly send: Fetch } | undefined;
+  /** The declared outputs of the last version of the model that was seen; undefined where it does not say. */
+  #declared: { readonly model: string; readonly outputs: readonly DeclaredOutput[] | undefined } | undefined;
+
+  /** @throws bad_config */
+  constructor(name: string | undefined, api: { readonly url: string; readonly send: Fetch } | undefined) {
+    this.#job = assertJobName(name ?? DEFAULT_JOB_NAME);
+    this.#api = api && { ...api, url: api.url.replace(/\/+$/, '') };
+  }
+
+  /** Converts the inputs of one record, whose values may be files. */
+  protected toInputs(inputs: RecordInputs): Promise<Inputs> {
+    return toInputs(inputs);
+  }
+
+  /** @throws bad_config, bad_request */
+  protected assertTenant(_tenant: string): void {
+    throw badConfig('a tenant is for the queue: give queueUrl, or a stack, beside frontendUrl');
+  }
+
+  /** Sends a message whose parts were checked. */
+  protected async send({ message, identity }: Message, signal: AbortSignal): Promise<void> {
+    await this.post('/predictions', message, signal, { 'idempotency-key': identity });
+  }
+
+  protected get job(): string {
+    return this.#job;
+  }
+
+  /**
+   * Resolves when the queue has the record. Of several records under one uri the last enqueued counts, by the time at which
+   * the queue took them.
+   * @throws queue_unavailable, too_large, bad_request, timeout; with redisUrl results_unavailable; each with the uri
+   */
+  async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
+    try {
+      const identity = assertIdentity(options.identity ?? newIdentity());
+      const { tenant } = options;
+      if (tenant !== undefined) this.assertTenant(tenant);
+      const message = encodeBinaryMessage(uri, await this.toInputs(inputs));
+      const groupId = tenant === undefined ? {} : { groupId: tenant };
+      await this.enqueueMessage({ uri, identity, message, ...groupId }, options);
+      return { uri, identity };
+    } catch (error) {
+      if (options.signal?.aborted) throw error;
+      const { code, message } = ServingError.from(error);
+      throw new ServingError(code, message, { uri, cause: error });
+    }
+  }
+
+  /**
+   * Enqueues a record whose message was made elsewhere. Calls of one tick are sent to SQS together, ten per request.
+   * @throws as `enqueue`
+   */
+  async enqueueMessage(record: Message, { timeoutMs = ENQUEUE_MS, signal }: CallOptions = {}): Promise<void> {
+    const limit = { timeoutMs, signal, what: 'the queue did not take the record in', uri: record.uri };
+    await limited(limit, (end) => this.send(record, end));
+  }
+
+  /**
+   * Enqueues any number of records with bounded memory. An iterable is read as fast as the queue accepts records.
+   * @returns the number of accepted records, which is all of them
+   * @throws AggregateError with one error (with its uri) per record that was not accepted; the others were. The signal's
+   *   reason: of the records under way, some may be accepted
+   */
+  async enqueueMany(
+    records: Iterable<QueueRecord> | AsyncIterable<QueueRecord>,
+    options: EnqueueManyOptions | ((taken: number) => void) = {},
+  ): Promise<number> {
+    const { onProgress, timeoutMs, signal } =
+      typeof options === 'function' ? { onProgress: options } : options;
+    const errors: unknown[] = [];
+    const flying = new Set<Promise<void>>();
+    let taken = 0;
+    try {
+      for await (const { uri, inputs, identity, tenant } of stoppable(records, signal)) {
+        const flight = this.enqueue(uri, inputs, { identity, tenant, timeoutMs, signal }).then(
+          () => void taken++,
+          (error: unknown) => void errors.push(error),
+        );
+        const landed = flight.then(() => void flying.delete(landed));
+        flying.add(landed);
+        if (flying.size < IN_FLIGHT) continue;
+        await Promise.race(flying);
+        onProgress?.(taken);
+      }
+    } finally {
+      // Also if the iterable or onProgress throws, so that nothing is still in flight afterwards.
+      await Promise.all(flying);
+    }
+    signal?.throwIfAborted();
+    onProgress?.(taken);
+    if (errors.length === 0) return taken;
+    throw new AggregateError(
+      errors,
+      `${errors.length} of ${taken + errors.length} records were not enqueued`,
+    );
+  }
+
+  /**
+   * Runs the model on the inputs of one record by name, or of several, which are those of `enqueue`. Outputs have the names and
+   * dtypes of the model where it says them (workers and filters do not).
+   * @param options.timeoutMs default 29,000, the limit of the gateway
+   * @throws the service's error by its code, such as bad_input for what does not fit the model; timeout
+   */
+  predict(inputs: readonly RecordInputs[], options?: CallOptions): Promise<Prediction[]>;
+  /**
+   * Sends the contract's request as it is, an object or JSON text.
+   * @param options or the time limit in ms
+   * @returns the contract's text `{value=…}` for each instance
+   */
+  predict(request: string | PredictRequest, options?: CallOptions | number): Promise<string[]>;
+  predict(inputs: RecordInputs, options?: CallOptions): Promise<Prediction>;
+  async predict(
+    given: string | PredictRequest | RecordInputs | readonly RecordInputs[],
+    options: CallOptions | number = {},
+  ): Promise<string[] | Prediction | Prediction[]> {
+    const { timeoutMs = PREDICT_MS, signal } = typeof options === 'number' ? { timeoutMs: options } : options;
+    const limit = { timeoutMs, signal, what: 'there was no prediction in' };
+    return limited<string[] | Prediction | Prediction[]>(limit, async (end) => {
+      if (typeof given === 'string') return (await this.#predicted(given, end)).texts;
+      if (isRequest(given)) return (await this.#predicted(JSON.stringify(given), end)).texts;
+      if (isMany(given)) return this.#predict(given, end);
+      const [only] = await this.#predict([given], end);
+      return only as Prediction;
+    });
+  }
+
+  /** Closes the connections. Records that were not awaited may not have been sent. */
+  async close(): Promise<void> {}
+
+  async #predict(records: readonly RecordInputs[], signal: AbortSignal): Promise<Prediction[]> {
+    const instances = await Promise.all(
+      records.map(async (inputs) => instanceJson(await this.toInputs(inputs))),
+    );
+    const { texts, model } = await this.#predicted(`{"instances":[${instances.join(',')}]}`, signal);
+    if (texts.length !== instances.length) throw malformed('it has another number of predictions');
+    const declared = await this.#outputsOf(model, signal);
+    return texts.map((text) => predictionOf(text, model, declared));
+  }
+
+  async #predicted(body: string, signal: AbortSignal) {
+    const answer = await this.post('/predict', body, signal);
+    const { predictions } = (answer.body ?? {}) as { readonly predictions?: unknown };
+    if (!Array.isArray(predictions)) throw malformed('it has no predictions');
+    return { texts: predictions as string[], model: answer.headers.get('model-version') ?? '' };
+  }
+
+  async #outputsOf(model: string, signal: AbortSignal): Promise<readonly DeclaredOutput[] | undefined> {
+    if (this.#declared?.model !== model) {
+      const outputs = await this.#askOutputs(model, signal);
+      this.#declared = { model, outputs };
+    }
+    return this.#declared.outputs;
+  }
+
+  async #askOutputs(model: string, signal: AbortSignal): Promise<readonly DeclaredOutput[] | undefined> {
+    try {
+      const { body } = await this.#request(`/v2/models/${encodeURIComponent(this.#job)}`, {}, signal);
+      const { versions } = (body ?? {}) as { readonly versions?: unknown };
+      // Another one if the model has just changed: then JSON alone says the dtypes.
+      return Array.isArray(versions) && versions.includes(model) ? declaredOutputs(body) : undefined;
+    } catch (error) {
+      // For who may call /predict alone, and for a job of another name.
+      const { code } = ServingError.from(error);
+      if (['not_found', 'bad_config', 'unauthorized'].includes(code)) return undefined;
+      throw error;
+    }
+  }
+
+  protected post(
+    path: string,
+    body: string,
+    signal: AbortSignal,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> {
+    return this.#request(path, { method: 'POST', body, headers: { ...JSON_TYPE, ...headers } }, signal);
+  }
+
+  #request(path: string, init: RequestInit, signal: AbortSignal): Promise<Answer> {
+    if (!this.#api) throw badConfig('this needs frontendUrl: new InputQueue({ frontendUrl })');
+    return request(this.#api.url + path, init, Number.POSITIVE_INFINITY, signal, this.#api.send);
+  }
+}
+
+/** Of this, an input's value can be no element. */
+function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[]): given is PredictRequest {
+  const { instances } = given as { readonly instances?: unknown };
+  return (
+    Object.keys(given).length === 1 &&
+    Array.isArray(instances) &&
+    instances.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one))
+  );
+}
+
+function isMany(given: RecordInputs | readonly RecordInputs[]): given is readonly RecordInputs[] {
+  return Array.isArray(given);
+}
+
+/** Browsers have randomUUID on https and on localhost only. */
+function newIdentity(): string {
+  const { randomUUID } = crypto as Partial<typeof crypto>;
+  if (randomUUID) return randomUUID.call(crypto);
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** The items, until the signal is aborted, even if the next one never comes. */
+async function* stoppable<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<T> {
+  const iterator = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+  try {
+    for (;;) {
+      const next = async () => iterator.next();
+      const { done, value } = await (signal
+        ? limited({ timeoutMs: Number.POSITIVE_INFINITY, signal, what: '' }, next)
+        : next());
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    void iterator.return?.();
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * Reads results: the client half of the query contract. A missing result is undefined, and a failed record throws an error
+ * with its code and uri; the Python client returned "[]" and "NaN".
+ */
+import { assertIdentity, type EnqueueQuery, type TakeQuery } from '../../lib/contract/enqueue.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { assertUri } from '../../lib/contract/names.ts';
+import {
+  type Dequeued,
+  idOfLarge,
+  type LargePointer,
+  type RecordStatus,
+  type Result,
+} from '../../lib/contract/result.ts';
+import { type CallOptions, limited } from '../limit.ts';
+import { DOWNLOAD_MS } from './redirect.ts';
+
+export interface QueryOptions extends EnqueueQuery, CallOptions {}
+
+export interface DrainOptions extends CallOptions {
+  /** No result is taken after this time; the rest stays for the next call. Default: no limit, but 30 s for each page. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Where results are: behind the HTTPS API, or in Redis. */
+export interface ResultSource {
+  get(uri: string, query: EnqueueQuery, signal?: AbortSignal): Promise<Result | undefined>;
+  take(uri: string, query: TakeQuery, signal?: AbortSignal): Promise<Result | undefined>;
+  wait(
+    uri: string,
+    options: EnqueueQuery & { readonly timeoutMs: number; readonly signal?: AbortSignal },
+  ): Promise<Result>;
+  drain(): AsyncGenerator<Dequeued>;
+  status(uri: string, query: EnqueueQuery, signal?: AbortSignal): Promise<RecordStatus>;
+  cancel(uri: string, signal?: AbortSignal): Promise<boolean>;
+  /** A large result with its values. */
+  whole(result: Result, large: LargePointer, signal?: AbortSignal): Promise<Result>;
+  close(): Promise<void>;
+}
+
+const ANSWER_MS = 30_000;
+const WAIT_MS = 30_000;
+const NO_ANSWER = 'there was no answer in';
+
+/** A page that was asked for and has not come yet. */
+interface Draining {
+  readonly all: AsyncGenerator<Dequeued>;
+  readonly next: Promise<IteratorResult<Dequeued>>;
+}
+
+export abstract class ResultReader {
+  readonly #open: () => ResultSource | Promise<ResultSource>;
+  #left: Draining | undefined;
+
+  /** @param open the same source each time */
+  constructor(open: () => ResultSource | Promise<ResultSource>) {
+    this.#open = open;
+  }
+
+  /**
+   * Returns the result and keeps it; undefined when there is none (yet, or any more). With the identity that `enqueue`
+   * returned, only the result of that enqueue.
+   * @param options.timeoutMs default 30,000, and 120,000 more for a large result
+   * @throws the record's own error if it failed (code, uri); results_unavailable; timeout
+   */
+  async query(uri: string, { identity, ...options }: QueryOptions = {}): Promise<Result | undefined> {
+    const query = checked(identity);
+    return this.#call(assertUri(uri), options, async (source, signal) =>
+      whole(source, await source.get(uri, query, signal), signal),
+    );
+  }
+
+  /**
+   * Like `query`, but deletes the result, even a failure. A cancelled uri stays cancelled. If the call is ended before it has
+   * the answer, the result may be gone.
+   */
+  async queryAndDelete(
+    uri: string,
+    { identity, ...options }: QueryOptions = {},
+  ): Promise<Result | undefined> {
+    const query = checked(identity);
+    return this.#call(assertUri(uri), options, async (source, signal) => {
+      const taken = await source.take(uri, query, signal);
+      const result = await whole(source, taken, signal);
+      return taken?.large && !(await isTaken(source, taken, taken.large)) ? undefined : result;
+    });
+  }
+
+  /**
+   * Waits for the result without polling. Without an identity, a result that an earlier enqueue of the uri left is returned at
+   * once. A large result is then fetched, which has a limit of its own, of 120 s.
+   * @param options.timeoutMs default 30,000; over HTTPS the last question has 2 s at least
+   * @throws timeout after `timeoutMs`, the signal's reason when aborted, the record's own error if it failed
+   */
+  async wait(uri: string, { timeoutMs = WAIT_MS, signal, identity }: QueryOptions = {}): Promise<Result> {
+    signal?.throwIfAborted();
+    const asked = { ...checked(identity), timeoutMs, ...(signal ? { signal } : {}) };
+    const source = await this.#open();
+    return whole(source, await source.wait(assertUri(uri), asked), signal);
+  }
+
+  /**
+   * The state of a record, without its result; with an identity, the state of that enqueue of it.
+   * @param options.timeoutMs default 30,000
+   * @throws results_unavailable; timeout
+   */
+  async status(uri: string, { identity, ...options }: QueryOptions = {}): Promise<RecordStatus> {
+    const query = checked(identity);
+    return this.#call(assertUri(uri), options, (source, signal) => source.status(uri, query, signal));
+  }
+
+  /**
+   * Cancels what was enqueued under the uri until now and has no result: `query` and `wait` throw `cancelled` for 15 days,
+   * even if the record is running now. A record that is enqueued afterwards is not cancelled.
+   * @param options.timeoutMs default 30,000
+   * @returns false when it is too late: every enqueue that is known has, or had, its result
+   * @throws results_unavailable; timeout
+   */
+  async cancel(uri: string, options: CallOptions = {}): Promise<boolean> {
+    return this.#call(assertUri(uri), options, (source, signal) => source.cancel(uri, signal));
+  }
+
+  /**
+   * Takes all finished results of the job; failures are errors in their place. For many results, `drain` needs less
+   * memory. If the store becomes unavailable meanwhile, or the call is ended, returns those already taken.
+   * @throws results_unavailable or timeout when none was taken
+   */
+  async dequeue(options: DrainOptions = {}): Promise<Map<string, Result | ServingError>> {
+    const all = new Map<string, Result | ServingError>();
+    try {
+      for await (const dequeued of this.drain(options)) {
+        all.set(dequeued.uri, 'error' in dequeued ? dequeued.error : dequeued.result);
+      }
+    } catch (error) {
+      // These results are no longer in the store, so they must be returned.
+      if (all.size === 0) throw error;
+    }
+    return all;
+  }
+
+  /**
+   * Like `dequeue`, one by one in constant memory. A yielded result is gone from the store; after an interrupted
+   * drain the next one returns the rest (over HTTPS: that of the same OutputQueue). A large result that cannot be fetched
+   * is an error in its place, and stays under its uri for `query`.
+   * @throws results_unavailable; timeout when not even the first answer came in time; the signal's reason
+   */
+  async *drain({
+    timeoutMs = Number.POSITIVE_INFINITY,
+    signal,
+  }: DrainOptions = {}): AsyncGenerator<Dequeued> {
+    const endAt = performance.now() + timeoutMs;
+    const inTime = <T>(work: (signal: AbortSignal) => Promise<T>) =>
+      limited({ timeoutMs: Math.max(0, endAt - performance.now()), signal, what: NO_ANSWER }, work);
+    const source = await inTime(async () => this.#open());
+    let { all, next } = this.#left ?? { all: source.drain(), next: undefined };
+    this.#left = undefined;
+    try {
+      for (let isFirst = true; ; isFirst = false) {
+        if (!isFirst && performance.now() >= endAt) return;
+        next ??= all.next();
+        // What is asked for is not broken off, because it would be lost.
+        const step = await inTime(() => next as NonNullable<typeof next>).catch((error: unknown) => {
+          if (isFirst || signal?.aborted || performance.now() < endAt) throw error;
+        });
+        if (!step) return;
+        next = undefined;
+        const { done, value } = step;
+        if (done) return;
+        const dequeued = await inTime((end) => dequeuedOf(source, value, end));
+        if (dequeued) yield dequeued;
+      }
+    } finally {
+      if (next) this.#leave({ all, next });
+      else await all.return(undefined);
+    }
+  }
+
+  #leave(left: Draining): void {
+    this.#left = left;
+    const forget = () => {
+      if (this.#left === left) this.#left = undefined;
+    };
+    left.next.catch(forget);
+  }
+
+  /** Closes the connections. */
+  async close(): Promise<void> {
+    await (await this.#open()).close();
+  }
+
+  #call<T>(
+    uri: string,
+    { timeoutMs = ANSWER_MS + DOWNLOAD_MS, signal }: CallOptions,
+    ask: (source: ResultSource, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return limited({ timeoutMs, signal, what: NO_ANSWER, uri }, async (end) => ask(await this.#open(), end));
+  }
+}
+
+/** With its values, which are elsewhere when there are many. @throws with the uri, as if the record could not be read */
+async function whole<R extends Result | undefined>(
+  source: ResultSource,
+  result: R,
+  signal?: AbortSignal,
+): Promise<R | Result> {
+  if (!result?.large) return result;
+  try {
+    return await source.whole(result, result.large, signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    const { code, message } = ServingError.from(error);
+    throw new ServingError(code, message, { uri: result.uri, cause: error });
+  }
+}
+
+/**
+ * Takes a large result that has been fetched.
+ * @returns false when another client took it, or a later result took its place. When that cannot be known, it is taken:
+ *   it would be lost if it were not used
+ */
+async function isTaken(source: ResultSource, { uri }: Result, large: LargePointer): Promise<boolean> {
+  return source.take(uri, { fetched: idOfLarge(large) }).then(
+    (taken) => taken !== undefined,
+    () => true,
+  );
+}
+
+/** @returns undefined for a large result that another client took */
+async function dequeuedOf(
+  source: ResultSource,
+  one: Dequeued,
+  signal: AbortSignal,
+): Promise<Dequeued | undefined> {
+  if ('error' in one || !one.result.large) return one;
+  const { uri, result } = one;
+  try {
+    const found = await whole(source, result, signal);
+    return (await isTaken(source, result, one.result.large)) ? { uri, result: found } : undefined;
+  } catch (error) {
+    const known = ServingError.from(error);
+    return known.code === 'not_found' ? undefined : { uri, error: known };
+  }
+}
+
+/** @throws bad_request */
+function checked(identity: string | undefined): EnqueueQuery {
+  return identity === undefined ? {} : { identity: assertIdentity(identity) };
+}

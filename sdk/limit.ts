@@ -1,0 +1,51 @@
+/** Every call of a client ends: at its time limit, or when its signal is aborted, whatever the other side does. */
+import { ServingError } from '../lib/contract/errors.ts';
+import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
+
+export interface CallOptions {
+  /** Of the whole call, in ms. */
+  readonly timeoutMs?: number | undefined;
+  /** Ends the call, which then throws the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Limit {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  /** What the error `timeout` says, after which the milliseconds follow. */
+  readonly what: string;
+  /** The record that it is about. */
+  readonly uri?: string | undefined;
+}
+
+/**
+ * @param work gets a signal that aborts in both cases; what it does afterwards is ignored
+ * @throws timeout; the reason of `signal`; bad_request for a limit that is none
+ */
+export async function limited<T>(
+  { timeoutMs, signal, what, uri }: Limit,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limitMs = assertWaitMs(timeoutMs);
+  signal?.throwIfAborted();
+  const end = new AbortController();
+  const onAbort = () => end.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort);
+  const late = () => end.abort(new ServingError('timeout', `${what} ${Math.ceil(timeoutMs)} ms`, { uri }));
+  const timer = setTimeout(late, limitMs);
+  try {
+    return await new Promise<T>((resolve, reject) => {
+      end.signal.addEventListener('abort', () => reject(end.signal.reason as Error));
+      work(end.signal).then(resolve, reject);
+    });
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** @throws the signal's reason */
+export function sleep(ms: number, signal?: AbortSignal | null): Promise<void> {
+  const limit = { timeoutMs: Number.POSITIVE_INFINITY, signal: signal ?? undefined, what: '' };
+  return limited(limit, () => new Promise((resolve) => setTimeout(resolve, ms)));
+}

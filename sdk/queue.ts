@@ -1,0 +1,99 @@
+/** Sends records to SQS, large ones by way of S3, and announces them in Redis. Loaded with the first record. */
+import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
+import { ServingError } from '../lib/contract/errors.ts';
+import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.ts';
+import { queueName } from '../lib/queue/names.ts';
+import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
+import type { PayloadStore } from '../lib/s3/payloads.ts';
+import type { InputQueueOptions } from './input-queue.ts';
+import type { Announcing } from './redis-results.ts';
+
+export class Queue {
+  readonly #options: InputQueueOptions;
+  readonly #job: string;
+  #states: Promise<Announcing> | undefined;
+  #sender: Promise<QueueSender> | undefined;
+  #payloadStore: Promise<PayloadStore> | undefined;
+
+  constructor(job: string, options: InputQueueOptions) {
+    this.#job = job;
+    this.#options = options;
+  }
+
+  /** @param sendOverHttp in place of SQS */
+  async send(record: SentRecord, signal: AbortSignal, sendOverHttp?: () => Promise<void>): Promise<void> {
+    if (record.groupId !== undefined) assertGroupId(record.groupId);
+    const { redisUrl } = this.#options;
+    if (redisUrl !== undefined)
+      this.#states ??= import('./redis-results.ts').then((redis) => redis.openStates(redisUrl, this.#job));
+    const states = (await this.#states)?.states;
+    await sendAnnounced(states, [record], async (one) => {
+      if (sendOverHttp) return sendOverHttp();
+      const sender = await this.#open();
+      signal.throwIfAborted();
+      return submit(sender, this.#payloads, one);
+    });
+  }
+
+  async close(): Promise<void> {
+    const sender = await this.#sender?.catch(() => undefined);
+    sender?.close();
+    await (await this.#states)?.connection.close();
+  }
+
+  /** S3 is loaded when the first large record needs it. */
+  get #payloads(): (() => Promise<PayloadStore>) | undefined {
+    const { bucket, endpoint, region } = this.#options;
+    if (bucket === undefined) return undefined;
+    return () => (this.#payloadStore ??= openPayloads(bucket, this.#job, { endpoint, region }));
+  }
+
+  #open(): Promise<QueueSender> {
+    this.#sender ??= this.#openSender().catch((error: unknown) => {
+      this.#sender = undefined;
+      throw error;
+    });
+    return this.#sender;
+  }
+
+  async #openSender(): Promise<QueueSender> {
+    const { endpoint, region, queueUrl } = this.#options;
+    const sqs = openSqs({ endpoint, region });
+    if (queueUrl) return new QueueSender(sqs, { queueUrl });
+    const name = queueName(this.#job, this.#options.stage);
+    try {
+      const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: name }));
+      return new QueueSender(sqs, { queueUrl: QueueUrl as string });
+    } catch (error) {
+      throw new ServingError(
+        'queue_unavailable',
+        `no queue ${name} to be found: ${(error as Error).message}${advice(error as Error, this.#options)}`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+/** Adds which variables or options are missing, because the AWS SDK's errors name neither. */
+function advice({ name, message }: Error, { stage }: InputQueueOptions): string {
+  if (stage === undefined && /does not exist|NonExistentQueue/i.test(`${name} ${message}`))
+    return '. The queue of a deployment has the stage in its name: give InputQueue the stage, or the queueUrl';
+  if (!/region is missing/i.test(message) && name !== 'CredentialsProviderError') return '';
+  return (
+    '. The AWS SDK needs AWS_REGION (or the option region) and credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), ' +
+    'and AWS_ENDPOINT_URL (or the option endpoint) for a service on this machine: paste the `export AWS_…` lines that ' +
+    '`npm start` printed; without AWS, give InputQueue the frontendUrl'
+  );
+}
+
+async function openPayloads(
+  bucket: string,
+  job: string,
+  options: { endpoint: string | undefined; region: string | undefined },
+): Promise<PayloadStore> {
+  const [{ openS3 }, { PayloadStore }] = await Promise.all([
+    import('../lib/s3/objects.ts'),
+    import('../lib/s3/payloads.ts'),
+  ]);
+  return new PayloadStore(openS3(options), bucket, job);
+}
