@@ -5,7 +5,7 @@ import { appendFile, copyFile, mkdir, readdir, readFile, symlink, writeFile } fr
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import { build } from 'esbuild';
+import { bundleHttp } from '../infra/packages/sdk.ts';
 import { InputQueue, OutputQueue } from '../sdk/index.ts';
 import { NO_BROWSER } from './support/browser.ts';
 import { childEnvironment } from './support/environment.ts';
@@ -96,12 +96,7 @@ test('every example does what its README says, and leaves the results of others 
   );
   await testOf('notebook.ipynb prints what is stored in it', WITH_PYTHON.skip, (one) => notebook(one, here));
   await testOf('web: a page of another origin shows the classes of a picture', NO_BROWSER, async (_, one) => {
-    await build({
-      entryPoints: [join(ROOT, 'sdk/http.ts')],
-      outfile: join(folder, 'node_modules/cluster-serving/esm/http.js'),
-      bundle: true,
-      format: 'esm',
-    });
+    await bundleHttp(ROOT, join(folder, 'node_modules/cluster-serving/esm'), 'esm');
     await copyPage(folder, addresses.http);
     await usePage(one, origin);
   });

@@ -23,9 +23,8 @@ const execute = promisify(execFile);
 const MAX_BUFFER = 16 * 1024 * 1024;
 const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
 
-/** What a user writes to ask a service at once and through the queue, in Node and in a page. Both answers are classes. */
-const tenLines = (client: string, url: string, image: string) => `
-const { InputQueue, OutputQueue } = await import('${client}');
+/** What a user writes, after an import, to ask a service at once and through the queue, in Node and in a page. */
+const tenLines = (url: string, image: string) => `
 const image = { ${image} };
 const input = new InputQueue({ frontendUrl: '${url}' });
 const output = new OutputQueue({ url: '${url}' });
@@ -116,8 +115,11 @@ describe('both packages, installed by npm', () => {
   test('ten lines get a prediction and a queued result on the Node of the shell', async (t) => {
     if (skipped(t)) return;
     const { url } = await testStack(t);
-    const program = tenLines('cluster-serving', url, `path: '${join(IMAGES, 'digit-4.png')}'`);
-    await writeFile(join(folder, 'ten.mjs'), `${program}console.log(classes);`);
+    const program = tenLines(url, `path: '${join(IMAGES, 'digit-4.png')}'`);
+    await writeFile(
+      join(folder, 'ten.mjs'),
+      `import { InputQueue, OutputQueue } from 'cluster-serving';${program}console.log(classes);`,
+    );
     assert.equal((await run(folder, node, ['ten.mjs'])).stdout, '4,4\n');
   });
 
@@ -131,8 +133,13 @@ describe('both packages, installed by npm', () => {
     await copyPage(folder, url);
     const page = await usePage(t, origin);
     const bytes = [...(await readFile(join(IMAGES, 'digit-4.png')))];
-    const program = tenLines('cluster-serving/http', url, `bytes: Uint8Array.of(${bytes})`);
-    assert.equal(await page.evaluate(`(async () => { ${program} return classes; })()`), '4,4');
+    const program = tenLines(url, `bytes: Uint8Array.of(${bytes})`);
+    assert.equal(
+      await page.evaluate(
+        `(async () => { const { InputQueue, OutputQueue } = await import('cluster-serving/http'); ${program} return classes; })()`,
+      ),
+      '4,4',
+    );
   });
 
   test('serverless package makes the same archives on Node 24 and on the Node of the shell', async (t) => {
