@@ -198,8 +198,10 @@ def main():
         stack, url = os.environ.get("CLUSTER_SERVING_STACK"), os.environ.get("CLUSTER_SERVING_URL")
         with connect(stack) if stack else Client(url or "http://localhost:10020") as client:
             run(client, options, output, total)
-    except (ServingError, OSError, UnicodeDecodeError, csv.Error) as error:
+    except ServingError as error:
         sys.exit(f"\nstopped: {error}\nThe same command goes on where this stopped.")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        sys.exit(f"stopped: {error}")
     except KeyError as error:
         sys.exit(f"{options.input} has no column {error}")
     except KeyboardInterrupt:

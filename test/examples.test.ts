@@ -23,18 +23,18 @@ const ROWS = join(EXAMPLES, 'digits/rows.csv');
 
 /** What the command of each in examples/README.md must print. */
 const PRINTS: Readonly<Record<string, RegExp>> = {
-  'classify.ts':
+  'classify.mts':
     /digit-3\.png prediction layer shape: \(10\)\nthe class index of prediction of digit-3\.png image result: 3\n/,
-  'pictures.ts': /^uri,label,probability,error\n("images-[0-9a-f]{8}\/digit-(\d)\.png","\2",[\d.]+,\n){10}$/,
+  'pictures.mts': /^uri,label,probability,error\n("images-[0-9a-f]{8}\/digit-(\d)\.png","\2",[\d.]+,\n){10}$/,
   'rows.py': /^100 rows in classes\.csv, 0 failed\n$/,
-  'binary.ts': /^probabilities: 32 rows of 10\n24576 bytes, \d+ as JSON; the same answer: true\n$/,
-  'errors.ts':
+  'binary.mts': /^probabilities: 32 rows of 10\n24576 bytes, \d+ as JSON; the same answer: true\n$/,
+  'errors.mts':
     /^a shape that does not fit: bad_input \(400\) .*expected float32.*\nthe same through the queue: bad_input \(400\) .*\ntoo late to cancel: false\nno result yet: undefined\na wait that ends: timeout \(504\) .*\ncancelled before anybody sent it: cancelled\n$/,
   'http.sh':
     /"predictions":\["\{value=[\s\S]*"status":"succeeded"[\s\S]*"status":"succeeded"[\s\S]*"code":"conflict"[\s\S]*"code":"bad_input"[\s\S]*"name":"zoo\.serving/,
 };
 /** Those that are given the address of a deployment; the others find it by the name of its stack. */
-const BY_ADDRESS = ['binary.ts', 'http.sh', 'rows.py'];
+const BY_ADDRESS = ['binary.mts', 'http.sh', 'rows.py'];
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -67,7 +67,7 @@ async function runCommand(name: string, folder: string, variables: Variables): P
 }
 
 test('every example does what its README says, and leaves the results of others alone', async (t) => {
-  const files = (await readdir(EXAMPLES)).filter((name) => /\.(ts|sh|py)$/.test(name));
+  const files = (await readdir(EXAMPLES)).filter((name) => /\.(mts|sh|py)$/.test(name));
   assert.deepEqual(files.toSorted(), Object.keys(PRINTS).toSorted());
   const folder = await temporaryFolder(t);
   const origin = await startStatic(t, folder);
@@ -80,7 +80,7 @@ test('every example does what its README says, and leaves the results of others 
   const input = new InputQueue({ frontendUrl: addresses.http });
   const output = new OutputQueue({ url: addresses.http });
   t.after(() => Promise.all([input.close(), output.close()]));
-  const foreign = await input.enqueue('of somebody else', { image: { path: join(IMAGES, 'digit-0.png') } });
+  const foreign = await input.enqueue('digit-0', { image: { path: join(IMAGES, 'digit-0.png') } });
   await output.wait(foreign.uri, { identity: foreign.identity });
   /** A test of an example, after which the foreign result is still there. */
   const testOf: TestOf = (title, skip, work) =>
@@ -90,7 +90,7 @@ test('every example does what its README says, and leaves the results of others 
     });
 
   await testCommands('', () => here, testOf);
-  await testOf('pictures.ts: a picture that fails is a line', false, (one) => failingPicture(one, here));
+  await testOf('pictures.mts: a picture that fails is a line', false, (one) => failingPicture(one, here));
   await testOf('rows.py: no row is lost or doubled where it is stopped', WITH_PYTHON.skip, (one) =>
     stoppedRows(one, here),
   );
@@ -166,7 +166,7 @@ async function failingPicture(folder: string, here: Variables): Promise<void> {
   await mkdir(join(folder, 'more'));
   await copyFile(join(IMAGES, 'digit-5.png'), join(folder, 'more', 'a "5",.PNG'));
   await writeFile(join(folder, 'more', 'read.me'), 'no picture');
-  const words = [join(EXAMPLES, 'pictures.ts'), folder];
+  const words = [join(EXAMPLES, 'pictures.mts'), folder];
   const { code, stdout } = await run(process.execPath, words, { env: environmentOf(here) });
   assert.equal(code, 1);
   const lines = stdout

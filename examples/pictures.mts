@@ -1,5 +1,5 @@
 /**
- * Classifies the pictures of a folder, and of the folders in it: `node pictures.ts <folder> > classes.csv`. A few are in
+ * Classifies the pictures of a folder, and of the folders in it: `node pictures.mts <folder> > classes.csv`. A few are in
  * flight at a time, so that memory does not grow with the folder. A picture that fails is a line with its error. The
  * uris begin with a name of this run, and each wait is for one enqueue, so nobody else's results are touched.
  */
@@ -13,7 +13,7 @@ const TIMEOUT_MS = 120_000;
 const OF_ALL = ['unauthorized', 'forbidden', 'bad_config', 'queue_unavailable', 'results_unavailable'];
 
 const folder = process.argv[2];
-if (folder === undefined) throw new Error('which folder? node pictures.ts <folder> > classes.csv');
+if (folder === undefined) throw new Error('which folder? node pictures.mts <folder> > classes.csv');
 
 const url = process.env['CLUSTER_SERVING_URL'] ?? 'http://localhost:10020';
 const { input, output } = process.env['CLUSTER_SERVING_STACK']
