@@ -16,8 +16,8 @@ import type { WorkerValue } from '../lib/contract/worker-values.ts';
 import type { WaitOptions } from '../lib/redis/results.ts';
 import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
 import { type Answer, type Fetch, request } from './fetch.ts';
-import type { ResultSource } from './http/output-queue.ts';
 import { fetchRedirect, type Redirect } from './http/redirect.ts';
+import type { ResultSource } from './http/source.ts';
 import { type TensorJson, tensorOf } from './http/tensors.ts';
 import { sleep } from './limit.ts';
 

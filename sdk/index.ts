@@ -14,7 +14,13 @@ export type {
   PredictRequest,
   QueueRecord,
 } from './http/input-queue.ts';
-export type { DrainOptions, QueryOptions } from './http/output-queue.ts';
+export type {
+  DrainOptions,
+  Outcome,
+  QueryOptions,
+  RecordName,
+  ResultsOptions,
+} from './http/output-queue.ts';
 export type { Prediction } from './http/predictions.ts';
 export { InputQueue, type InputQueueOptions } from './input-queue.ts';
 export type { InputValue, NestedNumbers, NestedStrings, RecordInputs } from './inputs.ts';

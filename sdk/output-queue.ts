@@ -2,7 +2,8 @@
 import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { assertKeyspace } from '../lib/queue/names.ts';
 import { type AccessOptions, authorizedFetch } from './access.ts';
-import { ResultReader, type ResultSource } from './http/output-queue.ts';
+import { ResultReader } from './http/output-queue.ts';
+import type { ResultSource } from './http/source.ts';
 import { HttpResults } from './http-results.ts';
 import { retrying } from './retries.ts';
 

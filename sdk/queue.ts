@@ -1,5 +1,5 @@
 /** Sends records to SQS, large ones by way of S3, and announces them in Redis. Loaded with the first record. */
-import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
+import { GetQueueUrlCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { ServingError } from '../lib/contract/errors.ts';
 import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.ts';
 import { queueName } from '../lib/queue/names.ts';
@@ -12,6 +12,7 @@ export class Queue {
   readonly #options: InputQueueOptions;
   readonly #job: string;
   #states: Promise<Announcing> | undefined;
+  #sqs: SQSClient | undefined;
   #sender: Promise<QueueSender> | undefined;
   #payloadStore: Promise<PayloadStore> | undefined;
 
@@ -36,8 +37,7 @@ export class Queue {
   }
 
   async close(): Promise<void> {
-    const sender = await this.#sender?.catch(() => undefined);
-    sender?.close();
+    this.#sqs?.destroy();
     await (await this.#states)?.connection.close();
   }
 
@@ -58,7 +58,7 @@ export class Queue {
 
   async #openSender(): Promise<QueueSender> {
     const { endpoint, region, queueUrl } = this.#options;
-    const sqs = openSqs({ endpoint, region });
+    const sqs = (this.#sqs ??= openSqs({ endpoint, region }));
     if (queueUrl) return new QueueSender(sqs, { queueUrl });
     const name = queueName(this.#job, this.#options.stage);
     try {

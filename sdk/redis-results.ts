@@ -7,8 +7,8 @@ import { RecordStates } from '../lib/redis/record-states.ts';
 import { withContent } from '../lib/redis/result/fields.ts';
 import { ResultStore } from '../lib/redis/results.ts';
 import type { S3Client } from '../lib/s3/objects.ts';
-import type { ResultSource } from './http/output-queue.ts';
 import { DOWNLOAD_MS } from './http/redirect.ts';
+import type { ResultSource } from './http/source.ts';
 
 /** Longer than in the service, because a client may be far from Redis. */
 const CLIENT_TIMEOUTS = { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 };

@@ -2,11 +2,11 @@
  * A client of a worker's service: values go to it as frames over HTTP, and answers come back at once or when they are
  * fetched. No request that may have arrived is sent again.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { badConfig, type ErrorCode, ServingError } from '../lib/contract/errors.ts';
 import { variables } from '../lib/contract/variables.ts';
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
 import { type AccessOptions, authorizedFetch } from './access.ts';
+import { type CallOptions, sleep } from './limit.ts';
 import { expect, malformed, readFrame, readResult, type WKRResult, writeItem } from './wkr/answers.ts';
 import { byNumber, PendingResults, type Sending } from './wkr/results.ts';
 import { Service, serviceUrl } from './wkr/service.ts';
@@ -15,6 +15,7 @@ export { type ErrorCode, ServingError } from '../lib/contract/errors.ts';
 export type { DType, Tensor } from '../lib/contract/tensor.ts';
 export { EncodedImage, Tuple, type WorkerValue } from '../lib/contract/worker-values.ts';
 export type { Fetch } from './fetch.ts';
+export type { CallOptions } from './limit.ts';
 export type { WKRResult } from './wkr/answers.ts';
 
 const FULL_MS = { first: 50, longest: 1_000 };
@@ -45,16 +46,12 @@ export interface WKRClientOptions extends AccessOptions {
   readonly protocol?: 'obj' | 'npy' | 'numpy';
   /** Under which results wait. Default: a new one. */
   readonly identity?: string;
-  /** Of a whole call, and between two results. Default: 300,000, after which Node's fetch gives up. */
+  /** Of a call that does not say its own, and between two results. Default: 300,000, after which Node's fetch gives up. */
   readonly timeoutMs?: number;
   /** Default: the variable WKR_TOKEN, then CLUSTER_SERVING_TOKEN. */
   readonly token?: string;
   /** The first request asks the service whether it speaks the same protocol. Default: true. */
   readonly checkVersion?: boolean;
-}
-
-export interface CallOptions {
-  readonly signal?: AbortSignal;
 }
 
 export interface EncodeOptions extends CallOptions {
@@ -102,8 +99,8 @@ export class WKRClient {
   }
 
   /** The state of the service: its flags, versions and statistics. */
-  serverStatus({ signal }: CallOptions = {}): Promise<Readonly<Record<string, unknown>>> {
-    return this.#service.status(this.#end(), signal);
+  serverStatus({ timeoutMs, signal }: CallOptions = {}): Promise<Readonly<Record<string, unknown>>> {
+    return this.#service.status(this.#end(timeoutMs), signal);
   }
 
   /** @returns the worker's answer. @throws ServingError when the item failed or was refused; TypeError with the path of what cannot be sent */
@@ -112,9 +109,10 @@ export class WKRClient {
   encode(value: WorkerValue, options: EncodeOptions & { readonly blocking: false }): Promise<string>;
   async encode(
     value: WorkerValue,
-    { blocking = true, targetRequestId, signal }: EncodeOptions & { readonly blocking?: boolean } = {},
+    { blocking = true, targetRequestId, ...options }: EncodeOptions & { readonly blocking?: boolean } = {},
   ): Promise<WorkerValue> {
-    const endAt = this.#end();
+    const { signal } = options;
+    const endAt = this.#end(options.timeoutMs);
     const id = this.#nextId(targetRequestId);
     if (!blocking) {
       await this.#submit(value, id, endAt, signal);
@@ -131,18 +129,18 @@ export class WKRClient {
   }
 
   /** Yields the results of `encode` with `blocking: false` as they come, until none is pending. @throws timeout when none came for `timeoutMs` */
-  fetch({ signal }: CallOptions = {}): AsyncGenerator<WKRResult> {
-    return this.#results.take(undefined, signal);
+  fetch(options: CallOptions = {}): AsyncGenerator<WKRResult> {
+    return this.#results.take(undefined, options);
   }
 
   /** All results of `encode` with `blocking: false`, in the order of their ids, which sort as numbers. */
   async fetchAll({
     sort = true,
-    signal,
+    ...options
   }: CallOptions & { readonly sort?: boolean } = {}): Promise<WKRResult[]> {
     const results: WKRResult[] = [];
     try {
-      for await (const result of this.#results.take(undefined, signal)) results.push(result);
+      for await (const result of this.#results.take(undefined, options)) results.push(result);
     } catch (error) {
       this.#results.add(...results);
       throw error;
@@ -153,12 +151,12 @@ export class WKRClient {
   /** Yields results while it sends the items. What their iterator throws is thrown after the last result. */
   async *encodeAsync(
     items: Items,
-    { maxNumBatch = Infinity, signal }: CallOptions & { readonly maxNumBatch?: number } = {},
+    { maxNumBatch = Infinity, ...options }: CallOptions & { readonly maxNumBatch?: number } = {},
   ): AsyncGenerator<WKRResult> {
     const sending: Sending = { isDone: false, isStopped: false };
-    void this.#sendAll(items, maxNumBatch, sending, signal);
+    void this.#sendAll(items, maxNumBatch, sending, options);
     try {
-      yield* this.#results.take(sending, signal);
+      yield* this.#results.take(sending, options);
     } finally {
       sending.isStopped = true;
       this.#results.wake();
@@ -182,16 +180,16 @@ export class WKRClient {
           expect(202, this.#service.url, answer);
           return;
         }
-        await sleep(pauseMs, undefined, signal && { signal });
+        await sleep(pauseMs, signal);
       }
     });
   }
 
-  async #sendAll(items: Items, most: number, sending: Sending, signal?: AbortSignal): Promise<void> {
+  async #sendAll(items: Items, most: number, sending: Sending, options: CallOptions): Promise<void> {
     let count = 0;
     try {
       for await (const item of items) {
-        await this.#submitItem(item, signal);
+        await this.#submitItem(item, options);
         if (++count >= most) break;
         await this.#results.room(AHEAD, sending);
         if (sending.isStopped) break;
@@ -204,10 +202,10 @@ export class WKRClient {
     }
   }
 
-  async #submitItem(item: WorkerValue, signal?: AbortSignal): Promise<void> {
+  async #submitItem(item: WorkerValue, { timeoutMs, signal }: CallOptions): Promise<void> {
     const id = this.#nextId();
     try {
-      await this.#submit(item, id, this.#end(), signal);
+      await this.#submit(item, id, this.#end(timeoutMs), signal);
     } catch (error) {
       const isOfItem = error instanceof ServingError ? OF_ITEMS.has(error.code) : error instanceof TypeError;
       if (!isOfItem) throw error;
@@ -221,8 +219,8 @@ export class WKRClient {
     return id;
   }
 
-  #end(): number {
-    return performance.now() + this.#timeoutMs;
+  #end(timeoutMs = this.#timeoutMs): number {
+    return performance.now() + timeoutMs;
   }
 }
 

@@ -2,6 +2,7 @@
  * Owns SQS: collects messages into SendMessageBatch calls of up to ten. A call can answer 200 and still refuse
  * entries, so each message has its own promise, which rejects when SQS did not accept it.
  */
+import { Readable } from 'node:stream';
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { attributesBytes, type MessageAttributes } from '../codecs/attributes.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
@@ -25,6 +26,9 @@ const MAX_ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 50;
 /** SQS answers in some 20 ms. With the attempts of the AWS SDK, a silent endpoint is given up after four times that. */
 const CALL_TIMEOUT_MS = 7_000;
+const BATCH_TIMEOUT_MS = 4 * CALL_TIMEOUT_MS + 2_000;
+/** Of an answer to ten messages, which has some 4 kB. */
+const ANSWER_BYTES = 1024 * 1024;
 
 /** @param options.timeoutMs of one attempt of a call, which the AWS SDK would wait for without end */
 export function openSqs(options: {
@@ -34,7 +38,7 @@ export function openSqs(options: {
   timeoutMs?: number;
 }): SQSClient {
   const { timeoutMs = CALL_TIMEOUT_MS } = options;
-  return new SQSClient({
+  const sqs = new SQSClient({
     maxAttempts: 4,
     requestHandler: {
       connectionTimeout: timeoutMs,
@@ -46,6 +50,27 @@ export function openSqs(options: {
     // The host in the queue's URL may not be reachable (an emulator in a container); the endpoint is.
     ...(options.endpoint ? { endpoint: options.endpoint, useQueueUrlAsEndpoint: false } : {}),
   });
+  sqs.middlewareStack.add(
+    (next) => async (args) => {
+      const output = await next(args);
+      const response = output.response as { body?: unknown };
+      if (response.body instanceof Readable)
+        response.body = Readable.from(piecesUpTo(ANSWER_BYTES, response.body));
+      return output;
+    },
+    // Nearest to the connection: before the answer is read.
+    { step: 'deserialize', priority: 'low' },
+  );
+  return sqs;
+}
+
+async function* piecesUpTo(limit: number, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const piece of body) {
+    bytes += piece.byteLength;
+    if (bytes > limit) throw new Error(`the answer of SQS is over the limit of ${limit} bytes`);
+    yield piece;
+  }
 }
 
 /** Of a fair queue. @throws bad_request */
@@ -125,9 +150,9 @@ export class QueueSender {
         MessageAttributes: attributes,
         ...(groupId === undefined ? {} : { MessageGroupId: groupId }),
       }));
-      const reply = await this.#sqs.send(
-        new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries }),
-      );
+      const command = new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries });
+      // The limit of an attempt ends with the headers of its answer.
+      const reply = await this.#sqs.send(command, { abortSignal: AbortSignal.timeout(BATCH_TIMEOUT_MS) });
       const refused = new Map((reply.Failed ?? []).map((failure) => [Number(failure.Id), failure]));
       // An entry on neither list (an empty answer of a proxy) may not be queued.
       const taken = new Set((reply.Successful ?? []).map(({ Id }) => Number(Id)));

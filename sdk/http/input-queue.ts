@@ -10,6 +10,7 @@ import type { Inputs } from '../../lib/contract/values.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
+import { iteratorOf } from './in-order.ts';
 import { type DeclaredOutput, declaredOutputs, type Prediction, predictionOf } from './predictions.ts';
 import { instanceJson } from './tensors.ts';
 
@@ -285,7 +286,7 @@ async function* stoppable<T>(
   items: Iterable<T> | AsyncIterable<T>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<T> {
-  const iterator = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+  const iterator = iteratorOf(items);
   try {
     for (;;) {
       const next = async () => iterator.next();

@@ -2,18 +2,14 @@
  * Reads results: the client half of the query contract. A missing result is undefined, and a failed record throws an error
  * with its code and uri; the Python client returned "[]" and "NaN".
  */
-import { assertIdentity, type EnqueueQuery, type TakeQuery } from '../../lib/contract/enqueue.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { assertIdentity, type EnqueueQuery } from '../../lib/contract/enqueue.ts';
+import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { assertUri } from '../../lib/contract/names.ts';
-import {
-  type Dequeued,
-  idOfLarge,
-  type LargePointer,
-  type RecordStatus,
-  type Result,
-} from '../../lib/contract/result.ts';
+import { type Dequeued, idOfLarge, type RecordStatus, type Result } from '../../lib/contract/result.ts';
 import { type CallOptions, limited } from '../limit.ts';
+import { inOrder } from './in-order.ts';
 import { DOWNLOAD_MS } from './redirect.ts';
+import { dequeuedOf, isTaken, type ResultSource, whole } from './source.ts';
 
 export interface QueryOptions extends EnqueueQuery, CallOptions {}
 
@@ -22,24 +18,26 @@ export interface DrainOptions extends CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Where results are: behind the HTTPS API, or in Redis. */
-export interface ResultSource {
-  get(uri: string, query: EnqueueQuery, signal?: AbortSignal): Promise<Result | undefined>;
-  take(uri: string, query: TakeQuery, signal?: AbortSignal): Promise<Result | undefined>;
-  wait(
-    uri: string,
-    options: EnqueueQuery & { readonly timeoutMs: number; readonly signal?: AbortSignal },
-  ): Promise<Result>;
-  drain(): AsyncGenerator<Dequeued>;
-  status(uri: string, query: EnqueueQuery, signal?: AbortSignal): Promise<RecordStatus>;
-  cancel(uri: string, signal?: AbortSignal): Promise<boolean>;
-  /** A large result with its values. */
-  whole(result: Result, large: LargePointer, signal?: AbortSignal): Promise<Result>;
-  close(): Promise<void>;
+export interface ResultsOptions extends CallOptions {
+  /** Deletes each result when it is here; only for records with an identity, so that those of others stay. Default false. */
+  readonly take?: boolean;
+  /** Of all of them together. Default 30,000. */
+  readonly timeoutMs?: number | undefined;
 }
+
+/** What became of one record. */
+export type Outcome = { readonly uri: string; readonly identity: string } & (
+  | { readonly result: Result }
+  | { readonly error: ServingError }
+);
+
+/** A record, as `enqueue` returned it or as it was given to `enqueueMany`, or its uri. */
+export type RecordName = string | { readonly uri: string; readonly identity?: string | undefined };
 
 const ANSWER_MS = 30_000;
 const WAIT_MS = 30_000;
+/** Records that `results` waits for at a time: over HTTPS, each is a request. */
+const WIDTH = 16;
 const NO_ANSWER = 'there was no answer in';
 
 /** A page that was asked for and has not come yet. */
@@ -97,6 +95,66 @@ export abstract class ResultReader {
     const asked = { ...checked(identity), timeoutMs, ...(signal ? { signal } : {}) };
     const source = await this.#open();
     return whole(source, await source.wait(assertUri(uri), asked), signal);
+  }
+
+  /**
+   * Waits for records and yields what became of each, in their order: 16 at a time, so that there may be any number of them.
+   * Failures are errors in their place, and so is `timeout` for a record that has no result by then.
+   * @throws bad_request; the signal's reason
+   */
+  async *results(
+    records: Iterable<RecordName> | AsyncIterable<RecordName>,
+    { take = false, timeoutMs = WAIT_MS, signal }: ResultsOptions = {},
+  ): AsyncGenerator<Outcome> {
+    const endAt = performance.now() + timeoutMs;
+    // Ends what is still asked for when the caller leaves.
+    const left = new AbortController();
+    const end = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
+    const outcomes = inOrder(records, WIDTH, async (record) => {
+      const { uri, identity } = typeof record === 'string' ? { uri: record } : record;
+      if (take && identity === undefined)
+        throw badRequest('take needs the identity of each record, as enqueue returned it');
+      const leftMs = Math.max(0, endAt - performance.now());
+      return this.#outcome(uri, { identity, timeoutMs: leftMs, signal: end }, take);
+    });
+    try {
+      for (;;) {
+        const next = () => outcomes.next();
+        const { done, value } = await limited(
+          { timeoutMs: Number.POSITIVE_INFINITY, signal, what: '' },
+          next,
+        );
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      left.abort();
+      void outcomes.return(undefined);
+    }
+  }
+
+  async #outcome(
+    uri: string,
+    { identity, ...options }: QueryOptions & { readonly timeoutMs: number; readonly signal: AbortSignal },
+    take: boolean,
+  ): Promise<Outcome> {
+    const source = await this.#open();
+    const query = checked(identity);
+    // What cannot be deleted expires.
+    const taken = async (fetched?: string) =>
+      take && source.take(uri, { ...query, fetched }, options.signal).catch(() => undefined);
+    try {
+      const found = await source.wait(assertUri(uri), { ...query, ...options });
+      const result = await whole(source, found, options.signal);
+      await taken(found.large && idOfLarge(found.large));
+      return { uri, identity: result.identity, result };
+    } catch (error) {
+      options.signal.throwIfAborted();
+      const known = ServingError.from(error);
+      // With a uri it is the record's own, which is stored; without one, the result was not seen.
+      if (known.uri !== undefined && known.code !== 'timeout') await taken();
+      return { uri, identity: identity ?? '', error: known };
+    }
   }
 
   /**
@@ -194,51 +252,6 @@ export abstract class ResultReader {
     ask: (source: ResultSource, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     return limited({ timeoutMs, signal, what: NO_ANSWER, uri }, async (end) => ask(await this.#open(), end));
-  }
-}
-
-/** With its values, which are elsewhere when there are many. @throws with the uri, as if the record could not be read */
-async function whole<R extends Result | undefined>(
-  source: ResultSource,
-  result: R,
-  signal?: AbortSignal,
-): Promise<R | Result> {
-  if (!result?.large) return result;
-  try {
-    return await source.whole(result, result.large, signal);
-  } catch (error) {
-    signal?.throwIfAborted();
-    const { code, message } = ServingError.from(error);
-    throw new ServingError(code, message, { uri: result.uri, cause: error });
-  }
-}
-
-/**
- * Takes a large result that has been fetched.
- * @returns false when another client took it, or a later result took its place. When that cannot be known, it is taken:
- *   it would be lost if it were not used
- */
-async function isTaken(source: ResultSource, { uri }: Result, large: LargePointer): Promise<boolean> {
-  return source.take(uri, { fetched: idOfLarge(large) }).then(
-    (taken) => taken !== undefined,
-    () => true,
-  );
-}
-
-/** @returns undefined for a large result that another client took */
-async function dequeuedOf(
-  source: ResultSource,
-  one: Dequeued,
-  signal: AbortSignal,
-): Promise<Dequeued | undefined> {
-  if ('error' in one || !one.result.large) return one;
-  const { uri, result } = one;
-  try {
-    const found = await whole(source, result, signal);
-    return (await isTaken(source, result, one.result.large)) ? { uri, result: found } : undefined;
-  } catch (error) {
-    const known = ServingError.from(error);
-    return known.code === 'not_found' ? undefined : { uri, error: known };
   }
 }
 

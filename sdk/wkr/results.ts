@@ -1,7 +1,7 @@
 /** Requests whose results wait at the service under the client's identity, and what came of them. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isCount } from '../../lib/codecs/values/frame.ts';
 import { isObject } from '../../lib/codecs/values/read-value.ts';
+import { type CallOptions, sleep } from '../limit.ts';
 import { MEDIA_TYPE, malformed, readFrame, readResult, type WKRResult } from './answers.ts';
 import type { Service } from './service.ts';
 
@@ -72,17 +72,17 @@ export class PendingResults {
   }
 
   /** Yields results until none is pending and nothing is sent any more. @throws timeout when none came in time */
-  async *take(sending?: Sending, signal?: AbortSignal): AsyncGenerator<WKRResult> {
+  async *take(sending?: Sending, { timeoutMs, signal }: CallOptions = {}): AsyncGenerator<WKRResult> {
     const wake = () => this.wake();
     signal?.addEventListener('abort', wake);
     try {
-      for (let endAt = this.#end(); ; ) {
+      for (let endAt = this.#end(timeoutMs); ; ) {
         signal?.throwIfAborted();
         const result = this.#arrived.shift();
         if (result) {
           this.wake();
           yield result;
-          endAt = this.#end();
+          endAt = this.#end(timeoutMs);
         } else if (this.#accepted.size > 0) {
           this.#asking ??= this.#receive(endAt).finally(() => {
             this.#asking = undefined;
@@ -125,8 +125,8 @@ export class PendingResults {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  #end(): number {
-    return performance.now() + this.#timeoutMs;
+  #end(timeoutMs = this.#timeoutMs): number {
+    return performance.now() + timeoutMs;
   }
 }
 

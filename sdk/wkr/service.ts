@@ -1,6 +1,7 @@
 /** A worker's service over HTTP: its url, the token, and the check of its versions before the first item. */
 import { isObject } from '../../lib/codecs/values/read-value.ts';
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
+import { orAborted } from '../../lib/redis/wait-deadline.ts';
 import { type BytesAnswer, type Fetch, requestBytes } from '../fetch.ts';
 import { expect, MAX_FRAME_BYTES, MEDIA_TYPE, malformed } from './answers.ts';
 
@@ -55,7 +56,11 @@ export class Service {
     endAt: number,
     signal?: AbortSignal,
   ): Promise<BytesAnswer> {
-    if (this.#mustCheck) await (this.#checked ??= this.#check(endAt));
+    signal?.throwIfAborted();
+    if (this.#mustCheck) {
+      const checked = (this.#checked ??= this.#check(endAt));
+      await (signal ? orAborted(checked, signal) : checked);
+    }
     const headers = { 'content-type': MEDIA_TYPE, accept: MEDIA_TYPE, ...more };
     return this.#request('/encode', { method: 'POST', body, headers }, endAt, signal);
   }
