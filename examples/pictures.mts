@@ -1,7 +1,7 @@
 /**
  * Classifies the pictures of a folder, and of the folders in it: `node pictures.mts <folder> > classes.csv`. A few are in
- * flight at a time, so that memory does not grow with the folder. A picture that fails is a line with its error. The
- * uris begin with a name of this run, and each wait is for one enqueue, so nobody else's results are touched.
+ * flight at a time, and no more of them in memory. A picture that fails is a line with its error. The uris begin with a
+ * name of this run, and each wait is for one enqueue, so the results of other programs are left alone.
  */
 import { readdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
@@ -32,7 +32,9 @@ let failed = 0;
  * otherwise the largest value of the first output.
  */
 function bestOf({ filtered, outputs }: Result): [label: string | number, probability: number] {
-  const all = Array.from(outputs[0]?.data ?? [], Number);
+  const [output] = outputs;
+  // The data of a float16 is its bits.
+  const all = output && /^float(32|64)$/.test(output.dtype) ? Array.from(output.data, Number) : [];
   const probability = Math.max(...all);
   const found: unknown = Array.isArray(filtered) ? filtered[0] : [all.indexOf(probability), probability];
   const [index, value, label = index] = found as [number, number, string?];

@@ -133,7 +133,7 @@ describe('both packages, installed by npm', () => {
     await copyPage(folder, url);
     const page = await usePage(t, origin);
     const bytes = [...(await readFile(join(IMAGES, 'digit-4.png')))];
-    const program = tenLines(url, `bytes: Uint8Array.of(${bytes})`);
+    const program = tenLines(url, `bytes: Uint8Array.of(${bytes.join()})`);
     assert.equal(
       await page.evaluate(
         `(async () => { const { InputQueue, OutputQueue } = await import('cluster-serving/http'); ${program} return classes; })()`,
