@@ -32,9 +32,9 @@ let failed = 0;
  * otherwise the largest value of the first output.
  */
 function bestOf({ filtered, outputs }: Result): [label: string | number, probability: number] {
-  const [output] = outputs;
+  const [first] = outputs;
   // The data of a float16 is its bits.
-  const all = output && /^float(32|64)$/.test(output.dtype) ? Array.from(output.data, Number) : [];
+  const all = first && /^float(32|64)$/.test(first.dtype) ? Array.from(first.data, Number) : [];
   const probability = Math.max(...all);
   const found: unknown = Array.isArray(filtered) ? filtered[0] : [all.indexOf(probability), probability];
   const [index, value, label = index] = found as [number, number, string?];
