@@ -8,6 +8,7 @@ digits that ship with scikit-learn. The script writes everything next to itself:
     model/model.onnx   the network, preprocessing and softmax included
     images/digit-*.png one test image per class
     labels.json        file name -> true class
+    rows.csv           100 test images as rows: digit, and the grey values p0 to p63
     expected.json      file name -> probabilities that onnxruntime gives
     metrics.json       accuracy on the test set, measured through onnxruntime
 """
@@ -19,6 +20,7 @@ import os
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
+import csv
 import hashlib
 import json
 from pathlib import Path
@@ -329,6 +331,15 @@ def read_png(path):
     return rgb[:, :, ::-1].transpose(2, 0, 1)[None].astype(np.float32)
 
 
+def write_rows(grey, labels, count=100):
+    """Write the first test images as a table, for programs that read tables."""
+    with open(HERE / "rows.csv", "w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["digit", *(f"p{i}" for i in range(64))])
+        for label, image in zip(labels[:count], grey):
+            table.writerow([label, *image.ravel()])
+
+
 def write_samples(session, grey, labels):
     """Write the first test image of each class, and what the model says about it."""
     (HERE / "images").mkdir(exist_ok=True)
@@ -360,6 +371,7 @@ def main():
     predicted = run(session, to_input(test_grey)).argmax(axis=1)
     correct, total = int((predicted == test_labels).sum()), len(test_labels)
     samples_correct = write_samples(session, test_grey, test_labels)
+    write_rows(test_grey, test_labels)
     sha256 = hashlib.sha256(model_path.read_bytes()).hexdigest()
     wrong = np.flatnonzero(predicted != test_labels)
     write_json(

@@ -9,16 +9,32 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { cleaningUp, serviceFolder } from '../cli/cli.ts';
+import { cleaningUp, IMAGES, serviceFolder } from '../cli/cli.ts';
 import { look, startAccount } from '../infra/account.ts';
+import { NO_BROWSER } from '../support/browser.ts';
 import { childEnvironment } from '../support/environment.ts';
+import { copyPage, usePage } from '../support/example-page.ts';
 import { type Archives, olderNode, packPackages } from '../support/installed.ts';
 import { identityModel } from '../support/onnx.ts';
 import { MADE_ONCE } from '../support/packaging.ts';
+import { testStack } from '../support/stack.ts';
+import { startStatic } from '../support/static-server.ts';
 
 const execute = promisify(execFile);
 const MAX_BUFFER = 16 * 1024 * 1024;
 const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
+
+/** What a user writes, after an import, to ask a service at once and through the queue, in Node and in a page. */
+const tenLines = (url: string, image: string) => `
+const image = { ${image} };
+const input = new InputQueue({ frontendUrl: '${url}' });
+const output = new OutputQueue({ url: '${url}' });
+const classOf = ({ outputs: [{ data }] }) => data.indexOf(Math.max(...data));
+const predicted = await input.predict({ image });
+const { uri, identity } = await input.enqueue('ten lines', { image });
+const queued = await output.wait(uri, { identity });
+const classes = [predicted, queued].map(classOf).join();
+`;
 
 describe('both packages, installed by npm', () => {
   const cleanups: (() => Promise<void>)[] = [];
@@ -96,6 +112,36 @@ describe('both packages, installed by npm', () => {
     await writeFile(join(folder, 'a.mjs'), "import { InputQueue } from 'cluster-serving'; new InputQueue();");
     await writeFile(join(folder, 'b.cjs'), "new (require('cluster-serving').InputQueue)();");
     for (const file of ['a.mjs', 'b.cjs']) await run(folder, node, [file]);
+  });
+
+  test('ten lines get a prediction and a queued result on the Node of the shell', async (t) => {
+    if (skipped(t)) return;
+    const { url } = await testStack(t);
+    const program = tenLines(url, `path: '${join(IMAGES, 'digit-4.png')}'`);
+    await writeFile(
+      join(folder, 'ten.mjs'),
+      `import { InputQueue, OutputQueue } from 'cluster-serving';${program}console.log(classes);`,
+    );
+    assert.equal((await run(folder, node, ['ten.mjs'])).stdout, '4,4\n');
+  });
+
+  test('and in a page, which has the module from the package, without a bundler', {
+    skip: NO_BROWSER,
+  }, async (t) => {
+    if (skipped(t)) return;
+    const origin = await startStatic(t, folder);
+    const config = `imageResize: 8,8\nhttp: { corsOrigins: ["${origin}"] }`;
+    const { url } = await testStack(t, { config });
+    await copyPage(folder, url);
+    const page = await usePage(t, origin);
+    const bytes = [...(await readFile(join(IMAGES, 'digit-4.png')))];
+    const program = tenLines(url, `bytes: Uint8Array.of(${bytes.join()})`);
+    assert.equal(
+      await page.evaluate(
+        `(async () => { const { InputQueue, OutputQueue } = await import('cluster-serving/http'); ${program} return classes; })()`,
+      ),
+      '4,4',
+    );
   });
 
   test('serverless package makes the same archives on Node 24 and on the Node of the shell', async (t) => {

@@ -1,13 +1,12 @@
 /** What comes back when something is wrong: test `code`, show `message`. */
 import { connect, InputQueue, OutputQueue, ServingError } from 'cluster-serving';
 
-const redisUrl = process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022';
-const frontendUrl = process.env['CLUSTER_SERVING_URL'] ?? 'http://localhost:10020';
+const url = process.env['CLUSTER_SERVING_URL'] ?? 'http://localhost:10020';
 const run = Date.now().toString(36);
 
 const { input, output } = process.env['CLUSTER_SERVING_STACK']
   ? await connect()
-  : { input: new InputQueue({ redisUrl, frontendUrl }), output: new OutputQueue({ url: redisUrl }) };
+  : { input: new InputQueue({ frontendUrl: url }), output: new OutputQueue({ url }) };
 
 async function show(what: string, work: () => Promise<unknown>): Promise<void> {
   try {
