@@ -14,8 +14,13 @@ export interface Packages {
   readonly fromFolders: boolean;
 }
 
-/** @param project absolute. @param from the package of this command. @throws bad_config where the packages that belong to this command cannot be found */
-export function packagesFor(project: string, { folder, name, version }: Installation): Packages {
+/**
+ * @param project absolute
+ * @param installation the package of this command
+ * @throws bad_config where the packages that belong to it cannot be found
+ */
+export function packagesFor(project: string, installation: Installation): Packages {
+  const { folder, name, version } = installation;
   const installed = installedSpecs(folder, name) ?? builtSpecs(folder, name);
   const own = installed(name) ?? version;
   const sdk = installed(SDK) ?? (own === version ? version : undefined);

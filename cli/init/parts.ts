@@ -46,10 +46,7 @@ export async function samplePart(folder: string): Promise<Part> {
   return {
     about: 'A model that reads handwritten digits',
     files: [
-      [
-        'model/',
-        'the model; replace it by `npx cluster-serving model import <its folder> --out model --force`',
-      ],
+      ['model/', 'the model; `npx cluster-serving model import <folder> --out model --force` replaces it'],
       ['images/', 'pictures to ask it with: `npx cluster-serving predict images/digit-3.png`'],
     ],
     config: `modelPath: ${MODEL}\n# Of the sample: its pictures have 8 x 8 pixels, and the answer is the most probable digit.\nimageResize: 8,8\npostProcessing: topN(1)\n`,
@@ -83,11 +80,12 @@ export async function importedPart(
   const { sample } = importReport;
   const { body = sample?.script === undefined ? undefined : String(runInNewContext(sample.script)) } =
     sample ?? {};
-  const lines = configLines(importReport);
+  if (body === undefined)
+    output.note('no made-up request fits this model: write one into request.json before `npm test`');
   return {
     about: `The model of ${basename(model)}`,
     files: [['model/', 'the model as ONNX, with a report of its import, `import-report.md`']],
-    config: [`modelPath: ${MODEL}`, ...lines, ''].join('\n'),
+    config: [`modelPath: ${MODEL}`, ...configLines(importReport), ''].join('\n'),
     request: `${body ?? JSON.stringify({ instances: [{}] })}\n`,
     checks: [],
   };

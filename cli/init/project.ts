@@ -9,6 +9,7 @@ import { type Installation, installation } from '../../local/installation.ts';
 import { unexpected, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
+import { quote } from '../wkr/production-script.ts';
 import { deploymentOf } from './deployment.ts';
 import { type Packages, packagesFor } from './packages.ts';
 import { importedPart, type Part, samplePart, workerPart } from './parts.ts';
@@ -21,6 +22,8 @@ const NAME = 'my-service';
 const VALID = /^[a-z0-9][a-z0-9_-]{0,59}$/;
 /** npm installs no package into a project of its name, and none in a project of this one. */
 const RESERVED = ['cluster-serving', 'node_modules'];
+/** A word that a shell takes as it stands. */
+const PLAIN = /^[\w./@:+-]+$/;
 const SCRIPTS = {
   start: 'cluster-serving start',
   stop: 'cluster-serving stop',
@@ -40,7 +43,11 @@ export interface ProjectRequest {
   readonly worker?: 'python' | 'typescript' | undefined;
 }
 
-/** @param from the package of this command. @returns the exit code. @throws bad_config before anything is written, bad_model for a model that cannot be imported */
+/**
+ * @param from the package of this command
+ * @returns the exit code
+ * @throws bad_config before anything is written, bad_model for a model that cannot be imported; then nothing is left behind
+ */
 export async function createProject(
   request: ProjectRequest,
   output: Output,
@@ -50,8 +57,8 @@ export async function createProject(
   const name = nameOf(request, folder);
   if (request.model !== undefined && request.worker !== undefined)
     throw wrongUse('init: --worker is code in place of a --model; give one of them');
-  const packages = packagesFor(folder, from);
   await assertEmpty(folder, request.folder);
+  const packages = packagesFor(folder, from);
   return interruptible('the new project', output, async (signal) => {
     const made = await mkdir(folder, { recursive: true });
     try {
@@ -66,15 +73,12 @@ export async function createProject(
       throw error;
     }
     const written = (await readdir(folder)).sort();
-    const here = relative('', folder);
-    const next = [...(here === '' ? [] : [`cd ${here}`]), 'npm install', 'npm test', 'npm start'];
+    const next = ['npm install', 'npm test', 'npm start'];
+    if (relative('', folder) !== '')
+      next.unshift(`cd ${PLAIN.test(request.folder) ? request.folder : quote(request.folder)}`);
     const { dependencies } = packages;
-    output.answer(
-      { folder, name, written, dependencies, next },
-      [`wrote ${join(here, '')}: ${written.join(', ')}`, 'next:', ...next.map((line) => `  ${line}`)].join(
-        '\n',
-      ),
-    );
+    const lines = [`wrote ${written.join(', ')}`, 'next:', ...next.map((line) => `  ${line}`)];
+    output.answer({ folder, name, written, dependencies, next }, lines.join('\n'));
     return EXIT.ok;
   });
 }
@@ -87,7 +91,7 @@ function nameOf({ name, folder: given }: ProjectRequest, folder: string): string
   throw wrongUse(`init ${given}: expected ${expected}, got ${JSON.stringify(found)}; --name gives another`);
 }
 
-/** `mkdir` reports a file in place of the folder. */
+/** @throws bad_config for a file, and for a folder with anything in it, hidden files included */
 async function assertEmpty(folder: string, shown: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -130,12 +134,15 @@ async function filesOf(name: string, part: Part, { dependencies, fromFolders }: 
   };
   const named = async (file: string) => (await template(file)).replaceAll(NAME, name);
   const readme = (await named('README.md'))
-    .replace('{{about}}', part.about)
+    .replace('{{about}}', () => part.about)
     .replace('{{files}}', part.files.map(([path, about]) => `| \`${path}\` | ${about} |`).join('\n'))
     .replace('{{stack}}', `${serviceName(name)}-dev`)
     .replace('{{deploy}}', part.deploy ?? '');
   const npmrc = await template('npmrc');
-  const tests = part.checks.reduce((text, [from, to]) => text.replace(from, to), await named('service.js'));
+  const tests = part.checks.reduce(
+    (text, [from, to]) => text.replace(from, () => to),
+    await named('service.js'),
+  );
   return {
     'package.json': `${JSON.stringify(manifest, null, 2)}\n`,
     '.npmrc': fromFolders
