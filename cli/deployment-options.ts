@@ -37,8 +37,9 @@ export function deploymentRequest(
   const config = isSample ? sampleConfig() : given;
   const root = process.cwd();
   // The folder with serverless.yml: the current one, or that of this code's checkout.
-  const project = existsSync(join(root, 'serverless.yml')) ? root : packageFolder();
-  return { root, project, config, stage, parameters, template, packageFolder: undefined };
+  const defaults = packageFolder();
+  const project = existsSync(join(root, 'serverless.yml')) ? root : defaults;
+  return { root, project, defaults, config, stage, parameters, template, packageFolder: undefined };
 }
 
 function parametersOf(texts: readonly string[]): Record<string, string> {

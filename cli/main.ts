@@ -15,8 +15,8 @@ function entry(summary: string, load: () => Promise<{ readonly command: Command 
 
 export const COMMANDS: Readonly<Record<string, Entry>> = {
   init: entry(
-    'write a commented config.yaml, or the serverless.yml of a deployment',
-    () => import('./commands/init.ts'),
+    'make a project, or write a commented config.yaml or the serverless.yml of a deployment',
+    () => import('./init/init.ts'),
   ),
   start: entry('start the service on this machine, in the background', () => import('./commands/start.ts')),
   stop: entry('stop the service; its data stay', () => import('./commands/stop.ts')),

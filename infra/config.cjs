@@ -3,7 +3,8 @@
  * and the parameters. osls calls functions in .js and .cjs files only (it reads .mjs as text). It needs the service's
  * name before it knows the parameters of serverless.yml, so `--param config=...` is read from the command line only.
  */
-const { configOf, importModule, serviceFolder } = require('./load.cjs');
+const { join, relative, sep } = require('node:path');
+const { configOf, importModule, packageFolder, serviceFolder } = require('./load.cjs');
 
 const modules = new Map();
 
@@ -23,15 +24,25 @@ async function explained(work) {
   }
 }
 
-async function requestOf({ options, resolveVariable }, names) {
+/** Parameters that neither the command line nor the user's file names have the default of `file`, of this package. */
+async function requestOf({ options, resolveVariable, resolveConfigurationProperty }, names, file) {
   const stage = await resolveVariable('sls:stage');
-  const values = await Promise.all(names.map((name) => resolveVariable(`param:${name}`)));
+  const { stageParameters } = await load('stage-parameters');
+  const usual = await stageParameters(join(packageFolder, file), stage);
+  const given = await Promise.all(names.map((name) => resolveVariable(`param:${name}, null`)));
+  const own = await resolveConfigurationProperty(['params']);
   return {
     stage,
-    parameters: Object.fromEntries(names.map((name, i) => [name, values[i]])),
-    named: [options.param ?? []].flat().map((text) => text.slice(0, text.indexOf('='))),
+    parameters: Object.fromEntries(names.map((name, i) => [name, given[i] ?? usual[name]])),
+    named: [
+      ...Object.keys({ ...own?.default, ...own?.[stage] }),
+      ...[options.param ?? []].flat().map((text) => text.slice(0, text.indexOf('='))),
+    ],
   };
 }
+
+/** Where the parts of the stack are, from the folder with serverless.yml, as osls takes the path of a file. */
+const stack = relative(serviceFolder, join(__dirname, 'stack')).replaceAll(sep, '/');
 
 module.exports = {
   async service({ options }) {
@@ -42,8 +53,9 @@ module.exports = {
   async settings(resolving) {
     const { PARAMETER_NAMES, readSettings } = await load('config');
     return explained(async () => {
-      const request = await requestOf(resolving, PARAMETER_NAMES);
-      return readSettings(serviceFolder, { ...request, config: configOf(resolving.options) });
+      const request = await requestOf(resolving, PARAMETER_NAMES, 'serverless.yml');
+      const config = configOf(resolving.options);
+      return { ...readSettings(serviceFolder, { ...request, config }), stack };
     });
   },
 
@@ -52,8 +64,9 @@ module.exports = {
     const { SHARED_PARAMETER_NAMES, readSharedRedis } = await load('shared-redis');
     // `remove` and `info` find the stack by its name alone.
     const needsJobs = process.argv.some((word) => word === 'deploy' || word === 'package');
-    return explained(async () =>
-      readSharedRedis({ ...(await requestOf(resolving, SHARED_PARAMETER_NAMES)), needsJobs }),
-    );
+    return explained(async () => {
+      const request = await requestOf(resolving, SHARED_PARAMETER_NAMES, 'shared-redis.yml');
+      return { ...readSharedRedis({ ...request, needsJobs }), stack };
+    });
   },
 };

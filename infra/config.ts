@@ -45,23 +45,13 @@ export interface Request {
   readonly named?: readonly string[];
 }
 
-type OfDeployment =
-  | 'requestsPerSecond'
-  | 'redisMaxGB'
-  | 'redisMaxECPU'
-  | 'redisPassword'
-  | 'logDays'
-  | 'tmpMB'
-  | 'domain'
-  | 'certificateArn';
-
 /** What serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
 export interface Settings
   extends SettingsOfResources,
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
-    Pick<Deployment, OfDeployment> {
+    Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'queueName'> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
   /** 80 % of redisMaxGB. */
@@ -95,20 +85,13 @@ export function readSettings(root: string, { stage, config, parameters, named = 
   const { jobName } = job;
   const resources = settingsOfResources(deployment, { service, stage, jobName, job: deployed });
   return {
+    ...deployment,
     ...settingsOfJob(job),
     ...resources,
     ...workerCode(deployment, { service, stage, language }),
     job: deployed,
-    requestsPerSecond: deployment.requestsPerSecond,
-    redisMaxGB: deployment.redisMaxGB,
     redisAlarmBytes: Math.round(deployment.redisMaxGB * 2 ** 30 * 0.8),
-    redisMaxECPU: deployment.redisMaxECPU,
-    redisPassword: deployment.redisPassword,
-    logDays: deployment.logDays,
-    tmpMB: deployment.tmpMB,
     ...queueNames(job, deployment.queueName === 'job' ? undefined : stage),
-    domain: deployment.domain,
-    certificateArn: deployment.certificateArn,
     files: filesOf(deployment),
     monitoring: monitoringOf(deployment, job, { service, stage, alarmActions: resources.alarmActions }),
   };

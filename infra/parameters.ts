@@ -92,6 +92,7 @@ const RETENTION_DAYS = [
 /** Ids of EC2 are a prefix and 8 or 17 hexadecimal digits. */
 const idOf = (prefix: string) => new RegExp(`^${prefix}-[0-9a-f]{8,17}$`);
 const CERTIFICATE = /^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate\/[A-Za-z0-9-]+$/;
+const NODE_TYPE = /^cache\.[a-z0-9]+\.[a-z0-9]+$/;
 const ROLE = /^arn:aws[a-z-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,512}$/;
 const ZONE = /^[a-z]{2}(-[a-z]+)+-\d+(-[a-z]+-\d+)?[a-z]$/;
 const IMAGE =
@@ -119,8 +120,8 @@ export type RedisDeployment = ReturnType<typeof readRedis>;
 
 /** What a stack with a Redis takes, whether other stacks use it or not. */
 export function readRedis(check: Checks) {
-  check.matches('redisNodeType', /^cache\.[a-z0-9]+\.[a-z0-9]+$/, 'a node type, as cache.t4g.micro');
   return {
+    redisNodeType: check.matches('redisNodeType', NODE_TYPE, 'a node type, as cache.t4g.micro'),
     redisNodes: check.whole('redisNodes', 1, 6),
     keepData: check.oneOf('keepData', ['on', 'off']),
     monitoring: check.oneOf('monitoring', ['basic', 'full']),

@@ -107,6 +107,7 @@ export function settingsOfRedis(deployment: RedisDeployment) {
     routeTableIds,
     alarmActions: alarmActions(deployment),
     alarmEmail: deployment.alarmEmail,
+    redisNodeType: deployment.redisNodeType,
     redisNodes,
     redisFailover: redisNodes > 1,
     redisDeletionPolicy: keeps ? ('Snapshot' as const) : ('Delete' as const),

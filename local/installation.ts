@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ServingError } from '../lib/contract/errors.ts';
 
-interface Installation {
+export interface Installation {
   /** The absolute folder with docs/, examples/ and serverless.yml. */
   readonly folder: string;
   /** The name of the package that users install. */

@@ -5,11 +5,11 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { parseDocument } from 'yaml';
 import { resolveModelPath } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { configPath, PARAMETER_NAMES, readJobConfig, readSettings } from '../config.ts';
 import type { Parameters } from '../parameters.ts';
+import { stageParameters } from '../stage-parameters.ts';
 import { type ArchiveFacts, readArchiveFacts } from './archive.ts';
 import { readModelFacts } from './model-facts.ts';
 import type { Facts } from './rule.ts';
@@ -20,6 +20,8 @@ export interface FactsRequest {
   readonly root: string;
   /** The folder with serverless.yml. Absolute. */
   readonly project: string;
+  /** The folder of the package, whose serverless.yml has the defaults of parameters. Default: project. */
+  readonly defaults?: string;
   /** Default: config.yaml of root when there is one. */
   readonly config: string | undefined;
   /** Default: the template's, else dev. */
@@ -44,23 +46,24 @@ const TEMPLATE_FILE = 'cloudformation-template-update-stack.json';
 const PACKAGE_FOLDER = '.serverless';
 const DEFAULT_STAGE = 'dev';
 const MAX_TEMPLATE_BYTES = 16 * 1024 * 1024;
-const MAX_PROJECT_BYTES = 1024 * 1024;
 const MAX_ARCHIVES = 100;
 
 /** @throws bad_config for settings that are wrong, and for files that were named and cannot be read */
 export async function readFacts(request: FactsRequest): Promise<FactsReading> {
-  const { root, project, config, parameters: given } = request;
+  const { root, project, defaults = project, config, parameters: given } = request;
   const { job, notes } = readJobConfig(root, config);
   const templateFile = templatePath(request);
   const template = templateFile === undefined ? undefined : await readTemplate(templateFile);
   const stage = request.stage ?? (template && stageOf(template)) ?? DEFAULT_STAGE;
-  const parameters = await readParameters(project, stage, given);
-  const named = Object.keys(given);
+  const own = await stageParameters(join(project, 'serverless.yml'), stage);
+  const usual = await stageParameters(join(defaults, 'serverless.yml'), stage);
+  const all = { ...usual, ...own, ...given };
+  const parameters = Object.fromEntries(PARAMETER_NAMES.map((name) => [name, all[name]]));
   const settings = readSettings(root, {
     stage,
     config,
-    parameters: parameters as unknown as Parameters,
-    named,
+    parameters: parameters as Parameters,
+    named: Object.keys({ ...own, ...given }),
   });
   const settingsFile = configPath(root, config);
   const directory = resolveModelPath(dirname(settingsFile), job.modelPath);
@@ -74,8 +77,8 @@ export async function readFacts(request: FactsRequest): Promise<FactsReading> {
       job,
       settings,
       notes,
-      parameters: recordOf(parameters) as Facts['parameters'],
-      given: new Set(named),
+      parameters: parameters as Parameters,
+      given: new Set(Object.keys(given)),
       model: await readModelFacts(directory, { anyFiles: job.worker.class !== undefined }),
       template,
       archives: template && folder ? await readArchives(resolve(root, folder)) : undefined,
@@ -107,23 +110,6 @@ async function readTemplate(path: string): Promise<Template> {
     resources.length > 0 && resources.every((one) => typeof recordOf(one)['Type'] === 'string');
   if (!isTemplate) throw wrong(`template ${path}: expected CloudFormation's Resources, each with a Type`);
   return document as Template;
-}
-
-/** The values of serverless.yml for this stage, overridden by the command line, as in osls. */
-async function readParameters(
-  project: string,
-  stage: string,
-  given: FactsRequest['parameters'],
-): Promise<Readonly<Record<string, unknown>>> {
-  const path = join(project, 'serverless.yml');
-  if (!existsSync(path))
-    throw wrong(`there is no serverless.yml in ${project}; call doctor in the project's folder`);
-  const document = parseDocument(await readText(path, MAX_PROJECT_BYTES, 'project'), { logLevel: 'error' });
-  const stages = recordOf(recordOf(document.toJS({ maxAliasCount: 100 }))['params']);
-  const all = { ...recordOf(stages['default']), ...recordOf(stages[stage]), ...given };
-  const missing = PARAMETER_NAMES.filter((name) => !Object.hasOwn(all, name));
-  if (missing.length > 0) throw wrong(`${path}: params.default lacks ${missing.join(', ')}`);
-  return Object.fromEntries(PARAMETER_NAMES.map((name) => [name, all[name]]));
 }
 
 /** Undefined if there are none. */

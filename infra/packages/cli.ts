@@ -37,6 +37,7 @@ const LOADED = [
   'deployed-stack',
   'publish',
   'shared-redis',
+  'stage-parameters',
   'build/prebuilt',
   'build/sizes',
   'build/worker',
@@ -53,12 +54,13 @@ const COPIED = [
   'examples/digits/labels.json',
   'examples/digits/images',
   'examples/digits/model',
+  'cli/init/template',
   'python/wkr_serving',
   'infra/config.cjs',
   'infra/load.cjs',
   'infra/plugin.mjs',
   'infra/stack',
-  // `init --deploy` adapts it to the user's folder, and doctor reads the default parameters from it.
+  // A deployment from a user's folder refers to them, and doctor reads the default parameters.
   'serverless.yml',
   'shared-redis.yml',
 ];

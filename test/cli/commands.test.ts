@@ -5,7 +5,7 @@ import { cp, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { configText } from '../../cli/commands/init.ts';
+import { configText } from '../../cli/init/config.ts';
 import { COMMANDS, run } from '../../cli/main.ts';
 import { barLine, showProgress } from '../../cli/progress.ts';
 import { recordsOf } from '../../cli/records.ts';

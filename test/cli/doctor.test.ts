@@ -152,6 +152,19 @@ test('the parameters of a stage are those of serverless.yml, and the command lin
     );
 });
 
+test('a serverless.yml with some parameters has the defaults of the package for the others', async (t) => {
+  const cwd = await folderWith(t);
+  const write = async (of: string) => writeFile(join(cwd, 'serverless.yml'), `params: { prod: { ${of} } }\n`);
+  await write('auth: none');
+  const { answer } = await answerOf(['--stage', 'prod'], cwd);
+  assert.ok(answer.findings.some(({ rule }) => rule === 'api-auth'));
+  assert.ok(!answer.findings.some(({ rule }) => rule === 'redis-single-node'));
+  await write('redisNode: 3');
+  const { code, stderr } = await cli(['doctor', '--stage', 'prod'], { cwd });
+  assert.equal(code, 2);
+  assert.match(stderr, /param redisNode: unknown; did you mean redisNodes\?/);
+});
+
 test('a config elsewhere is read, its model looked for beside it, and --param config is the same', async (t) => {
   const cwd = await temporaryFolder(t);
   const config = join(ROOT, 'examples', 'digits', 'config.yaml');

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { delimiter, dirname, join } from 'node:path';
+import { cp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { cleaningUp, IMAGES, serviceFolder } from '../cli/cli.ts';
@@ -15,8 +15,7 @@ import { NO_BROWSER } from '../support/browser.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { copyPage, usePage } from '../support/example-page.ts';
 import { type Archives, olderNode, packPackages } from '../support/installed.ts';
-import { identityModel } from '../support/onnx.ts';
-import { MADE_ONCE } from '../support/packaging.ts';
+import { MADE_ONCE, packagedIn } from '../support/packaging.ts';
 import { testStack } from '../support/stack.ts';
 import { startStatic } from '../support/static-server.ts';
 
@@ -43,6 +42,8 @@ describe('both packages, installed by npm', () => {
   /** The Node of the user's shell. */
   let node: string;
   let folder: string;
+  /** Made by init, with the node_modules of `folder`. */
+  let project: string;
   let unreachable = false;
 
   before(
@@ -50,6 +51,7 @@ describe('both packages, installed by npm', () => {
       archives = await packPackages(await newFolder());
       node = (await olderNode()) ?? process.execPath;
       folder = await installation();
+      project = join(folder, 'my-service');
     }),
   );
 
@@ -84,6 +86,16 @@ describe('both packages, installed by npm', () => {
     }
     return place;
   }
+
+  /** In place of `npm install`, which would install the same packages again. */
+  const linked = (place: string) => symlink(join(folder, 'node_modules'), join(place, 'node_modules'));
+
+  /** Of the Python that a worker is started with. */
+  const hasNumpy = () =>
+    run(folder, 'python3', ['-c', 'import numpy']).then(
+      () => true,
+      () => false,
+    );
 
   function skipped(t: TestContext): boolean {
     if (unreachable) t.skip('the registry cannot be reached');
@@ -144,27 +156,53 @@ describe('both packages, installed by npm', () => {
     );
   });
 
-  test('serverless package makes the same archives on Node 24 and on the Node of the shell', async (t) => {
+  test('a project of init has the packages as they were installed, and its test passes', async (t) => {
     if (skipped(t)) return;
-    await run(folder, 'npx', ['cluster-serving', 'init', '--deploy']);
-    await run(folder, 'npx', ['serverless', 'package']);
-    const zips = await zipsOf(folder);
-    assert.equal(zips.size, 6);
-    await run(folder, node, [join('node_modules', 'serverless', 'bin', 'serverless.js'), 'package']);
-    assert.deepEqual(await zipsOf(folder), zips);
+    const made = await run(folder, 'npx', ['cluster-serving', 'init', 'my-service', '--json']);
+    const { dependencies, next } = JSON.parse(made.stdout) as { dependencies: object; next: string[] };
+    const places = Object.values(dependencies).map((spec: string) =>
+      resolve(project, spec.slice('file:'.length)),
+    );
+    assert.deepEqual(places, [archives.cli, archives.sdk]);
+    assert.deepEqual(next, ['cd my-service', 'npm install', 'npm test', 'npm start']);
+    await linked(project);
+    assert.match((await run(project, 'npm', ['test'])).stdout, /^ℹ pass 2$/m);
   });
 
-  test('serverless deploy creates the stack from it and publishes the model', async (t) => {
+  test('so do those of workers', async (t) => {
     if (skipped(t)) return;
-    await mkdir(join(folder, 'model'));
-    const model = identityModel([{ name: 'x', dtype: 'float32', shape: ['n', 2] }]);
-    await writeFile(join(folder, 'model', 'identity.onnx'), model);
-    const account = await startAccount(folder);
+    const languages = (await hasNumpy()) ? ['python', 'typescript'] : ['typescript'];
+    for (const language of languages) {
+      await run(folder, 'npx', ['cluster-serving', 'init', language, '--worker', language]);
+      await linked(join(folder, language));
+    }
+    const tested = languages.map((language) => run(join(folder, language), 'npm', ['test']));
+    for (const { stdout } of await Promise.all(tested)) assert.match(stdout, /^ℹ pass 2$/m);
+  });
+
+  test('serverless package makes the same archives on Node 24 and on the Node of the shell', async (t) => {
+    if (skipped(t)) return;
+    await run(project, 'npm', ['run', 'package']);
+    const zips = await zipsOf(project);
+    assert.equal(zips.size, 6);
+    await run(project, node, [join('node_modules', 'serverless', 'bin', 'serverless.js'), 'package']);
+    assert.deepEqual(await zipsOf(project), zips);
+  });
+
+  test('serverless deploy creates the stack from it, with the parameters of its file, and publishes the model', async (t) => {
+    if (skipped(t)) return;
+    const file = join(project, 'serverless.yml');
+    const text = await readFile(file, 'utf8');
+    await writeFile(file, text.replace('default: {}', 'default: { requestsPerSecond: 7 }'));
+    const account = await startAccount(project);
     t.after(() => account.close());
-    const seen = await look(account, 'cluster-serving-dev', await account.serverless('deploy'));
+    const stack = 'cluster-serving-my-service-dev';
+    const seen = await look(account, stack, await account.serverless('deploy'));
     assert.equal(seen.exitCode, 0, seen.output);
     assert.equal(seen.status, 'UPDATE_COMPLETE', seen.output);
-    assert.ok(Object.keys(seen.bucket ?? {}).includes('models/serving_stream/current.json'), seen.output);
+    assert.ok(Object.keys(seen.bucket ?? {}).includes('models/my-service/current.json'), seen.output);
+    const template = JSON.stringify(await packagedIn(project).template());
+    assert.match(template, /"ThrottlingRateLimit":7,/);
   });
 
   test('without optional dependencies and install scripts an older Node gets an error that says what it needs, and can still package', async (t) => {
@@ -175,9 +213,9 @@ describe('both packages, installed by npm', () => {
       code: 1,
       stderr: /^error: cluster-serving needs Node 24 or newer, this is Node 2/,
     });
-    const text = await readFile(join(folder, 'serverless.yml'), 'utf8');
-    await writeFile(join(bare, 'serverless.yml'), text);
+    for (const name of ['serverless.yml', 'config.yaml', 'model'])
+      await cp(join(project, name), join(bare, name), { recursive: true });
     await run(bare, 'npx', ['serverless', 'package']);
-    assert.deepEqual(await zipsOf(bare), await zipsOf(folder));
+    assert.deepEqual(await zipsOf(bare), await zipsOf(project));
   });
 });

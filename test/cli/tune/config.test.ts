@@ -1,7 +1,7 @@
 /** What --write does to a config.yaml, of our generation and of the old ones. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { configText } from '../../../cli/commands/init.ts';
+import { configText } from '../../../cli/init/config.ts';
 import { changedConfig, diffOf, linesOf } from '../../../cli/tune/config.ts';
 import { parseConfig } from '../../support/config.ts';
 

@@ -1,0 +1,37 @@
+/**
+ * Writes a config.yaml with every key, its meaning and its default. All settings are commented out, so that the file
+ * never contradicts the defaults of a later version; sections are not, so that uncommenting one line is enough.
+ */
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import type { SettingDefinition } from '../../lib/config/readers.ts';
+import { GROUPS } from '../../lib/config/schema.ts';
+
+const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
+  '': `Settings of one job. Every line is a default or an example: uncomment what you want to change. Unknown keys are
+# refused, with the one that was probably meant.`,
+  image: 'How a picture becomes a tensor.',
+  import: 'How a model that is no ONNX becomes one (docs/how-to/import-a-model.md).',
+  queue: 'The SQS queue and the functions that read it.',
+  function: 'The Lambda functions.',
+  http: 'The HTTPS API.',
+  worker: 'Your own code in place of a model (docs/how-to/serve-your-own-code.md).',
+};
+
+/** Every setting with its meaning and its default, or an example of it where it has none. */
+export function configText(): string {
+  return Object.entries(GROUPS)
+    .map(([name, group]) => {
+      const defaults: object = name === '' ? DEFAULT_JOB : Object(DEFAULT_JOB)[name];
+      const settings = Object.entries(group).map(([key, one]) => settingText(key, one, defaults));
+      const about = `# ${ABOUT[name as keyof typeof GROUPS]}`;
+      if (name === '') return `${about}\n\n${settings.join('\n')}`;
+      return `${about}\n${name}:\n${settings.join('').replaceAll(/^/gm, '  ').trimEnd()}\n`;
+    })
+    .join('\n');
+}
+
+function settingText(key: string, one: SettingDefinition<unknown>, defaults: object): string {
+  const { about, byDefault, example = JSON.stringify(Object(defaults)[key]) } = one;
+  const fallback = byDefault === undefined ? '' : ` Default: ${byDefault}.`;
+  return `# ${about}${fallback}\n# ${key}: ${example.replaceAll(/^"(.*)"$/g, '$1')}\n`;
+}
