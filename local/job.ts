@@ -25,6 +25,10 @@ import { corsRules } from '../lib/http/cors.ts';
 import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
+import { followQueue, localConsole } from './console/local.ts';
+import { RecentRecords } from './console/recent.ts';
+import { consoleRoutes } from './console/routes.ts';
+import type { ConsoleSource } from './console/source.ts';
 import { makeToken, newToken } from './decentral/token.ts';
 import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
@@ -84,10 +88,22 @@ export async function openJob(
   serving = runs;
   parts.statistics.follow(runs.load);
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
-  await openEventSources(scope, services, { runs, parts, deadLetterUrl }, onClose);
+  const recent = new RecentRecords(Date.now);
+  await openEventSources(scope, services, { runs, parts, recent, deadLetterUrl }, onClose);
+  onClose(followQueue(parts.statistics, services.aws, queue.url));
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
-  const options = await gatewayOptions(scope, services, runs, parts);
+  const source = localConsole({
+    scope,
+    model: await runs.model(scope),
+    served: facts,
+    statistics: parts.statistics,
+    recent,
+    aws: services.aws,
+    queueUrl: queue.url,
+    hasToken: services.access.token !== undefined,
+  });
+  const options = await gatewayOptions(scope, services, { runs, parts, source });
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
   if (served.secondPort !== undefined) {
@@ -166,7 +182,12 @@ function environmentOf(
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,
-  { runs, parts, deadLetterUrl }: { runs: Runs; parts: ServiceParts; deadLetterUrl: string },
+  {
+    runs,
+    parts,
+    recent,
+    deadLetterUrl,
+  }: { runs: Runs; parts: ServiceParts; recent: RecentRecords; deadLetterUrl: string },
   onClose: OnClose,
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
@@ -177,18 +198,21 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: batch({ ...deps, model: parts.counted(model) }),
+    handler: parts.waits(
+      batch({ ...deps, model: parts.counted(model), sink: recent.beside(deps.sink) }),
+    ),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: runs.events,
   });
   onClose(() => batches.close());
+  const ends = await composeDeadLetter(scope);
   const deadLetters = await startPoller({
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: deadLetter(await composeDeadLetter(scope)),
+    handler: deadLetter({ ...ends, sink: recent.beside(ends.sink) }),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
@@ -199,8 +223,7 @@ async function openEventSources(
 async function gatewayOptions(
   scope: Scope,
   services: JobServices,
-  runs: Runs,
-  parts: ServiceParts,
+  { runs, parts, source }: { runs: Runs; parts: ServiceParts; source: ConsoleSource },
 ): Promise<GatewayOptions> {
   const { port, log, access } = services;
   const { job } = scope.environment;
@@ -215,6 +238,7 @@ async function gatewayOptions(
     predictions: predictions({ ...(await composePredictions(scope)), locate: localLocation }),
     status: status({ ...(await composeStatus(scope)), ...(version ? { modelVersion: version } : {}) }),
   };
+  const allowedHosts = [...access.allowedHosts, ...job.http.allowedHosts];
   return {
     ...(runs.stopMs === undefined ? {} : { closeTimeoutMs: runs.stopMs }),
     port,
@@ -222,10 +246,11 @@ async function gatewayOptions(
     log,
     cors: corsRules(job.http.corsOrigins),
     ...access,
-    allowedHosts: [...access.allowedHosts, ...job.http.allowedHosts],
+    allowedHosts,
     routes: parts.count(
       jobRoutes(handlers, { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() }, [
         ...parts.routes,
+        ...consoleRoutes({ source, allowedHosts, root: handlers.status }),
         largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
       ]),
     ),

@@ -2,7 +2,8 @@
  * GET /stat: the counters of a job and charts of its last hour, as one page without scripts and without anything from
  * elsewhere. The browser asks for it again every ten seconds; the history is the server's.
  */
-import { type ServiceStatistics, STEP_MS, STEPS, type Step } from './statistics.ts';
+import { STEP_MS, STEPS, type Step } from '../../console/api.ts';
+import type { ServiceStatistics } from './statistics.ts';
 
 const WIDTH = 720;
 const HEIGHT = 120;
@@ -51,15 +52,15 @@ export function statPage(statistics: ServiceStatistics, { job, workers, batchSiz
 <h2>Requests per second</h2>${perSecond('arrived')}
 <h2>Responses per second</h2>${perSecond('finished')}
 <h2>Util</h2>${chart(steps, ({ util }) => util * 100, 100)}
-<p>The last 60 minutes. This page is loaded again every ${REFRESH_SECONDS} seconds.</p>
+<p>The last 60 minutes. This page is loaded again every ${REFRESH_SECONDS} seconds. <a href="console#live">More in the console</a></p>
 </body></html>
 `;
 }
 
 /** A line over the last hour, which ends at the right. @param most of the axis; default the largest value */
 function chart(
-  steps: readonly Readonly<Step>[],
-  valueOf: (step: Readonly<Step>) => number,
+  steps: readonly Step[],
+  valueOf: (step: Step) => number,
   most?: number,
 ): string {
   const values = steps.map(valueOf);
