@@ -13,6 +13,14 @@ export class ApiError extends Error {
 const TOKEN_KEY = 'cluster-serving-token';
 const ASK_MS = 35_000;
 
+/** Takes the token from the address, where `cluster-serving console` puts it, and out of the history. */
+export function takeToken(): void {
+  const [, given] = /^#token=(.+)$/.exec(location.hash) ?? [];
+  if (given === undefined) return;
+  token.set(decodeURIComponent(given));
+  history.replaceState(null, '', location.pathname);
+}
+
 /** Kept for this tab alone. */
 export const token = {
   get: () => sessionStorage.getItem(TOKEN_KEY) ?? '',
@@ -25,10 +33,18 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
   if (token.get() !== '') headers.set('authorization', `Bearer ${token.get()}`);
   let response: Response;
   try {
-    response = await fetch(path, { ...init, headers, signal: AbortSignal.timeout(ASK_MS), redirect: 'manual' });
+    response = await fetch(path, {
+      ...init,
+      headers,
+      signal: AbortSignal.timeout(ASK_MS),
+      redirect: 'manual',
+    });
   } catch (error) {
     const isLate = (error as Error).name === 'TimeoutError';
-    throw new ApiError(0, isLate ? 'The service did not answer in time.' : 'The service cannot be reached. Does it run?');
+    throw new ApiError(
+      0,
+      isLate ? 'The service did not answer in time.' : 'The service cannot be reached. Does it run?',
+    );
   }
   if (response.ok) return response;
   // A large result is behind a redirect, which this page does not follow.
@@ -70,7 +86,11 @@ export interface Answered {
 /** @throws ApiError */
 export async function post(path: string, body: string): Promise<Answered> {
   const begin = performance.now();
-  const response = await send(path, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+  const response = await send(path, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'application/json' },
+  });
   const answer = await response.text();
   const version = response.headers.get('model-version') ?? undefined;
   return { text: answer, tookMs: performance.now() - begin, version };

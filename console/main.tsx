@@ -2,7 +2,7 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ModelFacts } from './api.ts';
-import { token } from './client.ts';
+import { takeToken, token } from './client.ts';
 import { LiveView } from './live/view.tsx';
 import { ModelView } from './model.tsx';
 import { RecordsView } from './stored/records.tsx';
@@ -36,7 +36,11 @@ function Page() {
       <Head facts={facts} model={model} view={view} />
       <main id="main">
         <h1 class="hidden">{VIEWS[view]}</h1>
-        {isLocked ? <TokenForm wasWrong={token.get() !== ''} onToken={model.again} /> : <Shown view={view} model={model} />}
+        {isLocked ? (
+          <TokenForm wasWrong={token.get() !== ''} onToken={model.again} />
+        ) : (
+          <Shown view={view} model={model} />
+        )}
       </main>
     </>
   );
@@ -49,9 +53,21 @@ function Shown({ view, model }: { view: View; model: Asked<ModelFacts> }) {
   return <Loaded asked={model}>{(facts) => <ModelView facts={facts} />}</Loaded>;
 }
 
-function Head({ facts, model, view }: { facts: ModelFacts | undefined; model: Asked<ModelFacts>; view: View }) {
+function Head({
+  facts,
+  model,
+  view,
+}: {
+  facts: ModelFacts | undefined;
+  model: Asked<ModelFacts>;
+  view: View;
+}) {
   const state = model.error ? 'off' : model.value ? 'on' : 'wait';
-  const words = { on: 'answers', off: model.error?.status === 401 ? 'locked' : 'no answer', wait: 'connecting' };
+  const words = {
+    on: 'answers',
+    off: model.error?.status === 401 ? 'locked' : 'no answer',
+    wait: 'connecting',
+  };
   return (
     <header class="head">
       <a class="skip" href="#main" onClick={skip}>
@@ -76,7 +92,9 @@ function Head({ facts, model, view }: { facts: ModelFacts | undefined; model: As
 /** The hash names the view, so it cannot name the content. */
 function skip(event: Event) {
   event.preventDefault();
-  const content = document.querySelector<HTMLElement>('main a, main button, main input, main textarea, main summary');
+  const content = document.querySelector<HTMLElement>(
+    'main a, main button, main input, main textarea, main summary',
+  );
   content?.focus();
 }
 
@@ -90,7 +108,9 @@ function TokenForm({ wasWrong, onToken }: { wasWrong: boolean; onToken: () => Pr
   return (
     <form class="card token" onSubmit={submit}>
       <h2>This service needs its token</h2>
-      <p class="quiet">It is in the file that was given with --token-file. This tab forgets it when it is closed.</p>
+      <p class="quiet">
+        It is in the file that was given with --token-file. This tab forgets it when it is closed.
+      </p>
       {wasWrong && <Problem text="The service does not know this token." />}
       <label>
         Token
@@ -109,6 +129,7 @@ function TokenForm({ wasWrong, onToken }: { wasWrong: boolean; onToken: () => Pr
   );
 }
 
+takeToken();
 const place = document.querySelector('#page');
 if (place) {
   place.replaceChildren();

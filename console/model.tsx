@@ -109,8 +109,9 @@ export function shapeText(shape: PortFacts['shape']): string {
   return `[${shape.map((size) => (size === '' || size === -1 ? '?' : size)).join(', ')}]`;
 }
 
-function Report({ facts: { notes, report, kind } }: { facts: ModelFacts }) {
+function Report({ facts: { notes, report, kind, batching } }: { facts: ModelFacts }) {
   if (kind === 'worker') return null;
+  const others = notes.filter((note) => isUnavailable(batching) || note !== batching.why);
   return (
     <Card title="Import">
       {isUnavailable(report) ? (
@@ -121,9 +122,9 @@ function Report({ facts: { notes, report, kind } }: { facts: ModelFacts }) {
           <pre>{report.text}</pre>
         </details>
       )}
-      {notes.length > 0 && (
+      {others.length > 0 && (
         <ul class="notes">
-          {notes.map((note) => (
+          {others.map((note) => (
             <li key={note}>{note}</li>
           ))}
         </ul>

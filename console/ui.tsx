@@ -24,7 +24,8 @@ export function useAsked<T>(part: string): Asked<T> {
       const value = await ask<T>(part);
       if (turn === latest.current) setState({ value });
     } catch (error) {
-      if (turn === latest.current) setState(({ value }) => ({ ...(value && { value }), error: error as ApiError }));
+      if (turn === latest.current)
+        setState(({ value }) => ({ ...(value && { value }), error: error as ApiError }));
     }
   }, [part]);
   useEffect(() => {
@@ -44,13 +45,19 @@ export function useAsked<T>(part: string): Asked<T> {
 }
 
 /** Shows what was asked for, or why it is not there. */
-export function Loaded<T>({ asked, children }: { asked: Asked<T>; children: (value: T) => ComponentChildren }) {
+export function Loaded<T>({
+  asked,
+  children,
+}: {
+  asked: Asked<T>;
+  children: (value: T) => ComponentChildren;
+}) {
   const { value, error } = asked;
   return (
     <>
       {error && <Problem text={error.message} />}
       {value === undefined ? !error && <p class="quiet">Loading…</p> : null}
-      {value !== undefined && (isUnavailable(value) ? <Missing why={value.unavailable} /> : children(value as T))}
+      {value !== undefined && (isUnavailable(value) ? <Missing why={value.unavailable} /> : children(value))}
     </>
   );
 }
@@ -194,10 +201,12 @@ export function bytesText(bytes: number): string {
   return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
 }
 
+const CLOCK = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const;
+
 /** The time of day; with the day where that is another one. */
 export function timeText(iso: string): string {
   const time = new Date(iso);
-  const clock = time.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  const clock = time.toLocaleTimeString([], CLOCK);
   const isToday = time.toDateString() === new Date().toDateString();
   return isToday ? clock : `${time.toLocaleDateString()} ${clock}`;
 }

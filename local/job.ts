@@ -198,9 +198,7 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: parts.waits(
-      batch({ ...deps, model: parts.counted(model), sink: recent.beside(deps.sink) }),
-    ),
+    handler: parts.waits(batch({ ...deps, model: parts.counted(model), sink: recent.beside(deps.sink) })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,

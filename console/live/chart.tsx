@@ -19,11 +19,13 @@ interface ChartOptions {
   readonly format: (value: number) => string;
   /** Of the axis; default: what the values need. */
   readonly most?: number;
+  /** The least that the axis reaches. Default 1. */
+  readonly least?: number;
 }
 
 const HEIGHT = 132;
 
-export function Chart({ title, times, lines, format, most }: ChartOptions) {
+export function Chart({ title, times, lines, format, most, least = 1 }: ChartOptions) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
@@ -32,7 +34,11 @@ export function Chart({ title, times, lines, format, most }: ChartOptions) {
   useEffect(() => {
     const element = place.current;
     if (!element) return undefined;
-    const made = new uPlot(optionsOf(element, lines, { format, most, onCursor: setAt }), [[0]], element);
+    const made = new uPlot(
+      optionsOf(element, lines, { format, most, least, onCursor: setAt }),
+      [[0]],
+      element,
+    );
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
     observer.observe(element);
@@ -71,10 +77,15 @@ function valueText(value: number | null | undefined, format: (value: number) => 
 interface Drawn {
   readonly format: (value: number) => string;
   readonly most: number | undefined;
+  readonly least: number;
   readonly onCursor: (index: number | null) => void;
 }
 
-function optionsOf(element: HTMLElement, lines: readonly Line[], { format, most, onCursor }: Drawn): uPlot.Options {
+function optionsOf(
+  element: HTMLElement,
+  lines: readonly Line[],
+  { format, most, least, onCursor }: Drawn,
+): uPlot.Options {
   const style = getComputedStyle(element);
   const color = (name: string) => style.getPropertyValue(name).trim();
   const axis = {
@@ -89,7 +100,7 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], { format, most,
     legend: { show: false },
     padding: [8, 4, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { y: { range: (_, __, max) => [0, most ?? Math.max(1e-3, (max ?? 1) * 1.08)] } },
+    scales: { y: { range: (_, __, max) => [0, most ?? Math.max(least, (max ?? 0) * 1.08)] } },
     axes: [
       { ...axis, size: 22, space: 70, values: (_, splits) => splits.map(clockText) },
       { ...axis, size: 52, space: 34, values: (_, splits) => splits.map(format) },
@@ -100,7 +111,7 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], { format, most,
         label: line.name,
         stroke: color(line.color),
         width: 1.5,
-        points: { show: false },
+        points: { show: true, size: 4, fill: color(line.color), filter: alone },
         spanGaps: false,
       })),
     ],
@@ -108,8 +119,19 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], { format, most,
   };
 }
 
+/** The places of values without neighbors, which no line would show. */
+function alone(self: uPlot, series: number): number[] {
+  const values = self.data[series] ?? [];
+  const isThere = (i: number) => values[i] !== null && values[i] !== undefined;
+  return Array.from(values.keys()).filter((i) => isThere(i) && !isThere(i - 1) && !isThere(i + 1));
+}
+
 function clockText(seconds: number): string {
-  return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+  return new Date(seconds * 1000).toLocaleTimeString([], {
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  });
 }
 
 /** Canvases do not follow the colours of the page by themselves. */

@@ -1,6 +1,6 @@
 /** What happened in the last hour. The service keeps it, in steps of ten seconds. */
 import { useMemo } from 'preact/hooks';
-import { type LiveFacts, type Step, STEP_MS, STEPS, type TimerFacts } from '../api.ts';
+import { type LiveFacts, STEP_MS, type Step, type TimerFacts } from '../api.ts';
 import { Card, Empty, Loaded, timeText, useAsked } from '../ui.tsx';
 import { Chart, type Line } from './chart.tsx';
 
@@ -13,10 +13,14 @@ export function LiveView() {
   );
 }
 
-/** The whole hour, so that a young service has an empty left side; null before its start. */
+/** The least that a chart shows: five minutes. */
+const LEAST_STEPS = 30;
+
+/** Up to an hour; null before the start of the service. */
 function hourOf({ steps, endedAt }: LiveFacts) {
-  const missing = STEPS - steps.length;
-  const times = Array.from({ length: STEPS }, (_, i) => (endedAt - (STEPS - 1 - i) * STEP_MS) / 1000);
+  const missing = Math.max(0, LEAST_STEPS - steps.length);
+  const length = steps.length + missing;
+  const times = Array.from({ length }, (_, i) => (endedAt - (length - 1 - i) * STEP_MS) / 1000);
   const line = (name: string, color: Line['color'], valueOf: (step: Step) => number | null): Line => ({
     name,
     color,
@@ -39,10 +43,12 @@ function Hour({ facts }: { facts: LiveFacts }) {
         <Tile name="In the queue" value={countText(queue.waiting + queue.hidden)} />
         <Tile name="Workers" value={countText(workers)} />
         <Tile name="Utilisation" value={last ? shareText(last.util) : '–'} />
-        <Tile name="Since" value={timeText(since)} />
+        <Tile name="Since" value={timeText(since).replace(/:\d\d$/, '')} />
       </dl>
       {facts.steps.length === 0 && (
-        <Empty title="The first ten seconds are not over yet.">Charts begin with them, and keep an hour.</Empty>
+        <Empty title="The first ten seconds are not over yet.">
+          Charts begin with them, and keep an hour.
+        </Empty>
       )}
       <div class="charts">
         {charts.map((chart) => (
@@ -50,8 +56,8 @@ function Hour({ facts }: { facts: LiveFacts }) {
         ))}
       </div>
       <p class="quiet">
-        Steps of ten seconds over the last 60 minutes, refreshed with each. Percentiles are within 4.5 %. A deployment has
-        them in CloudWatch.
+        Steps of ten seconds over the last 60 minutes, refreshed with each. Percentiles are within 4.5 %. A
+        deployment has them in CloudWatch.
       </p>
     </>
   );
@@ -64,7 +70,10 @@ function chartsOf(facts: LiveFacts) {
   return [
     {
       title: 'Records per second',
-      lines: [line('succeeded', '--accent', done), line('failed', '--bad', ({ failed }) => perSecond(failed))],
+      lines: [
+        line('succeeded', '--accent', done),
+        line('failed', '--bad', ({ failed }) => perSecond(failed)),
+      ],
       format: rateText,
     },
     {
@@ -99,7 +108,12 @@ function chartsOf(facts: LiveFacts) {
       ],
       format: rateText,
     },
-    { title: 'Utilisation', lines: [line('busy', '--accent', ({ util }) => util)], format: shareText, most: 1 },
+    {
+      title: 'Utilisation',
+      lines: [line('busy', '--accent', ({ util }) => util)],
+      format: shareText,
+      most: 1,
+    },
     { title: 'Workers', lines: [line('processes', '--cool', ({ workers }) => workers)], format: countText },
   ].map((chart) => ({ ...chart, times }));
 }

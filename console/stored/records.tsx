@@ -1,9 +1,10 @@
 /** The last records of the queue, and the dead letters. */
 import { useState } from 'preact/hooks';
-import type { DeadLetterPage, Done, RecentRecords, RecordFacts } from '../api.ts';
-import { act, resultOf } from '../client.ts';
+import type { RecentRecords, RecordFacts } from '../api.ts';
+import { resultOf } from '../client.ts';
 import { indented, shownText } from '../try/answer.ts';
-import { type Asked, bytesText, Card, Confirm, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
+import { Card, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
+import { DeadLettersCard } from './dead-letters.tsx';
 
 export function RecordsView() {
   const records = useAsked<RecentRecords>('records');
@@ -12,7 +13,7 @@ export function RecordsView() {
       <Card title="Recent records" aside={<span class="quiet">of the queue</span>}>
         <Loaded asked={records}>{(value) => <Records records={value.records} />}</Loaded>
       </Card>
-      <DeadLetters onReplayed={records.again} />
+      <DeadLettersCard onReplayed={records.again} />
     </div>
   );
 }
@@ -22,8 +23,8 @@ function Records({ records }: { records: readonly RecordFacts[] }) {
   if (records.length === 0) {
     return (
       <Empty title="No record has come through the queue yet.">
-        Enqueue one with the SDK, <code>cluster-serving enqueue</code> or <code>POST /predictions</code>. The last 200 since the
-        start are listed here; their results stay in Redis.
+        Enqueue one with the SDK, <code>cluster-serving enqueue</code> or <code>POST /predictions</code>. The
+        last 200 since the start are listed here; their results stay in Redis.
       </Empty>
     );
   }
@@ -87,87 +88,4 @@ function RecordRow({ record }: { record: RecordFacts }) {
 function Full({ text }: { text: string }) {
   const shown = shownText('result', text);
   return shown.kind === 'text' ? <pre tabIndex={0}>{shown.text}</pre> : null;
-}
-
-type Letter = DeadLetterPage['letters'][number];
-
-function DeadLetters({ onReplayed }: { onReplayed: () => Promise<void> }) {
-  const [after, setAfter] = useState<string>();
-  const asked = useAsked<DeadLetterPage>(`dead-letters${after ? `?after=${encodeURIComponent(after)}` : ''}`);
-  return (
-    <Card title="Dead letters" aside={<span class="quiet">failed too often, kept in S3</span>}>
-      <Loaded asked={asked}>
-        {(page) => <Letters page={page} asked={asked} onReplayed={onReplayed} onNext={setAfter} isFirst={!after} />}
-      </Loaded>
-    </Card>
-  );
-}
-
-interface LettersOptions {
-  readonly page: DeadLetterPage;
-  readonly asked: Asked<DeadLetterPage>;
-  readonly onReplayed: () => Promise<void>;
-  readonly onNext: (after: string | undefined) => void;
-  readonly isFirst: boolean;
-}
-
-function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
-  const [chosen, setChosen] = useState<Letter>();
-  const { letters, next, noReplay } = page;
-  const close = () => {
-    setChosen(undefined);
-    void asked.again();
-    void onReplayed();
-  };
-  return (
-    <>
-      {letters.length === 0 && (
-        <Empty title="There are none.">A record that fails again and again is put here, with its message.</Empty>
-      )}
-      {noReplay !== undefined && <p class="quiet">{noReplay}</p>}
-      <ul class="rows">
-        {letters.map((letter) => (
-          <li key={letter.id} class="letter">
-            <span class="uri">{letter.uri ?? '(no uri)'}</span>
-            <time class="quiet" dateTime={letter.archivedAt}>
-              {timeText(letter.archivedAt)}
-            </time>
-            <span class="quiet result">
-              {letter.reason} · {letter.attempts ?? '?'} attempts · {bytesText(letter.bytes)}
-            </span>
-            {noReplay === undefined && (
-              <button type="button" class="small" onClick={() => setChosen(letter)} aria-label={`Replay ${letter.uri ?? letter.id}`}>
-                Replay
-              </button>
-            )}
-          </li>
-        ))}
-      </ul>
-      <p>
-        {!isFirst && (
-          <button type="button" onClick={() => onNext(undefined)}>
-            From the beginning
-          </button>
-        )}{' '}
-        {next !== undefined && (
-          <button type="button" onClick={() => onNext(next)}>
-            More
-          </button>
-        )}
-      </p>
-      {chosen && (
-        <Confirm
-          title="Run this record again?"
-          verb="Replay"
-          onConfirm={async () => (await act<Done>('replay', { id: chosen.id })).done}
-          onClose={close}
-        >
-          <p>
-            <b class="uri">{chosen.uri ?? chosen.id}</b> runs on the model that serves now. If it succeeds, its result replaces
-            the failure, and the dead letter is removed. If it fails, everything stays.
-          </p>
-        </Confirm>
-      )}
-    </>
-  );
 }

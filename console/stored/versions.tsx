@@ -29,7 +29,9 @@ export function VersionsView({ onActivated }: { onActivated: () => Promise<void>
                 <VersionRow key={one.version} one={one} onChoose={setChosen} />
               ))}
             </ul>
-            <p class="quiet">Each process looks for another version every {refreshSeconds} s, when it is asked.</p>
+            <p class="quiet">
+              Each process looks for another version every {refreshSeconds} s, when it is asked.
+            </p>
           </>
         )}
       </Loaded>
@@ -41,8 +43,8 @@ export function VersionsView({ onActivated }: { onActivated: () => Promise<void>
           onClose={close}
         >
           <p>
-            Version <code>{chosen.version}</code> of {timeText(chosen.uploadedAt)} serves in place of the one that serves now,
-            after a check of its files and of its golden requests.
+            Version <code>{chosen.version}</code> of {timeText(chosen.uploadedAt)} serves in place of the one
+            that serves now, after a check of its files and of its golden requests.
           </p>
         </Confirm>
       )}
@@ -70,7 +72,12 @@ function VersionRow({ one, onChoose }: { one: Version; onChoose: (version: Versi
         {batching !== undefined && ` · ${batching}`}
       </span>
       {!serves && format !== undefined && (
-        <button type="button" class="small" onClick={() => onChoose(one)} aria-label={`${verbOf(one)} ${version}`}>
+        <button
+          type="button"
+          class="small"
+          onClick={() => onChoose(one)}
+          aria-label={`${verbOf(one)} ${version}`}
+        >
           {verbOf(one)}
         </button>
       )}

@@ -27,12 +27,23 @@ interface TensorText {
   readonly shape: readonly number[];
 }
 
+const MOST_ANSWERS = 10;
+
 /** @param body of the answer. @throws Error when it is none */
 export function shownAnswer(body: string, outputs: readonly PortFacts[]): Shown[] {
   const { predictions } = JSON.parse(body) as { predictions?: readonly unknown[] };
-  const [text] = predictions ?? [];
-  const [, inner] = /^\{value=(.*)\}$/s.exec(typeof text === 'string' ? text : '') ?? [];
-  if (inner === undefined) throw new Error('the service answered in another form than this page knows');
+  if (!Array.isArray(predictions))
+    throw new Error('the service answered in another form than this page knows');
+  const shown = predictions.slice(0, MOST_ANSWERS).flatMap((text, i) => {
+    const one = shownPrediction(String(text), outputs);
+    return predictions.length === 1 ? one : one.map((part) => ({ ...part, name: `${i + 1}: ${part.name}` }));
+  });
+  const more = predictions.length - MOST_ANSWERS;
+  return more > 0 ? [...shown, shownText('more', `and ${more} more answers`)] : shown;
+}
+
+function shownPrediction(text: string, outputs: readonly PortFacts[]): Shown[] {
+  const [, inner = text] = /^\{value=(.*)\}$/s.exec(text) ?? [];
   const value = parse(inner);
   if (isTensor(value)) return [shownTensor(value, outputs[0], 'answer')];
   if (Array.isArray(value) && value.length > 0 && value.every(isTensor)) {
@@ -45,14 +56,20 @@ export function shownAnswer(body: string, outputs: readonly PortFacts[]): Shown[
 
 /** Of a worker, or of a result in JSON. */
 export function shownText(name: string, text: string): Shown {
-  const most = text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}\n… and ${text.length - MOST_TEXT} characters more` : text;
+  const most =
+    text.length > MOST_TEXT
+      ? `${text.slice(0, MOST_TEXT)}\n… and ${text.length - MOST_TEXT} characters more`
+      : text;
   return { name, shape: '', kind: 'text', text: most };
 }
 
 /** JSON with several lines, if it is some. */
 export function indented(text: string): string {
   try {
-    return JSON.stringify(parse(text), (_, value: unknown) => value, 2) ?? text;
+    // A line break is never within a text of JSON. Lists of plain values take one line.
+    return JSON.stringify(parse(text), undefined, 2).replaceAll(/\[\n[^[\]{}]*?\n\s*\]/g, (list) =>
+      list.replaceAll(/\n\s*/g, ' ').replace(/^\[ /, '[').replace(/ \]$/, ']'),
+    );
   } catch {
     return text;
   }
@@ -75,17 +92,27 @@ function shownTensor({ data, shape }: TensorText, output: PortFacts | undefined,
   const name = output?.name ?? otherwise;
   const head = { name, shape: `[${shape.join(', ')}]` };
   const isVector = shape.filter((size) => size !== 1).length === 1;
-  if (isVector && data.length > 1 && data.every((value) => typeof value === 'number') && isScore(data, output)) {
+  if (
+    isVector &&
+    data.length > 1 &&
+    data.every((value) => typeof value === 'number') &&
+    isScore(data, output)
+  ) {
     const bars = data
       .map((value, i) => ({ label: labelOf(i, output), value }))
       .toSorted((a, b) => b.value - a.value);
-    return { ...head, kind: 'bars', bars: bars.slice(0, MOST_BARS), more: Math.max(0, bars.length - MOST_BARS) };
+    return {
+      ...head,
+      kind: 'bars',
+      bars: bars.slice(0, MOST_BARS),
+      more: Math.max(0, bars.length - MOST_BARS),
+    };
   }
   const width = shape.at(-1) ?? 1;
   const columns = Array.from({ length: Math.min(width, MOST_COLUMNS) }, (_, i) => labelOf(i, output));
   const count = width === 0 ? 0 : data.length / width;
-  const rows = Array.from({ length: Math.min(count, MOST_ROWS) }, (_, row) =>
-    columns.map((_, column) => cellText(data[row * width + column])),
+  const rows = Array.from({ length: Math.min(count, MOST_ROWS) }, (_row, row) =>
+    columns.map((_name, column) => cellText(data[row * width + column])),
   );
   const more = data.length - rows.length * columns.length;
   return { ...head, kind: 'table', columns, rows, more };
@@ -93,7 +120,10 @@ function shownTensor({ data, shape }: TensorText, output: PortFacts | undefined,
 
 /** Whether numbers say how much of something there is: not ids, and not whole values that say which. */
 function isScore(data: readonly number[], output: PortFacts | undefined): boolean {
-  return output?.names !== undefined || (output?.dtype.startsWith('float') ?? data.some((one) => !Number.isInteger(one)));
+  return (
+    output?.names !== undefined ||
+    (output?.dtype.startsWith('float') ?? data.some((one) => !Number.isInteger(one)))
+  );
 }
 
 /** `[[4, 0.9], [3, 0.1]]`, with a label as the third. */
@@ -109,8 +139,10 @@ function labelOf(index: number, output: PortFacts | undefined): string {
   return output?.names?.[index] ?? String(index);
 }
 
+/** JSON has no NaN and no infinity: both are null. */
 function cellText(value: unknown): string {
-  return typeof value === 'number' ? numberText(value) : String(value ?? 'NaN');
+  if (typeof value === 'number') return numberText(value);
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Six digits of a fraction; whole numbers in full. */

@@ -18,7 +18,10 @@ export function predictLines(language: Language, { caller, url }: Asked, fields:
   if (language === 'TypeScript') {
     const read = fields
       .filter(({ kind }) => kind === 'image')
-      .map(({ fileName }, i) => `const picture${i || ''} = (await readFile(${text(fileName)})).toString('base64');`);
+      .map(
+        ({ fileName }, i) =>
+          `const picture${i || ''} = (await readFile(${text(fileName)})).toString('base64');`,
+      );
     let images = 0;
     const members = fields.map(({ name, kind, json }) => {
       const value = kind === 'image' ? `picture${images++ || ''}` : json;
@@ -36,7 +39,8 @@ export function predictLines(language: Language, { caller, url }: Asked, fields:
     return lines.join('\n');
   }
   const members = fields.map(({ name, kind, json, fileName }) => {
-    const value = kind === 'image' ? JSON.stringify(fileName) : kind === 'text' ? `[${python(json)}]` : python(json);
+    const value =
+      kind === 'image' ? JSON.stringify(fileName) : kind === 'text' ? `[${python(json)}]` : python(json);
     return `${python(JSON.stringify(name))}: ${value}`;
   });
   return [...openPython(caller, url), `print(client.predict({${members.join(', ')}}).outputs)`].join('\n');

@@ -1,12 +1,11 @@
 /** Asks a model: a field for each of its inputs, or the JSON of a whole request. */
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { Caller, PortFacts } from '../api.ts';
 import { type Answered, post } from '../client.ts';
 import { Card, Choice, Problem } from '../ui.tsx';
 import { type Shown, shownAnswer } from './answer.ts';
 import { type Language, predictLines } from './code.ts';
-import { Columns } from './columns.tsx';
-import { Picture } from './picture.tsx';
+import { InputField } from './field.tsx';
 import { bodyOf, exampleOf, type Field, fieldsOf, type Given, type Values } from './request.ts';
 import { AnswerView, CodeLines } from './shown.tsx';
 
@@ -17,12 +16,36 @@ interface TryOptions {
 }
 
 const WAYS = ['Form', 'JSON'] as const;
-/** More columns than this are given as JSON. */
-const MOST_COLUMNS = 64;
-
 interface Result {
   readonly shown: readonly Shown[];
   readonly answered: Answered;
+}
+
+/** Sends requests to POST /predict, and keeps the last answer. */
+function useAnswer(outputs: readonly PortFacts[]) {
+  const [busy, setBusy] = useState(false);
+  const [result, setResult] = useState<Result>();
+  const [error, setError] = useState<string>();
+  const asked = useRef(0);
+  const ask = async (body: () => string) => {
+    const turn = ++asked.current;
+    // A later request counts, whichever is answered first.
+    const isLast = () => turn === asked.current;
+    setBusy(true);
+    setError(undefined);
+    try {
+      const answered = await post('predict', body());
+      const shown = shownAnswer(answered.text, outputs);
+      if (isLast()) setResult({ answered, shown });
+    } catch (failure) {
+      if (isLast()) {
+        setResult(undefined);
+        setError((failure as Error).message);
+      }
+    }
+    if (isLast()) setBusy(false);
+  };
+  return { ask, busy, result, error };
 }
 
 function firstValues(inputs: readonly PortFacts[]): Values {
@@ -38,29 +61,20 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
   const [way, setWay] = useState<(typeof WAYS)[number]>('Form');
   const [values, setValues] = useState<Values>(() => firstValues(inputs));
   const [json, setJson] = useState<string>();
-  const [busy, setBusy] = useState(false);
-  const [result, setResult] = useState<Result>();
-  const [error, setError] = useState<string>();
+  const { ask, busy, result, error } = useAnswer(outputs);
   const filled = tried(() => fieldsOf(inputs, values));
   const body = way === 'JSON' ? (json ?? textOf(filled)) : undefined;
 
-  const run = async (fields?: readonly Field[]) => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const answered = await post('predict', body ?? bodyOf(fields ?? fieldsOf(inputs, values)));
-      setResult({ answered, shown: shownAnswer(answered.text, outputs) });
-    } catch (failure) {
-      setResult(undefined);
-      setError((failure as Error).message);
-    }
-    setBusy(false);
-  };
+  const run = (fields?: readonly Field[]) => ask(() => body ?? bodyOf(fields ?? fieldsOf(inputs, values)));
   const give = (name: string, given: Given, runsNow = false) => {
     const next = { ...values, [name]: given };
     setValues(next);
     const fields = runsNow && inputs.length === 1 ? tried(() => fieldsOf(inputs, next)) : undefined;
     if (fields) void run(fields);
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void run();
   };
   return (
     <Card
@@ -68,12 +82,7 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
       class="try"
       aside={<Choice label="How to ask" options={WAYS} value={way} onChange={setWay} />}
     >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void run();
-        }}
-      >
+      <form onSubmit={submit}>
         {way === 'Form' ? (
           inputs.map((input) => (
             <InputField
@@ -84,15 +93,7 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
             />
           ))
         ) : (
-          <label class="field">
-            <span>The body of POST /predict</span>
-            <textarea
-              rows={10}
-              spellcheck={false}
-              value={body}
-              onInput={(event) => setJson(event.currentTarget.value)}
-            />
-          </label>
+          <BodyField body={body ?? ''} onBody={setJson} />
         )}
         <button type="submit" class="main" disabled={busy}>
           {busy ? 'Asking…' : 'Predict'}
@@ -101,9 +102,26 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
       {error !== undefined && <Problem text={error} />}
       <div aria-live="polite">{result && <AnswerView {...result} />}</div>
       {filled && way === 'Form' && (
-        <CodeLines lines={(language: Language, url) => predictLines(language, { caller, url }, filled)} caller={caller} />
+        <CodeLines
+          lines={(language: Language, url) => predictLines(language, { caller, url }, filled)}
+          caller={caller}
+        />
       )}
     </Card>
+  );
+}
+
+function BodyField({ body, onBody }: { body: string; onBody: (body: string) => void }) {
+  return (
+    <label class="field">
+      <span>The body of POST /predict</span>
+      <textarea
+        rows={10}
+        spellcheck={false}
+        value={body}
+        onInput={(event) => onBody(event.currentTarget.value)}
+      />
+    </label>
   );
 }
 
@@ -117,67 +135,4 @@ function tried<T>(work: () => T): T | undefined {
   } catch {
     return undefined;
   }
-}
-
-interface FieldOptions {
-  readonly input: PortFacts;
-  readonly given: Given | undefined;
-  readonly onGive: (given: Given, runsNow?: boolean) => void;
-}
-
-function InputField({ input, given, onGive }: FieldOptions) {
-  const { name, takes, dtype, row, names, optional } = input;
-  const text = given?.text ?? '';
-  const label = (
-    <>
-      <code class="name">{name}</code> <span class="quiet">{optional ? 'may stay empty' : hintOf(input)}</span>
-    </>
-  );
-  if (takes === 'image' && !given?.isNumbers) {
-    return (
-      <fieldset class="field">
-        <legend>{label}</legend>
-        <Picture isGrey={input.image?.isGrey ?? false} onPicture={(picture, runsNow) => onGive(picture, runsNow)} />
-        <button type="button" class="link" onClick={() => onGive({ text: exampleOf(input) ?? '', isNumbers: true })}>
-          Give numbers instead
-        </button>
-      </fieldset>
-    );
-  }
-  if (takes === 'numbers' && names && names.length <= MOST_COLUMNS && row.length === 1) {
-    return (
-      <fieldset class="field">
-        <legend>{label}</legend>
-        <Columns names={names} text={text} onText={(next) => onGive({ text: next })} />
-      </fieldset>
-    );
-  }
-  const isShort = takes === 'numbers' && row.length === 0 && dtype !== 'bool';
-  const set = (next: string) => onGive({ text: next, ...(given?.isNumbers && { isNumbers: true }) });
-  return (
-    <label class="field">
-      <span>{label}</span>
-      {isShort ? (
-        <input type="text" inputMode="decimal" value={text} onInput={(event) => set(event.currentTarget.value)} />
-      ) : (
-        <textarea
-          rows={takes === 'text' ? 3 : Math.min(8, 2 + row.length * 2)}
-          spellcheck={takes === 'text'}
-          value={text}
-          placeholder={takes === 'text' ? 'A text' : `JSON of ${hintOf(input)}`}
-          onInput={(event) => set(event.currentTarget.value)}
-        />
-      )}
-      {given?.isNumbers && (
-        <button type="button" class="link" onClick={() => onGive({ text: '' })}>
-          Give a picture instead
-        </button>
-      )}
-    </label>
-  );
-}
-
-function hintOf({ dtype, row, takes }: PortFacts): string {
-  if (takes === 'text') return 'text';
-  return row.length === 0 ? dtype : `${dtype} [${row.map((size) => (size === '' ? '?' : size)).join(', ')}]`;
 }

@@ -1,10 +1,10 @@
 /** A picture that is dropped, chosen or pasted, or drawn on a square. It goes to the service as it is: JPEG or PNG. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { Choice, Problem } from '../ui.tsx';
+import { Drawing } from './drawing.tsx';
 import type { Given } from './request.ts';
 
 interface PictureOptions {
-  readonly isGrey: boolean;
   /** @param runsNow the person is done with it */
   readonly onPicture: (given: Given, runsNow: boolean) => void;
 }
@@ -14,17 +14,17 @@ const TYPES = ['image/jpeg', 'image/png'];
 /** A request may have 6 MiB, and base64 is a third longer. */
 const MOST_BYTES = 4_400_000;
 
-export function Picture({ isGrey, onPicture }: PictureOptions) {
+export function Picture({ onPicture }: PictureOptions) {
   const [way, setWay] = useState<(typeof WAYS)[number]>('File');
   return (
     <div class="picture">
       <Choice label="Where the picture is from" options={WAYS} value={way} onChange={setWay} />
-      {way === 'File' ? <FilePicture onPicture={onPicture} /> : <Drawing isGrey={isGrey} onPicture={onPicture} />}
+      {way === 'File' ? <FilePicture onPicture={onPicture} /> : <Drawing onPicture={onPicture} />}
     </div>
   );
 }
 
-function FilePicture({ onPicture }: Pick<PictureOptions, 'onPicture'>) {
+function FilePicture({ onPicture }: PictureOptions) {
   const [preview, setPreview] = useState<{ url: string; name: string }>();
   const [error, setError] = useState<string>();
   const [isOver, setOver] = useState(false);
@@ -90,73 +90,4 @@ async function base64Of(file: Blob): Promise<string> {
   // A call takes some ten thousand arguments.
   for (let i = 0; i < bytes.length; i += 8_192) text += String.fromCharCode(...bytes.subarray(i, i + 8_192));
   return btoa(text);
-}
-
-const SIZE = 224;
-const PEN = 22;
-const INKS = ['White on black', 'Black on white'] as const;
-
-function Drawing({ onPicture }: PictureOptions) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const isDown = useRef(false);
-  const [ink, setInk] = useState<(typeof INKS)[number]>('White on black');
-  const [background, pen] = ink === 'White on black' ? ['#000', '#fff'] : ['#fff', '#000'];
-  const clear = () => {
-    const context = canvas.current?.getContext('2d');
-    if (!context) return;
-    context.fillStyle = background;
-    context.fillRect(0, 0, SIZE, SIZE);
-  };
-  // Another ink begins anew.
-  useEffect(clear, [ink]);
-  const draw = (event: PointerEvent, begins: boolean) => {
-    const element = canvas.current;
-    const context = element?.getContext('2d');
-    if (!element || !context || (!begins && !isDown.current)) return;
-    const box = element.getBoundingClientRect();
-    const [x, y] = [((event.clientX - box.left) * SIZE) / box.width, ((event.clientY - box.top) * SIZE) / box.height];
-    if (begins) {
-      element.setPointerCapture(event.pointerId);
-      isDown.current = true;
-      context.beginPath();
-      context.moveTo(x, y);
-    }
-    Object.assign(context, { lineWidth: PEN, lineCap: 'round', lineJoin: 'round', strokeStyle: pen });
-    context.lineTo(x, y);
-    context.stroke();
-  };
-  const end = () => {
-    if (!isDown.current) return;
-    isDown.current = false;
-    const text = canvas.current?.toDataURL('image/png').replace(/^data:[^,]*,/, '') ?? '';
-    onPicture({ text, fileName: 'drawing.png' }, true);
-  };
-  return (
-    <div class="drawing">
-      <canvas
-        ref={canvas}
-        width={SIZE}
-        height={SIZE}
-        role="img"
-        aria-label="A square to draw on with a pointer; with a keyboard, choose a file"
-        onPointerDown={(event) => draw(event, true)}
-        onPointerMove={(event) => draw(event, false)}
-        onPointerUp={end}
-        onPointerCancel={end}
-      />
-      <div class="stack">
-        <Choice label="Ink" options={INKS} value={ink} onChange={setInk} />
-        <button
-          type="button"
-          onClick={() => {
-            clear();
-            onPicture({ text: '' }, false);
-          }}
-        >
-          Clear
-        </button>
-        <p class="quiet">Draw large: the square becomes the picture. Each stroke asks again.</p>
-      </div>
-    </div>
-  );
 }

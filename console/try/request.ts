@@ -29,7 +29,9 @@ export function fieldsOf(inputs: readonly PortFacts[], values: Values): Field[] 
     const isText = takes === 'text';
     if (text === '' && optional) return [];
     if (text === '' && !isText) {
-      throw new Error(`${name}: ${takes === 'image' && !isNumbers ? 'choose, drop or draw a picture' : 'give a value'}`);
+      throw new Error(
+        `${name}: ${takes === 'image' && !isNumbers ? 'choose, drop or draw a picture' : 'give a value'}`,
+      );
     }
     const kind = isText ? 'text' : takes === 'image' && !isNumbers ? 'image' : 'json';
     return [{ name, kind, json: kind === 'json' ? assertJson(name, text) : JSON.stringify(text), fileName }];
@@ -66,5 +68,8 @@ export function exampleOf({ row, dtype }: Pick<PortFacts, 'row' | 'dtype'>): str
   const sizes = row.map((size) => (typeof size === 'number' ? size : 1));
   if (sizes.reduce((product, size) => product * size, 1) > MOST_EXAMPLE) return undefined;
   const zero = dtype === 'bool' ? 'false' : '0';
-  return sizes.reduceRight((inner, size) => `[${Array.from({ length: size }, () => inner).join(', ')}]`, zero);
+  return sizes.reduceRight(
+    (inner, size) => `[${Array.from({ length: size }, () => inner).join(', ')}]`,
+    zero,
+  );
 }

@@ -5,6 +5,7 @@
 import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { build, type Metafile } from 'esbuild';
+import { buildPage } from '../../console/build.ts';
 import type { Processor } from '../build/function-folder.ts';
 import { buildFunctions } from '../build/functions.ts';
 import { CONTENTS, prebuiltFolder } from '../build/prebuilt.ts';
@@ -24,7 +25,7 @@ import {
 
 /** The workspaces that are bundled into it. */
 const WORKSPACES = ['cli', 'convert', 'embedded-redis', 'functions', 'infra', 'lib', 'local', 'sdk'];
-/** Only the checkout bundles functions; the package contains them. */
+/** Only the checkout bundles functions and the page; the package contains them. */
 const CHECKOUT_ONLY = new Set(['esbuild']);
 const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
 /** osls may run on this version, the commands need a newer one. */
@@ -74,13 +75,15 @@ export async function buildCli({
     bundle(root, folder),
     copyScripts(join(root, 'cli', 'bin'), join(folder, 'bin')),
     bundleFunctions(root, folder),
+    writeConsole(root, folder),
     cp(join(root, 'cli', 'README.md'), join(folder, 'README.md')),
     ...COPIED.map((path) => cp(join(root, path), join(folder, path), { recursive: true, filter: isShipped })),
   ]);
   const types = await copyDeclarations(declarations, join(folder, TYPES), 'cli/main.d.ts');
   const manifest = manifestOf(manifests);
   // Throws if an import is not declared.
-  imported([...externalsOf(metafile), ...types], manifest.dependencies);
+  const packages = [...externalsOf(metafile)].filter((name) => !CHECKOUT_ONLY.has(name));
+  imported([...packages, ...types], manifest.dependencies);
   return stage(folder, manifest);
 }
 
@@ -130,6 +133,14 @@ async function bundleFunctions(root: string, folder: string): Promise<void> {
     await writeFile(join(target, CONTENTS), `${JSON.stringify(contents, null, 1)}\n`);
   }
   await writeFile(join(folder, 'functions', 'THIRD-PARTY-LICENSES.txt'), await licensesOf(metafiles, root));
+}
+
+/** The page of the console, with the licenses of its packages. */
+async function writeConsole(root: string, folder: string): Promise<void> {
+  const { html, policy, metafile } = await buildPage(root);
+  await mkdir(join(folder, 'console'), { recursive: true });
+  await writeFile(join(folder, 'console', 'page.json'), JSON.stringify({ html, policy }));
+  await writeFile(join(folder, 'console', 'THIRD-PARTY-LICENSES.txt'), await licensesOf([metafile], root));
 }
 
 /** Copies the commands' scripts, which load the bundle instead of the source. */

@@ -104,7 +104,10 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
       version,
       inputs: inputFacts(inputs, names, job),
       outputs: outputFacts(outputs, names),
-      batching: { sharesRuns: separable, why: why ?? (separable ? 'records share runs' : 'records run one by one') },
+      batching: {
+        sharesRuns: separable,
+        why: why ?? (separable ? 'records share runs' : 'records run one by one'),
+      },
       notes: isFirst ? served.modelNotes : [],
       report: reportOf(served.importReport, isFirst),
     };
@@ -133,7 +136,10 @@ async function liveFacts(options: LocalConsoleOptions): Promise<Part<LiveFacts>>
   };
 }
 
-async function countsOf({ direct }: LocalAws, QueueUrl: string): Promise<{ waiting: number; hidden: number }> {
+async function countsOf(
+  { direct }: LocalAws,
+  QueueUrl: string,
+): Promise<{ waiting: number; hidden: number }> {
   const { Attributes = {} } = await direct.send(
     new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] }),
   );

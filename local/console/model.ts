@@ -10,7 +10,11 @@ type Settings = Pick<JobConfig, 'image' | 'inputAlreadyBatched'>;
 /** An input of this rank with this many channels takes pictures; others of the rank take numbers first. */
 const CHANNELS: readonly (number | string | undefined)[] = [1, 3];
 
-export function inputFacts(inputs: readonly TensorSpec[], names: ModelNames, settings: Settings): PortFacts[] {
+export function inputFacts(
+  inputs: readonly TensorSpec[],
+  names: ModelNames,
+  settings: Settings,
+): PortFacts[] {
   return inputs.map((spec) => {
     const { name, dtype, shape, optional } = spec;
     const row = settings.inputAlreadyBatched ? shape : rowShape(spec);

@@ -4,17 +4,14 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Built } from '../../console/build.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { packageFolder } from '../installation.ts';
 
-/** In the published package. */
-export const BUILT_PAGE = join('console', 'page.json');
+/** In the published package; infra/packages writes it. */
+const BUILT_PAGE = join('console', 'page.json');
 
-export interface BuiltPage {
-  readonly html: string;
-  /** Its Content-Security-Policy. */
-  readonly policy: string;
-}
+type BuiltPage = Pick<Built, 'html' | 'policy'>;
 
 let page: Promise<BuiltPage> | undefined;
 

@@ -10,6 +10,8 @@ type FinishedRecord = Parameters<Sink['save']>[0][number];
 const SHOWN_VALUES = 6;
 const SHOWN_OUTPUTS = 3;
 const SHOWN_CHARACTERS = 300;
+/** More values are not searched for the largest. */
+const MOST_SEARCHED = 100_000;
 
 export class RecentRecords {
   /** The oldest first. */
@@ -31,7 +33,9 @@ export class RecentRecords {
     return {
       save: async (finished, model) => {
         // Before it is saved, because the memory of the outcomes may be used again afterwards.
-        const facts = finished.slice(-MOST_RECORDS).map((record) => [record.id, this.#facts(record, model)] as const);
+        const facts = finished
+          .slice(-MOST_RECORDS)
+          .map((record) => [record.id, this.#facts(record, model)] as const);
         const unsaved = await sink.save(finished, model);
         this.#records.push(...facts.flatMap(([id, fact]) => (unsaved.includes(id) ? [] : [fact])));
         this.#records.splice(0, this.#records.length - MOST_RECORDS);
@@ -50,11 +54,28 @@ export class RecentRecords {
 
 /** The beginning of each output; a worker's value that is no tensor is read when somebody asks for it. */
 function resultText(outputs: readonly NamedTensor[]): string {
-  const texts = outputs.slice(0, SHOWN_OUTPUTS).map(({ name, shape, dtype, data }) => {
-    const values = Array.from(data.slice(0, SHOWN_VALUES) as ArrayLike<unknown>, (value) => shown(value, dtype));
+  const texts = outputs.slice(0, SHOWN_OUTPUTS).map(({ name, shape, dtype, data, labels }) => {
+    const best = largestOf(dtype, shape, data);
+    if (best !== undefined) return `${name}: ${shown(data[best], dtype)} at ${labels?.[best] ?? best}`;
+    const values = Array.from(data.slice(0, SHOWN_VALUES) as ArrayLike<unknown>, (value) =>
+      shown(value, dtype),
+    );
     return `${name} [${shape.join(', ')}]: ${values.join(', ')}${data.length > SHOWN_VALUES ? ', …' : ''}`;
   });
   return texts.join('; ').slice(0, SHOWN_CHARACTERS);
+}
+
+/** The place of the largest of several scores, which is what most readers look for; undefined for other outputs. */
+function largestOf(dtype: DType, shape: readonly number[], data: NamedTensor['data']): number | undefined {
+  const isVector = shape.filter((size) => size !== 1).length === 1;
+  if (!isVector || data.length > MOST_SEARCHED || (dtype !== 'float32' && dtype !== 'float64'))
+    return undefined;
+  let best = 0;
+  for (const [i, value] of (data as Float32Array).entries()) {
+    if (Number.isNaN(value)) return undefined;
+    if (value > ((data as Float32Array)[best] as number)) best = i;
+  }
+  return best;
 }
 
 /** Fractions are rounded for the eye; whole numbers are not. */

@@ -7,7 +7,7 @@ import { ACTION_HEADER, type Done } from '../../console/api.ts';
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
 import { type HttpRequest, readRequest } from '../../lib/http/request.ts';
-import { json, respond } from '../../lib/http/response.ts';
+import { type ErrorBody, json, respond } from '../../lib/http/response.ts';
 import { isOwnOrigin } from '../gateway/caller.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 import { consolePage } from './page.ts';
@@ -18,15 +18,29 @@ const API = '/console/api';
 const ACTION_MS = 30_000;
 const ACTION_BYTES = 4_096;
 
+/** How errors are answered to who started the console: in full, and without a log that nobody reads. */
+export const OWNER: [log: () => void, bodyOf: ErrorBody] = [
+  () => undefined,
+  ({ message, code }) => ({ error: message, code }),
+];
+
 interface ConsoleRouteOptions {
   readonly source: ConsoleSource;
   /** Names by which proxies call, as the gateway knows them. */
   readonly allowedHosts: readonly string[];
+  /** True: the caller is who started this, and sees errors in full. Default: the words for everybody. */
+  readonly isOwner?: boolean;
   /** Answers GET / to a client that does not ask for HTML. */
   readonly root: GatewayRoute['handler'];
 }
 
-export function consoleRoutes({ source, allowedHosts, root }: ConsoleRouteOptions): GatewayRoute[] {
+export function consoleRoutes({
+  source,
+  allowedHosts,
+  isOwner = false,
+  root,
+}: ConsoleRouteOptions): GatewayRoute[] {
+  const errors: [log: typeof logError, bodyOf?: ErrorBody] = isOwner ? OWNER : [logError];
   const route = (method: 'GET' | 'POST', path: string, work: (request: HttpRequest) => Promise<object>) => ({
     method,
     path: `${API}/${path}`,
@@ -34,15 +48,25 @@ export function consoleRoutes({ source, allowedHosts, root }: ConsoleRouteOption
     ownSlots: true,
     timeoutMs: ACTION_MS,
     handler: (event: Parameters<GatewayRoute['handler']>[0]) =>
-      respond(async () => {
-        const request = readRequest(event);
-        assertOwnPage(request, allowedHosts);
-        return json(200, await work(request), { 'cache-control': 'no-store' });
-      }, logError),
+      respond(
+        async () => {
+          const request = readRequest(event);
+          assertOwnPage(request, allowedHosts);
+          return json(200, await work(request), { 'cache-control': 'no-store' });
+        },
+        ...errors,
+      ),
   });
   const page = () => respond(consolePage, logError);
   return [
-    { method: 'GET', path: '/console', functionName: 'console', ownSlots: true, isOpen: () => true, handler: page },
+    {
+      method: 'GET',
+      path: '/console',
+      functionName: 'console',
+      ownSlots: true,
+      isOpen: () => true,
+      handler: page,
+    },
     {
       method: 'GET',
       path: '/',
@@ -97,4 +121,3 @@ function readField(text: string, field: string): unknown {
     return undefined;
   }
 }
-

@@ -31,7 +31,8 @@ export async function deadLetterPage(
     letters: shown.map(({ id, uri, archivedAt, attempts, bytes, readable }) => {
       const outcome = byUri.get(uri ?? '');
       const { code, message, status } = outcome ?? {};
-      const reason = code === undefined ? (status ?? 'no result is stored') : `${code}: ${message ?? ''}`;
+      const known = code === undefined ? (status ?? 'no result is stored') : `${code}: ${message ?? ''}`;
+      const reason = results ? known : 'the error is in Redis, which is not reached from here';
       return {
         id,
         uri,
@@ -87,5 +88,7 @@ export async function activateVersion(place: VersionPlace, wanted: string): Prom
   });
   if (from === version) return { done: `Version ${version} serves already.` };
   const seconds = place.job.modelRefreshSeconds;
-  return { done: `Version ${version} is chosen in place of ${from ?? 'none'}; it serves within ${seconds} s.` };
+  return {
+    done: `Version ${version} is chosen in place of ${from ?? 'none'}; it serves within ${seconds} s.`,
+  };
 }

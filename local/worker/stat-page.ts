@@ -58,11 +58,7 @@ export function statPage(statistics: ServiceStatistics, { job, workers, batchSiz
 }
 
 /** A line over the last hour, which ends at the right. @param most of the axis; default the largest value */
-function chart(
-  steps: readonly Step[],
-  valueOf: (step: Step) => number,
-  most?: number,
-): string {
+function chart(steps: readonly Step[], valueOf: (step: Step) => number, most?: number): string {
   const values = steps.map(valueOf);
   const top = most ?? Math.max(1, ...values);
   const points = values.map((value, i) => {

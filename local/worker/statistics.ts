@@ -95,7 +95,12 @@ export class ServiceStatistics {
 
   /** Since the start. */
   totals() {
-    const [requests, arrived, finished, failed] = [this.#requests, this.#arrived, this.#finished, this.#failed];
+    const [requests, arrived, finished, failed] = [
+      this.#requests,
+      this.#arrived,
+      this.#finished,
+      this.#failed,
+    ];
     return { requests, arrived, finished, failed };
   }
 

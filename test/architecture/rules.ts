@@ -27,7 +27,8 @@ export const LEVELS: readonly (readonly string[])[] = [
   ],
   ['lib/http/'],
   ['lib/compose/'],
-  ['functions/', 'sdk/', 'embedded-redis/'],
+  // The page /console runs in a browser; console/api.ts is what it shares with local and cli.
+  ['functions/', 'sdk/', 'embedded-redis/', 'console/'],
   // What a person runs once to bring a model is never part of a deployed function; it asks the model through them.
   ['convert/'],
   ['infra/', 'local/'],
@@ -78,6 +79,7 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
     ],
   },
   { from: 'embedded-redis/', to: ['lib/contract/'] },
+  { from: 'console/', to: [] },
   { from: 'examples/', to: ['sdk/index.ts', 'sdk/worker.ts'] },
 ];
 
@@ -132,6 +134,7 @@ export const WITHOUT_DEV_DEPENDENCIES: readonly string[] = [
   'sdk/',
   'convert/',
   'embedded-redis/',
+  'console/',
   'local/',
   'cli/',
   'infra/',
