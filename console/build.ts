@@ -1,5 +1,6 @@
 /** Bundles the page into one document, which loads nothing: its policy names its own script and style by their digests. */
 import { createHash } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 
@@ -13,7 +14,7 @@ export interface Built {
 /** @param root the checkout, absolute */
 export async function buildPage(root: string): Promise<Built> {
   const { outputFiles, metafile } = await build({
-    entryPoints: { page: join(root, 'console', 'main.tsx') },
+    entryPoints: ['console/main.tsx', 'console/style.css'],
     absWorkingDir: root,
     outdir: 'console',
     write: false,
@@ -34,6 +35,14 @@ export async function buildPage(root: string): Promise<Built> {
   return { html: documentOf(script, style), policy: policyOf(script, style), metafile };
 }
 
+/** Writes the page into a published package. @returns what esbuild says of its packages */
+export async function writePage(root: string, folder: string): Promise<Metafile> {
+  const { html, policy, metafile } = await buildPage(root);
+  await mkdir(join(folder, 'console'), { recursive: true });
+  await writeFile(join(folder, 'console', 'page.json'), JSON.stringify({ html, policy }));
+  return metafile;
+}
+
 function documentOf(script: string, style: string): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -52,7 +61,7 @@ function policyOf(script: string, style: string): string {
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-    // No text becomes HTML, whoever wrote it.
+    // No text becomes HTML.
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join('; ');

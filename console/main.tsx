@@ -7,7 +7,6 @@ import { LiveView } from './live/view.tsx';
 import { ModelView } from './model.tsx';
 import { RecordsView } from './stored/records.tsx';
 import { VersionsView } from './stored/versions.tsx';
-import './style.css';
 import { type Asked, Loaded, Problem, useAsked } from './ui.tsx';
 
 const VIEWS = { model: 'Model', live: 'Live', records: 'Records', versions: 'Versions' } as const;

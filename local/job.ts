@@ -25,10 +25,7 @@ import { corsRules } from '../lib/http/cors.ts';
 import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
-import { followQueue, localConsole } from './console/local.ts';
-import { RecentRecords } from './console/recent.ts';
-import { consoleRoutes } from './console/routes.ts';
-import type { ConsoleSource } from './console/source.ts';
+import { type LocalConsole, openConsole } from './console/open.ts';
 import { makeToken, newToken } from './decentral/token.ts';
 import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
@@ -54,6 +51,12 @@ export interface JobAddresses extends Omit<ServedRuns, 'runs'> {
   readonly url: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
+}
+
+interface Opened {
+  readonly runs: Runs;
+  readonly parts: ServiceParts;
+  readonly page: LocalConsole;
 }
 
 /** How long accepted requests may take when the service stops, in ms, where the job does not say. */
@@ -88,22 +91,14 @@ export async function openJob(
   serving = runs;
   parts.statistics.follow(runs.load);
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
-  const recent = new RecentRecords(Date.now);
-  await openEventSources(scope, services, { runs, parts, recent, deadLetterUrl }, onClose);
-  onClose(followQueue(parts.statistics, services.aws, queue.url));
+  const hasToken = services.access.token !== undefined;
+  const { statistics } = parts;
+  const where = { scope, served: facts, statistics, aws: services.aws, queueUrl: queue.url, hasToken };
+  const opened = { runs, parts, page: openConsole({ ...where, model: await runs.model(scope) }, onClose) };
+  await openEventSources(scope, services, { ...opened, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
-  const source = localConsole({
-    scope,
-    model: await runs.model(scope),
-    served: facts,
-    statistics: parts.statistics,
-    recent,
-    aws: services.aws,
-    queueUrl: queue.url,
-    hasToken: services.access.token !== undefined,
-  });
-  const options = await gatewayOptions(scope, services, { runs, parts, source });
+  const options = await gatewayOptions(scope, services, opened);
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
   if (served.secondPort !== undefined) {
@@ -134,19 +129,14 @@ function partsOf(
     fetch: { allowedHosts: worker.allowImgHost },
     page: () => ({ job: job.jobName, workers: workers(), batchSize }),
     facts: () => ({
-      ...snakeCase({ ...worker, batchSize }),
-      job_name: job.jobName,
-      model_version: version(),
+      ...worker,
+      batchSize,
+      jobName: job.jobName,
+      modelVersion: version(),
     }),
     ...(token === undefined ? {} : { control: { token, verbs: { terminate: end } } }),
     log: logError,
   };
-}
-
-/** Names as the flags of wkr_serving have them. */
-function snakeCase(settings: object): Record<string, unknown> {
-  const nameOf = (name: string) => name.replaceAll(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);
-  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [nameOf(name), value]));
 }
 
 /** The environment that Lambda's variables describe for a deployed function, on this machine. */
@@ -182,12 +172,7 @@ function environmentOf(
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,
-  {
-    runs,
-    parts,
-    recent,
-    deadLetterUrl,
-  }: { runs: Runs; parts: ServiceParts; recent: RecentRecords; deadLetterUrl: string },
+  { runs, parts, page, deadLetterUrl }: Opened & { readonly deadLetterUrl: string },
   onClose: OnClose,
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
@@ -198,19 +183,18 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: parts.waits(batch({ ...deps, model: parts.counted(model), sink: recent.beside(deps.sink) })),
+    handler: page.waits(batch({ ...page.beside(deps), model: parts.counted(model) })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: runs.events,
   });
   onClose(() => batches.close());
-  const ends = await composeDeadLetter(scope);
   const deadLetters = await startPoller({
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: deadLetter({ ...ends, sink: recent.beside(ends.sink) }),
+    handler: deadLetter(page.beside(await composeDeadLetter(scope))),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
@@ -221,7 +205,7 @@ async function openEventSources(
 async function gatewayOptions(
   scope: Scope,
   services: JobServices,
-  { runs, parts, source }: { runs: Runs; parts: ServiceParts; source: ConsoleSource },
+  { runs, parts, page }: Opened,
 ): Promise<GatewayOptions> {
   const { port, log, access } = services;
   const { job } = scope.environment;
@@ -248,7 +232,7 @@ async function gatewayOptions(
     routes: parts.count(
       jobRoutes(handlers, { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() }, [
         ...parts.routes,
-        ...consoleRoutes({ source, allowedHosts, root: handlers.status }),
+        ...page.routes(allowedHosts, handlers.status),
         largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
       ]),
     ),

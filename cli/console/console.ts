@@ -1,6 +1,6 @@
 /**
  * `cluster-serving console`: the page of a service. One of this machine has it by itself; for a deployment this command serves
- * it on loopback, and asks the deployment with the credentials of whoever started it. Other users of this machine reach the
+ * it on loopback, and asks the deployment with the credentials of the one who started it. Other users of this machine reach the
  * port, too, so the page needs a token, which is in the address that is printed.
  */
 import { findRunning } from '../../local/data-folder.ts';

@@ -1,7 +1,6 @@
 /** A chart of the last hour. The lines are drawn on a canvas; what they say stands beside it as text, too. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import 'uplot/dist/uPlot.min.css';
 
 export interface Line {
   readonly name: string;

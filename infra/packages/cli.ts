@@ -5,7 +5,7 @@
 import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { build, type Metafile } from 'esbuild';
-import { buildPage } from '../../console/build.ts';
+import { writePage } from '../../console/build.ts';
 import type { Processor } from '../build/function-folder.ts';
 import { buildFunctions } from '../build/functions.ts';
 import { CONTENTS, prebuiltFolder } from '../build/prebuilt.ts';
@@ -75,15 +75,14 @@ export async function buildCli({
     bundle(root, folder),
     copyScripts(join(root, 'cli', 'bin'), join(folder, 'bin')),
     bundleFunctions(root, folder),
-    writeConsole(root, folder),
     cp(join(root, 'cli', 'README.md'), join(folder, 'README.md')),
     ...COPIED.map((path) => cp(join(root, path), join(folder, path), { recursive: true, filter: isShipped })),
   ]);
   const types = await copyDeclarations(declarations, join(folder, TYPES), 'cli/main.d.ts');
   const manifest = manifestOf(manifests);
   // Throws if an import is not declared.
-  const packages = [...externalsOf(metafile)].filter((name) => !CHECKOUT_ONLY.has(name));
-  imported([...packages, ...types], manifest.dependencies);
+  const names = [...externalsOf(metafile), ...types].filter((name) => !CHECKOUT_ONLY.has(name));
+  imported(names, manifest.dependencies);
   return stage(folder, manifest);
 }
 
@@ -118,12 +117,9 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
   return metafile;
 }
 
-/**
- * The functions as deployed, for both processors, without onnxruntime's binaries but with the licenses of their
- * packages.
- */
+/** The page of the console, and the functions for both processors, without onnxruntime's binaries but with licenses. */
 async function bundleFunctions(root: string, folder: string): Promise<void> {
-  const metafiles: Metafile[] = [];
+  const metafiles = [await writePage(root, folder)];
   for (const processor of PROCESSORS) {
     const target = join(folder, prebuiltFolder(processor));
     const request = { root, processor, outFolder: relative(root, target), withRuntime: false };
@@ -133,14 +129,6 @@ async function bundleFunctions(root: string, folder: string): Promise<void> {
     await writeFile(join(target, CONTENTS), `${JSON.stringify(contents, null, 1)}\n`);
   }
   await writeFile(join(folder, 'functions', 'THIRD-PARTY-LICENSES.txt'), await licensesOf(metafiles, root));
-}
-
-/** The page of the console, with the licenses of its packages. */
-async function writeConsole(root: string, folder: string): Promise<void> {
-  const { html, policy, metafile } = await buildPage(root);
-  await mkdir(join(folder, 'console'), { recursive: true });
-  await writeFile(join(folder, 'console', 'page.json'), JSON.stringify({ html, policy }));
-  await writeFile(join(folder, 'console', 'THIRD-PARTY-LICENSES.txt'), await licensesOf([metafile], root));
 }
 
 /** Copies the commands' scripts, which load the bundle instead of the source. */

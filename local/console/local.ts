@@ -1,13 +1,12 @@
 /** The console of the single machine, which is in the process of the service. */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import { type LiveFacts, type ModelFacts, type Part, STEP_MS } from '../../console/api.ts';
+import type { LiveFacts, ModelFacts, Part } from '../../console/api.ts';
 import { importReportText } from '../../convert/import-report.ts';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
 import { connection } from '../../lib/compose/redis.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
-import { logError } from '../../lib/contract/log.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
@@ -136,7 +135,7 @@ async function liveFacts(options: LocalConsoleOptions): Promise<Part<LiveFacts>>
   };
 }
 
-async function countsOf(
+export async function countsOf(
   { direct }: LocalAws,
   QueueUrl: string,
 ): Promise<{ waiting: number; hidden: number }> {
@@ -145,31 +144,4 @@ async function countsOf(
   );
   const waiting = Number(Attributes['ApproximateNumberOfMessages'] ?? 0);
   return { waiting, hidden: Number(Attributes['ApproximateNumberOfMessagesNotVisible'] ?? 0) };
-}
-
-/** Measures the depth of the queue for each step. @returns a function that ends it */
-export function followQueue(
-  statistics: ServiceStatistics,
-  aws: LocalAws,
-  queueUrl: string,
-): () => Promise<void> {
-  let isFailing = false;
-  const look = async () => {
-    try {
-      const { waiting, hidden } = await countsOf(aws, queueUrl);
-      statistics.past.depth(waiting + hidden);
-      isFailing = false;
-    } catch (error) {
-      if (!isFailing) logError(error, { phase: 'console' });
-      isFailing = true;
-    }
-  };
-  let looking = look();
-  const timer = setInterval(() => {
-    looking = looking.then(look);
-  }, STEP_MS / 2).unref();
-  return async () => {
-    clearInterval(timer);
-    await looking;
-  };
 }

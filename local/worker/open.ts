@@ -1,9 +1,7 @@
 /** What the single machine adds to the HTTP API of a job for the worker service, in one piece. */
-import type { SQSEvent } from 'aws-lambda';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
-import type { InvocationClock } from '../../lib/pipeline/deadline.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
 import { LaterResults, resultsRoute } from './results.ts';
@@ -32,8 +30,6 @@ export interface ServiceParts {
   count(routes: readonly GatewayRoute[]): GatewayRoute[];
   /** Goes around what makes records wait. */
   counted(model: Model): Model;
-  /** Goes around the function of the queue, for how long its records waited. */
-  waits<Answer>(handler: (event: SQSEvent, clock?: InvocationClock) => Answer): typeof handler;
   /** Waits until every accepted item has its outcome, up to `limitMs`. */
   idle(limitMs: number): Promise<void>;
   /** Answers those who wait for results. Call it before the gateway closes. */
@@ -54,11 +50,6 @@ export function openServiceParts(options: ServicePartOptions): ServiceParts {
     ],
     count: (routes) => countRequests(routes, statistics),
     counted: (model) => withStatistics(model, statistics),
-    waits: (handler) => (event, clock) => {
-      for (const { attributes } of event.Records)
-        statistics.past.waited(Math.max(0, Date.now() - Number(attributes.SentTimestamp)));
-      return handler(event, clock);
-    },
     idle: (limitMs) => later.idle(limitMs),
     close: () => later.close(),
   };

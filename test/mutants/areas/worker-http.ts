@@ -129,6 +129,12 @@ export const WORKER_HTTP: readonly Suite[] = [
         find: 'if (samples.length === 0 && this.#samples.size >= MOST_KEYS) return;',
         replace: '',
       },
+    ],
+  },
+  {
+    file: 'local/console/history.ts',
+    tests: [STATISTICS],
+    bugs: [
       {
         guarantee: 'an hour of steps is kept',
         find: 'this.#steps.splice(0, this.#steps.length - STEPS);',
