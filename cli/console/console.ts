@@ -12,9 +12,9 @@ import { dataDirOf, findService, JOB, notRunning, SERVICE_OPTIONS } from '../ser
 
 export const command = defineCommand({
   name: 'console',
-  about: `Shows a service in the browser: try its model, watch it, and look after records, dead letters and versions. A service
-of this machine has the page at its own address, which this prints. For a deployment it serves the page on this machine until
-Ctrl-C, and signs its requests; what your rights or the API do not give is shown as not available.`,
+  about: `Shows a service in the browser: try its model, watch it, and look after records, dead letters and versions.
+A service of this machine has the page at its own address, which this prints. For a deployment it serves the page on
+this machine until Ctrl-C, and signs its requests; what your rights or the API do not give is shown as not available.`,
   options: {
     ...SERVICE_OPTIONS,
     port: {

@@ -1,7 +1,6 @@
 /** The console of the single machine, which is in the process of the service. */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import type { LiveFacts, ModelFacts, Part } from '../../console/api.ts';
-import { importReportText } from '../../convert/import-report.ts';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
 import { connection } from '../../lib/compose/redis.ts';
@@ -108,14 +107,16 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
         why: why ?? (separable ? 'records share runs' : 'records run one by one'),
       },
       notes: isFirst ? served.modelNotes : [],
-      report: reportOf(served.importReport, isFirst),
+      report: await reportOf(served.importReport, isFirst),
     };
   });
 }
 
-function reportOf(report: ServedRuns['importReport'], isFirst: boolean): ModelFacts['report'] {
+async function reportOf(report: ServedRuns['importReport'], isFirst: boolean): Promise<ModelFacts['report']> {
   if (!isFirst) return { unavailable: 'Another version serves than the one of this start.' };
   if (!report) return { unavailable: 'The model is ONNX already, and was served as it is.' };
+  // Loaded on demand, because a start needs no converter.
+  const { importReportText } = await import('../../convert/import-report.ts');
   return { text: importReportText(report) };
 }
 

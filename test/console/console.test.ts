@@ -22,6 +22,7 @@ import type { GatewayRoute } from '../../local/gateway/routes.ts';
 import { LOCAL_BUCKET } from '../../local/job.ts';
 import type { Stack } from '../../local/stack.ts';
 import { accessibilityProblems, NO_BROWSER, openPage, startBrowser } from '../support/browser.ts';
+import { useAws } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { ROOT } from '../support/start.ts';
@@ -282,7 +283,9 @@ describe('the console', () => {
     });
 
     test('a deployment is shown through the command, with its token, and what it does not give has a reason', async () => {
-      const remote = await openRemote({ url: stack.url, auth: 'none', port: 0 }, TOKEN);
+      useAws(stack.aws.environment);
+      const where = { url: stack.url, bucket: LOCAL_BUCKET, auth: 'none', port: 0 } as const;
+      const remote = await openRemote(where, TOKEN);
       try {
         const { page, problems } = await openPage(browser, { viewport: LARGE });
         assert.equal((await fetch(`${remote.gateway.url}/console/api/model`)).status, 401);
@@ -294,8 +297,10 @@ describe('the console', () => {
         await page.getByText('keep no history').waitFor();
         await view(page, 'Records');
         await page.getByText('inside its network').waitFor();
+        await page.getByText('pass --redis-url').waitFor();
+        await page.getByText('the error is in Redis').waitFor();
         await view(page, 'Versions');
-        await page.getByText('--bucket names it').waitFor();
+        await page.getByText(firstVersion, { exact: true }).last().waitFor();
         assert.deepEqual(problems, []);
         await page.context().close();
       } finally {

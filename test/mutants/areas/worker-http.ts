@@ -132,17 +132,6 @@ export const WORKER_HTTP: readonly Suite[] = [
     ],
   },
   {
-    file: 'local/console/history.ts',
-    tests: [STATISTICS],
-    bugs: [
-      {
-        guarantee: 'an hour of steps is kept',
-        find: 'this.#steps.splice(0, this.#steps.length - STEPS);',
-        replace: '',
-      },
-    ],
-  },
-  {
     file: 'local/gateway/response.ts',
     tests: [LIMITS],
     bugs: [
