@@ -23,6 +23,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   restart: entry('stop the service, start it with the same options', () => import('./commands/restart.ts')),
   shutdown: entry('stop the service and delete its data', () => import('./commands/shutdown.ts')),
   status: entry('show if the service runs, where, and how busy it is', () => import('./commands/status.ts')),
+  console: entry(
+    'show a service in the browser: try, watch, replay, roll back',
+    () => import('./console/console.ts'),
+  ),
   predict: entry(
     'send images or a JSON request, print the predictions',
     () => import('./commands/predict.ts'),

@@ -27,6 +27,7 @@ import { corsRules } from '../lib/http/cors.ts';
 import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
+import { type LocalConsole, openConsole } from './console/open.ts';
 import { makeToken, newToken } from './decentral/token.ts';
 import { ServiceFigures } from './description/figures.ts';
 import { descriptionRoutes } from './description/routes.ts';
@@ -54,6 +55,13 @@ export interface JobAddresses extends Omit<ServedRuns, 'runs'> {
   readonly url: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
+}
+
+interface Opened {
+  readonly runs: Runs;
+  readonly parts: ServiceParts;
+  readonly figures: ServiceFigures;
+  readonly page: LocalConsole;
 }
 
 /** How long accepted requests may take when the service stops, in ms, where the job does not say. */
@@ -95,10 +103,15 @@ export async function openJob(
   serving = runs;
   parts.statistics.follow(runs.load);
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
-  await openEventSources(scope, services, { runs, parts, figures, deadLetterUrl }, onClose);
+  const hasToken = services.access.token !== undefined;
+  const { statistics } = parts;
+  const where = { scope, served: facts, statistics, aws: services.aws, queueUrl: queue.url, hasToken };
+  const page = openConsole({ ...where, model: await runs.model(scope) }, onClose);
+  const opened = { runs, parts, figures, page };
+  await openEventSources(scope, services, { ...opened, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
-  const options = await gatewayOptions(scope, services, { runs, parts, figures });
+  const options = await gatewayOptions(scope, services, opened);
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
   if (served.secondPort !== undefined) {
@@ -129,19 +142,14 @@ function partsOf(
     fetch: { allowedHosts: worker.allowImgHost },
     page: () => ({ job: job.jobName, workers: workers(), batchSize }),
     facts: () => ({
-      ...snakeCase({ ...worker, batchSize }),
-      job_name: job.jobName,
-      model_version: version(),
+      ...worker,
+      batchSize,
+      jobName: job.jobName,
+      modelVersion: version(),
     }),
     ...(token === undefined ? {} : { control: { token, verbs: { terminate: end } } }),
     log: logError,
   };
-}
-
-/** Names as the flags of wkr_serving have them. */
-function snakeCase(settings: object): Record<string, unknown> {
-  const nameOf = (name: string) => name.replaceAll(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);
-  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [nameOf(name), value]));
 }
 
 /** The environment that Lambda's variables describe for a deployed function, on this machine. */
@@ -175,31 +183,22 @@ function environmentOf(
   };
 }
 
-interface OpenedParts {
-  readonly runs: Runs;
-  readonly parts: ServiceParts;
-  readonly figures: ServiceFigures;
-}
-
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,
-  { runs, parts, figures, deadLetterUrl }: OpenedParts & { readonly deadLetterUrl: string },
+  { runs, parts, figures, page, deadLetterUrl }: Opened & { readonly deadLetterUrl: string },
   onClose: OnClose,
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
   const common = { sqs: aws.direct, log, functionTimeoutMs: job.function.timeoutSeconds * 1000 };
   const deps = await composeBatch(scope, runs.model);
+  const counted = page.beside({ ...deps, sink: figures.countedSink(deps.sink) });
   const { model, ...timing } = runs.queued(deps.model);
   const batches = await startPoller({
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: traced(
-      scope,
-      'sqs',
-      batch({ ...deps, model: parts.counted(model), sink: figures.countedSink(deps.sink) }),
-    ),
+    handler: traced(scope, 'sqs', page.waits(batch({ ...counted, model: parts.counted(model) }))),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
@@ -211,7 +210,7 @@ async function openEventSources(
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: traced(scope, 'sqs', deadLetter({ ...dead, sink: figures.countedSink(dead.sink) })),
+    handler: traced(scope, 'sqs', deadLetter(page.beside({ ...dead, sink: figures.countedSink(dead.sink) }))),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
@@ -222,7 +221,7 @@ async function openEventSources(
 async function gatewayOptions(
   scope: Scope,
   services: JobServices,
-  { runs, parts, figures }: OpenedParts,
+  { runs, parts, figures, page }: Opened,
 ): Promise<GatewayOptions> {
   const { port, log, access } = services;
   const { job, queueUrl } = scope.environment;
@@ -245,6 +244,7 @@ async function gatewayOptions(
       own: () => figures.families(live),
     }),
   };
+  const allowedHosts = [...access.allowedHosts, ...job.http.allowedHosts];
   return {
     ...(runs.stopMs === undefined ? {} : { closeTimeoutMs: runs.stopMs }),
     port,
@@ -253,7 +253,7 @@ async function gatewayOptions(
     log,
     cors: corsRules(job.http.corsOrigins),
     ...access,
-    allowedHosts: [...access.allowedHosts, ...job.http.allowedHosts],
+    allowedHosts,
     routes: parts.count(
       jobRoutes(handlers, { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() }, [
         ...parts.routes,
@@ -265,6 +265,7 @@ async function gatewayOptions(
           security,
           hasControl: services.terminate !== undefined,
         }),
+        ...page.routes(allowedHosts, handlers.status),
         largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
       ]),
     ),

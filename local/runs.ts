@@ -1,4 +1,5 @@
 /** How a job's records run on this machine: in the processes of its model or of its worker. */
+import type { ImportReport } from '../convert/import-report.ts';
 import { verificationNotes } from '../convert/verify/text.ts';
 import { CLOCK } from '../lib/compose/clock.ts';
 import { model as modelPart, readyModel } from '../lib/compose/model.ts';
@@ -17,9 +18,9 @@ import type { WorkerRunnerOptions } from '../lib/workers/worker-runner.ts';
 import type { Access } from './access.ts';
 import type { LocalAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
+import type { LoadSource } from './console/history.ts';
 import { type QueuedModel, withoutWaits } from './function-clock.ts';
 import { servedModel } from './model.ts';
-import type { LoadSource } from './worker/statistics.ts';
 
 /**
  * Concurrent events of the queue for each process: while one runs, the next is read. More would only wait and keep their
@@ -85,6 +86,8 @@ export interface ServedRuns {
   /** Notes about the import and the verification of the model. */
   readonly modelNotes: readonly string[];
   readonly verification: Verification | undefined;
+  /** Of the version, where it was imported. */
+  readonly importReport?: ImportReport | undefined;
 }
 
 export async function serveModel(
@@ -94,11 +97,11 @@ export async function serveModel(
   onClose: OnClose,
   runs: Runs,
 ): Promise<ServedRuns> {
-  const { version, notes, verification, gate } = await publish(served, services, scope);
+  const { version, notes, verification, importReport, gate } = await publish(served, services, scope);
   onClose(() => scope.get(modelPart).close());
   await scope.get(modelPart).ready();
   await gate?.();
-  return { runs, model: version, modelNotes: notes, verification };
+  return { runs, model: version, modelNotes: notes, verification, importReport };
 }
 
 /** Opens models in processes of their own, and knows the one that was opened last. */
@@ -192,7 +195,7 @@ async function publish({ job, modelDirectory }: ServedJob, { dataDir, readyMs }:
     },
   );
   const allNotes = [...notes, ...verificationNotes(verification, job.batching)];
-  return { version, verification, notes: allNotes, gate };
+  return { version, verification, notes: allNotes, importReport, gate };
 }
 
 /** @throws bad_model when no request reaches the model under the settings of the job */

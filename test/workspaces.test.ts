@@ -82,7 +82,7 @@ async function sourcesOf(folder: string): Promise<Map<string, string>> {
     if (entry.isDirectory() && !/^\.|^node_modules$/.test(entry.name)) {
       const isPackage = (await readdir(join(ROOT, path))).includes('package.json');
       if (!isPackage) for (const [file, text] of await sourcesOf(path)) sources.set(file, text);
-    } else if (/\.(m?ts|mjs|cjs)$/.test(entry.name)) {
+    } else if (/\.(m?ts|tsx|mjs|cjs)$/.test(entry.name)) {
       sources.set(path, await readFile(join(ROOT, path), 'utf8'));
     }
   }

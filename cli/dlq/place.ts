@@ -8,7 +8,6 @@ import { resolve } from 'node:path';
 import { readConfig } from '../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
-import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { openRedis } from '../../lib/redis/cluster/connection.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
@@ -34,14 +33,6 @@ type Place = {
 };
 
 export type DlqPlace = NonNullable<Awaited<ReturnType<typeof openDlq>>>;
-
-/** What runs the records of dead letters: the model or the worker of the job. */
-export interface ReplayRunner {
-  /** Of the model. */
-  readonly version: string;
-  /** As many outcomes, same order. @throws model_unavailable */
-  run(records: readonly Inputs[]): Promise<Outcome[]>;
-}
 
 /** The limit of each Redis command; the Redis may be far away. */
 const REDIS_MS = 5_000;

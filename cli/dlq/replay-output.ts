@@ -4,11 +4,12 @@
  * if the replay is interrupted.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
+import type { Counts, Unreplayed } from '../../local/console/replay.ts';
 import { wrongUse } from '../command.ts';
 import { EXIT, listDocument, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import type { DlqPlace } from './place.ts';
-import { type Counts, type ReplayOptions, replay, type Unreplayed } from './replay.ts';
+import { type ReplayOptions, replay } from './replay.ts';
 import { plain } from './text.ts';
 import { assertRedis, type Where } from './where.ts';
 

@@ -13,7 +13,8 @@ import { IsolatedRunner } from '../../lib/inference/isolated-runner.ts';
 import { isRecordFault } from '../../lib/pipeline/poison-isolation.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import type { DlqPlace, ReplayRunner } from './place.ts';
+import type { ReplayRunner } from '../../local/console/replay.ts';
+import type { DlqPlace } from './place.ts';
 
 /** Long enough to start a process and load a model of gigabytes. */
 const OPEN_MS = 300_000;

@@ -11,7 +11,8 @@ import { modelPrefix } from '../../lib/contract/names.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { makeFolder } from '../../lib/registry/download-folder.ts';
 import { copyModel } from '../../lib/registry/source.ts';
-import type { DlqPlace, ReplayRunner } from './place.ts';
+import type { ReplayRunner } from '../../local/console/replay.ts';
+import type { DlqPlace } from './place.ts';
 
 /** @param limitMs of one record. @throws bad_config, model_unavailable with the worker's traceback */
 export async function withWorker<T>(

@@ -2,14 +2,8 @@
  * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, even if
  * others appear meanwhile.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
-import { withPathAs } from '../../lib/contract/errors.ts';
-import type { ModelPointer } from '../../lib/registry/download.ts';
-import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import {
   listVersions,
   type ModelVersion,
@@ -17,6 +11,7 @@ import {
   rollBack,
   surplus,
 } from '../../lib/registry/versions.ts';
+import { assertGoldenHere } from '../../local/console/golden.ts';
 import { confirmed } from '../confirm.ts';
 import { bytesText } from '../dlq/text.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -58,7 +53,7 @@ export async function rollback(
 ) {
   const { s3, location, text } = place;
   const rolled = await rollBack(s3, location, version, {
-    check: async (wanted) => checkGolden(place, wanted, await job()),
+    check: async (wanted) => assertGoldenHere(place, wanted, await job()),
   });
   const now =
     rolled.from === rolled.version
@@ -67,26 +62,6 @@ export async function rollback(
   const document = { version: rolled.version, from: rolled.from ?? null, to: text };
   output.answer(document, `version ${rolled.version} ${now}`);
   return EXIT.ok;
-}
-
-/** Asks the version its golden requests, in a copy on this machine. @throws bad_model */
-async function checkGolden(
-  { s3, location }: OpenPlace,
-  version: ModelPointer,
-  job: JobConfig,
-): Promise<void> {
-  const { assertGolden } = await import('../../convert/golden/check.ts');
-  const { downloadModel } = await import('../../lib/registry/download.ts');
-  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-rollback-'));
-  try {
-    const directory = await downloadModel(s3, location, version, folder);
-    const file = await findModelFile(directory);
-    await assertGolden(directory, { file, job, verification: version.verification });
-  } catch (error) {
-    throw withPathAs(error, folder, `version ${version.version}`);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
 }
 
 /** @param yes skips the question */

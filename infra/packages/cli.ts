@@ -5,6 +5,7 @@
 import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { build, type Metafile } from 'esbuild';
+import { writePage } from '../../console/build.ts';
 import type { Processor } from '../build/function-folder.ts';
 import { buildFunctions } from '../build/functions.ts';
 import { CONTENTS, prebuiltFolder } from '../build/prebuilt.ts';
@@ -24,7 +25,7 @@ import {
 
 /** The workspaces that are bundled into it. */
 const WORKSPACES = ['cli', 'convert', 'embedded-redis', 'functions', 'infra', 'lib', 'local', 'sdk'];
-/** Only the checkout bundles functions; the package contains them. */
+/** Only the checkout bundles functions and the page; the package contains them. */
 const CHECKOUT_ONLY = new Set(['esbuild']);
 const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
 /** osls may run on this version, the commands need a newer one. */
@@ -82,7 +83,8 @@ export async function buildCli({
   const types = await copyDeclarations(declarations, join(folder, TYPES), 'cli/main.d.ts');
   const manifest = manifestOf(manifests);
   // Throws if an import is not declared.
-  imported([...externalsOf(metafile), ...types], manifest.dependencies);
+  const names = [...externalsOf(metafile), ...types].filter((name) => !CHECKOUT_ONLY.has(name));
+  imported(names, manifest.dependencies);
   return stage(folder, manifest);
 }
 
@@ -117,12 +119,9 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
   return metafile;
 }
 
-/**
- * The functions as deployed, for both processors, without onnxruntime's binaries but with the licenses of their
- * packages.
- */
+/** The page of the console, and the functions for both processors, without onnxruntime's binaries but with licenses. */
 async function bundleFunctions(root: string, folder: string): Promise<void> {
-  const metafiles: Metafile[] = [];
+  const metafiles = [await writePage(root, folder)];
   for (const processor of PROCESSORS) {
     const target = join(folder, prebuiltFolder(processor));
     const request = { root, processor, outFolder: relative(root, target), withRuntime: false };

@@ -134,7 +134,7 @@ export function reports({ histograms, seconds }: SharedTimers): TimerReport[] {
 }
 
 /** @param seconds since the first measurement of the job, for the rate */
-function report(name: TimerName, histogram: Histogram, seconds: number): TimerReport {
+export function report(name: TimerName, histogram: Histogram, seconds: number): TimerReport {
   const { count, sum, squares, buckets } = histogram;
   const ordered = [...buckets].sort((a, b) => a[0] - b[0]);
   const at = (share: number) => {

@@ -69,7 +69,12 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-function isOwnOrigin(origin: string, host: string | undefined, { cors, allowedHosts }: CallerRules): boolean {
+/** Whether it is the origin of a page that this service served, or one of the rules. */
+export function isOwnOrigin(
+  origin: string,
+  host: string | undefined,
+  { cors, allowedHosts }: CallerRules,
+): boolean {
   if (cors?.allowedOrigins.some((allowed) => allowed === '*' || allowed === origin)) return true;
   const url = URL.parse(origin);
   if (url === null || url.host === '') return false;

@@ -100,7 +100,9 @@ async function serve(
   const foreign = foreignHost(state.callers, request);
   if (foreign) return dismiss(foreign);
   if (applyCors(state.callers.cors, request, response)) return;
-  const refused = foreignOrigin(state.callers, request) ?? withoutToken(state.callers, request);
+  const isOpen = match?.route.isOpen?.(head.headers) ?? false;
+  const refused =
+    foreignOrigin(state.callers, request) ?? (isOpen ? undefined : withoutToken(state.callers, request));
   if (refused) return dismiss(refused);
   const refuse = (status: GatewayStatus) => dismiss(gatewayMessage(status));
   if (head.bytes > MAX_HEADER_BYTES) return refuse(431);

@@ -30,6 +30,8 @@ export interface GatewayRoute {
   readonly ownSlots?: boolean;
   /** The limit of a body and of an answer, in bytes, instead of those of API Gateway and Lambda. */
   readonly maxBytes?: number;
+  /** True for a request that needs no token, because what it answers holds nothing of the service. */
+  readonly isOpen?: (headers: Readonly<Record<string, string>>) => boolean;
   /** True: the gateway's own errors have the envelope of the worker service, `{error_code, error_message, data}`. */
   readonly hasEnvelope?: boolean;
 }

@@ -16,7 +16,7 @@ import type { Facts, ServiceStatistics } from './statistics.ts';
 export interface StatOptions {
   /** What /stat shows beside the statistics. */
   readonly page: () => PageFacts;
-  /** Settings and versions for /status/server, in snake_case, with `protocol` (obj or npy) among them. */
+  /** Settings and versions for /status/server, which has them in snake_case, `protocol` (obj or npy) among them. */
   readonly facts: () => Facts;
 }
 
@@ -33,7 +33,11 @@ export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatO
       return answer();
     },
   });
-  const versions = () => ({ ...facts(), wkr_protocol: WIRE_VERSION, server_version: SERVER_VERSION });
+  const versions = () => ({
+    ...snakeCase(facts()),
+    wkr_protocol: WIRE_VERSION,
+    server_version: SERVER_VERSION,
+  });
   return [
     route('/status/server', () =>
       json(200, {
@@ -47,6 +51,12 @@ export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatO
     route('/status/client', () => json(200, { ...versions(), num_pending_request: statistics.inQueue })),
     route('/stat', () => htmlPage(statPage(statistics, page()))),
   ];
+}
+
+/** Names as the flags of wkr_serving have them. */
+function snakeCase(settings: Facts): Facts {
+  const nameOf = (name: string) => name.replaceAll(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [nameOf(name), value]));
 }
 
 /** The same routes; requests with items are counted, with the bytes of their bodies. */

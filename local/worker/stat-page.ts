@@ -2,8 +2,9 @@
  * GET /stat: the counters of a job and charts of its last hour, as one page without scripts and without anything from
  * elsewhere. The browser asks for it again every ten seconds; the history is the server's.
  */
+import { STEP_MS, STEPS, type Step } from '../../console/api.ts';
 import { escaped } from '../../lib/http/page.ts';
-import { type ServiceStatistics, STEP_MS, STEPS, type Step } from './statistics.ts';
+import type { ServiceStatistics } from './statistics.ts';
 
 const WIDTH = 720;
 const HEIGHT = 120;
@@ -52,17 +53,13 @@ export function statPage(statistics: ServiceStatistics, { job, workers, batchSiz
 <h2>Requests per second</h2>${perSecond('arrived')}
 <h2>Responses per second</h2>${perSecond('finished')}
 <h2>Util</h2>${chart(steps, ({ util }) => util * 100, 100)}
-<p>The last 60 minutes. This page is loaded again every ${REFRESH_SECONDS} seconds.</p>
+<p>The last 60 minutes. This page is loaded again every ${REFRESH_SECONDS} seconds. <a href="console#live">More in the console</a></p>
 </body></html>
 `;
 }
 
 /** A line over the last hour, which ends at the right. @param most of the axis; default the largest value */
-function chart(
-  steps: readonly Readonly<Step>[],
-  valueOf: (step: Readonly<Step>) => number,
-  most?: number,
-): string {
+function chart(steps: readonly Step[], valueOf: (step: Step) => number, most?: number): string {
   const values = steps.map(valueOf);
   const top = most ?? Math.max(1, ...values);
   const points = values.map((value, i) => {

@@ -2,50 +2,28 @@
  * What a service did since its start: counters, the last samples of each key, and the last hour in steps of ten seconds
  * for the charts of /stat. Nothing here has a timer; steps are completed when something happens or is asked.
  */
+import { STEP_MS, type Step } from '../../console/api.ts';
 import type { Model, Outcome, Runner } from '../../lib/contract/values.ts';
+import { History, type LoadSource } from '../console/history.ts';
 
 const SAMPLES = 1_000;
 /** Of a worker's own keys. */
 const MOST_KEYS = 100;
 const MOST_CLIENTS = 10_000;
 const ACTIVE_MS = 180_000;
-export const STEP_MS = 10_000;
-export const STEPS = 360;
-
-/** What the workers say of themselves. */
-export interface LoadSource {
-  /** Processes that can work at once. Default 1. */
-  readonly workers?: () => number;
-  /** Items that wait for one. Default none. */
-  readonly waiting?: () => number;
-  /** The time that all of them have worked, in ms, from 0 again when others replace them. Default: the sum of the batches'. */
-  readonly busyMs?: () => number;
-  /** What they run. Default: not known. */
-  readonly version?: () => string;
-}
-
-/** Ten seconds. */
-export interface Step {
-  arrived: number;
-  finished: number;
-  /** The share of time that the workers were busy, 0 to 1. */
-  util: number;
-}
 
 export type Facts = Readonly<Record<string, unknown>>;
 
 export class ServiceStatistics {
   readonly now: () => number;
   readonly startedMs: number;
+  /** The last hour. */
+  readonly past: History;
   #load: LoadSource = {};
   readonly #samples = new Map<string, number[]>();
   /** When each client last asked. */
   readonly #clients = new Map<string, { requests: number; lastMs: number }>();
-  readonly #steps: Step[] = [];
-  #current: Step = { arrived: 0, finished: 0, util: 0 };
-  #stepMs: number;
-  #busyAtStep = 0;
-  #batchMs = 0;
+  #requests = 0;
   #arrived = 0;
   #finished = 0;
   #failed = 0;
@@ -56,7 +34,7 @@ export class ServiceStatistics {
   constructor(now: () => number) {
     this.now = now;
     this.startedMs = now();
-    this.#stepMs = this.startedMs;
+    this.past = new History(now, () => this.#load);
   }
 
   /** From now on asks these workers. */
@@ -66,6 +44,8 @@ export class ServiceStatistics {
 
   /** A request with items. */
   request(client: string, bytes: number): void {
+    this.#requests++;
+    this.past.count('requests', 1);
     this.#sample('sys_input_byte', bytes);
     const known = this.#clients.get(client);
     // The client that has not asked for longest comes first.
@@ -81,24 +61,21 @@ export class ServiceStatistics {
   }
 
   arrived(items: number): void {
-    this.#advance();
+    this.past.count('arrived', items);
     this.#arrived += items;
-    this.#current.arrived += items;
     this.#mostInQueue = Math.max(this.#mostInQueue, this.inQueue);
   }
 
   finished(items: number, failed: number, tookMs: number): void {
-    this.#advance();
+    this.past.finished(items, failed, tookMs);
     this.#finished += items;
     this.#failed += failed;
-    this.#current.finished += items;
     for (let i = 0; i < Math.min(items, SAMPLES); i++) this.#sample('latency', tookMs);
   }
 
   /** A run in a process. `own`: what a worker's code recorded. */
   batch(size: number, tookMs: number, own: Readonly<Record<string, readonly number[]>> = {}): void {
-    this.#advance();
-    this.#batchMs += tookMs;
+    this.past.batch(size, tookMs);
     this.#sample('sys_batchsize', size);
     this.#sample('sys_predict', tookMs);
     for (const [key, values] of Object.entries(own)) {
@@ -116,10 +93,25 @@ export class ServiceStatistics {
     return Math.max(0, this.inQueue - (this.#load.waiting?.() ?? 0));
   }
 
+  /** Since the start. */
+  totals() {
+    const [requests, arrived, finished, failed] = [
+      this.#requests,
+      this.#arrived,
+      this.#finished,
+      this.#failed,
+    ];
+    return { requests, arrived, finished, failed };
+  }
+
+  /** Processes that can work at once. */
+  get workers(): number {
+    return this.#load.workers?.() ?? 1;
+  }
+
   /** The steps of the last hour, the oldest first. */
-  history(): readonly Readonly<Step>[] {
-    this.#advance();
-    return this.#steps;
+  history(): readonly Step[] {
+    return this.past.steps();
   }
 
   /** The keys of /status/server that change. */
@@ -127,10 +119,9 @@ export class ServiceStatistics {
     const steps = this.history();
     const util = steps.at(-1)?.util ?? 0;
     const predict = summary(this.#samples.get('sys_predict') ?? []);
-    const workers = this.#load.workers?.() ?? 1;
     return {
       statistic: {
-        ...this.#requests(
+        ...ratesOf(
           this.#arrived,
           steps.map(({ arrived }) => arrived),
         ),
@@ -139,7 +130,7 @@ export class ServiceStatistics {
         ...this.#clientCounts(),
       },
       statistic_postsink: {
-        ...this.#requests(
+        ...ratesOf(
           this.#finished,
           steps.map(({ finished }) => finished),
         ),
@@ -149,21 +140,9 @@ export class ServiceStatistics {
         num_exception: this.#failed,
         util,
         // As the original computes it: runs per second, if all workers always ran.
-        ideal_maxload: predict && predict.avg > 0 ? (workers * 1_000) / predict.avg : 0,
+        ideal_maxload: predict && predict.avg > 0 ? (this.workers * 1_000) / predict.avg : 0,
         others: Object.fromEntries([...this.#samples].map(([key, samples]) => [key, summary(samples)])),
       },
-    };
-  }
-
-  #requests(total: number, perStep: readonly number[]): Facts {
-    const rates = perStep.map((count) => (count * 1_000) / STEP_MS);
-    const { avg = 0, min = 0, max = 0 } = summary(rates) ?? {};
-    return {
-      num_data_request: total,
-      cur_request_per_second: rates.at(-1) ?? 0,
-      avg_request_per_second: avg,
-      min_request_per_second: min,
-      max_request_per_second: max,
     };
   }
 
@@ -188,25 +167,18 @@ export class ServiceStatistics {
     if (samples.length > SAMPLES) samples.shift();
     this.#samples.set(key, samples);
   }
+}
 
-  /** Completes the steps that have passed. */
-  #advance(): void {
-    const passed = Math.floor((this.now() - this.#stepMs) / STEP_MS);
-    if (passed <= 0) return;
-    const busyMs = this.#load.busyMs?.() ?? this.#batchMs;
-    const workers = Math.max(1, this.#load.workers?.() ?? 1);
-    const sinceMs = busyMs < this.#busyAtStep ? 0 : this.#busyAtStep;
-    const share = (busyMs - sinceMs) / (passed * STEP_MS * workers);
-    // One that was busy all along tells so only now.
-    const util = Math.min(1, Math.max(0, share));
-    this.#steps.push({ ...this.#current, util });
-    const empty = Math.min(passed - 1, STEPS);
-    for (let i = 0; i < empty; i++) this.#steps.push({ arrived: 0, finished: 0, util });
-    this.#steps.splice(0, this.#steps.length - STEPS);
-    this.#current = { arrived: 0, finished: 0, util: 0 };
-    this.#stepMs += passed * STEP_MS;
-    this.#busyAtStep = busyMs;
-  }
+function ratesOf(total: number, perStep: readonly number[]): Facts {
+  const rates = perStep.map((count) => (count * 1_000) / STEP_MS);
+  const { avg = 0, min = 0, max = 0 } = summary(rates) ?? {};
+  return {
+    num_data_request: total,
+    cur_request_per_second: rates.at(-1) ?? 0,
+    avg_request_per_second: avg,
+    min_request_per_second: min,
+    max_request_per_second: max,
+  };
 }
 
 interface Summary {

@@ -38,15 +38,22 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['sdk'], lines: 2_300, planned: 1_500 },
   {
     folders: ['local'],
-    without: ['local/bridge', 'local/decentral', 'local/description', 'local/worker'],
-    lines: 5_090,
+    without: ['local/bridge', 'local/console', 'local/decentral', 'local/description', 'local/worker'],
+    lines: 5_110,
     planned: 4_500,
   },
   { folders: ['local/bridge'], lines: 290, planned: 290 },
   { folders: ['local/worker'], lines: 1_330, planned: 350 },
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
+  // The page, and what serves it; the description of the API is in lib/http.
+  { folders: ['console', 'local/console', 'cli/console'], lines: 3_710, planned: 3_000 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], without: ['cli/init', 'cli/openapi', 'cli/wkr'], lines: 6_500, planned: 5_500 },
+  {
+    folders: ['cli'],
+    without: ['cli/console', 'cli/init', 'cli/openapi', 'cli/wkr'],
+    lines: 6_500,
+    planned: 5_500,
+  },
   { folders: ['cli/init'], lines: 580, planned: 580 },
   { folders: ['infra'], lines: 5_600, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
@@ -81,7 +88,7 @@ async function linesOf({ folders, without = [] }: Budget): Promise<number> {
     const names = await readdir(join(ROOT, folder), { recursive: true }).catch(() => []);
     const sources = names
       .map((name) => `${folder}/${name}`)
-      .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && !path.includes('node_modules/'))
+      .filter((path) => /\.tsx?$/.test(path) && !path.endsWith('.test.ts') && !path.includes('node_modules/'))
       .filter((path) => !without.some((other) => path.startsWith(`${other}/`)));
     for (const path of sources) lines += (await readFile(join(ROOT, path), 'utf8')).split('\n').length - 1;
   }

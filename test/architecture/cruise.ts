@@ -67,7 +67,7 @@ export function newViolations(violations: readonly Violation[]): Violation[] {
 }
 
 const IGNORED = /(^|\/)(node_modules|dist|\.[^./][^/]*)(\/|$)/;
-const SOURCE = /\.[cm]?[jt]s$/;
+const SOURCE = /\.[cm]?[jt]sx?$/;
 
 /** Every source file of the tree, in whatever folder: a new folder must not go unnoticed. */
 export async function sourceFiles(root: string): Promise<string[]> {
@@ -138,13 +138,13 @@ async function cruiseErased(root: string, files: readonly string[]): Promise<ICr
 
 async function eraseTypes(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true });
-  if (!from.endsWith('.ts') || from.endsWith('.d.ts')) return copyFile(from, to);
+  if (!/\.tsx?$/.test(from) || from.endsWith('.d.ts')) return copyFile(from, to);
   const { code } = await transformFile(from, {
     configFile: false,
     swcrc: false,
     jsc: {
       target: 'esnext',
-      parser: { syntax: 'typescript' },
+      parser: { syntax: 'typescript', tsx: from.endsWith('x') },
       // As Node does it: `import { type A } from './a.ts'` loads a.ts.
       transform: { verbatimModuleSyntax: true },
     },

@@ -30,7 +30,8 @@ export const LEVELS: readonly (readonly string[])[] = [
   // What a service says of itself; no function imports it.
   ['lib/openapi/'],
   ['lib/compose/'],
-  ['functions/', 'sdk/', 'embedded-redis/'],
+  // The page /console runs in a browser; console/api.ts is what it shares with local and cli.
+  ['functions/', 'sdk/', 'embedded-redis/', 'console/'],
   // What a person runs once to bring a model is never part of a deployed function; it asks the model through them.
   ['convert/'],
   ['infra/', 'local/'],
@@ -85,6 +86,7 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
     ],
   },
   { from: 'embedded-redis/', to: ['lib/contract/'] },
+  { from: 'console/', to: [] },
   { from: 'examples/', to: ['sdk/index.ts', 'sdk/http.ts', 'sdk/worker.ts'] },
 ];
 
@@ -139,6 +141,7 @@ export const WITHOUT_DEV_DEPENDENCIES: readonly string[] = [
   'sdk/',
   'convert/',
   'embedded-redis/',
+  'console/',
   'local/',
   'cli/',
   'infra/',

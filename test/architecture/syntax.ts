@@ -25,7 +25,7 @@ export function importsIn(path: string): WrittenImport[] {
     }
     for (const key in node) if (key !== 'span') visit(node[key]);
   };
-  visit(parseFileSync(path, { syntax: 'typescript', target: 'es2024' }).body);
+  visit(parseFileSync(path, { syntax: 'typescript', tsx: path.endsWith('x'), target: 'es2024' }).body);
   return found;
 }
 

@@ -25,6 +25,7 @@ const NAMES = [
   'restart',
   'shutdown',
   'status',
+  'console',
   'predict',
   'enqueue',
   'bridge',

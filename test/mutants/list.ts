@@ -4,6 +4,7 @@ import { ANSWERS } from './areas/answers.ts';
 import { AWS } from './areas/aws.ts';
 import { CLIENTS } from './areas/clients.ts';
 import { CODECS } from './areas/codecs.ts';
+import { CONSOLE_PAGE } from './areas/console.ts';
 import { CONTRACT } from './areas/contract.ts';
 import { DECENTRAL } from './areas/decentral.ts';
 import { EMBEDDED_REDIS } from './areas/embedded-redis.ts';
@@ -33,6 +34,7 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...HTTP,
   ...LARGE_RESULTS,
   ...LOCAL,
+  ...CONSOLE_PAGE,
   ...WORKERS,
   ...WORKER_HTTP,
   ...WORKER_ACCEPTANCE,

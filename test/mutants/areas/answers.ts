@@ -207,8 +207,8 @@ export const ANSWERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a rollback asks the golden requests of the version',
-        find: 'check: async (wanted) => checkGolden(place, wanted, await job()),',
-        replace: 'check: async (wanted) => void [checkGolden, wanted, job],',
+        find: 'check: async (wanted) => assertGoldenHere(place, wanted, await job()),',
+        replace: 'check: async (wanted) => void [assertGoldenHere, wanted, job],',
       },
     ],
   },

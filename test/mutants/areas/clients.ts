@@ -706,7 +706,7 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
-    file: 'cli/dlq/replay.ts',
+    file: 'local/console/replay.ts',
     tests: [REPLAY],
     bugs: [
       {

@@ -129,11 +129,6 @@ export const WORKER_HTTP: readonly Suite[] = [
         find: 'if (samples.length === 0 && this.#samples.size >= MOST_KEYS) return;',
         replace: '',
       },
-      {
-        guarantee: 'an hour of steps is kept',
-        find: 'this.#steps.splice(0, this.#steps.length - STEPS);',
-        replace: '',
-      },
     ],
   },
   {

@@ -47,7 +47,10 @@ test('steps of ten seconds hold what happened in them, and an hour of them is ke
   assert.deepEqual(statistics.history(), []);
   clock.ms += 10_000;
   statistics.arrived(10);
-  assert.deepEqual(statistics.history(), [{ arrived: 20, finished: 5, util: 0 }]);
+  assert.deepEqual(
+    statistics.history().map(({ arrived, finished, failed, util }) => ({ arrived, finished, failed, util })),
+    [{ arrived: 20, finished: 5, failed: 1, util: 0 }],
+  );
   clock.ms += 20_000;
   assert.deepEqual(
     statistics.history().map(({ arrived }) => arrived),

@@ -1,0 +1,162 @@
+/** What a console shows of a deployment. Whatever the API or the caller's rights do not give says why it is not there. */
+import type { ModelFacts, Part, TimerFacts } from '../../console/api.ts';
+import { DTYPES } from '../../lib/codecs/open-inference/tensor.ts';
+import { axesOf } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { modelPrefix } from '../../lib/contract/names.ts';
+import type { TensorSpec } from '../../lib/contract/values.ts';
+import type { TimerReport } from '../../lib/metrics/timers.ts';
+import { withInputAxes } from '../../lib/pipeline/batch-axes.ts';
+import { inputFacts, outputFacts } from '../../local/console/model.ts';
+import type { ConsoleSource } from '../../local/console/source.ts';
+import {
+  activateVersion,
+  deadLetterPage,
+  replayOne,
+  type VersionPlace,
+  versionsOf,
+} from '../../local/console/stored.ts';
+import { installation } from '../../local/installation.ts';
+import { type Fetch, request } from '../../sdk/fetch.ts';
+import type { DlqPlace } from '../dlq/place.ts';
+import { withRunner } from '../dlq/runner.ts';
+import type { Service } from '../service.ts';
+
+export interface RemoteOptions {
+  readonly service: Service & { readonly http: string };
+  readonly stack: string | undefined;
+  /** Of what is in S3; undefined where no bucket is known. */
+  readonly place: DlqPlace | undefined;
+  readonly send: Fetch;
+}
+
+const ASK_MS = 20_000;
+const NO_BUCKET = 'Which bucket? --stack finds it, and --bucket names it.';
+const NO_RECORDS =
+  'A deployment keeps results in Redis, inside its network. `cluster-serving query <uri>` asks for one by its uri.';
+const NO_HISTORY =
+  'The functions of a deployment keep no history: its dashboard in CloudWatch has charts, queue depth and age, and failures by code.';
+const NO_REPLAY =
+  'A replay replaces a result in Redis: pass --redis-url where this machine reaches it, or use `cluster-serving dlq replay --enqueue`.';
+
+export function remoteConsole(options: RemoteOptions): ConsoleSource {
+  const { service, place } = options;
+  const versions = place && { s3: place.s3, job: place.job, location: locationOf(place) };
+  return {
+    model: () => part(() => modelFacts(options, versions)),
+    live: () => part(() => timers(options)),
+    records: async () => ({ unavailable: NO_RECORDS }),
+    deadLetters: (after) =>
+      part(async () => {
+        if (!place) return { unavailable: NO_BUCKET };
+        const page = await deadLetterPage(place, after);
+        return place.results ? page : { ...page, noReplay: NO_REPLAY };
+      }),
+    versions: () => part(async () => (versions ? versionsOf(versions) : { unavailable: NO_BUCKET })),
+    replay: (id) => {
+      if (!place?.results) throw new ServingError('bad_request', place ? NO_REPLAY : NO_BUCKET);
+      return withRunner(place, undefined, (runner) => replayOne(place, runner, id));
+    },
+    activate: (version) => {
+      if (!versions) throw new ServingError('bad_request', NO_BUCKET);
+      return activateVersion(versions, version);
+    },
+  };
+
+  function locationOf({ bucket }: DlqPlace) {
+    return { bucket, prefix: modelPrefix(service.job) };
+  }
+}
+
+/** What the work gives, or why it gives nothing. */
+async function part<T>(work: () => Promise<Part<T>>): Promise<Part<T>> {
+  try {
+    return await work();
+  } catch (error) {
+    return { unavailable: ServingError.from(error).message };
+  }
+}
+
+interface Described {
+  readonly versions?: readonly string[];
+  readonly inputs?: readonly PortText[];
+  readonly outputs?: readonly PortText[];
+}
+
+interface PortText {
+  readonly name: string;
+  readonly datatype: string;
+  readonly shape: readonly number[];
+}
+
+async function modelFacts(
+  { service, stack, place, send }: RemoteOptions,
+  versions: VersionPlace | undefined,
+): Promise<ModelFacts> {
+  const { http, job, access } = service;
+  const ask = async (path: string) => (await request(`${http}${path}`, {}, ASK_MS, undefined, send)).body;
+  const described = await part(() => ask(`/v2/models/${encodeURIComponent(job)}`) as Promise<Described>);
+  const { model } = (await ask('/ready')) as { readonly model?: string };
+  const settings = place?.job ?? { image: {}, inputAlreadyBatched: false, inputs: {}, outputs: {} };
+  const ports = (list: readonly PortText[] | undefined) => specsOf(list ?? []);
+  const isWorker = place?.job.worker.class !== undefined;
+  const why = await batchingOf(versions);
+  return {
+    job,
+    release: installation().version,
+    kind: isWorker ? 'worker' : 'model',
+    ...(place?.job.worker.class !== undefined && { worker: place.job.worker.class }),
+    version: model ?? 'unknown',
+    inputs:
+      'unavailable' in described
+        ? described
+        : inputFacts(withInputAxes(ports(described.inputs), axesOf(settings).batchAxes), NO_NAMES, settings),
+    outputs: 'unavailable' in described ? described : outputFacts(ports(described.outputs), NO_NAMES),
+    batching: why,
+    filter: place?.job.postProcessing ?? '',
+    notes: [],
+    report: { unavailable: 'An import report stays where the model was imported.' },
+    caller: {
+      url: http,
+      auth: access.auth ?? 'none',
+      ...(stack !== undefined && { stack }),
+      ...(service.region !== undefined && { region: service.region }),
+    },
+  };
+}
+
+/** Not in the answer of /v2. */
+const NO_NAMES = { columns: {}, labels: {} };
+
+function specsOf(ports: readonly PortText[]): TensorSpec[] {
+  return ports.map(({ name, datatype, shape }) => ({
+    name,
+    dtype: DTYPES.get(datatype) ?? 'float32',
+    shape: shape.map((size) => (size < 0 ? '' : size)),
+  }));
+}
+
+async function batchingOf(place: VersionPlace | undefined): Promise<ModelFacts['batching']> {
+  const found = await part(async () => (place ? versionsOf(place) : { unavailable: NO_BUCKET }));
+  if ('unavailable' in found) return found;
+  const why = found.versions.find(({ serves }) => serves)?.batching;
+  if (why === undefined) return { unavailable: 'The version that serves has no manifest.' };
+  return { sharesRuns: why.startsWith('records share runs'), why };
+}
+
+async function timers({ service, send }: RemoteOptions): Promise<TimerFacts> {
+  const url = `${service.http}/metrics`;
+  const headers = { accept: 'application/json' };
+  const { body } = await request(url, { headers }, ASK_MS, undefined, send);
+  const measured = (body as TimerReport[]).filter(({ count }) => count > 0);
+  return {
+    timers: measured.map(({ name, count, mean, median, _99thPercentile: p99 }) => ({
+      name,
+      count,
+      mean,
+      median,
+      p99,
+    })),
+    why: NO_HISTORY,
+  };
+}

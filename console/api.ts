@@ -1,0 +1,181 @@
+/**
+ * What the page asks the service for, below `console/api/`. The page and the two servers (local/console, cli/console)
+ * share it; it holds types alone, and the few facts that both must know.
+ */
+
+/** What there is, or why it cannot be shown here. */
+export type Part<T> = T | Unavailable;
+
+export interface Unavailable {
+  readonly unavailable: string;
+}
+
+export interface PortFacts {
+  readonly name: string;
+  readonly dtype: string;
+  /** As the model declares it; a text is a free size. */
+  readonly shape: readonly (number | string)[];
+  /** Of an input: the shape that an instance gives, without the batch dimension where the service adds it. */
+  readonly row: readonly (number | string)[];
+  readonly takes: 'numbers' | 'text' | 'image';
+  /** Of the pictures that the input takes, which are resized to this. */
+  readonly image?: { readonly width: number; readonly height: number; readonly isGrey: boolean };
+  /** Of an input that a request may leave out. */
+  readonly optional?: boolean;
+  /** The names of the last axis: columns of an input, classes of an output. */
+  readonly names?: readonly string[];
+}
+
+/** GET console/api/model */
+export interface ModelFacts {
+  readonly job: string;
+  /** Of this software. */
+  readonly release: string;
+  readonly kind: 'model' | 'worker';
+  /** The class of a worker. */
+  readonly worker?: string;
+  readonly version: string;
+  readonly inputs: Part<readonly PortFacts[]>;
+  readonly outputs: Part<readonly PortFacts[]>;
+  readonly batching: Part<{ readonly sharesRuns: boolean; readonly why: string }>;
+  /** The filter of the job; empty for none. */
+  readonly filter: string;
+  /** What the import and the verification ask a person to know. */
+  readonly notes: readonly string[];
+  /** The import report, as text. */
+  readonly report: Part<{ readonly text: string }>;
+  readonly caller: Caller;
+}
+
+/** How programs reach the service. */
+export interface Caller {
+  /** Absent: the origin of the page. */
+  readonly url?: string;
+  /** Of a deployment. */
+  readonly stack?: string;
+  readonly auth: 'none' | 'token' | 'iam' | 'jwt' | 'api-key';
+  /** Of signatures. */
+  readonly region?: string;
+}
+
+/** Ten seconds. A time is in ms; null: nothing was measured. */
+export interface Step {
+  readonly requests: number;
+  readonly arrived: number;
+  readonly finished: number;
+  readonly failed: number;
+  readonly batches: number;
+  /** Records of the largest batch. */
+  readonly largest: number;
+  /** Records of all batches. */
+  readonly batched: number;
+  readonly p50: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+  /** The longest that a record waited in the queue, of those that were taken from it. */
+  readonly waited: number | null;
+  /** Messages in the queue at the end of the step. */
+  readonly depth: number | null;
+  /** The share of time that the workers were busy, 0 to 1. */
+  readonly util: number;
+  readonly workers: number;
+}
+
+export const STEP_MS = 10_000;
+/** An hour. */
+export const STEPS = 360;
+
+/** GET console/api/live */
+export interface LiveFacts {
+  /** ISO 8601. */
+  readonly since: string;
+  /** When the last step ended, in ms since 1970. */
+  readonly endedAt: number;
+  /** The oldest first, at most STEPS. */
+  readonly steps: readonly Step[];
+  readonly total: { readonly requests: number; readonly arrived: number; readonly finished: number } & {
+    readonly failed: number;
+  };
+  readonly workers: number;
+  readonly batchSize: number;
+  /** Records that wait for a worker, or are with one. */
+  readonly open: number;
+  /** Messages that wait, and those that functions have. */
+  readonly queue: { readonly waiting: number; readonly hidden: number };
+}
+
+/** GET console/api/live of a deployment, whose functions keep no history: the timers since the job began. */
+export interface TimerFacts {
+  readonly timers: readonly {
+    readonly name: string;
+    readonly count: number;
+    readonly mean: number;
+    readonly median: number;
+    readonly p99: number;
+  }[];
+  /** Why there is no more. */
+  readonly why: string;
+}
+
+export interface RecordFacts {
+  readonly uri: string;
+  readonly identity: string;
+  readonly status: 'succeeded' | 'failed';
+  /** ISO 8601. */
+  readonly finishedAt: string;
+  /** The version of the model; empty where none ran it. */
+  readonly model: string;
+  /** The beginning of the result. */
+  readonly result?: string;
+  readonly error?: string;
+  readonly code?: string;
+}
+
+/** How many records the service remembers. */
+export const MOST_RECORDS = 200;
+
+/** GET console/api/records: the newest first. */
+export interface RecentRecords {
+  readonly records: readonly RecordFacts[];
+}
+
+/** GET console/api/dead-letters, with `?after=id` for the next. */
+export interface DeadLetterPage {
+  readonly letters: readonly {
+    readonly id: string;
+    readonly uri?: string | undefined;
+    /** ISO 8601. */
+    readonly archivedAt: string;
+    readonly attempts?: number | undefined;
+    readonly bytes: number;
+    readonly reason: string;
+  }[];
+  /** There are more after this one. */
+  readonly next?: string | undefined;
+  /** Why none can be replayed from here; absent where they can. */
+  readonly noReplay?: string | undefined;
+}
+
+/** GET console/api/versions: the newest first. */
+export interface Versions {
+  readonly versions: readonly {
+    readonly version: string;
+    readonly uploadedAt: string;
+    readonly bytes: number;
+    readonly format?: string | undefined;
+    readonly batching?: string | undefined;
+    readonly serves: boolean;
+    /** The target of a rollback. */
+    readonly before: boolean;
+  }[];
+  /** How long a new choice takes to be served, in seconds. */
+  readonly refreshSeconds: number;
+}
+
+/** The answer to POST console/api/replay {"id"} and POST console/api/activate {"version"}: what was done, as a sentence. */
+export interface Done {
+  readonly done: string;
+}
+
+/** Every action carries it, so that no form and no simple request of another page can make one. */
+export const ACTION_HEADER = 'x-console-action';

@@ -1,0 +1,134 @@
+/** The model: what it takes and gives, what is known of it, and a form that asks it. */
+import type { ModelFacts, PortFacts } from './api.ts';
+import { isUnavailable } from './client.ts';
+import { TryModel } from './try/form.tsx';
+import { TryWorker } from './try/worker.tsx';
+import { Card, Missing } from './ui.tsx';
+
+export function ModelView({ facts }: { facts: ModelFacts }) {
+  const { inputs, outputs } = facts;
+  const canTry = !isUnavailable(inputs) && !isUnavailable(outputs);
+  return (
+    <div class="columns">
+      {facts.kind === 'worker' ? (
+        <TryWorker caller={facts.caller} />
+      ) : canTry ? (
+        // Another version may have other inputs.
+        <TryModel key={facts.version} inputs={inputs} outputs={outputs} caller={facts.caller} />
+      ) : (
+        <Card title="Try it">
+          <Missing why={isUnavailable(inputs) ? inputs.unavailable : 'The outputs are not known.'} />
+        </Card>
+      )}
+      <div class="stack">
+        <Facts facts={facts} />
+        {facts.kind === 'model' && <Ports title="Inputs" ports={inputs} />}
+        {facts.kind === 'model' && <Ports title="Outputs" ports={outputs} />}
+        <Report facts={facts} />
+      </div>
+    </div>
+  );
+}
+
+function Facts({ facts }: { facts: ModelFacts }) {
+  const { kind, worker, version, batching, filter, release, caller } = facts;
+  return (
+    <Card title={kind === 'worker' ? 'Worker' : 'Model'}>
+      <dl class="facts">
+        {worker !== undefined && <Fact name="Class" value={<code>{worker}</code>} />}
+        <Fact name="Version" value={<code>{version}</code>} />
+        <Fact name="Batching" value={isUnavailable(batching) ? batching.unavailable : batching.why} />
+        {filter !== '' && <Fact name="Filter" value={<code>{filter}</code>} />}
+        {caller.stack !== undefined && <Fact name="Stack" value={<code>{caller.stack}</code>} />}
+        {caller.url !== undefined && <Fact name="API" value={<code>{caller.url}</code>} />}
+        <Fact name="Service" value={`release ${release}`} />
+      </dl>
+    </Card>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: preact.ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Ports({ title, ports }: { title: string; ports: ModelFacts['inputs'] }) {
+  return (
+    <Card title={title}>
+      {isUnavailable(ports) ? (
+        <Missing why={ports.unavailable} />
+      ) : (
+        <ul class="ports">
+          {ports.map((port) => (
+            <li key={port.name}>
+              <code class="name">{port.name}</code>
+              <code class="type">
+                {port.dtype} {shapeText(port.shape)}
+              </code>
+              <PortNotes port={port} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+const SHOWN_NAMES = 200;
+
+function PortNotes({ port: { image, takes, names, optional } }: { port: PortFacts }) {
+  const size = image && image.width > 0 ? `, ${image.width} × ${image.height}` : '';
+  const notes = [
+    ...(image ? [`pictures in ${image.isGrey ? 'grey' : 'colour'}${size}`] : []),
+    ...(takes === 'text' ? ['texts'] : []),
+    ...(optional ? ['may be left out'] : []),
+  ];
+  return (
+    <>
+      {notes.length > 0 && <span class="quiet">{notes.join('; ')}</span>}
+      {names && (
+        <details>
+          <summary>{names.length} names</summary>
+          <ol start={0} class="names">
+            {names.slice(0, SHOWN_NAMES).map((name, i) => (
+              <li key={i}>{name}</li>
+            ))}
+          </ol>
+          {names.length > SHOWN_NAMES && <p class="quiet">and {names.length - SHOWN_NAMES} more</p>}
+        </details>
+      )}
+    </>
+  );
+}
+
+export function shapeText(shape: PortFacts['shape']): string {
+  return `[${shape.map((size) => (size === '' || size === -1 ? '?' : size)).join(', ')}]`;
+}
+
+function Report({ facts: { notes, report, kind, batching } }: { facts: ModelFacts }) {
+  if (kind === 'worker') return null;
+  const others = notes.filter((note) => isUnavailable(batching) || note !== batching.why);
+  return (
+    <Card title="Import">
+      {isUnavailable(report) ? (
+        <p class="quiet">{report.unavailable}</p>
+      ) : (
+        <details>
+          <summary>Import report</summary>
+          <pre>{report.text}</pre>
+        </details>
+      )}
+      {others.length > 0 && (
+        <ul class="notes">
+          {others.map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,112 @@
+/** The dead letters of a job, each with its reason, and a button that runs it again. */
+import { useState } from 'preact/hooks';
+import type { DeadLetterPage, Done } from '../api.ts';
+import { act } from '../client.ts';
+import { type Asked, bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked } from '../ui.tsx';
+
+type Letter = DeadLetterPage['letters'][number];
+
+export function DeadLettersCard({ onReplayed }: { onReplayed: () => Promise<void> }) {
+  const [after, setAfter] = useState<string>();
+  const asked = useAsked<DeadLetterPage>(`dead-letters${after ? `?after=${encodeURIComponent(after)}` : ''}`);
+  return (
+    <Card title="Dead letters" aside={<span class="quiet">failed too often, kept in S3</span>}>
+      <Loaded asked={asked}>
+        {(page) => (
+          <Letters page={page} asked={asked} onReplayed={onReplayed} onNext={setAfter} isFirst={!after} />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+interface LettersOptions {
+  readonly page: DeadLetterPage;
+  readonly asked: Asked<DeadLetterPage>;
+  readonly onReplayed: () => Promise<void>;
+  readonly onNext: (after: string | undefined) => void;
+  readonly isFirst: boolean;
+}
+
+function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
+  const [chosen, setChosen] = useState<Letter>();
+  const { letters, next, noReplay } = page;
+  const close = () => {
+    setChosen(undefined);
+    void asked.again();
+    void onReplayed();
+  };
+  return (
+    <>
+      {letters.length === 0 && (
+        <Empty title="There are none.">
+          A record that fails again and again is put here, with its message.
+        </Empty>
+      )}
+      {noReplay !== undefined && <p class="quiet">{noReplay}</p>}
+      <ul class="rows">
+        {letters.map((letter) => (
+          <LetterRow
+            key={letter.id}
+            letter={letter}
+            onReplay={noReplay === undefined ? setChosen : undefined}
+          />
+        ))}
+      </ul>
+      <p>
+        {!isFirst && (
+          <button type="button" onClick={() => onNext(undefined)}>
+            From the beginning
+          </button>
+        )}{' '}
+        {next !== undefined && (
+          <button type="button" onClick={() => onNext(next)}>
+            More
+          </button>
+        )}
+      </p>
+      {chosen && (
+        <Confirm
+          title="Run this record again?"
+          verb="Replay"
+          onConfirm={async () => (await act<Done>('replay', { id: chosen.id })).done}
+          onClose={close}
+        >
+          <p>
+            <b class="uri">{chosen.uri ?? chosen.id}</b> runs on the model that serves now. If it succeeds,
+            its result replaces the failure, and the dead letter is removed. If it fails, everything stays.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+interface RowOptions {
+  readonly letter: Letter;
+  readonly onReplay: ((letter: Letter) => void) | undefined;
+}
+
+function LetterRow({ letter, onReplay }: RowOptions) {
+  return (
+    <li class="letter">
+      <span class="uri">{letter.uri ?? '(no uri)'}</span>
+      <time class="quiet" dateTime={letter.archivedAt}>
+        {timeText(letter.archivedAt)}
+      </time>
+      <span class="quiet result">
+        {letter.reason} · {letter.attempts ?? '?'} attempts · {bytesText(letter.bytes)}
+      </span>
+      {onReplay && (
+        <button
+          type="button"
+          class="small"
+          onClick={() => onReplay(letter)}
+          aria-label={`Replay ${letter.uri ?? letter.id}`}
+        >
+          Replay
+        </button>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,91 @@
+/** The last records of the queue, and the dead letters. */
+import { useState } from 'preact/hooks';
+import type { RecentRecords, RecordFacts } from '../api.ts';
+import { resultOf } from '../client.ts';
+import { indented, shownText } from '../try/answer.ts';
+import { Card, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
+import { DeadLettersCard } from './dead-letters.tsx';
+
+export function RecordsView() {
+  const records = useAsked<RecentRecords>('records');
+  return (
+    <div class="stack">
+      <Card title="Recent records" aside={<span class="quiet">of the queue</span>}>
+        <Loaded asked={records}>{(value) => <Records records={value.records} />}</Loaded>
+      </Card>
+      <DeadLettersCard onReplayed={records.again} />
+    </div>
+  );
+}
+
+function Records({ records }: { records: readonly RecordFacts[] }) {
+  const [sought, setSought] = useState('');
+  if (records.length === 0) {
+    return (
+      <Empty title="No record has come through the queue yet.">
+        Enqueue one with the SDK, <code>cluster-serving enqueue</code> or <code>POST /predictions</code>. The
+        last 200 since the start are listed here; their results stay in Redis.
+      </Empty>
+    );
+  }
+  const found = records.filter(({ uri, code }) => `${uri} ${code ?? ''}`.includes(sought));
+  return (
+    <>
+      <label class="field search">
+        <span>Find a uri or an error code</span>
+        <input type="search" value={sought} onInput={(event) => setSought(event.currentTarget.value)} />
+      </label>
+      <ul class="rows">
+        {found.map((record) => (
+          <RecordRow key={`${record.identity} ${record.finishedAt}`} record={record} />
+        ))}
+      </ul>
+      {found.length === 0 && <p class="quiet">None of the last {records.length} records matches.</p>}
+    </>
+  );
+}
+
+function RecordRow({ record }: { record: RecordFacts }) {
+  const { uri, status, finishedAt, model, result, error, code, identity } = record;
+  const [full, setFull] = useState<{ text?: string; error?: string }>();
+  const load = async () => {
+    try {
+      setFull({ text: indented(await resultOf(uri, identity)) });
+    } catch (failure) {
+      setFull({ error: (failure as Error).message });
+    }
+  };
+  return (
+    <li>
+      <details
+        onToggle={(event) => {
+          if (event.currentTarget.open && !full?.text) void load();
+        }}
+      >
+        <summary>
+          <span class={`badge ${status}`}>{status}</span>
+          <span class="uri">{uri}</span>
+          <time class="quiet" dateTime={finishedAt}>
+            {timeText(finishedAt)}
+          </time>
+          <span class="quiet result">{status === 'failed' ? `${code}: ${error}` : result || 'a value'}</span>
+        </summary>
+        <div class="detail">
+          {model !== '' && (
+            <p class="quiet">
+              By version <code>{model}</code>, identity <code>{identity}</code>
+            </p>
+          )}
+          {full === undefined && <p class="quiet">Loading…</p>}
+          {full?.error !== undefined && <Problem text={full.error} />}
+          {full?.text !== undefined && <Full text={full.text} />}
+        </div>
+      </details>
+    </li>
+  );
+}
+
+function Full({ text }: { text: string }) {
+  const shown = shownText('result', text);
+  return shown.kind === 'text' ? <pre tabIndex={0}>{shown.text}</pre> : null;
+}

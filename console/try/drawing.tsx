@@ -1,0 +1,78 @@
+/** A square to draw a picture on. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { Choice } from '../ui.tsx';
+import type { Given } from './request.ts';
+
+const SIZE = 224;
+const PEN = 22;
+const INKS = ['White on black', 'Black on white'] as const;
+type Ink = (typeof INKS)[number];
+
+export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: boolean) => void }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const isDown = useRef(false);
+  const [ink, setInk] = useState<Ink>('White on black');
+  // Another ink begins anew.
+  useEffect(() => clear(canvas.current, ink), [ink]);
+  const draw = (event: PointerEvent, begins: boolean) => {
+    if (!canvas.current || (!begins && !isDown.current)) return;
+    isDown.current = true;
+    if (begins) canvas.current.setPointerCapture(event.pointerId);
+    stroke(canvas.current, ink, event, begins);
+  };
+  const end = () => {
+    if (!isDown.current) return;
+    isDown.current = false;
+    const text = canvas.current?.toDataURL('image/png').replace(/^data:[^,]*,/, '') ?? '';
+    onPicture({ text, fileName: 'drawing.png' }, true);
+  };
+  const erase = () => {
+    clear(canvas.current, ink);
+    onPicture({ text: '' }, false);
+  };
+  return (
+    <div class="drawing">
+      <canvas
+        ref={canvas}
+        width={SIZE}
+        height={SIZE}
+        role="img"
+        aria-label="A square to draw on with a pointer; with a keyboard, choose a file"
+        onPointerDown={(event) => draw(event, true)}
+        onPointerMove={(event) => draw(event, false)}
+        onPointerUp={end}
+        onPointerCancel={end}
+      />
+      <div class="stack">
+        <Choice label="Ink" options={INKS} value={ink} onChange={setInk} />
+        <button type="button" onClick={erase}>
+          Clear
+        </button>
+        <p class="quiet">Draw large: the square becomes the picture. Each stroke asks again.</p>
+      </div>
+    </div>
+  );
+}
+
+function clear(canvas: HTMLCanvasElement | null, ink: Ink): void {
+  const context = canvas?.getContext('2d');
+  if (!context) return;
+  context.fillStyle = ink === 'White on black' ? '#000' : '#fff';
+  context.fillRect(0, 0, SIZE, SIZE);
+}
+
+function stroke(canvas: HTMLCanvasElement, ink: Ink, event: PointerEvent, begins: boolean): void {
+  const context = canvas.getContext('2d');
+  if (!context) return;
+  const box = canvas.getBoundingClientRect();
+  const x = ((event.clientX - box.left) * SIZE) / box.width;
+  const y = ((event.clientY - box.top) * SIZE) / box.height;
+  if (begins) {
+    context.beginPath();
+    context.moveTo(x, y);
+  }
+  context.strokeStyle = ink === 'White on black' ? '#fff' : '#000';
+  Object.assign(context, { lineWidth: PEN, lineCap: 'round', lineJoin: 'round' });
+  context.lineTo(x, y);
+  context.stroke();
+}

@@ -1,0 +1,138 @@
+/** Asks a model: a field for each of its inputs, or the JSON of a whole request. */
+import { useRef, useState } from 'preact/hooks';
+import type { Caller, PortFacts } from '../api.ts';
+import { type Answered, post } from '../client.ts';
+import { Card, Choice, Problem } from '../ui.tsx';
+import { type Shown, shownAnswer } from './answer.ts';
+import { type Language, predictLines } from './code.ts';
+import { InputField } from './field.tsx';
+import { bodyOf, exampleOf, type Field, fieldsOf, type Given, type Values } from './request.ts';
+import { AnswerView, CodeLines } from './shown.tsx';
+
+interface TryOptions {
+  readonly inputs: readonly PortFacts[];
+  readonly outputs: readonly PortFacts[];
+  readonly caller: Caller;
+}
+
+const WAYS = ['Form', 'JSON'] as const;
+interface Result {
+  readonly shown: readonly Shown[];
+  readonly answered: Answered;
+}
+
+/** Sends requests to POST /predict, and keeps the last answer. */
+function useAnswer(outputs: readonly PortFacts[]) {
+  const [busy, setBusy] = useState(false);
+  const [result, setResult] = useState<Result>();
+  const [error, setError] = useState<string>();
+  const asked = useRef(0);
+  const ask = async (body: () => string) => {
+    const turn = ++asked.current;
+    // A later request counts, whichever is answered first.
+    const isLast = () => turn === asked.current;
+    setBusy(true);
+    setError(undefined);
+    try {
+      const answered = await post('predict', body());
+      const shown = shownAnswer(answered.text, outputs);
+      if (isLast()) setResult({ answered, shown });
+    } catch (failure) {
+      if (isLast()) {
+        setResult(undefined);
+        setError((failure as Error).message);
+      }
+    }
+    if (isLast()) setBusy(false);
+  };
+  return { ask, busy, result, error };
+}
+
+function firstValues(inputs: readonly PortFacts[]): Values {
+  return Object.fromEntries(
+    inputs.map((input): [string, Given] => {
+      const text = input.takes === 'numbers' ? (exampleOf(input) ?? '') : '';
+      return [input.name, { text }];
+    }),
+  );
+}
+
+export function TryModel({ inputs, outputs, caller }: TryOptions) {
+  const [way, setWay] = useState<(typeof WAYS)[number]>('Form');
+  const [values, setValues] = useState<Values>(() => firstValues(inputs));
+  const [json, setJson] = useState<string>();
+  const { ask, busy, result, error } = useAnswer(outputs);
+  const filled = tried(() => fieldsOf(inputs, values));
+  const body = way === 'JSON' ? (json ?? textOf(filled)) : undefined;
+
+  const run = (fields?: readonly Field[]) => ask(() => body ?? bodyOf(fields ?? fieldsOf(inputs, values)));
+  const give = (name: string, given: Given, runsNow = false) => {
+    const next = { ...values, [name]: given };
+    setValues(next);
+    const fields = runsNow && inputs.length === 1 ? tried(() => fieldsOf(inputs, next)) : undefined;
+    if (fields) void run(fields);
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void run();
+  };
+  return (
+    <Card
+      title="Try it"
+      class="try"
+      aside={<Choice label="How to ask" options={WAYS} value={way} onChange={setWay} />}
+    >
+      <form onSubmit={submit}>
+        {way === 'Form' ? (
+          inputs.map((input) => (
+            <InputField
+              key={input.name}
+              input={input}
+              given={Object.hasOwn(values, input.name) ? values[input.name] : undefined}
+              onGive={(given, runsNow) => give(input.name, given, runsNow)}
+            />
+          ))
+        ) : (
+          <BodyField body={body ?? ''} onBody={setJson} />
+        )}
+        <button type="submit" class="main" disabled={busy}>
+          {busy ? 'Asking…' : 'Predict'}
+        </button>
+      </form>
+      {error !== undefined && <Problem text={error} />}
+      <div aria-live="polite">{result && <AnswerView {...result} />}</div>
+      {filled && way === 'Form' && (
+        <CodeLines
+          lines={(language: Language, url) => predictLines(language, { caller, url }, filled)}
+          caller={caller}
+        />
+      )}
+    </Card>
+  );
+}
+
+function BodyField({ body, onBody }: { body: string; onBody: (body: string) => void }) {
+  return (
+    <label class="field">
+      <span>The body of POST /predict</span>
+      <textarea
+        rows={10}
+        spellcheck={false}
+        value={body}
+        onInput={(event) => onBody(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+function textOf(fields: readonly Field[] | undefined): string {
+  return fields ? bodyOf(fields) : '{"instances": [{}]}';
+}
+
+function tried<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,93 @@
+/** A picture that is dropped, chosen or pasted, or drawn on a square. It goes to the service as it is: JPEG or PNG. */
+import { useEffect, useState } from 'preact/hooks';
+import { Choice, Problem } from '../ui.tsx';
+import { Drawing } from './drawing.tsx';
+import type { Given } from './request.ts';
+
+interface PictureOptions {
+  /** @param runsNow the person is done with it */
+  readonly onPicture: (given: Given, runsNow: boolean) => void;
+}
+
+const WAYS = ['File', 'Draw'] as const;
+const TYPES = ['image/jpeg', 'image/png'];
+/** A request may have 6 MiB, and base64 is a third longer. */
+const MOST_BYTES = 4_400_000;
+
+export function Picture({ onPicture }: PictureOptions) {
+  const [way, setWay] = useState<(typeof WAYS)[number]>('File');
+  return (
+    <div class="picture">
+      <Choice label="Where the picture is from" options={WAYS} value={way} onChange={setWay} />
+      {way === 'File' ? <FilePicture onPicture={onPicture} /> : <Drawing onPicture={onPicture} />}
+    </div>
+  );
+}
+
+function FilePicture({ onPicture }: PictureOptions) {
+  const [preview, setPreview] = useState<{ url: string; name: string }>();
+  const [error, setError] = useState<string>();
+  const [isOver, setOver] = useState(false);
+  useEffect(() => () => preview && URL.revokeObjectURL(preview.url), [preview]);
+  const take = async (file: File | undefined) => {
+    setOver(false);
+    if (!file) return;
+    const problem = problemOf(file);
+    setError(problem);
+    if (problem !== undefined) return;
+    setPreview({ url: URL.createObjectURL(file), name: file.name });
+    onPicture({ text: await base64Of(file), fileName: file.name }, true);
+  };
+  useEffect(() => {
+    const paste = (event: ClipboardEvent) => {
+      const [file] = event.clipboardData?.files ?? [];
+      if (file) void take(file);
+    };
+    addEventListener('paste', paste);
+    return () => removeEventListener('paste', paste);
+  });
+  return (
+    <>
+      <label
+        class={`drop${isOver ? ' over' : ''}`}
+        onDragOver={(event) => {
+          event.preventDefault();
+          setOver(true);
+        }}
+        onDragLeave={() => setOver(false)}
+        onDrop={(event) => {
+          event.preventDefault();
+          void take(event.dataTransfer?.files[0]);
+        }}
+      >
+        {preview ? <img src={preview.url} alt={`The picture ${preview.name}`} /> : null}
+        <span>{preview ? preview.name : 'Drop, paste or choose a picture'}</span>
+        <span class="quiet">JPEG or PNG</span>
+        <input
+          type="file"
+          accept={TYPES.join(',')}
+          onChange={(event) => {
+            void take(event.currentTarget.files?.[0]);
+            // The same file may be chosen again.
+            event.currentTarget.value = '';
+          }}
+        />
+      </label>
+      {error !== undefined && <Problem text={error} />}
+    </>
+  );
+}
+
+function problemOf({ name, type, size }: File): string | undefined {
+  if (!TYPES.includes(type)) return `${name} is no JPEG or PNG: convert it first.`;
+  if (size <= MOST_BYTES) return undefined;
+  return `${name} has ${(size / 1e6).toFixed(1)} MB; a request takes pictures up to ${MOST_BYTES / 1e6} MB: make it smaller.`;
+}
+
+async function base64Of(file: Blob): Promise<string> {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = '';
+  // A call takes some ten thousand arguments.
+  for (let i = 0; i < bytes.length; i += 8_192) text += String.fromCharCode(...bytes.subarray(i, i + 8_192));
+  return btoa(text);
+}

@@ -1,0 +1,212 @@
+/** What the views share: asking again and again, and the small parts of a page. */
+import type { ComponentChildren } from 'preact';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import type { Unavailable } from './api.ts';
+import { type ApiError, ask, isUnavailable } from './client.ts';
+
+/** As the service completes its steps. */
+const REFRESH_MS = 10_000;
+
+export interface Asked<T> {
+  /** The last answer, also when the one after it failed. */
+  readonly value?: T | Unavailable;
+  readonly error?: ApiError;
+  readonly again: () => Promise<void>;
+}
+
+/** Asks now, and every ten seconds while the page is seen. */
+export function useAsked<T>(part: string): Asked<T> {
+  const [state, setState] = useState<Omit<Asked<T>, 'again'>>({});
+  const latest = useRef(0);
+  const again = useCallback(async () => {
+    const turn = ++latest.current;
+    try {
+      const value = await ask<T>(part);
+      if (turn === latest.current) setState({ value });
+    } catch (error) {
+      if (turn === latest.current)
+        setState(({ value }) => ({ ...(value && { value }), error: error as ApiError }));
+    }
+  }, [part]);
+  useEffect(() => {
+    void again();
+    const ifSeen = () => {
+      if (!document.hidden) void again();
+    };
+    const timer = setInterval(ifSeen, REFRESH_MS);
+    document.addEventListener('visibilitychange', ifSeen);
+    return () => {
+      latest.current++;
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', ifSeen);
+    };
+  }, [again]);
+  return { ...state, again };
+}
+
+/** Shows what was asked for, or why it is not there. */
+export function Loaded<T>({
+  asked,
+  children,
+}: {
+  asked: Asked<T>;
+  children: (value: T) => ComponentChildren;
+}) {
+  const { value, error } = asked;
+  return (
+    <>
+      {error && <Problem text={error.message} />}
+      {value === undefined ? !error && <p class="quiet">Loading…</p> : null}
+      {value !== undefined && (isUnavailable(value) ? <Missing why={value.unavailable} /> : children(value))}
+    </>
+  );
+}
+
+export function Missing({ why }: { why: string }) {
+  return (
+    <p class="missing">
+      <b>Not available.</b> {why}
+    </p>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p>
+        <b>{title}</b>
+      </p>
+      <p>{children}</p>
+    </div>
+  );
+}
+
+export function Problem({ text }: { text: string }) {
+  return (
+    <p class="problem" role="alert">
+      {text}
+    </p>
+  );
+}
+
+interface CardOptions {
+  readonly title: string;
+  readonly aside?: ComponentChildren;
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}
+
+export function Card({ title, aside, children, class: name = '' }: CardOptions) {
+  return (
+    <section class={`card ${name}`}>
+      <header>
+        <h2>{title}</h2>
+        {aside}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+export function CopyButton({ text, what }: { text: string; what: string }) {
+  const [said, setSaid] = useState('Copy');
+  useEffect(() => {
+    const timer = setTimeout(() => setSaid('Copy'), 2_000);
+    return () => clearTimeout(timer);
+  }, [said]);
+  const copy = () =>
+    navigator.clipboard
+      ? navigator.clipboard.writeText(text).then(
+          () => setSaid('Copied'),
+          () => setSaid('Not allowed'),
+        )
+      : setSaid('Select it');
+  return (
+    <button type="button" class="small" onClick={() => void copy()} aria-label={`${said}: ${what}`}>
+      {said}
+    </button>
+  );
+}
+
+interface ChoiceOptions<T extends string> {
+  readonly label: string;
+  readonly options: readonly T[];
+  readonly value: T;
+  readonly onChange: (value: T) => void;
+}
+
+/** Buttons of which one is pressed. */
+export function Choice<T extends string>({ label, options, value, onChange }: ChoiceOptions<T>) {
+  return (
+    <div class="choice" role="group" aria-label={label}>
+      {options.map((option) => (
+        <button key={option} type="button" aria-pressed={option === value} onClick={() => onChange(option)}>
+          {option}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+interface ConfirmOptions {
+  readonly title: string;
+  readonly children: ComponentChildren;
+  readonly verb: string;
+  /** @returns what was done */
+  readonly onConfirm: () => Promise<string>;
+  readonly onClose: () => void;
+}
+
+/** Asks before something is changed, and says what came of it. */
+export function Confirm({ title, children, verb, onConfirm, onClose }: ConfirmOptions) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [state, setState] = useState<{ busy?: true; done?: string; error?: string }>({});
+  useEffect(() => dialog.current?.showModal(), []);
+  const confirm = async () => {
+    setState({ busy: true });
+    try {
+      setState({ done: await onConfirm() });
+    } catch (error) {
+      setState({ error: (error as Error).message });
+    }
+  };
+  const { busy, done, error } = state;
+  return (
+    <dialog ref={dialog} aria-labelledby="confirm-title" onClose={onClose}>
+      <h2 id="confirm-title">{title}</h2>
+      <div>{children}</div>
+      {error !== undefined && <Problem text={error} />}
+      {done !== undefined && (
+        <p class="good" role="status">
+          {done}
+        </p>
+      )}
+      <footer>
+        <button type="button" onClick={() => dialog.current?.close()}>
+          {done === undefined ? 'Cancel' : 'Close'}
+        </button>
+        {done === undefined && (
+          <button type="button" class="main" disabled={busy} onClick={() => void confirm()}>
+            {busy ? 'One moment…' : verb}
+          </button>
+        )}
+      </footer>
+    </dialog>
+  );
+}
+
+export function bytesText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} kB`;
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+}
+
+const CLOCK = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const;
+
+/** The time of day; with the day where that is another one. */
+export function timeText(iso: string): string {
+  const time = new Date(iso);
+  const clock = time.toLocaleTimeString([], CLOCK);
+  const isToday = time.toDateString() === new Date().toDateString();
+  return isToday ? clock : `${time.toLocaleDateString()} ${clock}`;
+}

@@ -1,0 +1,148 @@
+/** The console of the single machine, which is in the process of the service. */
+import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import type { LiveFacts, ModelFacts, Part } from '../../console/api.ts';
+import { verificationNotes } from '../../convert/verify/text.ts';
+import { model as modelPart } from '../../lib/compose/model.ts';
+import { connection } from '../../lib/compose/redis.ts';
+import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
+import type { Scope } from '../../lib/compose/scope.ts';
+import type { Model } from '../../lib/contract/values.ts';
+import { ResultReplacer } from '../../lib/redis/replace-result.ts';
+import { DeadLetters } from '../../lib/s3/dead-letters.ts';
+import type { LocalAws } from '../aws/aws.ts';
+import { installation } from '../installation.ts';
+import type { ServedRuns } from '../runs.ts';
+import type { ServiceStatistics } from '../worker/statistics.ts';
+import { inputFacts, outputFacts } from './model.ts';
+import type { RecentRecords } from './recent.ts';
+import type { ReplayPlace } from './replay.ts';
+import type { ConsoleSource } from './source.ts';
+import { activateVersion, deadLetterPage, replayOne, versionsOf } from './stored.ts';
+
+export interface LocalConsoleOptions {
+  readonly scope: Scope;
+  /** What runs the job's records. */
+  readonly model: Model;
+  readonly served: Omit<ServedRuns, 'runs'>;
+  readonly statistics: ServiceStatistics;
+  readonly recent: RecentRecords;
+  readonly aws: LocalAws;
+  readonly queueUrl: string;
+  /** Whether callers need a token. */
+  readonly hasToken: boolean;
+}
+
+const NO_VERSIONS = 'A worker runs from its folder, and is started again when that changes.';
+
+export function localConsole(options: LocalConsoleOptions): ConsoleSource {
+  const { scope, model, recent } = options;
+  const { job, bucket } = scope.environment;
+  const [s3, location] = [scope.get(s3Client), scope.get(modelLocation)];
+  const settings = { job: job.jobName, ttlSeconds: job.resultTtlSeconds, now: Date.now };
+  const place: ReplayPlace = {
+    job,
+    s3,
+    bucket,
+    deadLetters: new DeadLetters(s3, bucket, job.jobName),
+    results: new ResultReplacer(scope.get(connection), settings),
+  };
+  const isWorker = job.worker.class !== undefined;
+  const limitMs = job.function.timeoutSeconds * 1000;
+  return {
+    model: () => modelFacts(options),
+    live: () => liveFacts(options),
+    records: async () => ({ records: recent.list() }),
+    deadLetters: (after) => deadLetterPage(place, after),
+    versions: async () => (isWorker ? { unavailable: NO_VERSIONS } : versionsOf({ s3, location, job })),
+    replay: (id) =>
+      model.use((runner) =>
+        replayOne(
+          place,
+          {
+            version: runner.version,
+            // It may be what ended its process before.
+            run: async (records) => (await runner.runIsolated?.(records, limitMs)) ?? runner.run(records),
+          },
+          id,
+        ),
+      ),
+    activate: (version) => activateVersion({ s3, location, job }, version),
+  };
+}
+
+async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOptions): Promise<ModelFacts> {
+  const { job } = scope.environment;
+  const common = {
+    job: job.jobName,
+    release: installation().version,
+    filter: job.postProcessing,
+    caller: { auth: hasToken ? 'token' : 'none' },
+  } as const;
+  if (job.worker.class !== undefined) {
+    const unavailable = 'A worker takes and returns any JSON value.';
+    return {
+      ...common,
+      kind: 'worker',
+      worker: job.worker.class,
+      version: await model.use(async ({ version }) => version),
+      inputs: { unavailable },
+      outputs: { unavailable },
+      batching: { sharesRuns: true, why: `a worker gets up to ${job.batchSize} items at once` },
+      notes: [],
+      report: { unavailable: 'A worker is not imported.' },
+    };
+  }
+  return scope.get(modelPart).use(async ({ version, inputs, outputs, names, separable }) => {
+    // What is known of the version that this start served says nothing of another one.
+    const isFirst = version === served.model;
+    const why = isFirst ? verificationNotes(served.verification, job.batching)[0] : undefined;
+    return {
+      ...common,
+      kind: 'model',
+      version,
+      inputs: inputFacts(inputs, names, job),
+      outputs: outputFacts(outputs, names),
+      batching: {
+        sharesRuns: separable,
+        why: why ?? (separable ? 'records share runs' : 'records run one by one'),
+      },
+      notes: isFirst ? served.modelNotes : [],
+      report: await reportOf(served.importReport, isFirst),
+    };
+  });
+}
+
+async function reportOf(report: ServedRuns['importReport'], isFirst: boolean): Promise<ModelFacts['report']> {
+  if (!isFirst) return { unavailable: 'Another version serves than the one of this start.' };
+  if (!report) return { unavailable: 'The model is ONNX already, and was served as it is.' };
+  // Loaded on demand, because a start needs no converter.
+  const { importReportText } = await import('../../convert/import-report.ts');
+  return { text: importReportText(report) };
+}
+
+async function liveFacts(options: LocalConsoleOptions): Promise<Part<LiveFacts>> {
+  const { statistics, scope } = options;
+  const steps = statistics.history();
+  const now = Date.now();
+  return {
+    since: new Date(now - (statistics.now() - statistics.startedMs)).toISOString(),
+    endedAt: now - statistics.past.sinceStepMs,
+    steps,
+    total: statistics.totals(),
+    workers: statistics.workers,
+    batchSize: scope.environment.job.batchSize,
+    open: statistics.inQueue,
+    queue: await countsOf(options.aws, options.queueUrl),
+  };
+}
+
+export async function countsOf(
+  { direct }: LocalAws,
+  QueueUrl: string,
+): Promise<{ waiting: number; hidden: number }> {
+  const { Attributes = {} } = await direct.send(
+    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] }),
+  );
+  const waiting = Number(Attributes['ApproximateNumberOfMessages'] ?? 0);
+  return { waiting, hidden: Number(Attributes['ApproximateNumberOfMessagesNotVisible'] ?? 0) };
+}

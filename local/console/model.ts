@@ -1,0 +1,57 @@
+/** What the page shows of a model's inputs and outputs, and makes its form from. */
+import type { PortFacts } from '../../console/api.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import type { ModelNames, TensorSpec } from '../../lib/contract/values.ts';
+import { rowShape } from '../../lib/pipeline/batch-axes.ts';
+import { imageSettings } from '../../lib/pipeline/image-choice.ts';
+
+type Settings = Pick<JobConfig, 'image' | 'inputAlreadyBatched'>;
+
+/** An input of this rank with this many channels takes pictures; others of the rank take numbers first. */
+const CHANNELS: readonly (number | string | undefined)[] = [1, 3];
+
+export function inputFacts(
+  inputs: readonly TensorSpec[],
+  names: ModelNames,
+  settings: Settings,
+): PortFacts[] {
+  return inputs.map((spec) => {
+    const { name, dtype, shape, optional } = spec;
+    const row = settings.inputAlreadyBatched ? shape : rowShape(spec);
+    const image = imageOf(spec, settings);
+    const takes = spec.isText || dtype === 'string' ? 'text' : image ? 'image' : 'numbers';
+    const columns = named(names.columns, name);
+    return {
+      name,
+      dtype,
+      shape,
+      row: spec.isText ? [] : row,
+      takes,
+      ...(image && { image }),
+      ...(optional && { optional }),
+      ...(columns && { names: columns }),
+    };
+  });
+}
+
+export function outputFacts(outputs: readonly TensorSpec[], names: ModelNames): PortFacts[] {
+  return outputs.map((spec) => {
+    const { name, dtype, shape } = spec;
+    const labels = named(names.labels, name);
+    return { name, dtype, shape, row: rowShape(spec), takes: 'numbers', ...(labels && { names: labels }) };
+  });
+}
+
+function named(lists: ModelNames['columns'], name: string): readonly string[] | undefined {
+  return Object.hasOwn(lists, name) ? lists[name] : undefined;
+}
+
+function imageOf(spec: TensorSpec, { image }: Settings): PortFacts['image'] {
+  const row = rowShape(spec);
+  if (spec.dtype === 'string' || row.length !== 3) return undefined;
+  const { layout, width, height, channels } = imageSettings(spec, image);
+  const depth = layout === 'chw' ? row[0] : row[2];
+  if (typeof depth === 'number' && !CHANNELS.includes(depth)) return undefined;
+  if (typeof depth === 'string' && Object.keys(image).length === 0) return undefined;
+  return { width: width ?? 0, height: height ?? 0, isGrey: channels === 'grey' };
+}

@@ -1,0 +1,160 @@
+/**
+ * Runs dead letters again and replaces their failures. A message leaves the bucket only after its result is stored or its
+ * queue has it. If the caller ends in between, the next replay finds the result and removes the message: nothing is lost, and
+ * no result appears twice.
+ */
+import { replayOf } from '../../lib/codecs/dead-letter.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import type { Enqueue } from '../../lib/contract/enqueue.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { Inputs, Outcome } from '../../lib/contract/values.ts';
+import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
+import { runMessages } from '../../lib/pipeline/serve.ts';
+import type { ReplacedRecord, Replacement, ResultReplacer } from '../../lib/redis/replace-result.ts';
+import { type StoredFields, serializeOutcome } from '../../lib/redis/result/fields.ts';
+import { serializeResults } from '../../lib/redis/result/large.ts';
+import type { DeadLetters } from '../../lib/s3/dead-letters.ts';
+import { LargeResults } from '../../lib/s3/large-results.ts';
+import type { S3Client } from '../../lib/s3/objects.ts';
+import { PayloadStore } from '../../lib/s3/payloads.ts';
+
+/** Where the dead letters and the results of a job are. */
+export interface ReplayPlace {
+  readonly job: JobConfig;
+  readonly s3: S3Client;
+  readonly bucket: string;
+  readonly deadLetters: DeadLetters;
+  /** Undefined when no Redis is known. */
+  readonly results: ResultReplacer | undefined;
+}
+
+/** What runs the records of dead letters: the model or the worker of the job. */
+export interface ReplayRunner {
+  /** Of the model. */
+  readonly version: string;
+  /** As many outcomes, same order. @throws model_unavailable */
+  run(records: readonly Inputs[]): Promise<Outcome[]>;
+}
+
+/** A record that was tried again and did not get a result. */
+export interface Unreplayed {
+  readonly id: string;
+  readonly uri: string | undefined;
+  readonly error: ServingError;
+}
+
+export interface Counts {
+  succeeded: number;
+  /** Records that had a result already, or were cancelled. */
+  over: number;
+  failed: number;
+}
+
+export interface ReplaySettings {
+  /** True: nothing is stored, sent or removed. */
+  readonly dryRun: boolean;
+  /** Sends what works back into the queue; undefined stores its result. */
+  readonly send: ((body: string, enqueue: Enqueue) => Promise<void>) | undefined;
+  readonly onFailed: (failed: Unreplayed) => void;
+}
+
+export class Replay {
+  readonly counts: Counts = { succeeded: 0, over: 0, failed: 0 };
+  readonly #place: ReplayPlace;
+  readonly #runner: ReplayRunner;
+  readonly #options: ReplaySettings;
+  readonly #payloads: PayloadStore;
+  readonly #filter: Filter | undefined;
+
+  constructor(place: ReplayPlace, runner: ReplayRunner, options: ReplaySettings) {
+    this.#place = place;
+    this.#runner = runner;
+    this.#options = options;
+    this.#payloads = new PayloadStore(place.s3, place.bucket, place.job.jobName);
+    this.#filter = parseFilter(place.job.postProcessing);
+  }
+
+  async part(ids: readonly string[]): Promise<void> {
+    const { deadLetters } = this.#place;
+    const found = (await deadLetters.messages(ids)).map((message, i) => ({ id: ids[i] as string, message }));
+    const messages = found.flatMap(({ id, message }) => {
+      if (message instanceof ServingError) this.#fail(id, undefined, message);
+      if (!message || message instanceof ServingError) return [];
+      // The id is the file's name, not the one in the message, because that file is removed.
+      return [{ id, enqueue: replayOf(message), attempts: 1, sent: message.body }];
+    });
+    const bodies = await this.#payloads.resolve(messages.map(({ sent }) => sent));
+    const byId = new Map(messages.map(({ id, sent }, i) => [id, { sent, body: bodies[i] as string }]));
+    const { finished, returned } = await runMessages(
+      messages.map((message, i) => ({ ...message, body: bodies[i] as string | ServingError })),
+      (records) => this.#runner.run(records),
+    );
+    for (const { id, error } of returned) this.#fail(id, error.uri, error);
+    const done: string[] = [];
+    const ends = await Promise.allSettled(
+      finished.map(async ({ id, enqueue, uri, outcome }) => {
+        const { body, sent } = byId.get(id) as { sent: string; body: string };
+        if (await this.#replace({ uri, messageId: id, enqueue, message: body }, sent, outcome)) done.push(id);
+      }),
+    );
+    // Finished messages are removed even if another one failed.
+    if (done.length > 0 && !this.#options.dryRun) await deadLetters.remove(done);
+    const failed = ends.find((end) => end.status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+
+  /** @returns true when the message is no longer needed */
+  async #replace(record: ReplacedRecord, sent: string, outcome: Outcome): Promise<boolean> {
+    const { uri, messageId } = record;
+    if (!outcome.ok) return this.#fail(messageId, uri, outcome.error);
+    const fields = await this.#serialize(record, outcome);
+    if (fields?.status === 'failed') {
+      const { code, message } = JSON.parse(fields.error) as ServingError;
+      return this.#fail(messageId, uri, new ServingError(code, message));
+    }
+    const replaced = this.#options.dryRun ? 'replaced' : await this.#store(record, sent, fields);
+    if (replaced === 'conflict') {
+      const message = 'it works now, but its uri was used again for another record, which counts';
+      return this.#fail(messageId, uri, new ServingError('conflict', message, { uri }));
+    }
+    if (replaced === 'superseded') this.counts.over++;
+    else this.counts.succeeded++;
+    return true;
+  }
+
+  /**
+   * @returns undefined for a large result that is not to be stored
+   * @throws results_unavailable when S3 does not take one that is
+   */
+  async #serialize(record: ReplacedRecord, outcome: Outcome): Promise<StoredFields | undefined> {
+    const filter = this.#filter;
+    if (this.#options.dryRun || this.#options.send) {
+      const made = serializeOutcome(outcome, filter);
+      return 'fields' in made ? made.fields : undefined;
+    }
+    const { s3, bucket, job } = this.#place;
+    const large = new LargeResults(s3, { bucket, job: job.jobName, now: Date.now });
+    const serialized = await serializeResults([{ ...record, outcome }], this.#runner.version, {
+      filter,
+      large,
+    });
+    const [fields] = serialized;
+    if (fields instanceof ServingError) throw fields;
+    return fields;
+  }
+
+  async #store(record: ReplacedRecord, sent: string, fields: StoredFields | undefined): Promise<Replacement> {
+    const { results } = this.#place;
+    const { send } = this.#options;
+    if (!send) return results && fields ? results.store(record, fields, this.#runner.version) : 'conflict';
+    const freed = results ? await results.free(record) : 'replaced';
+    if (freed === 'replaced') await send(sent, record.enqueue);
+    return freed;
+  }
+
+  #fail(id: string, uri: string | undefined, error: ServingError): false {
+    this.counts.failed++;
+    this.#options.onFailed({ id, uri, error });
+    return false;
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The routes of the console. The page may be read by all who reach the service, because it holds nothing of it; what it asks
+ * for needs the service's token, as everything else, and comes from pages of the service itself alone: those of other
+ * origins get nothing, even where http.corsOrigins lists them.
+ */
+import { ACTION_HEADER, type Done } from '../../console/api.ts';
+import { badRequest, ServingError } from '../../lib/contract/errors.ts';
+import { logError } from '../../lib/contract/log.ts';
+import { type HttpRequest, readRequest } from '../../lib/http/request.ts';
+import { type ErrorBody, json, respond } from '../../lib/http/response.ts';
+import { isOwnOrigin } from '../gateway/caller.ts';
+import type { GatewayRoute } from '../gateway/routes.ts';
+import { consolePage } from './page.ts';
+import type { ConsoleSource } from './source.ts';
+
+const API = '/console/api';
+/** A replay opens what runs its record, and a version answers its golden requests. */
+const ACTION_MS = 30_000;
+const ACTION_BYTES = 4_096;
+
+/** How errors are answered to who started the console: in full, and without a log that nobody reads. */
+export const OWNER: [log: () => void, bodyOf: ErrorBody] = [
+  () => undefined,
+  ({ message, code }) => ({ error: message, code }),
+];
+
+interface ConsoleRouteOptions {
+  readonly source: ConsoleSource;
+  /** Names by which proxies call, as the gateway knows them. */
+  readonly allowedHosts: readonly string[];
+  /** True: the caller is who started this, and sees errors in full. Default: the words for everybody. */
+  readonly isOwner?: boolean;
+  /** Answers GET / to a client that does not ask for HTML. */
+  readonly root: GatewayRoute['handler'];
+}
+
+export function consoleRoutes({
+  source,
+  allowedHosts,
+  isOwner = false,
+  root,
+}: ConsoleRouteOptions): GatewayRoute[] {
+  const errors: [log: typeof logError, bodyOf?: ErrorBody] = isOwner ? OWNER : [logError];
+  const route = (method: 'GET' | 'POST', path: string, work: (request: HttpRequest) => Promise<object>) => ({
+    method,
+    path: `${API}/${path}`,
+    functionName: 'console',
+    ownSlots: true,
+    timeoutMs: ACTION_MS,
+    handler: (event: Parameters<GatewayRoute['handler']>[0]) =>
+      respond(
+        async () => {
+          const request = readRequest(event);
+          assertOwnPage(request, allowedHosts);
+          return json(200, await work(request), { 'cache-control': 'no-store' });
+        },
+        ...errors,
+      ),
+  });
+  const page = () => respond(consolePage, logError);
+  return [
+    {
+      method: 'GET',
+      path: '/console',
+      functionName: 'console',
+      ownSlots: true,
+      isOpen: () => true,
+      handler: page,
+    },
+    {
+      method: 'GET',
+      path: '/',
+      functionName: 'status',
+      ownSlots: true,
+      isOpen: ({ accept }) => asksForHtml(accept),
+      handler: (event, context) => (asksForHtml(event.headers['accept']) ? page() : root(event, context)),
+    },
+    route('GET', 'model', () => source.model()),
+    route('GET', 'live', () => source.live()),
+    route('GET', 'records', () => source.records()),
+    route('GET', 'dead-letters', ({ parameters }) => source.deadLetters(parameters['after'])),
+    route('GET', 'versions', () => source.versions()),
+    route('POST', 'replay', (request) => action(request, 'id', (id) => source.replay(id))),
+    route('POST', 'activate', (request) => action(request, 'version', (version) => source.activate(version))),
+  ];
+}
+
+/** Browsers ask for HTML first, programs for anything. */
+export function asksForHtml(accept = ''): boolean {
+  return /^\s*text\/html\b/i.test(accept);
+}
+
+/** @throws unauthorized for what a page of another origin asks */
+function assertOwnPage({ headers, method }: HttpRequest, allowedHosts: readonly string[]): void {
+  const { origin, host } = headers;
+  const isForeign = origin !== undefined && !isOwnOrigin(origin, host, { allowedHosts });
+  const site = headers['sec-fetch-site'] ?? 'same-origin';
+  if (isForeign || !['same-origin', 'none'].includes(site))
+    throw new ServingError('unauthorized', 'the console answers its own page alone');
+  if (method === 'POST' && headers[ACTION_HEADER] === undefined)
+    throw new ServingError('unauthorized', `an action of the console needs the header ${ACTION_HEADER}`);
+}
+
+/** @throws bad_request without the field */
+async function action(
+  request: HttpRequest,
+  field: string,
+  act: (value: string) => Promise<Done>,
+): Promise<Done> {
+  const text = Buffer.from(request.body()).toString();
+  const value = text.length > ACTION_BYTES ? undefined : readField(text, field);
+  if (typeof value !== 'string' || value === '') throw badRequest(`expected {"${field}": "…"}`);
+  return act(value);
+}
+
+function readField(text: string, field: string): unknown {
+  try {
+    const body = JSON.parse(text) as Readonly<Record<string, unknown>> | null;
+    return body !== null && Object.hasOwn(body, field) ? body[field] : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,94 @@
+/** What a console reads from S3 and Redis: dead letters with their reasons, and the versions of the model. */
+import type { DeadLetterPage, Done, Versions } from '../../console/api.ts';
+import { verificationNotes } from '../../convert/verify/text.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { ModelLocation } from '../../lib/registry/download.ts';
+import { listVersions, rollBack } from '../../lib/registry/versions.ts';
+import type { DeadLetterHead } from '../../lib/s3/dead-letters.ts';
+import type { S3Client } from '../../lib/s3/objects.ts';
+import { assertGoldenHere } from './golden.ts';
+import { Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
+
+const PAGE_LETTERS = 50;
+
+/** @param after continues after this id */
+export async function deadLetterPage(
+  { deadLetters, results }: Pick<ReplayPlace, 'deadLetters' | 'results'>,
+  after: string | undefined,
+): Promise<DeadLetterPage> {
+  const found: DeadLetterHead[] = [];
+  for await (const entries of deadLetters.pages(after)) {
+    // One more than are shown says whether there are more.
+    const heads = await deadLetters.heads(entries.slice(0, PAGE_LETTERS + 1 - found.length));
+    found.push(...heads.filter((head) => head !== undefined));
+    if (found.length > PAGE_LETTERS) break;
+  }
+  const shown = found.slice(0, PAGE_LETTERS);
+  const uris = shown.flatMap(({ uri }) => uri ?? []);
+  const stored = results && uris.length > 0 ? await results.outcomes(uris) : [];
+  const byUri = new Map(uris.map((uri, i) => [uri, stored[i]]));
+  return {
+    letters: shown.map(({ id, uri, archivedAt, attempts, bytes, readable }) => {
+      const outcome = byUri.get(uri ?? '');
+      const { code, message, status } = outcome ?? {};
+      const known = code === undefined ? (status ?? 'no result is stored') : `${code}: ${message ?? ''}`;
+      const reason = results ? known : 'the error is in Redis, which is not reached from here';
+      return {
+        id,
+        uri,
+        archivedAt: new Date(archivedAt).toISOString(),
+        attempts,
+        bytes,
+        reason: readable ? reason : 'the file is no dead letter',
+      };
+    }),
+    next: found.length > PAGE_LETTERS ? shown.at(-1)?.id : undefined,
+  };
+}
+
+/** Runs one dead letter again and stores its result. @throws not_found, conflict, or what the record fails with */
+export async function replayOne(place: ReplayPlace, runner: ReplayRunner, id: string): Promise<Done> {
+  const [message] = await place.deadLetters.messages([id]);
+  if (message === undefined) throw new ServingError('not_found', `there is no dead letter ${id} (any more)`);
+  let failure: ServingError | undefined;
+  const replay = new Replay(place, runner, {
+    dryRun: false,
+    send: undefined,
+    onFailed: ({ error }) => {
+      failure = error;
+    },
+  });
+  await replay.part([id]);
+  if (failure) throw failure;
+  const done = replay.counts.over > 0 ? 'It has a result already' : 'It ran, and its result is stored';
+  return { done: `${done}; the dead letter was removed.` };
+}
+
+export interface VersionPlace {
+  readonly s3: S3Client;
+  readonly location: ModelLocation;
+  readonly job: ReplayPlace['job'];
+}
+
+export async function versionsOf({ s3, location, job }: VersionPlace): Promise<Versions> {
+  const versions = await listVersions(s3, location);
+  return {
+    versions: versions.map(({ version, uploadedAt, bytes, format, verification, serves, before }) => {
+      const [batching] = verificationNotes(verification, job.batching);
+      return { version, uploadedAt, bytes, format, batching, serves, before };
+    }),
+    refreshSeconds: job.modelRefreshSeconds,
+  };
+}
+
+/** @throws not_found, bad_model (a golden request), model_unavailable, conflict */
+export async function activateVersion(place: VersionPlace, wanted: string): Promise<Done> {
+  const { version, from } = await rollBack(place.s3, place.location, wanted, {
+    check: (pointer) => assertGoldenHere(place, pointer, place.job),
+  });
+  if (from === version) return { done: `Version ${version} serves already.` };
+  const seconds = place.job.modelRefreshSeconds;
+  return {
+    done: `Version ${version} is chosen in place of ${from ?? 'none'}; it serves within ${seconds} s.`,
+  };
+}

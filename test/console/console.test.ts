@@ -1,0 +1,354 @@
+/** The console in front of a real service: who may ask for what, and each thing that a person does, in a real browser. */
+import assert from 'node:assert/strict';
+import { cp, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { SendMessageCommand } from '@aws-sdk/client-sqs';
+import type { Browser, Page } from 'playwright-core';
+import { openRemote } from '../../cli/console/remote.ts';
+import {
+  ACTION_HEADER,
+  type DeadLetterPage,
+  type ModelFacts,
+  type RecentRecords,
+  type Versions,
+} from '../../console/api.ts';
+import { buildPage } from '../../console/build.ts';
+import { publishModel } from '../../lib/registry/publish.ts';
+import { consoleRoutes } from '../../local/console/routes.ts';
+import { startGateway } from '../../local/gateway/gateway.ts';
+import type { GatewayRoute } from '../../local/gateway/routes.ts';
+import { LOCAL_BUCKET } from '../../local/job.ts';
+import type { Stack } from '../../local/stack.ts';
+import { accessibilityProblems, NO_BROWSER, openPage, startBrowser } from '../support/browser.ts';
+import { useAws } from '../support/environment.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { SAMPLE, testStack } from '../support/stack.ts';
+import { ROOT } from '../support/start.ts';
+import { until } from '../support/until.ts';
+
+const DIGIT = join(SAMPLE, 'images', 'digit-3.png');
+const HOSTILE = '<img src=x onerror="document.title=1">';
+const LABELS = Array.from({ length: 10 }, (_, i) => (i === 3 ? HOSTILE : `digit ${i}`));
+const TOKEN = 'token-token-token-token';
+/** Of a job with a worker. */
+const WORKER: ModelFacts = {
+  job: 'words',
+  release: '1',
+  kind: 'worker',
+  worker: 'server.Words',
+  version: 'server.Words',
+  inputs: { unavailable: '' },
+  outputs: { unavailable: '' },
+  batching: { sharesRuns: true, why: 'up to 4 at once' },
+  filter: '',
+  notes: [],
+  report: { unavailable: '' },
+  caller: { auth: 'token' },
+};
+const SMALL = { width: 390, height: 844 };
+const LARGE = { width: 1280, height: 900 };
+
+describe('the console', () => {
+  let stack: Stack;
+  let firstVersion: string;
+  const closers: (() => Promise<void>)[] = [];
+  const hooks = { after: (close: () => Promise<void>) => closers.unshift(close) };
+  after(async () => {
+    for (const close of closers) await close();
+  });
+
+  before(async () => {
+    const folder = await temporaryFolder(hooks);
+    await cp(join(SAMPLE, 'model'), folder, { recursive: true });
+    await writeFile(join(folder, 'labels.txt'), LABELS.join('\n'));
+    // A version that is found again within a second of being chosen.
+    stack = await testStack(hooks, {
+      modelDirectory: folder,
+      config: 'imageResize: 8,8\nmodelRefreshSeconds: 1',
+    });
+    firstVersion = stack.model;
+    const location = { bucket: LOCAL_BUCKET, prefix: `models/${stack.job}/` };
+    await publishModel(stack.aws.s3, location, join(SAMPLE, 'model'), { activate: false });
+    // As SQS does with what was received too often.
+    const MessageBody = JSON.stringify({
+      uri: HOSTILE,
+      data: '{"instances": [{"image": [1]}]}',
+      serde: 'stream',
+    });
+    await stack.aws.sqs.send(new SendMessageCommand({ QueueUrl: stack.deadLetterUrl, MessageBody }));
+    const picture = { uri: 'a picture', instances: [{ image: 'not base64' }] };
+    await post('/predictions', JSON.stringify({ uri: 'numbers', instances: [{ image: zeros() }] }));
+    await post('/predictions', JSON.stringify({ ...picture, instances: [{ image: [[1]] }] }));
+    await until(async () => (await get<RecentRecords>('records')).records.length === 3);
+  });
+
+  const zeros = () =>
+    Array.from({ length: 3 }, () => Array.from({ length: 8 }, () => Array.from({ length: 8 }, () => 0)));
+  const post = (path: string, body: string, headers: Record<string, string> = {}) =>
+    fetch(`${stack.url}${path}`, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json', ...headers },
+    });
+  const get = async <T>(part: string): Promise<T> =>
+    (await fetch(`${stack.url}/console/api/${part}`)).json() as Promise<T>;
+
+  test('a browser gets the page at / and /console, other clients the text of the contract', async () => {
+    const text = await fetch(stack.url);
+    assert.match(await text.text(), /^welcome/);
+    for (const path of ['/', '/console']) {
+      const page = await fetch(`${stack.url}${path}`, { headers: { accept: 'text/html,*/*;q=0.8' } });
+      const policy = page.headers.get('content-security-policy') ?? '';
+      assert.match(
+        policy,
+        /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'/,
+      );
+      assert.match(policy, /frame-ancestors 'none'.*require-trusted-types-for 'script'/);
+      assert.doesNotMatch(policy, /unsafe|http/);
+      assert.match(await page.text(), /^<!doctype html>/);
+    }
+  });
+
+  test('the page is under 150 kB zipped, and names no other host that it would ask', async () => {
+    const { html } = await buildPage(ROOT);
+    assert.ok(gzipSync(html).length < 150_000, `${gzipSync(html).length} bytes`);
+    assert.doesNotMatch(html, /<link[^>]+href="(?!data:)|<script[^>]+src=|@import|url\((?!data:)/);
+  });
+
+  test('pages of other origins get nothing, and actions need the header of the page', async () => {
+    const ask = async (path: string, headers: Record<string, string>, method = 'GET') =>
+      (
+        await fetch(`${stack.url}/console/api/${path}`, {
+          method,
+          headers,
+          ...(method === 'POST' && { body: '{"id":"x"}' }),
+        })
+      ).status;
+    assert.equal(await ask('model', {}), 200);
+    assert.equal(await ask('model', { origin: stack.url }), 200);
+    assert.equal(await ask('model', { origin: 'http://evil.example' }), 401);
+    assert.equal(await ask('model', { 'sec-fetch-site': 'cross-site' }), 401);
+    assert.equal(await ask('replay', { origin: 'http://evil.example', [ACTION_HEADER]: '1' }, 'POST'), 403);
+    assert.equal(await ask('replay', { origin: stack.url }, 'POST'), 401);
+    assert.equal(await ask('replay', { origin: stack.url, [ACTION_HEADER]: '1' }, 'POST'), 404);
+    const wrong = { method: 'POST', headers: { [ACTION_HEADER]: '1' }, body: '{"version": 1}' };
+    assert.equal((await fetch(`${stack.url}/console/api/activate`, wrong)).status, 400);
+  });
+
+  test('the last records and the dead letters have their errors', async () => {
+    const { records } = await get<RecentRecords>('records');
+    const byUri = new Map(records.map((record) => [record.uri, record]));
+    assert.equal(byUri.get('numbers')?.status, 'succeeded');
+    assert.equal(byUri.get('a picture')?.code, 'bad_input');
+    assert.equal(byUri.get(HOSTILE)?.code, 'max_receives_exceeded');
+    const { letters } = await get<DeadLetterPage>('dead-letters');
+    assert.deepEqual(
+      letters.map(({ uri, attempts }) => [uri, attempts]),
+      [[HOSTILE, 5]],
+    );
+    assert.match(letters[0]?.reason ?? '', /^max_receives_exceeded: the record failed 5 times/);
+  });
+
+  describe('in a browser', { skip: NO_BROWSER }, () => {
+    let browser: Browser;
+    before(async () => {
+      browser = await startBrowser(hooks);
+    });
+
+    /** Nothing but the service can be reached. */
+    async function openConsole(
+      size: { width: number; height: number },
+      colorScheme: 'light' | 'dark' = 'light',
+    ) {
+      const opened = await openPage(browser, { viewport: size, colorScheme });
+      const foreign: string[] = [];
+      await opened.page.route('**/*', (route) => {
+        if (route.request().url().startsWith(stack.url)) return route.continue();
+        foreign.push(route.request().url());
+        return route.abort();
+      });
+      await opened.page.goto(`${stack.url}/`);
+      return { ...opened, foreign };
+    }
+
+    const view = (page: Page, name: string) =>
+      page.getByRole('navigation').getByRole('link', { name }).click();
+
+    for (const size of [LARGE, SMALL]) {
+      test(`at ${size.width} pixels a picture is chosen, drawn and asked as JSON, and its lines are shown`, async () => {
+        const { page, problems, foreign } = await openConsole(size);
+        await page.locator('input[type=file]').setInputFiles(DIGIT);
+        const first = page.locator('.bars li').first();
+        await first.waitFor();
+        assert.equal(await first.locator('.label').textContent(), HOSTILE);
+        assert.match((await first.locator('.value').textContent()) ?? '', /^0\.99/);
+        assert.match((await page.locator('.code pre').textContent()) ?? '', /base64 < 'digit-3\.png'/);
+        await page.getByRole('button', { name: 'Python' }).click();
+        assert.match(
+          (await page.locator('.code pre').textContent()) ?? '',
+          /client\.predict\(\{"image": "digit-3\.png"\}\)/,
+        );
+        await page.getByRole('button', { name: 'Draw' }).click();
+        const box = await page.locator('canvas').boundingBox();
+        assert.ok(box);
+        await page.mouse.move(box.x + box.width / 2, box.y + 20);
+        await page.mouse.down();
+        await page.mouse.move(box.x + box.width / 2, box.y + box.height - 20, { steps: 4 });
+        await page.mouse.up();
+        await until(async () => (await first.locator('.label').textContent()) === 'digit 1');
+        await page.getByRole('button', { name: 'JSON', exact: true }).click();
+        await page.locator('textarea').fill('{"instances": [{"image": [1]}]}');
+        await page.getByRole('button', { name: 'Predict' }).click();
+        assert.match((await page.getByRole('alert').textContent()) ?? '', /image/);
+        // The error's answer has the status 400, which the browser reports.
+        assert.deepEqual(
+          problems.filter((text) => !text.includes('400')),
+          [],
+        );
+        assert.deepEqual(foreign, []);
+        await assertNarrow(page);
+        await page.context().close();
+      });
+
+      test(`at ${size.width} pixels the hour, the records and what is in S3 are there, and no name becomes HTML`, async () => {
+        const { page, problems, foreign } = await openConsole(size);
+        await view(page, 'Live');
+        await page.getByRole('img', { name: /^Latency over the last hour/ }).waitFor();
+        assert.equal(await page.locator('.chart').count(), 8);
+        await assertNarrow(page);
+        await view(page, 'Records');
+        const row = page.locator('.rows summary').filter({ hasText: 'numbers' });
+        await row.click();
+        await page.getByText('"status": "succeeded"').waitFor();
+        await page.getByRole('searchbox').fill('max_receives');
+        assert.equal(await page.locator('details .uri').textContent(), HOSTILE);
+        assert.equal(await page.locator('main img').count(), 0);
+        await assertNarrow(page);
+        await view(page, 'Versions');
+        await page.getByText(firstVersion, { exact: true }).last().waitFor();
+        await assertNarrow(page);
+        assert.deepEqual([problems, foreign], [[], []]);
+        assert.match(await page.title(), /^Versions/);
+        await page.context().close();
+      });
+    }
+
+    test('a replay and another version are asked about first, and say what came of them', async () => {
+      const { page, problems } = await openConsole(LARGE);
+      await view(page, 'Records');
+      await page.getByRole('button', { name: /^Replay/ }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+      assert.equal((await get<DeadLetterPage>('dead-letters')).letters.length, 1);
+      await page.getByRole('button', { name: /^Replay/ }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
+      // It fails again, as its picture is none.
+      assert.match((await page.getByRole('dialog').getByRole('alert').textContent()) ?? '', /image/);
+      await page.keyboard.press('Escape');
+      await view(page, 'Versions');
+      await page.getByRole('button', { name: /^Promote/ }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Promote' }).click();
+      assert.match((await page.getByRole('status').textContent()) ?? '', /is chosen in place of/);
+      await page.keyboard.press('Escape');
+      const serving = async () =>
+        (await get<Versions>('versions')).versions.find(({ serves }) => serves)?.version;
+      assert.notEqual(await serving(), firstVersion);
+      await page.getByRole('button', { name: `Roll back ${firstVersion}` }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click();
+      await page.getByRole('status').waitFor();
+      assert.equal(await serving(), firstVersion);
+      assert.deepEqual(
+        problems.filter((text) => !text.includes('400')),
+        [],
+      );
+      await page.context().close();
+    });
+
+    test('axe finds nothing in any view, light and dark', async () => {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        // axe is added to the page, which its policy would refuse.
+        const { page } = await openPage(browser, { viewport: SMALL, colorScheme, bypassCSP: true });
+        await page.goto(`${stack.url}/console`);
+        await page.locator('input[type=file]').setInputFiles(DIGIT);
+        await page.locator('.bars li').first().waitFor();
+        assert.deepEqual(await accessibilityProblems(page), [], colorScheme);
+        for (const name of ['Live', 'Records', 'Versions']) {
+          await view(page, name);
+          await page.locator('.chart, .rows').first().waitFor();
+          assert.deepEqual(await accessibilityProblems(page), [], `${name}, ${colorScheme}`);
+        }
+        await page.context().close();
+      }
+    });
+
+    test('a deployment is shown through the command, with its token, and what it does not give has a reason', async () => {
+      useAws(stack.aws.environment);
+      const where = { url: stack.url, bucket: LOCAL_BUCKET, auth: 'none', port: 0 } as const;
+      const remote = await openRemote(where, TOKEN);
+      try {
+        const { page, problems } = await openPage(browser, { viewport: LARGE });
+        assert.equal((await fetch(`${remote.gateway.url}/console/api/model`)).status, 401);
+        await page.goto(`${remote.gateway.url}/console#token=${TOKEN}`);
+        await page.locator('input[type=file]').setInputFiles(DIGIT);
+        await page.locator('.bars li').first().waitFor();
+        assert.doesNotMatch(page.url(), /token/);
+        await view(page, 'Live');
+        await page.getByText('keep no history').waitFor();
+        await view(page, 'Records');
+        await page.getByText('inside its network').waitFor();
+        await page.getByText('pass --redis-url').waitFor();
+        await page.getByText('the error is in Redis').waitFor();
+        await view(page, 'Versions');
+        await page.getByText(firstVersion, { exact: true }).last().waitFor();
+        assert.deepEqual(problems, []);
+        await page.context().close();
+      } finally {
+        await remote.close();
+      }
+    });
+
+    test('a service with a token shows the page to all, and everything else to those who have it', async (t) => {
+      const unavailable = async () => ({ unavailable: 'Nothing is here.' });
+      const model = async () => WORKER;
+      const never = async () => assert.fail('nothing was done');
+      const reads = { model, live: unavailable, records: unavailable, versions: unavailable };
+      const source = { ...reads, deadLetters: unavailable, replay: never, activate: never };
+      const log = { info: () => undefined, warn: () => undefined, error: console.error };
+      const root = async () => ({ statusCode: 200, body: 'welcome' });
+      const answer = { error_code: 0, error_message: 'Success.', data: { words: ['<b>'] } };
+      const routes: GatewayRoute[] = [
+        ...consoleRoutes({ source, allowedHosts: [], root }),
+        { method: 'POST', path: '/encode_json', handler: async () => answer },
+      ];
+      const gateway = await startGateway({ port: 0, token: TOKEN, log, routes });
+      t.after(() => gateway.close());
+      assert.equal((await fetch(gateway.url)).status, 401);
+      const { page } = await openPage(browser);
+      await page.goto(gateway.url);
+      await page.getByLabel('Token').fill('wrong');
+      await page.getByRole('button', { name: 'Open' }).click();
+      await page.getByText('does not know this token').waitFor();
+      await page.getByLabel('Token').fill(TOKEN);
+      await page.getByRole('button', { name: 'Open' }).click();
+      await page.getByLabel('One item, as JSON').fill('{"text": "a b"}');
+      await page.getByRole('button', { name: 'Send' }).click();
+      assert.match((await page.locator('.answer pre').textContent()) ?? '', /"words": \["<b>"\]/);
+      await view(page, 'Records');
+      await page.getByText('Nothing is here.').first().waitFor();
+      await page.context().close();
+    });
+  });
+});
+
+/** Nothing is wider than the window. */
+async function assertNarrow(page: Page): Promise<void> {
+  const wide = await page.evaluate(() => {
+    const { document: shown, innerWidth } = globalThis as unknown as {
+      document: { documentElement: { scrollWidth: number } };
+      innerWidth: number;
+    };
+    return shown.documentElement.scrollWidth - innerWidth;
+  });
+  assert.ok(wide <= 0, `${wide} pixels too wide`);
+}

@@ -1,0 +1,246 @@
+/** What the console keeps in memory, and what its page makes of answers and forms, without a service and a browser. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PortFacts } from '../../console/api.ts';
+import { barShare, indented, shownAnswer } from '../../console/try/answer.ts';
+import { encodeLines, predictLines } from '../../console/try/code.ts';
+import { bodyOf, exampleOf, fieldsOf } from '../../console/try/request.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { Outcome } from '../../lib/contract/values.ts';
+import { History } from '../../local/console/history.ts';
+import { inputFacts, outputFacts } from '../../local/console/model.ts';
+import { RecentRecords } from '../../local/console/recent.ts';
+
+function openHistory() {
+  const clock = { ms: 1_000 };
+  return {
+    clock,
+    history: new History(
+      () => clock.ms,
+      () => ({ workers: () => 3 }),
+    ),
+  };
+}
+
+test('a step adds up what all processes reported, with percentiles within 4.5 %', () => {
+  const { clock, history } = openHistory();
+  history.count('requests', 2);
+  history.count('arrived', 100);
+  for (let ms = 1; ms <= 100; ms++) history.finished(1, ms > 98 ? 1 : 0, ms);
+  history.batch(4, 10);
+  history.batch(8, 10);
+  history.waited(30);
+  history.waited(20);
+  history.depth(7);
+  assert.deepEqual(history.steps(), []);
+  clock.ms += 10_000;
+  const [step] = history.steps();
+  const { p50, p95, p99, util, ...rest } = step as NonNullable<typeof step>;
+  assert.deepEqual(rest, {
+    requests: 2,
+    arrived: 100,
+    finished: 100,
+    failed: 2,
+    batches: 2,
+    batched: 12,
+    largest: 8,
+    waited: 30,
+    depth: 7,
+    workers: 3,
+  });
+  for (const [found, wanted] of [
+    [p50, 50],
+    [p95, 95],
+    [p99, 99],
+  ] as const) {
+    assert.ok(Math.abs(Number(found) / wanted - 1) < 0.045, `${found} for ${wanted}`);
+  }
+  assert.ok(Math.abs(util - 20 / 30_000) < 1e-9);
+});
+
+test('an hour of steps is kept, whatever the load, and an idle step says that nothing was measured', () => {
+  const { clock, history } = openHistory();
+  for (let step = 0; step < 500; step++) {
+    history.finished(1, 0, 5);
+    clock.ms += 10_000;
+  }
+  assert.equal(history.steps().length, 360);
+  clock.ms += 20_000;
+  const { p50, waited, depth, finished } = history.steps().at(-1) as NonNullable<
+    ReturnType<History['steps']>[0]
+  >;
+  assert.deepEqual([p50, waited, depth, finished], [null, null, null, 0]);
+  clock.ms += 7 * 3_600_000;
+  assert.equal(history.steps().length, 360);
+  assert.ok(history.steps().every((step) => step.finished === 0));
+});
+
+function record(uri: string, outcome: Outcome) {
+  return { id: uri, uri, enqueue: { identity: `i-${uri}`, sentAt: 1, replays: 0 }, outcome };
+}
+
+function vector(data: number[], labels?: string[]): Outcome {
+  const output = {
+    name: 'p',
+    dtype: 'float32',
+    shape: [data.length],
+    data: Float32Array.from(data),
+  } as const;
+  return { ok: true, outputs: [{ ...output, ...(labels && { labels }) }] };
+}
+
+test('the last 200 records that were saved are remembered, with the beginning of their results', async () => {
+  const recent = new RecentRecords(() => 0);
+  const sink = recent.beside({
+    save: async (finished) => finished.flatMap(({ id }) => (id === 'lost' ? [id] : [])),
+  });
+  const failure = new ServingError('model_unavailable', 's3://secret cannot be read');
+  assert.deepEqual(
+    await sink.save([record('lost', vector([1, 2])), record('a', vector([0.25, 0.75]))], 'v1'),
+    ['lost'],
+  );
+  await sink.save(
+    [record('b', { ok: false, error: failure }), record('c', vector([1, 3], ['x', '<b>y</b>']))],
+    'v1',
+  );
+  const whole = {
+    name: 'n',
+    dtype: 'int64',
+    shape: [1, 2],
+    data: BigInt64Array.of(12_345_678_901_234_567n, 2n),
+  } as const;
+  await sink.save([record('d', { ok: true, outputs: [whole] })], 'v1');
+  const [d, c, b, a, ...others] = recent.list();
+  assert.deepEqual(others, []);
+  assert.equal(d?.result, 'n [1, 2]: 12345678901234567, 2');
+  assert.equal(c?.result, 'p: 3 at <b>y</b>');
+  assert.deepEqual([b?.status, b?.code, b?.error], ['failed', 'model_unavailable', failure.publicMessage]);
+  assert.deepEqual([a?.uri, a?.identity, a?.model, a?.result], ['a', 'i-a', 'v1', 'p: 0.75 at 1']);
+  const many = Array.from({ length: 450 }, (_, i) => record(`m${i}`, vector([1, 2])));
+  await sink.save(many, 'v1');
+  assert.deepEqual(
+    [recent.list().length, recent.list()[0]?.uri, recent.list().at(-1)?.uri],
+    [200, 'm449', 'm250'],
+  );
+});
+
+test('a sink that fails remembers nothing', async () => {
+  const recent = new RecentRecords(() => 0);
+  const sink = recent.beside({ save: () => Promise.reject(new Error('down')) });
+  await assert.rejects(sink.save([record('a', vector([1, 2]))], 'v1'), /down/);
+  assert.deepEqual(recent.list(), []);
+});
+
+const NO_SETTINGS = { image: {}, inputAlreadyBatched: false };
+
+test('an input takes pictures when its rows have one or three channels, or image settings say so', () => {
+  const kindOf = (dtype: 'float32' | 'string', shape: (number | string)[], image = {}) =>
+    inputFacts([{ name: 'x', dtype, shape }], { columns: {}, labels: {} }, { ...NO_SETTINGS, image })[0];
+  assert.deepEqual(kindOf('float32', ['N', 3, 8, 6])?.image, { width: 6, height: 8, isGrey: false });
+  assert.deepEqual(kindOf('float32', ['N', 8, 6, 1])?.image, { width: 6, height: 8, isGrey: true });
+  assert.equal(kindOf('float32', ['N', 5, 7, 9])?.takes, 'numbers');
+  assert.equal(kindOf('float32', ['N', 'a', 'b', 'c'])?.takes, 'numbers');
+  assert.equal(kindOf('float32', ['N', 'a', 'b', 'c'], { layout: 'hwc' })?.takes, 'image');
+  assert.equal(kindOf('string', ['N', 1])?.takes, 'text');
+  const batched = inputFacts(
+    [{ name: 'x', dtype: 'int8', shape: ['N', 4] }],
+    { columns: {}, labels: {} },
+    {
+      ...NO_SETTINGS,
+      inputAlreadyBatched: true,
+    },
+  );
+  assert.deepEqual(batched[0]?.row, ['N', 4]);
+  const names = { columns: {}, labels: { y: ['a', 'b'] } };
+  assert.deepEqual(outputFacts([{ name: 'y', dtype: 'float32', shape: ['N', 2] }], names)[0]?.names, [
+    'a',
+    'b',
+  ]);
+});
+
+function port(
+  name: string,
+  takes: PortFacts['takes'],
+  row: PortFacts['row'] = [],
+  dtype = 'float32',
+): PortFacts {
+  return { name, takes, row, dtype, shape: ['N', ...row] };
+}
+
+test('a request has the numbers as they were typed, and names the input that is wrong', () => {
+  const inputs = [
+    port('n', 'numbers', [], 'int64'),
+    port('"t"', 'text'),
+    { ...port('o', 'text'), optional: true },
+  ];
+  const fields = fieldsOf(inputs, { n: { text: ' 12345678901234567890 ' }, '"t"': { text: 'a "b"' } });
+  assert.equal(bodyOf(fields), String.raw`{"instances": [{"n": 12345678901234567890, "\"t\"": "a \"b\""}]}`);
+  assert.throws(() => fieldsOf(inputs, { n: { text: '1,' } }), /^Error: n: this is no JSON/);
+  assert.throws(() => fieldsOf([port('p', 'image')], {}), /p: choose, drop or draw a picture/);
+  assert.throws(() => fieldsOf([port('__proto__', 'numbers')], {}), /__proto__: give a value/);
+  assert.equal(exampleOf({ row: [2, 'k'], dtype: 'bool' }), '[[false], [false]]');
+  assert.equal(exampleOf({ row: [3, 224, 224], dtype: 'float32' }), undefined);
+});
+
+test('an answer of scores becomes bars with labels, and every other answer a table or a text', () => {
+  const answer = (...texts: string[]) => JSON.stringify({ predictions: texts });
+  const scores = { ...port('p', 'numbers', [3]), names: ['a', '<i>b</i>', 'c'] };
+  const [bars] = shownAnswer(answer('{value={"data":[0.1,0.7,0.2],"shape":[3]}}'), [scores]);
+  assert.ok(bars?.kind === 'bars');
+  assert.deepEqual(
+    bars.bars.map(({ label }) => label),
+    ['<i>b</i>', 'c', 'a'],
+  );
+  assert.equal(barShare(0.7, bars.bars), 0.7);
+  assert.equal(
+    barShare(5, [
+      { label: 'x', value: 5 },
+      { label: 'y', value: 10 },
+    ]),
+    0.5,
+  );
+  const [ids] = shownAnswer(answer('{value={"data":[12345678901234567890,2],"shape":[2]}}'), [
+    port('ids', 'numbers', [2], 'int64'),
+  ]);
+  assert.ok(ids?.kind === 'table');
+  assert.deepEqual(ids.rows, [['12345678901234567890', '2']]);
+  const [filtered] = shownAnswer(answer('{value=[[4,5.0],[3,4.0,"dog"]]}'), [scores]);
+  assert.ok(filtered?.kind === 'bars');
+  assert.deepEqual(filtered.bars, [
+    { label: '4', value: 5 },
+    { label: 'dog', value: 4 },
+  ]);
+  const two = shownAnswer(answer('{value=[{"data":[null],"shape":[1]},{"data":["x"],"shape":[1]}]}'), [
+    scores,
+  ]);
+  assert.deepEqual(
+    two.map((one) => one.kind === 'table' && one.rows),
+    [[['null']], [['x']]],
+  );
+  assert.equal(shownAnswer(answer(...Array.from({ length: 12 }, () => '{value="t"}')), []).length, 11);
+  assert.throws(() => shownAnswer('{}', []), /another form/);
+  assert.equal(indented('{"a":[1,2],"b":"[\\n ]"}'), '{\n  "a": [1, 2],\n  "b": "[\\n ]"\n}');
+});
+
+test('the lines of each language quote what a person typed', () => {
+  const asked = { caller: { auth: 'token' }, url: 'http://localhost:1' } as const;
+  const fields = fieldsOf([port("it's", 'numbers')], { "it's": { text: 'true' } });
+  assert.equal(
+    predictLines('curl', asked, fields),
+    String.raw`curl 'http://localhost:1/predict' -H 'content-type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"instances": [{"it'\''s": true}]}'`,
+  );
+  assert.match(predictLines('Python', asked, fields), /client\.predict\(\{"it's": True\}\)\.outputs/);
+  assert.match(
+    predictLines('TypeScript', asked, fields),
+    /token: process\.env\.TOKEN[\s\S]*\{ "it's": true \}/,
+  );
+  const picture = fieldsOf([port('p', 'image')], { p: { text: 'AAAA', fileName: "a'b.png" } });
+  assert.match(predictLines('curl', asked, picture), /base64 < 'a'\\''b\.png'/);
+  const deployed = {
+    caller: { auth: 'iam', stack: 'my-stack', region: 'eu-west-1' },
+    url: 'https://x',
+  } as const;
+  assert.match(predictLines('curl', deployed, picture), /--aws-sigv4 "aws:amz:eu-west-1:execute-api"/);
+  assert.match(predictLines('TypeScript', deployed, picture), /connect\(\{ stack: 'my-stack' \}\)/);
+  assert.match(encodeLines('Python', asked, '{"a": null}'), /client\.encode\(\{"a": None\}\)/);
+});

@@ -1,0 +1,72 @@
+/** Bugs in the console: who may ask it, and what it remembers. */
+import type { Suite } from '../mutant.ts';
+
+const PARTS = 'test/console/parts.test.ts';
+const CONSOLE = 'test/console/console.test.ts';
+
+export const CONSOLE_PAGE: readonly Suite[] = [
+  {
+    file: 'local/console/history.ts',
+    tests: [PARTS],
+    bugs: [
+      {
+        guarantee: 'an hour of steps is kept',
+        find: 'this.#steps.splice(0, this.#steps.length - STEPS);',
+        replace: '',
+      },
+      {
+        guarantee: 'the age of the queue is the longest wait',
+        find: 'this.#waited = Math.max(this.#waited ?? 0, ms);',
+        replace: 'this.#waited = ms;',
+      },
+    ],
+  },
+  {
+    file: 'local/console/recent.ts',
+    tests: [PARTS],
+    bugs: [
+      {
+        guarantee: 'the last 200 records are remembered, and no more',
+        find: 'this.#records.splice(0, this.#records.length - MOST_RECORDS);',
+        replace: '',
+      },
+      {
+        guarantee: 'a record that was not saved is not listed',
+        find: 'unsaved.includes(id) ? [] : [fact]',
+        replace: '[fact]',
+      },
+      {
+        guarantee: 'an error shows what everybody may read',
+        find: 'error: publicMessage.slice(0, SHOWN_CHARACTERS)',
+        replace: 'error: outcome.error.message',
+      },
+    ],
+  },
+  {
+    file: 'local/console/routes.ts',
+    tests: [CONSOLE],
+    bugs: [
+      {
+        guarantee: 'pages of other origins get nothing',
+        find: 'const isForeign = origin !== undefined && !isOwnOrigin(origin, host, { allowedHosts });',
+        replace: 'const isForeign = !isOwnOrigin && !host && !allowedHosts;',
+      },
+      {
+        guarantee: 'an action needs the header of the page',
+        find: "if (method === 'POST' && headers[ACTION_HEADER] === undefined)",
+        replace: "if (method === 'PUT' && headers[ACTION_HEADER] === undefined)",
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/requests.ts',
+    tests: [CONSOLE],
+    bugs: [
+      {
+        guarantee: 'only the page of the console needs no token',
+        find: 'match?.route.isOpen?.(head.headers) ?? false',
+        replace: 'match?.route.isOpen?.(head.headers) ?? true',
+      },
+    ],
+  },
+];
