@@ -8,8 +8,9 @@ import type { Model, Outcome } from '../../lib/contract/values.ts';
 import { Counter, type Family, Histogram } from '../../lib/metrics/exposition/families.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import type { QueueFigures } from '../aws/aws.ts';
+import type { LoadSource } from '../console/history.ts';
 import type { Observe } from '../gateway/requests.ts';
-import { type LoadSource, wrapped } from '../worker/statistics.ts';
+import { wrapped } from '../worker/statistics.ts';
 
 /** Seconds. A request ends after 30. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
