@@ -37,7 +37,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
   { folders: ['cli'], without: ['cli/init', 'cli/wkr'], lines: 6_490, planned: 5_500 },
-  { folders: ['cli/init'], lines: 580, planned: 580 },
+  { folders: ['cli/init'], lines: 600, planned: 600 },
   { folders: ['infra'], lines: 5_580, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
