@@ -3,7 +3,6 @@ import { constants } from 'node:fs';
 import { copyFile, cp, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { runInNewContext } from 'node:vm';
 import { configLines, type ImportReport } from '../../convert/import-report.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { ServingError, withPathAs } from '../../lib/contract/errors.ts';
@@ -78,10 +77,12 @@ export async function importedPart(
   if (importReport === undefined) throw wrongUse(`init: ${model} was not copied`);
   if (!output.json) output.note((await described(importReport, DEFAULT_JOB)).text);
   const { sample } = importReport;
-  const { body = sample?.script === undefined ? undefined : String(runInNewContext(sample.script)) } =
-    sample ?? {};
+  // The body of a large input is a line of JavaScript in the report, for a person to run.
+  const body = sample?.body;
   if (body === undefined)
-    output.note('no made-up request fits this model: write one into request.json before `npm test`');
+    output.note(
+      'the report of the import has no short request: write one into request.json before `npm test`',
+    );
   return {
     about: `The model of ${basename(model)}`,
     files: [['model/', 'the model as ONNX, with a report of its import, `import-report.md`']],

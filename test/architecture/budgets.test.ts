@@ -54,7 +54,7 @@ const BUDGETS: readonly Budget[] = [
     lines: 6_500,
     planned: 5_500,
   },
-  { folders: ['cli/init'], lines: 580, planned: 580 },
+  { folders: ['cli/init'], lines: 600, planned: 600 },
   { folders: ['infra'], lines: 5_600, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
