@@ -4,7 +4,7 @@
  * no `beforeEach` outside a `describe`. Every other file has a process of its own. What waits for processes starts first,
  * so that nothing long is left at the end.
  */
-import { globSync, mkdirSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -20,10 +20,18 @@ const TOGETHER: Readonly<Record<string, readonly string[]>> = {
   'convert-import': ['convert/import'],
   'convert-caffe': ['convert/caffe'],
   'convert-tensorflow': ['convert/tensorflow'],
+  'convert-graphs': ['convert/batching', 'convert/pytorch', 'convert/trees'],
+  'convert-others': ['convert/bigdl', 'convert/openvino'],
   'lib-codecs': ['lib/codecs'],
   'lib-http': ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
   'lib-pipeline': ['lib/config', 'lib/contract', 'lib/pipeline', 'lib/queue', 'lib/text'],
+  'lib-redis': ['lib/redis'],
+  'lib-s3': ['lib/registry', 'lib/s3'],
 };
+
+/** What a file leaves behind for the next one. */
+const LEAVES =
+  /\b(useAws|clientOptions)\(|\bprocess\.env(\.\w+|\[[^\]]+\]) \??=[^=]|delete process\.env|\bglobalThis\.\w+ = |^(before|after)Each\(/m;
 
 /** Those with the most time first. */
 const FIRST = ['workers', 'cli', 'e2e', 'convert', 'lib'];
@@ -49,7 +57,10 @@ function processes(): string[] {
   mkdirSync(MADE, { recursive: true });
   const left = new Set(testFiles(process.argv.slice(2)));
   const made = Object.entries(TOGETHER).flatMap(([name, folders]) => {
-    const files = [...left].filter((file) => folders.some((folder) => isIn(file, folder)));
+    const files = [...left].filter(
+      (file) =>
+        folders.some((folder) => isIn(file, folder)) && !LEAVES.test(readFileSync(join(ROOT, file), 'utf8')),
+    );
     for (const file of files) left.delete(file);
     return files.length === 0 ? [] : [{ at: `test/${folders[0]}/`, path: together(name, files) }];
   });

@@ -71,7 +71,7 @@ function stateOf(checkout) {
       .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
       .map(({ parentPath, name: file }) => relative(checkout, join(parentPath, file))),
   );
-  const contents = [...files.sort(), 'serverless.yml', 'package.json'].map((file) => [
+  const contents = [...files.toSorted(), 'serverless.yml', 'package.json'].map((file) => [
     file,
     digestOf(readFileSync(join(checkout, file))),
   ]);

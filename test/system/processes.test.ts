@@ -96,7 +96,8 @@ test('while a run does not end, /ready and another job answer; it ends at its li
 });
 
 test('a record of the queue that never ends fails, and its neighbors have their results', async (t) => {
-  const stack = await endlessStack(t, 'queue: {maxReceiveCount: 8}');
+  // On a loaded machine a neighbor may be short of time again and again, in what the endless one leaves of an event.
+  const stack = await endlessStack(t, 'queue: {maxReceiveCount: 30}');
   const { output } = clientOptions(stack);
   const read = new OutputQueue(output);
   t.after(() => read.close());
@@ -107,10 +108,10 @@ test('a record of the queue that never ends fails, and its neighbors have their 
     ),
   );
   for (const uri of ['a', 'b']) {
-    const { outputs } = await read.wait(uri, { timeoutMs: 170_000 });
+    const { outputs } = await read.wait(uri, { timeoutMs: 540_000 });
     assert.equal(outputs[0]?.data[0], QUICK);
   }
-  await assert.rejects(read.wait('endless', { timeoutMs: 170_000 }), (error: { code: string }) =>
+  await assert.rejects(read.wait('endless', { timeoutMs: 540_000 }), (error: { code: string }) =>
     ['model_failed', 'max_receives_exceeded'].includes(error.code),
   );
 });

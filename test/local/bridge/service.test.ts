@@ -88,8 +88,8 @@ test('records and results survive kills of the command: each is answered right a
   let bridge: ChildProcess | undefined;
   for (let round = 0; round < 3; round++) {
     await add((round * count) / 3, ((round + 1) * count) / 3);
-    bridge = start();
     const before = await left();
+    bridge = start();
     await until(async () => (await left()) < before);
     bridge.kill('SIGKILL');
     await once(bridge, 'exit');
