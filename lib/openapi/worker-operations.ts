@@ -35,7 +35,7 @@ const ANSWER = answer(
 function forms(text: Json): Readonly<Record<string, Json>> {
   const media = { schema: { ...object({ img_url: text }), additionalProperties: TEXT } };
   return {
-    'application/json': media,
+    'application/json': { schema: object({ img_url: text }) },
     'application/x-www-form-urlencoded': media,
     'multipart/form-data': media,
   };

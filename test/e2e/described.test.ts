@@ -1,7 +1,7 @@
 /** What a service says of itself, compared with what it does: /openapi.json, /docs, and /metrics for Prometheus. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { createServer, request as httpRequest } from 'node:http';
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Stack } from '../../local/stack.ts';
@@ -223,15 +223,20 @@ test('cluster-serving openapi writes the document of a service, and makes that o
   const printed = await runHere(['openapi', '--url', stack.url]);
   assert.deepEqual(JSON.parse(printed.text), { ...document, servers: [{ url: stack.url }] });
   // A deployment has no such route: the gateway answers.
+  const pass = async ({ method = '', url: path }: IncomingMessage, sent: Buffer) => {
+    if (path === '/openapi.json') return { status: 404, text: '{"message":"Not Found"}' };
+    const body = method === 'POST' ? { body: sent, headers: JSON_TYPE } : {};
+    const answered = await fetch(`${stack.url}${path}`, { method, ...body });
+    return { status: answered.status, text: await answered.text() };
+  };
   const deployed = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', async () => {
-      if (request.url === '/openapi.json') return response.writeHead(404).end('{"message":"Not Found"}');
-      const { method = '' } = request;
-      const body = method === 'POST' ? { body: Buffer.concat(chunks), headers: JSON_TYPE } : {};
-      const answer = await fetch(`${stack.url}${request.url}`, { method, ...body });
-      return response.writeHead(answer.status, JSON_TYPE).end(await answer.text());
+    request.on('end', () => {
+      pass(request, Buffer.concat(chunks)).then(
+        ({ status, text }) => response.writeHead(status, JSON_TYPE).end(text),
+        (error: Error) => response.destroy(error),
+      );
     });
   });
   await new Promise<void>((resolve) => deployed.listen(0, '127.0.0.1', resolve));

@@ -161,7 +161,7 @@ test('the example is the first instance that is answered: small tensors written 
     tried.map(({ ids }) => (ids as number[]).length),
     [1, 1, 2, 2, 16],
   );
-  assert.deepEqual(Object.keys((example?.['image'] ?? {}) as object), ['b64']);
+  assert.deepEqual(Object.keys(example?.['image'] ?? {}), ['b64']);
   assert.deepEqual(
     { ...example, image: 0 },
     {
