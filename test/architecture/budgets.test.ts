@@ -22,10 +22,10 @@ const WORKERS = ['lib/workers', 'lib/codecs/values', 'lib/http/worker'];
 const TEXTS = ['lib/text', 'convert/text'];
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], without: [...WORKERS, 'lib/text'], lines: 18_990, planned: 13_500 },
+  { folders: ['functions', 'lib'], without: [...WORKERS, 'lib/text'], lines: 19_080, planned: 13_500 },
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
   { folders: TEXTS, lines: 2_600, planned: 2_600 },
-  { folders: ['sdk'], lines: 2_300, planned: 1_500 },
+  { folders: ['sdk'], lines: 3_390, planned: 1_500 },
   {
     folders: ['local'],
     without: ['local/bridge', 'local/decentral', 'local/worker'],
@@ -37,7 +37,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
   { folders: ['cli'], without: ['cli/wkr'], lines: 6_620, planned: 5_500 },
-  { folders: ['infra'], lines: 5_580, planned: 3_500 },
+  { folders: ['infra'], lines: 5_610, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_270, planned: 3_600 },
