@@ -28,7 +28,7 @@ export async function* inOrder<A, B>(
         ...(first ? [first.then(() => undefined)] : []),
       ]);
       if (item === undefined) {
-        flying.shift();
+        void flying.shift();
         yield (await first) as B;
         continue;
       }

@@ -71,7 +71,7 @@ test('a record and a prediction go through it without Node', async (t) => {
 
   const { outputs, text } = await input.predict({ image });
   const [found] = outputs;
-  assert.equal(`${found?.name} ${found?.dtype} ${found?.shape}`, 'probabilities float32 10');
+  assert.equal(`${found?.name} ${found?.dtype} ${found?.shape.join()}`, 'probabilities float32 10');
   const data = Array.from(found?.data as Float32Array);
   assert.equal(data.indexOf(Math.max(...data)), 3);
   assert.match(text, /^\{value=\{"data":\[/);
