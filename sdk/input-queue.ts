@@ -6,29 +6,16 @@ import { type AccessOptions, authorizedFetch } from './access.ts';
 import { type Message, RecordWriter } from './http/input-queue.ts';
 import { readImageFile } from './image-file.ts';
 import { type RecordInputs, toInputs } from './inputs.ts';
-import type { Queue } from './queue.ts';
+import type { Queue, QueueOptions } from './queue.ts';
 import { retrying } from './retries.ts';
 
-export interface InputQueueOptions extends AccessOptions {
+export interface InputQueueOptions extends AccessOptions, QueueOptions {
   /** Job name. Default serving_stream. */
   readonly name?: string;
-  /** The stage of a deployment, whose queue is then found by job and stage. Without it: the queue of a local service. */
-  readonly stage?: string;
-  /** The SQS queue. Found by the names of job and stage if neither this nor frontendUrl is given. */
-  readonly queueUrl?: string;
-  /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
-  readonly endpoint?: string;
   /** Of SQS and S3, and of signatures where the url does not say it. Default: the AWS SDK's own (AWS_REGION). */
   readonly region?: string;
-  /** The bucket of the service. With it, records over 1 MiB are sent through S3. */
-  readonly bucket?: string;
   /** The HTTPS API. `predict` needs it, and without a queueUrl `enqueue` uses it too. */
   readonly frontendUrl?: string;
-  /**
-   * The service's Redis, redis://host:port or rediss://... With it a record is announced before it is sent, so that
-   * `status` knows what is queued and `cancel` what there is to cancel.
-   */
-  readonly redisUrl?: string;
 }
 
 export class InputQueue extends RecordWriter {

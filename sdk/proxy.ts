@@ -58,16 +58,15 @@ class ProxyAgent extends Agent {
     const { host = '', port = 443 } = options;
     const proxy = proxyFor(host, String(port));
     if (!proxy) return connect(options as ConnectionOptions);
-    tunnel(proxy, `${host}:${port}`).then(
-      (socket) => callback(null, connect({ ...options, socket } as ConnectionOptions)),
-      (error: Error) => callback(error, undefined as never),
-    );
+    tunnel(proxy, `${host}:${port}`, (error, socket) => {
+      callback(error, error ? (undefined as never) : connect({ ...options, socket } as ConnectionOptions));
+    });
     return undefined;
   }
 }
 
 /** @param to host and port */
-function tunnel(proxy: URL, to: string): Promise<Socket> {
+function tunnel(proxy: URL, to: string, done: (error: Error | null, socket?: Socket) => void): void {
   const secret = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
   const asked = (proxy.protocol === 'https:' ? secureRequest : plainRequest)(proxy, {
     method: 'CONNECT',
@@ -79,18 +78,16 @@ function tunnel(proxy: URL, to: string): Promise<Socket> {
     agent: false,
     timeout: CONNECT_MS,
   });
-  return new Promise((resolve, reject) => {
-    asked.on('connect', ({ statusCode }, socket) => {
-      if (statusCode === 200) return resolve(socket);
-      socket.destroy();
-      reject(new Error(`the proxy ${proxy.host} answered ${statusCode} to CONNECT ${to}`));
-    });
-    asked.on('timeout', () => asked.destroy(new Error(`it did not answer in ${CONNECT_MS} ms`)));
-    asked.on('error', ({ message }) =>
-      reject(new Error(`the proxy ${proxy.host} cannot be reached: ${message}`)),
-    );
-    asked.end();
+  asked.on('connect', ({ statusCode }, socket) => {
+    if (statusCode === 200) return done(null, socket);
+    socket.destroy();
+    done(new Error(`the proxy ${proxy.host} answered ${statusCode} to CONNECT ${to}`));
   });
+  asked.on('timeout', () => asked.destroy(new Error(`it did not answer in ${CONNECT_MS} ms`)));
+  asked.on('error', ({ message }) =>
+    done(new Error(`the proxy ${proxy.host} cannot be reached: ${message}`)),
+  );
+  asked.end();
 }
 
 /** What the client uses of `fetch`: a body that is there, and no redirect that is followed. */

@@ -5,19 +5,36 @@ import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.t
 import { queueName } from '../lib/queue/names.ts';
 import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
-import type { InputQueueOptions } from './input-queue.ts';
 import { awsAgent } from './proxy.ts';
 import type { Announcing } from './redis-results.ts';
 
+export interface QueueOptions {
+  /** The stage of a deployment, whose queue is then found by job and stage. Without it: the queue of a local service. */
+  readonly stage?: string;
+  /** The SQS queue. Found by the names of job and stage if neither this nor frontendUrl is given. */
+  readonly queueUrl?: string;
+  /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
+  readonly endpoint?: string;
+  /** Of SQS and S3. Default: the AWS SDK's own (AWS_REGION). */
+  readonly region?: string;
+  /** The bucket of the service. With it, records over 1 MiB are sent through S3. */
+  readonly bucket?: string;
+  /**
+   * The service's Redis, redis://host:port or rediss://... With it a record is announced before it is sent, so that
+   * `status` knows what is queued and `cancel` what there is to cancel.
+   */
+  readonly redisUrl?: string;
+}
+
 export class Queue {
-  readonly #options: InputQueueOptions;
+  readonly #options: QueueOptions;
   readonly #job: string;
   #states: Promise<Announcing> | undefined;
   #sqs: SQSClient | undefined;
   #sender: Promise<QueueSender> | undefined;
   #payloadStore: Promise<PayloadStore> | undefined;
 
-  constructor(job: string, options: InputQueueOptions) {
+  constructor(job: string, options: QueueOptions) {
     this.#job = job;
     this.#options = options;
   }
@@ -76,7 +93,7 @@ export class Queue {
 }
 
 /** Adds which variables or options are missing, because the AWS SDK's errors name neither. */
-function advice({ name, message }: Error, { stage }: InputQueueOptions): string {
+function advice({ name, message }: Error, { stage }: QueueOptions): string {
   if (stage === undefined && /does not exist|NonExistentQueue/i.test(`${name} ${message}`))
     return '. The queue of a deployment has the stage in its name: give InputQueue the stage, or the queueUrl';
   if (!/region is missing/i.test(message) && name !== 'CredentialsProviderError') return '';

@@ -34,6 +34,8 @@ before(async () => {
     documents.set(path, await readFile(join(ROOT, path), 'utf8'));
 });
 
+const REPLACED: readonly string[] = ['constructor', 'toInputs', 'assertTenant', 'send', 'post'];
+
 function section(document: string, heading: string): string {
   const text = documents.get(document) ?? '';
   const start = text.indexOf(`\n## ${heading}\n`);
@@ -47,7 +49,11 @@ for (const [heading, queue] of [
   ['OutputQueue', OutputQueue],
 ] as const) {
   test(`docs/reference/sdk.md lists every method of ${heading}, and no other`, () => {
-    const methods = Object.getOwnPropertyNames(queue.prototype).filter((name) => name !== 'constructor');
+    // Its calls are in the class that it shares with cluster-serving/http, beside what a subclass replaces.
+    const base = Object.getPrototypeOf(queue.prototype) as object;
+    const methods = Object.entries(Object.getOwnPropertyDescriptors(base)).flatMap(([name, { value }]) =>
+      typeof value === 'function' && !REPLACED.includes(name) ? [name] : [],
+    );
     const rows = [...section('docs/reference/sdk.md', heading).matchAll(/^\| `(\w+)\(/gm)].map(
       ([, name]) => name,
     );

@@ -1,7 +1,8 @@
 /** Many calls at once, with a bounded number in flight. */
+import { limited } from '../limit.ts';
 
 /** The next one of any iterable. */
-export function iteratorOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | AsyncIterator<T> {
+function iteratorOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | AsyncIterator<T> {
   return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
 }
 
@@ -27,7 +28,7 @@ export async function* inOrder<A, B>(
         ...(first ? [first.then(() => undefined)] : []),
       ]);
       if (item === undefined) {
-        flying.shift();
+        void flying.shift();
         yield (await first) as B;
         continue;
       }
@@ -38,5 +39,25 @@ export async function* inOrder<A, B>(
   } finally {
     for (const one of [...flying, ...(reading ? [reading] : [])]) one.catch(() => undefined);
     if (!isRead) void iterator.return?.();
+  }
+}
+
+/** The items, until the signal is aborted, even if the next one never comes. */
+export async function* stoppable<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<T> {
+  const iterator = iteratorOf(items);
+  try {
+    for (;;) {
+      const next = async () => iterator.next();
+      const { done, value } = await (signal
+        ? limited({ timeoutMs: Number.POSITIVE_INFINITY, signal, what: '' }, next)
+        : next());
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    void iterator.return?.();
   }
 }

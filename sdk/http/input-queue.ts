@@ -11,7 +11,7 @@ import type { Inputs } from '../../lib/contract/values.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
-import { iteratorOf } from './in-order.ts';
+import { stoppable } from './in-order.ts';
 import { type DeclaredOutput, declaredOutputs, type Prediction, predictionOf } from './predictions.ts';
 import { instanceJson } from './tensors.ts';
 
@@ -292,24 +292,4 @@ function newIdentity(): string {
   if (randomUUID) return randomUUID.call(crypto);
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-
-/** The items, until the signal is aborted, even if the next one never comes. */
-async function* stoppable<T>(
-  items: Iterable<T> | AsyncIterable<T>,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<T> {
-  const iterator = iteratorOf(items);
-  try {
-    for (;;) {
-      const next = async () => iterator.next();
-      const { done, value } = await (signal
-        ? limited({ timeoutMs: Number.POSITIVE_INFINITY, signal, what: '' }, next)
-        : next());
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    void iterator.return?.();
-  }
 }

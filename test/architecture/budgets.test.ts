@@ -35,7 +35,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
   { folders: TEXTS, lines: 2_600, planned: 2_600 },
   { folders: DESCRIPTION, lines: 1_910, planned: 1_910 },
-  { folders: ['sdk'], lines: 2_300, planned: 1_500 },
+  { folders: ['sdk'], lines: 3_390, planned: 1_500 },
   {
     folders: ['local'],
     without: ['local/bridge', 'local/console', 'local/decentral', 'local/description', 'local/worker'],
