@@ -5,6 +5,7 @@ import type { Given } from './request.ts';
 
 const SIZE = 224;
 const PEN = 22;
+const FILE_NAME = 'drawing.png';
 const INKS = ['White on black', 'Black on white'] as const;
 type Ink = (typeof INKS)[number];
 
@@ -12,6 +13,8 @@ export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: bool
   const canvas = useRef<HTMLCanvasElement>(null);
   const isDown = useRef(false);
   const [ink, setInk] = useState<Ink>('White on black');
+  /** The drawing as a file, which the lines of a program name. */
+  const [file, setFile] = useState<string>();
   // Another ink begins anew.
   useEffect(() => clear(canvas.current, ink), [ink]);
   const draw = (event: PointerEvent, begins: boolean) => {
@@ -23,11 +26,13 @@ export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: bool
   const end = () => {
     if (!isDown.current) return;
     isDown.current = false;
-    const text = canvas.current?.toDataURL('image/png').replace(/^data:[^,]*,/, '') ?? '';
-    onPicture({ text, fileName: 'drawing.png' }, true);
+    const url = canvas.current?.toDataURL('image/png') ?? '';
+    setFile(url);
+    onPicture({ text: url.replace(/^data:[^,]*,/, ''), fileName: FILE_NAME }, true);
   };
   const erase = () => {
     clear(canvas.current, ink);
+    setFile(undefined);
     onPicture({ text: '' }, false);
   };
   return (
@@ -49,6 +54,11 @@ export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: bool
           Clear
         </button>
         <p class="quiet">Draw large: the square becomes the picture. Each stroke asks again.</p>
+        {file !== undefined && (
+          <a href={file} download={FILE_NAME}>
+            Save {FILE_NAME}
+          </a>
+        )}
       </div>
     </div>
   );
