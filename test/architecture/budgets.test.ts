@@ -28,7 +28,7 @@ const BUDGETS: readonly Budget[] = [
   {
     folders: ['functions', 'lib'],
     without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION],
-    lines: 19_160,
+    lines: 19_330,
     planned: 13_500,
   },
   { folders: ['lib/trace'], lines: 515, planned: 350 },
@@ -46,7 +46,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['local/worker'], lines: 1_330, planned: 350 },
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   // The page, and what serves it; the description of the API is in lib/http.
-  { folders: ['console', 'local/console', 'cli/console'], lines: 3_710, planned: 3_000 },
+  { folders: ['console', 'local/console', 'cli/console'], lines: 3_720, planned: 3_000 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
   {
     folders: ['cli'],
@@ -55,7 +55,7 @@ const BUDGETS: readonly Budget[] = [
     planned: 5_500,
   },
   { folders: ['cli/init'], lines: 600, planned: 600 },
-  { folders: ['infra'], lines: 5_600, planned: 3_500 },
+  { folders: ['infra'], lines: 5_620, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_270, planned: 3_600 },

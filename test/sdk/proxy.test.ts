@@ -46,7 +46,9 @@ async function listening(server: Server): Promise<number> {
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body = await text(request);
   const target = request.headers['x-amz-target'];
-  asked.push(`${request.method} ${target?.toString() ?? (request.url ?? '').replace(/payloads.*/, 'payloads')}`);
+  asked.push(
+    `${request.method} ${target?.toString() ?? (request.url ?? '').replace(/payloads.*/, 'payloads')}`,
+  );
   if (target === undefined) return void response.end('{"predictions":["{value=[1]}"]}');
   const { Entries } = JSON.parse(body) as { Entries: { MessageBody: string }[] };
   const MD5OfMessageBody = createHash('md5')

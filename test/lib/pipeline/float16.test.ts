@@ -13,8 +13,8 @@ import { identityModel } from '../../support/onnx.ts';
 import { openModelBytes } from '../../support/runner.ts';
 
 const VALUES = [-1, 2, 0.1, Number.NaN];
-const bits = () => Uint16Array.from(VALUES, float16Bits);
-const half: NamedTensor = { name: 'y', dtype: 'float16', shape: [4], data: bits() };
+const halves = () => Uint16Array.from(VALUES, float16Bits);
+const half: NamedTensor = { name: 'y', dtype: 'float16', shape: [4], data: halves() };
 const label: NamedTensor = { name: 'label', dtype: 'string', shape: [1], data: ['cat'] };
 
 test('a float16 output beside a text is stored as numbers, and comes back as it was', () => {
@@ -43,7 +43,7 @@ test('a float16 result over HTTP has short numbers, and the client has the same 
 });
 
 test('query shows the numbers of a float16 output, and which is the largest', () => {
-  const outputs = [{ ...half, shape: [3], data: bits().slice(0, 3) }];
+  const outputs = [{ ...half, shape: [3], data: halves().slice(0, 3) }];
   const result = { uri: 'u', outputs, filtered: undefined, model: 'v', finishedAt: 0, identity: 'i' };
   assert.equal(resultLines(result), 'u  y float16[3]  largest 2 at 1  -1, 2, 0.1');
 });
