@@ -31,6 +31,7 @@ export interface PublishedManifest extends WorkspaceManifest {
   readonly sideEffects?: false;
   readonly publishConfig?: { readonly access: 'public' };
   readonly exports: Readonly<Record<string, unknown>>;
+  readonly typesVersions?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
   readonly dependencies: Versions;
 }
 

@@ -110,6 +110,12 @@ function manifestOf(workspace: WorkspaceManifest, versions: Versions): Published
       './worker-client': importOf('worker-client'),
       './package.json': './package.json',
     },
+    // For a `moduleResolution` of TypeScript that knows no exports.
+    typesVersions: {
+      '*': Object.fromEntries(
+        [HTTP, 'worker', 'worker-client'].map((entry) => [entry, [typesOf('cjs', entry)]]),
+      ),
+    },
     dependencies: compatible(versions),
     ...(peerDependencies && { peerDependencies: compatible(peerDependencies), peerDependenciesMeta }),
   };

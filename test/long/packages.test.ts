@@ -146,7 +146,10 @@ describe('the packages as they are installed', () => {
   });
 
   test('every way of importing it finds a file and the types that match', async () => {
-    const { exports } = sdk.manifest as unknown as { exports: Record<string, unknown> };
+    const { exports, typesVersions } = sdk.manifest as unknown as {
+      exports: Record<string, unknown>;
+      typesVersions: { '*': Record<string, string[]> };
+    };
     assert.deepEqual(Object.keys(exports), ['.', './http', './worker', './worker-client', './package.json']);
     for (const [entry, ways] of Object.entries(exports)) {
       if (typeof ways === 'string') continue;
@@ -155,6 +158,9 @@ describe('the packages as they are installed', () => {
         for (const place of Object.values(places)) await access(join(sdk.path, place));
       }
     }
+    const older = typesVersions['*'];
+    assert.deepEqual(Object.keys(older), ['http', 'worker', 'worker-client']);
+    for (const place of Object.values(older).flat()) await access(join(sdk.path, place));
     const text = await readFile(join(sdk.path, 'esm', 'http.js'), 'utf8');
     assert.doesNotMatch(text, /^import |\brequire\(|node:/m);
   });
