@@ -36,7 +36,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['local/worker'], lines: 1_310, planned: 350 },
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   // The page, and what serves it; the description of the API is in lib/http.
-  { folders: ['console', 'local/console', 'cli/console'], lines: 3_710, planned: 3_000 },
+  { folders: ['console', 'local/console', 'cli/console'], lines: 3_720, planned: 3_000 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
   { folders: ['cli'], without: ['cli/console', 'cli/wkr'], lines: 6_460, planned: 5_500 },
   { folders: ['infra'], lines: 5_580, planned: 3_500 },
