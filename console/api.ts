@@ -37,7 +37,8 @@ export interface ModelFacts {
   readonly version: string;
   readonly inputs: Part<readonly PortFacts[]>;
   readonly outputs: Part<readonly PortFacts[]>;
-  readonly batching: Part<{ readonly sharesRuns: boolean; readonly why: string }>;
+  /** Whether records share runs, and why, as a sentence. */
+  readonly batching: Part<{ readonly why: string }>;
   /** The filter of the job; empty for none. */
   readonly filter: string;
   /** What the import and the verification ask a person to know. */

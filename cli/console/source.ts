@@ -41,7 +41,11 @@ const NO_REPLAY =
 
 export function remoteConsole(options: RemoteOptions): ConsoleSource {
   const { service, place } = options;
-  const versions = place && { s3: place.s3, job: place.job, location: locationOf(place) };
+  const versions = place && {
+    s3: place.s3,
+    job: place.job,
+    location: { bucket: place.bucket, prefix: modelPrefix(service.job) },
+  };
   return {
     model: () => part(() => modelFacts(options, versions)),
     live: () => part(() => timers(options)),
@@ -62,10 +66,6 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
       return activateVersion(versions, version);
     },
   };
-
-  function locationOf({ bucket }: DlqPlace) {
-    return { bucket, prefix: modelPrefix(service.job) };
-  }
 }
 
 /** What the work gives, or why it gives nothing. */
@@ -100,7 +100,6 @@ async function modelFacts(
   const settings = place?.job ?? { image: {}, inputAlreadyBatched: false, inputs: {}, outputs: {} };
   const ports = (list: readonly PortText[] | undefined) => specsOf(list ?? []);
   const isWorker = place?.job.worker.class !== undefined;
-  const why = await batchingOf(versions);
   return {
     job,
     release: installation().version,
@@ -112,7 +111,7 @@ async function modelFacts(
         ? described
         : inputFacts(withInputAxes(ports(described.inputs), axesOf(settings).batchAxes), NO_NAMES, settings),
     outputs: 'unavailable' in described ? described : outputFacts(ports(described.outputs), NO_NAMES),
-    batching: why,
+    batching: await batchingOf(versions),
     filter: place?.job.postProcessing ?? '',
     notes: [],
     report: { unavailable: 'An import report stays where the model was imported.' },
@@ -140,8 +139,7 @@ async function batchingOf(place: VersionPlace | undefined): Promise<ModelFacts['
   const found = await part(async () => (place ? versionsOf(place) : { unavailable: NO_BUCKET }));
   if ('unavailable' in found) return found;
   const why = found.versions.find(({ serves }) => serves)?.batching;
-  if (why === undefined) return { unavailable: 'The version that serves has no manifest.' };
-  return { sharesRuns: why.startsWith('records share runs'), why };
+  return why === undefined ? { unavailable: 'The version that serves has no manifest.' } : { why };
 }
 
 async function timers({ service, send }: RemoteOptions): Promise<TimerFacts> {

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { RecentRecords, RecordFacts } from '../api.ts';
 import { resultOf } from '../client.ts';
-import { indented, shownText } from '../try/answer.ts';
+import { clipped, indented } from '../try/answer.ts';
 import { Card, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
 import { DeadLettersCard } from './dead-letters.tsx';
 
@@ -78,14 +78,9 @@ function RecordRow({ record }: { record: RecordFacts }) {
           )}
           {full === undefined && <p class="quiet">Loading…</p>}
           {full?.error !== undefined && <Problem text={full.error} />}
-          {full?.text !== undefined && <Full text={full.text} />}
+          {full?.text !== undefined && <pre tabIndex={0}>{clipped(full.text)}</pre>}
         </div>
       </details>
     </li>
   );
-}
-
-function Full({ text }: { text: string }) {
-  const shown = shownText('result', text);
-  return shown.kind === 'text' ? <pre tabIndex={0}>{shown.text}</pre> : null;
 }

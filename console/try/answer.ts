@@ -54,13 +54,14 @@ function shownPrediction(text: string, outputs: readonly PortFacts[]): Shown[] {
   return [shownText('answer', inner)];
 }
 
-/** Of a worker, or of a result in JSON. */
+/** Of a worker. */
 export function shownText(name: string, text: string): Shown {
-  const most =
-    text.length > MOST_TEXT
-      ? `${text.slice(0, MOST_TEXT)}\n… and ${text.length - MOST_TEXT} characters more`
-      : text;
-  return { name, shape: '', kind: 'text', text: most };
+  return { name, shape: '', kind: 'text', text: clipped(text) };
+}
+
+export function clipped(text: string): string {
+  const more = text.length - MOST_TEXT;
+  return more > 0 ? `${text.slice(0, MOST_TEXT)}\n… and ${more} characters more` : text;
 }
 
 /** JSON with several lines, if it is some. */

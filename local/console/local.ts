@@ -87,7 +87,7 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
       version: await model.use(async ({ version }) => version),
       inputs: { unavailable },
       outputs: { unavailable },
-      batching: { sharesRuns: true, why: `a worker gets up to ${job.batchSize} items at once` },
+      batching: { why: `a worker gets up to ${job.batchSize} items at once` },
       notes: [],
       report: { unavailable: 'A worker is not imported.' },
     };
@@ -103,7 +103,6 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
       inputs: inputFacts(inputs, names, job),
       outputs: outputFacts(outputs, names),
       batching: {
-        sharesRuns: separable,
         why: why ?? (separable ? 'records share runs' : 'records run one by one'),
       },
       notes: isFirst ? served.modelNotes : [],

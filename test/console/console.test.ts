@@ -41,7 +41,7 @@ const WORKER: ModelFacts = {
   version: 'server.Words',
   inputs: { unavailable: '' },
   outputs: { unavailable: '' },
-  batching: { sharesRuns: true, why: 'up to 4 at once' },
+  batching: { why: 'up to 4 at once' },
   filter: '',
   notes: [],
   report: { unavailable: '' },

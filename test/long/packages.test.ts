@@ -289,7 +289,8 @@ describe('the packages as they are installed', () => {
     const { stdout } = await cli.npx('cluster-serving-start', '--once', '--port', '0', '--embedded-redis');
     assert.match(stdout, /10 of 10 right, both ways the same/);
     const started = await cli.npx('cluster-serving', 'start', '--port', '0', '--json');
-    const { pid } = JSON.parse(started.stdout) as { pid: number };
+    const { pid, http } = JSON.parse(started.stdout) as { pid: number; http: string };
+    assert.match(await (await fetch(`${http}/console`)).text(), /^<!doctype html>/);
     assert.match(
       (await cli.npx('cluster-serving', 'shutdown', '--yes')).stdout,
       new RegExp(`stopped process ${pid} `),
