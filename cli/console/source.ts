@@ -1,11 +1,10 @@
 /** What a console shows of a deployment. Whatever the API or the caller's rights do not give says why it is not there. */
 import type { ModelFacts, Part, TimerFacts } from '../../console/api.ts';
-import { DTYPES } from '../../lib/codecs/open-inference/tensor.ts';
-import { axesOf } from '../../lib/config/job.ts';
+import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
-import type { TensorSpec } from '../../lib/contract/values.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
+import { type ModelFacts as DescribedModel, modelOfMetadata } from '../../lib/openapi/facts.ts';
 import { withInputAxes } from '../../lib/pipeline/batch-axes.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
 import type { ConsoleSource } from '../../local/console/source.ts';
@@ -31,6 +30,7 @@ export interface RemoteOptions {
 }
 
 const ASK_MS = 20_000;
+const OF_WORKER = { unavailable: 'A worker takes and returns any JSON value.' };
 const NO_BUCKET = 'Which bucket? --stack finds it, and --bucket names it.';
 const NO_RECORDS =
   'A deployment keeps results in Redis, inside its network. `cluster-serving query <uri>` asks for one by its uri.';
@@ -77,28 +77,17 @@ async function part<T>(work: () => Promise<Part<T>>): Promise<Part<T>> {
   }
 }
 
-interface Described {
-  readonly versions?: readonly string[];
-  readonly inputs?: readonly PortText[];
-  readonly outputs?: readonly PortText[];
-}
-
-interface PortText {
-  readonly name: string;
-  readonly datatype: string;
-  readonly shape: readonly number[];
-}
-
 async function modelFacts(
   { service, stack, place, send }: RemoteOptions,
   versions: VersionPlace | undefined,
 ): Promise<ModelFacts> {
   const { http, job, access } = service;
   const ask = async (path: string) => (await request(`${http}${path}`, {}, ASK_MS, undefined, send)).body;
-  const described = await part(() => ask(`/v2/models/${encodeURIComponent(job)}`) as Promise<Described>);
+  const described = await part(
+    async () => modelOfMetadata(await ask(`/v2/models/${encodeURIComponent(job)}`)) ?? OF_WORKER,
+  );
   const { model } = (await ask('/ready')) as { readonly model?: string };
   const settings = place?.job ?? { image: {}, inputAlreadyBatched: false, inputs: {}, outputs: {} };
-  const ports = (list: readonly PortText[] | undefined) => specsOf(list ?? []);
   const isWorker = place?.job.worker.class !== undefined;
   return {
     job,
@@ -106,11 +95,7 @@ async function modelFacts(
     kind: isWorker ? 'worker' : 'model',
     ...(place?.job.worker.class !== undefined && { worker: place.job.worker.class }),
     version: model ?? 'unknown',
-    inputs:
-      'unavailable' in described
-        ? described
-        : inputFacts(withInputAxes(ports(described.inputs), axesOf(settings).batchAxes), NO_NAMES, settings),
-    outputs: 'unavailable' in described ? described : outputFacts(ports(described.outputs), NO_NAMES),
+    ...portsOf(described, settings),
     batching: await batchingOf(versions),
     filter: place?.job.postProcessing ?? '',
     notes: [],
@@ -124,15 +109,14 @@ async function modelFacts(
   };
 }
 
-/** Not in the answer of /v2. */
-const NO_NAMES = { columns: {}, labels: {} };
-
-function specsOf(ports: readonly PortText[]): TensorSpec[] {
-  return ports.map(({ name, datatype, shape }) => ({
-    name,
-    dtype: DTYPES.get(datatype) ?? 'float32',
-    shape: shape.map((size) => (size < 0 ? '' : size)),
-  }));
+function portsOf(
+  described: Part<DescribedModel>,
+  settings: Pick<JobConfig, 'image' | 'inputAlreadyBatched' | 'inputs' | 'outputs'>,
+): Pick<ModelFacts, 'inputs' | 'outputs'> {
+  if ('unavailable' in described) return { inputs: described, outputs: described };
+  const { inputs, outputs, names = { columns: {}, labels: {} } } = described;
+  const placed = withInputAxes(inputs, axesOf(settings).batchAxes);
+  return { inputs: inputFacts(placed, names, settings), outputs: outputFacts(outputs, names) };
 }
 
 async function batchingOf(place: VersionPlace | undefined): Promise<ModelFacts['batching']> {

@@ -293,6 +293,7 @@ describe('the console', () => {
         await page.locator('input[type=file]').setInputFiles(DIGIT);
         await page.locator('.bars li').first().waitFor();
         assert.doesNotMatch(page.url(), /token/);
+        assert.match((await page.locator('.bars').first().textContent()) ?? '', /digit 5/);
         await view(page, 'Live');
         await page.getByText('keep no history').waitFor();
         await view(page, 'Records');
