@@ -1,5 +1,4 @@
 /** The console of the single machine, which is in the process of the service. */
-import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import type { LiveFacts, ModelFacts, Part } from '../../console/api.ts';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
@@ -123,6 +122,7 @@ async function liveFacts(options: LocalConsoleOptions): Promise<Part<LiveFacts>>
   const { statistics, scope } = options;
   const steps = statistics.history();
   const now = Date.now();
+  const { waiting, running } = options.aws.queueFigures(options.queueUrl);
   return {
     since: new Date(now - (statistics.now() - statistics.startedMs)).toISOString(),
     endedAt: now - statistics.past.sinceStepMs,
@@ -131,17 +131,6 @@ async function liveFacts(options: LocalConsoleOptions): Promise<Part<LiveFacts>>
     workers: statistics.workers,
     batchSize: scope.environment.job.batchSize,
     open: statistics.inQueue,
-    queue: await countsOf(options.aws, options.queueUrl),
+    queue: { waiting, hidden: running },
   };
-}
-
-export async function countsOf(
-  { direct }: LocalAws,
-  QueueUrl: string,
-): Promise<{ waiting: number; hidden: number }> {
-  const { Attributes = {} } = await direct.send(
-    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] }),
-  );
-  const waiting = Number(Attributes['ApproximateNumberOfMessages'] ?? 0);
-  return { waiting, hidden: Number(Attributes['ApproximateNumberOfMessagesNotVisible'] ?? 0) };
 }

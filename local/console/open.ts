@@ -1,10 +1,9 @@
 /** The console of a job on the single machine, in one piece. */
 import type { SQSEvent } from 'aws-lambda';
-import { logError } from '../../lib/contract/log.ts';
 import type { InvocationClock } from '../../lib/pipeline/deadline.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
-import { countsOf, type LocalConsoleOptions, localConsole } from './local.ts';
+import { type LocalConsoleOptions, localConsole } from './local.ts';
 import { RecentRecords } from './recent.ts';
 import { consoleRoutes } from './routes.ts';
 
@@ -47,23 +46,11 @@ function followQueue({
   aws,
   queueUrl,
 }: Pick<LocalConsoleOptions, 'statistics' | 'aws' | 'queueUrl'>): () => Promise<void> {
-  let isFailing = false;
-  const look = async () => {
-    try {
-      const { waiting, hidden } = await countsOf(aws, queueUrl);
-      statistics.past.depth(waiting + hidden);
-      isFailing = false;
-    } catch (error) {
-      if (!isFailing) logError(error, { phase: 'console' });
-      isFailing = true;
-    }
+  const look = () => {
+    const { waiting, running } = aws.queueFigures(queueUrl);
+    statistics.past.depth(waiting + running);
   };
-  let looking = look();
-  const timer = setInterval(() => {
-    looking = looking.then(look);
-  }, LOOK_MS).unref();
-  return async () => {
-    clearInterval(timer);
-    await looking;
-  };
+  look();
+  const timer = setInterval(look, LOOK_MS).unref();
+  return async () => clearInterval(timer);
 }
