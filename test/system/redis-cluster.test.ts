@@ -368,6 +368,19 @@ test('the error of a client without cluster mode says what to set, and an addres
   assert.throws(() => openRedis(`${url}?cluster=yes`), { code: 'bad_config' });
 });
 
+test('a bridge refuses the Redis of its stream in cluster mode, whichever node it asks', async (t) => {
+  const found = open(t);
+  if (!found) return;
+  const urls = found.cluster.nodes.map(({ port }) => `rediss://localhost:${port}`);
+  for (const redisUrl of [found.cluster.url, ...urls]) {
+    const started = startBridge({ redisUrl, stream: 'serving_stream', send: async () => {}, warn: () => {} });
+    await assert.rejects(started, {
+      code: 'bad_config',
+      message: /^Redis at localhost:\d+ is in cluster mode/,
+    });
+  }
+});
+
 // The last test, because the cluster is not whole after it.
 test('a lost node costs its own records until its replica has taken over, and then nothing', async (t) => {
   const opened = open(t);
@@ -407,17 +420,4 @@ test('a lost node costs its own records until its replica has taken over, and th
     lost.length - 1,
   );
   assert.deepEqual(await drained(results), uris.toSorted());
-});
-
-test('a bridge refuses the Redis of its stream in cluster mode, whichever node it asks', async (t) => {
-  const found = open(t);
-  if (!found) return;
-  const urls = found.cluster.nodes.map(({ port }) => `rediss://localhost:${port}`);
-  for (const redisUrl of [found.cluster.url, ...urls]) {
-    const started = startBridge({ redisUrl, stream: 'serving_stream', send: async () => {}, warn: () => {} });
-    await assert.rejects(started, {
-      code: 'bad_config',
-      message: /^Redis at localhost:\d+ is in cluster mode/,
-    });
-  }
 });

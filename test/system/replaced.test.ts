@@ -24,6 +24,7 @@ const SOURCES = [
   'functions',
   'sdk',
   'convert',
+  'console',
   'local',
   'embedded-redis',
   'cli',
