@@ -19,11 +19,11 @@ export const command = defineCommand({
     '<folder> [--model <path> | --worker <language>] [--name <name>]',
     '[--config <file> | --deploy | --shared-redis] [--force]',
   ],
-  about: `With <folder>, which must be new or empty: makes a project there, with the sample, a --model or a --worker, its settings,
-a test and a deployment. package.json names the packages of this command, in their exact versions.
+  about: `With <folder>, which must be new or empty: makes a project there, with the sample, a --model or a --worker, its
+settings, a test and a deployment. package.json names the packages of this command, in their exact versions.
 Without it: writes a config.yaml with every setting, its meaning and its default, all commented out. With --deploy it
-writes a serverless.yml instead: then \`npx serverless deploy\` in this folder deploys to AWS what its config.yaml says. With
---shared-redis it writes shared-redis.yml, for the stack of a Redis that several jobs and stages share.`,
+writes a serverless.yml instead: then \`npx serverless deploy\` in this folder deploys to AWS what its config.yaml
+says. With --shared-redis it writes shared-redis.yml, for the stack of a Redis that several jobs and stages share.`,
   options: {
     model: {
       value: 'path',

@@ -43,8 +43,7 @@ export function readSubmissions(body: Uint8Array | string): Submission[] {
 }
 
 function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] {
-  // Some clients write every field.
-  const { uri, uris } = { uri: body['uri'] ?? undefined, uris: body['uris'] ?? undefined };
+  const { uri, uris } = { ...body, uris: body['uris'] ?? undefined };
   if (uris === undefined && uri === undefined) return Array.from({ length: count }, () => randomUUID());
   if (uris !== undefined && uri !== undefined) throw badRequest('"uri" and "uris" exclude each other');
   const given = uris ?? [uri];

@@ -68,8 +68,8 @@ const RECORDS: Json = {
     ...object(
       {
         instances: list({ type: 'object', minProperties: 1 }, LIMITS.instances),
-        uri: { ...URI, type: ['string', 'null'] },
-        uris: { ...list(URI, LIMITS.instances), type: ['array', 'null'], uniqueItems: true },
+        uri: URI,
+        uris: { ...list(URI, LIMITS.instances), uniqueItems: true },
       },
       ['uri', 'uris'],
     ),

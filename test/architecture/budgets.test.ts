@@ -55,7 +55,7 @@ const BUDGETS: readonly Budget[] = [
     planned: 5_500,
   },
   { folders: ['cli/init'], lines: 600, planned: 600 },
-  { folders: ['infra'], lines: 5_620, planned: 3_500 },
+  { folders: ['infra'], lines: 5_630, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_270, planned: 3_600 },

@@ -30,6 +30,7 @@ const NAMES = [
   'enqueue',
   'bridge',
   'query',
+  'openapi',
   'model',
   'tune',
   'doctor',
