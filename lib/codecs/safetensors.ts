@@ -9,6 +9,7 @@ import {
   bytesPerElement,
   elementCount,
   type NumericDType,
+  numericDTypes,
   type Tensor,
   type TypedArray,
   viewBytes,
@@ -17,25 +18,15 @@ import { isObject } from './instances.ts';
 import { keysInOrder, objectText, parseText } from './json.ts';
 import { quoteName, quoteValue } from './quote.ts';
 
-const NAMES: Readonly<Record<NumericDType, string>> = {
-  float64: 'F64',
-  float32: 'F32',
-  float16: 'F16',
-  int64: 'I64',
-  int32: 'I32',
-  int16: 'I16',
-  int8: 'I8',
-  uint64: 'U64',
-  uint32: 'U32',
-  uint16: 'U16',
-  uint8: 'U8',
-  bool: 'BOOL',
-};
-const DTYPES = new Map(Object.entries(NAMES).map(([dtype, name]) => [name, dtype as NumericDType]));
+/** `F64`, `I8`, `U16`, `BOOL`. */
+function nameOf(dtype: NumericDType): string {
+  return dtype === 'bool' ? 'BOOL' : dtype.replace(/^(.)\D*/, '$1').toUpperCase();
+}
+
 /** The kind of a U8 entry that is not a tensor of bytes: text as a JSON array, or an encoded image. */
 const STRINGS = 'strings';
-const HEADER_BYTES = 1024 * 1024;
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+const HEADER_BYTES = 1_048_576;
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
 
 /** Tensors by name -> bytes. Shapes are kept; strings become a JSON array in a U8 entry. */
 export function encodeTensors(
@@ -52,7 +43,7 @@ export function encodeTensors(
   for (const { name, tensor } of ordered) {
     const bytes = bytesOf(tensor);
     if (tensor.dtype === 'string') kinds[`kind:${name}`] = `${STRINGS}:${tensor.shape.join(',')}`;
-    const dtype = tensor.dtype === 'string' ? 'U8' : NAMES[tensor.dtype];
+    const dtype = tensor.dtype === 'string' ? 'U8' : nameOf(tensor.dtype);
     const shape = tensor.dtype === 'string' ? [bytes.byteLength] : tensor.shape;
     entries.set(name, { dtype, shape, data_offsets: [offset, offset + bytes.byteLength] });
     parts.push(bytes);
@@ -161,7 +152,7 @@ interface Entry {
 
 function readEntry(name: string, entry: unknown, bodyBytes: number): Entry {
   const { dtype: typeName, shape, data_offsets: offsets } = isObject(entry) ? entry : {};
-  const dtype = typeof typeName === 'string' ? DTYPES.get(typeName) : undefined;
+  const dtype = numericDTypes().find((one) => nameOf(one) === typeName);
   if (!dtype) throw broken(`tensor ${quoteName(name)} is of unknown dtype ${quoteValue(typeName)}`);
   if (!isIndexes(shape) || shape.length > LIMITS.tensorRank || !isIndexes(offsets) || offsets.length !== 2) {
     throw broken(
