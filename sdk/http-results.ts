@@ -19,7 +19,7 @@ import { type Fetch, globalFetch, request } from './fetch.ts';
 import { fetchRedirect, type Redirect } from './http/redirect.ts';
 import type { ResultSource } from './http/source.ts';
 import { type TensorJson, tensorOf } from './http/tensors.ts';
-import { sleep } from './limit.ts';
+import { now, sleep } from './limit.ts';
 
 const PREDICTIONS = '/predictions';
 const ANSWER_MS = 30_000;
@@ -101,9 +101,9 @@ export class HttpResults implements ResultSource {
   }
 
   async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
-    const endAt = performance.now() + assertWaitMs(timeoutMs);
+    const endAt = now() + assertWaitMs(timeoutMs);
     for (;;) {
-      const askedAt = performance.now();
+      const askedAt = now();
       const leftMs = endAt - askedAt;
       // Not rounded up: the answer "not yet" is to arrive before the time is up.
       const seconds = Math.max(0, Math.min(WAIT_SECONDS, Math.floor(leftMs / 1000)));
@@ -114,14 +114,13 @@ export class HttpResults implements ResultSource {
         signal,
       }).catch((error: unknown) => {
         // To be silent until the time is up is to have no result.
-        const isTheEnd =
-          ServingError.from(error).code === 'timeout' && performance.now() > endAt - MIN_ASK_MS;
+        const isTheEnd = ServingError.from(error).code === 'timeout' && now() > endAt - MIN_ASK_MS;
         throw isTheEnd ? noResult(uri, timeoutMs, error) : error;
       });
       if (result) return result;
       if (leftMs <= 0) throw noResult(uri, timeoutMs);
       // Some servers do not wait (an old one, a proxy's answer), so pause before asking again.
-      const pauseMs = Math.min(MIN_ASK_MS - (performance.now() - askedAt), leftMs);
+      const pauseMs = Math.min(MIN_ASK_MS - (now() - askedAt), leftMs);
       if (pauseMs > 0) await sleep(pauseMs, signal);
     }
   }

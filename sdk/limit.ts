@@ -45,6 +45,9 @@ export async function limited<T>(
   }
 }
 
+/** In ms, of a clock that is never set. */
+export const now = (): number => performance.now();
+
 /** @throws the signal's reason */
 export function sleep(ms: number, signal?: AbortSignal | null): Promise<void> {
   return limited({ signal }, () => new Promise((resolve) => setTimeout(resolve, ms)));

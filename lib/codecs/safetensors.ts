@@ -36,18 +36,18 @@ export function encodeTensors(
   const kinds = { ...metadata };
   const parts: Uint8Array[] = [];
   let offset = 0;
-  // Widest first, as the format asks: then every tensor starts on its own alignment and can be read without a copy.
-  const ordered = [...tensors].map(([name, tensor]) => ({ name, tensor, width: widthOf(tensor) }));
-  ordered.sort((a, b) => b.width - a.width);
-  const entries = new Map<string, unknown>();
-  for (const { name, tensor } of ordered) {
-    const bytes = bytesOf(tensor);
+  const ordered = Array.from(tensors, ([name, tensor]) => {
     if (tensor.dtype === 'string') kinds[`kind:${name}`] = `${STRINGS}:${tensor.shape.join(',')}`;
-    const dtype = tensor.dtype === 'string' ? 'U8' : nameOf(tensor.dtype);
-    const shape = tensor.dtype === 'string' ? [bytes.byteLength] : tensor.shape;
-    entries.set(name, { dtype, shape, data_offsets: [offset, offset + bytes.byteLength] });
-    parts.push(bytes);
-    offset += bytes.byteLength;
+    return { name, ...numeric(tensor) };
+  });
+  // Widest first, as the format asks: then every tensor starts on its own alignment and can be read without a copy.
+  ordered.sort((a, b) => b.data.BYTES_PER_ELEMENT - a.data.BYTES_PER_ELEMENT);
+  const entries = new Map<string, unknown>();
+  for (const { name, dtype, shape, data } of ordered) {
+    const end = offset + data.byteLength;
+    entries.set(name, { dtype: nameOf(dtype), shape, data_offsets: [offset, end] });
+    parts.push(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    offset = end;
   }
   // In the caller's order: position matters when names do not match the model's.
   const header = Array.from(tensors.keys(), (name) => [name, entries.get(name)] as const);
@@ -70,14 +70,11 @@ function assemble(header: string, parts: readonly Uint8Array[], bodyBytes: numbe
   return file;
 }
 
-function widthOf(tensor: Tensor): number {
-  return tensor.dtype === 'string' ? 1 : bytesPerElement(tensor.dtype);
-}
-
-function bytesOf(tensor: Tensor): Uint8Array {
-  if (tensor.dtype === 'string') return new TextEncoder().encode(JSON.stringify(tensor.data));
-  const data = tensor.data as TypedArray;
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+/** Text becomes its bytes as JSON. */
+function numeric({ dtype, shape, data }: Tensor) {
+  if (dtype !== 'string') return { dtype, shape, data: data as TypedArray };
+  const bytes = new TextEncoder().encode(JSON.stringify(data));
+  return { dtype: 'uint8', shape: [bytes.length], data: bytes } as const;
 }
 
 interface TensorFile {

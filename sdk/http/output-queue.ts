@@ -6,7 +6,7 @@ import { assertIdentity, type EnqueueQuery } from '../../lib/contract/enqueue.ts
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { assertUri } from '../../lib/contract/names.ts';
 import { type Dequeued, idOfLarge, type RecordStatus, type Result } from '../../lib/contract/result.ts';
-import { type CallOptions, limited } from '../limit.ts';
+import { type CallOptions, limited, now } from '../limit.ts';
 import { inOrder, stoppable } from './in-order.ts';
 import { DOWNLOAD_MS } from './redirect.ts';
 import { dequeuedOf, isTaken, type ResultSource, whole } from './source.ts';
@@ -101,7 +101,7 @@ export abstract class ResultReader {
     records: Iterable<RecordName> | AsyncIterable<RecordName>,
     { take = false, timeoutMs = WAIT_MS, signal }: ResultsOptions = {},
   ): AsyncGenerator<Outcome> {
-    const endAt = performance.now() + timeoutMs;
+    const endAt = now() + timeoutMs;
     // Ends what is still asked for when the caller leaves.
     const left = new AbortController();
     const end = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
@@ -109,7 +109,7 @@ export abstract class ResultReader {
       const { uri, identity } = typeof record === 'string' ? { uri: record } : record;
       if (take && identity === undefined)
         throw badRequest('take needs the identity of each record, as enqueue returned it');
-      const leftMs = Math.max(0, endAt - performance.now());
+      const leftMs = Math.max(0, endAt - now());
       return this.#outcome(uri, { identity, timeoutMs: leftMs, signal: end }, take);
     });
     try {
@@ -188,19 +188,19 @@ export abstract class ResultReader {
    * @throws results_unavailable; timeout when not even the first answer came in time; the signal's reason
    */
   async *drain({ timeoutMs = Infinity, signal }: DrainOptions = {}): AsyncGenerator<Dequeued> {
-    const endAt = performance.now() + timeoutMs;
+    const endAt = now() + timeoutMs;
     const inTime = <T>(work: (signal: AbortSignal) => Promise<T>) =>
-      limited({ timeoutMs: Math.max(0, endAt - performance.now()), signal, what: NO_ANSWER }, work);
+      limited({ timeoutMs: Math.max(0, endAt - now()), signal, what: NO_ANSWER }, work);
     const source = await inTime(async () => this.#open());
     let { all, next } = this.#left ?? { all: source.drain(), next: undefined };
     this.#left = undefined;
     try {
       for (let isFirst = true; ; isFirst = false) {
-        if (!isFirst && performance.now() >= endAt) return;
+        if (!isFirst && now() >= endAt) return;
         next ??= all.next();
         // What is asked for is not broken off, because it would be lost.
         const step = await inTime(() => next as NonNullable<typeof next>).catch((error: unknown) => {
-          if (isFirst || signal?.aborted || performance.now() < endAt) throw error;
+          if (isFirst || signal?.aborted || now() < endAt) throw error;
         });
         if (!step) return;
         next = undefined;
