@@ -21,6 +21,9 @@ export interface Answer {
  */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
+/** Found when it is called. */
+export const globalFetch: Fetch = (url, init) => fetch(url, init);
+
 /** Reads no more of an answer. It is not waited for: of a copied answer, the other copy may never be read. */
 export function discard(response: Response): void {
   response.body?.cancel().catch(() => undefined);
@@ -36,7 +39,7 @@ export async function postJson(
   url: string,
   body: string,
   timeoutMs = 30_000,
-  send: Fetch = fetch,
+  send: Fetch = globalFetch,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
   const init = { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } };
@@ -52,19 +55,18 @@ export async function request(
   init: RequestInit,
   timeoutMs: number,
   signal?: AbortSignal,
-  send: Fetch = fetch,
+  send: Fetch = globalFetch,
 ): Promise<Answer> {
   const answer = await requestBytes(url, init, { timeoutMs, signal, send, maxBytes: MAX_ANSWER_BYTES });
   const body = parse(answer.bytes);
   const { status, headers, location } = answer;
-  if (answer.ok) return { status, headers, body };
-  if (init.redirect === 'manual' && location !== undefined) {
-    if (status === 303) return { status, headers, body, location };
-    return request(url, { ...init, redirect: 'follow' }, timeoutMs, signal, send);
-  }
+  const seesOther = init.redirect === 'manual' && location !== undefined;
+  if (answer.ok || (seesOther && status === 303)) return { status, headers, body, location };
+  if (seesOther) return request(url, { ...init, redirect: 'follow' }, timeoutMs, signal, send);
   const { code } = (body ?? {}) as { code?: unknown };
   if (answer.status === 404 && errorCodeOf(code) === undefined) {
-    throw badConfig(`${new URL(url).origin} has no ${new URL(url).pathname}: is it the url of the API?`);
+    const { origin, pathname } = new URL(url);
+    throw badConfig(`${origin} has no ${pathname}: is it the url of the API?`);
   }
   throw errorOf(url, answer);
 }
@@ -75,8 +77,6 @@ export interface BytesAnswer {
   readonly ok: boolean;
   /** Of a redirect that was not followed. */
   readonly location?: string | undefined;
-  /** Without its parameters. */
-  readonly mediaType: string;
   readonly bytes: Uint8Array;
   readonly headers: Headers;
 }
@@ -98,17 +98,16 @@ export interface RequestOptions {
 export async function requestBytes(
   url: string,
   init: RequestInit,
-  { timeoutMs, signal, send = (to, sent) => fetch(to, sent), maxBytes, shown = url }: RequestOptions,
+  { timeoutMs, signal, send = globalFetch, maxBytes, shown = url }: RequestOptions,
 ): Promise<BytesAnswer> {
   return limited({ timeoutMs, signal, what: `${shown} did not answer in` }, async (end) => {
     try {
       const response = await send(url, { ...init, signal: end });
       if (response.type === 'opaqueredirect') throw badConfig(`${shown} ${HIDDEN_REDIRECT}`);
       const { status, ok, headers } = response;
-      const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
       const bytes = await readUpTo(maxBytes, response, { url: shown, signal: end });
       const location = status >= 300 && status < 400 ? (headers.get('location') ?? undefined) : undefined;
-      return { status, ok, mediaType: mediaType.trim(), bytes, location, headers };
+      return { status, ok, bytes, location, headers };
     } catch (error) {
       if (error instanceof ServingError || end.aborted) throw error;
       const text = `${shown} cannot be reached: ${reason(error)}`;
@@ -127,8 +126,9 @@ async function readUpTo(
   { url, signal }: { readonly url: string; readonly signal: AbortSignal },
 ): Promise<Uint8Array> {
   const reader = body?.getReader();
+  const stop = () => void reader?.cancel().catch(() => undefined);
   // A fetch that is given to the client may pass the signal over.
-  signal.addEventListener('abort', () => void reader?.cancel().catch(() => undefined));
+  signal.addEventListener('abort', stop);
   const pieces: Uint8Array[] = [];
   let size = 0;
   try {
@@ -142,7 +142,7 @@ async function readUpTo(
       isTooLarge = size > maxBytes;
     }
   } catch (error) {
-    reader?.cancel().catch(() => undefined);
+    stop();
     throw error;
   }
   const bytes = new Uint8Array(size);
@@ -161,7 +161,7 @@ const WHO_CALLS =
 export function errorOf(url: string, { status, bytes }: BytesAnswer): ServingError {
   const body = parse(bytes) ?? {};
   const { error, code, message, error_message: text } = body as Readonly<Record<string, unknown>>;
-  const shown = textOf(error) ?? textOf(text) ?? textOf(message) ?? `${url} answered ${status}`;
+  const shown = [error, text, message].find(isText) ?? `${url} answered ${status}`;
   const known = errorCodeOf(code) ?? codeOfStatus(status);
   // API Gateway says no more than Forbidden.
   const isBare = known === 'unauthorized' && error === undefined && text === undefined;
@@ -173,8 +173,8 @@ export function malformed(problem: string, cause?: unknown): ServingError {
   return new ServingError('internal', `the answer of the service cannot be read: ${problem}`, { cause });
 }
 
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
 }
 
 function reason(error: unknown): string {
@@ -190,10 +190,16 @@ function parse(bytes: Uint8Array): unknown {
   }
 }
 
+/** Of answers that do not say a code of ours. */
+const CODES: Readonly<Record<number, ErrorCode>> = {
+  401: 'unauthorized',
+  403: 'unauthorized',
+  413: 'too_large',
+  429: 'rate_limited',
+  503: 'queue_unavailable',
+  504: 'timeout',
+};
+
 function codeOfStatus(status: number): ErrorCode {
-  if (status === 429) return 'rate_limited';
-  if (status === 413) return 'too_large';
-  if (status === 401 || status === 403) return 'unauthorized';
-  if (status === 504) return 'timeout';
-  return status < 500 ? 'bad_request' : status === 503 ? 'queue_unavailable' : 'internal';
+  return CODES[status] ?? (status < 500 ? 'bad_request' : 'internal');
 }

@@ -15,12 +15,13 @@ import {
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
 import type { WaitOptions } from '../lib/redis/results.ts';
 import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
-import { type Answer, type Fetch, request } from './fetch.ts';
+import { type Fetch, globalFetch, request } from './fetch.ts';
 import { fetchRedirect, type Redirect } from './http/redirect.ts';
 import type { ResultSource } from './http/source.ts';
 import { type TensorJson, tensorOf } from './http/tensors.ts';
-import { sleep } from './limit.ts';
+import { now, sleep } from './limit.ts';
 
+const PREDICTIONS = '/predictions';
 const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
 const WAIT_SECONDS = 20;
@@ -35,7 +36,6 @@ interface AskOptions {
 }
 
 export class HttpResults implements ResultSource {
-  readonly #url: string;
   readonly #root: string;
   readonly #send: Fetch;
   readonly #bare: Fetch;
@@ -46,15 +46,14 @@ export class HttpResults implements ResultSource {
   readonly #redirects = new WeakMap<Result, Redirect>();
 
   /** @param bare sends what says nothing of who calls */
-  constructor(url: string, send: Fetch, bare: Fetch = (to, init) => fetch(to, init)) {
+  constructor(url: string, send: Fetch, bare: Fetch = globalFetch) {
     this.#send = send;
     this.#bare = bare;
     this.#root = url.replace(/\/+$/, '');
-    this.#url = `${this.#root}/predictions`;
   }
 
   async status(uri: string, query: EnqueueQuery = {}, signal?: AbortSignal): Promise<RecordStatus> {
-    const { body } = await this.#ask('GET', 'status', uri, { query, signal });
+    const { body } = await this.#request(`/status?${parameters(uri, query)}`, { method: 'GET' }, { signal });
     const { status, identity } = (body ?? {}) as { status?: unknown; identity?: unknown };
     // The first release passes the parameter over and answers for the uri.
     if (identity !== query.identity) return 'unknown';
@@ -64,21 +63,12 @@ export class HttpResults implements ResultSource {
 
   async cancel(uri: string, signal?: AbortSignal): Promise<boolean> {
     try {
-      await this.#ask('POST', 'cancel', uri, { signal });
+      await this.#request(`/cancel?${parameters(uri)}`, { method: 'POST' }, { signal });
       return true;
     } catch (error) {
       if (error instanceof ServingError && error.code === 'conflict') return false;
       throw error;
     }
-  }
-
-  #ask(
-    method: string,
-    what: 'status' | 'cancel',
-    uri: string,
-    { query = {}, signal }: { readonly query?: EnqueueQuery; readonly signal?: AbortSignal | undefined },
-  ): Promise<Answer> {
-    return this.#request(`${this.#root}/${what}?${parameters(uri, query)}`, { method }, { signal });
   }
 
   get(uri: string, query: EnqueueQuery = {}, signal?: AbortSignal): Promise<Result | undefined> {
@@ -102,7 +92,7 @@ export class HttpResults implements ResultSource {
     if (redirect === undefined || known?.large?.key !== large.key)
       throw new ServingError('not_found', 'the result was taken or replaced meanwhile', { uri });
     const bytes = await fetchRedirect(redirect, {
-      api: this.#url,
+      api: this.#root + PREDICTIONS,
       send: this.#send,
       bare: this.#bare,
       signal,
@@ -111,9 +101,9 @@ export class HttpResults implements ResultSource {
   }
 
   async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
-    const endAt = performance.now() + assertWaitMs(timeoutMs);
+    const endAt = now() + assertWaitMs(timeoutMs);
     for (;;) {
-      const askedAt = performance.now();
+      const askedAt = now();
       const leftMs = endAt - askedAt;
       // Not rounded up: the answer "not yet" is to arrive before the time is up.
       const seconds = Math.max(0, Math.min(WAIT_SECONDS, Math.floor(leftMs / 1000)));
@@ -124,40 +114,36 @@ export class HttpResults implements ResultSource {
         signal,
       }).catch((error: unknown) => {
         // To be silent until the time is up is to have no result.
-        const isTheEnd =
-          ServingError.from(error).code === 'timeout' && performance.now() > endAt - MIN_ASK_MS;
+        const isTheEnd = ServingError.from(error).code === 'timeout' && now() > endAt - MIN_ASK_MS;
         throw isTheEnd ? noResult(uri, timeoutMs, error) : error;
       });
       if (result) return result;
       if (leftMs <= 0) throw noResult(uri, timeoutMs);
       // Some servers do not wait (an old one, a proxy's answer), so pause before asking again.
-      const pauseMs = Math.min(MIN_ASK_MS - (performance.now() - askedAt), leftMs);
+      const pauseMs = Math.min(MIN_ASK_MS - (now() - askedAt), leftMs);
       if (pauseMs > 0) await sleep(pauseMs, signal);
     }
   }
 
   async *drain(): AsyncGenerator<Dequeued> {
-    for (let more = true; more; ) {
-      yield* this.#leftOver();
-      const { body } = await this.#request(this.#url, { method: 'DELETE' });
+    for (let more = true; ; ) {
+      for (let json = this.#left.shift(); json; json = this.#left.shift()) {
+        yield json.status !== 'succeeded'
+          ? { uri: json.uri, error: failureOf(json) }
+          : { uri: json.uri, result: resultOf(json) };
+      }
+      if (!more) return;
+      const { body } = await this.#request(PREDICTIONS, { method: 'DELETE' });
       const page = body as { results: ResultJson[]; more: boolean };
       this.#left.push(...page.results);
       more = page.more;
     }
-    yield* this.#leftOver();
   }
 
-  *#leftOver(): Generator<Dequeued> {
-    for (let json = this.#left.shift(); json; json = this.#left.shift()) {
-      yield json.status !== 'succeeded'
-        ? { uri: json.uri, error: failureOf(json) }
-        : { uri: json.uri, result: resultOf(json) };
-    }
-  }
-
-  #request(url: string, init: RequestInit, { limitMs = ANSWER_MS, signal }: AskOptions = {}) {
+  #request(path: string, init: RequestInit, { limitMs = ANSWER_MS, signal }: AskOptions = {}) {
     const { signal: closed } = this.#closed;
-    return request(url, init, limitMs, signal ? AbortSignal.any([signal, closed]) : closed, this.#send);
+    const end = signal ? AbortSignal.any([signal, closed]) : closed;
+    return request(this.#root + path, init, limitMs, end, this.#send);
   }
 
   async #read(
@@ -168,7 +154,7 @@ export class HttpResults implements ResultSource {
   ) {
     try {
       const { body, location } = await this.#request(
-        `${this.#url}?${parameters(uri, query)}`,
+        `${PREDICTIONS}?${parameters(uri, query)}`,
         { method, headers, redirect: 'manual' },
         asking,
       );
@@ -199,7 +185,7 @@ function noResult(uri: string, timeoutMs: number, cause?: unknown): ServingError
 }
 
 /** The uri is in the query: in the path, API Gateway would take its `?` and `/` for its own. */
-function parameters(uri: string, { identity, fetched }: TakeQuery): string {
+function parameters(uri: string, { identity, fetched }: TakeQuery = {}): string {
   const more = Object.entries({ identity, fetched }).map(([name, value]) => value && `&${name}=${value}`);
   return `uri=${encodeURIComponent(uri)}${more.join('')}`;
 }
@@ -226,17 +212,16 @@ function failureOf({ uri, code, error }: ResultJson): ServingError {
 function resultOf(json: ResultJson): Result {
   const { uri, model = '', filtered, value, large, outputs = [], identity = '' } = json;
   const finishedAt = Date.parse(json.finishedAt ?? '');
-  const result = {
+  return {
     uri,
     model,
     filtered,
     outputs: outputs.map((output) => tensorOf(output.name, output)),
     finishedAt,
     identity,
+    // Over HTTP it is plain JSON: bytes are base64, arrays are lists.
+    ...(large ? { large: pointerOf(large, finishedAt) } : value !== undefined && { value }),
   };
-  if (large) return { ...result, large: pointerOf(large, finishedAt) };
-  // Over HTTP it is plain JSON: bytes are base64, arrays are lists.
-  return value === undefined ? result : { ...result, value };
 }
 
 /** Over HTTP only the id and the digest are known. */

@@ -3,13 +3,14 @@
  * path and a list of strings is text. Plain numbers have no dtype: they are sent as float32 if that is exact, else as
  * float64, and the model's input decides.
  */
+import { isObject } from '../lib/codecs/instances.ts';
 import { kindOf } from '../lib/codecs/quote.ts';
+import { IMAGE_BYTES, over, TENSOR_ELEMENTS } from '../lib/contract/client-limits.ts';
 import { badRequest, ServingError } from '../lib/contract/errors.ts';
-import { LIMITS, overLimit } from '../lib/contract/limits.ts';
 import {
   allocate,
+  assertCount,
   type DType,
-  elementCount,
   isNumericDType,
   type Tensor,
   type TypedArray,
@@ -41,17 +42,21 @@ export type InputValue =
    * A dense tensor with the dtype of the array, or the given one for plain numbers. float16 is its bits in a
    * Uint16Array.
    */
-  | {
-      readonly data: TypedArray | readonly number[] | readonly string[];
-      readonly shape: readonly number[];
-      readonly dtype?: DType;
-    }
+  | Dense
   /** A sparse tensor (COO): indices ndim x nnz or nnz x ndim, counted from 0. */
-  | {
-      readonly indices: readonly (readonly number[])[];
-      readonly values: TypedArray | readonly number[];
-      readonly shape: readonly number[];
-    };
+  | Sparse;
+
+interface Dense {
+  readonly data: TypedArray | readonly number[] | readonly string[];
+  readonly shape: readonly number[];
+  readonly dtype?: DType;
+}
+
+interface Sparse {
+  readonly indices: readonly (readonly number[])[];
+  readonly values: TypedArray | readonly number[];
+  readonly shape: readonly number[];
+}
 
 /** Inputs by name. Their order matters only if the names are not the model's. */
 export type RecordInputs = Readonly<Record<string, InputValue>>;
@@ -68,40 +73,56 @@ const noFiles: ReadFile = () => {
  * @throws bad_request naming the input, also for an unreadable file
  */
 export async function toInputs(values: RecordInputs, readFile: ReadFile = noFiles): Promise<Inputs> {
-  if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+  if (!isObject(values))
     throw badRequest(`inputs: expected an object of inputs by name, got ${kindOf(values)}`);
-  }
-  const entries = Object.entries(values);
+  const entries = Object.entries(values as RecordInputs);
   if (entries.length === 0) throw badRequest('a record needs at least one input');
   const inputs = new Map<string, Value>();
   for (const [name, value] of entries) {
     try {
       inputs.set(name, await toValue(value, readFile));
     } catch (error) {
-      const { code, message } = ServingError.from(error);
-      const known = code === 'internal' ? 'bad_request' : code;
-      throw new ServingError(known, `input ${JSON.stringify(name)}: ${message}`, { cause: error });
+      throw ofInput(name, error);
     }
   }
   return inputs;
 }
 
+/** The error of an input. */
+export function ofInput(name: string, error: unknown): ServingError {
+  const { code, message } = ServingError.from(error);
+  const known = code === 'internal' ? 'bad_request' : code;
+  return new ServingError(known, `input ${JSON.stringify(name)}: ${message}`, { cause: error });
+}
+
 async function toValue(value: InputValue, readFile: ReadFile): Promise<Value> {
-  if (typeof value === 'string') return { kind: 'image', bytes: await readFile(value) };
-  if (value instanceof Blob) return { kind: 'image', bytes: await readBlob(value) };
+  const bytes = await imageOf(value, readFile);
+  if (bytes) return { kind: 'image', bytes };
+  if (isObject(value) && 'indices' in value && 'values' in value) return sparseOf(value as unknown as Sparse);
+  return { kind: 'tensor', tensor: tensorOf(value as NumbersOrTexts) };
+}
+
+type NumbersOrTexts = null | TypedArray | NestedStrings | NestedNumbers | Dense;
+
+/** @returns undefined for what is no image */
+async function imageOf(value: InputValue, readFile: ReadFile): Promise<Uint8Array | undefined> {
+  if (typeof value === 'string') return readFile(value);
+  if (value instanceof Blob) return readBlob(value);
+  if (!isObject(value)) return undefined;
+  if ('path' in value) return readFile(value.path);
+  if ('b64' in value) return decoded(value.b64);
+  return 'bytes' in value ? imageBytes(value.bytes) : undefined;
+}
+
+function tensorOf(value: NumbersOrTexts): Tensor {
   if (typeof Buffer === 'function' && Buffer.isBuffer(value)) {
     throw badRequest('got a Buffer; write { bytes } for an image, or new Uint8Array(...) for numbers');
   }
-  if (!['object', 'number', 'boolean'].includes(typeof value)) {
-    throw badRequest(`expected numbers, texts, a tensor or an image, got ${kindOf(value)}`);
-  }
   if (ArrayBuffer.isView(value)) return tensorValue({ data: value, shape: [value.length] });
-  if (value === null) return { kind: 'tensor', tensor: nested(Number.NaN) };
-  if (typeof value !== 'object' || Array.isArray(value)) return { kind: 'tensor', tensor: nested(value) };
-  if ('path' in value) return { kind: 'image', bytes: await readFile(value.path) };
-  if ('b64' in value) return { kind: 'image', bytes: decoded(value.b64) };
-  if ('bytes' in value) return { kind: 'image', bytes: await imageBytes(value.bytes) };
-  if ('indices' in value && 'values' in value) return sparseValue(value);
+  if (value === null) return nested(NaN);
+  if (typeof value === 'number' || typeof value === 'boolean' || Array.isArray(value)) return nested(value);
+  if (typeof value !== 'object')
+    throw badRequest(`expected numbers, texts, a tensor or an image, got ${kindOf(value)}`);
   if ('data' in value && 'shape' in value) return tensorValue(value);
   throw badRequest(
     `expected a path, {path}, {b64}, {bytes}, numbers, texts, {data,shape} or {indices,values,shape}, got the keys ${JSON.stringify(Object.keys(value))}`,
@@ -130,7 +151,7 @@ async function imageBytes(value: Uint8Array | ArrayBuffer | Blob): Promise<Uint8
 
 /** Its size is known before it is read. */
 async function readBlob(blob: Blob): Promise<Uint8Array> {
-  if (blob.size > LIMITS.imageBytes) throw overLimit('imageBytes', `the image has ${blob.size} bytes,`);
+  if (blob.size > IMAGE_BYTES) throw over('imageBytes', IMAGE_BYTES, `the image has ${blob.size} bytes,`);
   return new Uint8Array(await blob.arrayBuffer());
 }
 
@@ -147,30 +168,19 @@ function narrowed(tensor: Tensor): Tensor {
   return exact ? { dtype: 'float32', shape: tensor.shape, data } : tensor;
 }
 
-function tensorValue(value: {
-  data: TypedArray | readonly number[] | readonly string[];
-  shape: readonly number[];
-  dtype?: DType;
-}): Value {
-  const { data, shape, dtype } = value;
+function tensorValue({ data, shape, dtype }: Dense): Tensor {
   if (dtype !== undefined && dtype !== 'string' && !isNumericDType(dtype)) {
     throw badRequest(`dtype ${JSON.stringify(dtype)} is none of ONNX`);
   }
-  const count = elementCount(shape, LIMITS.tensorElements);
-  if (data.length !== count) {
-    throw badRequest(`${data.length} elements are not of shape [${shape.join(',')}]`);
-  }
+  assertCount(shape, data.length, TENSOR_ELEMENTS);
   if (ArrayBuffer.isView(data)) {
     // A Uint16Array is float16 only with that dtype, as in the tensors of a result.
     const isHalf = dtype === 'float16' && data instanceof Uint16Array;
-    const tensor = { dtype: isHalf ? dtype : dtypeOfArray(data), shape, data };
-    return { kind: 'tensor', tensor };
+    return { dtype: isHalf ? dtype : dtypeOfArray(data), shape, data };
   }
-  if (typeof data[0] === 'string')
-    return { kind: 'tensor', tensor: { dtype: 'string', shape, data: data as readonly string[] } };
-  const flat = nestedTensor(data, dtype ?? 'float64');
-  const tensor = { ...flat, shape };
-  return { kind: 'tensor', tensor: dtype ? tensor : narrowed(tensor) };
+  if (typeof data[0] === 'string') return { dtype: 'string', shape, data: data as readonly string[] };
+  const tensor = { ...nestedTensor(data, dtype ?? 'float64'), shape };
+  return dtype ? tensor : narrowed(tensor);
 }
 
 function dtypeOfArray(data: TypedArray): DType {
@@ -179,19 +189,14 @@ function dtypeOfArray(data: TypedArray): DType {
   throw badRequest(`a ${data.constructor.name} has no ONNX type`);
 }
 
-function sparseValue(value: {
-  indices: readonly (readonly number[])[];
-  values: TypedArray | readonly number[];
-  shape: readonly number[];
-}): Value {
-  const indices = nestedTensor(value.indices, 'int32');
-  const values = tensorValue({ data: value.values, shape: [value.values.length] });
-  if (values.kind !== 'tensor') throw badRequest('sparse values: expected numbers');
+function sparseOf({ indices: points, values, shape }: Sparse): Value {
+  const { data, shape: indicesShape } = nestedTensor(points, 'int32');
+  const indices = data as Int32Array;
   return {
     kind: 'sparse',
-    shape: value.shape,
-    indices: indices.data as Int32Array,
-    indicesShape: indices.shape,
-    values: values.tensor,
+    shape,
+    indices,
+    indicesShape,
+    values: tensorValue({ data: values, shape: [values.length] }),
   };
 }

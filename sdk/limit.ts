@@ -10,10 +10,11 @@ export interface CallOptions {
 }
 
 export interface Limit {
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
+  /** Default: none. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal | null | undefined;
   /** What the error `timeout` says, after which the milliseconds follow. */
-  readonly what: string;
+  readonly what?: string;
   /** The record that it is about. */
   readonly uri?: string | undefined;
 }
@@ -23,7 +24,7 @@ export interface Limit {
  * @throws timeout; the reason of `signal`; bad_request for a limit that is none
  */
 export async function limited<T>(
-  { timeoutMs, signal, what, uri }: Limit,
+  { timeoutMs = Infinity, signal, what, uri }: Limit,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const limitMs = assertWaitMs(timeoutMs);
@@ -44,8 +45,10 @@ export async function limited<T>(
   }
 }
 
+/** In ms, of a clock that is never set. */
+export const now = (): number => performance.now();
+
 /** @throws the signal's reason */
 export function sleep(ms: number, signal?: AbortSignal | null): Promise<void> {
-  const limit = { timeoutMs: Number.POSITIVE_INFINITY, signal: signal ?? undefined, what: '' };
-  return limited(limit, () => new Promise((resolve) => setTimeout(resolve, ms)));
+  return limited({ signal }, () => new Promise((resolve) => setTimeout(resolve, ms)));
 }

@@ -1,10 +1,12 @@
 /** Sends records to SQS, large ones by way of S3, and announces them in Redis. Loaded with the first record. */
 import { GetQueueUrlCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { ServingError } from '../lib/contract/errors.ts';
-import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.ts';
+import { readTrace } from '../lib/contract/trace.ts';
+import { sendAnnounced, submit } from '../lib/pipeline/submit.ts';
 import { queueName } from '../lib/queue/names.ts';
 import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
+import type { Message } from './http/input-queue.ts';
 import { awsAgent } from './proxy.ts';
 import type { Announcing } from './redis-results.ts';
 
@@ -40,7 +42,7 @@ export class Queue {
   }
 
   /** @param sendOverHttp in place of SQS */
-  async send(record: SentRecord, signal: AbortSignal, sendOverHttp?: () => Promise<void>): Promise<void> {
+  async send(record: Message, signal: AbortSignal, sendOverHttp?: () => Promise<void>): Promise<void> {
     if (record.groupId !== undefined) assertGroupId(record.groupId);
     const { redisUrl } = this.#options;
     if (redisUrl !== undefined)
@@ -50,7 +52,7 @@ export class Queue {
       if (sendOverHttp) return sendOverHttp();
       const sender = await this.#open();
       signal.throwIfAborted();
-      return submit(sender, this.#payloads, one);
+      return submit(sender, this.#payloads, { ...one, trace: readTrace(one) });
     });
   }
 

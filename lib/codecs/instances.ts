@@ -8,7 +8,7 @@ import type { Inputs, Value } from '../contract/values.ts';
 import { keysInOrder, objectText, parseText } from './json.ts';
 import { kindOf, quoteName, quoteNames } from './quote.ts';
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
 
 const EXAMPLE = '{"instances":[{"<input>":<number, text, base64 image, nested array or sparse tensor>}]}';
 

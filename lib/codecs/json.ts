@@ -6,13 +6,11 @@ import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 
 /** Texts up to this length are harmless. */
-const SMALL_CHARACTERS = 1024 * 1024;
+const SMALL_CHARACTERS = 1_048_576;
 /**
  * So are this many levels. A text with fewer brackets is not searched, which covers nearly every array of numbers.
  */
 const HARMLESS_BRACKETS = 100_000;
-/** `{"instances":[{"x":` and a tensor are 19 levels; nothing accepted is deeper. */
-const MOST_DEPTH = 2 * LIMITS.tensorRank;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -23,8 +21,11 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** @throws too_large when a large text is nested deeper than any tensor; SyntaxError for invalid JSON */
-export function parseText(text: string, mostDepth: number = MOST_DEPTH): unknown {
+/**
+ * @param mostDepth `{"instances":[{"x":` and a tensor are 19 levels; nothing accepted is deeper
+ * @throws too_large when a large text is nested deeper than any tensor; SyntaxError for invalid JSON
+ */
+export function parseText(text: string, mostDepth: number = 2 * LIMITS.tensorRank): unknown {
   if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text), mostDepth);
   return JSON.parse(text);
 }

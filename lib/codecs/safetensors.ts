@@ -9,6 +9,7 @@ import {
   bytesPerElement,
   elementCount,
   type NumericDType,
+  numericDTypes,
   type Tensor,
   type TypedArray,
   viewBytes,
@@ -17,25 +18,15 @@ import { isObject } from './instances.ts';
 import { keysInOrder, objectText, parseText } from './json.ts';
 import { quoteName, quoteValue } from './quote.ts';
 
-const NAMES: Readonly<Record<NumericDType, string>> = {
-  float64: 'F64',
-  float32: 'F32',
-  float16: 'F16',
-  int64: 'I64',
-  int32: 'I32',
-  int16: 'I16',
-  int8: 'I8',
-  uint64: 'U64',
-  uint32: 'U32',
-  uint16: 'U16',
-  uint8: 'U8',
-  bool: 'BOOL',
-};
-const DTYPES = new Map(Object.entries(NAMES).map(([dtype, name]) => [name, dtype as NumericDType]));
+/** `F64`, `I8`, `U16`, `BOOL`. */
+function nameOf(dtype: NumericDType): string {
+  return dtype === 'bool' ? 'BOOL' : dtype.replace(/^(.)\D*/, '$1').toUpperCase();
+}
+
 /** The kind of a U8 entry that is not a tensor of bytes: text as a JSON array, or an encoded image. */
 const STRINGS = 'strings';
-const HEADER_BYTES = 1024 * 1024;
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+const HEADER_BYTES = 1_048_576;
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
 
 /** Tensors by name -> bytes. Shapes are kept; strings become a JSON array in a U8 entry. */
 export function encodeTensors(
@@ -45,18 +36,18 @@ export function encodeTensors(
   const kinds = { ...metadata };
   const parts: Uint8Array[] = [];
   let offset = 0;
-  // Widest first, as the format asks: then every tensor starts on its own alignment and can be read without a copy.
-  const ordered = [...tensors].map(([name, tensor]) => ({ name, tensor, width: widthOf(tensor) }));
-  ordered.sort((a, b) => b.width - a.width);
-  const entries = new Map<string, unknown>();
-  for (const { name, tensor } of ordered) {
-    const bytes = bytesOf(tensor);
+  const ordered = Array.from(tensors, ([name, tensor]) => {
     if (tensor.dtype === 'string') kinds[`kind:${name}`] = `${STRINGS}:${tensor.shape.join(',')}`;
-    const dtype = tensor.dtype === 'string' ? 'U8' : NAMES[tensor.dtype];
-    const shape = tensor.dtype === 'string' ? [bytes.byteLength] : tensor.shape;
-    entries.set(name, { dtype, shape, data_offsets: [offset, offset + bytes.byteLength] });
-    parts.push(bytes);
-    offset += bytes.byteLength;
+    return { name, ...numeric(tensor) };
+  });
+  // Widest first, as the format asks: then every tensor starts on its own alignment and can be read without a copy.
+  ordered.sort((a, b) => b.data.BYTES_PER_ELEMENT - a.data.BYTES_PER_ELEMENT);
+  const entries = new Map<string, unknown>();
+  for (const { name, dtype, shape, data } of ordered) {
+    const end = offset + data.byteLength;
+    entries.set(name, { dtype: nameOf(dtype), shape, data_offsets: [offset, end] });
+    parts.push(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    offset = end;
   }
   // In the caller's order: position matters when names do not match the model's.
   const header = Array.from(tensors.keys(), (name) => [name, entries.get(name)] as const);
@@ -79,14 +70,11 @@ function assemble(header: string, parts: readonly Uint8Array[], bodyBytes: numbe
   return file;
 }
 
-function widthOf(tensor: Tensor): number {
-  return tensor.dtype === 'string' ? 1 : bytesPerElement(tensor.dtype);
-}
-
-function bytesOf(tensor: Tensor): Uint8Array {
-  if (tensor.dtype === 'string') return new TextEncoder().encode(JSON.stringify(tensor.data));
-  const data = tensor.data as TypedArray;
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+/** Text becomes its bytes as JSON. */
+function numeric({ dtype, shape, data }: Tensor) {
+  if (dtype !== 'string') return { dtype, shape, data: data as TypedArray };
+  const bytes = new TextEncoder().encode(JSON.stringify(data));
+  return { dtype: 'uint8', shape: [bytes.length], data: bytes } as const;
 }
 
 interface TensorFile {
@@ -161,7 +149,7 @@ interface Entry {
 
 function readEntry(name: string, entry: unknown, bodyBytes: number): Entry {
   const { dtype: typeName, shape, data_offsets: offsets } = isObject(entry) ? entry : {};
-  const dtype = typeof typeName === 'string' ? DTYPES.get(typeName) : undefined;
+  const dtype = numericDTypes().find((one) => nameOf(one) === typeName);
   if (!dtype) throw broken(`tensor ${quoteName(name)} is of unknown dtype ${quoteValue(typeName)}`);
   if (!isIndexes(shape) || shape.length > LIMITS.tensorRank || !isIndexes(offsets) || offsets.length !== 2) {
     throw broken(

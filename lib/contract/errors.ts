@@ -12,8 +12,11 @@ interface CodeFacts {
    * The message for untrusted callers instead of one that may quote S3, SQS, Redis or the file system, and so reveal
    * hosts, roles and paths. The log has the full message.
    */
-  readonly shown?: string;
+  readonly shown?: string | undefined;
 }
+
+const final = (status: number, shown?: string): CodeFacts => ({ status, retryable: false, shown });
+const transient = (status: number, shown?: string): CodeFacts => ({ status, retryable: true, shown });
 
 /**
  * Every code. docs/reference/errors.md is generated from it: the first sentence is the meaning, the others say what
@@ -21,61 +24,51 @@ interface CodeFacts {
  */
 export const ERRORS = {
   /** The request breaks the contract: no JSON, no instances, an unreadable record. Correct what the message names. */
-  bad_request: { status: 400, retryable: false },
+  bad_request: final(400),
   /** An input does not fit the model: its name, shape, type or encoding. Send what the message expects. */
-  bad_input: { status: 400, retryable: false },
+  bad_input: final(400),
   /** The API refused the caller with 401 or 403. Sign the request with credentials that may call it; a local service says what to do. */
-  unauthorized: { status: 401, retryable: false },
+  unauthorized: final(401),
   /** The host of an image's address is not allowed, or leads where it must not. Send the image itself, or allow its host under `worker.allowImgHost`. */
-  forbidden: { status: 403, retryable: false },
+  forbidden: final(403),
   /** There is no result under this uri, or no such path, model or version. Wait for the result, or correct the name. */
-  not_found: { status: 404, retryable: false },
+  not_found: final(404),
   /** It is too late to cancel, a dead letter's uri was used again, or another model version came first. Look at what is there now. */
-  conflict: { status: 409, retryable: false },
+  conflict: final(409),
   /** A size or count is over a limit, which the message names. Send less, or shorten answers with `postProcessing`. */
-  too_large: { status: 413, retryable: false },
+  too_large: final(413),
   /** An image format or content encoding that is not served. Send JPEG or PNG with 8 bits, plain or gzipped. */
-  unsupported_media_type: { status: 415, retryable: false },
+  unsupported_media_type: final(415),
   /** The files of a model cannot be read or converted at import or upload. Correct the file that the message names. */
-  bad_model: { status: 422, retryable: false },
+  bad_model: final(422),
   /** The model failed on this record; the message is from ONNX Runtime. Compare the values with its inputs. */
-  model_failed: { status: 422, retryable: false },
+  model_failed: final(422),
   /** More requests came than `http.tokensPerSecond` or the machine allows. Try again after `Retry-After` seconds. */
-  rate_limited: { status: 429, retryable: true },
+  rate_limited: transient(429),
   /** The record was cancelled; in the body of a 200 this is its outcome. Nothing has to be done. */
-  cancelled: { status: 409, retryable: false },
+  cancelled: final(409),
   /** No model is loaded, or not yet. Try again after `Retry-After` seconds; if it stays, the log says why. */
-  model_unavailable: { status: 503, retryable: true, shown: 'no model is loaded (yet); the log says why' },
+  model_unavailable: transient(503, 'no model is loaded (yet); the log says why'),
   /** Redis cannot be reached, or refuses, or S3 neither takes nor gives a large result. Try again; if it stays, the log says why. */
-  results_unavailable: {
-    status: 503,
-    retryable: true,
-    shown: 'the results cannot be reached; the log says why',
-  },
+  results_unavailable: transient(503, 'the results cannot be reached; the log says why'),
   /** SQS, or S3 for a large record, did not take the record. Send it again under the same uri. */
-  queue_unavailable: {
-    status: 503,
-    retryable: true,
-    shown: 'the queue cannot take the record; the log says why',
-  },
+  queue_unavailable: transient(503, 'the queue cannot take the record; the log says why'),
   /** No answer in time: the model was loading, or a run took long. Try again, or raise `function.timeoutSeconds`. */
-  timeout: { status: 504, retryable: true },
+  timeout: transient(504),
   /** The record waited longer than `queue.recordTtlSeconds` and was not run. Send it again, or raise the setting. */
-  record_expired: { status: 410, retryable: false },
+  record_expired: final(410),
   /**
    * The record was delivered `queue.maxReceiveCount` times without an outcome (formerly `out_of_tries`). Find the cause in
    * the log, then run it again with `cluster-serving dlq replay`.
    */
-  max_receives_exceeded: { status: 500, retryable: false },
+  max_receives_exceeded: final(500),
   /** A setting or an environment variable is wrong. Correct the one that the message or, over HTTP, the log names. */
-  bad_config: { status: 500, retryable: false, shown: 'a setting is wrong; the log says which' },
+  bad_config: final(500, 'a setting is wrong; the log says which'),
   /** An error that the service does not know. The log has it whole; please report it. */
-  internal: { status: 500, retryable: true, shown: 'Internal error' },
-} as const satisfies Record<string, CodeFacts>;
+  internal: transient(500, 'Internal error'),
+};
 
 export type ErrorCode = keyof typeof ERRORS;
-
-const factsOf = (code: ErrorCode): CodeFacts => ERRORS[code];
 
 /** Describes a file that has the name of a model but cannot be read as one. */
 export const DAMAGED = 'the file is damaged or cut off, or no ONNX model: fetch it again, or export it again';
@@ -99,20 +92,20 @@ export class ServingError extends Error {
   /** When to try again, if that is known. */
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(code: ErrorCode, message: string, options: ErrorDetails = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: ErrorCode, message: string, { cause, uri, retryAfterSeconds }: ErrorDetails = {}) {
+    super(message, cause === undefined ? undefined : { cause });
     this.name = 'ServingError';
     this.code = code;
-    this.uri = options.uri;
-    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.uri = uri;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 
   get status(): number {
-    return factsOf(this.code).status;
+    return ERRORS[this.code].status;
   }
 
   get retryable(): boolean {
-    return factsOf(this.code).retryable;
+    return ERRORS[this.code].retryable;
   }
 
   /**
@@ -120,7 +113,7 @@ export class ServingError extends Error {
    * the file system.
    */
   get publicMessage(): string {
-    return factsOf(this.code).shown ?? this.message;
+    return ERRORS[this.code].shown ?? this.message;
   }
 
   toJSON(): ErrorRecord {
@@ -140,15 +133,13 @@ export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }
 
-/** Codes of earlier releases. Results in Redis and deployments of those releases still have them. */
-const RENAMED_CODES: Readonly<Record<string, ErrorCode>> = { out_of_tries: 'max_receives_exceeded' };
-
 /**
- * @returns the code of this release for one that was stored or sent, perhaps by an earlier one; undefined if unknown
+ * @returns the code of this release for one that was stored or sent; undefined if unknown. Results in Redis and deployments
+ *   of earlier releases still have one by its former name
  */
 export function errorCodeOf(code: unknown): ErrorCode | undefined {
-  if (isErrorCode(code)) return code;
-  return typeof code === 'string' && Object.hasOwn(RENAMED_CODES, code) ? RENAMED_CODES[code] : undefined;
+  const known = code === 'out_of_tries' ? 'max_receives_exceeded' : code;
+  return isErrorCode(known) ? known : undefined;
 }
 
 const errorsOf = (code: ErrorCode) => (message: string, details?: ErrorDetails) =>
@@ -159,6 +150,12 @@ export const badInput = /* @__PURE__ */ errorsOf('bad_input');
 export const badModel = /* @__PURE__ */ errorsOf('bad_model');
 export const badConfig = /* @__PURE__ */ errorsOf('bad_config');
 export const modelUnavailable = /* @__PURE__ */ errorsOf('model_unavailable');
+
+/** The error as that of a record. */
+export function withUri(error: unknown, uri: string): ServingError {
+  const { code, message } = ServingError.from(error);
+  return new ServingError(code, message, { uri, cause: error });
+}
 
 /**
  * The error with another text for a path, such as that of a temporary file, which is gone when a person reads it. An error

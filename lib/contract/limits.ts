@@ -3,7 +3,15 @@
  * docs/reference/limits.md is written from it: the first sentence of a comment says what the limit is for, and the others
  * what happens above it where that is not `too_large`.
  */
-import { ServingError } from './errors.ts';
+import {
+  IMAGE_BYTES,
+  LARGE_ANSWER_BYTES,
+  over,
+  TENSOR_ELEMENTS,
+  TENSOR_RANK,
+  URI_BYTES,
+} from './client-limits.ts';
+import type { ServingError } from './errors.ts';
 
 const MiB = 1024 * 1024;
 
@@ -20,7 +28,7 @@ export const LIMITS = {
   /** One result in S3, as bytes. The record fails with `too_large`. */
   largeResultBytes: 64 * MiB,
   /** The JSON of one result in S3, for readers over HTTPS. The record fails with `too_large`. */
-  largeAnswerBytes: 256 * MiB,
+  largeAnswerBytes: LARGE_ANSWER_BYTES,
   /** Entries of one SendMessageBatch call. More are sent in several calls. */
   sendEntries: 10,
   /** The body of a request, unzipped too, and of an answer. `too_large`; a result that cannot be answered stays. */
@@ -38,17 +46,17 @@ export const LIMITS = {
   /** Characters of an input's name. */
   inputNameLength: 256,
   /** A uri. Answered with `bad_request`, and the `id` of a `/v2` request with `too_large`. */
-  uriBytes: 1_024,
+  uriBytes: URI_BYTES,
   /** Elements of one dense tensor, also after a sparse one is expanded: 256 MiB as float32. */
-  tensorElements: 64 * MiB,
+  tensorElements: TENSOR_ELEMENTS,
   /** Dimensions of one tensor, and levels of nested arrays. */
-  tensorRank: 16,
+  tensorRank: TENSOR_RANK,
   /** Non-zero values of one sparse tensor. */
   sparseValues: 4 * MiB,
   /** Decoded pixels of one image. */
   imagePixels: 16_777_216,
   /** One encoded image. */
-  imageBytes: 32 * MiB,
+  imageBytes: IMAGE_BYTES,
   // 852 kB of flat PNGs are five gigapixels, which held a process for 29 s; photos that fit into 6 MiB stay below.
   /** Decoded pixels of all images of one HTTP request, or of one queued record. */
   pixelsPerRequest: 4 * 16_777_216,
@@ -72,5 +80,5 @@ export const LIMITS = {
  */
 export function overLimit(limit: keyof typeof LIMITS, what: string, unit?: string): ServingError {
   const value = unit === undefined ? LIMITS[limit] : `${LIMITS[limit]} ${unit}`;
-  return new ServingError('too_large', `${what} over the limit of ${value} (${limit})`);
+  return over(limit, value, what);
 }

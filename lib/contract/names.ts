@@ -2,8 +2,9 @@
  * The Redis keys and S3 prefixes of a job, and the rules for job names, uris and addresses in S3. Old Python clients run `KEYS
  * cluster-serving_<job>:*` and read every hit as a result, so no other key may start with that.
  */
+
+import { URI_BYTES } from './client-limits.ts';
 import { badConfig, badRequest } from './errors.ts';
-import { LIMITS } from './limits.ts';
 
 /** The version in package.json. */
 export const SERVER_VERSION = '0.1.0';
@@ -38,13 +39,12 @@ export function readS3Address(text: string): { readonly bucket: string; readonly
  */
 export function assertUri(uri: unknown): string {
   if (typeof uri !== 'string' || uri === '') {
-    throw badRequest(`uri: expected a text of 1 to ${LIMITS.uriBytes} bytes, got ${describe(uri)}`);
+    throw badRequest(`uri: expected a text of 1 to ${URI_BYTES} bytes, got ${describe(uri)}`);
   }
   // A unit of UTF-16 has at most three bytes; browsers have no Buffer.
-  if (uri.length * 3 > LIMITS.uriBytes) {
+  if (uri.length * 3 > URI_BYTES) {
     const bytes = new TextEncoder().encode(uri).length;
-    if (bytes > LIMITS.uriBytes)
-      throw badRequest(`uri: ${bytes} bytes are over the limit of ${LIMITS.uriBytes}`);
+    if (bytes > URI_BYTES) throw badRequest(`uri: ${bytes} bytes are over the limit of ${URI_BYTES}`);
   }
   if (/[\u0000-\u001f\u007f]/.test(uri) || !uri.isWellFormed()) {
     throw badRequest('uri: control characters and lone surrogates are not allowed');

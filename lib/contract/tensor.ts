@@ -2,7 +2,7 @@
  * A tensor: dtype, shape and data that match. `new Float32Array(buffer, offset, n)` throws for a misaligned offset;
  * `viewBytes` copies if necessary.
  */
-import { badInput, ServingError } from './errors.ts';
+import { badInput, badRequest, ServingError } from './errors.ts';
 
 /** ONNX element types by their usual names. `bool` is a Uint8Array of 0 and 1, `float16` the raw 16 bits. */
 const ARRAYS = {
@@ -46,6 +46,10 @@ export function isNumericDType(dtype: string): dtype is NumericDType {
   return Object.hasOwn(ARRAYS, dtype);
 }
 
+export function numericDTypes(): NumericDType[] {
+  return Object.keys(ARRAYS) as NumericDType[];
+}
+
 /** A zeroed array of `length` elements of `dtype`. */
 export function allocate(dtype: NumericDType, length: number): TypedArray {
   return new ARRAYS[dtype](length);
@@ -77,6 +81,12 @@ export function elementCount(shape: readonly number[], limit: number = Number.MA
     }
   }
   return zero ? 0 : count;
+}
+
+/** @throws bad_request unless the shape has so many elements, and as `elementCount` */
+export function assertCount(shape: readonly number[], length: number, limit: number): void {
+  if (elementCount(shape, limit) === length) return;
+  throw badRequest(`${length} elements are not of shape [${shape.join(',')}]`);
 }
 
 /**

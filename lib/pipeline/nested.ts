@@ -3,9 +3,16 @@
  * shape, and every other branch must match it.
  */
 import { quoteValue } from '../codecs/quote.ts';
+import { TENSOR_ELEMENTS, TENSOR_RANK } from '../contract/client-limits.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
-import { allocate, type DType, elementCount, type NumericDType, type Tensor } from '../contract/tensor.ts';
+import {
+  allocate,
+  type DType,
+  elementCount,
+  type NumericDType,
+  type Tensor,
+  type TypedArray,
+} from '../contract/tensor.ts';
 import { storeFor } from './cast.ts';
 
 /**
@@ -15,88 +22,65 @@ import { storeFor } from './cast.ts';
  */
 export function nestedTensor(value: unknown, dtype: DType, mayMiss = false): Tensor {
   const shape = shapeOf(value);
-  const count = elementCount(shape, LIMITS.tensorElements);
+  const count = elementCount(shape, TENSOR_ELEMENTS);
   if (count === 0) throw badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);
   if (dtype === 'string') {
-    const strings: string[] = [];
-    walk(value, shape, 0, (leaf) => {
-      if (typeof leaf !== 'string') throw badInput(`expected text, got ${quoteValue(leaf)}`);
-      strings.push(leaf);
+    const texts: string[] = [];
+    eachRow(value, shape, 0, (row) => {
+      for (const leaf of row) {
+        if (typeof leaf !== 'string') throw mismatch('text', leaf, shape);
+        texts.push(leaf);
+      }
     });
-    return { dtype, shape, data: strings };
+    return { dtype, shape, data: texts };
   }
-  return { dtype, shape, data: fillNumbers(value, shape, count, dtype, mayMiss) };
-}
-
-function fillNumbers(
-  value: unknown,
-  shape: readonly number[],
-  count: number,
-  dtype: NumericDType,
-  mayMiss: boolean,
-) {
   const data = allocate(dtype, count);
-  let index = 0;
-  if (dtype === 'float32' || dtype === 'float64') {
-    fillFloats(value, shape, 0, data as Float32Array | Float64Array, 0, mayMiss);
-    return data;
-  }
+  const isFloat = data instanceof Float32Array || data instanceof Float64Array;
+  eachRow(value, shape, 0, isFloat ? floatsInto(data, dtype, shape, mayMiss) : storedIn(data, dtype, shape));
+  return { dtype, shape, data };
+}
+
+/** Takes one innermost array after the other. */
+type Take = (row: readonly unknown[]) => void;
+
+function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly number[]): Take {
   const store = storeFor(dtype);
-  walk(value, shape, 0, (leaf) => {
-    const number = numberOf(leaf);
-    if (!Number.isFinite(number)) throw outOfRange(number, dtype);
-    if (
-      !Number.isSafeInteger(number) &&
-      Number.isInteger(number) &&
-      (dtype === 'int64' || dtype === 'uint64')
-    ) {
+  let at = 0;
+  return (row) => {
+    for (const leaf of row) {
+      const number = numberOf(leaf, shape);
+      if (!Number.isFinite(number)) throw outOfRange(number, dtype);
       // JSON.parse has rounded it already; passing on a neighbour would be silently wrong.
-      throw badInput(`${number} is beyond 2^53, where JSON numbers lose digits`);
+      if (!Number.isSafeInteger(number) && Number.isInteger(number) && dtype.endsWith('int64'))
+        throw badInput(`${number} is beyond 2^53, where JSON numbers lose digits`);
+      store(number, out, at++);
     }
-    store(number, data, index++);
-  });
-  return data;
+  };
 }
 
-/**
- * `walk` for floats, without a call per element: 0.11 ms instead of 0.54 for 3x96x96.
- * @returns the index after the last element written
- */
-function fillFloats(
-  value: unknown,
-  shape: readonly number[],
-  axis: number,
+/** Without a call per element: 0.11 ms instead of 0.54 for 3x96x96. */
+function floatsInto(
   out: Float32Array | Float64Array,
-  start: number,
+  dtype: DType,
+  shape: readonly number[],
   mayMiss: boolean,
-): number {
-  const elements = axis === shape.length ? [value] : branch(value, shape, axis);
-  let at = start;
-  if (axis < shape.length - 1) {
-    for (const element of elements) at = fillFloats(element, shape, axis + 1, out, at, mayMiss);
-    return at;
-  }
-  for (let i = 0; i < elements.length; i++, at++) {
-    const element = elements[i];
-    if ((mayMiss && element === null) || Number.isNaN(element)) {
-      out[at] = Number.NaN;
-      continue;
+): Take {
+  let start = 0;
+  return (row) => {
+    let at = start;
+    for (let i = 0; i < row.length; i++, at++) {
+      const leaf = row[i];
+      if ((mayMiss && leaf === null) || Number.isNaN(leaf)) {
+        out[at] = NaN;
+        continue;
+      }
+      const number = typeof leaf === 'number' ? leaf : numberOf(leaf, shape);
+      out[at] = number;
+      // One test for both cases: 1e309 parses to Infinity, and 1e39 becomes Infinity in a float32.
+      if (!Number.isFinite(out[at])) throw outOfRange(number, dtype);
     }
-    const number = typeof element === 'number' ? element : leafNumber(element, shape);
-    out[at] = number;
-    // One test for both cases: 1e309 parses to Infinity, and 1e39 becomes Infinity in a float32.
-    if (!Number.isFinite(out[at]))
-      throw outOfRange(number, out instanceof Float32Array ? 'float32' : 'float64');
-  }
-  return at;
-}
-
-function leafNumber(leaf: unknown, shape: readonly number[]): number {
-  if (Array.isArray(leaf)) throw ragged(shape, shape.length, 'an array where the first element is none');
-  if (leaf !== null) return numberOf(leaf);
-  throw badInput(
-    'expected a number, got null, a missing value, which only columns with names (names.json) have',
-  );
+    start = at;
+  };
 }
 
 /** The array at `axis`, of the length that `shape` says. */
@@ -111,18 +95,23 @@ function outOfRange(number: number, dtype: DType): ServingError {
   return badInput(`a number is out of the range of ${dtype}: ${number}`);
 }
 
-function numberOf(leaf: unknown): number {
-  if (typeof leaf === 'number') return leaf;
-  if (typeof leaf === 'boolean') return leaf ? 1 : 0;
-  throw badInput(`expected a number, got ${quoteValue(leaf)}`);
+function numberOf(leaf: unknown, shape: readonly number[]): number {
+  if (typeof leaf === 'number' || typeof leaf === 'boolean') return Number(leaf);
+  const hint = leaf === null ? ', a missing value, which only columns with names (names.json) have' : '';
+  throw mismatch('a number', leaf, shape, hint);
+}
+
+function mismatch(expected: string, leaf: unknown, shape: readonly number[], hint = ''): ServingError {
+  if (Array.isArray(leaf)) return ragged(shape, shape.length, 'an array where the first element is none');
+  return badInput(`expected ${expected}, got ${quoteValue(leaf)}${hint}`);
 }
 
 function shapeOf(value: unknown): number[] {
   const shape: number[] = [];
   let level = value;
   while (Array.isArray(level)) {
-    if (shape.length === LIMITS.tensorRank) {
-      throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`);
+    if (shape.length === TENSOR_RANK) {
+      throw new ServingError('too_large', `arrays are nested deeper than ${TENSOR_RANK} (tensorRank)`);
     }
     shape.push(level.length);
     level = level[0];
@@ -130,14 +119,14 @@ function shapeOf(value: unknown): number[] {
   return shape;
 }
 
-/** Calls `leaf` for every element in row-major order, checking that all branches have `shape`. */
-function walk(value: unknown, shape: readonly number[], axis: number, leaf: (leaf: unknown) => void): void {
-  if (axis === shape.length) {
-    if (Array.isArray(value)) throw ragged(shape, axis, 'an array where the first element is none');
-    leaf(value);
-    return;
-  }
-  for (const element of branch(value, shape, axis)) walk(element, shape, axis + 1, leaf);
+/**
+ * Calls `take` for every innermost array in row-major order, checking that all branches have `shape`. A scalar is an array of
+ * one.
+ */
+function eachRow(value: unknown, shape: readonly number[], axis: number, take: Take): void {
+  const elements = axis === shape.length ? [value] : branch(value, shape, axis);
+  if (axis >= shape.length - 1) take(elements);
+  else for (const element of elements) eachRow(element, shape, axis + 1, take);
 }
 
 function ragged(shape: readonly number[], axis: number, got: string): ServingError {

@@ -16,7 +16,7 @@ export interface SentRecord {
   /** The body of its message: its payload. */
   readonly message: string;
   /** Of the tenant, for a fair queue. */
-  readonly groupId?: string;
+  readonly groupId?: string | undefined;
   /** Travels with its message. */
   readonly trace?: TraceContext | undefined;
 }

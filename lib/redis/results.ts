@@ -20,7 +20,7 @@ const DRAIN_PAGE = 100;
 
 export interface WaitOptions extends EnqueueQuery {
   readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 interface UseQuery extends TakeQuery {

@@ -3,7 +3,7 @@
  * error, except for a 303 that the caller asks to see.
  */
 import { badConfig } from '../../lib/contract/errors.ts';
-import { discard, type Fetch, isToken } from '../fetch.ts';
+import { discard, type Fetch, globalFetch, isToken } from '../fetch.ts';
 
 export interface HttpAccess {
   /** Sends the HTTPS requests. Default: fetch. */
@@ -24,8 +24,7 @@ export const MAX_TOKEN = 8_192;
  */
 export function withSecret(url: string, { fetch: send = globalFetch, token, apiKey }: HttpAccess): Fetch {
   const origin = originOf(url);
-  if (token !== undefined && apiKey !== undefined)
-    throw badConfig('token and apiKey exclude each other; a request has one way to say who calls');
+  if (token !== undefined && apiKey !== undefined) throw badConfig('token and apiKey exclude each other');
   if (token === undefined && apiKey === undefined) return send;
   if (token !== undefined && !isToken(token, MAX_TOKEN))
     throw badConfig(`token: expected 16 to ${MAX_TOKEN} letters, digits and - . _ ~ + /`);
@@ -39,9 +38,6 @@ export function withSecret(url: string, { fetch: send = globalFetch, token, apiK
     return own(to, { ...init, headers });
   };
 }
-
-/** Found when it is called. */
-const globalFetch: Fetch = (to, init) => fetch(to, init);
 
 /** @throws bad_config */
 export function originOf(url: string): string {

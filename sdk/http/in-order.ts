@@ -51,9 +51,7 @@ export async function* stoppable<T>(
   try {
     for (;;) {
       const next = async () => iterator.next();
-      const { done, value } = await (signal
-        ? limited({ timeoutMs: Number.POSITIVE_INFINITY, signal, what: '' }, next)
-        : next());
+      const { done, value } = await (signal ? limited({ signal }, next) : next());
       if (done) return;
       yield value;
     }

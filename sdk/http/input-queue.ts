@@ -2,17 +2,18 @@
  * Enqueues records and asks for predictions: the client half of the enqueue contract. Every call resolves when the queue has
  * the record, or throws; the Python client only printed a line when the queue was full, and lost the record.
  */
+import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertIdentity } from '../../lib/contract/enqueue.ts';
-import { badConfig, ServingError } from '../../lib/contract/errors.ts';
+import { badConfig, ServingError, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
-import { readTrace, type TraceContext, traceHeaders } from '../../lib/contract/trace.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
 import { stoppable } from './in-order.ts';
 import { type DeclaredOutput, declaredOutputs, type Prediction, predictionOf } from './predictions.ts';
+import { hexOf } from './redirect.ts';
 import { instanceJson } from './tensors.ts';
 
 interface Traced {
@@ -64,14 +65,13 @@ export interface PredictRequest {
 }
 
 /** What is sent of a record. */
-export interface Message {
+export interface Message extends Traced {
   readonly uri: string;
   readonly identity: string;
   /** JSON: uri, data and serde. */
   readonly message: string;
   /** Of the tenant. */
-  readonly groupId?: string;
-  readonly trace?: TraceContext | undefined;
+  readonly groupId?: string | undefined;
 }
 
 type TextHeaders = Readonly<Record<string, string>>;
@@ -84,14 +84,14 @@ const PREDICT_MS = 29_000;
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 export abstract class RecordWriter {
-  readonly #job: string;
+  protected readonly job: string;
   readonly #api: { readonly url: string; readonly send: Fetch } | undefined;
   /** The declared outputs of the last version of the model that was seen; undefined where it does not say. */
   #declared: { readonly model: string; readonly outputs: readonly DeclaredOutput[] | undefined } | undefined;
 
   /** @throws bad_config */
   constructor(name: string | undefined, api: { readonly url: string; readonly send: Fetch } | undefined) {
-    this.#job = assertJobName(name ?? DEFAULT_JOB_NAME);
+    this.job = assertJobName(name ?? DEFAULT_JOB_NAME);
     this.#api = api && { ...api, url: api.url.replace(/\/+$/, '') };
   }
 
@@ -106,13 +106,9 @@ export abstract class RecordWriter {
   }
 
   /** Sends a message whose parts were checked. */
-  protected async send({ message, identity, trace }: Message, signal: AbortSignal): Promise<void> {
-    const headers = { 'idempotency-key': identity, ...traceHeaders(trace) };
-    await this.post('/predictions', message, signal, headers);
-  }
-
-  protected get job(): string {
-    return this.#job;
+  protected async send({ message, identity, ...traced }: Message, signal: AbortSignal): Promise<void> {
+    const headers = { 'idempotency-key': identity, ...traceHeader(traced) };
+    await this.#post('/predictions', message, signal, headers);
   }
 
   /**
@@ -123,17 +119,14 @@ export abstract class RecordWriter {
   async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
     try {
       const identity = assertIdentity(options.identity ?? newIdentity());
-      const { tenant } = options;
-      if (tenant !== undefined) this.assertTenant(tenant);
+      const { tenant: groupId, traceparent } = options;
+      if (groupId !== undefined) this.assertTenant(groupId);
       const message = encodeBinaryMessage(uri, await this.toInputs(inputs));
-      const groupId = tenant === undefined ? {} : { groupId: tenant };
-      const trace = readTrace(options);
-      await this.enqueueMessage({ uri, identity, message, trace, ...groupId }, options);
+      await this.enqueueMessage({ uri, identity, message, traceparent, groupId }, options);
       return { uri, identity };
     } catch (error) {
       if (options.signal?.aborted) throw error;
-      const { code, message } = ServingError.from(error);
-      throw new ServingError(code, message, { uri, cause: error });
+      throw withUri(error, uri);
     }
   }
 
@@ -209,14 +202,13 @@ export abstract class RecordWriter {
       signal,
       ...traced
     }: PredictOptions = typeof options === 'number' ? { timeoutMs: options } : options;
-    const headers = traceHeaders(readTrace(traced));
+    const headers = traceHeader(traced);
     const limit = { timeoutMs, signal, what: 'there was no prediction in' };
     return limited<string[] | Prediction | Prediction[]>(limit, async (end) => {
-      if (typeof given === 'string') return (await this.#predicted(given, end, headers)).texts;
-      if (isRequest(given)) return (await this.#predicted(JSON.stringify(given), end, headers)).texts;
-      if (isMany(given)) return this.#predict(given, end, headers);
-      const [only] = await this.#predict([given], end, headers);
-      return only as Prediction;
+      const body = typeof given === 'string' || !isRequest(given) ? given : JSON.stringify(given);
+      if (typeof body === 'string') return (await this.#predicted(body, end, headers)).texts;
+      const all = await this.#predict([body].flat() as RecordInputs[], end, headers);
+      return Array.isArray(body) ? all : (all[0] as Prediction);
     });
   }
 
@@ -234,23 +226,21 @@ export abstract class RecordWriter {
   }
 
   async #predicted(body: string, signal: AbortSignal, headers: TextHeaders) {
-    const answer = await this.post('/predict', body, signal, headers);
+    const answer = await this.#post('/predict', body, signal, headers);
     const { predictions } = (answer.body ?? {}) as { readonly predictions?: unknown };
     if (!Array.isArray(predictions)) throw malformed('it has no predictions');
     return { texts: predictions as string[], model: answer.headers.get('model-version') ?? '' };
   }
 
   async #outputsOf(model: string, signal: AbortSignal): Promise<readonly DeclaredOutput[] | undefined> {
-    if (this.#declared?.model !== model) {
-      const outputs = await this.#askOutputs(model, signal);
-      this.#declared = { model, outputs };
-    }
+    if (this.#declared?.model !== model)
+      this.#declared = { model, outputs: await this.#askOutputs(model, signal) };
     return this.#declared.outputs;
   }
 
   async #askOutputs(model: string, signal: AbortSignal): Promise<readonly DeclaredOutput[] | undefined> {
     try {
-      const { body } = await this.#request(`/v2/models/${encodeURIComponent(this.#job)}`, {}, signal);
+      const { body } = await this.#request(`/v2/models/${encodeURIComponent(this.job)}`, {}, signal);
       const { versions } = (body ?? {}) as { readonly versions?: unknown };
       // Another one if the model has just changed: then JSON alone says the dtypes.
       return Array.isArray(versions) && versions.includes(model) ? declaredOutputs(body) : undefined;
@@ -262,34 +252,30 @@ export abstract class RecordWriter {
     }
   }
 
-  protected post(path: string, body: string, signal: AbortSignal, headers: TextHeaders): Promise<Answer> {
+  #post(path: string, body: string, signal: AbortSignal, headers: TextHeaders): Promise<Answer> {
     return this.#request(path, { method: 'POST', body, headers: { ...JSON_TYPE, ...headers } }, signal);
   }
 
   #request(path: string, init: RequestInit, signal: AbortSignal): Promise<Answer> {
     if (!this.#api) throw badConfig('this needs frontendUrl: new InputQueue({ frontendUrl })');
-    return request(this.#api.url + path, init, Number.POSITIVE_INFINITY, signal, this.#api.send);
+    return request(this.#api.url + path, init, Infinity, signal, this.#api.send);
   }
 }
 
 /** Of this, an input's value can be no element. */
 function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[]): given is PredictRequest {
   const { instances } = given as { readonly instances?: unknown };
-  return (
-    Object.keys(given).length === 1 &&
-    Array.isArray(instances) &&
-    instances.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one))
-  );
+  return Object.keys(given).length === 1 && Array.isArray(instances) && instances.every(isObject);
 }
 
-function isMany(given: RecordInputs | readonly RecordInputs[]): given is readonly RecordInputs[] {
-  return Array.isArray(given);
+/** The service passes over what is malformed; here is only kept out what no header can have. */
+function traceHeader({ traceparent }: Traced): TextHeaders {
+  return traceparent && /^[\w-]{55,512}$/.test(traceparent) ? { traceparent } : {};
 }
 
 /** Browsers have randomUUID on https and on localhost only. */
 function newIdentity(): string {
   const { randomUUID } = crypto as Partial<typeof crypto>;
   if (randomUUID) return randomUUID.call(crypto);
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return hexOf(crypto.getRandomValues(new Uint8Array(16)));
 }

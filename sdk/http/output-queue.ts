@@ -6,8 +6,8 @@ import { assertIdentity, type EnqueueQuery } from '../../lib/contract/enqueue.ts
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { assertUri } from '../../lib/contract/names.ts';
 import { type Dequeued, idOfLarge, type RecordStatus, type Result } from '../../lib/contract/result.ts';
-import { type CallOptions, limited } from '../limit.ts';
-import { inOrder } from './in-order.ts';
+import { type CallOptions, limited, now } from '../limit.ts';
+import { inOrder, stoppable } from './in-order.ts';
 import { DOWNLOAD_MS } from './redirect.ts';
 import { dequeuedOf, isTaken, type ResultSource, whole } from './source.ts';
 
@@ -61,9 +61,8 @@ export abstract class ResultReader {
    * @param options.timeoutMs default 30,000, and 120,000 more for a large result
    * @throws the record's own error if it failed (code, uri); results_unavailable; timeout
    */
-  async query(uri: string, { identity, ...options }: QueryOptions = {}): Promise<Result | undefined> {
-    const query = checked(identity);
-    return this.#call(assertUri(uri), options, async (source, signal) =>
+  async query(uri: string, options: QueryOptions = {}): Promise<Result | undefined> {
+    return this.#call(uri, options, async (source, query, signal) =>
       whole(source, await source.get(uri, query, signal), signal),
     );
   }
@@ -72,12 +71,8 @@ export abstract class ResultReader {
    * Like `query`, but deletes the result, even a failure. A cancelled uri stays cancelled. If the call is ended before it has
    * the answer, the result may be gone.
    */
-  async queryAndDelete(
-    uri: string,
-    { identity, ...options }: QueryOptions = {},
-  ): Promise<Result | undefined> {
-    const query = checked(identity);
-    return this.#call(assertUri(uri), options, async (source, signal) => {
+  async queryAndDelete(uri: string, options: QueryOptions = {}): Promise<Result | undefined> {
+    return this.#call(uri, options, async (source, query, signal) => {
       const taken = await source.take(uri, query, signal);
       const result = await whole(source, taken, signal);
       return taken?.large && !(await isTaken(source, taken, taken.large)) ? undefined : result;
@@ -92,7 +87,7 @@ export abstract class ResultReader {
    */
   async wait(uri: string, { timeoutMs = WAIT_MS, signal, identity }: QueryOptions = {}): Promise<Result> {
     signal?.throwIfAborted();
-    const asked = { ...checked(identity), timeoutMs, ...(signal ? { signal } : {}) };
+    const asked = { ...checked(identity), timeoutMs, signal };
     const source = await this.#open();
     return whole(source, await source.wait(assertUri(uri), asked), signal);
   }
@@ -106,7 +101,7 @@ export abstract class ResultReader {
     records: Iterable<RecordName> | AsyncIterable<RecordName>,
     { take = false, timeoutMs = WAIT_MS, signal }: ResultsOptions = {},
   ): AsyncGenerator<Outcome> {
-    const endAt = performance.now() + timeoutMs;
+    const endAt = now() + timeoutMs;
     // Ends what is still asked for when the caller leaves.
     const left = new AbortController();
     const end = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
@@ -114,22 +109,13 @@ export abstract class ResultReader {
       const { uri, identity } = typeof record === 'string' ? { uri: record } : record;
       if (take && identity === undefined)
         throw badRequest('take needs the identity of each record, as enqueue returned it');
-      const leftMs = Math.max(0, endAt - performance.now());
+      const leftMs = Math.max(0, endAt - now());
       return this.#outcome(uri, { identity, timeoutMs: leftMs, signal: end }, take);
     });
     try {
-      for (;;) {
-        const next = () => outcomes.next();
-        const { done, value } = await limited(
-          { timeoutMs: Number.POSITIVE_INFINITY, signal, what: '' },
-          next,
-        );
-        if (done) return;
-        yield value;
-      }
+      yield* stoppable(outcomes, signal);
     } finally {
       left.abort();
-      void outcomes.return(undefined);
     }
   }
 
@@ -162,9 +148,8 @@ export abstract class ResultReader {
    * @param options.timeoutMs default 30,000
    * @throws results_unavailable; timeout
    */
-  async status(uri: string, { identity, ...options }: QueryOptions = {}): Promise<RecordStatus> {
-    const query = checked(identity);
-    return this.#call(assertUri(uri), options, (source, signal) => source.status(uri, query, signal));
+  async status(uri: string, options: QueryOptions = {}): Promise<RecordStatus> {
+    return this.#call(uri, options, (source, query, signal) => source.status(uri, query, signal));
   }
 
   /**
@@ -175,7 +160,7 @@ export abstract class ResultReader {
    * @throws results_unavailable; timeout
    */
   async cancel(uri: string, options: CallOptions = {}): Promise<boolean> {
-    return this.#call(assertUri(uri), options, (source, signal) => source.cancel(uri, signal));
+    return this.#call(uri, options, (source, _query, signal) => source.cancel(uri, signal));
   }
 
   /**
@@ -202,23 +187,20 @@ export abstract class ResultReader {
    * is an error in its place, and stays under its uri for `query`.
    * @throws results_unavailable; timeout when not even the first answer came in time; the signal's reason
    */
-  async *drain({
-    timeoutMs = Number.POSITIVE_INFINITY,
-    signal,
-  }: DrainOptions = {}): AsyncGenerator<Dequeued> {
-    const endAt = performance.now() + timeoutMs;
+  async *drain({ timeoutMs = Infinity, signal }: DrainOptions = {}): AsyncGenerator<Dequeued> {
+    const endAt = now() + timeoutMs;
     const inTime = <T>(work: (signal: AbortSignal) => Promise<T>) =>
-      limited({ timeoutMs: Math.max(0, endAt - performance.now()), signal, what: NO_ANSWER }, work);
+      limited({ timeoutMs: Math.max(0, endAt - now()), signal, what: NO_ANSWER }, work);
     const source = await inTime(async () => this.#open());
     let { all, next } = this.#left ?? { all: source.drain(), next: undefined };
     this.#left = undefined;
     try {
       for (let isFirst = true; ; isFirst = false) {
-        if (!isFirst && performance.now() >= endAt) return;
+        if (!isFirst && now() >= endAt) return;
         next ??= all.next();
         // What is asked for is not broken off, because it would be lost.
         const step = await inTime(() => next as NonNullable<typeof next>).catch((error: unknown) => {
-          if (isFirst || signal?.aborted || performance.now() < endAt) throw error;
+          if (isFirst || signal?.aborted || now() < endAt) throw error;
         });
         if (!step) return;
         next = undefined;
@@ -246,12 +228,14 @@ export abstract class ResultReader {
     await (await this.#open()).close();
   }
 
-  #call<T>(
+  async #call<T>(
     uri: string,
-    { timeoutMs = ANSWER_MS + DOWNLOAD_MS, signal }: CallOptions,
-    ask: (source: ResultSource, signal: AbortSignal) => Promise<T>,
+    { identity, timeoutMs = ANSWER_MS + DOWNLOAD_MS, signal }: QueryOptions,
+    ask: (source: ResultSource, query: EnqueueQuery, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    return limited({ timeoutMs, signal, what: NO_ANSWER, uri }, async (end) => ask(await this.#open(), end));
+    const query = checked(identity);
+    const limit = { timeoutMs, signal, what: NO_ANSWER, uri: assertUri(uri) };
+    return limited(limit, async (end) => ask(await this.#open(), query, end));
   }
 }
 

@@ -25,14 +25,6 @@ export interface DeclaredOutput {
   readonly dtype: string;
 }
 
-/** Of /v2, by which it names the dtypes of a model. */
-const DATATYPES: Readonly<Record<string, string>> = {
-  FP16: 'float16',
-  FP32: 'float32',
-  FP64: 'float64',
-  BYTES: 'string',
-};
-
 /** @throws internal */
 export function declaredOutputs(metadata: unknown): DeclaredOutput[] {
   const outputs: unknown = isObject(metadata) ? metadata['outputs'] : undefined;
@@ -40,7 +32,7 @@ export function declaredOutputs(metadata: unknown): DeclaredOutput[] {
   return outputs.map((output: unknown) => {
     const { name, datatype } = isObject(output) ? output : {};
     // A datatype that is unknown is refused where its elements are read.
-    return { name: String(name), dtype: DATATYPES[String(datatype)] ?? String(datatype).toLowerCase() };
+    return { name: String(name), dtype: dtypeIn(String(datatype)) };
   });
 }
 
@@ -65,6 +57,11 @@ export function predictionOf(
     return tensorOf(name, { dtype, shape, data });
   });
   return { text, outputs, model };
+}
+
+/** The datatypes of /v2 are FP16, FP32, FP64, BYTES, and otherwise the names in capital letters. */
+function dtypeIn(datatype: string): string {
+  return datatype.replace('FP', 'float').replace('BYTES', 'string').toLowerCase();
 }
 
 interface BareTensor {

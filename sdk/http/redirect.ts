@@ -2,8 +2,9 @@
  * Fetches a large result from where the API redirects to. That address is all that it takes to read it, so nothing that says
  * who calls is sent there.
  */
+
+import { LARGE_ANSWER_BYTES, over } from '../../lib/contract/client-limits.ts';
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
-import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
 import type { ObjectDigest } from '../../lib/contract/result.ts';
 import { type Fetch, requestBytes } from '../fetch.ts';
 import { retrying } from '../retries.ts';
@@ -42,7 +43,8 @@ export async function fetchRedirect(
   const shown = `${to.origin}${to.pathname}`;
   if (to.protocol !== 'https:' && to.protocol !== protocol)
     throw badConfig(`${origin} redirects to ${shown}, which is not followed: it is no https`);
-  if (bytes > LIMITS.largeAnswerBytes) throw overLimit('largeAnswerBytes', `the result has ${bytes} bytes,`);
+  if (bytes > LARGE_ANSWER_BYTES)
+    throw over('largeAnswerBytes', LARGE_ANSWER_BYTES, `the result has ${bytes} bytes,`);
   const isOwn = to.origin === origin;
   const init: RequestInit = { redirect: 'error', credentials: 'omit', referrerPolicy: 'no-referrer' };
   const asking = { timeoutMs: DOWNLOAD_MS, signal, maxBytes: bytes, shown };
@@ -58,6 +60,9 @@ export async function fetchRedirect(
 async function hexDigest(bytes: Uint8Array): Promise<string> {
   // Browsers have it on https and on localhost.
   if (!globalThis.crypto?.subtle) throw badConfig('a large result needs https');
-  const digest = await crypto.subtle.digest('SHA-256', bytes);
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return hexOf(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
+}
+
+export function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -1,6 +1,6 @@
 /** Where results are read, and the large ones among them, whose values are elsewhere. */
 import type { EnqueueQuery, TakeQuery } from '../../lib/contract/enqueue.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { ServingError, withUri } from '../../lib/contract/errors.ts';
 import {
   type Dequeued,
   idOfLarge,
@@ -15,7 +15,7 @@ export interface ResultSource {
   take(uri: string, query: TakeQuery, signal?: AbortSignal): Promise<Result | undefined>;
   wait(
     uri: string,
-    options: EnqueueQuery & { readonly timeoutMs: number; readonly signal?: AbortSignal },
+    options: EnqueueQuery & { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
   ): Promise<Result>;
   drain(): AsyncGenerator<Dequeued>;
   status(uri: string, query: EnqueueQuery, signal?: AbortSignal): Promise<RecordStatus>;
@@ -36,8 +36,7 @@ export async function whole<R extends Result | undefined>(
     return await source.whole(result, result.large, signal);
   } catch (error) {
     signal?.throwIfAborted();
-    const { code, message } = ServingError.from(error);
-    throw new ServingError(code, message, { uri: result.uri, cause: error });
+    throw withUri(error, result.uri);
   }
 }
 

@@ -42,7 +42,7 @@ export function expect(status: number, url: string, answer: BytesAnswer): BytesA
 }
 
 export function readFrame(answer: BytesAnswer, type: string): { header: Header; reader: ValueReader } {
-  if (answer.mediaType !== MEDIA_TYPE)
+  if (mediaTypeOf(answer) !== MEDIA_TYPE)
     throw malformed(`expected ${MEDIA_TYPE}: is it the url of a worker's service?`);
   return guarded(() => {
     const decoder = new FrameDecoder();
@@ -84,4 +84,9 @@ function guarded<T>(read: () => T): T {
 
 export function malformed(problem: string, cause?: unknown): ServingError {
   return new ServingError('internal', `malformed answer: ${problem}`, { cause });
+}
+
+/** Without its parameters. */
+function mediaTypeOf({ headers }: BytesAnswer): string {
+  return (headers.get('content-type') ?? '').split(';', 1).join().trim();
 }

@@ -9,7 +9,7 @@ export function errorsTable(source: string): string {
   const rows = Object.entries(ERRORS).map(([name, facts]) => {
     const [meaning, remedy] = sentences(comments.get(name) ?? '');
     if (remedy === '') throw new Error(`lib/contract/errors.ts: ${name} needs a sentence on what to do`);
-    const message = 'shown' in facts ? `always "${facts.shown}"` : 'says what is wrong';
+    const message = facts.shown !== undefined ? `always "${facts.shown}"` : 'says what is wrong';
     return [code(name), String(facts.status), facts.retryable ? 'yes' : 'no', message, meaning, remedy];
   });
   const heads = ['code', 'status', 'try again', 'message over HTTP', 'meaning', 'what to do'];

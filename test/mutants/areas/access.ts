@@ -174,7 +174,7 @@ export const CALLERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'dequeue ends at its time limit',
-        find: 'if (!isFirst && performance.now() >= endAt) return;',
+        find: 'if (!isFirst && now() >= endAt) return;',
         replace: '',
       },
     ],

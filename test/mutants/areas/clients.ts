@@ -377,7 +377,7 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'every error of enqueue carries the uri',
-        find: 'throw new ServingError(code, message, { uri, cause: error });',
+        find: 'throw withUri(error, uri);',
         replace: 'throw error;',
       },
       {
@@ -518,12 +518,12 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: "a gateway's 403 is unauthorized",
-        find: 'if (status === 401 || status === 403)',
-        replace: 'if (status === 401)',
+        find: "403: 'unauthorized',",
+        replace: '',
       },
       {
         guarantee: "a gateway's 429 is rate_limited",
-        find: "if (status === 429) return 'rate_limited';",
+        find: "429: 'rate_limited',",
         replace: '',
       },
       {
@@ -549,8 +549,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'what was taken and not yielded is in the next drain',
-        find: 'yield* this.#leftOver();\n      const',
-        replace: 'this.#left.length = 0;\n      const',
+        find: 'for (let more = true; ; ) {',
+        replace: 'for (let more = true; ; ) {\n      if (more) this.#left.length = 0;',
       },
       {
         guarantee: 'a failed record throws its own error',
@@ -619,8 +619,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'elements and shape agree',
-        find: 'if (data.length !== count) {',
-        replace: 'if (data.length < 0) {',
+        find: 'assertCount(shape, data.length, TENSOR_ELEMENTS);',
+        replace: '',
       },
       {
         guarantee: 'plain numbers keep all their digits',

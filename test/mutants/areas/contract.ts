@@ -52,18 +52,18 @@ export const CONTRACT: readonly Suite[] = [
       },
       {
         guarantee: 'limit uriBytes: 1,024',
-        find: 'uriBytes: 1_024,',
-        replace: 'uriBytes: 1_025,',
+        find: 'uriBytes: URI_BYTES,',
+        replace: 'uriBytes: URI_BYTES + 1,',
       },
       {
         guarantee: 'limit tensorElements: 64 Mi',
-        find: 'tensorElements: 64 * MiB,',
-        replace: 'tensorElements: 65 * MiB,',
+        find: 'tensorElements: TENSOR_ELEMENTS,',
+        replace: 'tensorElements: TENSOR_ELEMENTS + 1,',
       },
       {
         guarantee: 'limit tensorRank: 16',
-        find: 'tensorRank: 16,',
-        replace: 'tensorRank: 17,',
+        find: 'tensorRank: TENSOR_RANK,',
+        replace: 'tensorRank: TENSOR_RANK + 1,',
       },
       {
         guarantee: 'limit sparseValues: 4 Mi',
@@ -77,8 +77,8 @@ export const CONTRACT: readonly Suite[] = [
       },
       {
         guarantee: 'limit imageBytes: 32 MiB',
-        find: 'imageBytes: 32 * MiB,',
-        replace: 'imageBytes: 33 * MiB,',
+        find: 'imageBytes: IMAGE_BYTES,',
+        replace: 'imageBytes: IMAGE_BYTES + 1,',
       },
       {
         guarantee: 'limit pixelsPerRequest: four of the largest images',
@@ -187,22 +187,22 @@ export const CONTRACT: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'an internal error is shown as "Internal error" only',
-        find: ", shown: 'Internal error'",
+        find: ", 'Internal error'",
         replace: '',
       },
       {
         guarantee: 'the message of a Redis error is not shown, it names hosts',
-        find: "shown: 'the results cannot be reached; the log says why',",
+        find: ", 'the results cannot be reached; the log says why'",
         replace: '',
       },
       {
         guarantee: 'the message of an SQS error is not shown',
-        find: "shown: 'the queue cannot take the record; the log says why',",
+        find: ", 'the queue cannot take the record; the log says why'",
         replace: '',
       },
       {
         guarantee: 'the message of a model that cannot be loaded is not shown',
-        find: ", shown: 'no model is loaded (yet); the log says why'",
+        find: ", 'no model is loaded (yet); the log says why'",
         replace: '',
       },
       {
@@ -212,38 +212,38 @@ export const CONTRACT: readonly Suite[] = [
       },
       {
         guarantee: 'model_unavailable is retryable',
-        find: 'model_unavailable: { status: 503, retryable: true,',
-        replace: 'model_unavailable: { status: 503, retryable: false,',
+        find: 'model_unavailable: transient(503',
+        replace: 'model_unavailable: final(503',
       },
       {
         guarantee: 'timeout is retryable: the record comes again',
-        find: 'timeout: { status: 504, retryable: true }',
-        replace: 'timeout: { status: 504, retryable: false }',
+        find: 'timeout: transient(504)',
+        replace: 'timeout: final(504)',
       },
       {
         guarantee: 'model_failed is final',
-        find: 'model_failed: { status: 422, retryable: false }',
-        replace: 'model_failed: { status: 422, retryable: true }',
+        find: 'model_failed: final(422)',
+        replace: 'model_failed: transient(422)',
       },
       {
         guarantee: 'too_large is answered with 413',
-        find: 'too_large: { status: 413',
-        replace: 'too_large: { status: 400',
+        find: 'too_large: final(413',
+        replace: 'too_large: final(400',
       },
       {
         guarantee: 'rate_limited is answered with 429',
-        find: 'rate_limited: { status: 429',
-        replace: 'rate_limited: { status: 503',
+        find: 'rate_limited: transient(429',
+        replace: 'rate_limited: transient(503',
       },
       {
         guarantee: 'conflict is answered with 409',
-        find: 'conflict: { status: 409',
-        replace: 'conflict: { status: 400',
+        find: 'conflict: final(409',
+        replace: 'conflict: final(400',
       },
       {
         guarantee: 'internal is retryable: a defect of ours costs no record',
-        find: 'internal: { status: 500, retryable: true,',
-        replace: 'internal: { status: 500, retryable: false,',
+        find: 'internal: transient(500,',
+        replace: 'internal: final(500,',
       },
     ],
   },
