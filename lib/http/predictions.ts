@@ -43,7 +43,8 @@ export function readSubmissions(body: Uint8Array | string): Submission[] {
 }
 
 function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] {
-  const { uri, uris } = { ...body, uris: body['uris'] ?? undefined };
+  const { uri } = body;
+  const uris = body['uris'] ?? undefined;
   if (uris === undefined && uri === undefined) return Array.from({ length: count }, () => randomUUID());
   if (uris !== undefined && uri !== undefined) throw badRequest('"uri" and "uris" exclude each other');
   const given = uris ?? [uri];
