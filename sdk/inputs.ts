@@ -75,7 +75,7 @@ const noFiles: ReadFile = () => {
 export async function toInputs(values: RecordInputs, readFile: ReadFile = noFiles): Promise<Inputs> {
   if (!isObject(values))
     throw badRequest(`inputs: expected an object of inputs by name, got ${kindOf(values)}`);
-  const entries = Object.entries(values as RecordInputs);
+  const entries = Object.entries(values);
   if (entries.length === 0) throw badRequest('a record needs at least one input');
   const inputs = new Map<string, Value>();
   for (const [name, value] of entries) {

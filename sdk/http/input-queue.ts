@@ -207,7 +207,7 @@ export abstract class RecordWriter {
     return limited<string[] | Prediction | Prediction[]>(limit, async (end) => {
       const body = typeof given === 'string' || !isRequest(given) ? given : JSON.stringify(given);
       if (typeof body === 'string') return (await this.#predicted(body, end, headers)).texts;
-      const all = await this.#predict([body].flat() as RecordInputs[], end, headers);
+      const all = await this.#predict([body].flat(), end, headers);
       return Array.isArray(body) ? all : (all[0] as Prediction);
     });
   }

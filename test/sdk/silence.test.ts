@@ -82,7 +82,6 @@ const INPUT: Calls<InputQueue> = {
   toInputs: undefined,
   assertTenant: undefined,
   send: undefined,
-  post: undefined,
 };
 const OUTPUT: Calls<OutputQueue> = {
   query: (queue, options) => queue.query('a', options),

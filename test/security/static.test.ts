@@ -127,8 +127,6 @@ test('the server opens connections by its three clients only, S3, SQS and Redis,
     'lib/workers/connection.ts',
     // The client, where no other fetch is given; the object to which the API redirects.
     'sdk/fetch.ts',
-    'sdk/http-results.ts',
-    'sdk/http/access.ts',
     'sdk/proxy.ts',
     // Its method that gives results is called fetch.
     'sdk/worker-client.ts',
