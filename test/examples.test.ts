@@ -63,7 +63,7 @@ async function runCommand(name: string, folder: string, variables: Variables): P
   const [, command = assert.fail(name)] = row?.split('`') ?? [];
   for (const each of ['examples', 'python']) await symlink(join(ROOT, each), join(folder, each));
   const here = command.replace('npx node', `"${process.execPath}"`).replace('python3', `"${PYTHON}"`);
-  // Without --norc bash takes the pipe of Node for that of a remote shell, and reads the settings of whoever runs the tests.
+  // Without --norc bash takes the pipe of Node for that of a remote shell, and reads the settings of the user.
   return run('bash', ['--norc', '-c', here], { cwd: folder, env: environmentOf(variables) });
 }
 

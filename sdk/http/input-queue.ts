@@ -257,7 +257,7 @@ export abstract class RecordWriter {
   }
 
   #request(path: string, init: RequestInit, signal: AbortSignal): Promise<Answer> {
-    if (!this.#api) throw badConfig('this needs frontendUrl: new InputQueue({ frontendUrl })');
+    if (!this.#api) throw badConfig('this needs the option frontendUrl');
     return request(this.#api.url + path, init, Infinity, signal, this.#api.send);
   }
 }
