@@ -23,6 +23,8 @@ function nameOf(dtype: NumericDType): string {
   return dtype === 'bool' ? 'BOOL' : dtype.replace(/^(.)\D*/, '$1').toUpperCase();
 }
 
+const DTYPES = /* @__PURE__ */ (() => new Map(numericDTypes().map((dtype) => [nameOf(dtype), dtype])))();
+
 /** The kind of a U8 entry that is not a tensor of bytes: text as a JSON array, or an encoded image. */
 const STRINGS = 'strings';
 const HEADER_BYTES = 1_048_576;
@@ -149,7 +151,7 @@ interface Entry {
 
 function readEntry(name: string, entry: unknown, bodyBytes: number): Entry {
   const { dtype: typeName, shape, data_offsets: offsets } = isObject(entry) ? entry : {};
-  const dtype = numericDTypes().find((one) => nameOf(one) === typeName);
+  const dtype = typeof typeName === 'string' ? DTYPES.get(typeName) : undefined;
   if (!dtype) throw broken(`tensor ${quoteName(name)} is of unknown dtype ${quoteValue(typeName)}`);
   if (!isIndexes(shape) || shape.length > LIMITS.tensorRank || !isIndexes(offsets) || offsets.length !== 2) {
     throw broken(

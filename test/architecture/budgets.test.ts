@@ -28,7 +28,7 @@ const BUDGETS: readonly Budget[] = [
   {
     folders: ['functions', 'lib'],
     without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION],
-    lines: 19_330,
+    lines: 19_340,
     planned: 13_500,
   },
   { folders: ['lib/trace'], lines: 515, planned: 350 },

@@ -598,18 +598,18 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a fraction is refused by an integer input',
-        find: "if (typeof value === 'number' && !Number.isInteger(value))",
-        replace: 'if (value === Infinity)',
+        find: "if (typeof value !== 'number' || Number.isInteger(value))",
+        replace: "if (typeof value !== 'number' || value !== Infinity)",
       },
       {
         guarantee: 'a number below the range of an integer is refused',
-        find: 'if (number < range.min || number > range.max) {',
-        replace: 'if (number > range.max) {',
+        find: 'const number = Number(whole(value));\n      if (number < min || number > max)',
+        replace: 'const number = Number(whole(value));\n      if (number > max)',
       },
       {
         guarantee: 'a number above the range of an integer is refused',
-        find: 'if (number < range.min || number > range.max) {',
-        replace: 'if (number < range.min) {',
+        find: 'const number = Number(whole(value));\n      if (number < min || number > max)',
+        replace: 'const number = Number(whole(value));\n      if (number < min)',
       },
       {
         guarantee: 'int8 ends at 127',
