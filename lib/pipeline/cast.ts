@@ -132,9 +132,8 @@ export function computedBits(value: number): number {
   let exponent = -14;
   while (2 ** (exponent + 1) <= size) exponent++;
   const steps = size / 2 ** (exponent - 10);
-  const down = Math.floor(steps);
-  const isUp = steps - down > 0.5 || (steps - down === 0.5 && down % 2 === 1);
-  return sign + (exponent + 14) * 1024 + down + Number(isUp);
+  // From 2^52 on doubles are whole numbers: the sum is rounded to the nearest, and of two as near to the even one.
+  return sign + (exponent + 14) * 1024 + (steps + 2 ** 52 - 2 ** 52);
 }
 
 /** `float16Value` without help. */

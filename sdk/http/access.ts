@@ -29,7 +29,7 @@ export function withSecret(url: string, { fetch: send = globalFetch, token, apiK
   if (token !== undefined && !isToken(token, MAX_TOKEN))
     throw badConfig(`token: expected 16 to ${MAX_TOKEN} letters, digits and - . _ ~ + /`);
   if (apiKey !== undefined && !/^[\x21-\x7e]{1,512}$/.test(apiKey))
-    throw badConfig('apiKey: expected 1 to 512 characters of ASCII without spaces');
+    throw badConfig('apiKey: expected 1 to 512 ASCII characters, no spaces');
   const [name, value] = apiKey === undefined ? ['authorization', `Bearer ${token}`] : ['x-api-key', apiKey];
   const own = toOrigin(origin, send);
   return (to, init) => {

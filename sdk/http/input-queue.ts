@@ -220,7 +220,7 @@ export abstract class RecordWriter {
       records.map(async (inputs) => instanceJson(await this.toInputs(inputs))),
     );
     const { texts, model } = await this.#predicted(`{"instances":[${instances.join(',')}]}`, signal, headers);
-    if (texts.length !== instances.length) throw malformed('it has another number of predictions');
+    if (texts.length !== instances.length) throw malformed('the number of predictions differs');
     const declared = await this.#outputsOf(model, signal);
     return texts.map((text) => predictionOf(text, model, declared));
   }

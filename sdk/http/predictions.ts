@@ -28,7 +28,7 @@ export interface DeclaredOutput {
 /** @throws internal */
 export function declaredOutputs(metadata: unknown): DeclaredOutput[] {
   const outputs: unknown = isObject(metadata) ? metadata['outputs'] : undefined;
-  if (!Array.isArray(outputs)) throw malformed('the metadata of the model has no outputs');
+  if (!Array.isArray(outputs)) throw malformed('the metadata has no outputs');
   return outputs.map((output: unknown) => {
     const { name, datatype } = isObject(output) ? output : {};
     // A datatype that is unknown is refused where its elements are read.

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/runner.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { ROOT } from '../support/start.ts';
 
-const MAX_BYTES = 31_000;
+const MAX_BYTES = 30 * 1024;
 const WEB = {
   AbortController,
   AbortSignal,
