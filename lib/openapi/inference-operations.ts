@@ -1,24 +1,11 @@
 /** The operations of the Open Inference Protocol. One greedy route of the gateway serves all of them. */
-import type { ErrorCode } from '../contract/errors.ts';
 import type { Json } from './facts.ts';
 import { inferenceExample, ref } from './inputs.ts';
-import { answer, type Operation, type Operations, parameter } from './operation.ts';
+import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
 import { list, object } from './schemas.ts';
 
 const ROUTE = '/v2/{path+}';
 const TRUE = { type: 'boolean', const: true } as const;
-
-const ERRORS: readonly ErrorCode[] = [
-  'bad_request',
-  'bad_input',
-  'not_found',
-  'too_large',
-  'unsupported_media_type',
-  'model_failed',
-  'model_unavailable',
-  'results_unavailable',
-  'timeout',
-];
 
 const OUTPUTS: Json = {
   description: 'The outputs; binary where the request asks for that.',
@@ -62,7 +49,7 @@ export const INFERENCE: Operations = ({ job, version, model }) => {
       },
     },
     answers: { 200: OUTPUTS },
-    errors: ERRORS,
+    errors: [...RUN_ERRORS, 'not_found'],
   });
   const at = (path: string, suffix: string, ready: string): readonly Operation[] => [
     get(path, `v2Model${suffix}`, 'The inputs and outputs of the model', ref('ModelMetadata')),

@@ -24,6 +24,18 @@ export interface Operation {
   readonly isLocal?: true;
 }
 
+/** What every operation that runs the model may answer. */
+export const RUN_ERRORS: readonly ErrorCode[] = [
+  'bad_request',
+  'bad_input',
+  'too_large',
+  'unsupported_media_type',
+  'model_failed',
+  'model_unavailable',
+  'timeout',
+  'results_unavailable',
+];
+
 export type Operations = (facts: ServiceFacts) => readonly Operation[];
 
 export function parameter(

@@ -3,23 +3,13 @@ import { LIMITS } from '../contract/limits.ts';
 import type { ServiceFacts } from './facts.ts';
 import { INFERENCE } from './inference-operations.ts';
 import { ref } from './inputs.ts';
-import { answer, type Operation, type Operations, parameter } from './operation.ts';
+import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
 import { ACCEPTED, QUEUE } from './queue-operations.ts';
-import { list, object } from './schemas.ts';
+import { list, object, TEXT } from './schemas.ts';
 import { WORKER } from './worker-operations.ts';
 
-const TEXT = { type: 'string' } as const;
 const TOKENS = { ...list({ type: 'integer', minimum: 0, maximum: 2 ** 31 - 1 }), minItems: 1 };
 const ASYNC = parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.');
-const MODEL_ERRORS = [
-  'bad_request',
-  'bad_input',
-  'too_large',
-  'unsupported_media_type',
-  'model_failed',
-  'model_unavailable',
-  'timeout',
-] as const;
 
 export function operationsOf(facts: ServiceFacts): readonly Operation[] {
   const all = [...PREDICT(facts), ...QUEUE(facts), ...INFERENCE(facts), ...WORKER(facts), ...STATE(facts)];
@@ -44,7 +34,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
       'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
     answers: { 200: answer('A prediction for each instance.', ref('Predictions')), 202: ACCEPTED },
-    errors: [...MODEL_ERRORS, 'results_unavailable', 'queue_unavailable'],
+    errors: [...RUN_ERRORS, 'queue_unavailable'],
   },
   {
     method: 'post',
@@ -85,7 +75,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
         }),
       ),
     },
-    errors: [...MODEL_ERRORS, 'not_found', 'results_unavailable'],
+    errors: [...RUN_ERRORS, 'not_found'],
   },
 ];
 

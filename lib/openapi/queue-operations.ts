@@ -1,9 +1,8 @@
 /** The operations on records of the queue and their results. */
 import { ref } from './inputs.ts';
 import { answer, type Operation, type Operations, parameter } from './operation.ts';
-import { IDENTITY, object, URI } from './schemas.ts';
+import { IDENTITY, object, TEXT, URI } from './schemas.ts';
 
-const TEXT = { type: 'string' } as const;
 const URI_QUERY = parameter('uri', 'query', URI);
 const URI_PATH = parameter(
   'uri',
@@ -25,6 +24,8 @@ const SEE_OTHER = {
   ...answer('A result over 1 MiB: fetch `Location`, without credentials.', ref('Succeeded')),
   headers: { Location: { schema: TEXT } },
 };
+const READ_ERRORS = ['bad_request', 'not_found', 'too_large', 'results_unavailable'] as const;
+const READ = { answers: { 200: RESULT, 303: SEE_OTHER }, errors: READ_ERRORS } as const;
 /** Of what was enqueued. */
 export const ACCEPTED = answer('The records are in the queue.', {
   anyOf: [ref('Accepted'), ref('AllAccepted')],
@@ -65,8 +66,7 @@ const RESULTS: readonly Operation[] = [
     tag: 'queue',
     summary: 'The result of a record, whatever its uri',
     parameters: [{ ...URI_QUERY, required: true }, IDENTITY_QUERY, WAIT],
-    answers: { 200: RESULT, 303: SEE_OTHER },
-    errors: ['bad_request', 'not_found', 'too_large', 'results_unavailable'],
+    ...READ,
   },
   {
     method: 'delete',
@@ -79,7 +79,7 @@ const RESULTS: readonly Operation[] = [
       200: answer('What was deleted.', { anyOf: [ref('Page'), ref('Result')] }),
       303: SEE_OTHER,
     },
-    errors: ['bad_request', 'not_found', 'too_large', 'results_unavailable'],
+    errors: READ_ERRORS,
   },
   ...(['get', 'delete'] as const).map(
     (method): Operation => ({
@@ -90,8 +90,7 @@ const RESULTS: readonly Operation[] = [
       tag: 'queue',
       summary: method === 'get' ? 'The result of a record' : 'The result of a record, and deletes it',
       parameters: [URI_PATH, IDENTITY_QUERY, method === 'get' ? WAIT : FETCHED],
-      answers: { 200: RESULT, 303: SEE_OTHER },
-      errors: ['bad_request', 'not_found', 'too_large', 'results_unavailable'],
+      ...READ,
     }),
   ),
   {

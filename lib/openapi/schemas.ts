@@ -5,9 +5,9 @@ import { TIMERS } from '../metrics/timers.ts';
 import type { Json, ServiceFacts } from './facts.ts';
 import { instanceSchema, ref, tensorSchema } from './inputs.ts';
 
-/** Any JSON object whose keys nobody knows. */
+/** A JSON object with any keys. */
 const OBJECT = { type: 'object' } as const;
-const TEXT = { type: 'string' } as const;
+export const TEXT = { type: 'string' } as const;
 const COUNT = { type: 'integer', minimum: 0 } as const;
 
 export const IDENTITY = {

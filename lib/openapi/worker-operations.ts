@@ -1,12 +1,10 @@
 /** The operations of the worker service, which a job with a model serves too, and those that only a single machine has. */
-import type { ErrorCode } from '../contract/errors.ts';
 import { rowShape } from '../pipeline/batch-axes.ts';
 import type { Json } from './facts.ts';
 import { ref, takesImage } from './inputs.ts';
-import { answer, type Operation, type Operations, parameter } from './operation.ts';
-import { object } from './schemas.ts';
+import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
+import { object, TEXT } from './schemas.ts';
 
-const TEXT = { type: 'string' } as const;
 const BYTES = { type: 'string', format: 'binary' } as const;
 const NAME = { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' } as const;
 const FILE = {
@@ -15,22 +13,11 @@ const FILE = {
 } as const;
 const FRAME = 'application/x-wkr';
 
-const ERRORS: readonly ErrorCode[] = [
-  'bad_request',
-  'bad_input',
-  'forbidden',
-  'too_large',
-  'unsupported_media_type',
-  'model_failed',
-  'model_unavailable',
-  'results_unavailable',
-  'timeout',
-];
+function answered(data: Json): Json {
+  return object({ error_code: { type: 'integer', const: 0 }, error_message: TEXT, data });
+}
 
-const ANSWER = answer(
-  'What the worker or the model returned.',
-  object({ error_code: { type: 'integer', const: 0 }, error_message: TEXT, data: {} }),
-);
+const ANSWER = answered({});
 
 function forms(text: Json): Readonly<Record<string, Json>> {
   const media = { schema: { ...object({ img_url: text }), additionalProperties: TEXT } };
@@ -54,8 +41,8 @@ export const WORKER: Operations = ({ model, example }) => {
     tag: 'worker',
     summary,
     body,
-    answers: { 200: ANSWER },
-    errors: ERRORS,
+    answers: { 200: answer('What the worker or the model returned.', ANSWER) },
+    errors: [...RUN_ERRORS, 'forbidden'],
   });
   // A model takes the text as that of its input.
   const [input] = model?.inputs ?? [];
@@ -86,23 +73,14 @@ export const WORKER: Operations = ({ model, example }) => {
       answers: {
         200: {
           description: 'What the worker or the model returned; a frame for a frame.',
-          content: { 'application/json': { schema: ANSWER_SCHEMA }, [FRAME]: { schema: BYTES } },
+          content: { 'application/json': { schema: ANSWER }, [FRAME]: { schema: BYTES } },
         },
-        202: answer(
-          'The item waits.',
-          object({
-            error_code: { type: 'integer', const: 0 },
-            error_message: TEXT,
-            data: object({ id: NAME }),
-          }),
-        ),
+        202: answer('The item waits.', answered(object({ id: NAME }))),
       },
     },
     ...STATE,
   ];
 };
-
-const ANSWER_SCHEMA = object({ error_code: { type: 'integer', const: 0 }, error_message: TEXT, data: {} });
 
 function stat(path: string, id: string, summary: string, isLocal: boolean): Operation {
   const operation: Operation = {
@@ -163,7 +141,7 @@ const STATE: readonly Operation[] = [
     summary: 'Ends the service, with the token that was made at its start',
     isLocal: true,
     parameters: [parameter('verb', 'path', { type: 'string', const: 'terminate' })],
-    answers: { 200: ANSWER },
+    answers: { 200: answer('What the worker or the model returned.', ANSWER) },
     errors: ['not_found'],
   },
 ];
