@@ -102,7 +102,7 @@ export interface LiveFacts {
   /** Records that wait for a worker, or are with one. */
   readonly open: number;
   /** Messages that wait, and those that functions have. */
-  readonly queue: { readonly waiting: number; readonly hidden: number };
+  readonly queue: { readonly waiting: number; readonly running: number };
 }
 
 /** GET console/api/live of a deployment, whose functions keep no history: the timers since the job began. */

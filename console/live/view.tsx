@@ -40,7 +40,7 @@ function Hour({ facts }: { facts: LiveFacts }) {
         <Tile name="Records" value={countText(total.finished)} />
         <Tile name="Failures" value={countText(total.failed)} isBad={total.failed > 0} />
         <Tile name="In work" value={countText(open)} />
-        <Tile name="In the queue" value={countText(queue.waiting + queue.hidden)} />
+        <Tile name="In the queue" value={countText(queue.waiting + queue.running)} />
         <Tile name="Workers" value={countText(workers)} />
         <Tile name="Utilisation" value={last ? shareText(last.util) : '–'} />
         <Tile name="Since" value={timeText(since).replace(/:\d\d$/, '')} />

@@ -97,7 +97,7 @@ interface CodeOptions {
   readonly caller: Caller;
 }
 
-/** Longer lines are of a large request, which nobody pastes into a terminal. */
+/** Longer lines are of a large request, which is too long to paste into a terminal. */
 const MOST_LINES = 4_000;
 
 export function CodeLines({ lines, caller }: CodeOptions) {

@@ -112,8 +112,8 @@ export class StreamConsumer {
   }
 
   /**
-   * Removes entries from the stream. Twice is safe. In one transaction: an entry that is acknowledged and not deleted,
-   * because its consumer was killed between the two commands, would stay in the stream for ever.
+   * Removes entries from the stream. Twice is safe. In one transaction: if a consumer were killed between the two
+   * commands, an entry that is acknowledged and not deleted would never leave the stream.
    */
   async remove(entries: readonly StreamEntry[]): Promise<void> {
     if (entries.length === 0) return;

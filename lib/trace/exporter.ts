@@ -1,5 +1,5 @@
 /**
- * Sends spans to their receiver. Nobody waits for it beyond a limit, and nothing fails because of it: what does not fit into
+ * Sends spans to their receiver. No answer waits for it beyond a limit, and none fails because of it: what does not fit into
  * the buffer or is not taken is dropped, and a receiver that is silent or refuses is reported once, and then left alone for
  * a while.
  */

@@ -35,7 +35,7 @@ export interface TracerOptions extends Tools {
   readonly warn: (message: string) => void;
 }
 
-/** How long an answer waits at most until its spans are sent: a caller's, and that of an event, for which nobody waits. */
+/** How long an answer waits at most until its spans are sent: a caller's, and that of an event, which has no caller. */
 const REQUEST_WAIT_MS = 250;
 const EVENT_WAIT_MS = 2_000;
 /** Of the function's time, for its answer. */
@@ -124,7 +124,7 @@ export class Tracer {
       const attributes = { ...messaging('process', queue), 'messaging.batch.message_count': Records.length };
       const batch = this.#begin({ name: `process batch ${queue}`, kind: 'consumer', attributes });
       const spans = Records.map((record) => this.#beginRecord(record, queue));
-      // A trace that nobody records leaves no mark, in other traces either.
+      // A trace that is not sampled is not linked from other traces either.
       const isSampled = spans.some((span) => span.context.isSampled);
       const whole = { ...batch, context: { ...batch.context, isSampled } };
       const outcomes: Outcomes = new Map();

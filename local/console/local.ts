@@ -131,6 +131,6 @@ async function liveFacts(options: LocalConsoleOptions): Promise<Part<LiveFacts>>
     workers: statistics.workers,
     batchSize: scope.environment.job.batchSize,
     open: statistics.inQueue,
-    queue: { waiting, hidden: running },
+    queue: { waiting, running },
   };
 }

@@ -18,7 +18,7 @@ const API = '/console/api';
 const ACTION_MS = 30_000;
 const ACTION_BYTES = 4_096;
 
-/** How errors are answered to who started the console: in full, and without a log that nobody reads. */
+/** How errors are answered to who started the console: in full, and not logged. */
 export const OWNER: [log: () => void, bodyOf: ErrorBody] = [
   () => undefined,
   ({ message, code }) => ({ error: message, code }),

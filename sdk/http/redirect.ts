@@ -39,7 +39,7 @@ export async function fetchRedirect(
 ): Promise<Uint8Array> {
   const to = new URL(location, api);
   const { protocol, origin } = new URL(api);
-  // The address without its signature, which nobody else is to see.
+  // The address without its signature, which is a secret.
   const shown = `${to.origin}${to.pathname}`;
   if (to.protocol !== 'https:' && to.protocol !== protocol)
     throw badConfig(`${origin} redirects to ${shown}, which is not followed: it is no https`);

@@ -59,7 +59,7 @@ test('the float16 tensor of a result may be sent as it is, and reaches a model o
   }
 });
 
-test('what stands in for the methods of DataView, which Node 20 lacks, makes the same of every half and between any two', () => {
+test('the replacements of the DataView methods that Node 20 lacks agree on every half and between any two', () => {
   for (let bits = 0; bits < 65_536; bits++) {
     const value = float16Value(bits);
     assert.ok(Object.is(computedValue(bits), value), `${bits}`);

@@ -120,7 +120,7 @@ test('a handler that throws leaves spans that say so', async (t) => {
   );
 });
 
-test('what nobody records is not sent, and its trace goes on', async (t) => {
+test('a span that is not sampled is not sent, and its trace goes on', async (t) => {
   const receiver = await startReceiver(t);
   const { tracer } = tracerTo(t, receiver.url);
   await batchOf(tracer, { m: undefined })(eventOf(message('m', UNSAMPLED)), CONTEXT);
@@ -178,7 +178,7 @@ for (const [what, timeout, answer] of [
     assert.ok(receiver.requests.length <= 1);
   });
 
-test('where nobody listens, requests are answered', async (t) => {
+test('requests are answered while the receiver is down', async (t) => {
   const server = createServer();
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
