@@ -82,6 +82,21 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(holders(/^functions\//), [...FUNCTIONS]);
   });
 
+  test('of the AWS SDK, bundles hold no way to sign in but variables, and no schema of an operation that none calls', () => {
+    assert.deepEqual(
+      holders(/^@aws-sdk\/(nested-clients|token-providers|credential-provider-(?!env|node))/),
+      [],
+    );
+    for (const { metafile } of bundles.values()) {
+      for (const { inputs } of Object.values(metafile.outputs)) {
+        // All of S3's are 65 kB.
+        for (const [path, { bytesInOutput }] of Object.entries(inputs))
+          if (path.endsWith('schemas_0.js'))
+            assert.ok(bytesInOutput < 20_000, `${path}: ${bytesInOutput} bytes`);
+      }
+    }
+  });
+
   test("a bundle leaves nothing outside but the binding of onnxruntime, and takes Node's own modules as objects", () => {
     for (const [name, { metafile }] of bundles) {
       const outside = Object.values(metafile.outputs).flatMap(({ imports }) =>
