@@ -39,7 +39,7 @@ export function readCsv(body: Uint8Array | string): Csv {
 function parsed(body: Uint8Array | string): CsvRow[] {
   const lines: CsvRow[] = [];
   try {
-    parse(typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength), {
+    parse(textOf(body), {
       bom: true,
       relax_column_count: true,
       onRecord: (cells: readonly string[], { lines: line }: { readonly lines: number }) => {
@@ -51,6 +51,14 @@ function parsed(body: Uint8Array | string): CsvRow[] {
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     throw badRequest(`the CSV cannot be read: ${error.message}`, { cause: error });
+  }
+}
+
+function textOf(body: Uint8Array | string): string {
+  try {
+    return typeof body === 'string' ? body : new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch (error) {
+    throw badRequest('the CSV is not valid UTF-8', { cause: error });
   }
 }
 

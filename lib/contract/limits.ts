@@ -39,6 +39,9 @@ export const LIMITS = {
   smallImageBytes: 5 * MiB,
   /** Instances of one `POST /predict`. */
   instances: 1_000,
+  // A hundred calls to SQS, which take a second of a function with 512 MB, of the 29 that it has.
+  /** Records of one `POST /predictions` with a record on each line. */
+  recordsPerBody: 1_000,
   /** Inputs of one record, tensors of one `/v2` request. */
   inputsPerRecord: 256,
   /** Columns of a table as CSV. */

@@ -1,8 +1,10 @@
 /**
- * Puts a request's records into the queue and answers 202 with their uris and identities, once SQS has every record.
+ * Puts a request's records into the queue and answers 202 with their uris and identities, once SQS has every record. Bodies
+ * with a record on each line are read in accept-many.ts.
  */
 import { randomUUID } from 'node:crypto';
 import { assertIdentity } from '../contract/enqueue.ts';
+import { logError } from '../contract/log.ts';
 import { readTrace } from '../contract/trace.ts';
 import {
   type Announcer,
@@ -12,8 +14,8 @@ import {
   sendAnnounced,
   submit,
 } from '../pipeline/submit.ts';
-import { locationOf, readSubmissions, type Submission } from './predictions.ts';
-import type { HttpRequest } from './request.ts';
+import { instanceMessage, locationOf, readSubmissions, type Submission } from './predictions.ts';
+import { type HttpRequest, mediaType } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
 
 export interface AcceptDeps {
@@ -24,13 +26,16 @@ export interface AcceptDeps {
   readonly announcer?: () => Announcer;
 }
 
-export async function acceptRecords(
-  request: HttpRequest,
-  { queue, payloads, announcer }: AcceptDeps,
-): Promise<HttpResponse> {
-  const records = identified(readSubmissions(request.body()), request.headers);
-  const sender = queue();
-  await sendAnnounced(announcer?.(), records, (record) => submit(sender, payloads, record));
+/** A record on each line. */
+const MANY = /^(?:application\/(?:x-)?(?:ndjson|jsonl)|text\/csv)$/;
+
+export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Promise<HttpResponse> {
+  const type = mediaType(request);
+  if (MANY.test(type)) return acceptLines(request, type === 'text/csv', deps);
+  const submissions = readSubmissions(request.body());
+  const several = submissions.length > 1;
+  const records = submissions.map((one, i) => identified(one, request.headers, several ? i : undefined));
+  await sendAll(records, deps);
   const [{ uri, identity }] = records as [SentRecord];
   if (records.length === 1) return json(202, { uri, identity }, { location: locationOf(uri) });
   return json(202, {
@@ -39,15 +44,34 @@ export async function acceptRecords(
   });
 }
 
-/** The key of a request with several records is continued with their places. @throws bad_request for a bad key */
-function identified(submissions: readonly Submission[], headers: HttpRequest['headers']): SentRecord[] {
+/** Loaded on demand: few requests have many records. */
+async function acceptLines(request: HttpRequest, isTable: boolean, deps: AcceptDeps): Promise<HttpResponse> {
+  const { acceptMany } = await import('./accept-many.ts');
+  return acceptMany(request, isTable, {
+    readSubmissions,
+    instanceMessage,
+    identified: (submission, place) => identified(submission, request.headers, place),
+    send: (record) => sendAll([record], deps),
+    locationOf,
+    logError,
+    json,
+  });
+}
+
+async function sendAll(
+  records: readonly SentRecord[],
+  { queue, payloads, announcer }: AcceptDeps,
+): Promise<void> {
+  const sender = queue();
+  await sendAnnounced(announcer?.(), records, (record) => submit(sender, payloads, record));
+}
+
+/** @param place of one of several, with which the request's key is continued. @throws bad_request for a bad key */
+function identified(submission: Submission, headers: HttpRequest['headers'], place?: number): SentRecord {
   const key = headers['idempotency-key'];
   const trace = readTrace(headers);
-  return submissions.map((submission, i) => {
-    if (key === undefined) return { ...submission, identity: randomUUID(), trace };
-    const identity = assertIdentity(submissions.length === 1 ? key : `${key}-${i}`);
-    return { ...submission, identity, trace };
-  });
+  if (key === undefined) return { ...submission, identity: randomUUID(), trace };
+  return { ...submission, identity: assertIdentity(place === undefined ? key : `${key}-${place}`), trace };
 }
 
 /** `Prefer: respond-async` (RFC 7240). */

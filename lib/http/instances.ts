@@ -2,7 +2,7 @@
 import { decodeInstances } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs } from '../contract/values.ts';
-import type { HttpRequest } from './request.ts';
+import { type HttpRequest, mediaType } from './request.ts';
 
 interface Instances {
   readonly instances: readonly Inputs[];
@@ -12,8 +12,7 @@ interface Instances {
 
 /** @throws bad_request, too_large */
 export async function readInstances(request: HttpRequest): Promise<Instances> {
-  const type = (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase();
-  if (type !== 'text/csv') {
+  if (mediaType(request) !== 'text/csv') {
     return { instances: decodeInstances(request.body()), inPlace: raise };
   }
   // Loaded on demand: few requests are tables.

@@ -9,7 +9,7 @@ import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
-import type { Outcome } from '../contract/values.ts';
+import type { Inputs, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/postprocess.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
 import { valueText } from '../pipeline/value-text.ts';
@@ -37,9 +37,12 @@ export function readSubmissions(body: Uint8Array | string): Submission[] {
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
   return instances.map((instance, i) => {
     const uri = uris[i] as string;
-    const record = { uri, data: instanceText(instance), serde: 'stream' };
-    return { uri, message: JSON.stringify(record) };
+    return { uri, message: instanceMessage(uri, instance) };
   });
+}
+
+export function instanceMessage(uri: string, instance: Inputs): string {
+  return JSON.stringify({ uri, data: instanceText(instance), serde: 'stream' });
 }
 
 function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] {

@@ -60,6 +60,11 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
   };
 }
 
+/** The content type without its parameters; empty where there is none. */
+export function mediaType({ headers }: HttpRequest): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
 /** @throws bad_request */
 function assertLargeId(id: string): string {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return id;

@@ -1,4 +1,5 @@
 /** The operations on records of the queue and their results. */
+import { LIMITS } from '../contract/limits.ts';
 import { ref } from './inputs.ts';
 import { answer, type Operation, type Operations, parameter } from './operation.ts';
 import { IDENTITY, object, TEXT, URI } from './schemas.ts';
@@ -28,8 +29,15 @@ const READ_ERRORS = ['bad_request', 'not_found', 'too_large', 'results_unavailab
 const READ = { answers: { 200: RESULT, 303: SEE_OTHER }, errors: READ_ERRORS } as const;
 /** Of what was enqueued. */
 export const ACCEPTED = answer('The records are in the queue.', {
-  anyOf: [ref('Accepted'), ref('AllAccepted')],
+  anyOf: [ref('Accepted'), ref('AllAccepted'), ref('EachAccepted')],
 });
+/** Of a body with a record on each line. */
+export const NOT_ALL = answer('A record on a line, or each of them, was refused.', ref('EachAccepted'));
+
+const LINES = {
+  type: 'string',
+  description: `A record on each line, up to ${LIMITS.recordsPerBody}: Records of one instance, or a WireRecord.`,
+};
 
 export const QUEUE: Operations = ({ example }) => [
   {
@@ -44,8 +52,10 @@ export const QUEUE: Operations = ({ example }) => [
         schema: { anyOf: [ref('Records'), ref('WireRecord')] },
         ...(example && { example: { instances: [example] } }),
       },
+      'application/x-ndjson': { schema: LINES },
+      'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
-    answers: { 202: ACCEPTED },
+    answers: { 202: ACCEPTED, 207: NOT_ALL },
     errors: [
       'bad_request',
       'bad_input',

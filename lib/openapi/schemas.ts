@@ -84,6 +84,29 @@ const RECORDS: Json = {
   },
   Accepted: object({ uri: URI, identity: IDENTITY }),
   AllAccepted: object({ uris: list(URI), identities: list(IDENTITY) }),
+  EachAccepted: {
+    ...object({
+      accepted: COUNT,
+      refused: COUNT,
+      records: list(
+        object(
+          {
+            line: { type: 'integer', minimum: 1 },
+            status: { type: 'integer', description: '202, or that of the error.' },
+            uri: URI,
+            identity: IDENTITY,
+            location: TEXT,
+            error: TEXT,
+            code: CODES,
+            retryable: { type: 'boolean', description: 'Whether the same record may be accepted later.' },
+          },
+          ['uri', 'identity', 'location', 'error', 'code', 'retryable'],
+        ),
+        LIMITS.recordsPerBody,
+      ),
+    }),
+    description: 'What became of the record on each line, in the order of the body.',
+  },
 };
 
 const LARGE = object({ id: TEXT, bytes: COUNT, sha256: TEXT, location: TEXT }, ['location']);

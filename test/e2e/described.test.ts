@@ -122,6 +122,32 @@ test('results of the queue, and a failed record, are as declared', async () => {
   await ask('DELETE', '/predictions', 200);
 });
 
+test('a record on each line is enqueued by itself, from JSON and from a table, and answered as declared', async () => {
+  const image = await picture();
+  const records = (type: string, body: string, prefer = {}) => ({
+    headers: { 'content-type': type, ...prefer },
+    body,
+  });
+  const line = (uri: string) => JSON.stringify({ uri, instances: [{ image }] });
+  const lines = (uris: readonly string[]) => uris.map(line).join('\n');
+  const many = Array.from({ length: 30 }, (_, i) => `many-${i}`);
+  await ask('POST', '/predictions', 202, records('application/x-ndjson', lines(many)));
+  const some = await ask('POST', '/predictions', 207, records('application/x-ndjson', `${line('last')}\n{`));
+  const { records: entries } = JSON.parse(some) as { records: { status: number }[] };
+  assert.deepEqual(
+    entries.map(({ status }) => status),
+    [202, 400],
+  );
+  await ask('POST', '/predictions', 202, records('text/csv', `uri,image\nrow,${image}\n`));
+  const later = { prefer: 'respond-async' };
+  await ask('POST', '/predict', 202, records('text/csv', `uri,image\nlater,${image}\n`, later));
+  for (const uri of [...many, 'last', 'row', 'later']) {
+    const found = await fetch(`${stack.url}/predictions/${uri}`, { headers: { prefer: 'wait=20' } });
+    const { status } = (await found.json()) as { status: string };
+    assert.equal(status, 'succeeded', uri);
+  }
+});
+
 test('errors have the status and the form that their operation declares', async () => {
   const infer = `/v2/models/${stack.job}/infer`;
   const text = (body: string, type = 'application/json'): RequestInit => ({

@@ -152,6 +152,28 @@ export function archiveTests(packaged: () => Packaged): void {
     assert.equal((await call('GET', path)).status, 404);
   });
 
+  test('each line of a body is a record, which is accepted or refused by itself', async () => {
+    const lines = await Promise.all(
+      [1, 2].map(async (n) => `{"uri":"line-${n}","instances":[{"image":"${await digit(n)}"}]}`),
+    );
+    const response = await fetch(`${deployed.url}/predictions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-ndjson' },
+      body: [lines[0], '{', lines[1]].join('\n'),
+    });
+    const { records } = (await response.json()) as { records: { status: number }[] };
+    assert.equal(response.status, 207);
+    assert.deepEqual(
+      records.map(({ status }) => status),
+      [202, 400, 202],
+    );
+    for (const n of [1, 2]) {
+      const { body } = await call('GET', `/predictions/line-${n}`, undefined, { prefer: 'wait=20' });
+      const { outputs } = body as { outputs: { data: number[] }[] };
+      assert.equal(outputs[0]?.data.indexOf(Math.max(...outputs[0].data)), n);
+    }
+  });
+
   test('a record over the 1 MiB of a message travels through the bucket', async () => {
     // Whatever follows the end of a JPEG is no part of the picture.
     const image = Buffer.concat([smallJpeg('baseline420').bytes, Buffer.alloc(1024 * 1024)]).toString(

@@ -39,6 +39,13 @@ for (const [body, message] of REFUSED) {
   });
 }
 
+test('bytes that are no UTF-8 are refused, and no cell gets another text', () => {
+  assert.throws(() => readCsv(Buffer.from('name\nJos\xe9\n', 'latin1')), {
+    code: 'bad_request',
+    message: 'the CSV is not valid UTF-8',
+  });
+});
+
 test('too many rows and columns are refused with the limit', () => {
   const rows = `a\n${'1\n'.repeat(1_001)}`;
   assert.throws(() => decodeCsv(rows), {

@@ -18,6 +18,7 @@ test('every limit is the documented one: those of AWS cannot be raised, the othe
     largeResultBytes: 64 * MiB,
     largeAnswerBytes: 256 * MiB,
     instances: 1_000,
+    recordsPerBody: 1_000,
     inputsPerRecord: 256,
     csvColumns: 4_096,
     inputNameLength: 256,

@@ -233,6 +233,72 @@ export const HTTP: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/http/accept-many.ts',
+    tests: ['test/lib/http/accept-many.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a record that the queue did not take is not reported as accepted',
+        find: 'entries[place] = { line, is: withUri(error, is.uri) };',
+        replace: 'void place;',
+      },
+      {
+        guarantee: 'of lines with one uri the last is sent last',
+        find: 'of [false, true]',
+        replace: 'of [true, false]',
+      },
+      {
+        guarantee: 'the last line of a uri waits until the queue has the others',
+        find: 'await Promise.all(sent);\n  }\n  return',
+        replace: 'if (isLast) await Promise.all(sent);\n  }\n  return',
+      },
+      {
+        guarantee: 'a body has a limit of records',
+        find: 'assertRecords(lines.length + 1);',
+        replace: '',
+      },
+      {
+        guarantee: 'a table has a limit of records',
+        find: 'assertRecords(rows.length);',
+        replace: '',
+      },
+      {
+        guarantee: 'a line holds one record',
+        find: 'submissions.length === 1',
+        replace: 'submissions.length > 0',
+      },
+      {
+        guarantee: 'blank lines count as lines, and are no records',
+        find: 'if (!text) continue;',
+        replace: 'if (!text && line-- > 0) continue; else if (!text) continue;',
+      },
+      {
+        guarantee: 'a body of which a record was refused is not answered with 202',
+        find: 'refused === 0 ? 202 : 207',
+        replace: '202',
+      },
+      {
+        guarantee: 'a key that is too long for the last record refuses the body before anything is sent',
+        find: 'read.length - 1);',
+        replace: '0);',
+      },
+      {
+        guarantee: 'texts of outside errors stay in the log',
+        find: 'publicMessage: error',
+        replace: 'message: error',
+      },
+      {
+        guarantee: 'what failed for one reason has one line in the log',
+        find: 'failures.set(is.message, is)',
+        replace: 'failures.set(String(is.uri), is)',
+      },
+      {
+        guarantee: 'the column of the uris is no input',
+        find: 'if (at >= 0) inputs.delete(URI);',
+        replace: '',
+      },
+    ],
+  },
+  {
     file: 'lib/http/states.ts',
     tests: ['test/lib/http/predictions.test.ts'],
     bugs: [
