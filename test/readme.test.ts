@@ -1,7 +1,7 @@
 /** The README's own commands and code, run as they stand but for the ports. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -52,6 +52,14 @@ test('the curl commands and the SDK example of the README do what it says, and d
   );
   const inferred = await bash(infer?.replace('localhost:10020', addresses.http));
   assert.match(inferred, sampleWith(samples, '"model_name"'));
+
+  const manual = 'docs/how-to/enqueue-many-records.md';
+  const beside = await temporaryFolder(t);
+  await symlink(join(ROOT, 'examples'), join(beside, 'examples'));
+  const [many = ''] = await textsOf('sh', manual);
+  const options = { cwd: beside, env: childEnvironment() };
+  const answered = await run('bash', ['-euc', many.replace('localhost:10020', addresses.http)], options);
+  assert.match(answered.stdout, sampleWith(await textsOf('json', manual), '"accepted"'));
 
   const [example] = await textsOf('ts');
   assert.ok(example);

@@ -39,7 +39,7 @@ export const LIMITS = {
   smallImageBytes: 5 * MiB,
   /** Instances of one `POST /predict`. */
   instances: 1_000,
-  // A hundred calls to SQS, which take a second of a function with 512 MB, of the 29 that it has.
+  // A hundred calls to SQS and 0.3 s of a processor: about a second of a function with 512 MB, which has 29.
   /** Records of one `POST /predictions` with a record on each line. */
   recordsPerBody: 1_000,
   /** Inputs of one record, tensors of one `/v2` request. */

@@ -47,8 +47,7 @@ export async function acceptMany(
   tools: AcceptTools,
 ): Promise<HttpResponse> {
   const read = isTable ? rowsOf(readCsv(request.body()), tools) : linesOf(request.body(), tools);
-  // A key that is none, or too long with the last place, refuses the body before anything is sent.
-  tools.identified({ uri: URI, message: '' }, read.length - 1);
+  // All before the first is sent: a key that is none, or too long with the place of a record, refuses the body.
   const records = read.map(({ line, is }, place): Line<SentRecord> => {
     return { line, is: is instanceof ServingError ? is : tools.identified(is, place) };
   });

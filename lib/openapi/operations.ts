@@ -4,7 +4,7 @@ import type { ServiceFacts } from './facts.ts';
 import { INFERENCE } from './inference-operations.ts';
 import { ref } from './inputs.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
-import { ACCEPTED, NOT_ALL, QUEUE } from './queue-operations.ts';
+import { ENQUEUED, QUEUE } from './queue-operations.ts';
 import { list, object, TEXT } from './schemas.ts';
 import { WORKER } from './worker-operations.ts';
 
@@ -33,11 +33,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
       },
       'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
-    answers: {
-      200: answer('A prediction for each instance.', ref('Predictions')),
-      202: ACCEPTED,
-      207: NOT_ALL,
-    },
+    answers: { 200: answer('A prediction for each instance.', ref('Predictions')), ...ENQUEUED },
     errors: [...RUN_ERRORS, 'queue_unavailable'],
   },
   {

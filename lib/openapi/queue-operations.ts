@@ -27,12 +27,13 @@ const SEE_OTHER = {
 };
 const READ_ERRORS = ['bad_request', 'not_found', 'too_large', 'results_unavailable'] as const;
 const READ = { answers: { 200: RESULT, 303: SEE_OTHER }, errors: READ_ERRORS } as const;
-/** Of what was enqueued. */
-export const ACCEPTED = answer('The records are in the queue.', {
-  anyOf: [ref('Accepted'), ref('AllAccepted'), ref('EachAccepted')],
-});
-/** Of a body with a record on each line. */
-export const NOT_ALL = answer('A record on a line, or each of them, was refused.', ref('EachAccepted'));
+/** Of what was enqueued, by status. */
+export const ENQUEUED = {
+  202: answer('The records are in the queue.', {
+    anyOf: [ref('Accepted'), ref('AllAccepted'), ref('EachAccepted')],
+  }),
+  207: answer('A record on a line, or each of them, was refused.', ref('EachAccepted')),
+};
 
 const LINES = {
   type: 'string',
@@ -55,7 +56,7 @@ export const QUEUE: Operations = ({ example }) => [
       'application/x-ndjson': { schema: LINES },
       'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
-    answers: { 202: ACCEPTED, 207: NOT_ALL },
+    answers: ENQUEUED,
     errors: [
       'bad_request',
       'bad_input',
