@@ -20,6 +20,17 @@ const INFERENCE = 'test/lib/codecs/open-inference.test.ts';
 
 export const CODECS: readonly Suite[] = [
   {
+    file: 'lib/codecs/csv.ts',
+    tests: ['test/lib/codecs/csv.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a table that is no UTF-8 is refused',
+        find: "new TextDecoder('utf-8', { fatal: true })",
+        replace: "new TextDecoder('utf-8')",
+      },
+    ],
+  },
+  {
     file: 'lib/codecs/base64.ts',
     tests: [BASE64, PROPERTY],
     bugs: [
