@@ -84,8 +84,8 @@ const ANSWERS: Readonly<Record<string, RequestListener>> = {
   'a redirect to another region': (_, response) => response.writeHead(301).end(),
   'a refusal': (_, response) => response.writeHead(403).end('<Error/>'),
   'an error of S3': (_, response) => response.writeHead(503).end(),
-  'the whole object instead of its range': (_, response) => response.writeHead(200).end('a text'),
-  'more than the range': (_, response) => response.writeHead(206).end('text that goes on'),
+  'the whole object instead of its range': (_, response) => response.writeHead(200).end('a te'),
+  'more than the range': (_, response) => response.writeHead(206).end('text!'),
   'a body that breaks off': (_, response) => {
     response.writeHead(206, { 'content-length': 4 }).write('te', () => response.destroy());
   },
