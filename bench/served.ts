@@ -15,7 +15,7 @@ import { RecordStates } from '../lib/redis/record-states.ts';
 import { resultSink } from '../lib/redis/result/sink.ts';
 import { ResultStore } from '../lib/redis/results.ts';
 import { RunningReports } from '../lib/redis/running.ts';
-import { openS3 } from '../lib/s3/objects.ts';
+import { openS3 } from '../lib/s3/client.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
 import type { BenchModel } from './models.ts';
 import { THREADS } from './raw.ts';

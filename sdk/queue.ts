@@ -112,7 +112,7 @@ async function openPayloads(
   options: { endpoint: string | undefined; region: string | undefined },
 ): Promise<PayloadStore> {
   const [{ openS3 }, { PayloadStore }] = await Promise.all([
-    import('../lib/s3/objects.ts'),
+    import('../lib/s3/client.ts'),
     import('../lib/s3/payloads.ts'),
   ]);
   return new PayloadStore(openS3({ ...options, ...awsAgent() }), bucket, job);

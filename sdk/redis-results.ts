@@ -60,7 +60,7 @@ class RedisResults extends ResultStore implements ResultSource {
 
   /** @throws results_unavailable, which says where the result is */
   async whole(result: Result, large: LargePointer, signal?: AbortSignal): Promise<Result> {
-    const { openS3 } = await import('../lib/s3/objects.ts');
+    const { openS3 } = await import('../lib/s3/client.ts');
     const { readLarge } = await import('../lib/s3/large-results.ts');
     this.#s3 ??= openS3({ ...this.#options, ...awsAgent(), anyRegion: true });
     const bytes = await readLarge(this.#s3, large, { limitMs: DOWNLOAD_MS, signal });

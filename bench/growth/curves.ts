@@ -11,7 +11,7 @@ import { ResultStore } from '../../lib/redis/results.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
-import { openS3 } from '../../lib/s3/objects.ts';
+import { openS3 } from '../../lib/s3/client.ts';
 import { type BenchModel, growingModel } from '../models.ts';
 import { samplePoint, type Work } from '../sample.ts';
 import { JOB } from '../served.ts';

@@ -55,7 +55,7 @@ export async function withPlace(values: PlaceValues, output: Output, work: Work)
 
 /** Closes the S3 client after `work`. */
 export async function withS3<T>(place: Place, work: (place: OpenPlace) => Promise<T>): Promise<T> {
-  const { openS3 } = await import('../../lib/s3/objects.ts');
+  const { openS3 } = await import('../../lib/s3/client.ts');
   const s3 = openS3({ endpoint: place.endpoint, region: place.region });
   try {
     return await work({ ...place, s3 });

@@ -2,12 +2,17 @@
 import { deadLetterPrefix, modelPrefix } from '../contract/names.ts';
 import type { ModelLocation } from '../registry/download.ts';
 import { LargeResults } from '../s3/large-results.ts';
-import { openS3, putText, type S3Client } from '../s3/objects.ts';
+import { deferredS3, putText, type S3Client } from '../s3/objects.ts';
 import { PayloadStore } from '../s3/payloads.ts';
 import type { Scope } from './scope.ts';
 
 export function s3Client({ environment }: Scope): S3Client {
-  return openS3(environment.aws);
+  const { aws } = environment;
+  return deferredS3({
+    load: async () => (await import('../s3/client.ts')).openS3(aws),
+    // On Lambda the role's keys are in the environment. Elsewhere the SDK knows where to look for keys.
+    readPlace: () => (environment.inLambda ? { ...environment.role, endpoint: aws.endpoint } : undefined),
+  });
 }
 
 export function payloads(scope: Scope): PayloadStore {

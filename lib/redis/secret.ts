@@ -4,7 +4,7 @@
  */
 import { request as requestOverHttp } from 'node:http';
 import { request as requestOverHttps } from 'node:https';
-import { type Credentials, signedPost } from '../codecs/sigv4.ts';
+import { type Credentials, signedHeaders } from '../codecs/sigv4.ts';
 import { ServingError } from '../contract/errors.ts';
 
 export interface ParameterSecret {
@@ -80,8 +80,10 @@ async function askFor(secret: ParameterSecret): Promise<string> {
   const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
   const url = new URL(endpoint ?? `https://ssm.${region}.${suffix}`);
   const body = JSON.stringify({ Name: parameter, WithDecryption: true });
-  const headers = signedPost({
+  const headers = signedHeaders({
     ...secret,
+    method: 'POST',
+    path: '/',
     host: url.host,
     service: 'ssm',
     now: Date.now(),

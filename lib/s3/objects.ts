@@ -1,17 +1,20 @@
 /**
  * Owns S3: bytes, texts and listings. A missing object is undefined; any other error keeps S3's name as the cause. If
  * S3 does not answer, the SDK would wait forever and Lambda would end the whole batch, so each call has a limit.
+ * The SDK takes a third of a cold start, so it is loaded at the first call that a signed request cannot answer.
  */
-import type { Agent } from 'node:https';
-import {
-  GetObjectCommand,
-  HeadObjectCommand,
-  ListObjectsV2Command,
-  PutObjectCommand,
-  S3Client,
-} from '@aws-sdk/client-s3';
+import type * as Sdk from '@aws-sdk/client-s3';
+import type { S3Place } from './presign.ts';
+import { readSigned } from './signed-read.ts';
 
-export type { S3Client } from '@aws-sdk/client-s3';
+/** The AWS SDK's client, or one that loads it at its first use. */
+export interface S3Client extends Pick<Sdk.S3Client, 'send' | 'destroy'> {
+  readonly deferred?: {
+    readonly load: () => Promise<Sdk.S3Client>;
+    /** Where objects are read without the SDK. Undefined: nowhere. */
+    readonly readPlace: () => S3Place | undefined;
+  };
+}
 
 export interface ObjectAddress {
   readonly bucket: string;
@@ -24,41 +27,32 @@ export interface ListedObject {
   readonly etag: string;
 }
 
+/** @param load the SDK's client, at the first call that needs it */
+export function deferredS3({ load, readPlace }: NonNullable<S3Client['deferred']>): S3Client {
+  let client: Promise<Sdk.S3Client> | undefined;
+  const loaded = () => (client ??= load());
+  const send = async (...call: Parameters<Sdk.S3Client['send']>) => (await loaded()).send(...call);
+  return {
+    // Each overload of `send` maps a command to its answer, which forwarding keeps.
+    send: send as Sdk.S3Client['send'],
+    destroy: () => void client?.then((opened) => opened.destroy()),
+    deferred: { load: loaded, readPlace },
+  };
+}
+
+/** The SDK's own client, for what takes no other. */
+export async function sdkClient(s3: S3Client): Promise<Sdk.S3Client> {
+  return s3.deferred ? s3.deferred.load() : (s3 as Sdk.S3Client);
+}
+
+function sdk() {
+  return import('./client.ts');
+}
+
 const TEXT_BYTES = 1024 * 1024;
 
 /** The limit of one read with its retries: 32 MiB at 4 MB/s, while S3 provides about 55. */
 const READ_MS = 8_000;
-/**
- * An idle connection is closed after this time. Large writes from far away may take longer as long as they progress.
- */
-const IDLE_MS = 10_000;
-const CONNECT_MS = 3_000;
-
-/** The AWS SDK determines what is undefined. */
-interface AwsOptions {
-  endpoint?: string | undefined;
-  region?: string | undefined;
-  credentials?: { accessKeyId: string; secretAccessKey: string } | undefined;
-  /** Goes through a proxy. */
-  httpsAgent?: Agent;
-}
-
-/** @param options `anyRegion`: follows S3 to the region of a bucket */
-export function openS3(options: AwsOptions & { idleMs?: number; anyRegion?: boolean } = {}): S3Client {
-  return new S3Client({
-    maxAttempts: 4,
-    requestHandler: {
-      connectionTimeout: CONNECT_MS,
-      socketTimeout: options.idleMs ?? IDLE_MS,
-      ...(options.httpsAgent ? { httpsAgent: options.httpsAgent } : {}),
-    },
-    followRegionRedirects: options.anyRegion ?? false,
-    ...(options.region ? { region: options.region } : {}),
-    ...(options.credentials ? { credentials: options.credentials } : {}),
-    // A custom endpoint (an emulator, MinIO) rarely supports bucket.host names.
-    ...(options.endpoint ? { endpoint: options.endpoint, forcePathStyle: true } : {}),
-  });
-}
 
 export interface TaggedText {
   readonly text: string;
@@ -112,13 +106,17 @@ export async function getRange(
   { limitMs = READ_MS, signal }: ReadLimits = {},
 ): Promise<{ readonly bytes: Uint8Array; readonly etag: string | undefined }> {
   const { start, end, etag } = range;
+  const abortSignal = within(limitMs, signal);
+  const place = s3.deferred?.readPlace();
+  const read = place && (await readSigned(place, { bucket, key }, range, abortSignal));
+  if (read) return read;
+  const { GetObjectCommand } = await sdk();
   const get = new GetObjectCommand({
     Bucket: bucket,
     Key: key,
     ...(end > start ? { Range: `bytes=${start}-${end - 1}` } : {}),
     ...(etag ? { IfMatch: etag } : {}),
   });
-  const abortSignal = within(limitMs, signal);
   for (let attempt = 1; ; attempt++) {
     const { Body, ETag } = await s3.send(get, { abortSignal });
     try {
@@ -131,6 +129,7 @@ export async function getRange(
 
 /** Objects right under a prefix (at most 1,000), not those of its sub-folders. */
 export async function listFolder(s3: S3Client, bucket: string, prefix: string): Promise<ListedObject[]> {
+  const { ListObjectsV2Command } = await sdk();
   const list = new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, Delimiter: '/' });
   const listing = await s3.send(list, { abortSignal: AbortSignal.timeout(READ_MS) });
   return (listing.Contents ?? [])
@@ -139,6 +138,7 @@ export async function listFolder(s3: S3Client, bucket: string, prefix: string): 
 }
 
 export async function putText(s3: S3Client, { bucket, key }: ObjectAddress, body: string): Promise<void> {
+  const { PutObjectCommand } = await sdk();
   const put = new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: 'application/json' });
   await s3.send(put);
 }
@@ -150,6 +150,7 @@ export async function putBytes(
   body: Uint8Array,
   { type, abortSignal }: { readonly type: string; readonly abortSignal: AbortSignal },
 ): Promise<void> {
+  const { PutObjectCommand } = await sdk();
   const about = { ContentType: type, CacheControl: 'no-store' };
   await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ...about }), { abortSignal });
 }
@@ -170,6 +171,7 @@ export async function factsOf(
   { limitMs = READ_MS, signal }: ReadLimits = {},
 ): Promise<ObjectFacts> {
   const abortSignal = within(limitMs, signal);
+  const { HeadObjectCommand } = await sdk();
   const head = new HeadObjectCommand({ Bucket: bucket, Key: key, ChecksumMode: 'ENABLED' });
   const { ContentLength = 0, ETag = '', ChecksumSHA256, ...facts } = await s3.send(head, { abortSignal });
   const isPlain = ['AES256', undefined].includes(facts.ServerSideEncryption) && !facts.SSECustomerAlgorithm;
@@ -186,6 +188,7 @@ export async function factsOf(
 
 /** The size of an object; undefined when it does not exist. */
 export async function sizeOf(s3: S3Client, { bucket, key }: ObjectAddress): Promise<number | undefined> {
+  const { HeadObjectCommand } = await sdk();
   const head = await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key })).catch(() => undefined);
   return head?.ContentLength;
 }

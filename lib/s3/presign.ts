@@ -1,7 +1,8 @@
 /** Presigned URLs of large results, made without the AWS SDK, which would be half of a cold start. Nothing is sent. */
 import { type Credentials, presign } from '../codecs/sigv4.ts';
 
-interface PresignedPlace {
+/** Where S3 is, and who asks it. */
+export interface S3Place {
   readonly region: string;
   readonly credentials: Credentials;
   /** Of an emulator, with the bucket in the path. Default: S3. */
@@ -12,13 +13,12 @@ interface PresignedPlace {
 const LIFE_SECONDS = 300;
 
 /** @param key letters, digits and `/._-` @param now wall clock, in ms */
-export function presignedUrl(bucket: string, key: string, place: PresignedPlace, now: number): string {
-  const { region, credentials, endpoint } = place;
-  const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  const { protocol, host } = new URL(endpoint ?? `https://${bucket}.s3.${region}.${suffix}`);
+export function presignedUrl(bucket: string, key: string, place: S3Place, now: number): string {
+  const { region, credentials } = place;
+  const { protocol, host, pathname } = objectUrl(bucket, key, place);
   const signed = presign({
     host,
-    path: endpoint === undefined ? `/${key}` : `/${bucket}/${key}`,
+    path: pathname,
     query: {},
     service: 's3',
     region,
@@ -28,4 +28,12 @@ export function presignedUrl(bucket: string, key: string, place: PresignedPlace,
     payloadDigest: 'UNSIGNED-PAYLOAD',
   });
   return `${protocol}//${signed}`;
+}
+
+/** @param key letters, digits and `/._-` */
+export function objectUrl(bucket: string, key: string, { region, endpoint }: S3Place): URL {
+  const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
+  return endpoint === undefined
+    ? new URL(`https://${bucket}.s3.${region}.${suffix}/${key}`)
+    : new URL(`/${bucket}/${key}`, endpoint);
 }

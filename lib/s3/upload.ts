@@ -10,11 +10,12 @@ import {
   AbortMultipartUploadCommand,
   HeadObjectCommand,
   type PutObjectCommand,
+  type S3Client as SdkClient,
   type UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { badRequest, modelUnavailable, type ServingError } from '../contract/errors.ts';
-import { getRange, type ObjectAddress, type S3Client } from './objects.ts';
+import { getRange, type ObjectAddress, type S3Client, sdkClient } from './objects.ts';
 
 interface LocalFile {
   readonly path: string;
@@ -56,7 +57,7 @@ export async function uploadFile(
 ): Promise<void> {
   const digests: string[] = [];
   const upload = new Upload({
-    client: uploadClient(s3, new AbortController(), signal, digests),
+    client: uploadClient(await sdkClient(s3), new AbortController(), signal, digests),
     params: { Bucket: bucket, Key: key, Body: Readable.from(contentOf(file)), ChecksumAlgorithm: 'SHA256' },
     partSize: Math.max(partBytes, Math.ceil(file.bytes / MOST_PARTS)),
     queueSize: PARALLEL_PARTS,
@@ -87,11 +88,11 @@ async function* contentOf({ path, sha256 }: LocalFile): AsyncGenerator<Buffer> {
  * @param digests receives the SHA-256 of each part, which S3 verifies
  */
 function uploadClient(
-  s3: S3Client,
+  s3: SdkClient,
   stop: AbortController,
   signal: AbortSignal | undefined,
   digests: string[],
-): S3Client {
+): SdkClient {
   const either = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
   const send = async (command: UploadPartCommand | PutObjectCommand | AbortMultipartUploadCommand) => {
     let bytes = 0;
@@ -114,7 +115,7 @@ function uploadClient(
       throw error;
     }
   };
-  return Object.assign(Object.create(s3) as S3Client, { send });
+  return Object.assign(Object.create(s3) as SdkClient, { send });
 }
 
 /** The SDK retries errors; a request that hangs is aborted here and retried. */

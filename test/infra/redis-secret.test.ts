@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Redis } from 'ioredis';
-import { signedPost } from '../../lib/codecs/sigv4.ts';
+import { signedHeaders } from '../../lib/codecs/sigv4.ts';
 import { connection as openConnection } from '../../lib/compose/redis.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
@@ -14,7 +14,9 @@ import { temporaryFolder } from '../support/runner.ts';
 
 test("a signed POST has the signature of AWS's published test suite", () => {
   // "post-vanilla" of the Signature Version 4 test suite.
-  const headers = signedPost({
+  const headers = signedHeaders({
+    method: 'POST',
+    path: '/',
     host: 'example.amazonaws.com',
     service: 'service',
     region: 'us-east-1',

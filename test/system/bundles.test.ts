@@ -51,8 +51,9 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), []);
   });
 
-  test('every function but predictions loads the S3 client when it starts', () => {
-    assert.deepEqual(holders(/^@aws-sdk\/client-s3$/, true), ['batch', 'dead-letter', 'predict', 'status']);
+  test('every function holds the S3 client, and loads it only where a signed request does not do', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/client-s3$/), [...FUNCTIONS]);
+    assert.deepEqual(holders(/^@aws-sdk\//, true), []);
   });
 
   test('predict and batch hold the code of workers, and load it only for a job with a worker', () => {

@@ -12,7 +12,7 @@ import {
 } from '../../../lib/contract/verification.ts';
 import { RUNTIME } from '../../../lib/inference/session.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
-import { openS3 } from '../../../lib/s3/objects.ts';
+import { openS3 } from '../../../lib/s3/client.ts';
 import { startAws } from '../../../local/aws/aws.ts';
 import { useAws } from '../../support/environment.ts';
 import { identityModel } from '../../support/onnx.ts';

@@ -7,7 +7,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { openS3, type S3Client } from '../../../lib/s3/objects.ts';
+import { openS3 } from '../../../lib/s3/client.ts';
+import type { S3Client } from '../../../lib/s3/objects.ts';
 import { useAws } from '../../support/environment.ts';
 
 export interface StrictStore {

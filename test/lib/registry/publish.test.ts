@@ -16,7 +16,8 @@ import {
   rollBack,
   surplus,
 } from '../../../lib/registry/versions.ts';
-import { openS3, type S3Client } from '../../../lib/s3/objects.ts';
+import { openS3 } from '../../../lib/s3/client.ts';
+import type { S3Client } from '../../../lib/s3/objects.ts';
 import { uploadFile } from '../../../lib/s3/upload.ts';
 import { startAws } from '../../../local/aws/aws.ts';
 import { startHttpProxy } from '../../faults/support/http-proxy.ts';

@@ -7,7 +7,8 @@ import { ANALYSER_VERSION, type Verification } from '../../../lib/contract/verif
 import { readPointer } from '../../../lib/registry/download.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { listVersions, rollBack } from '../../../lib/registry/versions.ts';
-import { openS3, type S3Client } from '../../../lib/s3/objects.ts';
+import { openS3 } from '../../../lib/s3/client.ts';
+import type { S3Client } from '../../../lib/s3/objects.ts';
 import { startAws } from '../../../local/aws/aws.ts';
 import { useAws } from '../../support/environment.ts';
 import { identityModel } from '../../support/onnx.ts';

@@ -166,6 +166,37 @@ export const AWS: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/s3/signed-read.ts',
+    tests: ['test/lib/s3/signed-read.test.ts'],
+    bugs: [
+      {
+        guarantee: 'what is no part of the object is left to the SDK',
+        find: 'if (response.statusCode !== 206) {',
+        replace: 'if ((response.statusCode ?? 0) >= 300) {',
+      },
+      {
+        guarantee: 'a part is no longer than was asked for',
+        find: 'if (bytes <= most) return;',
+        replace: 'if (bytes <= 2 * most) return;',
+      },
+      {
+        guarantee: 'a part is of the version that was asked for',
+        find: "...(etag === undefined ? {} : { 'if-match': etag }),",
+        replace: '',
+      },
+      {
+        guarantee: 'a read by a connection that S3 closed is asked again',
+        find: 'if (!sent.reusedSocket) return undefined;',
+        replace: 'return undefined;',
+      },
+      {
+        guarantee: 'names that would have to be escaped are left to the SDK',
+        find: '|| !PLAIN_KEY.test(key)',
+        replace: '',
+      },
+    ],
+  },
+  {
     file: 'lib/s3/conditional.ts',
     tests: [PUBLISH],
     bugs: [

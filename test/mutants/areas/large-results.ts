@@ -129,8 +129,8 @@ export const LARGE_RESULTS: readonly Suite[] = [
       },
       {
         guarantee: 'the bucket is in the host of S3',
-        find: 'endpoint === undefined ? `/${key}`',
-        replace: 'endpoint !== undefined ? `/${key}`',
+        find: 'return endpoint === undefined',
+        replace: 'return endpoint !== undefined',
       },
     ],
   },

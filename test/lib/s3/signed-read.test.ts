@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { openS3 } from '../../../lib/s3/client.ts';
+import { deferredS3, getRange, getText, putText } from '../../../lib/s3/objects.ts';
+import { startAws } from '../../../local/aws/aws.ts';
+
+const KEYS = { accessKeyId: 'key', secretAccessKey: 'secret', sessionToken: undefined };
+const ADDRESS = { bucket: 'models', key: 'models/job/current.json' };
+const RANGE = { start: 2, end: 6, etag: '"tag"' };
+
+/** Reads from a server, and says whether the SDK was asked for. */
+async function readFrom(answer: RequestListener, address = ADDRESS) {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  let asked = false;
+  const s3 = deferredS3({
+    load: async () => {
+      asked = true;
+      throw new Error('the SDK was asked');
+    },
+    readPlace: () => ({ region: 'local', credentials: KEYS, endpoint }),
+  });
+  try {
+    const read = await getRange(s3, address, RANGE).catch((error: Error) => error.message);
+    return { asked, read };
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+const noSdk = async () => assert.fail('the SDK was loaded');
+
+test('parts of an object are read without the SDK, by requests that are signed', async () => {
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const aws = await startAws({ port: 0, log });
+  try {
+    await aws.createBucket(ADDRESS.bucket);
+    const sdk = openS3({ endpoint: aws.url, region: aws.region, credentials: aws.credentials });
+    await putText(sdk, ADDRESS, 'a text');
+    const credentials = { ...aws.credentials, sessionToken: undefined };
+    const place = { region: aws.region, credentials, endpoint: aws.url };
+    const s3 = deferredS3({ load: noSdk, readPlace: () => place });
+    assert.equal(await getText(s3, ADDRESS), 'a text');
+    const { bytes, etag } = await getRange(s3, ADDRESS, { start: 2, end: 6 });
+    assert.equal(Buffer.from(bytes).toString(), 'text');
+    assert.deepEqual(await getRange(s3, ADDRESS, { start: 2, end: 6, etag }), { bytes, etag });
+
+    // What is refused, missing or another version by now is what the SDK says of it.
+    const asked = deferredS3({ load: async () => sdk, readPlace: () => place });
+    await assert.rejects(getRange(asked, ADDRESS, { start: 0, end: 4, etag: '"other"' }), {
+      name: 'PreconditionFailed',
+    });
+    assert.equal(await getText(asked, { ...ADDRESS, key: 'models/none.json' }), undefined);
+    const stranger = { ...place, credentials: KEYS };
+    const mended = deferredS3({ load: async () => sdk, readPlace: () => stranger });
+    assert.equal(await getText(mended, ADDRESS), 'a text');
+    sdk.destroy();
+  } finally {
+    await aws.close();
+  }
+});
+
+test('a request names the range, the version and the session, and is signed', async () => {
+  let headers = {};
+  const { asked, read } = await readFrom((request, response) => {
+    headers = { ...request.headers, url: request.url };
+    response.writeHead(206, { etag: '"tag"' }).end('text');
+  });
+  assert.deepEqual({ asked, read }, { asked: false, read: { bytes: Buffer.from('text'), etag: '"tag"' } });
+  const { range, 'if-match': version, url, authorization } = headers as Record<string, string>;
+  assert.deepEqual([range, version, url], ['bytes=2-5', '"tag"', '/models/models/job/current.json']);
+  assert.match(
+    authorization ?? '',
+    /^AWS4-HMAC-SHA256 .*\/local\/s3\/.*SignedHeaders=host;if-match;range;x-amz-c/,
+  );
+});
+
+const ANSWERS: Readonly<Record<string, RequestListener>> = {
+  'a redirect to another region': (_, response) => response.writeHead(301).end(),
+  'a refusal': (_, response) => response.writeHead(403).end('<Error/>'),
+  'an error of S3': (_, response) => response.writeHead(503).end(),
+  'the whole object instead of its range': (_, response) => response.writeHead(200).end('a te'),
+  'more than the range': (_, response) => response.writeHead(206).end('text!'),
+  'a body that breaks off': (_, response) => {
+    response.writeHead(206, { 'content-length': 4 }).write('te', () => response.destroy());
+  },
+  'a broken connection': (request) => request.destroy(),
+};
+
+for (const [what, answer] of Object.entries(ANSWERS)) {
+  test(`after ${what} the SDK is asked`, async () => {
+    assert.deepEqual(await readFrom(answer), { asked: true, read: 'the SDK was asked' });
+  });
+}
+
+test('a name that would have to be escaped is left to the SDK', async () => {
+  const answer: RequestListener = (_, response) => response.writeHead(206).end('text');
+  for (const address of [
+    { ...ADDRESS, key: 'models/job/a b.onnx' },
+    { ...ADDRESS, bucket: 'with.dots' },
+  ]) {
+    assert.deepEqual(await readFrom(answer, address), { asked: true, read: 'the SDK was asked' });
+  }
+});
+
+test('a connection that S3 closed while it was kept is replaced by a new one', async () => {
+  let connections = 0;
+  let answered = 0;
+  const server = createServer((_, response) => {
+    answered += 1;
+    response.writeHead(206).end('text');
+  });
+  // Closes each connection at its second request, unanswered.
+  server.on('connection', (socket) => {
+    connections += 1;
+    let requests = 0;
+    socket.on('data', () => {
+      requests += 1;
+      if (requests > 1) socket.destroy();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const s3 = deferredS3({ load: noSdk, readPlace: () => ({ region: 'local', credentials: KEYS, endpoint }) });
+  try {
+    for (let read = 0; read < 3; read++) {
+      const { bytes } = await getRange(s3, ADDRESS, RANGE);
+      assert.equal(Buffer.from(bytes).toString(), 'text');
+    }
+    assert.ok(connections > 1, `${connections} connections`);
+    assert.ok(answered >= 3);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('a read ends with its signal', async () => {
+  const server = createServer(() => undefined).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const s3 = deferredS3({ load: noSdk, readPlace: () => ({ region: 'local', credentials: KEYS, endpoint }) });
+  try {
+    const reason = new Error('stopped');
+    const controller = new AbortController();
+    server.once('request', () => controller.abort(reason));
+    await assert.rejects(getRange(s3, ADDRESS, RANGE, { signal: controller.signal }), reason);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
