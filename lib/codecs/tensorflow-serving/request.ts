@@ -1,0 +1,143 @@
+/**
+ * Reads the bodies of TensorFlow Serving's REST API (tensorflow.org/tfx/serving/api_rest). Values stay JSON until the model's
+ * inputs are known. Beyond JSON the API has NaN, Infinity and -Infinity, and whole numbers of 64 bits, which JSON.parse rounds.
+ */
+import { badInput, badRequest } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { decodeBase64 } from '../base64.ts';
+import { bodyText, isObject, readJson } from '../instances.ts';
+import type { Reviver } from '../json.ts';
+import { kindOf, quoteNames, quoteValue } from '../quote.ts';
+
+export type Verb = 'predict' | 'classify' | 'regress';
+
+export interface ServingRequest {
+  readonly signature: string | undefined;
+  /** The list whose elements are the rows; undefined in the columnar form. */
+  readonly list: 'instances' | 'examples' | undefined;
+  /** The values of each input: with its rows as the outermost list in the row form, else as they came. */
+  readonly values: ReadonlyMap<string, unknown> | { readonly only: unknown };
+  /** Whether Infinity stands in the body. Otherwise an infinite number is one that is too large. */
+  readonly hasInfinity: boolean;
+}
+
+/** @throws bad_request for the form, too_large over LIMITS.instances */
+export function decodeServing(body: Uint8Array | string, verb: Verb): ServingRequest {
+  const { parsed, hasInfinity } = readBody(body, verb === 'predict' ? PREDICT : EXAMPLES);
+  if (!isObject(parsed)) throw badRequest(`the body: expected an object, got ${kindOf(parsed)}`);
+  const signature = parsed['signature_name'];
+  if (signature !== undefined && typeof signature !== 'string')
+    throw badRequest(`"signature_name": expected a text, got ${quoteValue(signature)}`);
+  const request = { signature: signature || undefined, hasInfinity };
+  if (verb !== 'predict') {
+    const { context = {}, examples } = parsed;
+    if (!isObject(context)) throw badRequest(`"context": expected an object, got ${kindOf(context)}`);
+    const merged = rowsOf(examples, 'examples').map((example, at) => withContext(example, context, at));
+    return { ...request, list: 'examples', values: columnsOf(merged, 'examples') };
+  }
+  const { instances, inputs } = parsed;
+  if ((instances === undefined) === (inputs === undefined))
+    throw badRequest(`expected either "instances" or "inputs": ${PREDICT}`);
+  if (instances === undefined) {
+    const isNamed = isObject(inputs) && !isBytes(inputs);
+    return {
+      ...request,
+      list: undefined,
+      values: isNamed ? new Map(Object.entries(inputs)) : { only: inputs },
+    };
+  }
+  const rows = rowsOf(instances, 'instances');
+  if (isNamedRow(rows[0])) return { ...request, list: 'instances', values: columnsOf(rows, 'instances') };
+  const named = rows.findIndex(isNamedRow);
+  if (named !== -1)
+    throw badRequest(`instances[${named}]: expected a value as instances[0] is, got an object of inputs`);
+  return { ...request, list: 'instances', values: { only: rows } };
+}
+
+const PREDICT = '{"instances": [...]} or {"inputs": ...}';
+const EXAMPLES = '{"examples": [{"<input>": <value or list>}]}';
+
+/** A word or a number that JSON.parse cannot read, or rounds. What looks like one in a text costs time and changes nothing. */
+const SPECIAL = /[[{,:\s-](?:NaN|Inf|\d{16})/;
+const TEXT_OR_WORD = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Inf(?:inity)?)\b/gs;
+/** Numbers that stand for the words until they are parsed. */
+const NAN_MARK = '0e9999';
+const INFINITY_MARK = '1e9999';
+
+function readBody(body: Uint8Array | string, example: string) {
+  const text = bodyText(body, example);
+  if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasInfinity: false };
+  let hasInfinity = false;
+  const marked = text.replace(TEXT_OR_WORD, (found) => {
+    if (found.startsWith('"')) return found;
+    if (found.endsWith('NaN')) return NAN_MARK;
+    hasInfinity = true;
+    return found.startsWith('-') ? `-${INFINITY_MARK}` : INFINITY_MARK;
+  });
+  return { parsed: readJson(marked, example, exactNumber).parsed, hasInfinity };
+}
+
+const exactNumber: Reviver = (_, value, { source = '' }) => {
+  if (typeof value !== 'number' || Number.isSafeInteger(value)) return source === NAN_MARK ? NaN : value;
+  if (Number.isFinite(value)) return /^-?\d+$/.test(source) ? BigInt(source) : value;
+  if (source.endsWith(INFINITY_MARK)) return value;
+  throw badInput(`a number is out of the range of float64: ${quoteValue(source)}`);
+};
+
+function rowsOf(list: unknown, name: 'instances' | 'examples'): readonly unknown[] {
+  if (!Array.isArray(list)) throw badRequest(`"${name}": expected a list, got ${kindOf(list)}`);
+  if (list.length === 0) throw badRequest(`"${name}" is empty`);
+  if (list.length <= LIMITS.instances) return list;
+  throw overLimit('instances', `${list.length} ${name} are`, 'a request');
+}
+
+function withContext(example: unknown, context: Record<string, unknown>, at: number): unknown {
+  if (!isObject(example)) return example;
+  const twice = Object.keys(context).filter((name) => Object.hasOwn(example, name));
+  if (twice.length === 0) return { ...context, ...example };
+  throw badRequest(`examples[${at}]: ${quoteNames(twice)} stands in "context" too`);
+}
+
+function isNamedRow(row: unknown): boolean {
+  return isObject(row) && !isBytes(row);
+}
+
+/** The values of each input, in the order of the rows. */
+function columnsOf(rows: readonly unknown[], list: 'instances' | 'examples'): Map<string, unknown[]> {
+  const [first] = rows;
+  const names = isObject(first) ? Object.keys(first) : [];
+  if (names.length > LIMITS.inputsPerRecord)
+    throw overLimit('inputsPerRecord', `${list}[0]: ${names.length} inputs are`);
+  const columns = new Map(names.map((name) => [name, [] as unknown[]]));
+  for (const [at, row] of rows.entries()) {
+    if (!isObject(row) || isBytes(row))
+      throw badRequest(`${list}[${at}]: expected an object of inputs by name, got ${kindOf(row)}`);
+    const keys = Object.keys(row);
+    if (keys.length !== names.length || !names.every((name) => Object.hasOwn(row, name)))
+      throw badRequest(
+        `${list}[${at}]: expected [${quoteNames(names)}] as ${list}[0] has, got [${quoteNames(keys)}]`,
+      );
+    for (const [name, column] of columns) column.push(row[name]);
+  }
+  return columns;
+}
+
+/** Whether a value is `{"b64": text}` and nothing else. */
+export function isBytes(value: unknown): value is { readonly b64: string } {
+  return isObject(value) && typeof value['b64'] === 'string' && Object.keys(value).length === 1;
+}
+
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** A nested value with texts in place of their bytes. @throws bad_input for bytes that are no UTF-8 */
+export function withTexts(value: unknown, levels: number = LIMITS.tensorRank): unknown {
+  // Deeper lists are refused when they become a tensor.
+  if (Array.isArray(value)) return levels > 0 ? value.map((one) => withTexts(one, levels - 1)) : value;
+  if (!isBytes(value)) return value;
+  const bytes = decodeBase64(value.b64);
+  try {
+    return utf8.decode(bytes);
+  } catch (error) {
+    throw badInput('"b64": the bytes are no UTF-8, and the model takes texts', { cause: error });
+  }
+}
