@@ -16,12 +16,11 @@ import {
 import { storeFor } from './cast.ts';
 
 /**
- * @param value NaN, which JSON cannot hold, is a number of float32 and float64; a bigint is a whole number
+ * @param value NaN, which JSON cannot hold, is a number of float32 and float64
  * @param mayMiss null is a missing value, NaN; only of float32 and float64
- * @param mayBeInfinite Infinity is a number of float32 and float64, and not one that was too large for JSON.parse
  * @throws bad_input for ragged arrays, a wrong element type, a number the dtype cannot hold; too_large over the limits
  */
-export function nestedTensor(value: unknown, dtype: DType, mayMiss = false, mayBeInfinite = false): Tensor {
+export function nestedTensor(value: unknown, dtype: DType, mayMiss = false): Tensor {
   const shape = shapeOf(value);
   const count = elementCount(shape, TENSOR_ELEMENTS);
   if (count === 0) throw badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);
@@ -37,10 +36,7 @@ export function nestedTensor(value: unknown, dtype: DType, mayMiss = false, mayB
   }
   const data = allocate(dtype, count);
   const isFloat = data instanceof Float32Array || data instanceof Float64Array;
-  const take = isFloat
-    ? floatsInto(data, dtype, shape, { mayMiss, mayBeInfinite })
-    : storedIn(data, dtype, shape);
-  eachRow(value, shape, 0, take);
+  eachRow(value, shape, 0, isFloat ? floatsInto(data, dtype, shape, mayMiss) : storedIn(data, dtype, shape));
   return { dtype, shape, data };
 }
 
@@ -52,10 +48,6 @@ function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly number[]
   let at = 0;
   return (row) => {
     for (const leaf of row) {
-      if (typeof leaf === 'bigint') {
-        store(leaf, out, at++);
-        continue;
-      }
       const number = numberOf(leaf, shape);
       if (!Number.isFinite(number)) throw outOfRange(number, dtype);
       // JSON.parse has rounded it already; passing on a neighbour would be silently wrong.
@@ -71,7 +63,7 @@ function floatsInto(
   out: Float32Array | Float64Array,
   dtype: DType,
   shape: readonly number[],
-  { mayMiss, mayBeInfinite }: { readonly mayMiss: boolean; readonly mayBeInfinite: boolean },
+  mayMiss: boolean,
 ): Take {
   let start = 0;
   return (row) => {
@@ -85,8 +77,7 @@ function floatsInto(
       const number = typeof leaf === 'number' ? leaf : numberOf(leaf, shape);
       out[at] = number;
       // One test for both cases: 1e309 parses to Infinity, and 1e39 becomes Infinity in a float32.
-      if (!Number.isFinite(out[at]) && (Number.isFinite(number) || !mayBeInfinite))
-        throw outOfRange(number, dtype);
+      if (!Number.isFinite(out[at])) throw outOfRange(number, dtype);
     }
     start = at;
   };
@@ -105,7 +96,7 @@ function outOfRange(number: number, dtype: DType): ServingError {
 }
 
 function numberOf(leaf: unknown, shape: readonly number[]): number {
-  if (typeof leaf === 'number' || typeof leaf === 'boolean' || typeof leaf === 'bigint') return Number(leaf);
+  if (typeof leaf === 'number' || typeof leaf === 'boolean') return Number(leaf);
   const hint = leaf === null ? ', a missing value, which only columns with names (names.json) have' : '';
   throw mismatch('a number', leaf, shape, hint);
 }

@@ -17,18 +17,18 @@ export interface ServingRequest {
   readonly list: 'instances' | 'examples' | undefined;
   /** The values of each input: with its rows as the outermost list in the row form, else as they came. */
   readonly values: ReadonlyMap<string, unknown> | { readonly only: unknown };
-  /** Whether Infinity stands in the body. Otherwise an infinite number is one that is too large. */
-  readonly hasInfinity: boolean;
+  /** Whether there may be NaN, infinities and bigints among the values. Otherwise an infinite number is one too large. */
+  readonly hasSpecials: boolean;
 }
 
 /** @throws bad_request for the form, too_large over LIMITS.instances */
 export function decodeServing(body: Uint8Array | string, verb: Verb): ServingRequest {
-  const { parsed, hasInfinity } = readBody(body, verb === 'predict' ? PREDICT : EXAMPLES);
+  const { parsed, hasSpecials } = readBody(body, verb === 'predict' ? PREDICT : EXAMPLES);
   if (!isObject(parsed)) throw badRequest(`the body: expected an object, got ${kindOf(parsed)}`);
   const signature = parsed['signature_name'];
   if (signature !== undefined && typeof signature !== 'string')
     throw badRequest(`"signature_name": expected a text, got ${quoteValue(signature)}`);
-  const request = { signature: signature || undefined, hasInfinity };
+  const request = { signature: signature || undefined, hasSpecials };
   if (verb !== 'predict') {
     const { context = {}, examples } = parsed;
     if (!isObject(context)) throw badRequest(`"context": expected an object, got ${kindOf(context)}`);
@@ -66,15 +66,13 @@ const INFINITY_MARK = '1e9999';
 
 function readBody(body: Uint8Array | string, example: string) {
   const text = bodyText(body, example);
-  if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasInfinity: false };
-  let hasInfinity = false;
+  if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasSpecials: false };
   const marked = text.replace(TEXT_OR_WORD, (found) => {
     if (found.startsWith('"')) return found;
     if (found.endsWith('NaN')) return NAN_MARK;
-    hasInfinity = true;
     return found.startsWith('-') ? `-${INFINITY_MARK}` : INFINITY_MARK;
   });
-  return { parsed: readJson(marked, example, exactNumber).parsed, hasInfinity };
+  return { parsed: readJson(marked, example, exactNumber).parsed, hasSpecials: true };
 }
 
 const exactNumber: Reviver = (_, value, { source = '' }) => {

@@ -114,20 +114,11 @@ function statusOf({ version }: Runner) {
   return { model_version_status: [{ version, state: 'AVAILABLE', status }] };
 }
 
-const DTYPES: Readonly<Record<DType, string>> = {
-  bool: 'DT_BOOL',
-  uint8: 'DT_UINT8',
-  uint16: 'DT_UINT16',
-  uint32: 'DT_UINT32',
-  uint64: 'DT_UINT64',
-  int8: 'DT_INT8',
-  int16: 'DT_INT16',
-  int32: 'DT_INT32',
-  int64: 'DT_INT64',
-  float16: 'DT_HALF',
-  float32: 'DT_FLOAT',
-  float64: 'DT_DOUBLE',
-  string: 'DT_STRING',
+/** Of the other dtypes TensorFlow has our names. */
+const FLOATS: Readonly<Partial<Record<DType, string>>> = {
+  float16: 'HALF',
+  float32: 'FLOAT',
+  float64: 'DOUBLE',
 };
 
 function metadataOf({ version, inputs = [], outputs = [] }: Runner, name: string) {
@@ -149,7 +140,11 @@ function tensorsOf(specs: readonly TensorSpec[]) {
     const dim = shape.map((size) => ({ size: typeof size === 'number' ? String(size) : '-1', name: '' }));
     return [
       name,
-      { dtype: DTYPES[dtype], tensor_shape: { dim, unknown_rank: dim.length === 0 }, name },
+      {
+        dtype: `DT_${FLOATS[dtype] ?? dtype.toUpperCase()}`,
+        tensor_shape: { dim, unknown_rank: dim.length === 0 },
+        name,
+      },
     ] as const;
   });
   return Object.fromEntries(entries);

@@ -8,11 +8,18 @@ import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { isBytes, type ServingRequest, withTexts } from '../../codecs/tensorflow-serving/request.ts';
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
-import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
+import {
+  type DType,
+  elementCount,
+  formatShape,
+  type Tensor,
+  type TypedArray,
+} from '../../contract/tensor.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { batchAxisOf, batchSize, rowShape } from '../../pipeline/batch-axes.ts';
 import { inInput, matchInputs } from '../../pipeline/bind.ts';
 import { Scratch } from '../../pipeline/buffer-pool.ts';
+import { storeFor } from '../../pipeline/cast.ts';
 import { mayMiss } from '../../pipeline/columns.ts';
 import { nestedTensor } from '../../pipeline/nested.ts';
 import { rowsOf, stackTensors } from '../../pipeline/stack.ts';
@@ -87,8 +94,7 @@ function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isT
     const at = (row: number): Value => ({ kind: 'json', value: value[row] });
     return { spec, rows: value.length, tensor: undefined, isSqueezed: false, at };
   }
-  const nested = spec.dtype === 'string' ? withTexts(value) : value;
-  const read = nestedTensor(nested, spec.dtype, isTable, request.hasInfinity);
+  const read = tensorOf(value, spec.dtype, isTable, request.hasSpecials);
   const isExample = request.list === 'examples';
   const tensor = fitted(read, spec, isExample);
   const [rows = 1] = tensor.shape;
@@ -98,6 +104,26 @@ function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isT
   });
   const isSqueezed = !isExample && read.shape.length === 1 && tensor.shape.length === 2;
   return { spec, rows, tensor, isSqueezed, at };
+}
+
+function tensorOf(value: unknown, dtype: DType, isTable: boolean, hasSpecials: boolean): Tensor {
+  if (dtype === 'string') return nestedTensor(withTexts(value), dtype);
+  if (!hasSpecials) return nestedTensor(value, dtype, isTable);
+  const specials = new Map<number, number | bigint>();
+  let count = 0;
+  const plain = (leaf: unknown, levels = 0): unknown => {
+    // Deeper lists are refused when they become a tensor.
+    if (Array.isArray(leaf))
+      return levels > LIMITS.tensorRank ? leaf : leaf.map((one) => plain(one, levels + 1));
+    const at = count++;
+    if (typeof leaf !== 'bigint' && (typeof leaf !== 'number' || Number.isFinite(leaf))) return leaf;
+    specials.set(at, leaf);
+    return 0;
+  };
+  const tensor = nestedTensor(plain(value), dtype, isTable);
+  const store = storeFor(dtype);
+  for (const [at, special] of specials) store(special, tensor.data as TypedArray, at);
+  return tensor;
 }
 
 /**
