@@ -118,6 +118,20 @@ test('answers without a body of the request are as declared', async () => {
   await ask('POST', '/cancel?uri=early', 200);
 });
 
+test("TensorFlow Serving's API answers a picture as POST /predict does, in its form", async () => {
+  const instances = [{ image: await picture() }, { image: await picture() }];
+  const own = JSON.parse(await ask('POST', '/predict', 200, post({ instances }))) as {
+    predictions: string[];
+  };
+  const wanted = own.predictions.map((text) => {
+    return (JSON.parse(text.slice('{value='.length, -1)) as { data: number[] }).data;
+  });
+  const body = post({ instances: instances.map(({ image }) => ({ image: { b64: image } })) });
+  const path = `/v1/models/${stack.job}/versions/${stack.jobs[0]?.model}:predict`;
+  const text = await ask('POST', path, 200, body, '/v1/models/{name}/versions/{version}:predict');
+  assert.deepEqual(JSON.parse(text), { predictions: wanted });
+});
+
 test('results of the queue, and a failed record, are as declared', async () => {
   await ask('POST', '/predictions', 202, post({ uri: 'good', instances: [{ image: await picture() }] }));
   await ask('POST', '/predictions', 202, post({ uri: 'bad', instances: [{ image: [1, 2] }] }));
