@@ -15,8 +15,8 @@ export interface ServingRequest {
   readonly signature: string | undefined;
   /** The list whose elements are the rows; undefined in the columnar form. */
   readonly list: 'instances' | 'examples' | undefined;
-  /** The values of each input: with its rows as the outermost list in the row form, else as they came. */
-  readonly values: ReadonlyMap<string, unknown> | { readonly only: unknown };
+  /** The values of each input, in the row form as a list; undefined is the name of the only input. */
+  readonly values: ReadonlyMap<string | undefined, unknown>;
   /** Whether there may be NaN, infinities and bigints among the values. Otherwise an infinite number is one too large. */
   readonly hasSpecials: boolean;
 }
@@ -31,27 +31,24 @@ export function decodeServing(body: Uint8Array | string, verb: Verb): ServingReq
   const request = { signature: signature || undefined, hasSpecials };
   if (verb !== 'predict') {
     const { context = {}, examples } = parsed;
-    if (!isObject(context)) throw badRequest(`"context": expected an object, got ${kindOf(context)}`);
-    const merged = rowsOf(examples, 'examples').map((example, at) => withContext(example, context, at));
+    const merged = withContext(rowsOf(examples, 'examples'), context);
     return { ...request, list: 'examples', values: columnsOf(merged, 'examples') };
   }
   const { instances, inputs } = parsed;
   if ((instances === undefined) === (inputs === undefined))
     throw badRequest(`expected either "instances" or "inputs": ${PREDICT}`);
-  if (instances === undefined) {
-    const isNamed = isObject(inputs) && !isBytes(inputs);
+  if (instances === undefined)
     return {
       ...request,
       list: undefined,
-      values: isNamed ? new Map(Object.entries(inputs)) : { only: inputs },
+      values: isNamedRow(inputs) ? new Map(Object.entries(inputs)) : onlyOf(inputs),
     };
-  }
   const rows = rowsOf(instances, 'instances');
   if (isNamedRow(rows[0])) return { ...request, list: 'instances', values: columnsOf(rows, 'instances') };
   const named = rows.findIndex(isNamedRow);
   if (named !== -1)
     throw badRequest(`instances[${named}]: expected a value as instances[0] is, got an object of inputs`);
-  return { ...request, list: 'instances', values: { only: rows } };
+  return { ...request, list: 'instances', values: onlyOf(rows) };
 }
 
 const PREDICT = '{"instances": [...]} or {"inputs": ...}';
@@ -69,16 +66,16 @@ function readBody(body: Uint8Array | string, example: string) {
   if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasSpecials: false };
   const marked = text.replace(TEXT_OR_WORD, (found) => {
     if (found.startsWith('"')) return found;
-    if (found.endsWith('NaN')) return NAN_MARK;
-    return found.startsWith('-') ? `-${INFINITY_MARK}` : INFINITY_MARK;
+    return (found.startsWith('-') ? '-' : '') + (found.endsWith('NaN') ? NAN_MARK : INFINITY_MARK);
   });
   return { parsed: readJson(marked, example, exactNumber).parsed, hasSpecials: true };
 }
 
 const exactNumber: Reviver = (_, value, { source = '' }) => {
-  if (typeof value !== 'number' || Number.isSafeInteger(value)) return source === NAN_MARK ? NaN : value;
-  if (Number.isFinite(value)) return /^-?\d+$/.test(source) ? BigInt(source) : value;
-  if (source.endsWith(INFINITY_MARK)) return value;
+  const mark = source.replace('-', '');
+  if (mark === NAN_MARK) return NaN;
+  if (typeof value !== 'number' || Number.isSafeInteger(value) || mark === INFINITY_MARK) return value;
+  if (Number.isFinite(value)) return /^\d+$/.test(mark) ? BigInt(source) : value;
   throw badInput(`a number is out of the range of float64: ${quoteValue(source)}`);
 };
 
@@ -89,15 +86,38 @@ function rowsOf(list: unknown, name: 'instances' | 'examples'): readonly unknown
   throw overLimit('instances', `${list.length} ${name} are`, 'a request');
 }
 
-function withContext(example: unknown, context: Record<string, unknown>, at: number): unknown {
-  if (!isObject(example)) return example;
-  const twice = Object.keys(context).filter((name) => Object.hasOwn(example, name));
-  if (twice.length === 0) return { ...context, ...example };
-  throw badRequest(`examples[${at}]: ${quoteNames(twice)} stands in "context" too`);
+/** Each example with what they share, as if it were written in each: so large the body may be. */
+function withContext(examples: readonly unknown[], context: unknown): readonly unknown[] {
+  if (!isObject(context)) throw badRequest(`"context": expected an object, got ${kindOf(context)}`);
+  const names = Object.keys(context);
+  const least = examples.length * sizeOf(Object.values(context));
+  if (least > LIMITS.httpBodyBytes)
+    throw overLimit(
+      'httpBodyBytes',
+      `"context" in each of ${examples.length} examples has ${least} bytes and more, which are`,
+    );
+  return examples.map((example, at) => {
+    if (!isObject(example)) return example;
+    const twice = names.filter((name) => Object.hasOwn(example, name));
+    if (twice.length === 0) return { ...context, ...example };
+    throw badRequest(`examples[${at}]: ${quoteNames(twice)} stands in "context" too`);
+  });
 }
 
-function isNamedRow(row: unknown): boolean {
-  return isObject(row) && !isBytes(row);
+/** At least so many characters a value has. Deeper lists are refused when they become a tensor. */
+function sizeOf(value: unknown, levels: number = LIMITS.tensorRank): number {
+  if (Array.isArray(value))
+    return levels > 0 ? value.reduce<number>((sum, one) => sum + sizeOf(one, levels - 1), 1) : 1;
+  return typeof value === 'string' ? value.length + 1 : isBytes(value) ? value.b64.length : 1;
+}
+
+function onlyOf(value: unknown): ReadonlyMap<undefined, unknown> {
+  return new Map([[undefined, value]]);
+}
+
+/** Whether a value is an object of inputs by name. */
+function isNamedRow(value: unknown): value is Record<string, unknown> {
+  return isObject(value) && !isBytes(value);
 }
 
 /** The values of each input, in the order of the rows. */
@@ -108,7 +128,7 @@ function columnsOf(rows: readonly unknown[], list: 'instances' | 'examples'): Ma
     throw overLimit('inputsPerRecord', `${list}[0]: ${names.length} inputs are`);
   const columns = new Map(names.map((name) => [name, [] as unknown[]]));
   for (const [at, row] of rows.entries()) {
-    if (!isObject(row) || isBytes(row))
+    if (!isNamedRow(row))
       throw badRequest(`${list}[${at}]: expected an object of inputs by name, got ${kindOf(row)}`);
     const keys = Object.keys(row);
     if (keys.length !== names.length || !names.every((name) => Object.hasOwn(row, name)))

@@ -23,7 +23,7 @@ export function answerText(
   if (verb === 'classify') return `{"results":[${classesOf(outputs, rows).join(',')}]}`;
   if (verb === 'regress') return `{"results":[${valuesOf(outputs, rows).join(',')}]}`;
   return isRow
-    ? `{"predictions":[${predictionsOf(outputs).join(',')}]}`
+    ? `{"predictions":[${predictionsOf(outputs, rows).join(',')}]}`
     : `{"outputs":${columnsOf(outputs)}}`;
 }
 
@@ -33,13 +33,11 @@ function columnsOf(outputs: readonly NamedTensor[]): string {
   return texts.length === 1 ? (texts[0] as (typeof texts)[0])[1] : objectOf(texts);
 }
 
-/** Each row's value of the only output, or an object of all. @throws bad_request where outputs disagree on the rows */
-function predictionsOf(outputs: readonly NamedTensor[]): string[] {
-  const [first] = outputs;
-  const rows = first?.shape[0];
+/** Each row's value of the only output, or an object of all. @throws bad_request where one has other rows */
+function predictionsOf(outputs: readonly NamedTensor[], rows: number): string[] {
   const columns = outputs.map((output) => {
     const [own, ...row] = output.shape;
-    if (own === undefined || own !== rows)
+    if (own !== rows)
       throw badRequest(
         `Tensor name: ${output.name} ${own === undefined ? 'has no shape information' : `has inconsistent batch size: ${own} expecting: ${rows}`}; ask with "inputs" instead of "instances"`,
       );

@@ -44,13 +44,14 @@ interface Column {
 }
 
 /** @throws bad_input naming the input, too_large */
-export function recordsOf(request: ServingRequest, { inputs: specs = [], names }: Runner): ServingRecords {
+export function recordsOf(
+  request: ServingRequest,
+  { inputs: specs = [], outputs = [], names }: Runner,
+): ServingRecords {
   const { values, list } = request;
-  const json = (value: unknown): Value => ({ kind: 'json', value });
-  const given: Inputs =
-    values instanceof Map
-      ? new Map(Array.from(values as ReadonlyMap<string, unknown>, ([name, value]) => [name, json(value)]))
-      : new Map([[onlyName(specs), json((values as { only: unknown }).only)]]);
+  const given: Inputs = new Map(
+    Array.from(values, ([name, value]) => [name ?? onlyName(specs), { kind: 'json', value }]),
+  );
   const columns: Column[] = [];
   for (const [index, { name, value }] of matchInputs(given, specs, true).entries()) {
     const spec = specs[index] as TensorSpec;
@@ -63,7 +64,9 @@ export function recordsOf(request: ServingRequest, { inputs: specs = [], names }
   }
   const rows = Math.max(1, ...columns.map((column) => column.rows));
   const isSqueezed = columns.every((column) => column.isSqueezed);
-  const isWhole = columns.every(({ spec, tensor }) => tensor && (!list || takesRows(spec, rows)));
+  const isAcross = outputs.some(({ batchAxis = 0 }) => batchAxis !== 0 && batchAxis !== 'none');
+  const isWhole =
+    columns.every(({ spec, tensor }) => tensor && (!list || takesRows(spec, rows))) && (!list || !isAcross);
   if (isWhole) {
     const tensors = columns.map(({ spec, tensor }): [string, Value] => [
       spec.name,

@@ -77,6 +77,8 @@ test('bodies that are no request', async (t) => {
     [400, /not JSON/, 'instances = [1, 2]'],
     [400, /not JSON/, '{"instances": [NaN,]}'],
     [400, /not JSON/, '{"instances": [-]}'],
+    [400, /not JSON/, '{"instances": [0.0-NaN]}'],
+    [400, /not JSON/, '{"instances": [--Infinity]}'],
     [400, /expected an object, got an array/, '[NaN]'],
     [400, /expected an object, got null/, 'null'],
     [400, /"signature_name": expected a text, got 100/, { signature_name: 100 }],
@@ -171,6 +173,12 @@ test('examples that are none, and models that classify nothing', async (t) => {
     ],
   ] as const)
     await refuses(ask, 400, message, 'half:regress', body);
+  const examples = Array.from({ length: 1_000 }, () => ({ x: [1, 2] }));
+  for (const c of [Array.from({ length: 10_000 }, () => 1), 'a'.repeat(10_000), { b64: 'A'.repeat(10_000) }])
+    await refuses(ask, 413, /"context" in each of 1000 examples/, 'half:classify', {
+      context: { c },
+      examples,
+    });
   const texts = servingOf(await openModelBytes(t, passing({ t: ['string', 'N'] })));
   await refuses(texts, 400, /classify needs one output of floats.*"t_out" string \[1\]/, 'half:classify', {
     examples: [{ t: 'a' }],
