@@ -35,7 +35,8 @@ export interface ServingRecords {
 
 interface Column {
   readonly spec: TensorSpec;
-  readonly rows: number;
+  /** Undefined for what all rows share. */
+  readonly rows: number | undefined;
   /** Undefined for images. */
   readonly tensor: Tensor | undefined;
   readonly isSqueezed: boolean;
@@ -62,7 +63,7 @@ export function recordsOf(
       throw inInput(name, error);
     }
   }
-  const rows = Math.max(1, ...columns.map((column) => column.rows));
+  const rows = Math.max(1, ...columns.map((column) => column.rows ?? 1));
   const isSqueezed = columns.every((column) => column.isSqueezed);
   const isAcross = outputs.some(({ batchAxis = 0 }) => batchAxis !== 0 && batchAxis !== 'none');
   const isWhole =
@@ -74,7 +75,7 @@ export function recordsOf(
     ]);
     return { records: [new Map(tensors)], isWhole, rows, isSqueezed };
   }
-  const other = columns.find((column) => column.rows !== rows);
+  const other = columns.find((column) => (column.rows ?? rows) !== rows);
   if (other)
     throw badInput(`input ${quoteName(other.spec.name)}: has ${other.rows} rows, another has ${rows}`);
   if (rows > LIMITS.instances) throw overLimit('instances', `${rows} rows are`, 'a request');
@@ -100,12 +101,15 @@ function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isT
   const read = tensorOf(value, spec.dtype, isTable, request.hasSpecials);
   const isExample = request.list === 'examples';
   const tensor = fitted(read, spec, isExample);
-  const [rows = 1] = tensor.shape;
-  const at = (row: number): Value => ({
-    kind: 'tensor',
-    tensor: rowsOf({ ...tensor, name: spec.name }, 0, row, { rows: 1, keepsBatchDim: false }),
-  });
   const isSqueezed = !isExample && read.shape.length === 1 && tensor.shape.length === 2;
+  const whole: Value = { kind: 'tensor', tensor };
+  const [rows] = tensor.shape;
+  if (rows === undefined || (!request.list && batchAxisOf(spec) === 'none'))
+    return { spec, rows: undefined, tensor, isSqueezed, at: () => whole };
+  const row = { rows: 1, keepsBatchDim: false };
+  const at = (index: number): Value => {
+    return { kind: 'tensor', tensor: rowsOf({ ...tensor, name: spec.name }, 0, index, row) };
+  };
   return { spec, rows, tensor, isSqueezed, at };
 }
 

@@ -195,6 +195,11 @@ suite('values', () => {
     const wanted = '[[[[0.0]]],[[[255.0]]]]';
     assert.deepEqual(await ask('half:predict', { instances: images }), ok(`{"predictions":${wanted}}`));
     assert.deepEqual(await ask('half:predict', { inputs: { image: images } }), ok(`{"outputs":${wanted}}`));
+    const bytes = passing({ image: ['float32', 'N', 1, 1, 1], scale: ['float32'] });
+    const shared = servingOf(await openModelBytes(t, bytes, { batchAxes: { scale: 'none' } }));
+    const outputs = '{"image_out":[[[[255.0]]]],"scale_out":2.0}';
+    const inputs = { image: [b64(255)], scale: 2 };
+    assert.deepEqual(await shared('half:predict', { inputs }), ok(`{"outputs":${outputs}}`));
     assert.equal((await ask('half:classify', { examples: images.map((image) => ({ image })) })).status, 400);
   });
 });
