@@ -52,3 +52,16 @@ export function passing(
     nodes: specs.map(({ name }) => ({ op: 'Identity', inputs: [name], outputs: [outputOf(name)] })),
   });
 }
+
+/** One operator without attributes, from `x` to `y`. */
+export function oneOperator(
+  op: string,
+  from: readonly (number | string)[],
+  to: readonly (number | string)[],
+): Uint8Array {
+  return onnxModel({
+    inputs: [{ name: 'x', dtype: 'float32', shape: from }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: to }],
+    nodes: [{ op, inputs: ['x'], outputs: ['y'] }],
+  });
+}

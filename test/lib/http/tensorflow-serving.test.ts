@@ -4,7 +4,7 @@ import { suite, test } from 'node:test';
 import type { Runner } from '../../../lib/contract/values.ts';
 import { writePng } from '../../support/png.ts';
 import { openModelBytes } from '../../support/runner.ts';
-import { halfPlus, passing, servingOf } from '../../support/tensorflow-serving.ts';
+import { halfPlus, oneOperator, passing, servingOf } from '../../support/tensorflow-serving.ts';
 
 const ok = (text: string) => ({ status: 200, text });
 
@@ -221,14 +221,15 @@ suite('batches', () => {
   test('a model of one row at a time, and one that counts rows on another axis, answer row by row', async (t) => {
     const one = servingOf(await openModelBytes(t, halfPlus(2, [1, 2])));
     assert.deepEqual(await one('half:predict', { instances: [[0, 2], [4, 6]] }), ok('{"predictions":[[2.0,3.0],[4.0,5.0]]}')); // biome-ignore format: short
-    const across = await openModelBytes(t, halfPlus(2, [2, 'N']), {
-      batchAxes: { x: 1 },
-      outputAxes: { y: 1 },
-    });
-    const ask = servingOf(across);
-    const wanted = '[[2.0,3.0],[4.0,5.0],[6.0,7.0]]';
-    assert.deepEqual(await ask('half:predict', { instances: [[0, 2], [4, 6], [8, 10]] }), ok(`{"predictions":${wanted}}`)); // biome-ignore format: short
+    const wanted = ok('{"predictions":[[2.0,3.0],[4.0,5.0],[6.0,7.0]]}');
+    const across = { batchAxes: { x: 1 }, outputAxes: { y: 1 } };
+    const ask = servingOf(await openModelBytes(t, halfPlus(2, [2, 'N']), across));
+    assert.deepEqual(await ask('half:predict', { instances: [[0, 2], [4, 6], [8, 10]] }), wanted); // biome-ignore format: short
     assert.deepEqual(await ask('half:predict', { inputs: [[0, 4, 8], [2, 6, 10]] }), ok('{"outputs":[[2.0,4.0,6.0],[3.0,5.0,7.0]]}')); // biome-ignore format: short
+    const turned = await openModelBytes(t, oneOperator('Transpose', [2, 'N'], ['N', 2]), {
+      batchAxes: { x: 1 },
+    });
+    assert.deepEqual(await servingOf(turned)('half:predict', { instances: [[2, 3], [4, 5], [6, 7]] }), wanted); // biome-ignore format: short
   });
 
   test('context is part of each example, features are flat, and labels come from the model or its output', async (t) => {
@@ -243,8 +244,11 @@ suite('batches', () => {
       await ask('half:classify', body),
       ok('{"results":[[["x",1.0],["y",2.0]],[["x",3.0],["y",4.0]]]}'),
     );
-    const plain = servingOf(await openModelBytes(t, passing({ a: ['float32', 'N', 1, 2] })));
-    assert.equal((await plain('half:classify', { examples: [{ a: [1, 2] }] })).status, 400);
+    const square = servingOf(await openModelBytes(t, oneOperator('Flatten', ['N', 2, 1], ['N', 2])));
+    assert.deepEqual(
+      await square('half:classify', { examples: [{ x: [1, 2] }] }),
+      ok('{"results":[[["",1.0],["",2.0]]]}'),
+    );
     const flat = servingOf(await openModelBytes(t, passing({ a: ['float32', 'N', 1] })));
     assert.deepEqual(await flat('half:classify', { examples: [{ a: 20 }] }), ok('{"results":[[["",20.0]]]}'));
   });
