@@ -170,11 +170,15 @@ export function batchOf(
     if (asked.isWhole || (asked.rows === 1 && spec?.batchAxis === 'none')) return first;
     const parts = each.map((own) => own[index] as NamedTensor);
     const odd = parts.find((part) => formatShape(part.shape) !== formatShape(first.shape));
-    if (odd || spec?.batchAxis === 'none')
+    if (odd || spec?.batchAxis === 'none') {
+      const why = odd
+        ? `has shape ${formatShape(first.shape)} and ${formatShape(odd.shape)}`
+        : 'does not follow the rows';
       throw new ServingError(
         'model_failed',
-        `output ${quoteName(first.name)}: the rows make no batch, ${formatShape(first.shape)} beside ${formatShape((odd ?? first).shape)}; ask for one row at a time`,
+        `output ${quoteName(first.name)}: ${why}, so that several rows make no batch; ask for one at a time`,
       );
+    }
     const stacked = stackTensors(
       parts.map((part) => ({ ...part, shape: [1, ...part.shape] })),
       0,

@@ -211,6 +211,18 @@ test('outputs that do not follow the rows have no row form, and a columnar one',
     '{"outputs":{"y":[0.0,0.0],"z":[0.0,0.0,0.0]}}',
   );
   assert.equal((await servingOf(answering(output('y')))(PREDICT, { inputs: [1] })).text, '{"outputs":0.0}');
+  const inputs = [{ name: 'x', dtype: 'float32', shape: [1] }] as const;
+  const byRow = (batchAxis: 0 | 'none', ...each: NamedTensor[]) =>
+    servingOf({
+      ...answering(),
+      inputs,
+      outputs: [{ name: 'y', dtype: 'float32', shape: ['M'], batchAxis }],
+      run: async () => each.map((one) => ({ ok: true, outputs: [one] })),
+    });
+  const shared = byRow('none', output('y', 3), output('y', 3));
+  await refuses(shared, 422, /^output "y": does not follow the rows, so that several/, PREDICT, body);
+  const ragged = byRow(0, output('y', 3), output('y', 2));
+  await refuses(ragged, 422, /^output "y": has shape \[3\] and \[2\], so that several/, PREDICT, body);
   const huge = servingOf(answering(output('y', LIMITS.httpBodyBytes)));
   await refuses(huge, 413, /the answer has 12582912 bytes and more/, PREDICT, body);
 });

@@ -71,6 +71,11 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
         replace: 'rows > 0',
       },
       {
+        guarantee: 'an output that does not follow the rows is not stacked',
+        find: "if (odd || spec?.batchAxis === 'none') {",
+        replace: 'if (odd) {',
+      },
+      {
         guarantee: 'single numbers are answered with single numbers',
         find: 'return asked.isSqueezed ? outputs.map(squeezed) : outputs;',
         replace: 'return outputs;',
