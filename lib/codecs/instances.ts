@@ -5,7 +5,7 @@
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { keysInOrder, objectText, parseText } from './json.ts';
+import { keysInOrder, objectText, parseText, type Reviver } from './json.ts';
 import { kindOf, quoteName, quoteNames } from './quote.ts';
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
@@ -26,7 +26,19 @@ export function parseJson(body: Uint8Array | string, example = EXAMPLE): unknown
 export function readJson(
   body: Uint8Array | string,
   example = EXAMPLE,
+  reviver?: Reviver,
 ): { readonly text: string; readonly parsed: unknown } {
+  const text = bodyText(body, example);
+  try {
+    return { text, parsed: parseText(text, undefined, reviver) };
+  } catch (error) {
+    if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
+    throw badRequest(`the body is not JSON: ${(error as Error).message}`);
+  }
+}
+
+/** @throws bad_request when the bytes are not UTF-8, or nothing but white space */
+export function bodyText(body: Uint8Array | string, example: string): string {
   let text: string;
   try {
     text = typeof body === 'string' ? body : utf8.decode(body);
@@ -35,12 +47,7 @@ export function readJson(
   }
   if (text.charCodeAt(0) === BYTE_ORDER_MARK) text = text.slice(1);
   if (text.trim() === '') throw badRequest(`the body is empty; expected ${example}`);
-  try {
-    return { text, parsed: parseText(text) };
-  } catch (error) {
-    if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
-    throw badRequest(`the body is not JSON: ${(error as Error).message}`);
-  }
+  return text;
 }
 
 /**

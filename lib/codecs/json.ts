@@ -21,13 +21,21 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
+/** Sees each value with its text. It recurses, so that the depth of every text is checked before it. */
+export type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
+
 /**
  * @param mostDepth `{"instances":[{"x":` and a tensor are 19 levels; nothing accepted is deeper
  * @throws too_large when a large text is nested deeper than any tensor; SyntaxError for invalid JSON
  */
-export function parseText(text: string, mostDepth: number = 2 * LIMITS.tensorRank): unknown {
-  if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text), mostDepth);
-  return JSON.parse(text);
+export function parseText(
+  text: string,
+  mostDepth: number = 2 * LIMITS.tensorRank,
+  reviver?: Reviver,
+): unknown {
+  if (reviver || (text.length > SMALL_CHARACTERS && hasManyBrackets(text)))
+    assertDepth(Buffer.from(text), mostDepth);
+  return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
 }
 
 /**

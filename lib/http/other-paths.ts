@@ -6,6 +6,7 @@ import type { WorkerDeps } from './worker/endpoint.ts';
 import { errorEnvelope, isWorkerPath } from './worker/paths.ts';
 
 const EMBEDDINGS_PATH = '/v1/embeddings';
+const SERVING_PATHS = '/v1/models/';
 
 /** Undefined for other paths. */
 export async function answerOther(
@@ -16,6 +17,10 @@ export async function answerOther(
   if (request.path === EMBEDDINGS_PATH) {
     const { answerEmbeddings } = await import('./embeddings.ts');
     return answerEmbeddings(request, deps, clock);
+  }
+  if (request.path.startsWith(SERVING_PATHS)) {
+    const { answerServing } = await import('./tensorflow-serving/endpoint.ts');
+    return answerServing(request, deps, clock);
   }
   if (!isWorkerPath(request.path)) return undefined;
   const { answerWorker } = await import('./worker/endpoint.ts');
@@ -32,8 +37,12 @@ const openAiError: ErrorBody = ({ status, publicMessage, code }) => ({
   },
 });
 
+/** As TensorFlow Serving answers. */
+const servingError: ErrorBody = ({ publicMessage }) => ({ error: publicMessage });
+
 /** How errors are answered on a path; undefined: in our own form. */
 export function errorForm(path: string): ErrorBody | undefined {
   if (path === EMBEDDINGS_PATH) return openAiError;
+  if (path.startsWith(SERVING_PATHS)) return servingError;
   return isWorkerPath(path) ? errorEnvelope : undefined;
 }

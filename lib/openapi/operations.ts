@@ -6,13 +6,21 @@ import { ref } from './inputs.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
 import { ENQUEUED, QUEUE } from './queue-operations.ts';
 import { list, object, TEXT } from './schemas.ts';
+import { SERVING } from './serving-operations.ts';
 import { WORKER } from './worker-operations.ts';
 
 const TOKENS = { ...list({ type: 'integer', minimum: 0, maximum: 2 ** 31 - 1 }), minItems: 1 };
 const ASYNC = parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.');
 
 export function operationsOf(facts: ServiceFacts): readonly Operation[] {
-  const all = [...PREDICT(facts), ...QUEUE(facts), ...INFERENCE(facts), ...WORKER(facts), ...STATE(facts)];
+  const all = [
+    ...PREDICT(facts),
+    ...QUEUE(facts),
+    ...SERVING(facts),
+    ...INFERENCE(facts),
+    ...WORKER(facts),
+    ...STATE(facts),
+  ];
   return all.filter(
     ({ isLocal, id }) => (facts.isLocal || !isLocal) && (facts.hasControl || id !== 'control'),
   );

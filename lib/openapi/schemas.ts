@@ -51,6 +51,7 @@ const ERRORS_OF_ROUTES: Json = {
     data: { type: 'null' },
     code: CODES,
   }),
+  ServingError: object({ error: TEXT }),
   OpenAIError: object({
     error: object({ message: TEXT, type: TEXT, param: { type: 'null' }, code: CODES }),
   }),

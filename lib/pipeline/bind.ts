@@ -167,7 +167,7 @@ function matchGiven(inputs: Inputs, specs: readonly TensorSpec[], byName: boolea
   throw badInput(`${parts.join(', ')}; the model expects ${expected.join(', ')}`);
 }
 
-function inInput(name: string, error: unknown): ServingError {
+export function inInput(name: string, error: unknown): ServingError {
   const known = ServingError.from(error);
   if (known.code === 'internal') return known;
   return new ServingError(known.code, `input ${quoteName(name)}: ${known.message}`, { cause: error });

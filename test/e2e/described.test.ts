@@ -80,7 +80,15 @@ test('every example request is answered with a success that is as declared', asy
       }
     }
   }
-  assert.deepEqual(asked, ['predict', 'enqueue', 'v2Infer', 'v2InferVersion', 'encodeJson']);
+  assert.deepEqual(asked, [
+    'predict',
+    'enqueue',
+    'predictModel',
+    'predictVersion',
+    'v2Infer',
+    'v2InferVersion',
+    'encodeJson',
+  ]);
 });
 
 test('answers without a body of the request are as declared', async () => {
@@ -100,12 +108,28 @@ test('answers without a body of the request are as declared', async () => {
     ['/v2/health/live'],
     ['/v2/health/ready'],
     [v2, '/v2/models/{name}'],
+    [`/v1/models/${stack.job}`, '/v1/models/{name}'],
+    [`/v1/models/${stack.job}/metadata`, '/v1/models/{name}/metadata'],
     [`${v2}/ready`, '/v2/models/{name}/ready'],
     [`${v2}/versions/${stack.jobs[0]?.model}`, '/v2/models/{name}/versions/{version}'],
   ] as const)
     await ask('GET', path, 200, {}, described);
   await ask('DELETE', '/predictions', 200);
   await ask('POST', '/cancel?uri=early', 200);
+});
+
+test("TensorFlow Serving's API answers a picture as POST /predict does, in its form", async () => {
+  const instances = [{ image: await picture() }, { image: await picture() }];
+  const own = JSON.parse(await ask('POST', '/predict', 200, post({ instances }))) as {
+    predictions: string[];
+  };
+  const wanted = own.predictions.map((text) => {
+    return (JSON.parse(text.slice('{value='.length, -1)) as { data: number[] }).data;
+  });
+  const body = post({ instances: instances.map(({ image }) => ({ image: { b64: image } })) });
+  const path = `/v1/models/${stack.job}/versions/${stack.jobs[0]?.model}:predict`;
+  const text = await ask('POST', path, 200, body, '/v1/models/{name}/versions/{version}:predict');
+  assert.deepEqual(JSON.parse(text), { predictions: wanted });
 });
 
 test('results of the queue, and a failed record, are as declared', async () => {
@@ -171,6 +195,8 @@ test('errors have the status and the form that their operation declares', async 
     ['POST', '/v2/models/other/infer', 404, text('{}'), '/v2/models/{name}/infer'],
     ['GET', '/v2/models/other', 404, {}, '/v2/models/{name}'],
     ['POST', '/v1/embeddings', 400, text('{}')],
+    ['POST', `/v1/models/${stack.job}:predict`, 400, text('{}'), '/v1/models/{name}:predict'],
+    ['GET', '/v1/models/other', 404, {}, '/v1/models/{name}'],
     ['POST', '/v1/embeddings', 404, post({ input: 'a', model: stack.job })],
     ['POST', '/encode_json', 400, text('{')],
     ['POST', '/encode_img_bytes', 415, text('{}')],

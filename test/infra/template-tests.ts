@@ -19,6 +19,8 @@ const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status', '
 const ROUTES: Readonly<Record<string, string>> = {
   'POST /predict': 'predict',
   'POST /v1/embeddings': 'predict',
+  'POST /v1/models/{path+}': 'predict',
+  'GET /v1/models/{path+}': 'predict',
   'POST /v2/{path+}': 'predict',
   'GET /v2/{path+}': 'predict',
   'HEAD /v2/{path+}': 'predict',

@@ -16,6 +16,7 @@ import { PYTHON_CLIENT } from './areas/python.ts';
 import { REDIS } from './areas/redis.ts';
 import { REDIS_SCRIPTS } from './areas/redis-scripts.ts';
 import { SOURCES } from './areas/sources.ts';
+import { TENSORFLOW_SERVING } from './areas/tensorflow-serving.ts';
 import { TEXT } from './areas/text.ts';
 import { WORKER_ACCEPTANCE } from './areas/worker-acceptance.ts';
 import { WORKER_HTTP } from './areas/worker-http.ts';
@@ -32,6 +33,7 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...REDIS,
   ...AWS,
   ...HTTP,
+  ...TENSORFLOW_SERVING,
   ...LARGE_RESULTS,
   ...LOCAL,
   ...CONSOLE_PAGE,

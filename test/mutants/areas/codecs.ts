@@ -67,8 +67,14 @@ export const CODECS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a large text that is nested too deeply is refused before it is parsed',
-        find: 'if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text), mostDepth);',
-        replace: '',
+        find: 'if (reviver || (text.length > SMALL_CHARACTERS && hasManyBrackets(text)))',
+        replace: 'if (reviver)',
+      },
+      {
+        guarantee: 'a text whose values are seen one by one is not nested too deeply, however small it is',
+        find: 'if (reviver || (text.length',
+        replace: 'if ((text.length',
+        tests: ['test/lib/http/tensorflow-serving-refusals.test.ts'],
       },
       {
         guarantee: 'brackets within a text do not count as depth',

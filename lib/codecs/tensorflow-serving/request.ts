@@ -1,0 +1,161 @@
+/**
+ * Reads the bodies of TensorFlow Serving's REST API (tensorflow.org/tfx/serving/api_rest). Values stay JSON until the model's
+ * inputs are known. Beyond JSON the API has NaN, Infinity and -Infinity, and whole numbers of 64 bits, which JSON.parse rounds.
+ */
+import { badInput, badRequest } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { decodeBase64 } from '../base64.ts';
+import { bodyText, isObject, readJson } from '../instances.ts';
+import type { Reviver } from '../json.ts';
+import { kindOf, quoteNames, quoteValue } from '../quote.ts';
+
+export type Verb = 'predict' | 'classify' | 'regress';
+
+export interface ServingRequest {
+  readonly signature: string | undefined;
+  /** The list whose elements are the rows; undefined in the columnar form. */
+  readonly list: 'instances' | 'examples' | undefined;
+  /** The values of each input, in the row form as a list; undefined is the name of the only input. */
+  readonly values: ReadonlyMap<string | undefined, unknown>;
+  /** Whether there may be NaN, infinities and bigints among the values. Otherwise an infinite number is one too large. */
+  readonly hasSpecials: boolean;
+}
+
+/** @throws bad_request for the form, too_large over LIMITS.instances */
+export function decodeServing(body: Uint8Array | string, verb: Verb): ServingRequest {
+  const { parsed, hasSpecials } = readBody(body, verb === 'predict' ? PREDICT : EXAMPLES);
+  if (!isObject(parsed)) throw badRequest(`the body: expected an object, got ${kindOf(parsed)}`);
+  const signature = parsed['signature_name'];
+  if (signature !== undefined && typeof signature !== 'string')
+    throw badRequest(`"signature_name": expected a text, got ${quoteValue(signature)}`);
+  const request = { signature: signature || undefined, hasSpecials };
+  if (verb !== 'predict') {
+    const { context = {}, examples } = parsed;
+    const merged = withContext(rowsOf(examples, 'examples'), context);
+    return { ...request, list: 'examples', values: columnsOf(merged, 'examples') };
+  }
+  const { instances, inputs } = parsed;
+  if ((instances === undefined) === (inputs === undefined))
+    throw badRequest(`expected either "instances" or "inputs": ${PREDICT}`);
+  if (instances === undefined)
+    return {
+      ...request,
+      list: undefined,
+      values: isNamedRow(inputs) ? new Map(Object.entries(inputs)) : onlyOf(inputs),
+    };
+  const rows = rowsOf(instances, 'instances');
+  if (isNamedRow(rows[0])) return { ...request, list: 'instances', values: columnsOf(rows, 'instances') };
+  const named = rows.findIndex(isNamedRow);
+  if (named !== -1)
+    throw badRequest(`instances[${named}]: expected a value as instances[0] is, got an object of inputs`);
+  return { ...request, list: 'instances', values: onlyOf(rows) };
+}
+
+const PREDICT = '{"instances": [...]} or {"inputs": ...}';
+const EXAMPLES = '{"examples": [{"<input>": <value or list>}]}';
+
+/** A word or a number that JSON.parse cannot read, or rounds. What looks like one in a text costs time and changes nothing. */
+const SPECIAL = /[[{,:\s-](?:NaN|Inf|\d{16})/;
+const TEXT_OR_WORD = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Inf(?:inity)?)\b/gs;
+/** Numbers that stand for the words until they are parsed. */
+const NAN_MARK = '0e9999';
+const INFINITY_MARK = '1e9999';
+
+function readBody(body: Uint8Array | string, example: string) {
+  const text = bodyText(body, example);
+  if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasSpecials: false };
+  const marked = text.replace(TEXT_OR_WORD, (found) => {
+    if (found.startsWith('"')) return found;
+    return (found.startsWith('-') ? '-' : '') + (found.endsWith('NaN') ? NAN_MARK : INFINITY_MARK);
+  });
+  return { parsed: readJson(marked, example, exactNumber).parsed, hasSpecials: true };
+}
+
+const exactNumber: Reviver = (_, value, { source = '' }) => {
+  const mark = source.replace('-', '');
+  if (mark === NAN_MARK) return NaN;
+  if (typeof value !== 'number' || Number.isSafeInteger(value) || mark === INFINITY_MARK) return value;
+  if (Number.isFinite(value)) return /^\d+$/.test(mark) ? BigInt(source) : value;
+  throw badInput(`a number is out of the range of float64: ${quoteValue(source)}`);
+};
+
+function rowsOf(list: unknown, name: 'instances' | 'examples'): readonly unknown[] {
+  if (!Array.isArray(list)) throw badRequest(`"${name}": expected a list, got ${kindOf(list)}`);
+  if (list.length === 0) throw badRequest(`"${name}" is empty`);
+  if (list.length <= LIMITS.instances) return list;
+  throw overLimit('instances', `${list.length} ${name} are`, 'a request');
+}
+
+/** Each example with what they share, as if it were written in each: so large the body may be. */
+function withContext(examples: readonly unknown[], context: unknown): readonly unknown[] {
+  if (!isObject(context)) throw badRequest(`"context": expected an object, got ${kindOf(context)}`);
+  const names = Object.keys(context);
+  const least = examples.length * sizeOf(Object.values(context));
+  if (least > LIMITS.httpBodyBytes)
+    throw overLimit(
+      'httpBodyBytes',
+      `"context" in each of ${examples.length} examples has ${least} bytes and more, which are`,
+    );
+  return examples.map((example, at) => {
+    if (!isObject(example)) return example;
+    const twice = names.filter((name) => Object.hasOwn(example, name));
+    if (twice.length === 0) return { ...context, ...example };
+    throw badRequest(`examples[${at}]: ${quoteNames(twice)} stands in "context" too`);
+  });
+}
+
+/** At least so many characters a value has. Deeper lists are refused when they become a tensor. */
+function sizeOf(value: unknown, levels: number = LIMITS.tensorRank): number {
+  if (Array.isArray(value))
+    return levels > 0 ? value.reduce<number>((sum, one) => sum + sizeOf(one, levels - 1), 1) : 1;
+  return typeof value === 'string' ? value.length + 1 : isBytes(value) ? value.b64.length : 1;
+}
+
+function onlyOf(value: unknown): ReadonlyMap<undefined, unknown> {
+  return new Map([[undefined, value]]);
+}
+
+/** Whether a value is an object of inputs by name. */
+function isNamedRow(value: unknown): value is Record<string, unknown> {
+  return isObject(value) && !isBytes(value);
+}
+
+/** The values of each input, in the order of the rows. */
+function columnsOf(rows: readonly unknown[], list: 'instances' | 'examples'): Map<string, unknown[]> {
+  const [first] = rows;
+  const names = isObject(first) ? Object.keys(first) : [];
+  if (names.length > LIMITS.inputsPerRecord)
+    throw overLimit('inputsPerRecord', `${list}[0]: ${names.length} inputs are`);
+  const columns = new Map(names.map((name) => [name, [] as unknown[]]));
+  for (const [at, row] of rows.entries()) {
+    if (!isNamedRow(row))
+      throw badRequest(`${list}[${at}]: expected an object of inputs by name, got ${kindOf(row)}`);
+    const keys = Object.keys(row);
+    if (keys.length !== names.length || !names.every((name) => Object.hasOwn(row, name)))
+      throw badRequest(
+        `${list}[${at}]: expected [${quoteNames(names)}] as ${list}[0] has, got [${quoteNames(keys)}]`,
+      );
+    for (const [name, column] of columns) column.push(row[name]);
+  }
+  return columns;
+}
+
+/** Whether a value is `{"b64": text}` and nothing else. */
+export function isBytes(value: unknown): value is { readonly b64: string } {
+  return isObject(value) && typeof value['b64'] === 'string' && Object.keys(value).length === 1;
+}
+
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** A nested value with texts in place of their bytes. @throws bad_input for bytes that are no UTF-8 */
+export function withTexts(value: unknown, levels: number = LIMITS.tensorRank): unknown {
+  // Deeper lists are refused when they become a tensor.
+  if (Array.isArray(value)) return levels > 0 ? value.map((one) => withTexts(one, levels - 1)) : value;
+  if (!isBytes(value)) return value;
+  const bytes = decodeBase64(value.b64);
+  try {
+    return utf8.decode(bytes);
+  } catch (error) {
+    throw badInput('"b64": the bytes are no UTF-8, and the model takes texts', { cause: error });
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * Turns the values of a request to TensorFlow Serving's API into records, and their outcomes into the outputs of one batch. A
+ * request is one record of tensors, which runs as a whole, as there. Its rows are records of their own where such a record cannot
+ * be: with images, with a model that takes one row at a time, and where rows are not counted along the first axis.
+ */
+
+import { quoteName, quoteNames } from '../../codecs/quote.ts';
+import { isBytes, type ServingRequest, withTexts } from '../../codecs/tensorflow-serving/request.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
+import {
+  type DType,
+  elementCount,
+  formatShape,
+  type Tensor,
+  type TypedArray,
+} from '../../contract/tensor.ts';
+import type { Inputs, NamedTensor, Outcome, Runner, TensorSpec, Value } from '../../contract/values.ts';
+import { batchAxisOf, batchSize, rowShape } from '../../pipeline/batch-axes.ts';
+import { inInput, matchInputs } from '../../pipeline/bind.ts';
+import { Scratch } from '../../pipeline/buffer-pool.ts';
+import { storeFor } from '../../pipeline/cast.ts';
+import { mayMiss } from '../../pipeline/columns.ts';
+import { nestedTensor } from '../../pipeline/nested.ts';
+import { rowsOf, stackTensors } from '../../pipeline/stack.ts';
+
+export interface ServingRecords {
+  readonly records: readonly Inputs[];
+  /** Whether the request is one record, whose outputs keep their batch dimension. */
+  readonly isWhole: boolean;
+  readonly rows: number;
+  /** Whether each row came as a single number or text where the model takes a list of one. */
+  readonly isSqueezed: boolean;
+}
+
+interface Column {
+  readonly spec: TensorSpec;
+  /** Undefined for what all rows share. */
+  readonly rows: number | undefined;
+  /** Undefined for images. */
+  readonly tensor: Tensor | undefined;
+  readonly isSqueezed: boolean;
+  /** The value of one row. */
+  at(row: number): Value;
+}
+
+/** @throws bad_input naming the input, too_large */
+export function recordsOf(
+  request: ServingRequest,
+  { inputs: specs = [], outputs = [], names }: Runner,
+): ServingRecords {
+  const { values, list } = request;
+  const given: Inputs = new Map(
+    Array.from(values, ([name, value]) => [name ?? onlyName(specs), { kind: 'json', value }]),
+  );
+  const columns: Column[] = [];
+  for (const [index, { name, value }] of matchInputs(given, specs, true).entries()) {
+    const spec = specs[index] as TensorSpec;
+    if (value.kind !== 'json') continue; // An optional input that was left out.
+    try {
+      columns.push(columnOf(value.value, spec, request, mayMiss(spec, names)));
+    } catch (error) {
+      throw inInput(name, error);
+    }
+  }
+  const rows = Math.max(1, ...columns.map((column) => column.rows ?? 1));
+  const isSqueezed = columns.every((column) => column.isSqueezed);
+  const isAcross = outputs.some(({ batchAxis = 0 }) => batchAxis !== 0 && batchAxis !== 'none');
+  const isWhole =
+    columns.every(({ spec, tensor }) => tensor && (!list || takesRows(spec, rows))) && (!list || !isAcross);
+  if (isWhole) {
+    const tensors = columns.map(({ spec, tensor }): [string, Value] => [
+      spec.name,
+      { kind: 'tensor', tensor: tensor as Tensor },
+    ]);
+    return { records: [new Map(tensors)], isWhole, rows, isSqueezed };
+  }
+  const other = columns.find((column) => (column.rows ?? rows) !== rows);
+  if (other)
+    throw badInput(`input ${quoteName(other.spec.name)}: has ${other.rows} rows, another has ${rows}`);
+  if (rows > LIMITS.instances) throw overLimit('instances', `${rows} rows are`, 'a request');
+  const records = Array.from({ length: rows }, (_, row) => {
+    return new Map(columns.map((column) => [column.spec.name, column.at(row)]));
+  });
+  return { records, isWhole, rows, isSqueezed };
+}
+
+function onlyName(specs: readonly TensorSpec[]): string {
+  const needed = specs.filter(({ optional }) => !optional);
+  if (needed.length === 1) return (needed[0] as TensorSpec).name;
+  throw badInput(
+    `expected objects of inputs by name, because the model has ${quoteNames(needed.map(({ name }) => name))}`,
+  );
+}
+
+function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isTable: boolean): Column {
+  if (spec.dtype !== 'string' && Array.isArray(value) && isBytes(value[0])) {
+    const at = (row: number): Value => ({ kind: 'json', value: value[row] });
+    return { spec, rows: value.length, tensor: undefined, isSqueezed: false, at };
+  }
+  const read = tensorOf(value, spec.dtype, isTable, request.hasSpecials);
+  const isExample = request.list === 'examples';
+  const tensor = fitted(read, spec, isExample);
+  const isSqueezed = !isExample && read.shape.length === 1 && tensor.shape.length === 2;
+  const whole: Value = { kind: 'tensor', tensor };
+  const [rows] = tensor.shape;
+  if (rows === undefined || (!request.list && batchAxisOf(spec) === 'none'))
+    return { spec, rows: undefined, tensor, isSqueezed, at: () => whole };
+  const row = { rows: 1, keepsBatchDim: false };
+  const at = (index: number): Value => {
+    return { kind: 'tensor', tensor: rowsOf({ ...tensor, name: spec.name }, 0, index, row) };
+  };
+  return { spec, rows, tensor, isSqueezed, at };
+}
+
+function tensorOf(value: unknown, dtype: DType, isTable: boolean, hasSpecials: boolean): Tensor {
+  if (dtype === 'string') return nestedTensor(withTexts(value), dtype);
+  if (!hasSpecials) return nestedTensor(value, dtype, isTable);
+  const specials = new Map<number, number | bigint>();
+  let count = 0;
+  const plain = (leaf: unknown, levels = 0): unknown => {
+    // Deeper lists are refused when they become a tensor.
+    if (Array.isArray(leaf))
+      return levels > LIMITS.tensorRank ? leaf : leaf.map((one) => plain(one, levels + 1));
+    const at = count++;
+    if (typeof leaf !== 'bigint' && (typeof leaf !== 'number' || Number.isFinite(leaf))) return leaf;
+    specials.set(at, leaf);
+    return 0;
+  };
+  const tensor = nestedTensor(plain(value), dtype, isTable);
+  const store = storeFor(dtype);
+  for (const [at, special] of specials) store(special, tensor.data as TypedArray, at);
+  return tensor;
+}
+
+/**
+ * Rows may be single numbers for an input of one element per row: a graph of TensorFlow often takes both. A feature of an
+ * example is flat, and has the shape of its input.
+ */
+function fitted(tensor: Tensor, spec: TensorSpec, isExample: boolean): Tensor {
+  if (batchAxisOf(spec) !== 0 || spec.shape.length === 0) return tensor;
+  const [rows = 1, ...given] = tensor.shape;
+  const row = rowShape(spec);
+  const isOne = tensor.shape.length === 1 && row.length === 1 && row[0] === 1;
+  const fixed = row.filter((dim) => typeof dim === 'number');
+  const isFlat =
+    isExample &&
+    given.length < 2 &&
+    fixed.length === row.length &&
+    elementCount(fixed) === elementCount(given);
+  return isOne || isFlat ? { ...tensor, shape: [rows, ...fixed] } : tensor;
+}
+
+function takesRows(spec: TensorSpec, rows: number): boolean {
+  return batchAxisOf(spec) === 0 && (rows === 1 || batchSize(spec) !== 1);
+}
+
+/** The outputs of the request as one batch. @throws model_failed where rows of their own do not make one */
+export function batchOf(
+  outcomes: readonly Outcome[],
+  asked: ServingRecords,
+  specs: Runner['outputs'],
+): NamedTensor[] {
+  const each = outcomes.map((outcome) => {
+    if (outcome.ok && outcome.value === undefined) return outcome.outputs;
+    throw new ServingError('model_failed', 'the model returned no tensors; ask POST /predict for its value');
+  });
+  const outputs = (each[0] ?? []).map((first, index): NamedTensor => {
+    const spec = specs?.find(({ name }) => name === first.name);
+    if (asked.isWhole || (asked.rows === 1 && spec?.batchAxis === 'none')) return first;
+    const parts = each.map((own) => own[index] as NamedTensor);
+    const odd = parts.find((part) => formatShape(part.shape) !== formatShape(first.shape));
+    if (odd || spec?.batchAxis === 'none') {
+      const why = odd
+        ? `has shape ${formatShape(first.shape)} and ${formatShape(odd.shape)}`
+        : 'does not follow the rows';
+      throw new ServingError(
+        'model_failed',
+        `output ${quoteName(first.name)}: ${why}, so that several rows make no batch; ask for one at a time`,
+      );
+    }
+    const stacked = stackTensors(
+      parts.map((part) => ({ ...part, shape: [1, ...part.shape] })),
+      0,
+      parts.length,
+      new Scratch(),
+    );
+    return { ...first, ...stacked };
+  });
+  return asked.isSqueezed ? outputs.map(squeezed) : outputs;
+}
+
+function squeezed(output: NamedTensor): NamedTensor {
+  const { shape } = output;
+  return shape.length === 2 && shape[1] === 1 ? { ...output, shape: shape.slice(0, 1) } : output;
+}

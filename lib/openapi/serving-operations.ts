@@ -1,0 +1,84 @@
+/** The operations of TensorFlow Serving's REST API. One greedy route of the gateway serves all of them. */
+
+import { isObject } from '../codecs/instances.ts';
+import type { Verb } from '../codecs/tensorflow-serving/request.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { Json, ServiceFacts } from './facts.ts';
+import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
+import { list, object, TEXT } from './schemas.ts';
+
+const ANY: Json = {};
+const STATUS = object({
+  model_version_status: list(
+    object({ version: TEXT, state: TEXT, status: object({ error_code: TEXT, error_message: TEXT }) }),
+  ),
+});
+const METADATA = object({
+  model_spec: object({ name: TEXT, signature_name: TEXT, version: TEXT }),
+  metadata: object({ signature_def: object({ signature_def: { type: 'object' } }) }),
+});
+const EXAMPLES = object(
+  { signature_name: TEXT, context: { type: 'object' }, examples: list({ type: 'object' }, LIMITS.instances) },
+  ['signature_name', 'context'],
+);
+const named = (properties: Json) => object({ signature_name: TEXT, ...properties }, ['signature_name']);
+
+const VERBS: Readonly<Record<Verb, readonly [summary: string, body: Json, answer: Json]>> = {
+  predict: [
+    'Runs the model on rows, or on tensors that have their batch dimension',
+    { oneOf: [named({ instances: list(ANY, LIMITS.instances) }), named({ inputs: ANY })] },
+    { oneOf: [object({ predictions: list(ANY) }), object({ outputs: ANY })] },
+  ],
+  classify: ['Label and score of each class', EXAMPLES, object({ results: list(list(list(ANY))) })],
+  regress: ['A value for each example', EXAMPLES, object({ results: list({ type: 'number' }) })],
+};
+
+export const SERVING: Operations = (facts) => {
+  const name = parameter('name', 'path', { type: 'string', const: facts.job });
+  const version = parameter(
+    'version',
+    'path',
+    { type: 'string', const: facts.version },
+    'The version that serves.',
+  );
+  const at = (path: string, suffix: string, parameters: readonly Json[]): readonly Operation[] => {
+    const common = { route: '/v1/models/{path+}', tag: 'v1', parameters };
+    const get = (own: string, id: string, summary: string, schema: Json): Operation => ({
+      ...common,
+      method: 'get',
+      path: own,
+      id: id + suffix,
+      summary,
+      answers: { 200: answer(summary, schema) },
+      errors: ['not_found', 'model_unavailable'],
+    });
+    const verbs = Object.entries(VERBS).map(
+      ([verb, [summary, schema, answered]]): Operation => ({
+        ...common,
+        method: 'post',
+        path: `${path}:${verb}`,
+        id: verb + (suffix || 'Model'),
+        summary,
+        body: { 'application/json': { schema, ...(verb === 'predict' && exampleOf(facts)) } },
+        answers: { 200: answer('Floats may be NaN, Infinity and -Infinity, which JSON has not.', answered) },
+        errors: [...RUN_ERRORS, 'not_found'],
+      }),
+    );
+    return [
+      get(path, 'modelStatus', 'The version that serves', STATUS),
+      get(`${path}/metadata`, 'modelMetadata', 'The signature of the model', METADATA),
+      ...verbs,
+    ];
+  };
+  return [
+    ...at('/v1/models/{name}', '', [name]),
+    ...at('/v1/models/{name}/versions/{version}', 'Version', [name, version]),
+  ];
+};
+
+/** The example of POST /predict, where the API has a form for its values. */
+function exampleOf({ example, inputAlreadyBatched }: ServiceFacts): Json {
+  const isSparse = (value: unknown) => isObject(value) && 'indices' in value;
+  if (!example || inputAlreadyBatched || Object.values(example).some(isSparse)) return {};
+  return { example: { instances: [example] } };
+}

@@ -1,0 +1,148 @@
+/** Bugs in TensorFlow Serving's REST API: its forms, its numbers, what is one batch, and what is refused. */
+import type { Suite } from '../mutant.ts';
+
+const ANSWERS = 'test/lib/http/tensorflow-serving.test.ts';
+const REFUSALS = 'test/lib/http/tensorflow-serving-refusals.test.ts';
+
+export const TENSORFLOW_SERVING: readonly Suite[] = [
+  {
+    file: 'lib/codecs/tensorflow-serving/request.ts',
+    tests: [ANSWERS, REFUSALS],
+    bugs: [
+      {
+        guarantee: 'whole numbers of 64 bits keep each digit',
+        find: '? BigInt(source) : value;',
+        replace: '? value : value;',
+      },
+      {
+        guarantee: 'words inside of texts stay',
+        find: `if (found.startsWith('"')) return found;`,
+        replace: '',
+      },
+      {
+        guarantee: 'a number that is too large does not become infinite beside a word',
+        find: 'throw badInput(`a number is out of the range of float64: ${quoteValue(source)}`);',
+        replace: 'return value;',
+      },
+      {
+        guarantee: 'a sign in front of NaN does not join it with a number',
+        find: "(found.startsWith('-') ? '-' : '') +",
+        replace: "(found.endsWith('-Infinity') ? '-' : '') +",
+      },
+      {
+        guarantee: 'a request has up to 1,000 instances',
+        find: 'if (list.length <= LIMITS.instances) return list;',
+        replace: 'if (list.length <= 10 * LIMITS.instances) return list;',
+      },
+      {
+        guarantee: 'a context is not multiplied beyond the limit of a body',
+        find: 'if (least > LIMITS.httpBodyBytes)',
+        replace: 'if (least > 100 * LIMITS.httpBodyBytes)',
+      },
+      {
+        guarantee: 'an example does not replace what stands in the context',
+        find: 'if (twice.length === 0) return',
+        replace: 'if (twice.length < 9) return',
+      },
+      {
+        guarantee: 'each row has the inputs of the first',
+        find: 'if (keys.length !== names.length || !names.every(',
+        replace: 'if (!names.every(',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/tensorflow-serving/records.ts',
+    tests: [ANSWERS, REFUSALS],
+    bugs: [
+      {
+        guarantee: 'special numbers stand where they stood',
+        find: 'const at = count++;',
+        replace: 'const at = count;',
+      },
+      {
+        guarantee: 'rows on another axis are not taken for those of the first',
+        find: 'return batchAxisOf(spec) === 0 && (',
+        replace: 'return batchAxisOf(spec) !== 1.5 && (',
+      },
+      {
+        guarantee: 'a model of one row answers several',
+        find: '(rows === 1 || batchSize(spec) !== 1)',
+        replace: 'rows > 0',
+      },
+      {
+        guarantee: 'an output that does not follow the rows is not stacked',
+        find: "if (odd || spec?.batchAxis === 'none') {",
+        replace: 'if (odd) {',
+      },
+      {
+        guarantee: 'single numbers are answered with single numbers',
+        find: 'return asked.isSqueezed ? outputs.map(squeezed) : outputs;',
+        replace: 'return outputs;',
+      },
+      {
+        guarantee: 'a feature gets the shape of its input',
+        find: 'return isOne || isFlat ?',
+        replace: 'return isOne ?',
+      },
+      {
+        guarantee: 'what all rows share comes whole beside images',
+        find: "if (rows === undefined || (!request.list && batchAxisOf(spec) === 'none'))",
+        replace: 'if (rows === 0)',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/tensorflow-serving/answer.ts',
+    tests: [ANSWERS, REFUSALS],
+    bugs: [
+      {
+        guarantee: 'an answer that cannot fit is not written',
+        find: 'if (least > LIMITS.httpBodyBytes)',
+        replace: 'if (least < 0)',
+      },
+      {
+        guarantee: 'outputs that do not follow the rows have no row form',
+        find: 'if (own !== rows)',
+        replace: 'if (own === undefined)',
+      },
+      {
+        guarantee: 'texts whose name ends with _bytes are base64',
+        find: "&& name.endsWith('_bytes')",
+        replace: "&& name === '_bytes'",
+      },
+      {
+        guarantee: 'NaN and the infinities are words',
+        find: "if (text !== 'null') return text;",
+        replace: "if (text !== '') return text;",
+      },
+    ],
+  },
+  {
+    file: 'lib/http/tensorflow-serving/endpoint.ts',
+    tests: [REFUSALS, ANSWERS],
+    bugs: [
+      {
+        guarantee: 'a signature that was not imported is refused',
+        find: 'signature === DEFAULT_SIGNATURE || signature === methodOf(verb)',
+        replace: 'signature.length > 0',
+      },
+      {
+        guarantee: 'another version is not found',
+        find: 'asked.version !== undefined && asked.version !== runner.version',
+        replace: 'asked.version === ""',
+      },
+      {
+        guarantee: 'a label is refused',
+        find: 'if (label !== undefined)',
+        replace: "if (label === '')",
+      },
+      { guarantee: 'the limit of requests holds', find: 'await limiter?.acquire();', replace: '' },
+      {
+        guarantee: 'the rows of a request are one batch',
+        find: 'exactSignature: records.isWhole',
+        replace: 'exactSignature: false',
+      },
+    ],
+  },
+];
