@@ -98,6 +98,7 @@ samples = list(worker._take_statistics())
 print(json.dumps([len(samples), samples[0], samples[-1], list(worker._take_statistics())]))`);
     assert.deepEqual(found, [4096, ['i', 904], ['i', 4999], []]);
     const worker = new (class extends WKRHardWorker {
+      getModel() {}
       predict() {}
     })();
     for (let i = 0; i < 5000; i++) worker.recordStatistic({ i });
