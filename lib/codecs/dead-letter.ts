@@ -26,8 +26,7 @@ export interface DeadLetter {
   readonly body: string;
 }
 
-export function encodeDeadLetter(letter: DeadLetter): string {
-  const { trace, body, ...facts } = letter;
+export function encodeDeadLetter({ trace, body, ...facts }: DeadLetter): string {
   return JSON.stringify({ ...facts, ...traceHeaders(trace), body });
 }
 
@@ -102,7 +101,7 @@ const BODY = ',"body":"';
 const URI_FIRST = /^\s*\{\s*"uri"\s*:\s*("(?:[^"\\]|\\.)*")\s*[,}]/;
 
 /**
- * Like `parkedFacts`, from the first characters of a file.
+ * Like `deadLetterFacts`, from the first characters of a file.
  * @returns undefined when these are not enough and the whole file is needed
  */
 export function deadLetterFactsOfHead(head: string): DeadLetterFacts | undefined {
