@@ -127,10 +127,10 @@ error_of(lambda: Sleeping(Worker, []))
 sys.modules["workers"] = types.ModuleType("workers")
 sys.modules["workers"].__file__ = __import__("os").path.abspath("workers.py")
 Worker.__module__ = "workers"
-with Sleeping(Worker, []) as service:
-    service._command = [sys.executable, "-c", "input()"]
+service = Sleeping(Worker, [])
+service._command = [sys.executable, "-c", "import time; time.sleep(600)"]
+with service:
     error_of(service.start)
-service.join()
 print(json.dumps(errors))`);
     assert.deepEqual(found, [
       'Worker is in no file, so that no other process can import it: put it into a module',
