@@ -45,7 +45,8 @@ async function deadLetterRecord(
   const { messageId, body } = record;
   const enqueue = enqueueOf(record);
   const sentAt = enqueue.sentAt || undefined;
-  await archive(messageId, encodeDeadLetter({ messageId, ...enqueue, sentAt, attempts, body }));
+  const { MessageGroupId: groupId } = record.attributes;
+  await archive(messageId, encodeDeadLetter({ messageId, ...enqueue, sentAt, attempts, groupId, body }));
   measure('DeadLettered', 1);
   const uri = uriOf(body);
   // There is no uri to store a failure under; the archived message can still be inspected.

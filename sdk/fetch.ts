@@ -182,9 +182,10 @@ function reason(error: unknown): string {
   return cause instanceof Error ? cause.message || message : message;
 }
 
-function parse(bytes: Uint8Array): unknown {
+/** @returns undefined for what is no JSON */
+export function parse(json: Uint8Array | string): unknown {
   try {
-    return JSON.parse(new TextDecoder().decode(bytes));
+    return JSON.parse(typeof json === 'string' ? json : new TextDecoder().decode(json));
   } catch {
     return undefined;
   }

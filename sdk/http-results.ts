@@ -15,7 +15,7 @@ import {
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
 import type { WaitOptions } from '../lib/redis/results.ts';
 import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
-import { type Fetch, globalFetch, request } from './fetch.ts';
+import { type Fetch, globalFetch, malformed, parse, request } from './fetch.ts';
 import { fetchRedirect, type Redirect } from './http/redirect.ts';
 import type { ResultSource } from './http/source.ts';
 import { type TensorJson, tensorOf } from './http/tensors.ts';
@@ -24,10 +24,10 @@ import { now, sleep } from './limit.ts';
 const PREDICTIONS = '/predictions';
 const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
-const WAIT_SECONDS = 20;
+const LONGEST_WAIT_MS = 20_000;
 const MIN_ASK_MS = 250;
-/** The least time that a request of a wait has, also when the wait is nearly over, or has none. */
-const LAST_ASK_MS = 2_000;
+/** Of a wait without time, which is one question. */
+const ONE_ASK_MS = 2_000;
 
 interface AskOptions {
   /** Default: ANSWER_MS. */
@@ -58,7 +58,7 @@ export class HttpResults implements ResultSource {
     // The first release passes the parameter over and answers for the uri.
     if (identity !== query.identity) return 'unknown';
     if (isRecordStatus(status)) return status;
-    throw new ServingError('internal', `${this.#root}/status did not answer with a status`, { uri });
+    throw malformed('it has no status');
   }
 
   async cancel(uri: string, signal?: AbortSignal): Promise<boolean> {
@@ -66,7 +66,7 @@ export class HttpResults implements ResultSource {
       await this.#request(`/cancel?${parameters(uri)}`, { method: 'POST' }, { signal });
       return true;
     } catch (error) {
-      if (error instanceof ServingError && error.code === 'conflict') return false;
+      if (ServingError.from(error).code === 'conflict') return false;
       throw error;
     }
   }
@@ -97,20 +97,18 @@ export class HttpResults implements ResultSource {
       bare: this.#bare,
       signal,
     });
-    return resultOf(JSON.parse(new TextDecoder().decode(bytes)) as ResultJson);
+    return resultOf(checkedJson(parse(bytes)));
   }
 
   async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
     const endAt = now() + assertWaitMs(timeoutMs);
-    for (;;) {
+    for (let limitMs = timeoutMs || ONE_ASK_MS; limitMs > 0; limitMs = endAt - now()) {
       const askedAt = now();
-      const leftMs = endAt - askedAt;
       // Not rounded up: the answer "not yet" is to arrive before the time is up.
-      const seconds = Math.max(0, Math.min(WAIT_SECONDS, Math.floor(leftMs / 1000)));
-      const limitMs = Math.ceil(Math.min(ANSWER_MS, Math.max(leftMs, LAST_ASK_MS)));
+      const seconds = Math.floor(Math.min(LONGEST_WAIT_MS, Math.max(0, endAt - askedAt)) / 1000);
       const result = await this.#read(uri, { identity }, 'GET', {
         headers: { prefer: `wait=${seconds}` },
-        limitMs,
+        limitMs: Math.min(ANSWER_MS, limitMs),
         signal,
       }).catch((error: unknown) => {
         // To be silent until the time is up is to have no result.
@@ -118,11 +116,11 @@ export class HttpResults implements ResultSource {
         throw isTheEnd ? noResult(uri, timeoutMs, error) : error;
       });
       if (result) return result;
-      if (leftMs <= 0) throw noResult(uri, timeoutMs);
       // Some servers do not wait (an old one, a proxy's answer), so pause before asking again.
-      const pauseMs = Math.min(MIN_ASK_MS - (now() - askedAt), leftMs);
+      const pauseMs = Math.min(askedAt + MIN_ASK_MS, endAt) - now();
       if (pauseMs > 0) await sleep(pauseMs, signal);
     }
+    throw noResult(uri, timeoutMs);
   }
 
   async *drain(): AsyncGenerator<Dequeued> {
@@ -134,9 +132,10 @@ export class HttpResults implements ResultSource {
       }
       if (!more) return;
       const { body } = await this.#request(PREDICTIONS, { method: 'DELETE' });
-      const page = body as { results: ResultJson[]; more: boolean };
-      this.#left.push(...page.results);
-      more = page.more;
+      const { results, more: isMore } = Object(body);
+      if (!Array.isArray(results)) throw malformed('it has no results');
+      this.#left.push(...results.map(checkedJson));
+      more = isMore;
     }
   }
 
@@ -158,9 +157,9 @@ export class HttpResults implements ResultSource {
         { method, headers, redirect: 'manual' },
         asking,
       );
-      const json = body as ResultJson;
-      if (location !== undefined && !json?.large)
+      if (location !== undefined && !Object(body).large)
         throw badConfig(`${this.#root} redirects: is it the url of the API?`);
+      const json = checkedJson(body);
       // The first release passes the parameter over and answers with whatever result the uri has.
       if (query.identity !== undefined && json.identity !== query.identity) return undefined;
       if (json.status !== 'succeeded') throw failureOf(json);
@@ -203,6 +202,11 @@ interface ResultJson {
   /** In place of the values, of an object in S3. */
   readonly large?: ObjectDigest & { readonly id: string };
   readonly outputs?: readonly (TensorJson & { readonly name: string })[];
+}
+
+function checkedJson(body: unknown): ResultJson {
+  if (typeof Object(body).uri === 'string') return body as ResultJson;
+  throw malformed('it has no uri');
 }
 
 function failureOf({ uri, code, error }: ResultJson): ServingError {

@@ -28,6 +28,7 @@ export type {
   QueryOptions,
   RecordName,
   ResultsOptions,
+  WaitOptions,
 } from './http/output-queue.ts';
 export type { Prediction } from './http/predictions.ts';
 export type { InputValue, NestedNumbers, NestedStrings, RecordInputs } from './inputs.ts';

@@ -20,6 +20,7 @@ export type {
   QueryOptions,
   RecordName,
   ResultsOptions,
+  WaitOptions,
 } from './http/output-queue.ts';
 export type { Prediction } from './http/predictions.ts';
 export { InputQueue, type InputQueueOptions } from './input-queue.ts';

@@ -2,6 +2,7 @@
 import { GetQueueUrlCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { ServingError } from '../lib/contract/errors.ts';
 import { readTrace } from '../lib/contract/trace.ts';
+import { variables } from '../lib/contract/variables.ts';
 import { sendAnnounced, submit } from '../lib/pipeline/submit.ts';
 import { queueName } from '../lib/queue/names.ts';
 import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
@@ -77,7 +78,10 @@ export class Queue {
   }
 
   async #openSender(): Promise<QueueSender> {
-    const { endpoint, region, queueUrl } = this.#options;
+    const { region, queueUrl } = this.#options;
+    // The AWS SDK asks the host of a queue's url, whatever endpoint the variables name.
+    const named = variables['AWS_ENDPOINT_URL_SQS'] || variables['AWS_ENDPOINT_URL'];
+    const endpoint = this.#options.endpoint ?? (named || undefined);
     const sqs = (this.#sqs ??= openSqs({ endpoint, region, ...awsAgent() }));
     if (queueUrl) return new QueueSender(sqs, { queueUrl });
     const name = queueName(this.#job, this.#options.stage);

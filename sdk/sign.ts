@@ -7,6 +7,7 @@ import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { badRequest, ServingError } from '../lib/contract/errors.ts';
 import { discard, type Fetch } from './fetch.ts';
+import { limited } from './limit.ts';
 import { awsAgent } from './proxy.ts';
 import { Sha256 } from './sha256.ts';
 
@@ -53,9 +54,8 @@ export class Signer {
 
   /** Finds the credentials, or renews them. @throws unauthorized without any, with what the chain says; the signal's reason */
   async ready(signal?: AbortSignal | null): Promise<void> {
-    const found = this.#credentials();
     try {
-      this.#found = await (signal ? Promise.race([found, aborted(signal)]) : found);
+      this.#found = await limited({ signal }, () => this.#credentials());
     } catch (error) {
       if (signal?.aborted) throw error;
       const why = (error as Error).message;
@@ -130,12 +130,4 @@ function encoded(text: string): string {
     /[!'()*]/g,
     (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
   );
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const abort = () => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-  });
 }

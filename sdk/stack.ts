@@ -5,6 +5,7 @@
 import type { CloudFormationClient, Output, Stack } from '@aws-sdk/client-cloudformation';
 import { badConfig, ServingError } from '../lib/contract/errors.ts';
 import { type AccessOptions, type AuthKind, isAuthKind } from './access.ts';
+import { limited } from './limit.ts';
 import { awsAgent } from './proxy.ts';
 
 export interface StackOptions {
@@ -29,16 +30,12 @@ export interface StackPlaces {
   readonly bucket: string;
 }
 
-const WHY: Readonly<Record<string, string>> = {
-  AccessDenied: 'the credentials need cloudformation:DescribeStacks on it',
-  AccessDeniedException: 'the credentials need cloudformation:DescribeStacks on it',
-  CredentialsProviderError: 'no AWS credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)',
-  ExpiredToken: 'the AWS credentials have expired',
-  ExpiredTokenException: 'the AWS credentials have expired',
-  InvalidClientTokenId: 'AWS does not know these credentials',
-  SignatureDoesNotMatch: 'AWS does not know these credentials',
-  UnrecognizedClientException: 'AWS does not know these credentials',
-};
+const WHY: readonly (readonly [name: RegExp, why: string])[] = [
+  [/^AccessDenied/, 'the credentials need cloudformation:DescribeStacks on it'],
+  [/^CredentialsProvider/, 'no AWS credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)'],
+  [/^ExpiredToken/, 'the AWS credentials have expired'],
+  [/^(InvalidClient|SignatureDoes|UnrecognizedClient)/, 'AWS does not know these credentials'],
+];
 
 /**
  * @param stack its name or ARN
@@ -60,18 +57,16 @@ export async function findStack(stack: string, options: StackOptions = {}): Prom
     ...(endpoint ? { endpoint } : {}),
     requestHandler: awsAgent(),
   });
-  const timeout = AbortSignal.timeout(timeoutMs);
-  const abortSignal = signal ? AbortSignal.any([timeout, signal]) : timeout;
+  const command = new DescribeStacksCommand({ StackName: stack });
   try {
-    const { Stacks: [found] = [] } = await client.send(new DescribeStacksCommand({ StackName: stack }), {
-      abortSignal,
-    });
+    const limit = { timeoutMs, signal, what: 'CloudFormation did not answer in' };
+    const { Stacks: [found] = [] } = await limited(limit, (abortSignal) =>
+      client.send(command, { abortSignal }),
+    );
     if (!found) throw new ServingError('not_found', `there is no stack ${stack}`);
     return placesOf(stack, found, await client.config.region());
   } catch (error) {
     if (error instanceof ServingError) throw error;
-    if (timeout.aborted)
-      throw new ServingError('timeout', `CloudFormation did not answer in ${timeoutMs} ms`, { cause: error });
     signal?.throwIfAborted();
     throw await explained(stack, error as Error, client);
   } finally {
@@ -104,7 +99,7 @@ async function explained(stack: string, error: Error, client: CloudFormationClie
     const text = `there is no stack ${stack} in ${region} for these credentials; \`serverless deploy\` prints its name`;
     return new ServingError('not_found', text, { cause: error });
   }
-  const why = WHY[name];
+  const [, why] = WHY.find(([pattern]) => pattern.test(name)) ?? [];
   const text = `stack ${stack} in ${region} cannot be looked up: ${why === undefined ? '' : `${why}: `}${message}`;
   return new ServingError(why === undefined ? 'queue_unavailable' : 'unauthorized', text, { cause: error });
 }

@@ -6,8 +6,9 @@ import { badConfig, type ErrorCode, ServingError } from '../lib/contract/errors.
 import { variables } from '../lib/contract/variables.ts';
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
 import { type AccessOptions, authorizedFetch } from './access.ts';
+import { malformed } from './fetch.ts';
 import { type CallOptions, sleep } from './limit.ts';
-import { expect, malformed, readFrame, readResult, type WKRResult, writeItem } from './wkr/answers.ts';
+import { expect, readFrame, readResult, type WKRResult, writeItem } from './wkr/answers.ts';
 import { byNumber, PendingResults, type Sending } from './wkr/results.ts';
 import { Service, serviceUrl } from './wkr/service.ts';
 

@@ -75,9 +75,8 @@ async function answerFor(queue: OutputQueue, uri: string, asking: Asking): Promi
   const { waitMs, deletes, endAt } = asking;
   try {
     if (waitMs > 0) {
-      const result = await queue.wait(uri, { timeoutMs: Math.max(0, endAt - performance.now()) });
-      if (deletes) await queue.queryAndDelete(uri);
-      return { uri, result };
+      const timeoutMs = Math.max(0, endAt - performance.now());
+      return { uri, result: await queue.wait(uri, { timeoutMs, take: deletes }) };
     }
     const result = await (deletes ? queue.queryAndDelete(uri) : queue.query(uri));
     return result ? { uri, result } : { uri };
@@ -86,7 +85,6 @@ async function answerFor(queue: OutputQueue, uri: string, asking: Asking): Promi
     // The error of a record has its uri, and so does a wait that ended without a result.
     if (known.uri !== uri) throw known;
     if (waitMs > 0 && known.code === 'timeout') return { uri };
-    if (waitMs > 0 && deletes) await queue.queryAndDelete(uri).catch(() => undefined);
     return { uri, error: known };
   }
 }

@@ -3,9 +3,9 @@
  * job's bucket. replay and purge change the archive, so they need a selection; none does not mean all.
  */
 import { replayAttributes } from '../../lib/codecs/attributes.ts';
-import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { queueName } from '../../lib/queue/names.ts';
+import type { Send } from '../../local/console/replay.ts';
 import { defineCommand, only, wrongUse } from '../command.ts';
 import { DATA_DIR, notRunning, YES } from '../service.ts';
 import { type DlqPlace, openDlq } from './place.ts';
@@ -121,7 +121,7 @@ async function assertThere({ deadLetters, job }: DlqPlace, ids: readonly string[
 async function withSender(
   { queueUrl, endpoint, region, job }: DlqPlace,
   stage: string | undefined,
-  work: (send: (body: string, enqueue: Enqueue) => Promise<void>) => Promise<number>,
+  work: (send: Send) => Promise<number>,
 ): Promise<number> {
   const { openSqs, QueueSender } = await import('../../lib/queue/sender.ts');
   const { GetQueueUrlCommand } = await import('@aws-sdk/client-sqs');
@@ -136,7 +136,7 @@ async function withSender(
           })
         : { QueueUrl: queueUrl };
     const sender = new QueueSender(sqs, { queueUrl: found.QueueUrl as string });
-    return await work((body, enqueue) => sender.send(body, replayAttributes(enqueue)));
+    return await work((body, enqueue, groupId) => sender.send(body, replayAttributes(enqueue), groupId));
   } finally {
     sqs.destroy();
   }

@@ -19,14 +19,15 @@ export interface DeadLetter {
   readonly replays: number;
   /** The number of deliveries; undefined if the file does not contain it. */
   readonly attempts: number | undefined;
+  /** Of its tenant. */
+  readonly groupId?: string | undefined;
   /** Of its enqueue. */
   readonly trace?: TraceContext | undefined;
   readonly body: string;
 }
 
-export function encodeDeadLetter(letter: DeadLetter): string {
-  const { messageId, sentAt, identity, replays, attempts, trace, body } = letter;
-  return JSON.stringify({ messageId, sentAt, identity, replays, attempts, ...traceHeaders(trace), body });
+export function encodeDeadLetter({ trace, body, ...facts }: DeadLetter): string {
+  return JSON.stringify({ ...facts, ...traceHeaders(trace), body });
 }
 
 /** @throws bad_request when the text is not a dead letter */
@@ -37,7 +38,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${(error as Error).message}`);
   }
-  const { messageId, sentAt, identity, replays, body } = parsed ?? {};
+  const { messageId, sentAt, identity, replays, groupId, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
   }
@@ -47,6 +48,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
     identity: isIdentity(identity) ? identity : messageId,
     replays: numberOf(replays) ?? 0,
     attempts: attemptsIn(parsed),
+    ...(typeof groupId === 'string' && { groupId }),
     trace: readTrace(parsed ?? {}),
     body,
   };
@@ -99,7 +101,7 @@ const BODY = ',"body":"';
 const URI_FIRST = /^\s*\{\s*"uri"\s*:\s*("(?:[^"\\]|\\.)*")\s*[,}]/;
 
 /**
- * Like `parkedFacts`, from the first characters of a file.
+ * Like `deadLetterFacts`, from the first characters of a file.
  * @returns undefined when these are not enough and the whole file is needed
  */
 export function deadLetterFactsOfHead(head: string): DeadLetterFacts | undefined {

@@ -17,6 +17,8 @@ export interface WorkerLogger {
 /** What an item becomes on its way to `predict`, or a result on its way back. */
 export type BatchFunction = (batch: unknown) => unknown;
 
+/** Between two batches. */
+const MAX_SAMPLES = 4_096;
 const SAMPLES = Symbol.for('cluster-serving.samples');
 
 /**
@@ -94,6 +96,7 @@ export abstract class WKRHardWorker<Envs = unknown, Model = unknown> {
       if (Number.isFinite(value)) samples.push([name, value]);
       else this.newLogger().warning(`recordStatistic: ${name} is no number`);
     }
+    samples.splice(0, samples.length - MAX_SAMPLES);
   }
 }
 

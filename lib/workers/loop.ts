@@ -22,7 +22,6 @@ import {
 import { rowsOf } from './rows.ts';
 
 const VERSION = '0.1.0';
-const MAX_SAMPLES = 4_096;
 const MAX_SAMPLE_NAMES = 64;
 const OTHER_PROTOCOL = 3;
 
@@ -103,17 +102,23 @@ async function start(connection: Connection): Promise<Job> {
 
 async function open(message: Open): Promise<Job> {
   const { worker, tmpDir } = await inPhase('load', () => load(message));
-  const envs = await inPhase('get_env', () => worker.getEnv(worker.deviceId, tmpDir));
-  const preprocess = await inPhase('get_preprocess', async () =>
-    functionOf(await worker.getPreprocess(envs)),
-  );
-  const postprocess = await inPhase('get_postprocess', async () =>
-    functionOf(await worker.getPostprocess(envs)),
-  );
-  const model = await inPhase('get_model', () =>
-    worker.getModel(envs, worker.modelDir, worker.modelName, tmpDir),
-  );
-  return { worker, model, preprocess, postprocess, tmpDir };
+  try {
+    const envs = await inPhase('get_env', () => worker.getEnv(worker.deviceId, tmpDir));
+    const preprocess = await inPhase('get_preprocess', async () =>
+      functionOf(await worker.getPreprocess(envs)),
+    );
+    const postprocess = await inPhase('get_postprocess', async () =>
+      functionOf(await worker.getPostprocess(envs)),
+    );
+    const model = await inPhase('get_model', () =>
+      worker.getModel(envs, worker.modelDir, worker.modelName, tmpDir),
+    );
+    return { worker, model, preprocess, postprocess, tmpDir };
+  } catch (error) {
+    // The service may start it again and again.
+    await rm(tmpDir, { recursive: true, force: true });
+    throw error;
+  }
 }
 
 async function load(message: Open): Promise<{ worker: WKRHardWorker; tmpDir: string }> {
@@ -178,7 +183,7 @@ function assertLength(result: unknown, { length }: Run['items']): readonly unkno
 
 function statisticsOf(worker: WKRHardWorker): Statistics {
   const samples = new Map<string, number[]>();
-  for (const [name, sample] of takeSamples(worker).slice(-MAX_SAMPLES)) {
+  for (const [name, sample] of takeSamples(worker)) {
     const key = cut(name, MESSAGE_LIMITS.typeBytes);
     const known = samples.get(key);
     if (known) known.push(sample);

@@ -3,7 +3,7 @@
  * queue has it. If the caller ends in between, the next replay finds the result and removes the message: nothing is lost, and
  * no result appears twice.
  */
-import { replayOf } from '../../lib/codecs/dead-letter.ts';
+import { type DeadLetter, replayOf } from '../../lib/codecs/dead-letter.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -50,11 +50,16 @@ export interface Counts {
   failed: number;
 }
 
+/** Sends a message as it was sent. @param groupId of its tenant */
+export type Send = (body: string, enqueue: Enqueue, groupId: string | undefined) => Promise<void>;
+
+type Sent = Pick<DeadLetter, 'body' | 'groupId'>;
+
 export interface ReplaySettings {
   /** True: nothing is stored, sent or removed. */
   readonly dryRun: boolean;
   /** Sends what works back into the queue; undefined stores its result. */
-  readonly send: ((body: string, enqueue: Enqueue) => Promise<void>) | undefined;
+  readonly send: Send | undefined;
   readonly onFailed: (failed: Unreplayed) => void;
 }
 
@@ -81,9 +86,9 @@ export class Replay {
       if (message instanceof ServingError) this.#fail(id, undefined, message);
       if (!message || message instanceof ServingError) return [];
       // The id is the file's name, not the one in the message, because that file is removed.
-      return [{ id, enqueue: replayOf(message), attempts: 1, sent: message.body }];
+      return [{ id, enqueue: replayOf(message), attempts: 1, sent: message }];
     });
-    const bodies = await this.#payloads.resolve(messages.map(({ sent }) => sent));
+    const bodies = await this.#payloads.resolve(messages.map(({ sent }) => sent.body));
     const byId = new Map(messages.map(({ id, sent }, i) => [id, { sent, body: bodies[i] as string }]));
     const { finished, returned } = await runMessages(
       messages.map((message, i) => ({ ...message, body: bodies[i] as string | ServingError })),
@@ -93,7 +98,7 @@ export class Replay {
     const done: string[] = [];
     const ends = await Promise.allSettled(
       finished.map(async ({ id, enqueue, uri, outcome }) => {
-        const { body, sent } = byId.get(id) as { sent: string; body: string };
+        const { body, sent } = byId.get(id) as { sent: Sent; body: string };
         if (await this.#replace({ uri, messageId: id, enqueue, message: body }, sent, outcome)) done.push(id);
       }),
     );
@@ -104,7 +109,7 @@ export class Replay {
   }
 
   /** @returns true when the message is no longer needed */
-  async #replace(record: ReplacedRecord, sent: string, outcome: Outcome): Promise<boolean> {
+  async #replace(record: ReplacedRecord, sent: Sent, outcome: Outcome): Promise<boolean> {
     const { uri, messageId } = record;
     if (!outcome.ok) return this.#fail(messageId, uri, outcome.error);
     const fields = await this.#serialize(record, outcome);
@@ -143,12 +148,12 @@ export class Replay {
     return fields;
   }
 
-  async #store(record: ReplacedRecord, sent: string, fields: StoredFields | undefined): Promise<Replacement> {
+  async #store(record: ReplacedRecord, sent: Sent, fields: StoredFields | undefined): Promise<Replacement> {
     const { results } = this.#place;
     const { send } = this.#options;
     if (!send) return results && fields ? results.store(record, fields, this.#runner.version) : 'conflict';
     const freed = results ? await results.free(record) : 'replaced';
-    if (freed === 'replaced') await send(sent, record.enqueue);
+    if (freed === 'replaced') await send(sent.body, record.enqueue, sent.groupId);
     return freed;
   }
 

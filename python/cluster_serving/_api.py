@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextvars
 import hashlib
-import json
 import math
 import random
 import ssl
@@ -18,7 +17,7 @@ import urllib.request
 from typing import Any, Dict, Mapping, Optional
 
 from wkr_serving.client.deadline import Deadline
-from wkr_serving.client.transport import Answer, Http, WKRError
+from wkr_serving.client.transport import Answer, Http, WKRError, object_of
 
 from ._access import Access
 from ._errors import ServingError, bad_config, bad_request, is_code
@@ -175,7 +174,8 @@ class Api:
 
     def _large(self, answer: Answer, method: str, path: str, deadline: Deadline) -> Answer:
         """Reads a large result where the service says it is. What takes it deletes it when it is here, and not before."""
-        pointer = _pointer_of(answer)
+        large = object_of(answer).get("large")
+        pointer: Dict[str, Any] = large if isinstance(large, dict) else {}
         size = pointer.get("bytes")
         if isinstance(size, int) and size > _LARGE_BYTES:
             raise ServingError("too_large", f"the result has {size} bytes, over the limit of {_LARGE_BYTES}")
@@ -216,41 +216,26 @@ class Api:
         return found
 
     def _error(self, answer: Answer, path: str) -> ServingError:
-        try:
-            body = json.loads(answer.body.decode("utf-8"))
-        except (ValueError, RecursionError):
-            body = None
-        body = body if isinstance(body, dict) else {}
+        body = object_of(answer)
         code = body.get("code")
         texts = [text for text in (body.get("error"), body.get("message")) if isinstance(text, str)]
         shown = texts[0][:4096] if texts else f"{self.url} answered {answer.status}"
         route = path.partition("?")[0]
-        if not isinstance(code, str) or not is_code(code):
+        if not is_code(code):
             if answer.status == 404:
                 return bad_config(f"{self.url} has no {route}: is it the url of the API?")
             code = _OF_STATUS.get(answer.status, "bad_request" if answer.status < 500 else "internal")
         if code == "unauthorized" and "error" not in body:
             # API Gateway says no more than Forbidden.
             shown = f"{shown} ({self.url}{route}): {_WHO_CALLS}"
-        return ServingError(code, shown, retry_after=_retry_after(answer))
+        return ServingError(str(code), shown, retry_after=_retry_after(answer))
 
 
 def _network_error(error: WKRError) -> ServingError:
-    if error.code in ("too_large", "unauthorized"):
-        return ServingError(error.code, error.message)
     if error.code == "closed":
         return bad_request("this client was closed")
-    return ServingError("internal" if error.code == "malformed_answer" else "queue_unavailable", error.message)
-
-
-def _pointer_of(answer: Answer) -> Dict[str, Any]:
-    """What a redirect says of the large result; nothing where it does not."""
-    try:
-        body = parse(answer.body, "the redirect")
-    except ServingError:
-        return {}
-    pointer = body.get("large") if isinstance(body, dict) else None
-    return pointer if isinstance(pointer, dict) else {}
+    codes = {"too_large": "too_large", "malformed_answer": "internal"}
+    return ServingError(codes.get(error.code, "queue_unavailable"), error.message)
 
 
 def _retry_after(answer: Answer) -> Optional[float]:
@@ -264,7 +249,6 @@ def _retry_after(answer: Answer) -> Optional[float]:
 def _proxy_of(url: str) -> Optional[str]:
     """What HTTPS_PROXY says, unless NO_PROXY has the host. Plain http is for services nearby, and goes there."""
     parts = urllib.parse.urlsplit(url)
-    if parts.scheme != "https" or urllib.request.proxy_bypass(parts.hostname or ""):
+    if parts.scheme != "https" or urllib.request.proxy_bypass(f"{parts.hostname}:{parts.port or 443}"):
         return None
-    proxies: Dict[str, str] = urllib.request.getproxies()
-    return proxies.get("https")
+    return urllib.request.getproxies().get("https")

@@ -20,7 +20,10 @@ _WHY = {"ExpiredToken": _EXPIRED, "ExpiredTokenException": _EXPIRED, "InvalidCli
 
 
 class AwsApi(Api):
-    """The API of a service of AWS, by default at `url`; AWS_ENDPOINT_URL names another. `action` is what it is asked for."""
+    """The API of a service of AWS, by default at `url`; AWS_ENDPOINT_URL_<SERVICE> or AWS_ENDPOINT_URL names another.
+
+    `action` is what it is asked for.
+    """
 
     def __init__(self, url: str, action: str, region: str, credentials: Optional[Callable[[], Credentials]] = None,
                  ssl_context: Optional[ssl.SSLContext] = None, endpoint: Optional[str] = None) -> None:

@@ -22,6 +22,7 @@ Input = Any
 
 IMAGE_BYTES = 32 * 1024 * 1024
 _RANK = 16
+_SAFE = 2**53 - 1
 _SAFETENSORS = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16",
                 "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL"}
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -99,7 +100,7 @@ def dump(value: Any) -> bytes:
 
 def _read(value: Input) -> Value:
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _image(bytes(value))
+        return _image(value)
     if isinstance(value, (str, os.PathLike)):
         return _file(value)
     if isinstance(value, (numpy.ndarray, numpy.generic)):
@@ -127,9 +128,10 @@ def _read(value: Input) -> Value:
 def _image(data: Any) -> bytes:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise bad_request(f"an image: expected bytes, got {kind_of(data)} (a file has to be open for reading bytes)")
-    if len(data) > IMAGE_BYTES:
+    image = bytes(data)
+    if len(image) > IMAGE_BYTES:
         raise ServingError("too_large", f"an image is over the limit of {IMAGE_BYTES} bytes")
-    return bytes(data)
+    return image
 
 
 def _file(path: Any) -> bytes:
@@ -183,7 +185,7 @@ def _nested(value: Any) -> Array:
     if isinstance(level, str):
         if not all(isinstance(leaf, str) for leaf in leaves):
             raise bad_request("a list has texts and something else")
-        array = numpy.empty(len(leaves), dtype=object)
+        array: Array = numpy.empty(len(leaves), dtype=object)
         array[:] = leaves
         return array.reshape(shape)
     return _narrowed([_number(leaf) for leaf in leaves]).reshape(shape)
@@ -226,22 +228,32 @@ def _narrowed(numbers: List[float]) -> Array:
 
 
 def _sparse(indices: Any, values: Any, shape: Any) -> Sparse:
-    numbers = numpy.asarray(indices)
-    if numbers.dtype.kind not in "iuf" or numbers.ndim != 2:
-        raise bad_request("indices: expected whole numbers with one row per dimension, or one per value")
-    whole = numbers.astype(numpy.int32)
-    if not numpy.array_equal(whole, numbers):
-        raise bad_request("indices: expected whole numbers of int32")
-    read = _read(numpy.asarray(values) if isinstance(values, numpy.ndarray) else list(values))
-    if not isinstance(read, numpy.ndarray) or read.dtype.kind == "O" or read.ndim != 1:
-        raise bad_request("values: expected numbers in one dimension")
-    dims = tuple(int(dim) for dim in shape)
+    whole = _whole(indices, 2, "indices: expected whole numbers of int32, with one row per dimension, or one per value")
+    dims = tuple(_whole(shape, 1, f"shape: expected 1 to {_RANK} whole numbers").tolist())
     if not 1 <= len(dims) <= _RANK or min(dims) < 0:
-        raise bad_request(f"shape: expected 1 to {_RANK} whole numbers")
+        raise bad_request(f"shape: expected 1 to {_RANK} whole numbers, got {list(dims)!r:.80}")
+    is_array = isinstance(values, numpy.ndarray)
+    read = _array(values) if is_array else _nested(list(values) if isinstance(values, Sequence) else values)
+    if read.dtype.kind == "O" or read.ndim != 1:
+        raise bad_request("values: expected numbers in one dimension")
     if whole.shape not in ((len(dims), len(read)), (len(read), len(dims))):
         raise bad_request(f"indices of shape {list(whole.shape)} do not fit {len(read)} values in {len(dims)} "
                           "dimensions")
     return Sparse(whole, read, dims)
+
+
+def _whole(value: Any, rank: int, expected: str) -> Array:
+    try:
+        numbers = numpy.asarray(value)
+    except ValueError as error:
+        # Of lists of unequal lengths.
+        raise bad_request(expected) from error
+    if numbers.dtype.kind in "iuf" and numbers.ndim == rank:
+        with numpy.errstate(all="ignore"):
+            whole = numbers.astype(numpy.int32)
+        if numpy.array_equal(whole, numbers):
+            return whole
+    raise bad_request(expected)
 
 
 def _safetensors(values: Mapping[str, Value]) -> bytes:
@@ -301,4 +313,6 @@ def _json_of(name: str, value: Value) -> Any:
             raise bad_request(f'input "{name}": JSON has no infinity; use enqueue')
         value = value.astype(object)
         value[value != value] = None
+    if value.dtype.kind in "iu" and ((value > _SAFE) | (value < -_SAFE)).any():
+        raise bad_request(f'input "{name}": JSON has no whole numbers beyond 2^53; use enqueue')
     return value.tolist()

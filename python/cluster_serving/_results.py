@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy
+from wkr_serving._protocol.frames import refuse_constant
 
 from ._errors import ServingError
 
@@ -76,7 +77,7 @@ class Output(NamedTuple):
 def parse(data: bytes, what: str) -> Any:
     """Parses JSON. Raises internal."""
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_refuse, parse_int=_parse_int)
+        return json.loads(data.decode("utf-8"), parse_constant=refuse_constant, parse_int=_parse_int)
     except (ValueError, RecursionError) as error:
         raise _malformed(f"{what} is no JSON") from error
 
@@ -105,9 +106,7 @@ def prediction_of(text: Any, model: str, declared: Optional[Sequence[Output]]) -
     `declared` are the model's outputs; without them, an array has the dtype that its numbers have in JSON (bool,
     int64, float64), and the names are output0, output1 and so on.
     """
-    if not isinstance(text, str) or not text.startswith("{value=") or not text.endswith("}"):
-        raise _malformed("a prediction is no {value=…}")
-    value = parse(text[len("{value="):-1].encode("utf-8"), "a prediction")
+    value = parse(inside(text).encode("utf-8"), "a prediction")
     tensors = value if isinstance(value, list) else [value]
     if not tensors or not all(isinstance(each, dict) and set(each) == {"data", "shape"} for each in tensors):
         return Result({}, value, model, text)
@@ -116,6 +115,13 @@ def prediction_of(text: Any, model: str, declared: Optional[Sequence[Output]]) -
     named = zip(declared, tensors)
     outputs = {name: _array_of(each, dtype or _dtype_of(each["data"])) for (name, dtype), each in named}
     return Result(outputs, None, model, text)
+
+
+def inside(text: Any) -> str:
+    """What is between `{value=` and `}`. Raises internal."""
+    if not isinstance(text, str) or not text.startswith("{value=") or not text.endswith("}"):
+        raise _malformed("a prediction is no {value=…}")
+    return text[len("{value="):-1]
 
 
 def declared_outputs(metadata: Any) -> List[Output]:
@@ -140,7 +146,7 @@ def _elements(data: List[Any], dtype: str) -> Any:
     kinds = set(map(type, data))
     try:
         if dtype == "string":
-            texts = numpy.empty(len(data), dtype=object)
+            texts: Any = numpy.empty(len(data), dtype=object)
             texts[:] = [str(text) for text in data]
             return texts
         if dtype == "bool" and kinds <= {bool}:
@@ -185,10 +191,6 @@ def _list(value: Any, name: str) -> List[Any]:
 def _parse_int(text: str) -> Any:
     # Without int(): thousands of digits take it long.
     return int(text) if len(text) <= 20 else float(text)
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _malformed(problem: str) -> ServingError:

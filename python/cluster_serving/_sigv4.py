@@ -7,6 +7,7 @@ import hmac
 import os
 import urllib.parse
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from ._errors import ServingError, extra
@@ -32,32 +33,26 @@ def find_credentials() -> Credentials:
     if key and secret:
         return Credentials(key, secret, environ.get("AWS_SESSION_TOKEN") or None)
     try:
-        session = _session()
+        given = _session(environ.get("AWS_PROFILE")).get_credentials()
+        frozen = given and given.get_frozen_credentials()
     except ImportError as error:
         found = _of_profile()
         if found is None:
             raise ServingError("unauthorized", f"no AWS credentials: set {_SOURCES}; for SSO, roles and machines of "
                                f"AWS, {error}") from None
         return found
-    try:
-        given = session.get_credentials()
-        frozen = given and given.get_frozen_credentials()
     except Exception as error:
+        # Of botocore, also for a profile that is not there.
         raise ServingError("unauthorized", f"no AWS credentials: {error}") from error
     if not frozen:
         raise ServingError("unauthorized", f"no AWS credentials: boto3 finds none; set {_SOURCES}")
     return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
 
-# One for all clients: it keeps what it has, and renews it.
-_sessions: Dict[str, Any] = {}
-
-
-def _session() -> Any:
-    profile = os.environ.get("AWS_PROFILE", "")
-    if profile not in _sessions:
-        _sessions[profile] = extra("boto3", "aws").Session()
-    return _sessions[profile]
+@lru_cache(maxsize=None)
+def _session(_profile: Optional[str]) -> Any:
+    # One for all clients: it keeps what it has, and renews it.
+    return extra("boto3", "aws").Session()
 
 
 def _of_profile() -> Optional[Credentials]:

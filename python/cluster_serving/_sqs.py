@@ -8,12 +8,12 @@ import urllib.parse
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from wkr_serving.client.deadline import Deadline
-from wkr_serving.client.transport import Answer
+from wkr_serving.client.transport import Answer, object_of
 
 from ._aws import AwsApi
 from ._errors import ServingError, bad_config
 from ._inputs import dump
-from ._results import Enqueued, parse
+from ._results import Enqueued
 from ._sigv4 import Credentials
 
 # Of one call.
@@ -94,12 +94,7 @@ class Sqs:
 
 class _Api(AwsApi):
     def _error(self, answer: Answer, path: str) -> ServingError:
-        try:
-            body = parse(answer.body, "the error")
-        except ServingError:
-            body = None
-        if not isinstance(body, dict):
-            body = {}
+        body = object_of(answer)
         return self._refusal(answer, str(body.get("__type", "")).rpartition("#")[2], str(body.get("message", "")))
 
 

@@ -126,12 +126,12 @@ class Client:
         With what `enqueue` returned in place of the uri, or with its identity, only the result of that enqueue. Raises
         the record's own error if it failed, with its uri; results_unavailable.
         """
-        return self._read("GET", uri, identity, timeout)
+        return self._ask("GET", uri, identity, self._limit(timeout))
 
     def query_and_delete(self, uri: Uri, *, identity: Optional[str] = None,
                          timeout: Optional[float] = None) -> Optional[Result]:
         """As `query`, but deletes the result, even that of a failure."""
-        return self._read("DELETE", uri, identity, timeout)
+        return self._ask("DELETE", uri, identity, self._limit(timeout))
 
     def wait(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> Result:
         """Returns the result as soon as there is one. The service waits, so this does not poll.
@@ -244,12 +244,9 @@ class Client:
     def _per_call(self) -> int:
         return 1 if self._sqs is None else MESSAGES
 
-    def _predict_text(self, body: bytes, timeout: Optional[float] = None) -> str:
+    def _predict_text(self, body: bytes, timeout: Optional[float] = None) -> Any:
         """Returns the text `{value=…}` that answers the first instance of the JSON of `POST /predict`."""
-        texts, _ = self._texts(body, self._limit(timeout))
-        if not texts or not isinstance(texts[0], str):
-            raise ServingError("internal", f"{self._over_http.url} answered without predictions")
-        return texts[0]
+        return next(iter(self._texts(body, self._limit(timeout))[0]), None)
 
     def _texts(self, body: bytes, deadline: Deadline) -> Tuple[List[Any], str]:
         """The texts `{value=…}` that answer the JSON of a prediction, and the version of the model."""
@@ -284,15 +281,9 @@ class Client:
         """Enqueues as many records as one call takes. Returns the error of each that the queue does not have."""
         made = [_message_of(record) for record in records]
         messages = [each for each in made if isinstance(each, Message)]
-        errors = iter(self._send(messages, timeout))
-        outcomes: List[Union[Enqueued, ServingError]] = []
-        for each in made:
-            if isinstance(each, Message):
-                error = next(errors)
-                outcomes.append(each.enqueued if error is None else error.with_uri(each.enqueued.uri))
-            else:
-                outcomes.append(each)
-        return outcomes
+        sent = zip(messages, self._send(messages, timeout))
+        outcomes = (error.with_uri(enqueued.uri) if error else enqueued for (enqueued, _), error in sent)
+        return [next(outcomes) if isinstance(each, Message) else each for each in made]
 
     def _send(self, messages: Sequence[Message], timeout: Optional[float]) -> List[Optional[ServingError]]:
         if not messages:
@@ -307,11 +298,8 @@ class Client:
         except ServingError as error:
             return [error for _ in messages]
 
-    def _read(self, method: str, uri: Uri, identity: Optional[str], timeout: Optional[float]) -> Optional[Result]:
-        return self._ask(method, uri, identity, self._limit(timeout), {})
-
     def _ask(self, method: str, uri: Uri, identity: Optional[str], deadline: Deadline,
-             headers: Mapping[str, str]) -> Optional[Result]:
+             headers: Optional[Mapping[str, str]] = None) -> Optional[Result]:
         name, wanted = named(uri, identity)
         try:
             answer = self._over_http.json(method, f"/predictions?{_parameters(name, wanted)}", deadline, None, headers)
@@ -367,7 +355,7 @@ class Client:
             if error.code == "not_found":
                 # Another client has it.
                 return
-            whole = Outcome(uri, str(identity), None, Unfetched(error.code, error.message, uri))
+            whole = Outcome(uri, str(identity or ""), None, Unfetched(error.code, error.message, uri))
         with self._lock:
             self._left.appendleft(whole)
 

@@ -19,7 +19,7 @@ from ._arrow import arrays_of, arrow_of, modern
 from ._errors import ServingError, Unfetched, bad_config, bad_request
 from ._inputs import check_uri, dump
 from ._redis import open_redis, within
-from ._results import Result, prediction_of
+from ._results import Result, inside, prediction_of
 from .client import Client
 
 RESULT_PREFIX = "cluster-serving_"
@@ -111,7 +111,7 @@ class InputQueue(API):
         end = time.monotonic() + check_timeout(timeout)
         if self._frontend is not None and self._frontend._api is not None:
             body = request_data if isinstance(request_data, str) else json.dumps(request_data)
-            return _inside(self._frontend._predict_text(body.encode("utf-8"), timeout))
+            return inside(self._frontend._predict_text(body.encode("utf-8"), timeout))
         if self._output is None:
             raise bad_config("predict needs url=, or host and port")
         uri = str(uuid.uuid4())
@@ -257,12 +257,6 @@ def http_response_to_ndarray(response: Any) -> Any:
         raise ServingError("bad_request" if response.status_code < 500 else "internal",
                            f"the service answered {response.status_code}: {response.text[:500]}")
     return http_json_to_ndarray(response.text)
-
-
-def _inside(text: Any) -> str:
-    if not isinstance(text, str) or not text.startswith("{value=") or not text.endswith("}"):
-        raise ServingError("internal", "a prediction is no {value=…}")
-    return text[len("{value="):-1]
 
 
 def _inputs_of(request_data: Any) -> Dict[str, Any]:

@@ -56,8 +56,8 @@ def find_stack(stack: str, *, region: Optional[str] = None, timeout: float = 15.
                ssl_context: Optional[ssl.SSLContext] = None) -> Places:
     """Returns where the deployment is.
 
-    `region` is by default that of the ARN or AWS_REGION, `endpoint` AWS_ENDPOINT_URL or AWS's own. Raises not_found,
-    unauthorized, bad_config (no region, or no stack of this service), queue_unavailable (it is still being created,
+    `region` is by default that of the ARN or AWS_REGION, `endpoint` AWS_ENDPOINT_URL_CLOUDFORMATION, AWS_ENDPOINT_URL or
+    AWS's own. Raises not_found, unauthorized, bad_config (no region, or no stack of this service), queue_unavailable (it is still being created,
     or CloudFormation cannot be reached), timeout.
     """
     arn = _ARN.fullmatch(stack)

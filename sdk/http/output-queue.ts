@@ -2,7 +2,7 @@
  * Reads results: the client half of the query contract. A missing result is undefined, and a failed record throws an error
  * with its code and uri; the Python client returned "[]" and "NaN".
  */
-import { assertIdentity, type EnqueueQuery } from '../../lib/contract/enqueue.ts';
+import { assertIdentity, type EnqueueQuery, type TakeQuery } from '../../lib/contract/enqueue.ts';
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { assertUri } from '../../lib/contract/names.ts';
 import { type Dequeued, idOfLarge, type RecordStatus, type Result } from '../../lib/contract/result.ts';
@@ -12,6 +12,11 @@ import { DOWNLOAD_MS } from './redirect.ts';
 import { dequeuedOf, isTaken, type ResultSource, whole } from './source.ts';
 
 export interface QueryOptions extends EnqueueQuery, CallOptions {}
+
+export interface WaitOptions extends QueryOptions {
+  /** Deletes the result when it is here, a failure too. Default false. */
+  readonly take?: boolean;
+}
 
 export interface DrainOptions extends CallOptions {
   /** No result is taken after this time; the rest stays for the next call. Default: no limit, but 30 s for each page. */
@@ -81,15 +86,31 @@ export abstract class ResultReader {
 
   /**
    * Waits for the result without polling. Without an identity, a result that an earlier enqueue of the uri left is returned at
-   * once. A large result is then fetched, which has a limit of its own, of 120 s.
-   * @param options.timeoutMs default 30,000; over HTTPS the last question has 2 s at least
+   * once. A large result is then fetched, and a taken one deleted, which have limits of their own, of 120 s and 30 s.
+   * @param options.timeoutMs default 30,000; over HTTPS, 0 is one question, of up to 2 s
    * @throws timeout after `timeoutMs`, the signal's reason when aborted, the record's own error if it failed
    */
-  async wait(uri: string, { timeoutMs = WAIT_MS, signal, identity }: QueryOptions = {}): Promise<Result> {
+  async wait(uri: string, options: WaitOptions = {}): Promise<Result> {
+    const { timeoutMs = WAIT_MS, signal, identity, take = false } = options;
     signal?.throwIfAborted();
     const asked = { ...checked(identity), timeoutMs, signal };
     const source = await this.#open();
-    return whole(source, await source.wait(assertUri(uri), asked), signal);
+    // What cannot be deleted expires.
+    const taken = async (query: TakeQuery) => take && source.take(uri, query, signal).catch(() => undefined);
+    try {
+      const found = await source.wait(assertUri(uri), asked);
+      const result = await whole(source, found, signal);
+      // Another result may have come meanwhile.
+      const own = found.identity || identity;
+      await taken({ identity: own, fetched: found.large && idOfLarge(found.large) });
+      return result;
+    } catch (error) {
+      signal?.throwIfAborted();
+      const { uri: ofRecord, code } = ServingError.from(error);
+      // With a uri it is the record's own, which is stored; without one, the result was not seen.
+      if (ofRecord !== undefined && code !== 'timeout') await taken({ identity });
+      throw error;
+    }
   }
 
   /**
@@ -109,37 +130,19 @@ export abstract class ResultReader {
       const { uri, identity } = typeof record === 'string' ? { uri: record } : record;
       if (take && identity === undefined)
         throw badRequest('take needs the identity of each record, as enqueue returned it');
-      const leftMs = Math.max(0, endAt - now());
-      return this.#outcome(uri, { identity, timeoutMs: leftMs, signal: end }, take);
+      const options = { identity, timeoutMs: Math.max(0, endAt - now()), signal: end, take };
+      return this.wait(uri, options).then(
+        (result): Outcome => ({ uri, identity: result.identity, result }),
+        (error: unknown): Outcome => {
+          end.throwIfAborted();
+          return { uri, identity: identity ?? '', error: ServingError.from(error) };
+        },
+      );
     });
     try {
       yield* stoppable(outcomes, signal);
     } finally {
       left.abort();
-    }
-  }
-
-  async #outcome(
-    uri: string,
-    { identity, ...options }: QueryOptions & { readonly timeoutMs: number; readonly signal: AbortSignal },
-    take: boolean,
-  ): Promise<Outcome> {
-    const source = await this.#open();
-    const query = checked(identity);
-    // What cannot be deleted expires.
-    const taken = async (fetched?: string) =>
-      take && source.take(uri, { ...query, fetched }, options.signal).catch(() => undefined);
-    try {
-      const found = await source.wait(assertUri(uri), { ...query, ...options });
-      const result = await whole(source, found, options.signal);
-      await taken(found.large && idOfLarge(found.large));
-      return { uri, identity: result.identity, result };
-    } catch (error) {
-      options.signal.throwIfAborted();
-      const known = ServingError.from(error);
-      // With a uri it is the record's own, which is stored; without one, the result was not seen.
-      if (known.uri !== undefined && known.code !== 'timeout') await taken();
-      return { uri, identity: identity ?? '', error: known };
     }
   }
 

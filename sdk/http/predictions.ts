@@ -1,7 +1,7 @@
 /** Reads the answer of POST /predict: a text for each instance, in which an output has no name and no dtype. */
 import { isObject } from '../../lib/codecs/instances.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
-import { malformed } from '../fetch.ts';
+import { malformed, parse } from '../fetch.ts';
 import { tensorOf } from './tensors.ts';
 
 /** What the model, or a worker, made of one record. */
@@ -46,9 +46,9 @@ export function predictionOf(
   model: string,
   declared: readonly DeclaredOutput[] | undefined,
 ): Prediction {
-  if (typeof text !== 'string' || !/^\{value=.*\}$/s.test(text))
-    throw malformed('a prediction is no {value=…}');
-  const value = parsed(text.slice('{value='.length, -1));
+  const isText = typeof text === 'string' && /^\{value=.*\}$/s.test(text);
+  const value = isText ? parse(text.slice('{value='.length, -1)) : undefined;
+  if (!isText || value === undefined) throw malformed('a prediction is no {value=…}');
   const tensors: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (tensors.length === 0 || !tensors.every(isTensor)) return { text, outputs: [], value, model };
   const isDeclared = declared?.length === tensors.length;
@@ -78,12 +78,4 @@ function isTensor(value: unknown): value is BareTensor {
 function dtypeOf(data: readonly unknown[]): string {
   if (data.some((element) => typeof element === 'string')) return 'string';
   return data.length > 0 && data.every((element) => typeof element === 'boolean') ? 'bool' : 'float64';
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw malformed('a prediction is no JSON', error);
-  }
 }

@@ -4,7 +4,7 @@ import { isObject, ValueReader } from '../../lib/codecs/values/read-value.ts';
 import { ValueWriter } from '../../lib/codecs/values/write-value.ts';
 import { errorCodeOf, ServingError } from '../../lib/contract/errors.ts';
 import type { WorkerValue } from '../../lib/contract/worker-values.ts';
-import { type BytesAnswer, errorOf } from '../fetch.ts';
+import { type BytesAnswer, errorOf, malformed } from '../fetch.ts';
 
 /** A frame, in both directions. Thrown as `too_large`. */
 export const MAX_FRAME_BYTES = 32 * 1024 * 1024;
@@ -80,10 +80,6 @@ function guarded<T>(read: () => T): T {
     if (error instanceof ProtocolError) throw malformed(error.message, error);
     throw error;
   }
-}
-
-export function malformed(problem: string, cause?: unknown): ServingError {
-  return new ServingError('internal', `malformed answer: ${problem}`, { cause });
 }
 
 /** Without its parameters. */

@@ -1,8 +1,9 @@
 /** Requests whose results wait at the service under the client's identity, and what came of them. */
 import { isCount } from '../../lib/codecs/values/frame.ts';
 import { isObject } from '../../lib/codecs/values/read-value.ts';
+import { malformed } from '../fetch.ts';
 import { type CallOptions, sleep } from '../limit.ts';
-import { MEDIA_TYPE, malformed, readFrame, readResult, type WKRResult } from './answers.ts';
+import { MEDIA_TYPE, readFrame, readResult, type WKRResult } from './answers.ts';
 import type { Service } from './service.ts';
 
 const WAIT_SECONDS = 20;

@@ -1,9 +1,9 @@
 /** A worker's service over HTTP: its url, the token, and the check of its versions before the first item. */
 import { isObject } from '../../lib/codecs/values/read-value.ts';
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
-import { orAborted } from '../../lib/redis/wait-deadline.ts';
-import { type BytesAnswer, type Fetch, requestBytes } from '../fetch.ts';
-import { expect, MAX_FRAME_BYTES, MEDIA_TYPE, malformed } from './answers.ts';
+import { type BytesAnswer, type Fetch, malformed, parse, requestBytes } from '../fetch.ts';
+import { limited } from '../limit.ts';
+import { expect, MAX_FRAME_BYTES, MEDIA_TYPE } from './answers.ts';
 
 const PROTOCOL = 1;
 
@@ -39,12 +39,7 @@ export class Service {
 
   async status(endAt: number, signal?: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
     const { bytes } = await this.get('/status/server', endAt, 'application/json', signal);
-    let status: unknown;
-    try {
-      status = JSON.parse(new TextDecoder().decode(bytes));
-    } catch (error) {
-      throw malformed('expected JSON', error);
-    }
+    const status = parse(bytes);
     if (!isObject(status)) throw malformed('expected a JSON object');
     return 'error_code' in status && isObject(status['data']) ? status['data'] : status;
   }
@@ -56,10 +51,9 @@ export class Service {
     endAt: number,
     signal?: AbortSignal,
   ): Promise<BytesAnswer> {
-    signal?.throwIfAborted();
     if (this.#mustCheck) {
       const checked = (this.#checked ??= this.#check(endAt));
-      await (signal ? orAborted(checked, signal) : checked);
+      await limited({ signal }, () => checked);
     }
     const headers = { 'content-type': MEDIA_TYPE, accept: MEDIA_TYPE, ...more };
     return this.#request('/encode', { method: 'POST', body, headers }, endAt, signal);

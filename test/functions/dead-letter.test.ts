@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
 import { deadLetter } from '../../functions/dead-letter.ts';
+import { decodeDeadLetter } from '../../lib/codecs/dead-letter.ts';
+import { encodeMessage } from '../../lib/codecs/message.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import type { FinishedRecord } from '../../lib/pipeline/decode.ts';
+import { Replay, type ReplayPlace } from '../../local/console/replay.ts';
 
 type Deps = Parameters<typeof deadLetter>[0];
 
@@ -62,4 +66,28 @@ test('what could not be archived or saved comes again, and nothing else does', a
     saved.map(({ id }) => id),
     ['m2', 'm3'],
   );
+});
+
+const X = { kind: 'tensor', tensor: { dtype: 'float32', shape: [1], data: Float32Array.of(1) } } as const;
+const MESSAGE = encodeMessage('a', new Map([['x', X]]));
+
+test('a record that is replayed through the queue is still that of its tenant', async () => {
+  const { archived, handle } = world();
+  const { attributes, ...tenantless } = record('m1', MESSAGE);
+  await handle(event({ ...tenantless, attributes: { ...attributes, MessageGroupId: 'tenant-1' } }));
+  const letters = [...archived].map(([, text]) => decodeDeadLetter(text));
+  const sent: unknown[] = [];
+  const place = {
+    job: DEFAULT_JOB,
+    deadLetters: { messages: async () => letters, remove: async () => undefined },
+    results: undefined,
+  };
+  const runner = { version: 'v', run: async () => [{ ok: true, outputs: [], value: 1 } as const] };
+  const replay = new Replay(place as unknown as ReplayPlace, runner, {
+    dryRun: false,
+    send: async (_body, { identity }, groupId) => void sent.push([identity, groupId]),
+    onFailed: ({ error }) => assert.fail(error),
+  });
+  await replay.part(['m1']);
+  assert.deepEqual(sent, [['m1', 'tenant-1']]);
 });

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 import servers
-from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueError, ServingError
+from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueError, ServingError, connect
 from cluster_serving._inputs import instance_of, record_of
 from cluster_serving._sigv4 import find_credentials, sign
 from cluster_serving.compat import OutputQueue
@@ -51,6 +51,10 @@ class Inputs(unittest.TestCase):
             ({"x": io.StringIO("text")}, "expected bytes"),
             ({"x": {"indices": [[0.5]], "values": [1], "shape": [2]}}, "whole numbers"),
             ({"x": {"indices": [[0, 1, 2]], "values": [1], "shape": [2]}}, "do not fit"),
+            ({"x": {"indices": [[1], [1, 2]], "values": [1], "shape": [3]}}, 'input "x": indices: expected'),
+            ({"x": {"indices": [[1]], "values": [1], "shape": [3.7]}}, "shape: expected"),
+            ({"x": {"indices": [[1]], "values": [1], "shape": None}}, "shape: expected"),
+            ({"x": {"indices": [[1]], "values": 5, "shape": [3]}}, "values: expected"),
             ({1: [1]}, "the name of an input"),
         ):
             with self.subTest(str(wrong)[:60]):
@@ -74,6 +78,11 @@ class Inputs(unittest.TestCase):
         self.assertEqual(instance_of({"x": np.array(["a"]), "b": np.array(True), "i": b"\xff"}),
                          {"x": ["a"], "b": True, "i": {"b64": "/w=="}})
         self.assertEqual(error_of(lambda: instance_of({"x": np.array([np.inf])})).code, "bad_request")
+
+    def test_an_instance_has_no_whole_number_that_JSON_would_round(self):
+        self.assertEqual(instance_of({"x": np.array([2**53 - 1, 1 - 2**53])}), {"x": [2**53 - 1, 1 - 2**53]})
+        for wrong in (np.array([2**53]), np.array([-2**63]), np.array(2**64 - 1, np.uint64)):
+            self.assertEqual(error_of(lambda: instance_of({"x": wrong})).code, "bad_request")
 
     def test_sparse_indices_are_one_row_per_point_over_http_even_where_both_fit(self):
         sparse = {"indices": [[0, 1], [1, 1]], "values": [5, 6], "shape": [2, 2]}
@@ -275,7 +284,9 @@ class Answers(unittest.TestCase):
 
             self.assertEqual(asyncio.run(run()), expected)
             self.assertEqual(sorted(OutputQueue(url=url, timeout=600).dequeue()), ["a", "d", "small"])
-            page["results"] = [large[2]]
+            page["results"] = [{**large[2], "identity": None}]
+            (outcome,) = Client(url, timeout=600).drain()
+            self.assertEqual((outcome.uri, outcome.identity), ("c", ""))
             self.assertEqual(error_of(lambda: OutputQueue(url=url, timeout=600).dequeue()).code, "results_unavailable")
 
     def test_a_large_result_whose_deletion_is_not_answered_is_here(self):
@@ -489,6 +500,21 @@ class Access(unittest.TestCase):
             self.assertEqual(error_of(find_credentials).code, "unauthorized")
             os.environ.update(AWS_ACCESS_KEY_ID="C", AWS_SECRET_ACCESS_KEY="D")
             self.assertEqual(find_credentials(), ("C", "D", None))
+
+    def test_the_endpoint_of_CloudFormation_outweighs_that_of_all_services(self):
+        missing = b"<ErrorResponse><Error><Code>ValidationError</Code><Message>s does not exist</Message></Error></ErrorResponse>"
+        with servers.api(answers((400, missing))) as (url, seen):
+            os.environ.update(AWS_ENDPOINT_URL="http://127.0.0.1:1", AWS_ENDPOINT_URL_CLOUDFORMATION=url)
+            error = error_of(lambda: connect("s", region="eu-west-1", credentials=lambda: Credentials("a", "b"), timeout=600))
+            self.assertEqual((error.code, len(seen)), ("not_found", 1))
+
+    def test_a_profile_that_boto3_does_not_find(self):
+        boto3 = unittest.mock.Mock()
+        boto3.Session.side_effect = KeyError("The config profile (nope) could not be found")
+        with unittest.mock.patch.dict("sys.modules", boto3=boto3), unittest.mock.patch.dict(os.environ, AWS_PROFILE="nope"):
+            error = error_of(find_credentials)
+        self.assertEqual(error.code, "unauthorized")
+        self.assertIn("(nope) could not be found", error.message)
 
     def test_what_an_extra_would_bring_is_named(self):
         os.environ.update(AWS_SHARED_CREDENTIALS_FILE="/dev/null", AWS_CONFIG_FILE="/dev/null")

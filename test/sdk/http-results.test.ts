@@ -44,6 +44,34 @@ test('a wait asks until its time is up, with a pause, and ends with timeout', as
   assert.ok(asked.length >= 2 && asked.length <= 4, `${asked.length} requests`);
 });
 
+test('a wait for a service that is silent ends with its limit, however short that is', async (t) => {
+  let asked: () => void = () => undefined;
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve;
+  });
+  const fetch: Fetch = (_, { signal }) => {
+    asked();
+    return new Promise((_resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason as Error));
+    });
+  };
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const waited = new OutputQueue({ url: 'https://api.example', fetch }).wait('a', { timeoutMs: 50 });
+  const ended = waited.catch((error: Error) => error.message);
+  await isAsked;
+  t.mock.timers.tick(50);
+  const later = new Promise((resolve) => setImmediate(resolve, 'it still waits'));
+  assert.equal(await Promise.race([ended, later]), 'no result after 50 ms');
+});
+
+for (const body of ['<html>', 'null', [], {}, { results: 5 }, { results: [1] }, { results: [{}] }]) {
+  test(`an answer ${JSON.stringify(body)} is no result`, async () => {
+    const { queue } = api({ body });
+    for (const ask of [() => queue.query('a'), () => queue.wait('a'), () => queue.dequeue()])
+      await assert.rejects(ask(), { code: 'internal', message: /^the answer of the service cannot be read/ });
+  });
+}
+
 test('who breaks off a drain finds the rest in the next one', async () => {
   const page = { body: { results: [done('a', 1), done('b', 2)], more: false } };
   const { queue } = api(page, { body: { results: [], more: false } });

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { type Fetch, InputQueue, type ServingError } from '../../sdk/index.ts';
 import { useAws } from '../support/environment.ts';
 
@@ -84,8 +84,8 @@ test('a queue that was closed takes no record', async () => {
   await assert.rejects(queue.enqueue('a', { x: [1] }), { code: 'bad_request', message: /was closed/ });
 });
 
-test('a queue that could not be found is looked for again by the next record', async (t) => {
-  useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
+/** SQS, which finds the queue when it is asked for the second time, with a url that leads elsewhere. */
+async function startSqs(t: TestContext) {
   const asked: string[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const body = JSON.parse(await text(request)) as { Entries?: { MessageBody: string }[] };
@@ -96,8 +96,8 @@ test('a queue that could not be found is looked for again by the next record', a
       response.statusCode = 400;
       return void response.end('{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"none"}');
     }
-    const url = `http://${request.headers.host}/0/q`;
-    if (action === 'GetQueueUrl') return void response.end(JSON.stringify({ QueueUrl: url }));
+    if (action === 'GetQueueUrl')
+      return void response.end(JSON.stringify({ QueueUrl: 'http://127.0.0.1:9/0/q' }));
     const message = body.Entries?.[0]?.MessageBody ?? '';
     const MD5OfMessageBody = createHash('md5').update(message).digest('hex');
     response.end(JSON.stringify({ Successful: [{ Id: '0', MD5OfMessageBody }] }));
@@ -108,10 +108,28 @@ test('a queue that could not be found is looked for again by the next record', a
     server.close();
     server.closeAllConnections();
   });
-  const { port } = server.address() as AddressInfo;
-  const queue = new InputQueue({ endpoint: `http://127.0.0.1:${port}`, region: 'local' });
-  t.after(() => queue.close());
-  await assert.rejects(queue.enqueue('a', { x: [1] }), { code: 'queue_unavailable', uri: 'a' });
-  await queue.enqueue('a', { x: [1] });
-  assert.deepEqual(asked, ['GetQueueUrl', 'GetQueueUrl', 'SendMessageBatch']);
-});
+  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+const KEYS = { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' };
+const NOWHERE = 'http://127.0.0.1:9';
+const ENDPOINTS: Readonly<Record<string, (url: string) => Readonly<Record<string, string>>>> = {
+  'the option': () => ({}),
+  AWS_ENDPOINT_URL: (url) => ({ AWS_ENDPOINT_URL: url }),
+  AWS_ENDPOINT_URL_SQS: (url) => ({ AWS_ENDPOINT_URL: NOWHERE, AWS_ENDPOINT_URL_SQS: url }),
+};
+
+for (const [name, variables] of Object.entries(ENDPOINTS)) {
+  test(`a queue is looked for again by the next record, and asked at the endpoint of ${name}`, async (t) => {
+    const { asked, url } = await startSqs(t);
+    const given = variables(url);
+    useAws({ ...KEYS, ...given });
+    t.after(() => delete process.env['AWS_ENDPOINT_URL']);
+    const option = Object.keys(given).length === 0 ? { endpoint: url } : {};
+    const queue = new InputQueue({ ...option, region: 'local' });
+    t.after(() => queue.close());
+    await assert.rejects(queue.enqueue('a', { x: [1] }), { code: 'queue_unavailable', uri: 'a' });
+    await queue.enqueue('a', { x: [1] });
+    assert.deepEqual(asked, ['GetQueueUrl', 'GetQueueUrl', 'SendMessageBatch']);
+  });
+}

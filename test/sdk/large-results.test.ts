@@ -127,6 +127,13 @@ test('a large result is deleted by its id when it was fetched, and not before', 
   assert.equal(await open().query('a'), undefined);
 });
 
+test('a wait that takes a large result fetches it once, and then deletes this one', async (t) => {
+  const { open, asked, fetched } = await openPlaces(t);
+  assert.equal((await open().wait('a', { take: true })).outputs.length, 1);
+  const deletion = `uri=a&identity=e1&fetched=${ID}`;
+  assert.deepEqual([asked.map(({ query }) => query), fetched.length], [['uri=a', deletion], 1]);
+});
+
 test('who takes a page fetches its large results anew, and one that another client took is left out', async (t) => {
   const { open, asked } = await openPlaces(t);
   const all = await open().dequeue();

@@ -100,6 +100,7 @@ test('a name that is none, no region, no credentials and a silent CloudFormation
     await assert.rejects(findStack(name, { endpoint }), { code: 'bad_config', message: /^stack: expected/ });
   assert.deepEqual(asked, []);
   await assert.rejects(findStack('one', { endpoint, timeoutMs: 50 }), { code: 'timeout', message: /50 ms/ });
+  await assert.rejects(findStack('one', { endpoint, timeoutMs: -1 }), { code: 'bad_request' });
   const abort = new AbortController();
   abort.abort(new Error('enough'));
   await assert.rejects(findStack('one', { endpoint, signal: abort.signal }), /enough/);

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { afterEach, describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { takeSamples, WKRHardWorker } from '../../lib/workers/hard-worker.ts';
 import { ENVIRONMENT, endWorkers, WorkerChild } from './child.ts';
 import { PYTHON, WITH_PYTHON } from './python.ts';
 
@@ -84,6 +85,57 @@ helper.import_torch(device_id=1)
 helper.import_mxnet(device_id=1)
 print(json.dumps([calls, os.environ["MXNET_GPU_MEM_POOL_RESERVE"]]))`);
     assert.deepEqual(found, [[[0.25, 0]], '75']);
+  });
+
+  test('of statistics that nobody takes, the last 4,096 are kept', async () => {
+    const found = await print(`
+import json
+from wkr_serving.server import WKRHardWorker
+worker = WKRHardWorker()
+for i in range(5000):
+    worker.record_statistic({"i": i})
+samples = list(worker._take_statistics())
+print(json.dumps([len(samples), samples[0], samples[-1], list(worker._take_statistics())]))`);
+    assert.deepEqual(found, [4096, ['i', 904], ['i', 4999], []]);
+    const worker = new (class extends WKRHardWorker {
+      getModel() {}
+      predict() {}
+    })();
+    for (let i = 0; i < 5000; i++) worker.recordStatistic({ i });
+    const samples = takeSamples(worker);
+    assert.deepEqual([samples.length, samples[0], samples.at(-1)], [4096, ['i', 904], ['i', 4999]]);
+  });
+
+  test('a service that was started is not started again, and a class of no file is refused', async () => {
+    const found = await print(`
+import json, sys, types
+from wkr_serving._protocol.launch import Launched
+
+class Sleeping(Launched):
+    _command_name = sys.executable
+
+class Worker:
+    pass
+
+errors = []
+def error_of(call):
+    try:
+        call()
+    except RuntimeError as error:
+        errors.append(str(error))
+error_of(lambda: Sleeping(Worker, []))
+sys.modules["workers"] = types.ModuleType("workers")
+sys.modules["workers"].__file__ = __import__("os").path.abspath("workers.py")
+Worker.__module__ = "workers"
+service = Sleeping(Worker, [])
+service._command = [sys.executable, "-c", "import time; time.sleep(600)"]
+with service:
+    error_of(service.start)
+print(json.dumps(errors))`);
+    assert.deepEqual(found, [
+      'Worker is in no file, so that no other process can import it: put it into a module',
+      'start() was called before, and what it started still runs',
+    ]);
   });
 
   test('values of numpy become values of the protocol, whatever their layout', async () => {

@@ -1,6 +1,7 @@
 /** The loops of both languages obey the same rules: each worker is written in both. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import type { FromWorker, RunResult } from '../../lib/workers/messages.ts';
 import { endWorkers, type Language, openMessage, SDK, WorkerChild } from './child.ts';
@@ -410,6 +411,8 @@ def predict(self, model, input):
         assert.equal(answer.phase, phase);
         assert.match(answer.error.traceback, language === 'python' ? /Traceback/ : /\n\s+at /);
         assert.equal(await child.ended, 1);
+        const folder = join(child.folder, 'tmp');
+        assert.deepEqual(existsSync(folder) ? readdirSync(folder) : [], []);
       });
     }
 

@@ -7,7 +7,7 @@ import traceback
 from typing import Any, Dict, Optional
 
 from ..client import WKRWorker
-from .frames import Header, ProtocolError
+from .frames import ProtocolError
 from .logger import new_logger
 from .process import FAULT_BYTES, Connection, cut, in_phase, leave, load_class, receive_open, run_process, text_of
 
@@ -24,7 +24,7 @@ def pause_s(failures: int) -> float:
 
 def serve(connection: Connection) -> None:
     opened = receive_open(connection)
-    worker = in_phase("load", lambda: _load(opened))
+    worker = in_phase("load", lambda: load_class(opened["worker"], opened["directory"], WKRWorker)())
     connection.send({"type": "loaded"})
     model = in_phase("get_model", lambda: worker.get_model(opened["ip"], opened["port"], opened["portOut"]))
     connection.send({"type": "ready"})
@@ -95,14 +95,6 @@ def _await_retire(connection: Connection, retiring: threading.Event) -> None:
     except BaseException:
         traceback.print_exc()
         leave(1)
-
-
-def _load(opened: Header) -> Any:
-    found = load_class(opened["worker"], opened["directory"])
-    if not issubclass(found, WKRWorker):
-        # It may implement what it needs, and gets the rest.
-        found = type(found.__name__, (found, WKRWorker), {})
-    return found()
 
 
 if __name__ == "__main__":

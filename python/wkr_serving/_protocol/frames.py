@@ -13,7 +13,6 @@ BLOCKS = 65_536
 # Beyond it, a number without a tag is a float, as TypeScript has it.
 SAFE = 2**53 - 1
 
-
 # What a frame begins with, and the frame: the header and its blocks.
 Header = Dict[str, Any]
 Frame = Tuple[Header, List[bytearray]]
@@ -95,7 +94,7 @@ def dump_json(value: Any) -> bytes:
 def parse_json(data: Any, what: str) -> Any:
     """Parses UTF-8 as JavaScript does. Raises ProtocolError with `what` in its message."""
     try:
-        return json.loads(bytes(data).decode("utf-8"), parse_constant=_refuse_constant, parse_int=_parse_int)
+        return json.loads(bytes(data).decode("utf-8"), parse_constant=refuse_constant, parse_int=_parse_int)
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"malformed {what}: it is no JSON") from error
 
@@ -119,7 +118,8 @@ def _check_lengths(lengths: List[Any]) -> None:
             raise ProtocolError(f"malformed frame: the blocks are over the limit of {BLOCK_BYTES} bytes")
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """For `json.loads`, which takes NaN and Infinity."""
     raise ValueError(f"{name} is no JSON")
 
 

@@ -20,6 +20,8 @@ class Launched:
         self._process: Optional["subprocess.Popen[bytes]"] = None
 
     def start(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            raise RuntimeError("start() was called before, and what it started still runs")
         # A group of its own: Ctrl-C reaches it through close() alone, once.
         try:
             self._process = subprocess.Popen(self._command, cwd=self._directory, start_new_session=True)
@@ -52,7 +54,10 @@ class Launched:
 
 
 def _module_of(cls: Any) -> Tuple[str, str]:
-    path = os.path.abspath(str(sys.modules[cls.__module__].__file__))
+    file = getattr(sys.modules[cls.__module__], "__file__", None)
+    if file is None:
+        raise RuntimeError(f"{cls.__name__} is in no file, so that no other process can import it: put it into a module")
+    path = os.path.abspath(file)
     if cls.__module__ != "__main__":
         # As many folders up as the name has dots.
         return cls.__module__, os.path.abspath(os.path.join(path, *[os.pardir] * (cls.__module__.count(".") + 1)))

@@ -3,21 +3,19 @@ import importlib
 import io
 import os
 import shutil
-import sys
 import tempfile
 import traceback
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import numpy
 
 from ..server import WKRHardWorker, helper
 from .frames import Header, ProtocolError
-from .process import (FAULT_BYTES, TYPE_BYTES, Connection, cut, in_phase, json_bytes, leave, load_class,
+from .process import (FAULT_BYTES, TYPE_BYTES, Connection, StartError, cut, in_phase, json_bytes, leave, load_class,
                       receive_open, run_process, text_of)
 from .values import ValueReader, ValueWriter
 
 _FAULTS_BYTES = 256 * 1024
-_SAMPLES = 4_096
 _SAMPLE_NAMES = 64
 
 
@@ -49,14 +47,17 @@ class Job:
     """A worker that is loaded, and its model."""
 
     def __init__(self, opened: Header) -> None:
-        self.tmp_dir = ""
-        worker = in_phase("load", lambda: self._load(opened))
-        envs = in_phase("get_env", lambda: worker.get_env(worker.device_id, self.tmp_dir))
-        self._preprocess = in_phase("get_preprocess", lambda: _function(worker.get_preprocess(envs)))
-        self._postprocess = in_phase("get_postprocess", lambda: _function(worker.get_postprocess(envs)))
-        self._model = in_phase(
-            "get_model", lambda: worker.get_model(envs, worker.model_dir, worker.model_name, self.tmp_dir))
-        self.worker = worker
+        worker = self.worker = in_phase("load", lambda: self._load(opened))
+        try:
+            envs = in_phase("get_env", lambda: worker.get_env(worker.device_id, self.tmp_dir))
+            self._preprocess = in_phase("get_preprocess", lambda: _function(worker.get_preprocess(envs)))
+            self._postprocess = in_phase("get_postprocess", lambda: _function(worker.get_postprocess(envs)))
+            self._model = in_phase(
+                "get_model", lambda: worker.get_model(envs, worker.model_dir, worker.model_name, self.tmp_dir))
+        except StartError:
+            # The service may start it again and again.
+            shutil.rmtree(self.tmp_dir, ignore_errors=True)
+            raise
 
     def run(self, header: Header, blocks: List[bytearray]) -> Tuple[Header, List[Any]]:
         """Returns the answer to a batch: its header and its blocks."""
@@ -84,11 +85,7 @@ class Job:
         shutil.rmtree(self.tmp_dir, ignore_errors=True)
 
     def _load(self, opened: Header) -> Any:
-        found = load_class(opened["worker"], opened["directory"])
-        if not issubclass(found, WKRHardWorker):
-            # It may implement what it needs, and gets the rest.
-            found = type(found.__name__, (found, WKRHardWorker), {})
-        worker = found()
+        worker = load_class(opened["worker"], opened["directory"], WKRHardWorker)()
         worker.worker_id, worker.device_id = opened["workerId"], opened["deviceId"]
         worker.transfer_proto, worker.tmp_folder = opened["transferProto"], opened["tmpFolder"]
         worker.model_dir, worker.model_name = opened["modelDir"], opened["modelName"]
@@ -191,9 +188,9 @@ def _check_length(result: Any, items: List[Any]) -> None:
         raise BatchError("length", "ValueError", f"{len(result)} results for {len(items)} items")
 
 
-def _statistics(samples: List[Tuple[str, float]]) -> Dict[str, List[float]]:
+def _statistics(samples: Iterable[Tuple[str, float]]) -> Dict[str, List[float]]:
     statistics: Dict[str, List[float]] = {}
-    for name, sample in samples[-_SAMPLES:]:
+    for name, sample in samples:
         name = cut(name, TYPE_BYTES)
         if name in statistics or len(statistics) < _SAMPLE_NAMES:
             statistics.setdefault(name, []).append(sample)

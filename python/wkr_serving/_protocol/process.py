@@ -112,8 +112,8 @@ def in_phase(phase: str, work: Callable[[], Any]) -> Any:
         raise StartError(phase, error) from error
 
 
-def load_class(name: str, directory: str) -> Any:
-    """Imports a class such as server.Worker from a directory, which becomes the current one."""
+def load_class(name: str, directory: str, base: Any) -> Any:
+    """Imports a class such as server.Worker from a directory, which becomes the current one, as a subclass of `base`."""
     directory = os.path.abspath(directory)
     if not _WORKER.fullmatch(name):
         raise ValueError(f"{name} is no module and class, such as server.Worker")
@@ -127,7 +127,8 @@ def load_class(name: str, directory: str) -> Any:
     found = getattr(importlib.import_module(module), kind)
     if not isinstance(found, type):
         raise TypeError(f"{name} is no class")
-    return found
+    # Another class may implement what it needs, and gets the rest.
+    return found if issubclass(found, base) else type(found.__name__, (found, base), {})
 
 
 def fault_with_traceback(error: BaseException) -> Dict[str, str]:

@@ -418,8 +418,8 @@ class WKRClient:
 
     def _json(self, answer: Answer) -> Dict[str, Any]:
         try:
-            value = _parse(answer.body)
-        except ValueError as error:
+            value = frames.parse_json(answer.body, "answer")
+        except frames.ProtocolError as error:
             raise _malformed(str(error)) from error
         if not isinstance(value, dict):
             raise _malformed("expected a JSON object")
@@ -520,14 +520,7 @@ def _accepted(answer: Answer, status: int) -> Answer:
         return answer
     if 200 <= answer.status < 300:
         raise _malformed(f"the service answered {answer.status} instead of {status}")
-    raise error_of(answer, _parse)
-
-
-def _parse(body: bytes) -> Any:
-    try:
-        return frames.parse_json(body, "answer")
-    except frames.ProtocolError as error:
-        raise ValueError(str(error)) from error
+    raise error_of(answer)
 
 
 def _read_outcome(request_id: str, outcome: Any, reader: Any) -> _Outcome:

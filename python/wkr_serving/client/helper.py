@@ -2,7 +2,9 @@
 import json
 import socket
 import threading
-from typing import Any, NoReturn, Optional, Sequence
+from typing import Any, Optional, Sequence
+
+from .._protocol.frames import refuse_constant
 
 __all__ = ["RedisError", "RedisHandler"]
 
@@ -238,10 +240,6 @@ def _decode(data: bytes) -> Any:
     except UnicodeDecodeError:
         return data
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return text
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")

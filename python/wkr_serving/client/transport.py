@@ -16,6 +16,7 @@ import urllib.parse
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .. import __version__
+from .._protocol.frames import ProtocolError, parse_json
 from .connect import TimedSocket, connected, proxy_of
 from .deadline import Deadline, shut
 
@@ -120,9 +121,7 @@ class Http:
             answer = Answer(response.status, response.headers.get_content_type(), body, response.headers)
             is_kept = not response.will_close
             return answer
-        except OSError as error:
-            raise self._lost(error, deadline) from error
-        except http.client.IncompleteRead as error:
+        except (OSError, http.client.IncompleteRead) as error:
             raise self._lost(error, deadline) from error
         except (http.client.HTTPException, ValueError) as error:
             raise WKRError("malformed_answer", f"{self.url} does not answer in HTTP: {error!r:.200}") from error
@@ -192,14 +191,18 @@ class Http:
         connection.close()
 
 
-def error_of(answer: Answer, parse: Any) -> WKRError:
-    """The error of an answer that is none of 2xx; `parse` reads JSON."""
+def object_of(answer: Answer) -> Dict[str, Any]:
+    """The JSON object that an answer has; an empty one where it has none."""
     try:
-        envelope = parse(answer.body)
-    except ValueError:
-        envelope = None
-    if not isinstance(envelope, dict):
-        envelope = {}
+        value = parse_json(answer.body, "answer")
+    except ProtocolError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def error_of(answer: Answer) -> WKRError:
+    """The error of an answer that is none of 2xx."""
+    envelope = object_of(answer)
     code, message = envelope.get("code"), envelope.get("error_message") or envelope.get("error")
     if not isinstance(code, str):
         code = _CODES.get(answer.status, "bad_request" if answer.status < 500 else "internal")

@@ -3,13 +3,17 @@ import importlib
 import logging
 import os
 import threading
-from typing import Any, Callable, List, Tuple
+from collections import deque
+from typing import Any, Callable, Iterable, List, Tuple
 
 from .._protocol.launch import Launched
 from .._protocol.logger import new_logger
 from . import helper
 
 __all__ = ["WKRHardWorker", "WKROnnxWorker", "WKRServer"]
+
+# Between two batches.
+_SAMPLES = 4_096
 
 
 class WKRHardWorker:
@@ -77,12 +81,12 @@ class WKRHardWorker:
                 self.new_logger().warning("record_statistic: %s is no number", name)
                 continue
             with self._statistics_lock:
-                self.__dict__.setdefault("_statistics", []).append((name, sample))
+                self.__dict__.setdefault("_statistics", deque(maxlen=_SAMPLES)).append((name, sample))
 
-    def _take_statistics(self) -> List[Tuple[str, float]]:
-        """What was recorded since the last call, as a list of names and samples."""
+    def _take_statistics(self) -> Iterable[Tuple[str, float]]:
+        """The names and samples that were recorded since the last call, or the last of them."""
         with self._statistics_lock:
-            taken: List[Tuple[str, float]] = self.__dict__.pop("_statistics", [])
+            taken: Iterable[Tuple[str, float]] = self.__dict__.pop("_statistics", ())
             return taken
 
 

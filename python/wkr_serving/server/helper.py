@@ -5,7 +5,7 @@ import math
 import numbers
 import os
 import subprocess
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 _TRUE = ("-cpu", "-http_new", "-http_stat_dashboard", "-verbose", "-no_token", "-watch")
 _NUMBERS: Dict[str, Optional[int]] = {

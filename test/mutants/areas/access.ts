@@ -90,8 +90,8 @@ export const CALLERS: readonly Suite[] = [
       },
       {
         guarantee: 'a signal ends the search for credentials',
-        find: '(signal ? Promise.race([found, aborted(signal)]) : found)',
-        replace: 'found',
+        find: 'await limited({ signal }, () => this.#credentials())',
+        replace: 'await this.#credentials()',
       },
     ],
   },
@@ -142,8 +142,8 @@ export const CALLERS: readonly Suite[] = [
       },
       {
         guarantee: 'the look-up has a time limit',
-        find: 'const timeout = AbortSignal.timeout(timeoutMs);',
-        replace: 'const timeout = AbortSignal.timeout(timeoutMs * 10_000);',
+        find: 'const limit = { timeoutMs, signal,',
+        replace: 'const limit = { timeoutMs: 600_000, signal,',
       },
       {
         guarantee: 'an ARN says its region',

@@ -539,8 +539,18 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'wait ends with timeout',
-        find: 'if (leftMs <= 0) throw',
-        replace: 'if (leftMs <= -10_000) throw',
+        find: 'limitMs > 0; limitMs = endAt - now()',
+        replace: 'limitMs > -10_000; limitMs = endAt - now()',
+      },
+      {
+        guarantee: 'a wait for a silent service ends with its limit',
+        find: 'limitMs: Math.min(ANSWER_MS, limitMs)',
+        replace: 'limitMs: Math.min(ANSWER_MS, Math.max(2_000, limitMs))',
+      },
+      {
+        guarantee: 'an answer that is no result is an error that says so',
+        find: "if (typeof Object(body).uri === 'string') return",
+        replace: 'return',
       },
       {
         guarantee: 'a server that does not wait is not asked without a pause',
@@ -564,7 +574,7 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'cancel is false when it is too late',
-        find: "if (error instanceof ServingError && error.code === 'conflict') return false;",
+        find: "if (ServingError.from(error).code === 'conflict') return false;",
         replace: '',
       },
       {

@@ -411,8 +411,13 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a dead-lettered message is archived before its failure is stored',
-        find: 'sentAt, attempts, body }));',
-        replace: 'sentAt, attempts, body: "" }));',
+        find: 'attempts, groupId, body }));',
+        replace: 'attempts, groupId, body: "" }));',
+      },
+      {
+        guarantee: 'a dead letter keeps the tenant of its record',
+        find: 'attempts, groupId, body }));',
+        replace: 'attempts, body }));',
       },
       {
         guarantee: 'a message whose failure could not be saved comes again',

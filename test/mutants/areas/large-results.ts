@@ -211,6 +211,11 @@ export const LARGE_RESULTS: readonly Suite[] = [
         find: 'taken?.large && !(await',
         replace: 'taken?.large && taken.uri === undefined && !(await',
       },
+      {
+        guarantee: 'a wait that takes deletes the large result that it fetched',
+        find: 'fetched: found.large && idOfLarge(found.large)',
+        replace: 'fetched: undefined',
+      },
     ],
   },
   {

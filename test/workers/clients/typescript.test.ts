@@ -272,7 +272,10 @@ test('malformed answers are errors', async (t) => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   while (answers.length > 0) {
     const client = new WKRClient({ url, checkVersion: false });
-    await assert.rejects(client.encode(1), { code: 'internal', message: /^malformed answer: / });
+    await assert.rejects(client.encode(1), {
+      code: 'internal',
+      message: /^the answer of the service cannot be read: /,
+    });
   }
 });
 
