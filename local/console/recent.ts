@@ -44,7 +44,18 @@ export class RecentRecords {
     };
   }
 
-  #facts({ uri, enqueue, outcome }: FinishedRecord, model: string): RecordFacts {
+  /** A replay: the record's result stands in place of its failure. */
+  replace(record: Omit<FinishedRecord, 'id'>, model: string): void {
+    const facts = this.#facts(record, model);
+    const old = this.#records.findIndex(
+      ({ uri, identity }) => uri === facts.uri && identity === facts.identity,
+    );
+    if (old !== -1) this.#records.splice(old, 1);
+    this.#records.push(facts);
+    this.#records.splice(0, this.#records.length - MOST_RECORDS);
+  }
+
+  #facts({ uri, enqueue, outcome }: Omit<FinishedRecord, 'id'>, model: string): RecordFacts {
     const facts = { uri, identity: enqueue.identity, finishedAt: new Date(this.#now()).toISOString(), model };
     if (outcome.ok) return { ...facts, status: 'succeeded', result: resultText(outcome.outputs) };
     const { code, publicMessage } = outcome.error;

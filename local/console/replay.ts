@@ -50,12 +50,18 @@ export interface Counts {
   failed: number;
 }
 
+/** Gets each record that has succeeded. */
+export type OnReplaced = (
+  replaced: Pick<ReplacedRecord, 'uri' | 'enqueue'> & { readonly outcome: Outcome },
+) => void;
+
 export interface ReplaySettings {
   /** True: nothing is stored, sent or removed. */
   readonly dryRun: boolean;
   /** Sends what works back into the queue; undefined stores its result. */
   readonly send: ((body: string, enqueue: Enqueue) => Promise<void>) | undefined;
   readonly onFailed: (failed: Unreplayed) => void;
+  readonly onReplaced?: OnReplaced | undefined;
 }
 
 export class Replay {
@@ -118,7 +124,10 @@ export class Replay {
       return this.#fail(messageId, uri, new ServingError('conflict', message, { uri }));
     }
     if (replaced === 'superseded') this.counts.over++;
-    else this.counts.succeeded++;
+    else {
+      this.counts.succeeded++;
+      this.#options.onReplaced?.({ uri, enqueue: record.enqueue, outcome });
+    }
     return true;
   }
 

@@ -180,8 +180,17 @@ test('the example is the first instance that is answered: small tensors written 
 });
 
 test('the page has every operation, loads nothing, and escapes what the model is called', () => {
-  const html = docsPage(openApiDocument({ ...FACTS, job: '<script>alert(1)</script>', model: modelFacts() }));
+  const html = docsPage(
+    openApiDocument({
+      ...FACTS,
+      job: '<script>alert(1)</script>',
+      model: modelFacts(),
+      example: { image: 1 },
+    }),
+    'http://machine:1234',
+  );
   for (const { path, method } of operationsOf(FACTS))
     assert.ok(html.includes(`<b>${method.toUpperCase()}</b><code>${path}</code>`), path);
   assert.doesNotMatch(html, /<script|<link|<img|src=/);
+  assert.match(html, /curl &#39;http:\/\/machine:1234\/predict&#39; -H/);
 });
