@@ -49,13 +49,25 @@ export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatche
       { description: spec.isText ? 'A text.' : about, ...form, ...(columns && { 'x-columns': columns }) },
     ];
   });
-  return {
+  const byInput = {
     type: 'object',
-    description: 'The inputs of a record by name.',
     properties: Object.fromEntries(properties),
     required: inputs.filter(({ optional }) => !optional).map(({ name }) => name),
-    // Columns may come by their own names.
-    ...(Object.keys(names?.columns ?? {}).length === 0 && { additionalProperties: false }),
+    additionalProperties: false,
+  };
+  const [spec, ...others] = inputs;
+  const columns = others.length === 0 && spec && spec.dtype !== 'string' && names?.columns[spec.name];
+  return columns ? { anyOf: [byInput, byColumn(columns, spec.dtype)] } : byInput;
+}
+
+/** Columns by their own names, each a number or, as in CSV, its text. */
+function byColumn(columns: readonly string[], dtype: DType): Json {
+  const cell = { anyOf: [elementSchema(dtype, true), { type: 'string', format: 'number' }] };
+  return {
+    type: 'object',
+    properties: Object.fromEntries(columns.map((name) => [name, cell])),
+    required: columns,
+    additionalProperties: false,
   };
 }
 

@@ -1,4 +1,5 @@
 """What JSON Schema cannot say of a request, for schemathesis: texts in a format, and lengths that depend on one another."""
+import base64
 import json
 import os
 
@@ -18,6 +19,13 @@ def agree(value):
             agree(one)
     if not isinstance(value, dict):
         return
+    if "img_bytes" in value:
+        value["img_bytes"] = base64.b64decode(given["formats"]["image"])
+    # A model has a limit of tokens, and cuts the first text alone.
+    if isinstance(value.get("text_pair"), str):
+        value["text_pair"] = value["text_pair"][:5]
+    if isinstance(value.get("indices"), list):
+        value["indices"] = [list(point) for point in {tuple(map(int, point)) for point in value["indices"]}]
     for names in (("indices", "data"), ("instances", "uris")):
         lists = [value[name] for name in names if isinstance(value.get(name), list)]
         for one in lists:

@@ -10,7 +10,6 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { encodeBase64 } from '../../lib/codecs/encode-base64.ts';
 import { encodeTensors } from '../../lib/codecs/safetensors.ts';
-import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { encodeArrowRecord } from '../support/arrow-record.ts';
 import { childEnvironment } from '../support/environment.ts';
@@ -64,6 +63,7 @@ const FORMATS = {
   arrow: encodeBase64(encodeArrowRecord(new Map([['x', { kind: 'tensor', tensor }]]))),
   safetensors: encodeBase64(encodeTensors(new Map([['x', tensor]]), {})),
   stream: '{"instances": [{"x": 1}]}',
+  number: '1.5',
 };
 
 interface Job {
@@ -113,9 +113,11 @@ for (const [name, { csv, make }] of Object.entries(JOBS)) {
     await writeFile(join(folder, 'schemathesis.toml'), CONFIG);
     const options = await make(folder, t);
     const { addresses } = await startReady(t, ...options, '--data-dir', join(folder, 'data'));
-    const given = JSON.stringify({ formats: FORMATS, csv, uriBytes: LIMITS.uriBytes });
-    const phases = ['--phases', 'examples,coverage,fuzzing', '--max-examples', '20', '--seed', '1'];
-    const args = ['run', `${addresses.http}/openapi.json`, ...phases, '--no-color', '--continue-on-failure'];
+    const given = JSON.stringify({ formats: FORMATS, csv });
+    const phases = ['--phases', 'examples,coverage', '--seed', '1'];
+    // It cannot make a frame, which is all that the table's /encode takes.
+    const other = name === 'a table' ? ['--exclude-path', '/encode'] : [];
+    const args = ['run', `${addresses.http}/openapi.json`, ...phases, ...other, '--no-color'];
     const report = await new Promise<string>((resolve) => {
       const env = childEnvironment({ DESCRIBED: given });
       execFile(PROGRAM, args, { cwd: folder, env, maxBuffer: 2 ** 28 }, (error, stdout) =>
