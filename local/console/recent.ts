@@ -67,7 +67,7 @@ export class RecentRecords {
 function resultText(outputs: readonly NamedTensor[]): string {
   const texts = outputs.slice(0, SHOWN_OUTPUTS).map(({ name, shape, dtype, data, labels }) => {
     const best = largestOf(dtype, shape, data);
-    if (best !== undefined) return `${name}: ${shown(data[best], dtype)} at ${labels?.[best] ?? best}`;
+    if (best !== undefined) return `${name}: ${labels?.[best] ?? best} (${shown(data[best], dtype)})`;
     const values = Array.from(data.slice(0, SHOWN_VALUES) as ArrayLike<unknown>, (value) =>
       shown(value, dtype),
     );
