@@ -62,7 +62,14 @@ export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatche
 
 /** Columns by their own names, each a number or, as in CSV, its text. */
 function byColumn(columns: readonly string[], dtype: DType): Json {
-  const cell = { anyOf: [elementSchema(dtype, true), { type: 'string', format: 'number' }] };
+  // A cell is not rounded to the largest float.
+  const range = dtype === 'float32' && { minimum: -3.4028234663852886e38, maximum: 3.4028234663852886e38 };
+  const cell = {
+    anyOf: [
+      { ...elementSchema(dtype, true), ...range },
+      { type: 'string', format: 'number' },
+    ],
+  };
   return {
     type: 'object',
     properties: Object.fromEntries(columns.map((name) => [name, cell])),

@@ -37,8 +37,7 @@ export class RecentRecords {
           .slice(-MOST_RECORDS)
           .map((record) => [record.id, this.#facts(record, model)] as const);
         const unsaved = await sink.save(finished, model);
-        this.#records.push(...facts.flatMap(([id, fact]) => (unsaved.includes(id) ? [] : [fact])));
-        this.#records.splice(0, this.#records.length - MOST_RECORDS);
+        this.#remember(facts.flatMap(([id, fact]) => (unsaved.includes(id) ? [] : [fact])));
         return unsaved;
       },
     };
@@ -51,7 +50,11 @@ export class RecentRecords {
       ({ uri, identity }) => uri === facts.uri && identity === facts.identity,
     );
     if (old !== -1) this.#records.splice(old, 1);
-    this.#records.push(facts);
+    this.#remember([facts]);
+  }
+
+  #remember(facts: readonly RecordFacts[]): void {
+    this.#records.push(...facts);
     this.#records.splice(0, this.#records.length - MOST_RECORDS);
   }
 

@@ -1,5 +1,4 @@
 """What JSON Schema cannot say of a request, for schemathesis: texts in a format, and lengths that depend on one another."""
-import base64
 import json
 import os
 
@@ -19,8 +18,6 @@ def agree(value):
             agree(one)
     if not isinstance(value, dict):
         return
-    if "img_bytes" in value:
-        value["img_bytes"] = base64.b64decode(given["formats"]["image"])
     # A model has a limit of tokens, and cuts the first text alone.
     if isinstance(value.get("text_pair"), str):
         value["text_pair"] = value["text_pair"][:5]

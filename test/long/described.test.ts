@@ -115,8 +115,8 @@ for (const [name, { csv, make }] of Object.entries(JOBS)) {
     const { addresses } = await startReady(t, ...options, '--data-dir', join(folder, 'data'));
     const given = JSON.stringify({ formats: FORMATS, csv });
     const phases = ['--phases', 'examples,coverage', '--seed', '1'];
-    // It cannot make a frame, which is all that the table's /encode takes.
-    const other = name === 'a table' ? ['--exclude-path', '/encode'] : [];
+    // The lengths of data in /v2 depend on its shape; and a frame, which is all that the table's /encode takes, it cannot make.
+    const other = ['--exclude-path-regex', name === 'a table' ? '/infer$|^/encode$' : '/infer$'];
     const args = ['run', `${addresses.http}/openapi.json`, ...phases, ...other, '--no-color'];
     const report = await new Promise<string>((resolve) => {
       const env = childEnvironment({ DESCRIBED: given });
