@@ -36,7 +36,7 @@ function Facts({ facts }: { facts: ModelFacts }) {
     <Card title={kind === 'worker' ? 'Worker' : 'Model'}>
       <dl class="facts">
         {worker !== undefined && <Fact name="Class" value={<code>{worker}</code>} />}
-        <Fact name="Version" value={<code>{version}</code>} />
+        {version !== worker && <Fact name="Version" value={<code>{version}</code>} />}
         <Fact name="Batching" value={isUnavailable(batching) ? batching.unavailable : batching.why} />
         {filter !== '' && <Fact name="Filter" value={<code>{filter}</code>} />}
         {caller.stack !== undefined && <Fact name="Stack" value={<code>{caller.stack}</code>} />}

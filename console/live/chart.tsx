@@ -20,11 +20,13 @@ interface ChartOptions {
   readonly most?: number;
   /** The least that the axis reaches. Default 1. */
   readonly least?: number;
+  /** Whether all values are whole numbers. */
+  readonly isCount?: boolean;
 }
 
 const HEIGHT = 132;
 
-export function Chart({ title, times, lines, format, most, least = 1 }: ChartOptions) {
+export function Chart({ title, times, lines, format, most, least = 1, isCount = false }: ChartOptions) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
@@ -34,7 +36,7 @@ export function Chart({ title, times, lines, format, most, least = 1 }: ChartOpt
     const element = place.current;
     if (!element) return undefined;
     const made = new uPlot(
-      optionsOf(element, lines, { format, most, least, onCursor: setAt }),
+      optionsOf(element, lines, { format, most, least, isCount, onCursor: setAt }),
       [[0]],
       element,
     );
@@ -77,13 +79,14 @@ interface Drawn {
   readonly format: (value: number) => string;
   readonly most: number | undefined;
   readonly least: number;
+  readonly isCount: boolean;
   readonly onCursor: (index: number | null) => void;
 }
 
 function optionsOf(
   element: HTMLElement,
   lines: readonly Line[],
-  { format, most, least, onCursor }: Drawn,
+  { format, most, least, isCount, onCursor }: Drawn,
 ): uPlot.Options {
   const style = getComputedStyle(element);
   const color = (name: string) => style.getPropertyValue(name).trim();
@@ -102,7 +105,13 @@ function optionsOf(
     scales: { y: { range: (_, __, max) => [0, most ?? Math.max(least, (max ?? 0) * 1.08)] } },
     axes: [
       { ...axis, size: 22, space: 70, values: (_, splits) => splits.map(clockText) },
-      { ...axis, size: 52, space: 34, values: (_, splits) => splits.map(format) },
+      {
+        ...axis,
+        size: 52,
+        space: 34,
+        values: (_, splits) =>
+          splits.map((value) => (isCount && !Number.isInteger(value) ? '' : format(value))),
+      },
     ],
     series: [
       {},

@@ -39,7 +39,7 @@ function Hour({ facts }: { facts: LiveFacts }) {
         <Tile name="Requests" value={countText(total.requests)} />
         <Tile name="Records" value={countText(total.finished)} />
         <Tile name="Failures" value={countText(total.failed)} isBad={total.failed > 0} />
-        <Tile name="In work" value={countText(open)} />
+        <Tile name="Running" value={countText(open)} />
         <Tile name="In the queue" value={countText(queue.waiting + queue.running)} />
         <Tile name="Workers" value={countText(workers)} />
         <Tile name="Utilisation" value={last ? shareText(last.util) : '–'} />
@@ -56,8 +56,8 @@ function Hour({ facts }: { facts: LiveFacts }) {
         ))}
       </div>
       <p class="quiet">
-        Steps of ten seconds over the last 60 minutes, refreshed with each. Percentiles are within 4.5 %. A
-        deployment has them in CloudWatch.
+        Each point is ten seconds; the charts show up to the last 60 minutes. Percentiles are accurate to 4.5
+        %.
       </p>
     </>
   );
@@ -94,6 +94,7 @@ function chartsOf(facts: LiveFacts) {
       title: 'Queue depth',
       lines: [line('messages', '--accent', ({ depth }) => depth)],
       format: countText,
+      isCount: true,
     },
     {
       title: 'Queue age',
@@ -114,7 +115,12 @@ function chartsOf(facts: LiveFacts) {
       format: shareText,
       most: 1,
     },
-    { title: 'Workers', lines: [line('processes', '--cool', ({ workers }) => workers)], format: countText },
+    {
+      title: 'Workers',
+      lines: [line('processes', '--cool', ({ workers }) => workers)],
+      format: countText,
+      isCount: true,
+    },
   ].map((chart) => ({ ...chart, times }));
 }
 

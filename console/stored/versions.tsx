@@ -15,7 +15,7 @@ export function VersionsView({ onActivated }: { onActivated: () => Promise<void>
     void onActivated();
   };
   return (
-    <Card title="Versions of the model">
+    <Card title="Versions">
       <Loaded asked={asked}>
         {({ versions, refreshSeconds }) => (
           <>

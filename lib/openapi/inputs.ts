@@ -38,7 +38,9 @@ export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatche
     const forms = [
       nested(elementSchema(spec.dtype, mayMiss(spec, names)), shape),
       ...(takesImage(spec, shape) ? [ref('Image'), ref('ImageText')] : []),
-      ...(spec.dtype === 'string' || shape.length === 0 ? [] : [ref('Sparse')]),
+      ...(spec.dtype === 'string' || shape.length === 0
+        ? []
+        : [sparse(elementSchema(spec.dtype, false), shape)]),
     ];
     const about = `${spec.dtype} [${shape.map((dim) => (typeof dim === 'number' ? dim : dim || '?')).join(', ')}]`;
     const form = forms.length === 1 ? forms[0] : { anyOf: forms };
@@ -47,13 +49,32 @@ export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatche
       { description: spec.isText ? 'A text.' : about, ...form, ...(columns && { 'x-columns': columns }) },
     ];
   });
-  return {
+  const byInput = {
     type: 'object',
-    description: 'The inputs of a record by name.',
     properties: Object.fromEntries(properties),
     required: inputs.filter(({ optional }) => !optional).map(({ name }) => name),
-    // Columns may come by their own names.
-    ...(Object.keys(names?.columns ?? {}).length === 0 && { additionalProperties: false }),
+    additionalProperties: false,
+  };
+  const [spec, ...others] = inputs;
+  const columns = others.length === 0 && spec && spec.dtype !== 'string' && names?.columns[spec.name];
+  return columns ? { anyOf: [byInput, byColumn(columns, spec.dtype)] } : byInput;
+}
+
+/** Columns by their own names, each a number or, as in CSV, its text. */
+function byColumn(columns: readonly string[], dtype: DType): Json {
+  // A cell is not rounded to the largest float.
+  const range = dtype === 'float32' && { minimum: -3.4028234663852886e38, maximum: 3.4028234663852886e38 };
+  const cell = {
+    anyOf: [
+      { ...elementSchema(dtype, true), ...range },
+      { type: 'string', format: 'number' },
+    ],
+  };
+  return {
+    type: 'object',
+    properties: Object.fromEntries(columns.map((name) => [name, cell])),
+    required: columns,
+    additionalProperties: false,
   };
 }
 
@@ -91,6 +112,40 @@ function nested(element: Json, shape: readonly Dim[]): Json {
     const size = typeof dim === 'number' ? { minItems: dim, maxItems: dim } : { minItems: 1 };
     return { type: 'array', items, ...size };
   }, element);
+}
+
+/** One of this shape. That it has as many rows of indices as values, JSON Schema cannot say. */
+function sparse(element: Json, shape: readonly Dim[]): Json {
+  const each = (schemaOf: (dim: Dim) => Json) => ({
+    type: 'array',
+    prefixItems: shape.map(schemaOf),
+    minItems: shape.length,
+    maxItems: shape.length,
+  });
+  const most = shape.reduce<number>(
+    (product, dim) => product * (typeof dim === 'number' ? dim : Infinity),
+    1,
+  );
+  const points = { type: 'array', minItems: 1, ...(Number.isFinite(most) && { maxItems: most }) };
+  // False and true are 0 and 1, as everywhere.
+  const index = (dim: Dim) =>
+    dim === 1
+      ? { enum: [0, false] }
+      : { type: ['integer', 'boolean'], minimum: 0, ...(typeof dim === 'number' && { maximum: dim - 1 }) };
+  return {
+    type: 'object',
+    description: 'A sparse tensor: a row of indices, counted from 0, for each value of data.',
+    properties: {
+      shape: each((dim) => (typeof dim === 'number' ? { const: dim } : { type: 'integer', minimum: 1 })),
+      data: { ...points, items: element },
+      indices: {
+        ...points,
+        items: each(index),
+        uniqueItems: true,
+      },
+    },
+    required: ['shape', 'data', 'indices'],
+  };
 }
 
 /** What is at least so large would be infinite. */

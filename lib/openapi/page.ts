@@ -28,7 +28,8 @@ interface Media {
   readonly example?: unknown;
 }
 
-export function docsPage(document: Json): string {
+/** @param url where the service is, for the requests that the page shows */
+export function docsPage(document: Json, url: string): string {
   const { info, paths, components } = document as {
     readonly info: { readonly title: string; readonly description: string };
     readonly paths: Readonly<Record<string, Readonly<Record<string, Shown>>>>;
@@ -37,7 +38,7 @@ export function docsPage(document: Json): string {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, shown]) => ({
       tag: shown.tags[0],
-      text: operationHtml(method, path, shown),
+      text: operationHtml(method, `${url}${path}`, path, shown),
     })),
   );
   const groups = Map.groupBy(operations, ({ tag }) => tag);
@@ -57,6 +58,7 @@ ${[...groups].map(([tag, list]) => `<h2>${escaped(tag)}</h2>${list.map(({ text }
 
 function operationHtml(
   method: string,
+  url: string,
   path: string,
   { summary, parameters = [], requestBody, responses }: Shown,
 ): string {
@@ -66,7 +68,7 @@ function operationHtml(
     escaped(description),
   ]);
   const bodies = Object.entries(requestBody?.content ?? {}).map(
-    ([type, media]) => `<p>${code(type)}</p>${json(media.schema)}${exampleHtml(path, type, media)}`,
+    ([type, media]) => `<p>${code(type)}</p>${json(media.schema)}${exampleHtml(url, type, media)}`,
   );
   const answers = Object.entries(responses).map(([status, { description, content = {} }]) => [
     code(status),
@@ -79,10 +81,10 @@ function operationHtml(
 ${fields.length > 0 ? table(fields) : ''}${bodies.join('')}${table(answers)}</div></details>`;
 }
 
-function exampleHtml(path: string, type: string, { example }: Media): string {
+function exampleHtml(url: string, type: string, { example }: Media): string {
   if (example === undefined) return '';
   const body = JSON.stringify(example).replaceAll("'", String.raw`'\''`);
-  return `<p>An example that was answered:</p><pre>${escaped(`curl http://localhost:10020${path} -H 'content-type: ${type}' -d '${body}'`)}</pre>`;
+  return `<p>An example that was answered:</p><pre>${escaped(`curl '${url}' -H 'content-type: ${type}' -d '${body}'`)}</pre>`;
 }
 
 /** A link where the schema is only a reference. */

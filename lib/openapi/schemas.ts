@@ -64,24 +64,32 @@ const TENSOR = object({
   data: list({ type: ['number', 'string', 'boolean', 'null'] }),
 });
 
+const BASE64 = { contentEncoding: 'base64' } as const;
+
+/** The format tells a generator of requests what the text is. */
+function wireRecord(serde: string, encoding: Json): Json {
+  return object(
+    { uri: URI, data: { ...TEXT, ...encoding, format: serde }, serde: { type: 'string', const: serde } },
+    serde === 'arrow' ? ['serde'] : [],
+  );
+}
+
 const RECORDS: Json = {
   Records: {
     ...object(
       {
         instances: list({ type: 'object', minProperties: 1 }, LIMITS.instances),
         uri: URI,
-        uris: { ...list(URI, LIMITS.instances), uniqueItems: true },
+        uris: { ...list(URI, LIMITS.instances), uniqueItems: true, type: ['array', 'null'] },
       },
       ['uri', 'uris'],
     ),
-    not: { required: ['uri', 'uris'] },
+    anyOf: [{ properties: { uris: { type: 'null' } } }, { not: { required: ['uri'] } }],
     description: 'Instances with a uri (one) or uris (one each); missing ones are made.',
   },
   WireRecord: {
-    ...object({ uri: URI, data: TEXT, serde: { type: 'string', enum: ['arrow', 'stream', 'safetensors'] } }, [
-      'serde',
-    ]),
-    description: 'A record as the queue has it.',
+    anyOf: [wireRecord('arrow', BASE64), wireRecord('stream', {}), wireRecord('safetensors', BASE64)],
+    description: 'A record as the queue has it; without serde its data is Arrow.',
   },
   Accepted: object({ uri: URI, identity: IDENTITY }),
   AllAccepted: object({ uris: list(URI), identities: list(IDENTITY) }),
@@ -164,14 +172,6 @@ const VALUES: Json = {
     contentEncoding: 'base64',
     contentMediaType: 'image/*',
     description: 'A JPEG or PNG; a prefix `data:…,` is removed.',
-  },
-  Sparse: {
-    ...object({
-      shape: list(COUNT),
-      data: list({ type: ['number', 'boolean'] }),
-      indices: list(list(COUNT)),
-    }),
-    description: 'A sparse tensor: indices count from 0, one row per value of data.',
   },
 };
 

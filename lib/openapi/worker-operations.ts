@@ -44,16 +44,16 @@ export const WORKER: Operations = ({ model, example }) => {
     answers: { 200: answer('What the worker or the model returned.', ANSWER) },
     errors: [...RUN_ERRORS, 'forbidden'],
   });
-  // A model takes the text as that of its input.
-  const [input] = model?.inputs ?? [];
-  const text = input && takesImage(input, rowShape(input)) ? ref('ImageText') : TEXT;
+  // A model takes what is sent as its one input.
+  const [input, ...more] = model?.inputs.filter(({ optional }) => !optional) ?? [];
+  const isImage = more.length === 0 && input !== undefined && takesImage(input, rowShape(input));
+  const takesText = !model || isImage || (more.length === 0 && input?.dtype === 'string');
   const encode = item('/encode', 'encode', 'Sends an address, or any value in a frame', {
-    ...forms(text),
+    ...(takesText && forms(isImage ? ref('ImageText') : TEXT)),
     [FRAME]: { schema: BYTES },
   });
   const json = { schema: model ? ref('Instance') : {}, ...(example && { example }) };
-  return [
-    item('/encode_json', 'encodeJson', "Sends JSON, a model's inputs by name", { 'application/json': json }),
+  const images = [
     item('/encode_img_bytes', 'encodeImage', 'Sends an image', { 'multipart/form-data': FILE }),
     item('/v1/encode_img_bytes', 'encodeColorImage', 'Sends an image, which becomes RGB', {
       'multipart/form-data': FILE,
@@ -68,6 +68,10 @@ export const WORKER: Operations = ({ model, example }) => {
         pattern: '^https://[a-z0-9-]+([.][a-z0-9-]+)+/[A-Za-z0-9_./-]*$',
       }),
     ),
+  ];
+  return [
+    item('/encode_json', 'encodeJson', "Sends JSON, a model's inputs by name", { 'application/json': json }),
+    ...(!model || isImage ? images : []),
     {
       ...encode,
       answers: {

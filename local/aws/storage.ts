@@ -8,6 +8,8 @@ import { mkdirSync } from 'node:fs';
 import type { BuildAppOptions } from 'fauxqs';
 import { badConfig } from '../../lib/contract/errors.ts';
 
+/** What SQS takes in no message. */
+const NO_CHARACTER = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u;
 const MIN_KEPT_BYTES = 1024 * 1024;
 const KEPT_BODY_MS = 5000;
 
@@ -27,11 +29,16 @@ export interface Storage {
 }
 
 export async function openStorage(dataDir: string | undefined): Promise<Storage> {
-  const [{ SqsStore }, { SnsStore }, { S3Store }] = await Promise.all([
-    part<{ SqsStore: new () => Stores['sqsStore'] }>('sqs/sqsStore.js'),
-    part<{ SnsStore: new () => Stores['snsStore'] }>('sns/snsStore.js'),
-    part<{ S3Store: new () => Stores['s3Store'] }>('s3/s3Store.js'),
-  ]);
+  const [{ SqsStore }, { SnsStore }, { S3Store }, { INVALID_MESSAGE_BODY_CHAR: refused }] = await Promise.all(
+    [
+      part<{ SqsStore: new () => Stores['sqsStore'] }>('sqs/sqsStore.js'),
+      part<{ SnsStore: new () => Stores['snsStore'] }>('sns/snsStore.js'),
+      part<{ S3Store: new () => Stores['s3Store'] }>('s3/s3Store.js'),
+      part<{ INVALID_MESSAGE_BODY_CHAR: RegExp }>('sqs/sqsTypes.js'),
+    ],
+  );
+  // That of fauxqs looks at units of UTF-16, and so refuses emoji, which AWS takes.
+  refused.test = (text) => NO_CHARACTER.test(text);
   const stores = { sqsStore: new SqsStore(), snsStore: new SnsStore(), s3Store: new S3Store() };
   // Without a host, fauxqs derives queue URLs from the Host header, the address that the caller used.
   stores.sqsStore.host = '';

@@ -63,6 +63,7 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
             run: async (records) => (await runner.runIsolated?.(records, limitMs)) ?? runner.run(records),
           },
           id,
+          (replaced) => recent.replace(replaced, runner.version),
         ),
       ),
     activate: (version) => activateVersion({ s3, location, job }, version),

@@ -37,14 +37,28 @@ export class RecentRecords {
           .slice(-MOST_RECORDS)
           .map((record) => [record.id, this.#facts(record, model)] as const);
         const unsaved = await sink.save(finished, model);
-        this.#records.push(...facts.flatMap(([id, fact]) => (unsaved.includes(id) ? [] : [fact])));
-        this.#records.splice(0, this.#records.length - MOST_RECORDS);
+        this.#remember(facts.flatMap(([id, fact]) => (unsaved.includes(id) ? [] : [fact])));
         return unsaved;
       },
     };
   }
 
-  #facts({ uri, enqueue, outcome }: FinishedRecord, model: string): RecordFacts {
+  /** A replay: the record's result stands in place of its failure. */
+  replace(record: Omit<FinishedRecord, 'id'>, model: string): void {
+    const facts = this.#facts(record, model);
+    const old = this.#records.findIndex(
+      ({ uri, identity }) => uri === facts.uri && identity === facts.identity,
+    );
+    if (old !== -1) this.#records.splice(old, 1);
+    this.#remember([facts]);
+  }
+
+  #remember(facts: readonly RecordFacts[]): void {
+    this.#records.push(...facts);
+    this.#records.splice(0, this.#records.length - MOST_RECORDS);
+  }
+
+  #facts({ uri, enqueue, outcome }: Omit<FinishedRecord, 'id'>, model: string): RecordFacts {
     const facts = { uri, identity: enqueue.identity, finishedAt: new Date(this.#now()).toISOString(), model };
     if (outcome.ok) return { ...facts, status: 'succeeded', result: resultText(outcome.outputs) };
     const { code, publicMessage } = outcome.error;
@@ -56,7 +70,7 @@ export class RecentRecords {
 function resultText(outputs: readonly NamedTensor[]): string {
   const texts = outputs.slice(0, SHOWN_OUTPUTS).map(({ name, shape, dtype, data, labels }) => {
     const best = largestOf(dtype, shape, data);
-    if (best !== undefined) return `${name}: ${shown(data[best], dtype)} at ${labels?.[best] ?? best}`;
+    if (best !== undefined) return `${name}: ${labels?.[best] ?? best} (${shown(data[best], dtype)})`;
     const values = Array.from(data.slice(0, SHOWN_VALUES) as ArrayLike<unknown>, (value) =>
       shown(value, dtype),
     );

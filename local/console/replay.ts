@@ -55,12 +55,18 @@ export type Send = (body: string, enqueue: Enqueue, groupId: string | undefined)
 
 type Sent = Pick<DeadLetter, 'body' | 'groupId'>;
 
+/** Gets each record that has succeeded. */
+export type OnReplaced = (
+  replaced: Pick<ReplacedRecord, 'uri' | 'enqueue'> & { readonly outcome: Outcome },
+) => void;
+
 export interface ReplaySettings {
   /** True: nothing is stored, sent or removed. */
   readonly dryRun: boolean;
   /** Sends what works back into the queue; undefined stores its result. */
   readonly send: Send | undefined;
   readonly onFailed: (failed: Unreplayed) => void;
+  readonly onReplaced?: OnReplaced | undefined;
 }
 
 export class Replay {
@@ -123,7 +129,10 @@ export class Replay {
       return this.#fail(messageId, uri, new ServingError('conflict', message, { uri }));
     }
     if (replaced === 'superseded') this.counts.over++;
-    else this.counts.succeeded++;
+    else {
+      this.counts.succeeded++;
+      this.#options.onReplaced?.({ uri, enqueue: record.enqueue, outcome });
+    }
     return true;
   }
 

@@ -7,7 +7,7 @@ import { listVersions, rollBack } from '../../lib/registry/versions.ts';
 import type { DeadLetterHead } from '../../lib/s3/dead-letters.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
 import { assertGoldenHere } from './golden.ts';
-import { Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
+import { type OnReplaced, Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
 
 const PAGE_LETTERS = 50;
 
@@ -47,13 +47,19 @@ export async function deadLetterPage(
 }
 
 /** Runs one dead letter again and stores its result. @throws not_found, conflict, or what the record fails with */
-export async function replayOne(place: ReplayPlace, runner: ReplayRunner, id: string): Promise<Done> {
+export async function replayOne(
+  place: ReplayPlace,
+  runner: ReplayRunner,
+  id: string,
+  onReplaced?: OnReplaced,
+): Promise<Done> {
   const [message] = await place.deadLetters.messages([id]);
   if (message === undefined) throw new ServingError('not_found', `there is no dead letter ${id} (any more)`);
   let failure: ServingError | undefined;
   const replay = new Replay(place, runner, {
     dryRun: false,
     send: undefined,
+    onReplaced,
     onFailed: ({ error }) => {
       failure = error;
     },

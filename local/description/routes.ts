@@ -30,15 +30,17 @@ export function descriptionRoutes(described: Described): GatewayRoute[] {
       if (latest?.version !== version) latest = { version, document: documentOf(runner, described) };
       return latest.document;
     });
-  const route = (path: string, answer: (document: Json) => HttpResponse): GatewayRoute => ({
+  const route = (path: string, answer: (document: Json, host: string) => HttpResponse): GatewayRoute => ({
     method: 'GET',
     path,
     functionName: 'description',
-    handler: () => respond(async () => answer(await document()), logError),
+    handler: ({ headers }) =>
+      respond(async () => answer(await document(), headers['host'] ?? 'localhost'), logError),
   });
   return [
     route(OPENAPI_PATH, (made) => jsonText(200, JSON.stringify(made))),
-    route('/docs', (made) => page(docsPage(made))),
+    // The gateway has compared the host with its own names.
+    route('/docs', (made, host) => page(docsPage(made, `http://${host}`))),
   ];
 }
 

@@ -24,7 +24,9 @@ import type { Stack } from '../../local/stack.ts';
 import { accessibilityProblems, NO_BROWSER, openPage, startBrowser } from '../support/browser.ts';
 import { useAws } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
+import { SIGNED_REGION, startSignedApi } from '../support/signed-api.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
+import { startStandIn } from '../support/stand-in-stack.ts';
 import { ROOT } from '../support/start.ts';
 import { until } from '../support/until.ts';
 
@@ -265,6 +267,29 @@ describe('the console', () => {
       await page.context().close();
     });
 
+    test('a record whose cause is mended succeeds from the page: its result is shown, its dead letter gone', async () => {
+      const uri = 'mended';
+      const data = JSON.stringify({ instances: [{ image: zeros() }] });
+      const MessageBody = JSON.stringify({ uri, data, serde: 'stream' });
+      await stack.aws.sqs.send(new SendMessageCommand({ QueueUrl: stack.deadLetterUrl, MessageBody }));
+      await until(async () => (await get<DeadLetterPage>('dead-letters')).letters.length === 2);
+      const { page, problems } = await openConsole(SMALL);
+      await view(page, 'Records');
+      const rows = page.locator('.rows summary').filter({ hasText: uri });
+      await rows.filter({ hasText: 'max_receives_exceeded' }).waitFor();
+      await page.getByRole('button', { name: `Replay ${uri}` }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
+      assert.match((await page.getByRole('status').textContent()) ?? '', /its result is stored/);
+      await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+      const row = rows.filter({ hasText: 'succeeded' });
+      await row.click();
+      await page.getByText('"status": "succeeded"').waitFor();
+      await page.getByRole('button', { name: `Replay ${uri}` }).waitFor({ state: 'detached' });
+      assert.equal(await rows.count(), 1);
+      assert.deepEqual(problems, []);
+      await page.context().close();
+    });
+
     test('axe finds nothing in any view, light and dark', async () => {
       for (const colorScheme of ['light', 'dark'] as const) {
         // axe is added to the page, which its policy would refuse.
@@ -284,7 +309,19 @@ describe('the console', () => {
 
     test('a deployment is shown through the command, with its token, and what it does not give has a reason', async () => {
       useAws(stack.aws.environment);
-      const where = { url: stack.url, bucket: LOCAL_BUCKET, auth: 'none', port: 0 } as const;
+      const { AWS_ACCESS_KEY_ID = '', AWS_SECRET_ACCESS_KEY = '' } = stack.aws.environment;
+      const keys = { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
+      const api = await startSignedApi(hooks, { behind: stack.url, keys });
+      const outputs = {
+        HttpApiUrl: api.url,
+        QueueUrl: stack.queueUrl,
+        BucketName: LOCAL_BUCKET,
+        JobName: stack.job,
+        Auth: 'iam',
+      };
+      const standIn = await startStandIn(hooks, { dev: { outputs } });
+      useAws({ ...stack.aws.environment, AWS_ENDPOINT_URL_CLOUDFORMATION: standIn.url });
+      const where = { stack: 'dev', region: SIGNED_REGION, port: 0 } as const;
       const remote = await openRemote(where, TOKEN);
       try {
         const { page, problems } = await openPage(browser, { viewport: LARGE });
@@ -294,6 +331,9 @@ describe('the console', () => {
         await page.locator('.bars li').first().waitFor();
         assert.doesNotMatch(page.url(), /token/);
         assert.match((await page.locator('.bars').first().textContent()) ?? '', /digit 5/);
+        assert.match((await page.locator('.code pre').textContent()) ?? '', /--aws-sigv4/);
+        assert.ok(api.seen.some(({ url }) => url === '/predict'));
+        assert.deepEqual(api.refused, []);
         await view(page, 'Live');
         await page.getByText('keep no history').waitFor();
         await view(page, 'Records');

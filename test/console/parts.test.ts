@@ -113,9 +113,9 @@ test('the last 200 records that were saved are remembered, with the beginning of
   const [d, c, b, a, ...others] = recent.list();
   assert.deepEqual(others, []);
   assert.equal(d?.result, 'n [1, 2]: 12345678901234567, 2');
-  assert.equal(c?.result, 'p: 3 at <b>y</b>');
+  assert.equal(c?.result, 'p: <b>y</b> (3)');
   assert.deepEqual([b?.status, b?.code, b?.error], ['failed', 'model_unavailable', failure.publicMessage]);
-  assert.deepEqual([a?.uri, a?.identity, a?.model, a?.result], ['a', 'i-a', 'v1', 'p: 0.75 at 1']);
+  assert.deepEqual([a?.uri, a?.identity, a?.model, a?.result], ['a', 'i-a', 'v1', 'p: 1 (0.75)']);
   const many = Array.from({ length: 450 }, (_, i) => record(`m${i}`, vector([1, 2])));
   await sink.save(many, 'v1');
   assert.deepEqual(

@@ -63,7 +63,9 @@ test('the document of a running service is OpenAPI 3.1, and its page loads nothi
   const response = await fetch(`${stack.url}/docs`);
   assert.equal(response.status, 200);
   assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/);
-  assert.match(await response.text(), /<code>\/predict<\/code>/);
+  const html = await response.text();
+  assert.match(html, /<code>\/predict<\/code>/);
+  assert.ok(html.includes(`curl &#39;${stack.url}/predict&#39;`));
 });
 
 test('every example request is answered with a success that is as declared', async () => {

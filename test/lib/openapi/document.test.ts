@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { TensorSpec } from '../../../lib/contract/values.ts';
 import { ROUTES } from '../../../lib/http/routes.ts';
 import { openApiDocument } from '../../../lib/openapi/document.ts';
 import { type Json, modelOfMetadata, type ServiceFacts } from '../../../lib/openapi/facts.ts';
@@ -142,6 +143,9 @@ test('an instance has a schema by the name, dtype and shape of each input', () =
     { ...good, ids: [1.5] },
     { ...good, flags: [true] },
     { ...good, row: [1] },
+    { ...good, ids: { shape: [3], data: [1], indices: [[0, 0]] } },
+    { ...good, flags: { shape: [4], data: [true], indices: [[4]] } },
+    { ...good, more: 1 },
     { ...good, row: [1e39, 1] },
     { ...good, image: undefined },
   ]) {
@@ -149,6 +153,30 @@ test('an instance has a schema by the name, dtype and shape of each input', () =
   }
   assert.match(JSON.stringify(schemas['InferenceAnswer']), /"x-labels":\["cat","dog"\]/);
   assert.match(JSON.stringify(instance), /"x-columns":\["age","fare"\]/);
+});
+
+test('a table takes its columns by their names, and a model of texts no images', () => {
+  const { names = { columns: {}, labels: {} } } = modelFacts();
+  const row = { name: 'row', dtype: 'float32', shape: ['', 2] } as const;
+  const document = openApiDocument({ ...FACTS, model: { inputs: [row], outputs: [], names } });
+  const { schemas } = document['components'] as { schemas: Record<string, object> };
+  const check = schemaChecks(document);
+  const instance = schemas['Instance'] ?? assert.fail();
+  check(instance, { row: [1, 2] }, 'by input');
+  check(instance, { fare: 7.5, age: null }, 'by column');
+  for (const bad of [{ age: 1 }, { row: [1, 2], age: 1 }, { age: 1, fare: 2, other: 3 }])
+    assert.throws(() => check(instance, bad, 'bad'), assert.AssertionError);
+
+  const pathsOf = (spec: TensorSpec) =>
+    Object.keys(openApiDocument({ ...FACTS, model: { inputs: [spec], outputs: [] } })['paths'] as object);
+  const images = ['/encode_img_bytes', '/v1/encode_img_bytes', '/encode_img_url'];
+  const ofTexts = pathsOf({ name: 'text', dtype: 'string', shape: [''], isText: true });
+  assert.deepEqual(
+    ofTexts.filter((path) => images.includes(path)),
+    [],
+  );
+  const ofImages = pathsOf({ name: 'image', dtype: 'float32', shape: ['', 3, 8, 8] });
+  assert.deepEqual(ofImages.filter((path) => images.includes(path)).length, 3);
 });
 
 test('the example is the first instance that is answered: small tensors written out, pictures, others sparse', async () => {
@@ -180,8 +208,10 @@ test('the example is the first instance that is answered: small tensors written 
 });
 
 test('the page has every operation, loads nothing, and escapes what the model is called', () => {
-  const html = docsPage(openApiDocument({ ...FACTS, job: '<script>alert(1)</script>', model: modelFacts() }));
-  for (const { path, method } of operationsOf(FACTS))
+  const facts = { ...FACTS, job: '<script>alert(1)</script>', model: modelFacts(), example: { image: 1 } };
+  const html = docsPage(openApiDocument(facts), 'http://machine:1234');
+  for (const { path, method } of operationsOf(facts))
     assert.ok(html.includes(`<b>${method.toUpperCase()}</b><code>${path}</code>`), path);
   assert.doesNotMatch(html, /<script|<link|<img|src=/);
+  assert.match(html, /curl &#39;http:\/\/machine:1234\/predict&#39; -H/);
 });

@@ -121,6 +121,14 @@ describe('queues and buckets', () => {
     assert.equal(String(await read(aws, 'a')), 'kept');
   });
 
+  it('take the characters that SQS takes: emoji, and no U+FFFE', async () => {
+    const aws = await start();
+    const { url } = await aws.createQueue({ name: 'jobs' });
+    await send(aws, url, '{"text":"😀 \u{10ffff}"}');
+    assert.deepEqual(bodyAndCount(await receive(aws, url)), ['{"text":"😀 \u{10ffff}"} 1']);
+    await assert.rejects(send(aws, url, '\ufffe'), /Invalid characters found/);
+  });
+
   it('are refused with every setting that SQS would refuse', async () => {
     const aws = await start();
     const bad = { name: 'a b', visibilitySeconds: 43_201, retentionSeconds: 59, maxReceiveCount: 0 };
