@@ -23,7 +23,7 @@ const EXIF = 'Exif\0\0';
 interface Header {
   readonly width: number;
   readonly height: number;
-  readonly components: number;
+  readonly isColor: boolean;
   readonly orientation: number;
   /** Where the marker of the first scan begins. */
   readonly scans: number;
@@ -32,7 +32,7 @@ interface Header {
 interface Frame {
   readonly width: number;
   readonly height: number;
-  readonly components: number;
+  readonly isColor: boolean;
 }
 
 export function isJpeg(bytes: Uint8Array): boolean {
@@ -86,7 +86,7 @@ function readFrame(body: Uint8Array): Frame {
   if (precision !== 8) throw unsupported(`JPEG of ${precision} bits a sample`, '8 bits');
   if (components === 4) throw unsupported('CMYK JPEG', 'grey, YCbCr or RGB');
   if (components !== 1 && components !== 3) throw unsupported(`JPEG of ${components} components`, '1 or 3');
-  return { width, height, components };
+  return { width, height, isColor: components === 3 };
 }
 
 /** The index after the end-of-image marker. Coded data contains 0xff only before a 0 or a marker. */

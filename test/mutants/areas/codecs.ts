@@ -535,6 +535,12 @@ export const CODECS: readonly Suite[] = [
         replace: ') >> 15',
         tests: [TENSOR, 'test/lib/codecs/image/golden.test.ts'],
       },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/formats.ts',
+    tests: [TENSOR],
+    bugs: [
       {
         guarantee: 'SVG is named, and not read',
         find: "if (SVG.test(head)) return 'SVG';",

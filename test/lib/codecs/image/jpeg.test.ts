@@ -154,12 +154,8 @@ describe('JPEG', () => {
   it('imageSize reads no further than the first scan', () => {
     const { bytes } = smallJpeg('grey');
     const start = bytes.indexOf(Buffer.of(0xff, 0xda));
-    assert.deepEqual(imageSize(bytes.subarray(0, start + 2)), {
-      format: 'jpeg',
-      width: 20,
-      height: 12,
-      isColor: false,
-    });
+    const { width, height, isColor } = imageSize(bytes.subarray(0, start + 2));
+    assert.deepEqual([width, height, isColor], [20, 12, false]);
   });
 });
 
