@@ -4,7 +4,7 @@
  * blocks keep their order. Each sample is then the one of libjpeg. The colours are OpenCV's, which takes CMYK as Adobe
  * stores it, inverted, whatever the file says. Loaded at the first such image.
  */
-import { ServingError } from '../../../contract/errors.ts';
+import { badInput, ServingError } from '../../../contract/errors.ts';
 import { sharedDecoder } from '../libjpeg.ts';
 import type { Pixels } from '../pixels.ts';
 import { damaged } from './bits.ts';
@@ -81,7 +81,9 @@ function split(jpeg: Uint8Array) {
       const coded = jpeg.subarray(at, endOfScan(jpeg, at));
       at += coded.length;
       const scan = readScan(frame, body);
-      if (scan.selected.length > 1 && ++wholeScans > WHOLE_SCANS) throw damaged();
+      if (scan.selected.length > 1 && ++wholeScans > WHOLE_SCANS) {
+        throw badInput(`broken JPEG: it has more than ${WHOLE_SCANS} scans of all components`);
+      }
       addScan({ frame, tables, interval, coded, ...scan }, color, black);
     }
   }

@@ -64,12 +64,15 @@ describe('a JPEG of four components', () => {
     const coded = CMYK_JPEG.subarray(scan, -2);
     const end = CMYK_JPEG.subarray(-2);
     const frame = CMYK_JPEG.subarray(at, at + 22);
-    for (const bytes of [
-      Buffer.concat([CMYK_JPEG.subarray(0, -2), frame, coded, end]),
-      changed(CMYK_JPEG, scan + 6, 0x33),
-      Buffer.concat([CMYK_JPEG.subarray(0, scan), ...Array.from({ length: 15 }, () => coded), end]),
-    ]) {
-      await assert.rejects(decodeImage(bytes), { code: 'bad_input', message: /broken JPEG/ });
+    for (const [bytes, message] of [
+      [Buffer.concat([CMYK_JPEG.subarray(0, -2), frame, end]), /damaged/],
+      [changed(CMYK_JPEG, scan + 6, 0x33), /Huffman table is missing/],
+      [
+        Buffer.concat([CMYK_JPEG.subarray(0, scan), ...Array.from({ length: 15 }, () => coded), end]),
+        /more than 14 scans/,
+      ],
+    ] as const) {
+      await assert.rejects(decodeImage(bytes), { code: 'bad_input', message });
     }
   });
 
