@@ -59,14 +59,14 @@ function split(jpeg: Uint8Array) {
     const marker = jpeg[at + 1];
     if (jpeg[at] !== 0xff || marker === undefined) throw damaged();
     if (marker === EOI) break;
-    const segment = jpeg.subarray(at, at + 2 + jpeg[at + 2]! * 256 + jpeg[at + 3]!);
-    const body = segment.subarray(4);
-    at += segment.length;
+    const whole = jpeg.subarray(at, at + 2 + jpeg[at + 2]! * 256 + jpeg[at + 3]!);
+    const body = whole.subarray(4);
+    at += whole.length;
     if (marker === DHT) readTables(body, tables);
     else if (marker === DQT || marker === DRI) {
       if (marker === DRI) interval = (body[0] ?? 0) * 256 + (body[1] ?? 0);
-      color.push(segment);
-      black.push(segment);
+      color.push(whole);
+      black.push(whole);
     } else if (marker === ADOBE && isAdobe(body)) {
       isYcck = body[11] !== 0;
     } else if (marker >= 0xc0 && marker <= 0xcf) {
@@ -87,9 +87,9 @@ function split(jpeg: Uint8Array) {
       addScan({ frame, tables, interval, coded, ...scan }, color, black);
     }
   }
-  const whole = (parts: Uint8Array[]) =>
+  const file = (parts: Uint8Array[]) =>
     Buffer.concat([Buffer.of(0xff, 0xd8), ...parts, Buffer.of(0xff, EOI)]);
-  return { color: whole(color), black: whole(black), place: frame?.place ?? 0, isYcck };
+  return { color: file(color), black: file(black), place: frame?.place ?? 0, isYcck };
 }
 
 function isAdobe(body: Uint8Array): boolean {

@@ -93,7 +93,8 @@ function copyBlock(
   const size = reader.symbol(dc, to);
   if (size > 15) throw damaged();
   reader.copy(size, to);
-  for (let index = 1; ac !== undefined && index < 64; index++) {
+  if (ac === undefined) return;
+  for (let index = 1; index < 64; index++) {
     const symbol = reader.symbol(ac, to);
     const bits = symbol & 15;
     // Without bits it is the end of the block, but for 15, a run of 16 zeros.

@@ -65,7 +65,7 @@ describe('WebP', () => {
     const sizes = (pictures: readonly Picture[]) => pictures.map(({ bytes }) => imageSize(bytes));
     for (const [index, { width, height }] of sizes(LOSSLESS).entries()) {
       const picture = LOSSLESS[index] as Picture;
-      assert.deepEqual([width, height].toSorted(), [picture.width, picture.height].toSorted());
+      assert.ok([width, height].includes(picture.width) && width * height === picture.width * picture.height);
     }
     const colors = sizes([...LOSSY, ...LOSSLESS]).filter(({ isColor }) => isColor).length;
     assert.ok(colors > 150 && colors < 300, `${colors}`);
