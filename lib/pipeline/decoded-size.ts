@@ -3,7 +3,8 @@
  * bytes of either can expand to gigabytes, so sizes are read from headers and shapes before anything is decoded.
  * Dense tensors are as large as their bytes, which the endpoint has counted.
  */
-import { type ImageSize, imageSize } from '../codecs/image/image.ts';
+import type { ImageHeader } from '../codecs/image/formats.ts';
+import { imageSize } from '../codecs/image/image.ts';
 import { isObject } from '../codecs/instances.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { elementCount } from '../contract/tensor.ts';
@@ -99,7 +100,11 @@ function decodedSizeOf(value: Value, spec: TensorSpec, choice: ImageChoice): Rea
 }
 
 /** An image over its own limit is refused for that. */
-function decodedImageSize({ width, height }: ImageSize, spec: TensorSpec, choice: ImageChoice): DecodedSize {
+function decodedImageSize(
+  { width, height }: ImageHeader,
+  spec: TensorSpec,
+  choice: ImageChoice,
+): DecodedSize {
   const settings = imageSettings(spec, choice);
   const channels = settings.channels === 'grey' ? 1 : 3;
   const pixels = width * height;

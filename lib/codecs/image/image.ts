@@ -1,25 +1,15 @@
 /**
- * Decodes a JPEG or PNG and turns its pixels into a tensor, exactly as OpenCV's imdecode(IMREAD_COLOR),
+ * Decodes a picture and turns its pixels into a tensor, exactly as OpenCV's imdecode(IMREAD_COLOR),
  * resize(INTER_LINEAR) and cvtColor(BGR2GRAY) would. A header of a few bytes can claim gigapixels, so limits are
  * checked before anything is decoded.
  */
 import { badConfig, badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { allocate, type NumericDType, type Tensor } from '../../contract/tensor.ts';
-import { decodeJpeg, isJpeg, readJpegHeader } from './jpeg.ts';
+import { FORMAT_NAMES, FORMATS, foreignFormat, type ImageFormat, type ImageHeader } from './formats.ts';
 import { type Elements, levelTables, type Normalisation } from './levels.ts';
 import type { Pixels } from './pixels.ts';
-import { decodePng, isPng, readPngHeader } from './png.ts';
 import { resizer } from './resize.ts';
-
-export interface ImageSize {
-  readonly format: 'jpeg' | 'png';
-  /** As stored; an EXIF orientation of 5 to 8 swaps the two when the image is decoded. */
-  readonly width: number;
-  readonly height: number;
-  /** Whether each pixel is stored as three samples of 8 bits: no grey, palette or alpha. */
-  readonly isColor: boolean;
-}
 
 export interface ImageSettings extends Normalisation {
   /** Target width in pixels; left out, the image keeps its own. The aspect ratio is not kept. */
@@ -40,56 +30,31 @@ export const DEFAULT_IMAGE: ImageSettings = {
   std: [1],
 };
 
-/** Other formats, to name them in the error: bytes (latin1) at an offset. */
-const FOREIGN: readonly (readonly [offset: number, magic: string, name: string])[] = [
-  [0, 'GIF8', 'GIF'],
-  [8, 'WEBP', 'WebP'],
-  [0, 'II*\0', 'TIFF'],
-  [0, 'MM\0*', 'TIFF'],
-  [0, 'BM', 'BMP'],
-  [4, 'ftypavi', 'AVIF'],
-  [4, 'ftyphei', 'HEIC'],
-  [4, 'ftypmif', 'HEIC'],
-  [4, 'jP  ', 'JPEG 2000'],
-  [0, '\xff\x4f\xff\x51', 'JPEG 2000'],
-  [4, 'JXL ', 'JPEG XL'],
-  [0, '\xff\x0a', 'JPEG XL'],
-  [0, '%PDF', 'PDF'],
-];
-const SVG = /^(\xef\xbb\xbf)?\s*<(\?xml|svg|!DOCTYPE svg)/i;
 const SNIFFED_BYTES = 64;
 
 /**
- * Format and size from the header alone.
+ * The size from the header alone.
  * @throws bad_input for broken or unknown bytes, unsupported_media_type for other formats, by name
  */
-export function imageSize(bytes: Uint8Array): ImageSize {
-  if (isJpeg(bytes)) {
-    const { width, height, components } = readJpegHeader(bytes);
-    return { format: 'jpeg', width, height, isColor: components === 3 };
-  }
-  if (isPng(bytes)) {
-    const { width, height, bitsPerPixel } = readPngHeader(bytes);
-    return { format: 'png', width, height, isColor: bitsPerPixel === 24 };
-  }
-  if (bytes.length === 0) throw badInput('expected a JPEG or PNG image, got 0 bytes');
+export function imageSize(bytes: Uint8Array): ImageHeader {
+  return formatOf(bytes).readHeader(bytes);
+}
+
+function formatOf(bytes: Uint8Array): ImageFormat {
+  const format = FORMATS.find((one) => one.is(bytes));
+  if (format !== undefined) return format;
+  const expected = `expected a ${FORMAT_NAMES} image`;
+  if (bytes.length === 0) throw badInput(`${expected}, got 0 bytes`);
   const head = Buffer.from(bytes.subarray(0, SNIFFED_BYTES));
   const foreign = foreignFormat(head.toString('latin1'));
   if (foreign !== undefined) {
-    throw new ServingError('unsupported_media_type', `expected a JPEG or PNG image, got ${foreign}`);
+    throw new ServingError('unsupported_media_type', `${expected}, got ${foreign}`);
   }
-  throw badInput(
-    `expected a JPEG or PNG image, got ${bytes.length} bytes that begin with 0x${head.toString('hex', 0, 8)}`,
-  );
-}
-
-function foreignFormat(head: string): string | undefined {
-  if (SVG.test(head)) return 'SVG';
-  return FOREIGN.find(([offset, magic]) => head.startsWith(magic, offset))?.[2];
+  throw badInput(`${expected}, got ${bytes.length} bytes that begin with 0x${head.toString('hex', 0, 8)}`);
 }
 
 /** `imageSize` of an image that may be decoded. @throws as `imageSize`; too_large over LIMITS.imageBytes or LIMITS.imagePixels */
-export function assertImage(bytes: Uint8Array): ImageSize {
+export function assertImage(bytes: Uint8Array): ImageHeader {
   if (bytes.length > LIMITS.imageBytes) throw overLimit('imageBytes', `an image of ${bytes.length} bytes is`);
   const size = imageSize(bytes);
   checkPixels('an image of', size.width, size.height);
@@ -97,14 +62,14 @@ export function assertImage(bytes: Uint8Array): ImageSize {
 }
 
 /**
- * Pixels as OpenCV's imdecode(IMREAD_COLOR) gives them, but in RGB order. Asynchronous because the JPEG decoder is
- * loaded at the first JPEG; the decoding itself blocks.
+ * Pixels as OpenCV's imdecode(IMREAD_COLOR) gives them, but in RGB order. Asynchronous because a decoder is
+ * loaded at the first image that needs it; the decoding itself blocks.
  * @throws too_large over LIMITS.imageBytes or LIMITS.imagePixels; bad_input for a cut or damaged image;
- * unsupported_media_type for another format, CMYK or 12 bits; internal when the JPEG decoder cannot be loaded
+ * unsupported_media_type for another format or one that is not decoded; internal when a decoder cannot be loaded
  */
 export async function decodeImage(bytes: Uint8Array): Promise<Pixels> {
-  const { format } = assertImage(bytes);
-  return format === 'jpeg' ? await decodeJpeg(bytes) : decodePng(bytes);
+  assertImage(bytes);
+  return formatOf(bytes).decode(bytes);
 }
 
 /**

@@ -43,5 +43,10 @@ declare namespace WebAssembly {
     constructor(module: Module, imports: Imports);
     readonly exports: Record<string, unknown>;
   }
+  class Memory {
+    constructor(pages: { readonly initial: number });
+    readonly buffer: ArrayBuffer;
+    grow: (pages: number) => number;
+  }
   function compile(bytes: Uint8Array): Promise<Module>;
 }

@@ -48,6 +48,7 @@ interface Header {
   readonly depth: number;
   readonly colourType: number;
   readonly bitsPerPixel: number;
+  readonly isColor: boolean;
   readonly passes: readonly Pass[];
 }
 
@@ -87,7 +88,8 @@ export function readPngHeader(bytes: Uint8Array): Header {
     throw broken(`unknown compression ${compression}, filter ${filter} or interlace ${interlace} method`);
   }
   const passes = interlace === 1 ? ADAM7 : WHOLE;
-  return { width, height, depth, colourType, bitsPerPixel: type.samples * depth, passes };
+  const bitsPerPixel = type.samples * depth;
+  return { width, height, depth, colourType, bitsPerPixel, isColor: bitsPerPixel === 24, passes };
 }
 
 /**

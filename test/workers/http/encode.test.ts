@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { EncodedImage, Tuple } from '../../../lib/contract/worker-values.ts';
+import { type Picture, picturesOf } from '../../support/pictures.ts';
 import { pngFile, pngHeader, writePng } from '../../support/png.ts';
 import { rawRequest } from '../../support/raw-request.ts';
 import { WITH_PILLOW, WITH_PYTHON } from '../python.ts';
@@ -390,6 +391,15 @@ describe('a worker that gets Pillow images', WITH_PILLOW, () => {
         [(data as { mode: string; size: number[] }).mode, (data as { size: number[] }).size],
         [mode, [4, 2]],
       );
+    }
+  });
+
+  test('POST /v1/encode_img_bytes passes on a WebP, and makes a JPEG in CMYK RGB', async () => {
+    for (const name of ['webp-lossy', 'cmyk']) {
+      const { bytes, width, height } = picturesOf(name)[28] as Picture;
+      const { data } = await envelopeOf(await post('/v1/encode_img_bytes', multipart('img_bytes', bytes)));
+      const { mode, size } = data as { mode: string; size: number[] };
+      assert.deepEqual([mode, size], ['RGB', [width, height]]);
     }
   });
 });

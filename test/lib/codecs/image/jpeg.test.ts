@@ -154,12 +154,8 @@ describe('JPEG', () => {
   it('imageSize reads no further than the first scan', () => {
     const { bytes } = smallJpeg('grey');
     const start = bytes.indexOf(Buffer.of(0xff, 0xda));
-    assert.deepEqual(imageSize(bytes.subarray(0, start + 2)), {
-      format: 'jpeg',
-      width: 20,
-      height: 12,
-      isColor: false,
-    });
+    const { width, height, isColor } = imageSize(bytes.subarray(0, start + 2));
+    assert.deepEqual([width, height, isColor], [20, 12, false]);
   });
 });
 
@@ -199,8 +195,7 @@ describe('a JPEG is refused', () => {
     );
   });
 
-  it('when it is CMYK, has 12 bits or two components: as unsupported, saying which', async () => {
-    await assert.rejects(decodeImage(CMYK_JPEG), refusal('unsupported_media_type', /CMYK/));
+  it('when it has 12 bits or two components: as unsupported, saying which', async () => {
     await assert.rejects(decodeImage(headerOnly(8, 8, 12)), refusal('unsupported_media_type', /12 bits/));
     await assert.rejects(
       decodeImage(headerOnly(8, 8, 8, 2)),

@@ -177,12 +177,8 @@ describe('PNG', () => {
   });
 
   it('imageSize reads no further than the header', () => {
-    assert.deepEqual(imageSize(writePng(PLAIN).subarray(0, 33)), {
-      format: 'png',
-      width: 9,
-      height: 7,
-      isColor: true,
-    });
+    const { width, height, isColor } = imageSize(writePng(PLAIN).subarray(0, 33));
+    assert.deepEqual([width, height, isColor], [9, 7, true]);
   });
 });
 
