@@ -53,7 +53,9 @@ export function decodeGif(bytes: Uint8Array): Pixels {
   const backdrop = own.length > 0 ? own.subarray(background, background + 3) : Uint8Array.of(0, 0, 0);
   if (frame.transparent >= 0) colours.set(backdrop, frame.transparent * 3);
   const data = new Uint8Array(3 * screen.width * screen.height);
-  for (let at = 0; at < data.length; at += 3) data.set(backdrop, at);
+  data.set(backdrop);
+  // What is filled, again behind itself, until all is.
+  for (let at = 3; at < data.length; at *= 2) data.copyWithin(at, 0, at);
   draw(indices, frame, colours, { ...screen, data });
   return { width: screen.width, height: screen.height, data };
 }
@@ -129,8 +131,10 @@ function expandFrame(bytes: Uint8Array, { width, height, data }: Omit<Frame, 'pa
 }
 
 function assertColours(indices: Uint8Array, count: number, transparent: number): void {
-  const missing = indices.find((index) => index >= count && index !== transparent);
-  if (missing !== undefined) throw broken('GIF', `colour ${missing} is not in its palette of ${count}`);
+  for (const index of indices) {
+    if (index < count || index === transparent) continue;
+    throw broken('GIF', `colour ${index} is not in its palette of ${count}`);
+  }
 }
 
 function draw(indices: Uint8Array, frame: Omit<Frame, 'palette'>, colours: Uint8Array, screen: Pixels): void {

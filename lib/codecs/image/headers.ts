@@ -1,7 +1,7 @@
 /** Sizes of BMP, GIF and TIFF pictures. Their decoders are loaded at the first such picture and check the rest. */
 import type { ImageHeader } from './formats.ts';
 import { assertReaches, broken, unsupported } from './refusal.ts';
-import { tiffNumbers } from './tiff-directory.ts';
+import { tiffDirectory, tiffNumbers } from './tiff-directory.ts';
 
 function begins(bytes: Uint8Array, ...marks: readonly string[]): boolean {
   const head = String.fromCharCode(...bytes.subarray(0, 6));
@@ -42,6 +42,9 @@ export function readGifHeader(bytes: Uint8Array): ImageHeader {
 /** @throws bad_input for a broken directory or no pixels, unsupported_media_type for BigTIFF */
 export function readTiffHeader(bytes: Uint8Array): ImageHeader {
   if (begins(bytes, 'II+', 'MM\0+')) throw unsupported('BigTIFF', 'TIFF');
+  const directory = tiffDirectory(bytes);
+  if (directory === undefined) throw broken('TIFF', 'it has no directory');
+  assertReaches('TIFF', bytes, directory.end);
   const [width, height] = [256, 257].map((tag) => tiffNumbers(bytes, tag, 1)?.[0]);
   if (width === undefined || height === undefined) {
     throw broken('TIFF', 'its directory has no width (tag 256) or no height (tag 257)');

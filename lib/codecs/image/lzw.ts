@@ -9,8 +9,8 @@ const CODES = 4_096;
 export const LZW_RATIO = 2_731;
 
 // Decoding is synchronous, so one table serves all pictures.
-const places = new Uint32Array(CODES);
-const lengths = new Uint32Array(CODES);
+const places = new Int32Array(CODES);
+const lengths = new Int32Array(CODES);
 
 /**
  * Fills `out`.
@@ -29,13 +29,13 @@ export function expandLzw(format: 'GIF' | 'TIFF', bits: number, packed: Uint8Arr
   let to = 0;
   /** Bytes of the text before, which ends at `to`; 0 after a clear. */
   let before = 0;
-  while (from < packed.length || count >= width) {
-    if (count < width) {
+  for (;;) {
+    while (count < width && from < packed.length) {
       const byte = packed[from++]!;
       held = upwards ? held | (byte << count) : ((held << 8) | byte) & 0xf_ffff;
       count += 8;
-      continue;
     }
+    if (count < width) break;
     count -= width;
     const code = (upwards ? held : held >> count) & ((1 << width) - 1);
     if (upwards) held >>= width;

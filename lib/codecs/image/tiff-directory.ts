@@ -18,17 +18,32 @@ interface Entry {
   readonly at: number;
 }
 
-/** The first entry of a tag; undefined when there is none, or no directory that can be read. */
-export function tiffEntry(tiff: Uint8Array, tag: number): Entry | undefined {
+interface Directory {
+  readonly view: DataView;
+  readonly little: boolean;
+  /** Where its entries, of 12 bytes each, begin and should end. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Undefined when there is none that can be read. Its end may be beyond the file's. */
+export function tiffDirectory(tiff: Uint8Array): Directory | undefined {
   if (tiff.length < 14) return undefined;
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
   const mark = view.getUint16(0);
   if (mark !== 0x4949 && mark !== 0x4d4d) return undefined;
   const little = mark === 0x4949;
-  const directory = view.getUint32(4, little);
-  if (view.getUint16(2, little) !== 42 || directory + 2 > tiff.length) return undefined;
-  const entries = view.getUint16(directory, little);
-  for (let index = 0, at = directory + 2; index < entries && at + 12 <= tiff.length; index++, at += 12) {
+  const start = view.getUint32(4, little) + 2;
+  if (view.getUint16(2, little) !== 42 || start > tiff.length) return undefined;
+  return { view, little, start, end: start + 12 * view.getUint16(start - 2, little) };
+}
+
+/** The first entry of a tag; undefined when there is none. */
+export function tiffEntry(tiff: Uint8Array, tag: number): Entry | undefined {
+  const directory = tiffDirectory(tiff);
+  if (directory === undefined) return undefined;
+  const { view, little, start, end } = directory;
+  for (let at = start; at < end && at + 12 <= tiff.length; at += 12) {
     if (view.getUint16(at, little) !== tag) continue;
     return {
       view,

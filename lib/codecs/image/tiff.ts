@@ -5,7 +5,7 @@
  */
 import { readTiffHeader } from './headers.ts';
 import { expandLzw, LZW_RATIO } from './lzw.ts';
-import { exifOrientation, orient, type Pixels } from './pixels.ts';
+import { orient, type Pixels } from './pixels.ts';
 import { assertReaches, broken, unsupported } from './refusal.ts';
 import { assertHolds, DEFLATE_RATIO, greys, inflate, paint } from './samples.ts';
 import { tiffNumbers } from './tiff-directory.ts';
@@ -58,6 +58,7 @@ interface Layout {
   readonly differences: boolean;
   /** Whether alpha is still to be applied to the colours. */
   readonly multiply: boolean;
+  readonly orientation: number;
 }
 
 /**
@@ -82,7 +83,7 @@ export function decodeTiff(bytes: Uint8Array): Pixels {
       paint(stored, 0, 8, 8 * samples, colours, { data, first, step: 1, columns: pixels });
     } else copyRgb(stored, layout, data.subarray(first * 3, (first + pixels) * 3));
   }
-  return orient({ width, height, data }, exifOrientation(bytes));
+  return orient({ width, height, data }, layout.orientation);
 }
 
 function readLayout(bytes: Uint8Array): Layout {
@@ -110,8 +111,22 @@ function readLayout(bytes: Uint8Array): Layout {
   // libtiff knows predictors only where a compression has them.
   const predictor = compression === 1 || compression === PACK_BITS ? 1 : one(bytes, 317, 1);
   if (predictor !== 1 && predictor !== 2) throw refused(`predictor ${predictor}`);
-  const multiply = samples === 4 && one(bytes, 338, 0) === 2;
-  return { width, height, samples, space, compression, differences: predictor === 2, multiply };
+  const extra = tiffNumbers(bytes, 338, 65_535) ?? [];
+  if (extra.length > 1 - (samples % 2) || extra.some((kind) => kind > 2)) {
+    throw refused(`extra samples of kind ${extra[0]}`);
+  }
+  // As in EXIF; libtiff takes a number that does not exist for "as stored".
+  const orientation = one(bytes, 274, 1);
+  return {
+    width,
+    height,
+    samples,
+    space,
+    compression,
+    differences: predictor === 2,
+    multiply: samples === 4 && extra[0] === 2,
+    orientation: orientation >= 1 && orientation <= 8 ? orientation : 1,
+  };
 }
 
 /** The number of a tag, or what holds without it. */
