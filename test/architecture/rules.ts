@@ -114,8 +114,8 @@ export const PURE_NODE_MODULES: Readonly<Record<string, readonly string[]>> = {
   'lib/codecs/image/png.ts': ['zlib'],
   // A signature is a pure function of what is signed.
   'lib/codecs/sigv4.ts': ['crypto'],
-  // Reads the WebAssembly of libjpeg from its package.
-  'lib/codecs/image/libjpeg.ts': ['fs/promises', 'url'],
+  // Reads the WebAssembly of libjpeg and libwebp from their packages.
+  'lib/codecs/image/webassembly.ts': ['fs/promises'],
 };
 
 /** Folders in which each outside package has one owner. A package that has no owner is not imported there at all. */
@@ -236,6 +236,8 @@ export const MAY_COMPUTE_IMPORTS: readonly string[] = [
   'test/',
   // Loads the bundle of a TypeScript file that it has just written.
   'infra/load.cjs',
+  // Loads the code of icodec that belongs to its .wasm file, which the package does not export.
+  'lib/codecs/image/webp/decode.ts',
   // Loads the user's worker.
   'lib/workers/load.ts',
   // Replaces a part of fauxqs that the package does not export.

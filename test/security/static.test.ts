@@ -101,6 +101,8 @@ test('what is loaded on demand is written out, never put together from what come
   assert.deepEqual(dynamic.toSorted(), [
     // Our own code: what was just built, or came built with the package.
     'infra/load.cjs',
+    // A file of a package that is pinned, beside one that is written in the same file.
+    'lib/codecs/image/webp/decode.ts',
     // The user's own worker, which the process is for.
     'lib/workers/load.ts',
     // A file of a package that is pinned, by a path that is written in the same file.
@@ -137,12 +139,12 @@ test('the server opens connections by its three clients only, S3, SQS and Redis,
   assert.deepEqual([...new Set(owners)], ['lib/queue', 'lib/redis', 'lib/s3']);
 });
 
-test('files are touched only where models, settings and the image decoder are, and by the client', () => {
+test('files are touched only where models, settings and the image decoders are, and by the client', () => {
   const touching = filesWith(/['"](node:)?fs(\/promises)?['"]/, DEPLOYED);
   assert.deepEqual(
     touching.filter((file) => !/^lib\/(inference|registry|s3)\//.test(file)),
     [
-      'lib/codecs/image/libjpeg.ts',
+      'lib/codecs/image/webassembly.ts',
       'lib/config/file.ts',
       // The tokenizer beside a model.
       'lib/text/files.ts',

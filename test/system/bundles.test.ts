@@ -93,12 +93,19 @@ describe('the bundles of the functions', () => {
     }
   });
 
-  test('the JPEG decoder lies beside exactly the bundles that decode images', async () => {
+  test('the decoders of images lie beside exactly the bundles that decode images, and WebP is loaded on demand', async () => {
     for (const name of FUNCTIONS) {
       const files = await filesOf((bundles.get(name) as Bundle).folder);
-      const has = [...files.keys()].includes('libjpegturbowasm_decode.wasm');
-      assert.equal(has, holders(/^lib\/codecs\/image\/libjpeg\.ts$/).includes(name), name);
+      for (const [file, owner] of [
+        ['libjpegturbowasm_decode.wasm', /^lib\/codecs\/image\/libjpeg\.ts$/],
+        ['webp-dec.wasm', /^lib\/codecs\/image\/webp\/decode\.ts$/],
+        ['webp-dec.mjs', /^lib\/codecs\/image\/webp\/decode\.ts$/],
+      ] as const) {
+        assert.equal([...files.keys()].includes(file), holders(owner).includes(name), `${name}: ${file}`);
+      }
     }
+    assert.deepEqual(holders(/^lib\/codecs\/image\/webp\/decode\.ts$/), ['batch', 'predict']);
+    assert.deepEqual(holders(/^lib\/codecs\/image\/webp\/decode\.ts$/, true), []);
   });
 
   test('unzipped, a function stays far below the 250 MB of Lambda', async () => {

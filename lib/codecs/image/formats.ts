@@ -6,6 +6,7 @@ import { isBmp, isGif, isTiff, readBmpHeader, readGifHeader, readTiffHeader } fr
 import { decodeJpeg, isJpeg, readJpegHeader } from './jpeg.ts';
 import type { Pixels } from './pixels.ts';
 import { decodePng, isPng, readPngHeader } from './png.ts';
+import { isWebp, readWebp } from './webp/header.ts';
 
 export interface ImageHeader {
   /** In pixels as stored; an EXIF orientation of 5 to 8 swaps the two when the image is decoded. */
@@ -29,6 +30,13 @@ export interface ImageFormat {
 export const FORMATS: readonly ImageFormat[] = [
   { name: 'JPEG', mediaType: 'image/jpeg', is: isJpeg, readHeader: readJpegHeader, decode: decodeJpeg },
   { name: 'PNG', mediaType: 'image/png', is: isPng, readHeader: readPngHeader, decode: decodePng },
+  {
+    name: 'WebP',
+    mediaType: 'image/webp',
+    is: isWebp,
+    readHeader: readWebp,
+    decode: async (bytes) => (await import('./webp/decode.ts')).decodeWebp(bytes),
+  },
   {
     name: 'BMP',
     mediaType: 'image/bmp',
@@ -59,7 +67,6 @@ export const FORMAT_NAMES: string = FORMATS.map(({ name }) => name)
 
 /** Formats that are not decoded, to name them in the error: bytes (latin1) at an offset. */
 const FOREIGN: readonly (readonly [offset: number, magic: string, name: string])[] = [
-  [8, 'WEBP', 'WebP'],
   [4, 'ftypavi', 'AVIF'],
   [4, 'ftyphei', 'HEIC'],
   [4, 'ftypmif', 'HEIC'],

@@ -43,5 +43,9 @@ declare namespace WebAssembly {
     constructor(module: Module, imports: Imports);
     readonly exports: Record<string, unknown>;
   }
+  class Memory {
+    readonly buffer: ArrayBuffer;
+    grow: (pages: number) => number;
+  }
   function compile(bytes: Uint8Array): Promise<Module>;
 }

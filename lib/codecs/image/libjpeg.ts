@@ -1,13 +1,11 @@
 /**
  * Owns libjpeg-turbo's WebAssembly (@cornerstonejs/codec-libjpeg-turbo-8bit), which is loaded at the first JPEG, and
- * decodes JPEGs whose header was checked. An instance's memory only grows, and one that trapped must not be used
- * again; both are replaced. A bundle needs libjpegturbowasm_decode.wasm beside it.
+ * decodes JPEGs whose header was checked. A bundle needs libjpegturbowasm_decode.wasm beside it.
  */
-import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import type { LibJpeg } from '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs';
-import { badInput, ServingError } from '../../contract/errors.ts';
+import { badInput, type ServingError } from '../../contract/errors.ts';
 import type { Pixels } from './pixels.ts';
+import { compileOnce, keepInstance } from './webassembly.ts';
 
 interface Instance {
   readonly library: LibJpeg;
@@ -39,43 +37,17 @@ const HARMLESS_WARNING = Buffer.from('extraneous bytes before marker 0xd9');
 
 /** @param open creates an instance of the library: at the first JPEG, and to replace one */
 export function jpegDecoder(open: () => Promise<LibJpeg>): JpegDecoder {
-  let current: Promise<Instance> | undefined;
-  let memory: () => number = () => 0;
-
-  const start = async (): Promise<Instance> => {
-    try {
+  const kept = keepInstance<Instance>(
+    'JPEG',
+    async () => {
       const library = await open();
-      memory = () => library.HEAPU8.byteLength;
       return { library, heapStart: findHeap(library), failures: 0 };
-    } catch (error) {
-      drop();
-      const why = error instanceof Error ? error.message : String(error);
-      throw new ServingError('internal', `the JPEG decoder cannot be loaded: ${why}`, { cause: error });
-    }
-  };
-  const drop = () => {
-    current = undefined;
-    memory = () => 0;
-  };
-
-  return {
-    async decode(jpeg, expected) {
-      current ??= start();
-      const instance = await current;
-      try {
-        return decodeWith(instance, jpeg, expected);
-      } catch (error) {
-        if (error instanceof ServingError) throw error;
-        // Not an error of libjpeg or of this file: the instance trapped or ran out of memory.
-        drop();
-        const why = error instanceof Error ? error.message : String(error);
-        throw badInput(`broken JPEG: the decoder gave up (${why})`, { cause: error });
-      } finally {
-        const { library, failures } = instance;
-        if (library.HEAPU8.byteLength > KEPT_MEMORY_BYTES || failures >= KEPT_FAILURES) drop();
-      }
     },
-    memoryBytes: () => memory(),
+    ({ library, failures }) => library.HEAPU8.byteLength > KEPT_MEMORY_BYTES || failures >= KEPT_FAILURES,
+  );
+  return {
+    decode: (jpeg, expected) => kept.use((instance) => decodeWith(instance, jpeg, expected)),
+    memoryBytes: () => kept.current()?.library.HEAPU8.byteLength ?? 0,
   };
 }
 
@@ -156,16 +128,14 @@ function greyToRgb(grey: Uint8Array): Uint8Array {
   return rgb;
 }
 
-let compiled: Promise<WebAssembly.Module> | undefined;
+/** 5 ms; further instances cost 1 to 2 ms. */
+const compiled = compileOnce(new URL(`./${WASM}`, import.meta.url), () =>
+  import.meta.resolve('@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm'),
+);
 
-/** Compiled once a process (5 ms); further instances cost 1 to 2 ms. */
 async function openLibJpeg(): Promise<LibJpeg> {
-  compiled ??= readWasm().then((bytes) => WebAssembly.compile(bytes));
-  const [module, { default: factory }] = await Promise.all([
-    compiled.catch((error: unknown) => {
-      compiled = undefined;
-      throw error;
-    }),
+  const [{ module }, { default: factory }] = await Promise.all([
+    compiled(),
     import('@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs'),
   ]);
   const silent = () => {};
@@ -180,21 +150,6 @@ async function openLibJpeg(): Promise<LibJpeg> {
       },
     }),
   );
-}
-
-/** Beside this file in a bundle, else in node_modules. */
-async function readWasm(): Promise<Buffer<ArrayBuffer>> {
-  try {
-    return await readFile(new URL(`./${WASM}`, import.meta.url));
-  } catch {
-    // Not a bundle: the file is in node_modules.
-  }
-  try {
-    const installed = import.meta.resolve('@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm');
-    return await readFile(fileURLToPath(installed));
-  } catch (error) {
-    throw new Error(`${WASM} is neither beside the bundle nor in node_modules`, { cause: error });
-  }
 }
 
 /**
