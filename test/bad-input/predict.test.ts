@@ -66,7 +66,7 @@ test('a good image that is cut at any of 50 places is refused', async (t) => {
     assertRefusal(
       await endpoint(around(withImage(cut))),
       'bad_input',
-      /broken (PNG|JPEG): |expected a JPEG or PNG image, got \d+ bytes/,
+      /broken (PNG|JPEG): |expected a JPEG, .* image, got \d+ bytes/,
     );
   }
   await assertServes(endpoint, 'image');

@@ -1,4 +1,5 @@
 /** Texts that are no base64, and bytes that are no image that is served. The models take 3x8x8 or 1x8x8 a row. */
+import { FORMAT_NAMES } from '../../../lib/codecs/image/formats.ts';
 import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import { CMYK_JPEG, smallJpeg } from '../../support/jpegs.ts';
 import { pngChunk, pngFile, pngHeader, writePng } from '../../support/png.ts';
@@ -14,6 +15,8 @@ const text = (name: string, value: string, message: RegExp, code: ErrorCode = 'b
   message,
 ];
 
+/** What every image that is refused for its first bytes is told. */
+const EXPECTED = `expected a ${FORMAT_NAMES} image`;
 const NOT_BASE64 = /^input "x": expected a base64 image: base64: /;
 const cutOff = /expected a base64 image: base64: cut off at position \d+: \d+ characters are no whole bytes/;
 
@@ -51,7 +54,7 @@ export const BASE64: readonly InstanceCase[] = [
   text('two pieces joined', 'iVA=iVBO', /wrong padding at position 3/),
   text('a data address without a comma', `data:image/png;base64${DOT}`, NOT_BASE64),
   text('a data address of percent signs', 'data:image/svg+xml,%3Csvg/%3E', /unexpected "%" at position 0/),
-  text('a data address with nothing', 'data:image/png;base64,', /expected a JPEG or PNG image, got 0 bytes/),
+  text('a data address with nothing', 'data:image/png;base64,', new RegExp(`${EXPECTED}, got 0 bytes`)),
   text(
     'a broken text of five million characters',
     `${'A'.repeat(5e6)}*AAA`,
@@ -104,12 +107,7 @@ const starts = (...parts: (string | number)[]) =>
   ]);
 
 const foreign = (name: string, bytes: Buffer, format: string): InstanceCase =>
-  image(
-    name,
-    () => bytes,
-    new RegExp(`^input "x": expected a JPEG or PNG image, got ${format}$`),
-    'unsupported_media_type',
-  );
+  image(name, () => bytes, new RegExp(`^input "x": ${EXPECTED}, got ${format}$`), 'unsupported_media_type');
 
 /** A GIF of 10,000 frames of one pixel. */
 const manyFrames = () =>
@@ -120,7 +118,7 @@ const manyFrames = () =>
   ]);
 
 const FORMATS: readonly InstanceCase[] = [
-  image('no bytes', () => Buffer.alloc(0), /expected a JPEG or PNG image, got 0 bytes/),
+  image('no bytes', () => Buffer.alloc(0), new RegExp(`${EXPECTED}, got 0 bytes`)),
   image('one byte', () => Buffer.of(0x89), /got 1 bytes that begin with 0x89$/),
   image('text', () => Buffer.from('hello'), /got 5 bytes that begin with 0x68656c6c6f$/),
   image('zeros', () => Buffer.alloc(1000), /got 1000 bytes that begin with 0x0{16}$/),
@@ -133,12 +131,12 @@ const FORMATS: readonly InstanceCase[] = [
     () => Buffer.from('\x89PNG\n\x1a\n\0\0\0', 'latin1'),
     /begin with 0x89504e470a1a0a00/,
   ),
-  foreign('GIF', starts('GIF87a'), 'GIF'),
-  image('a GIF of 10,000 frames', manyFrames, /got GIF$/, 'unsupported_media_type'),
-  foreign('WebP', starts('RIFF', 4, 'WEBPVP8 '), 'WebP'),
-  foreign('TIFF, little-endian', starts('II*\0'), 'TIFF'),
-  foreign('TIFF, big-endian', starts('MM\0*'), 'TIFF'),
-  foreign('BMP', starts('BM'), 'BMP'),
+  image('a GIF of zeros', () => starts('GIF87a'), /broken GIF: its header says 0x0 pixels$/),
+  image('a GIF of 10,000 frames', manyFrames, /broken GIF: colour 0 is not in its palette of 0$/),
+  image('a WebP of zeros', () => starts('RIFF', 4, 'WEBPVP8 '), /broken WebP: /),
+  image('a TIFF of zeros, little-endian', () => starts('II*\0'), /broken TIFF: it ends at byte 68/),
+  image('a TIFF of zeros, big-endian', () => starts('MM\0*'), /broken TIFF: it ends at byte 68/),
+  image('a BMP of zeros', () => starts('BM'), /broken BMP: its header says 0x0 pixels$/),
   foreign('AVIF', starts(4, 'ftypavif'), 'AVIF'),
   foreign('HEIC', starts(4, 'ftypheic'), 'HEIC'),
   foreign('HEIF', starts(4, 'ftypmif1'), 'HEIC'),

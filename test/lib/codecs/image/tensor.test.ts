@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { FORMAT_NAMES } from '../../../../lib/codecs/image/formats.ts';
 import {
   DEFAULT_IMAGE,
   decodeImage,
@@ -254,13 +255,8 @@ function pair(numbers: readonly [number, number]): [number, number] {
   return [numbers[0], numbers[1]];
 }
 
-describe('an image that is neither JPEG nor PNG', () => {
+describe('an image of a format that is not decoded', () => {
   const formats: readonly (readonly [name: string, start: string])[] = [
-    ['GIF', 'GIF89a'],
-    ['WebP', 'RIFF\x10\0\0\0WEBPVP8 '],
-    ['TIFF', 'II*\0\x08\0\0\0'],
-    ['TIFF', 'MM\0*\0\0\0\x08'],
-    ['BMP', 'BM\x36\0\0\0\0\0\0\0'],
     ['AVIF', '\0\0\0\x20ftypavif'],
     ['HEIC', '\0\0\0\x18ftypheic'],
     ['JPEG 2000', '\0\0\0\x0cjP  \r\n'],
@@ -275,7 +271,7 @@ describe('an image that is neither JPEG nor PNG', () => {
       const isRefusal = (error: unknown) =>
         error instanceof ServingError &&
         error.code === 'unsupported_media_type' &&
-        error.message === `expected a JPEG or PNG image, got ${name}`;
+        error.message === `expected a ${FORMAT_NAMES} image, got ${name}`;
       await assert.rejects(decodeImage(bytes), isRefusal);
       assert.throws(() => imageSize(bytes), isRefusal);
     });
