@@ -46,6 +46,7 @@ export function decodeGif(bytes: Uint8Array): Pixels {
   if (frame.left + frame.width > screen.width || frame.top + frame.height > screen.height) {
     throw broken('GIF', 'its first frame goes beyond its screen');
   }
+  if (frame.width * frame.height === 0) throw broken('GIF', 'its first frame has no pixels');
   const indices = expandFrame(bytes, frame);
   const colours = new Uint8Array(768);
   colours.set(palette.length > 0 ? palette : own);

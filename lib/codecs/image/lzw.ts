@@ -2,7 +2,7 @@
  * LZW as GIF and TIFF have it: GIF fills bytes from the lowest bit, TIFF from the highest, and in TIFF codes grow one
  * code earlier. Every text of the table has been written before, so the table holds places in the output.
  */
-import { broken } from './refusal.ts';
+import { broken, tooLong, tooShort } from './refusal.ts';
 
 const CODES = 4_096;
 /** A full table of codes of 12 bits: the longest text is as long as the table. */
@@ -57,14 +57,10 @@ export function expandLzw(format: 'GIF' | 'TIFF', bits: number, packed: Uint8Arr
     }
     if (code >= next) throw broken(format, `its image data is damaged: code ${code} does not exist yet`);
     before = code < clear ? 1 : lengths[code]!;
-    if (to + before > out.length) {
-      throw broken(format, `its image data is longer than the ${out.length} bytes its header promises`);
-    }
+    if (to + before > out.length) throw tooLong(format, out.length);
     if (code < clear) out[to++] = code;
     // Byte by byte: a text may end with its own first byte.
     else for (let at = places[code]!, end = at + before; at < end; at++) out[to++] = out[at]!;
   }
-  if (to < out.length) {
-    throw broken(format, `its image data is ${to} bytes, its header promises ${out.length}`);
-  }
+  if (to < out.length) throw tooShort(format, to, out.length);
 }

@@ -1,6 +1,6 @@
 /** What the decoders of several formats do with samples: inflate them, and paint those that stand for a colour. */
 import { inflateSync } from 'node:zlib';
-import { broken } from './refusal.ts';
+import { broken, tooLong, tooShort } from './refusal.ts';
 
 /** Deflate cannot do better: 258 bytes for 2 bits. */
 export const DEFLATE_RATIO = 1_032;
@@ -24,15 +24,11 @@ export function inflate(format: string, deflated: Uint8Array, expected: number):
     const chunkSize = Math.max(64, expected + 1);
     samples = inflateSync(deflated, { maxOutputLength: expected, chunkSize });
   } catch (error) {
-    if (error instanceof RangeError) {
-      throw broken(format, `its image data is longer than the ${expected} bytes its header promises`);
-    }
+    if (error instanceof RangeError) throw tooLong(format, expected);
     const why = error instanceof Error ? error.message : String(error);
     throw broken(format, `its image data is damaged (${why})`);
   }
-  if (samples.length < expected) {
-    throw broken(format, `its image data is ${samples.length} bytes, its header promises ${expected}`);
-  }
+  if (samples.length < expected) throw tooShort(format, samples.length, expected);
   return samples;
 }
 

@@ -3,10 +3,11 @@
  * grey, RGB and palettes of 8 bits in strips. Alpha is dropped, or, where the file says that it is not yet applied,
  * applied. libtiff shows what it can of a damaged file; here it is refused.
  */
+import type { ServingError } from '../../contract/errors.ts';
 import { readTiffHeader } from './headers.ts';
 import { expandLzw, LZW_RATIO } from './lzw.ts';
 import { orient, type Pixels } from './pixels.ts';
-import { assertReaches, broken, unsupported } from './refusal.ts';
+import { assertReaches, broken, tooLong, tooShort, unsupported } from './refusal.ts';
 import { assertHolds, DEFLATE_RATIO, greys, inflate, paint } from './samples.ts';
 import { tiffNumbers } from './tiff-directory.ts';
 
@@ -99,7 +100,7 @@ function readLayout(bytes: Uint8Array): Layout {
     if (format !== 1)
       throw refused(format === 3 ? 'floating point samples' : `signed samples (format ${format})`);
   }
-  if (!SAMPLES.has(space)) throw refused(`colours as ${OTHER_SPACES.get(space) ?? space}`);
+  if (!SAMPLES.has(space)) throw refused(`colours as ${OTHER_SPACES.get(space) ?? `number ${space}`}`);
   if (!SAMPLES.get(space)?.includes(samples))
     throw refused(`${samples} samples a pixel of colour space ${space}`);
   if (!RATIOS.has(compression)) {
@@ -134,7 +135,7 @@ function one(bytes: Uint8Array, tag: number, otherwise: number): number {
   return tiffNumbers(bytes, tag, 1)?.[0] ?? otherwise;
 }
 
-function refused(what: string): Error {
+function refused(what: string): ServingError {
   const expected =
     'strips of 8-bit grey, RGB or palette pixels, plain or packed with LZW, deflate or PackBits';
   return unsupported(`TIFF with ${what}`, expected);
@@ -164,7 +165,7 @@ function readStrips(bytes: Uint8Array, { width, height, samples, compression }: 
     );
   }
   const packed = lengths.reduce((sum, length) => sum + length, 0);
-  // So that no byte is expanded twice.
+  // However strips overlap, no more is expanded than the file has.
   if (packed > bytes.length) throw broken('TIFF', 'its strips overlap or go beyond its end');
   assertHolds('TIFF', packed, width * height * samples, RATIOS.get(compression)!);
   return { offsets, lengths, rows };
@@ -183,7 +184,7 @@ function coloursOf(bytes: Uint8Array, space: number): Uint8Array {
 function expandStrip({ compression }: Layout, packed: Uint8Array, length: number): Uint8Array {
   if (DEFLATE.includes(compression)) return inflate('TIFF', packed, length);
   if (compression === 1) {
-    if (packed.length < length) throw broken('TIFF', `a strip has ${packed.length} bytes of ${length}`);
+    if (packed.length < length) throw tooShort('TIFF', packed.length, length);
     return packed;
   }
   const out = new Uint8Array(length);
@@ -203,14 +204,13 @@ function unpackBits(packed: Uint8Array, out: Uint8Array): void {
     const count = code < 128 ? code + 1 : 257 - code;
     const used = code < 128 ? count : 1;
     if (at + used > packed.length) break;
-    if (to + count > out.length)
-      throw broken('TIFF', `its image data is longer than the ${out.length} bytes its header promises`);
+    if (to + count > out.length) throw tooLong('TIFF', out.length);
     if (used === count) out.set(packed.subarray(at, at + used), to);
     else out.fill(packed[at]!, to, to + count);
     at += used;
     to += count;
   }
-  if (to !== out.length) throw broken('TIFF', `its image data is damaged after ${to} of ${out.length} bytes`);
+  if (to < out.length) throw tooShort('TIFF', to, out.length);
 }
 
 function addUp(stored: Uint8Array, rowBytes: number, samples: number): void {
