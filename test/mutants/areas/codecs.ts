@@ -523,11 +523,6 @@ export const CODECS: readonly Suite[] = [
         find: 'if (to < out.length) throw',
         replace: 'if (to < 0) throw',
       },
-      {
-        guarantee: 'the table of codes has an end',
-        find: 'before > 0 && next < CODES',
-        replace: 'before > 0',
-      },
     ],
   },
   {
