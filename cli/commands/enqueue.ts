@@ -25,7 +25,10 @@ export const command = defineCommand({
 the results. A JSON file holds records {"uri": ..., "inputs": {...}} (one, an array, or one a line) with inputs as the
 SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file, each row is a record.`,
   options: {
-    dir: { value: 'folder', about: 'every PNG and JPEG below the folder; the path below it is the uri' },
+    dir: {
+      value: 'folder',
+      about: 'every PNG, JPEG and WebP below the folder; the path below it is the uri',
+    },
     prefix: { value: 'text', about: 'put before each uri of --dir' },
     file: {
       value: 'file',
@@ -86,8 +89,8 @@ async function recordsOfFolder(folder: string, prefix: string, input: string): P
   const names = await readdir(folder, { recursive: true }).catch((error: Error) => {
     throw new ServingError('bad_request', `${folder} cannot be read: ${error.message}`, { cause: error });
   });
-  const images = names.filter((name) => /\.(png|jpe?g)$/i.test(name)).sort();
-  if (images.length === 0) throw new ServingError('bad_request', `${folder}: no PNG or JPEG below it`);
+  const images = names.filter((name) => /\.(png|jpe?g|webp)$/i.test(name)).sort();
+  if (images.length === 0) throw new ServingError('bad_request', `${folder}: no PNG, JPEG or WebP below it`);
   return images.map((name) => ({
     uri: prefix + name.replaceAll(sep, '/'),
     inputs: { [input]: join(folder, name) },

@@ -40,7 +40,7 @@ export class Tuple extends Array<WorkerValue> {
   }
 }
 
-/** A JPEG or PNG image, not decoded. */
+/** A JPEG, PNG or WebP image, not decoded. */
 export class EncodedImage {
   readonly bytes: Uint8Array;
 

@@ -132,14 +132,14 @@ const VALUES: Json = {
     ...object({
       b64: { type: 'string', format: 'image', contentEncoding: 'base64', contentMediaType: 'image/*' },
     }),
-    description: 'A JPEG or PNG.',
+    description: 'A JPEG, PNG or WebP.',
   },
   ImageText: {
     type: 'string',
     format: 'image',
     contentEncoding: 'base64',
     contentMediaType: 'image/*',
-    description: 'A JPEG or PNG; a prefix `data:…,` is removed.',
+    description: 'A JPEG, PNG or WebP; a prefix `data:…,` is removed.',
   },
   Sparse: {
     ...object({

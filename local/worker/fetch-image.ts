@@ -121,7 +121,7 @@ async function fetchPinned(url: URL, options: FetchImageOptions, late: AbortSign
     httpsRequest(url, {
       agent: false,
       signal: late,
-      headers: { accept: 'image/jpeg, image/png', 'accept-encoding': 'identity' },
+      headers: { accept: 'image/jpeg, image/png, image/webp', 'accept-encoding': 'identity' },
       // The name is not resolved again: it could have another address by now.
       lookup: (_host, { all }, found) =>
         all ? found(null, [pinned]) : found(null, pinned.address, pinned.family),

@@ -15,6 +15,7 @@ import { useAws } from '../support/environment.ts';
 import { smallJpeg } from '../support/jpegs.ts';
 import { bytesOf, inferRequest, receivedOf, type SentRequest } from '../support/open-inference.ts';
 import type { Packaged } from '../support/packaging.ts';
+import { type Picture, picturesOf } from '../support/pictures.ts';
 import { SIGNED_REGION, startSignedApi } from '../support/signed-api.ts';
 import { startStandIn } from '../support/stand-in-stack.ts';
 import { propertiesOf } from '../support/template.ts';
@@ -67,10 +68,13 @@ export function archiveTests(packaged: () => Packaged): void {
     assert.deepEqual(predictions.map(largest), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  test('POST /predict decodes a JPEG, whose decoder lies beside the bundle', async () => {
-    const image = smallJpeg('baseline420').bytes.toString('base64');
-    const { status, body } = await call('POST', '/predict', { instances: [{ image }] });
-    assert.equal(status, 200, JSON.stringify(body));
+  test('POST /predict decodes a JPEG and a WebP, whose decoders lie beside the bundle, and a JPEG in CMYK', async () => {
+    const pictures = ['webp-lossy', 'cmyk'].map((name) => picturesOf(name)[30] as Picture);
+    for (const { bytes } of [smallJpeg('baseline420'), ...pictures]) {
+      const image = bytes.toString('base64');
+      const { status, body } = await call('POST', '/predict', { instances: [{ image }] });
+      assert.equal(status, 200, JSON.stringify(body));
+    }
   });
 
   test('the Open Inference Protocol takes a tensor as bytes, and gives what it gives of the same as JSON', async () => {

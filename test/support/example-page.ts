@@ -22,7 +22,7 @@ export async function copyPage(folder: string, service: string): Promise<void> {
 export async function usePage(t: Hooks, origin: string): Promise<Page> {
   const { page, problems } = await openPage(await startBrowser(t));
   await page.goto(`${origin}/`);
-  const file = page.getByLabel('Drop a JPEG or PNG here, or choose one:');
+  const file = page.getByLabel('Drop a picture here, or choose one:');
   const status = page.getByRole('status');
   await file.setInputFiles(join(IMAGES, 'digit-3.png'));
   await status.getByText('It is most likely a 3.').waitFor();

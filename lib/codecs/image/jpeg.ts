@@ -24,6 +24,8 @@ interface Header {
   readonly width: number;
   readonly height: number;
   readonly isColor: boolean;
+  /** Or YCCK. */
+  readonly isCmyk: boolean;
   readonly orientation: number;
   /** Where the marker of the first scan begins. */
   readonly scans: number;
@@ -33,13 +35,15 @@ interface Frame {
   readonly width: number;
   readonly height: number;
   readonly isColor: boolean;
+  /** Or YCCK. */
+  readonly isCmyk: boolean;
 }
 
 export function isJpeg(bytes: Uint8Array): boolean {
   return bytes[0] === 0xff && bytes[1] === SOI && bytes[2] === 0xff;
 }
 
-/** @throws bad_input for broken markers, unsupported_media_type for CMYK and for samples of other than 8 bits. */
+/** @throws bad_input for broken markers, unsupported_media_type for samples of other than 8 bits. */
 export function readJpegHeader(bytes: Uint8Array): Header {
   let frame: Frame | undefined;
   let orientation: number | undefined;
@@ -73,7 +77,9 @@ export function readJpegHeader(bytes: Uint8Array): Header {
 export async function decodeJpeg(bytes: Uint8Array): Promise<Pixels> {
   const header = readJpegHeader(bytes);
   const whole = bytes.subarray(0, findEnd(bytes, header.scans));
-  const pixels = await sharedDecoder.decode(whole, header);
+  const pixels = header.isCmyk
+    ? await (await import('./cmyk/decode.ts')).decodeCmyk(whole, header)
+    : await sharedDecoder.decode(whole, header);
   return orient(pixels, header.orientation);
 }
 
@@ -84,9 +90,8 @@ function readFrame(body: Uint8Array): Frame {
   const height = h1 * 256 + h0;
   if (width === 0 || height === 0) throw broken(`its header says ${width}x${height} pixels`);
   if (precision !== 8) throw unsupported(`JPEG of ${precision} bits a sample`, '8 bits');
-  if (components === 4) throw unsupported('CMYK JPEG', 'grey, YCbCr or RGB');
-  if (components !== 1 && components !== 3) throw unsupported(`JPEG of ${components} components`, '1 or 3');
-  return { width, height, isColor: components === 3 };
+  if (![1, 3, 4].includes(components)) throw unsupported(`JPEG of ${components} components`, '1, 3 or 4');
+  return { width, height, isColor: components === 3, isCmyk: components === 4 };
 }
 
 /** The index after the end-of-image marker. Coded data contains 0xff only before a 0 or a marker. */

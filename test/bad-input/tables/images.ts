@@ -1,7 +1,6 @@
 /** Texts that are no base64, and bytes that are no image that is served. The models take 3x8x8 or 1x8x8 a row. */
-import { FORMAT_NAMES } from '../../../lib/codecs/image/formats.ts';
 import type { ErrorCode } from '../../../lib/contract/errors.ts';
-import { CMYK_JPEG, smallJpeg } from '../../support/jpegs.ts';
+import { smallJpeg } from '../../support/jpegs.ts';
 import { pngChunk, pngFile, pngHeader, writePng } from '../../support/png.ts';
 import type { InstanceCase } from '../cases.ts';
 import { b64, greyPng, headerJpeg, headerPng, jpegSegment, withImage } from '../encoded-images.ts';
@@ -15,8 +14,6 @@ const text = (name: string, value: string, message: RegExp, code: ErrorCode = 'b
   message,
 ];
 
-/** What every image that is refused for its first bytes is told. */
-const EXPECTED = `expected a ${FORMAT_NAMES} image`;
 const NOT_BASE64 = /^input "x": expected a base64 image: base64: /;
 const cutOff = /expected a base64 image: base64: cut off at position \d+: \d+ characters are no whole bytes/;
 
@@ -54,7 +51,7 @@ export const BASE64: readonly InstanceCase[] = [
   text('two pieces joined', 'iVA=iVBO', /wrong padding at position 3/),
   text('a data address without a comma', `data:image/png;base64${DOT}`, NOT_BASE64),
   text('a data address of percent signs', 'data:image/svg+xml,%3Csvg/%3E', /unexpected "%" at position 0/),
-  text('a data address with nothing', 'data:image/png;base64,', new RegExp(`${EXPECTED}, got 0 bytes`)),
+  text('a data address with nothing', 'data:image/png;base64,', /expected a JPEG, .* image, got 0 bytes/),
   text(
     'a broken text of five million characters',
     `${'A'.repeat(5e6)}*AAA`,
@@ -107,7 +104,12 @@ const starts = (...parts: (string | number)[]) =>
   ]);
 
 const foreign = (name: string, bytes: Buffer, format: string): InstanceCase =>
-  image(name, () => bytes, new RegExp(`^input "x": ${EXPECTED}, got ${format}$`), 'unsupported_media_type');
+  image(
+    name,
+    () => bytes,
+    new RegExp(`^input "x": expected a JPEG, .* image, got ${format}$`),
+    'unsupported_media_type',
+  );
 
 /** A GIF of 10,000 frames of one pixel. */
 const manyFrames = () =>
@@ -118,7 +120,7 @@ const manyFrames = () =>
   ]);
 
 const FORMATS: readonly InstanceCase[] = [
-  image('no bytes', () => Buffer.alloc(0), new RegExp(`${EXPECTED}, got 0 bytes`)),
+  image('no bytes', () => Buffer.alloc(0), /expected a JPEG, .* image, got 0 bytes/),
   image('one byte', () => Buffer.of(0x89), /got 1 bytes that begin with 0x89$/),
   image('text', () => Buffer.from('hello'), /got 5 bytes that begin with 0x68656c6c6f$/),
   image('zeros', () => Buffer.alloc(1000), /got 1000 bytes that begin with 0x0{16}$/),
@@ -365,12 +367,6 @@ const JPEG: readonly InstanceCase[] = [
   ),
   image('JPEG: no tables', () => headerJpeg(8, 8), /^input "x": broken JPEG: /),
   image(
-    'JPEG: CMYK',
-    () => CMYK_JPEG,
-    /CMYK JPEG is not supported, expected grey, YCbCr or RGB/,
-    'unsupported_media_type',
-  ),
-  image(
     'JPEG: 12 bits',
     () => headerJpeg(8, 8, 12),
     /JPEG of 12 bits a sample is not supported, expected 8 bits/,
@@ -379,7 +375,7 @@ const JPEG: readonly InstanceCase[] = [
   image(
     'JPEG: two components',
     () => headerJpeg(8, 8, 8, 2),
-    /JPEG of 2 components is not supported, expected 1 or 3/,
+    /JPEG of 2 components is not supported, expected 1, 3 or 4/,
     'unsupported_media_type',
   ),
   image('JPEG: lossless', () => headerJpeg(8, 8, 8, 3, 0xc3), /^input "x": broken JPEG: /),

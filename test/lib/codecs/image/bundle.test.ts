@@ -2,16 +2,18 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { smallJpeg } from '../../../support/jpegs.ts';
+import { type Picture, picturesOf } from '../../../support/pictures.ts';
 import { writePng } from '../../../support/png.ts';
 
 const run = promisify(execFile);
 const WASM = 'libjpegturbowasm_decode.wasm';
+const WEBP = picturesOf('webp-lossy')[30] as Picture;
 
 /** Prints the first pixel of the file it is given, or the error. */
 const ENTRY = `
@@ -46,6 +48,7 @@ describe('bundled by esbuild', () => {
     await writeFile(join(folder, 'small.jpg'), smallJpeg('baseline420').bytes);
     const png = writePng({ width: 1, height: 1, depth: 8, colourType: 2, sample: () => [7, 8, 9] });
     await writeFile(join(folder, 'small.png'), png);
+    await writeFile(join(folder, 'small.webp'), WEBP.bytes);
   });
 
   after(() => rm(folder, { recursive: true, force: true }));
@@ -72,5 +75,18 @@ describe('bundled by esbuild', () => {
       code: 'internal',
       message: `the JPEG decoder cannot be loaded: ${WASM} is neither beside the bundle nor in node_modules`,
     });
+  });
+
+  it('decodes a WebP with the two files of libwebp beside the bundle, which no other image asks for', async () => {
+    assert.deepEqual(await decoded('small.webp'), {
+      code: 'internal',
+      message:
+        'the WebP decoder cannot be loaded: webp-dec.wasm is neither beside the bundle nor in node_modules',
+    });
+    const wasm = fileURLToPath(import.meta.resolve('icodec/webp-dec.wasm'));
+    await copyFile(wasm, join(folder, 'webp-dec.wasm'));
+    await copyFile(join(dirname(wasm), 'webp-dec.js'), join(folder, 'webp-dec.mjs'));
+    const { width, height } = await decoded('small.webp');
+    assert.deepEqual([width, height], [WEBP.width, WEBP.height]);
   });
 });

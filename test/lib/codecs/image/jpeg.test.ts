@@ -195,8 +195,7 @@ describe('a JPEG is refused', () => {
     );
   });
 
-  it('when it is CMYK, has 12 bits or two components: as unsupported, saying which', async () => {
-    await assert.rejects(decodeImage(CMYK_JPEG), refusal('unsupported_media_type', /CMYK/));
+  it('when it has 12 bits or two components: as unsupported, saying which', async () => {
     await assert.rejects(decodeImage(headerOnly(8, 8, 12)), refusal('unsupported_media_type', /12 bits/));
     await assert.rejects(
       decodeImage(headerOnly(8, 8, 8, 2)),

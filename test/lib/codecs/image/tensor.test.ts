@@ -255,7 +255,7 @@ function pair(numbers: readonly [number, number]): [number, number] {
   return [numbers[0], numbers[1]];
 }
 
-describe('an image of a format that is not decoded', () => {
+describe('an image of another format', () => {
   const formats: readonly (readonly [name: string, start: string])[] = [
     ['AVIF', '\0\0\0\x20ftypavif'],
     ['HEIC', '\0\0\0\x18ftypheic'],

@@ -109,6 +109,68 @@ def cmyk(random, index):
     return data.replace(adobe(0), replaced)
 
 
+SAMPLINGS = [(0x22, 0x11, 0x11, 0x22), (0x21, 0x11, 0x11, 0x21), (0x12, 0x11, 0x11, 0x12), (0x11,) * 4]
+
+
+def ycck(random, index):
+    """Random coefficients, in the samplings and orders of scans that Pillow cannot write."""
+    width, height = size(random, index)
+    samplings = SAMPLINGS[index % 4]
+    across, down = max(s >> 4 for s in samplings), max(s & 15 for s in samplings)
+    restart = int(random.integers(0, 4))
+    # Codes of one length: 4 bits for the first coefficient, 9 for the others.
+    tables = b"\x00" + bytes([0, 0, 0, 12] + [0] * 12) + bytes(range(12))
+    tables += b"\x10" + bytes([0] * 8 + [255] + [0] * 7) + bytes(range(255))
+
+    def block():
+        category = int(random.integers(0, 7))
+        bits = f"{category:04b}" + "".join(random.choice(["0", "1"], category))
+        for _ in range(int(random.integers(0, 4))):
+            category = int(random.integers(1, 5))
+            bits += f"{int(random.integers(0, 9)) << 4 | category:09b}" + "".join(random.choice(["0", "1"], category))
+        return bits + f"{0:09b}"
+
+    def packed(bits):
+        bits += "1" * (-len(bits) % 8)
+        return bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)).replace(b"\xff", b"\xff\0")
+
+    def scan(parts):
+        """Of all components, or of one, whose blocks then end with the picture."""
+        step = 1 if len(parts) > 1 else 0
+        blocks, units = 1, -(-width // (8 * across)) * -(-height // (8 * down))
+        if not step:
+            h, v = samplings[parts[0]] >> 4, samplings[parts[0]] & 15
+            units = -(-(-(-width * h // across)) // 8) * -(-(-(-height * v // down)) // 8)
+        else:
+            blocks = sum((samplings[part] >> 4) * (samplings[part] & 15) for part in parts)
+        intervals, unit = [], 0
+        while unit < units:
+            count = min(restart or units, units - unit)
+            intervals.append(packed("".join(block() for _ in range(count * blocks))))
+            unit += count
+        data = b"".join((bytes([0xFF, 0xD0 + (i - 1) % 8]) if i else b"") + part for i, part in enumerate(intervals))
+        return segment(0xDA, [len(parts), *(b for part in parts for b in (part + 7, 0)), 0, 63, 0]) + data
+
+    scans = [[0, 1, 2, 3]] if index % 3 else [[0], [1], [2], [3]]
+    return b"".join(
+        [
+            b"\xff\xd8",
+            [adobe(0), adobe(2)][index % 2],
+            segment(0xDB, [0, *random.integers(1, 30, 64)]),
+            segment(0xC1, [8, 0, height, 0, width, 4, *(b for i, s in enumerate(samplings) for b in (i + 7, s, 0))]),
+            segment(0xC4, tables),
+            segment(0xDD, [0, restart]),
+            *(scan(parts) for parts in scans),
+            b"\xff\xd9",
+        ]
+    )
+
+
+def segment(marker, body):
+    body = bytes(int(value) for value in body)
+    return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
+
+
 def write(name, make):
     random = numpy.random.default_rng(sum(name.encode()))
     lines = []
@@ -128,4 +190,4 @@ def write(name, make):
 
 write("webp-lossy", lambda random, index: webp(random, index, lossless=False))
 write("webp-lossless", lambda random, index: webp(random, index, lossless=True))
-write("cmyk", cmyk)
+write("cmyk", lambda random, index: (ycck if index % 5 == 4 else cmyk)(random, index))
