@@ -60,7 +60,7 @@ export const FORMATS: readonly ImageFormat[] = [
   },
 ];
 
-/** The names of the formats as a sentence has them: `JPEG, PNG or WebP`. */
+/** The names of the formats as a sentence has them: `JPEG, PNG, WebP, BMP, GIF or TIFF`. */
 export const FORMAT_NAMES: string = FORMATS.map(({ name }) => name)
   .join(', ')
   .replace(/, (\w+)$/, ' or $1');
