@@ -1,7 +1,14 @@
 /** Sizes of BMP, GIF and TIFF pictures. Their decoders are loaded at the first such picture and check the rest. */
-import type { ImageHeader } from './formats.ts';
 import { assertReaches, broken, unsupported } from './refusal.ts';
 import { tiffDirectory, tiffNumbers } from './tiff-directory.ts';
+
+interface Header {
+  /** In pixels as stored. */
+  readonly width: number;
+  readonly height: number;
+  /** Their pixels always count as decoded, even those that are RGB in the file. */
+  readonly isColor: false;
+}
 
 function begins(bytes: Uint8Array, ...marks: readonly string[]): boolean {
   const head = String.fromCharCode(...bytes.subarray(0, 6));
@@ -22,7 +29,7 @@ export function isTiff(bytes: Uint8Array): boolean {
 }
 
 /** @throws bad_input when it is cut or has no pixels */
-export function readBmpHeader(bytes: Uint8Array): ImageHeader {
+export function readBmpHeader(bytes: Uint8Array): Header {
   assertReaches('BMP', bytes, 26);
   const view = viewOf(bytes);
   // The header of OS/2, of 12 bytes, has sizes of 16 bits.
@@ -33,14 +40,14 @@ export function readBmpHeader(bytes: Uint8Array): ImageHeader {
 }
 
 /** The size of the screen that the frames are drawn on. @throws bad_input when it is cut or has no pixels */
-export function readGifHeader(bytes: Uint8Array): ImageHeader {
+export function readGifHeader(bytes: Uint8Array): Header {
   assertReaches('GIF', bytes, 13);
   const view = viewOf(bytes);
   return header('GIF', view.getUint16(6, true), view.getUint16(8, true));
 }
 
 /** @throws bad_input for a broken directory or no pixels, unsupported_media_type for BigTIFF */
-export function readTiffHeader(bytes: Uint8Array): ImageHeader {
+export function readTiffHeader(bytes: Uint8Array): Header {
   if (begins(bytes, 'II+', 'MM\0+')) throw unsupported('BigTIFF', 'TIFF');
   const directory = tiffDirectory(bytes);
   if (directory === undefined) throw broken('TIFF', 'it has no directory');
@@ -52,7 +59,7 @@ export function readTiffHeader(bytes: Uint8Array): ImageHeader {
   return header('TIFF', width, height);
 }
 
-function header(format: string, width: number, height: number): ImageHeader {
+function header(format: string, width: number, height: number): Header {
   if (width < 1 || height < 1) throw broken(format, `its header says ${width}x${height} pixels`);
   return { width, height, isColor: false };
 }

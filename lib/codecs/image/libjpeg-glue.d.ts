@@ -44,6 +44,7 @@ declare namespace WebAssembly {
     readonly exports: Record<string, unknown>;
   }
   class Memory {
+    constructor(pages: { readonly initial: number });
     readonly buffer: ArrayBuffer;
     grow: (pages: number) => number;
   }

@@ -11,6 +11,8 @@ const PNG = 'test/lib/codecs/image/png.test.ts';
 const STORED = 'test/lib/codecs/image/bmp-gif-tiff.test.ts';
 const JPEG = 'test/lib/codecs/image/jpeg.test.ts';
 const LIBJPEG = 'test/lib/codecs/image/libjpeg.test.ts';
+const WEBP = 'test/lib/codecs/image/webp.test.ts';
+const CMYK = 'test/lib/codecs/image/cmyk.test.ts';
 const TENSOR = 'test/lib/codecs/image/tensor.test.ts';
 const BASE64 = 'test/lib/codecs/arrow/base64.test.ts';
 const RECORD = 'test/lib/codecs/arrow/record/record.test.ts';
@@ -581,11 +583,6 @@ export const CODECS: readonly Suite[] = [
         replace: 'count < 1_000 * SEGMENTS;',
       },
       {
-        guarantee: 'CMYK is refused',
-        find: "if (components === 4) throw unsupported('CMYK JPEG'",
-        replace: "if (components === 5) throw unsupported('CMYK JPEG'",
-      },
-      {
         guarantee: '12 bits are refused',
         find: 'if (precision !== 8) throw',
         replace: 'if (precision === 0) throw',
@@ -636,10 +633,117 @@ export const CODECS: readonly Suite[] = [
         find: ' || failures >= KEPT_FAILURES',
         replace: '',
       },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/webassembly.ts',
+    tests: [LIBJPEG],
+    bugs: [
       {
         guarantee: 'an instance that trapped is not used again',
-        find: '        drop();\n        const why',
-        replace: '        const why',
+        find: '        drop();\n        throw badInput',
+        replace: '        throw badInput',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/webp/header.ts',
+    tests: [WEBP],
+    bugs: [
+      {
+        guarantee: 'a frame is as large as the canvas, whose pixels were counted',
+        find: ': frame.width !== width || frame.height !== height',
+        replace: ': false',
+      },
+      {
+        guarantee: 'the frame of an animation lies on its canvas',
+        find: '? frame.x + frame.width > width || frame.y + frame.height > height',
+        replace: '? false',
+      },
+      {
+        guarantee: 'a WebP reaches as far as it says',
+        find: 'if (end > bytes.length) throw broken(`it ends at byte ${bytes.length}, before its end`);',
+        replace: '',
+      },
+      {
+        guarantee: 'a chunk lies within the file',
+        find: "if (end > bytes.length) throw broken('it ends inside a chunk');",
+        replace: '',
+      },
+      {
+        guarantee: 'a WebP has at most 65,536 chunks',
+        find: 'if (chunks.length >= CHUNKS) throw',
+        replace: 'if (chunks.length >= 2 * CHUNKS) throw',
+      },
+      {
+        guarantee: 'EXIF counts only where the header says so',
+        find: '(flags & EXIF_FLAG) === 0 ? undefined',
+        replace: '(flags & EXIF_FLAG) !== 0 ? undefined',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/webp/decode.ts',
+    tests: [WEBP],
+    bugs: [
+      {
+        guarantee: 'what libwebp refuses is refused',
+        find: 'if (decoded === null) throw broken',
+        replace:
+          'if (decoded === null) return { width, height, data: new Uint8ClampedArray(4 * width * height) };',
+      },
+      {
+        guarantee: 'the memory of libwebp is bounded',
+        find: '* PAGE_BYTES > bytes) throw',
+        replace: '* PAGE_BYTES > 100 * bytes) throw',
+      },
+      {
+        guarantee: 'the frame of an animation has its place',
+        find: 'let to = 3 * ((frame.y + y) * width + frame.x);',
+        replace: 'let to = 3 * (y * width);',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/cmyk/decode.ts',
+    tests: [CMYK],
+    bugs: [
+      {
+        guarantee: 'at most 14 scans hold all components',
+        find: '++wholeScans > WHOLE_SCANS',
+        replace: '++wholeScans > 100 * WHOLE_SCANS',
+      },
+      {
+        guarantee: 'two frame headers are refused',
+        find: 'if (frame !== undefined) throw damaged();',
+        replace: '',
+      },
+      {
+        guarantee: 'without the marker of Adobe it is CMYK, with an unknown one YCCK',
+        find: 'isYcck = body[11] !== 0;',
+        replace: 'isYcck = body[11] === 2;',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/cmyk/bits.ts',
+    tests: [CMYK],
+    bugs: [
+      {
+        guarantee: 'no pixels are made of bits that are not there',
+        find: 'if (this.#count < this.#missing) throw damaged();',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/cmyk/scan.ts',
+    tests: [CMYK],
+    bugs: [
+      {
+        guarantee: 'a run of 16 zeros does not end a block',
+        find: 'if (bits === 0 && symbol !== 0xf0) return;',
+        replace: 'if (bits === 0) return;',
       },
     ],
   },

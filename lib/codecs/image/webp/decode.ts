@@ -59,7 +59,7 @@ export async function decodeWebp(bytes: Uint8Array): Promise<Pixels> {
 function decodeFrame(instance: Instance, file: Uint8Array, { width, height }: Frame): Decoded {
   instance.failed = true;
   const decoded = instance.glue.decode(file);
-  if (decoded === null) throw broken('its coded data is damaged');
+  if (decoded === null) throw broken('libwebp refuses its coded data, or takes too much memory for it');
   if (decoded.width !== width || decoded.height !== height) {
     throw broken(`its header reads as ${width}x${height} and as ${decoded.width}x${decoded.height}`);
   }
@@ -102,7 +102,8 @@ async function openLibWebp(): Promise<Instance> {
     printErr: silent,
     instantiateWasm: (imports, done) => {
       const instance = new WebAssembly.Instance(module, imports);
-      memory = bounded(instance);
+      memory = Object.values(instance.exports).find((value) => value instanceof WebAssembly.Memory);
+      if (memory !== undefined) boundMemory(memory, MEMORY_BYTES);
       done(instance);
       return instance.exports;
     },
@@ -111,14 +112,11 @@ async function openLibWebp(): Promise<Instance> {
   return { glue, memory, failed: false };
 }
 
-/** The memory of an instance, which now grows no further than MEMORY_BYTES: an allocation beyond fails. */
-function bounded({ exports }: WebAssembly.Instance): WebAssembly.Memory | undefined {
-  const memory = Object.values(exports).find((value) => value instanceof WebAssembly.Memory);
-  if (memory === undefined) return undefined;
+/** From now on the memory grows no further than `bytes`: an allocation beyond fails, as where there is no more. */
+export function boundMemory(memory: WebAssembly.Memory, bytes: number): void {
   const grow = memory.grow.bind(memory);
   memory.grow = (pages) => {
-    if (memory.buffer.byteLength + pages * PAGE_BYTES > MEMORY_BYTES) throw new RangeError('too much memory');
+    if (memory.buffer.byteLength + pages * PAGE_BYTES > bytes) throw new RangeError('too much memory');
     return grow(pages);
   };
-  return memory;
 }

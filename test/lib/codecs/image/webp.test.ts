@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { decodeImage, imageSize } from '../../../../lib/codecs/image/image.ts';
+import { boundMemory } from '../../../../lib/codecs/image/webp/decode.ts';
 import { differing, type Picture, picturesOf } from '../../../support/pictures.ts';
 
 const LOSSY = picturesOf('webp-lossy');
@@ -79,6 +80,14 @@ describe('WebP', () => {
     );
     assert.deepEqual([...data], expected.flat());
   });
+});
+
+it('memory that is bounded grows up to its bound and no further', () => {
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  boundMemory(memory, 3 * 65_536);
+  memory.grow(2);
+  assert.throws(() => memory.grow(1), RangeError);
+  assert.equal(memory.buffer.byteLength, 3 * 65_536);
 });
 
 describe('a WebP is refused', () => {
