@@ -27,7 +27,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
   options: {
     dir: {
       value: 'folder',
-      about: 'every PNG, JPEG and WebP below the folder; the path below it is the uri',
+      about: 'every JPEG, PNG, WebP, BMP, GIF and TIFF below the folder; the path below it is the uri',
     },
     prefix: { value: 'text', about: 'put before each uri of --dir' },
     file: {
@@ -89,8 +89,9 @@ async function recordsOfFolder(folder: string, prefix: string, input: string): P
   const names = await readdir(folder, { recursive: true }).catch((error: Error) => {
     throw new ServingError('bad_request', `${folder} cannot be read: ${error.message}`, { cause: error });
   });
-  const images = names.filter((name) => /\.(png|jpe?g|webp)$/i.test(name)).sort();
-  if (images.length === 0) throw new ServingError('bad_request', `${folder}: no PNG, JPEG or WebP below it`);
+  const images = names.filter((name) => /\.(png|jpe?g|webp|bmp|gif|tiff?)$/i.test(name)).sort();
+  if (images.length === 0)
+    throw new ServingError('bad_request', `${folder}: no JPEG, PNG, WebP, BMP, GIF or TIFF below it`);
   return images.map((name) => ({
     uri: prefix + name.replaceAll(sep, '/'),
     inputs: { [input]: join(folder, name) },

@@ -31,7 +31,7 @@ export interface DataFile {
 
 /** Limits generated records and those of a file; more would take memory that a function does not need. */
 const MOST_RECORDS = 16;
-const IMAGE_ENDINGS = ['.jpg', '.jpeg', '.png', '.webp'];
+const IMAGE_ENDINGS = ['.jpg', '.jpeg', '.png', '.webp', '.bmp', '.gif', '.tif', '.tiff'];
 export const DATA_ENDINGS: readonly string[] = ['.json', '.npy', ...IMAGE_ENDINGS];
 
 /**

@@ -1,4 +1,4 @@
-/** A picture that is dropped, chosen or pasted, or drawn on a square. It goes to the service as it is: JPEG, PNG or WebP. */
+/** A picture that is dropped, chosen or pasted, or drawn on a square. It goes to the service as it is: JPEG, PNG, WebP, BMP or GIF. */
 import { useEffect, useState } from 'preact/hooks';
 import { Choice, Problem } from '../ui.tsx';
 import { Drawing } from './drawing.tsx';
@@ -10,7 +10,7 @@ interface PictureOptions {
 }
 
 const WAYS = ['File', 'Draw'] as const;
-const TYPES = ['image/jpeg', 'image/png', 'image/webp'];
+const TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/bmp', 'image/gif'];
 /** A request may have 6 MiB, and base64 is a third longer. */
 const MOST_BYTES = 4_400_000;
 
@@ -62,7 +62,7 @@ function FilePicture({ onPicture }: PictureOptions) {
       >
         {preview ? <img src={preview.url} alt={`The picture ${preview.name}`} /> : null}
         <span>{preview ? preview.name : 'Drop, paste or choose a picture'}</span>
-        <span class="quiet">JPEG, PNG or WebP</span>
+        <span class="quiet">JPEG, PNG, WebP, BMP or GIF</span>
         <input
           type="file"
           accept={TYPES.join(',')}
@@ -79,7 +79,7 @@ function FilePicture({ onPicture }: PictureOptions) {
 }
 
 function problemOf({ name, type, size }: File): string | undefined {
-  if (!TYPES.includes(type)) return `${name} is no JPEG, PNG or WebP: convert it first.`;
+  if (!TYPES.includes(type)) return `${name} is no JPEG, PNG, WebP, BMP or GIF: convert it first.`;
   if (size <= MOST_BYTES) return undefined;
   return `${name} has ${(size / 1e6).toFixed(1)} MB; a request takes pictures up to ${MOST_BYTES / 1e6} MB: make it smaller.`;
 }

@@ -21,7 +21,7 @@ export type Value =
       readonly indicesShape: readonly number[];
       readonly values: Tensor;
     }
-  /** An encoded image (JPEG, PNG, WebP), as bytes. */
+  /** An encoded image (JPEG, PNG, WebP, BMP, GIF, TIFF), as bytes. */
   | { readonly kind: 'image'; readonly bytes: Uint8Array }
   /**
    * One utf8 cell of the old Arrow wire: the base64 of an image, or strings joined by a vertical bar. Only the model

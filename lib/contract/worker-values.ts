@@ -40,7 +40,7 @@ export class Tuple extends Array<WorkerValue> {
   }
 }
 
-/** A JPEG, PNG or WebP image, not decoded. */
+/** A JPEG, PNG, WebP, BMP, GIF or TIFF image, not decoded. */
 export class EncodedImage {
   readonly bytes: Uint8Array;
 

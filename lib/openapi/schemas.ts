@@ -164,14 +164,14 @@ const VALUES: Json = {
     ...object({
       b64: { type: 'string', format: 'image', contentEncoding: 'base64', contentMediaType: 'image/*' },
     }),
-    description: 'A JPEG, PNG or WebP.',
+    description: 'A JPEG, PNG, WebP, BMP, GIF or TIFF.',
   },
   ImageText: {
     type: 'string',
     format: 'image',
     contentEncoding: 'base64',
     contentMediaType: 'image/*',
-    description: 'A JPEG, PNG or WebP; a prefix `data:…,` is removed.',
+    description: 'A JPEG, PNG, WebP, BMP, GIF or TIFF; a prefix `data:…,` is removed.',
   },
 };
 

@@ -9,7 +9,9 @@ const BYTES = { type: 'string', format: 'binary' } as const;
 const NAME = { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' } as const;
 const FILE = {
   schema: { ...object({ img_bytes: BYTES }), additionalProperties: TEXT },
-  encoding: { img_bytes: { contentType: 'image/png, image/jpeg, image/webp' } },
+  encoding: {
+    img_bytes: { contentType: 'image/png, image/jpeg, image/webp, image/bmp, image/gif, image/tiff' },
+  },
 } as const;
 const FRAME = 'application/x-wkr';
 

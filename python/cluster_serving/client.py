@@ -79,9 +79,9 @@ class Client:
         """Runs the model on the inputs of one record by name, or on a list of them, and returns a Result for each.
 
         An input is an array of the shape and dtype that the model has for one record; a number, nested lists, a text in
-        a list; an image as bytes (JPEG, PNG, WebP), a path or an open file, {"path"}, {"b64"}; a sparse tensor {"indices",
-        "values", "shape"}; None, a missing value. Outputs have the model's dtypes where it says them (workers and
-        filters do not). Raises bad_input for what does not fit the model; model_failed, model_unavailable. A
+        a list; an image as bytes (JPEG, PNG, WebP, BMP, GIF, TIFF), a path or an open file, {"path"}, {"b64"}; a sparse
+        tensor {"indices", "values", "shape"}; None, a missing value. Outputs have the model's dtypes where it says them
+        (workers and filters do not). Raises bad_input for what does not fit the model; model_failed, model_unavailable. A
         prediction is sent again only where it certainly did nothing.
         """
         is_one = isinstance(inputs, Mapping)

@@ -112,6 +112,7 @@ export const PURE_NODE_MODULES: Readonly<Record<string, readonly string[]>> = {
   // Follows an invocation, for the ids of its lines.
   'lib/contract/log.ts': ['async_hooks'],
   'lib/codecs/image/png.ts': ['zlib'],
+  'lib/codecs/image/samples.ts': ['zlib'],
   // A signature is a pure function of what is signed.
   'lib/codecs/sigv4.ts': ['crypto'],
   // Reads the WebAssembly of libjpeg and libwebp from their packages.

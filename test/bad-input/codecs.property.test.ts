@@ -22,6 +22,7 @@ import { densify } from '../../lib/pipeline/sparse.ts';
 import { encodeArrowRecord } from '../support/arrow-record.ts';
 import fc from '../support/fast-check.ts';
 import { smallJpeg } from '../support/jpegs.ts';
+import { pictureBytes } from '../support/pictures.ts';
 import { writePng } from '../support/png.ts';
 import { greyPng } from './encoded-images.ts';
 import { claims } from './tables/arrow.ts';
@@ -305,8 +306,28 @@ test('a PNG of any size, kind and interlacing decodes to its pixels', async () =
   );
 });
 
+/** Of every way in which BMP, GIF and TIFF store pixels. */
+const SPOILT_PICTURES = [
+  'bmp-4-h40',
+  'bmp-16-565-h40-0',
+  'bmp-24-h124-top',
+  'bmp-rle4-5',
+  'bmp-rle8-delta',
+  'gif-6',
+  'gif-25',
+  'tiff-palette-32773-1',
+  'tiff-rgba-8-3',
+  'tiff-grey-alpha-32946-0',
+  'tiff-orientation-6-5',
+];
+
 test('a spoilt image decodes within the limits, or is refused', async () => {
-  const images = [greyPng(9, 7), smallJpeg('baseline420').bytes, smallJpeg('progressive').bytes];
+  const images = [
+    greyPng(9, 7),
+    smallJpeg('baseline420').bytes,
+    smallJpeg('progressive').bytes,
+    ...SPOILT_PICTURES.map(pictureBytes),
+  ];
   for (const image of images) {
     await fc.assert(
       fc.asyncProperty(spoilt(image), async (bytes) => {

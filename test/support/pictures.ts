@@ -1,4 +1,4 @@
-/** Pictures beside what OpenCV decodes them to, made by test/lib/codecs/image/pictures/make.py. */
+/** Pictures beside what OpenCV decodes them to, made by the scripts in test/lib/codecs/image/pictures. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
@@ -11,6 +11,8 @@ export interface Picture {
   readonly height: number;
   /** Of the RGB pixels. */
   readonly sha256: string;
+  /** Part of our message, instead of the size and the pixels, of a picture that we refuse. */
+  readonly refused?: string;
 }
 
 /** @param name of the file, without .jsonl.gz */
@@ -21,6 +23,13 @@ export function picturesOf(name: string): Picture[] {
     const picture = JSON.parse(line) as Picture & { readonly bytes: string };
     return { ...picture, bytes: Buffer.from(picture.bytes, 'base64') };
   });
+}
+
+/** The bytes of a picture of `bmp`, `gif` or `tiff`, which its name begins with. */
+export function pictureBytes(name: string): Buffer {
+  const picture = picturesOf(name.replace(/-.*/, '')).find((one) => one.name === name);
+  if (picture === undefined) throw new Error(`no picture ${name}`);
+  return picture.bytes;
 }
 
 /** The names of pictures that do not decode to the very pixels of OpenCV, with what they decode to instead. */

@@ -2,6 +2,7 @@
  * The formats of pictures, recognised by their first bytes. Headers are read at once, so that limits can be checked;
  * a decoder other than those of JPEG and PNG is a module that is loaded at the first picture that needs it.
  */
+import { isBmp, isGif, isTiff, readBmpHeader, readGifHeader, readTiffHeader } from './headers.ts';
 import { decodeJpeg, isJpeg, readJpegHeader } from './jpeg.ts';
 import type { Pixels } from './pixels.ts';
 import { decodePng, isPng, readPngHeader } from './png.ts';
@@ -36,19 +37,36 @@ export const FORMATS: readonly ImageFormat[] = [
     readHeader: readWebp,
     decode: async (bytes) => (await import('./webp/decode.ts')).decodeWebp(bytes),
   },
+  {
+    name: 'BMP',
+    mediaType: 'image/bmp',
+    is: isBmp,
+    readHeader: readBmpHeader,
+    decode: async (bytes) => (await import('./bmp.ts')).decodeBmp(bytes),
+  },
+  {
+    name: 'GIF',
+    mediaType: 'image/gif',
+    is: isGif,
+    readHeader: readGifHeader,
+    decode: async (bytes) => (await import('./gif.ts')).decodeGif(bytes),
+  },
+  {
+    name: 'TIFF',
+    mediaType: 'image/tiff',
+    is: isTiff,
+    readHeader: readTiffHeader,
+    decode: async (bytes) => (await import('./tiff.ts')).decodeTiff(bytes),
+  },
 ];
 
-/** The names of the formats as a sentence has them: `JPEG, PNG or WebP`. */
+/** The names of the formats as a sentence has them: `JPEG, PNG, WebP, BMP, GIF or TIFF`. */
 export const FORMAT_NAMES: string = FORMATS.map(({ name }) => name)
   .join(', ')
   .replace(/, (\w+)$/, ' or $1');
 
 /** Formats that are not decoded, to name them in the error: bytes (latin1) at an offset. */
 const FOREIGN: readonly (readonly [offset: number, magic: string, name: string])[] = [
-  [0, 'GIF8', 'GIF'],
-  [0, 'II*\0', 'TIFF'],
-  [0, 'MM\0*', 'TIFF'],
-  [0, 'BM', 'BMP'],
   [4, 'ftypavi', 'AVIF'],
   [4, 'ftyphei', 'HEIC'],
   [4, 'ftypmif', 'HEIC'],

@@ -2,6 +2,7 @@
  * Turns decoded pixels the right way up by their EXIF orientation. EXIF comes from untrusted callers; as in OpenCV, a
  * garbled block means "as stored" and is never an error.
  */
+import { SHORT, tiffEntry } from './tiff-directory.ts';
 
 /** An image in memory: 8-bit RGB, interleaved, rows from the top. */
 export interface Pixels {
@@ -12,26 +13,12 @@ export interface Pixels {
 }
 
 const ORIENTATION_TAG = 0x0112;
-const SHORT = 3;
 
 /** The orientation 1-8 of an EXIF block (from its "II" or "MM"); 1, as stored, when it has none. */
 export function exifOrientation(tiff: Uint8Array): number {
-  if (tiff.length < 14) return 1;
-  const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
-  const mark = view.getUint16(0);
-  if (mark !== 0x4949 && mark !== 0x4d4d) return 1;
-  const little = mark === 0x4949;
-  const directory = view.getUint32(4, little);
-  if (view.getUint16(2, little) !== 42 || directory + 2 > tiff.length) return 1;
-  const entries = view.getUint16(directory, little);
-  for (let index = 0; index < entries; index++) {
-    const at = directory + 2 + index * 12;
-    if (at + 12 > tiff.length) return 1;
-    if (view.getUint16(at, little) !== ORIENTATION_TAG) continue;
-    const value = view.getUint16(at + 2, little) === SHORT ? view.getUint16(at + 8, little) : 1;
-    return value >= 1 && value <= 8 ? value : 1;
-  }
-  return 1;
+  const entry = tiffEntry(tiff, ORIENTATION_TAG);
+  const value = entry?.type === SHORT ? entry.view.getUint16(entry.at, entry.little) : 1;
+  return value >= 1 && value <= 8 ? value : 1;
 }
 
 /** Turns the image by its EXIF orientation; 5 to 8 swap width and height. */

@@ -3,15 +3,14 @@
  * the upper 8, alpha and tRNS dropped, gamma and profiles ignored. 1 KB of deflate can be 1 MB of zeros, so no more is
  * inflated than the header promises, which the caller has checked. See https://www.w3.org/TR/png-3/.
  */
-import { crc32, inflateSync } from 'node:zlib';
+import { crc32 } from 'node:zlib';
 import { badInput, type ServingError } from '../../contract/errors.ts';
 import { exifOrientation, orient, type Pixels } from './pixels.ts';
+import { greys, inflate, paint, type Target } from './samples.ts';
 
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 /** More chunks than any encoder writes for 32 MiB. Empty chunks would only cost memory. */
 const CHUNKS = 65_536;
-/** Deflate cannot do better: 258 bytes for 2 bits. */
-const DEFLATE_RATIO = 1_032;
 
 const GREY = 0;
 const RGB = 2;
@@ -100,7 +99,7 @@ export function decodePng(bytes: Uint8Array): Pixels {
   const header = readPngHeader(bytes);
   const { deflated, palette, orientation } = readParts(bytes, header);
   const { width, height, bitsPerPixel } = header;
-  const scanlines = inflate(deflated, scanlineBytes(header));
+  const scanlines = inflate('PNG', deflated, scanlineBytes(header));
   const colours = header.colourType === PALETTE ? palette : greys(header.depth);
   const data = new Uint8Array(3 * width * height);
   const distance = Math.max(1, bitsPerPixel >> 3);
@@ -164,14 +163,6 @@ function readPalette(data: Uint8Array): Uint8Array {
   return colours;
 }
 
-/** The grey levels of the sample values, as a palette. */
-function greys(depth: number): Uint8Array {
-  const colours = new Uint8Array(768);
-  const step = depth < 8 ? 255 / (2 ** depth - 1) : 1;
-  for (let value = 0; value < 256; value++) colours.fill(value * step, value * 3, value * 3 + 3);
-  return colours;
-}
-
 /** Bytes of all rows of all passes, each row with its filter byte. */
 function scanlineBytes({ width, height, bitsPerPixel, passes }: Header): number {
   let bytes = 0;
@@ -181,28 +172,6 @@ function scanlineBytes({ width, height, bitsPerPixel, passes }: Header): number 
     if (columns > 0 && rows > 0) bytes += rows * (1 + Math.ceil((columns * bitsPerPixel) / 8));
   }
   return bytes;
-}
-
-function inflate(deflated: Buffer, expected: number): Buffer {
-  // Before the memory is taken: a header alone must not cost 128 MiB.
-  if (expected > (deflated.length + 1) * DEFLATE_RATIO) {
-    throw broken(`${deflated.length} bytes of image data cannot hold the ${expected} its header promises`);
-  }
-  let scanlines: Buffer;
-  try {
-    // One extra byte, so that zlib sees the end without a second chunk of the same size.
-    const chunkSize = Math.max(64, expected + 1);
-    scanlines = inflateSync(deflated, { maxOutputLength: expected, chunkSize });
-  } catch (error) {
-    if (error instanceof RangeError) {
-      throw broken(`its image data is longer than the ${expected} bytes its header promises`);
-    }
-    throw broken(`its image data is damaged (${error instanceof Error ? error.message : String(error)})`);
-  }
-  if (scanlines.length < expected) {
-    throw broken(`its image data is ${scanlines.length} bytes, its header promises ${expected}`);
-  }
-  return scanlines;
 }
 
 /** Undoes the filter of the row whose filter byte is at `at`, in place; `above` is -1 for the first row. */
@@ -249,32 +218,15 @@ function paeth(left: number, top: number, corner: number): number {
   return toTop <= toCorner ? top : corner;
 }
 
-/** Writes `columns` pixels as RGB, from pixel `first` of `data` on, every `step`th. */
-interface Target {
-  readonly data: Uint8Array;
-  readonly first: number;
-  readonly step: number;
-  readonly columns: number;
-}
-
 function expand(header: Header, lines: Uint8Array, row: number, colours: Uint8Array, target: Target): void {
   const { depth, colourType, bitsPerPixel } = header;
+  if (colourType === GREY || colourType === PALETTE) {
+    paint(lines, row, depth, bitsPerPixel, colours, target);
+    return;
+  }
   const { data, first, columns } = target;
   const step = target.step * 3;
   const end = first * 3 + columns * step;
-  if (colourType === GREY || colourType === PALETTE) {
-    const mask = depth < 8 ? 2 ** depth - 1 : 255;
-    let bit = 0;
-    for (let to = first * 3; to < end; to += step, bit += depth) {
-      // Of 16 bits the first byte is the upper one; below 8 bits the first pixel is in the upper bits.
-      const shift = depth < 8 ? 8 - depth - (bit & 7) : 0;
-      const colour = ((byteAt(lines, row + (bit >> 3)) >> shift) & mask) * 3;
-      data[to] = byteAt(colours, colour);
-      data[to + 1] = byteAt(colours, colour + 1);
-      data[to + 2] = byteAt(colours, colour + 2);
-    }
-    return;
-  }
   const pixel = bitsPerPixel >> 3;
   const sample = colourType === GREY_ALPHA ? 0 : depth >> 3;
   let from = row;

@@ -8,6 +8,7 @@ const PREDICTIONS = 'test/bad-input/predictions.test.ts';
 const PROPERTY = 'test/bad-input/codecs.property.test.ts';
 const BOMBS = 'test/bad-input/bombs.test.ts';
 const PNG = 'test/lib/codecs/image/png.test.ts';
+const STORED = 'test/lib/codecs/image/bmp-gif-tiff.test.ts';
 const JPEG = 'test/lib/codecs/image/jpeg.test.ts';
 const LIBJPEG = 'test/lib/codecs/image/libjpeg.test.ts';
 const WEBP = 'test/lib/codecs/image/webp.test.ts';
@@ -370,22 +371,6 @@ export const CODECS: readonly Suite[] = [
     tests: [PNG],
     bugs: [
       {
-        guarantee: 'no more is inflated than the header promises',
-        find: 'maxOutputLength: expected, chunkSize',
-        replace: 'chunkSize',
-      },
-      {
-        guarantee: 'no memory is taken for what the data cannot hold',
-        find: 'if (expected > (deflated.length + 1) * DEFLATE_RATIO) {',
-        replace: 'if (expected < 0) {',
-        tests: [PNG, BOMBS],
-      },
-      {
-        guarantee: 'image data shorter than promised is refused',
-        find: 'if (scanlines.length < expected) {',
-        replace: 'if (scanlines.length < 0) {',
-      },
-      {
         guarantee: 'checksums of critical chunks are compared',
         find: '/^[A-Z]/.test(name) && crc32(bytes.subarray(start + 4, end - 4)) !== view.getUint32(end - 4)',
         replace: 'false',
@@ -436,6 +421,162 @@ export const CODECS: readonly Suite[] = [
         replace: 'if (toLeft < toTop && toLeft <= toCorner) return left;',
         survives:
           'Equivalent: where both distances are equal, left and top are equal, or the corner is nearer.',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/samples.ts',
+    tests: [PNG, STORED],
+    bugs: [
+      {
+        guarantee: 'no more is inflated than the header promises',
+        find: 'maxOutputLength: expected, chunkSize',
+        replace: 'chunkSize',
+      },
+      {
+        guarantee: 'no memory is taken for what the data cannot hold',
+        find: 'if (expected <= (packed + 1) * ratio) return;',
+        replace: 'if (expected >= 0) return;',
+      },
+      {
+        guarantee: 'image data shorter than promised is refused',
+        find: 'if (samples.length < expected) throw',
+        replace: 'if (samples.length < 0) throw',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/headers.ts',
+    tests: [STORED],
+    bugs: [
+      {
+        guarantee: 'a BMP, GIF or TIFF without pixels is refused',
+        find: 'if (width < 1 || height < 1) throw',
+        replace: 'if (width < -1) throw',
+      },
+      {
+        guarantee: 'a TIFF is refused when its directory is cut',
+        find: "assertReaches('TIFF', bytes, directory.end);",
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/bmp.ts',
+    tests: [STORED],
+    bugs: [
+      {
+        guarantee: 'a BMP is refused when its pixels are cut',
+        find: 'packed ? start : start + stride * height',
+        replace: 'start',
+      },
+      {
+        guarantee: 'a BMP with masks that OpenCV does not read is refused',
+        find: "bits === 32 ? masks === 'ff0000 ff00 ff'",
+        replace: 'bits === 32 ? masks !== ""',
+      },
+      {
+        guarantee: 'the runs of a BMP stay within their row',
+        find: 'if (x + count > width) throw',
+        replace: 'if (x + count < 0) throw',
+      },
+      {
+        guarantee: 'a BMP with runs of 4 bits does not skip pixels',
+        find: 'if (bits === 4 && (code === 2',
+        replace: 'if (bits === 3 && (code === 2',
+      },
+      {
+        guarantee: 'a palette of a BMP has at most 256 colours',
+        find: 'if (used > 256) throw',
+        replace: 'if (used > 1_000) throw',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/gif.ts',
+    tests: [STORED],
+    bugs: [
+      {
+        guarantee: 'the first frame of a GIF lies on its screen',
+        find: 'if (frame.left + frame.width > screen.width ||',
+        replace: 'if (frame.left > screen.width ||',
+      },
+      {
+        guarantee: 'the first frame of a GIF is shown',
+        find: 'found ??= frame;',
+        replace: 'found = frame;',
+      },
+      {
+        guarantee: 'a colour that the palette does not have is refused',
+        find: 'if (index < count || index === transparent) continue;',
+        replace: 'if (index >= 0) continue;',
+      },
+      {
+        guarantee: 'transparent pixels have the colour of the background',
+        find: 'if (frame.transparent >= 0) colours.set(backdrop',
+        replace: 'if (frame.transparent >= 300) colours.set(backdrop',
+      },
+      {
+        guarantee: 'memory for a frame is taken only when its data can hold it',
+        find: "assertHolds('GIF', length, width * height, LZW_RATIO);",
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/lzw.ts',
+    tests: [STORED],
+    bugs: [
+      {
+        guarantee: 'a code that does not exist yet is refused',
+        find: 'if (code >= next) throw',
+        replace: 'if (code >= 5_000) throw',
+      },
+      {
+        guarantee: 'no more is written than the header promises',
+        find: 'if (to + before > out.length) throw',
+        replace: 'if (to > out.length) throw',
+      },
+      {
+        guarantee: 'fewer pixels than promised are refused',
+        find: 'if (to < out.length) throw',
+        replace: 'if (to < 0) throw',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/image/tiff.ts',
+    tests: [STORED],
+    bugs: [
+      {
+        guarantee: 'no more of a TIFF is expanded than the file has',
+        find: 'if (packed > bytes.length) throw',
+        replace: 'if (packed > 1_000 * bytes.length) throw',
+      },
+      {
+        guarantee: 'a TIFF has at most 32,768 strips',
+        find: 'if (!(count <= STRIPS)) throw',
+        replace: 'if (count === 0) throw',
+      },
+      {
+        guarantee: 'memory is taken only for what the strips of a TIFF can hold',
+        find: "assertHolds('TIFF', packed, width * height * samples, RATIOS.get(compression)!);",
+        replace: '',
+      },
+      {
+        guarantee: 'samples of other than 8 bits are refused',
+        find: 'if (bits !== 8) throw',
+        replace: 'if (bits < 0) throw',
+      },
+      {
+        guarantee: 'alpha that is not yet applied is applied',
+        find: 'samples === 4 && extra[0] === 2',
+        replace: 'samples === 5',
+      },
+      {
+        guarantee: 'PackBits writes no more than promised',
+        find: 'if (to + count > out.length) throw',
+        replace: 'if (to > out.length) throw',
       },
     ],
   },

@@ -1,0 +1,66 @@
+/**
+ * LZW as GIF and TIFF have it: GIF fills bytes from the lowest bit, TIFF from the highest, and in TIFF codes grow one
+ * code earlier. Every text of the table has been written before, so the table holds places in the output.
+ */
+import { broken, tooLong, tooShort } from './refusal.ts';
+
+const CODES = 4_096;
+/** A full table of codes of 12 bits: the longest text is as long as the table. */
+export const LZW_RATIO = 2_731;
+
+// Decoding is synchronous, so one table serves all pictures.
+const places = new Int32Array(CODES);
+const lengths = new Int32Array(CODES);
+
+/**
+ * Fills `out`.
+ * @param bits of a literal: 2 to 8
+ * @throws bad_input for codes that do not exist, and for more or fewer bytes
+ */
+export function expandLzw(format: 'GIF' | 'TIFF', bits: number, packed: Uint8Array, out: Uint8Array): void {
+  const upwards = format === 'GIF';
+  const early = upwards ? 0 : 1;
+  const clear = 1 << bits;
+  let next = clear + 2;
+  let width = bits + 1;
+  let held = 0;
+  let count = 0;
+  let from = 0;
+  let to = 0;
+  /** Bytes of the text before, which ends at `to`; 0 after a clear. */
+  let before = 0;
+  for (;;) {
+    while (count < width && from < packed.length) {
+      const byte = packed[from++]!;
+      held = upwards ? held | (byte << count) : ((held << 8) | byte) & 0xf_ffff;
+      count += 8;
+    }
+    if (count < width) break;
+    count -= width;
+    const code = (upwards ? held : held >> count) & ((1 << width) - 1);
+    if (upwards) held >>= width;
+    if (code === clear + 1) break;
+    if (code === clear) {
+      next = clear + 2;
+      width = bits + 1;
+      before = 0;
+      continue;
+    }
+    // Without an end code, the unused bits of the last byte look like one more code.
+    if (to === out.length && from === packed.length) break;
+    if (before > 0 && next < CODES) {
+      // The text before and the first byte of the one that comes now.
+      places[next] = to - before;
+      lengths[next] = before + 1;
+      next++;
+      if (next + early === 1 << width && width < 12) width++;
+    }
+    if (code >= next) throw broken(format, `its image data is damaged: code ${code} does not exist yet`);
+    before = code < clear ? 1 : lengths[code]!;
+    if (to + before > out.length) throw tooLong(format, out.length);
+    if (code < clear) out[to++] = code;
+    // Byte by byte: a text may end with its own first byte.
+    else for (let at = places[code]!, end = at + before; at < end; at++) out[to++] = out[at]!;
+  }
+  if (to < out.length) throw tooShort(format, to, out.length);
+}

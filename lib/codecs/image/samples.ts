@@ -1,0 +1,73 @@
+/** What the decoders of several formats do with samples: inflate them, and paint those that stand for a colour. */
+import { inflateSync } from 'node:zlib';
+import { broken, tooLong, tooShort } from './refusal.ts';
+
+/** Deflate cannot do better: 258 bytes for 2 bits. */
+export const DEFLATE_RATIO = 1_032;
+
+/**
+ * Before memory is taken: a header alone must not cost 128 MiB.
+ * @param ratio the most bytes that a packed byte can become
+ * @throws bad_input when `packed` bytes cannot become `expected`
+ */
+export function assertHolds(format: string, packed: number, expected: number, ratio: number): void {
+  if (expected <= (packed + 1) * ratio) return;
+  throw broken(format, `${packed} bytes of image data cannot hold the ${expected} its header promises`);
+}
+
+/** @throws bad_input for damaged data, and for other than `expected` bytes */
+export function inflate(format: string, deflated: Uint8Array, expected: number): Buffer {
+  assertHolds(format, deflated.length, expected, DEFLATE_RATIO);
+  let samples: Buffer;
+  try {
+    // One extra byte, so that zlib sees the end without a second chunk of the same size.
+    const chunkSize = Math.max(64, expected + 1);
+    samples = inflateSync(deflated, { maxOutputLength: expected, chunkSize });
+  } catch (error) {
+    if (error instanceof RangeError) throw tooLong(format, expected);
+    const why = error instanceof Error ? error.message : String(error);
+    throw broken(format, `its image data is damaged (${why})`);
+  }
+  if (samples.length < expected) throw tooShort(format, samples.length, expected);
+  return samples;
+}
+
+/** The grey levels of the sample values, as a palette. */
+export function greys(depth: number): Uint8Array {
+  const colours = new Uint8Array(768);
+  const step = depth < 8 ? 255 / (2 ** depth - 1) : 1;
+  for (let value = 0; value < 256; value++) colours.fill(value * step, value * 3, value * 3 + 3);
+  return colours;
+}
+
+/** Where `columns` pixels go, as RGB: from pixel `first` of `data` on, every `step`th. */
+export interface Target {
+  readonly data: Uint8Array;
+  readonly first: number;
+  readonly step: number;
+  readonly columns: number;
+}
+
+/**
+ * Paints the row that begins at `row`: the first `depth` bits of every `bitsPerPixel` are the number of a colour.
+ * @param colours 256 of 3 bytes
+ */
+export function paint(
+  samples: Uint8Array,
+  row: number,
+  depth: number,
+  bitsPerPixel: number,
+  colours: Uint8Array,
+  { data, first, step, columns }: Target,
+): void {
+  const mask = depth < 8 ? 2 ** depth - 1 : 255;
+  const end = (first + columns * step) * 3;
+  for (let to = first * 3, bit = 0; to < end; to += step * 3, bit += bitsPerPixel) {
+    // Of 16 bits the first byte is the upper one; below 8 bits the first pixel is in the upper bits.
+    const shift = depth < 8 ? 8 - depth - (bit & 7) : 0;
+    const colour = ((samples[row + (bit >> 3)]! >> shift) & mask) * 3;
+    data[to] = colours[colour]!;
+    data[to + 1] = colours[colour + 1]!;
+    data[to + 2] = colours[colour + 2]!;
+  }
+}
