@@ -259,6 +259,22 @@ export const HTTP: readonly Suite[] = [
     tests: [REFUSALS, INFERENCE],
     bugs: [
       {
+        guarantee: '/v2/health/ready opens the model',
+        find: "if (health === 'live') return",
+        replace: 'if (health !== undefined) return',
+      },
+      {
+        guarantee: 'POST alone runs the model',
+        find: "(request.method === 'POST') !== (groups['what'] === 'infer')",
+        replace: 'false',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/run.ts',
+    tests: [REFUSALS, INFERENCE],
+    bugs: [
+      {
         guarantee: '/v2 takes from the same token bucket as /predict',
         find: 'await limiter?.acquire();',
         replace: '',
@@ -274,13 +290,8 @@ export const HTTP: readonly Suite[] = [
         replace: 'return;',
       },
       {
-        guarantee: '/v2/health/ready opens the model',
-        find: "if (health === 'live') return",
-        replace: 'if (health !== undefined) return',
-      },
-      {
         guarantee: 'an unknown output is refused before the run',
-        find: 'assertOutputs(asked, runner.outputs);',
+        find: 'assertOutputs(request, runner.outputs);',
         replace: '',
         tests: [REFUSALS, INFERENCE],
       },
@@ -293,11 +304,6 @@ export const HTTP: readonly Suite[] = [
         guarantee: 'outputs come in the order they were asked for',
         find: 'return asked.outputs.flatMap(({ name, binary }) =>',
         replace: 'return asked.outputs.toReversed().flatMap(({ name, binary }) =>',
-      },
-      {
-        guarantee: 'POST alone runs the model',
-        find: "(request.method === 'POST') !== (groups['what'] === 'infer')",
-        replace: 'false',
       },
     ],
   },
