@@ -44,9 +44,8 @@ export const INFERENCE: Operations = ({ job, version, model }) => {
     summary: 'Runs the model on tensors that have their batch dimension',
     body: {
       'application/json': { schema: ref('InferenceRequest'), ...(example && { example }) },
-      'application/octet-stream': {
-        schema: { type: 'string', format: 'binary', description: 'JSON, then the bytes of tensors.' },
-      },
+      // What follows the JSON, as the header says, no schema describes.
+      'application/octet-stream': { schema: ref('InferenceRequest') },
     },
     answers: { 200: OUTPUTS },
     errors: [...RUN_ERRORS, 'not_found'],
@@ -79,6 +78,7 @@ export const INFERENCE: Operations = ({ job, version, model }) => {
       body: {
         'application/json': { schema: object({ ready: { type: ['boolean', 'null'] } }, ['ready']) },
       },
+      isBodyOptional: true,
       errors: ['bad_request', 'too_large', 'unsupported_media_type', 'timeout'],
     },
     ...at('/v2/models/{name}', '', 'Whether the model is open'),

@@ -173,6 +173,9 @@ const TIMER = object(
 
 export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
   const instance = model ? instanceSchema(model, inputAlreadyBatched) : { ...OBJECT, minProperties: 1 };
+  const names = model?.outputs.length
+    ? { type: 'string', enum: model.outputs.map(({ name }) => name) }
+    : TEXT;
   return {
     ...ERRORS_OF_ROUTES,
     ...RESULTS,
@@ -195,10 +198,11 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
           ? {
               ...list({ anyOf: model.inputs.map((spec) => tensorSchema(spec, undefined, true)) }),
               minItems: 1,
+              maxItems: model.inputs.length,
             }
           : list(ref('Tensor')),
         outputs: {
-          ...list(object({ name: TEXT, parameters: OBJECT }, ['parameters'])),
+          ...list(object({ name: names, parameters: OBJECT }, ['parameters'])),
           type: ['array', 'null'],
         },
         parameters: { type: ['object', 'null'] },
