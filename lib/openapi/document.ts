@@ -51,7 +51,7 @@ export function openApiDocument(facts: ServiceFacts): Json {
     info: {
       title: `Cluster Serving: ${job}`,
       version: SERVER_VERSION,
-      description: `Version ${version} of the model serves. HEAD answers as GET does, without a body. A body may be gzipped.`,
+      description: `Version ${version} of the model serves. HEAD answers as GET does, without a body. A body may be compressed as gzip or deflate.`,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url }],
