@@ -6,6 +6,7 @@ const ENDPOINT = 'test/lib/http/predictions-endpoint.test.ts';
 const ENVELOPES = 'test/bad-input/envelopes.test.ts';
 const SECURITY = 'test/security/http.test.ts';
 const INFERENCE = 'test/lib/http/inference.test.ts';
+const EXTENSIONS = 'test/lib/http/open-inference/endpoint.test.ts';
 const REFUSALS = 'test/lib/http/inference-refusals.test.ts';
 const PREDICTIONS = 'test/bad-input/predictions.test.ts';
 const PREDICT = 'test/bad-input/predict.test.ts';
@@ -71,8 +72,8 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a gzip body is capped while it grows',
-        find: 'gunzipSync(bytes, { maxOutputLength: LIMITS[limit] })',
-        replace: 'gunzipSync(bytes)',
+        find: 'unzip(bytes, { maxOutputLength: LIMITS[limit] })',
+        replace: 'unzip(bytes)',
       },
       {
         guarantee: 'a content-encoding other than gzip is refused with 415',
@@ -260,13 +261,13 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: '/v2/health/ready opens the model',
-        find: "if (health === 'live') return",
-        replace: 'if (health !== undefined) return',
+        find: "path === '/v2/health/live'",
+        replace: "path.startsWith('/v2/health/')",
       },
       {
         guarantee: 'POST alone runs the model',
-        find: "(request.method === 'POST') !== (groups['what'] === 'infer')",
-        replace: 'false',
+        find: "} else if (name !== undefined && what !== 'infer')",
+        replace: '} else if (name !== undefined)',
       },
     ],
   },
@@ -302,8 +303,73 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'outputs come in the order they were asked for',
-        find: 'return asked.outputs.flatMap(({ name, binary }) =>',
-        replace: 'return asked.outputs.toReversed().flatMap(({ name, binary }) =>',
+        find: 'return asked.outputs.map(({ name, binary, classes }) =>',
+        replace: 'return asked.outputs.toReversed().map(({ name, binary, classes }) =>',
+      },
+      {
+        guarantee: 'a request does not run after its timeout',
+        find: 'watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY)',
+        replace: 'false',
+        tests: [EXTENSIONS],
+      },
+      {
+        guarantee: 'an output that cannot be classified is refused before the run',
+        find: 'if (classes !== undefined) assertClassified(name, spec);',
+        replace: '',
+        tests: [EXTENSIONS],
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/classification.ts',
+    tests: [EXTENSIONS],
+    bugs: [
+      {
+        guarantee: 'equal classes come in their order',
+        find: '|| a - b;',
+        replace: '|| b - a;',
+      },
+      {
+        guarantee: 'a row has the labels of as many values only',
+        find: 'labels?.length === width ? labels : undefined',
+        replace: 'labels',
+      },
+      {
+        guarantee: 'each row is ordered by itself',
+        find: 'const rows = isBatched ? (shape[0] as number) : 1;',
+        replace: 'const rows = 1;',
+      },
+      {
+        guarantee: 'at most a million texts are made',
+        find: 'if (rows * count > MOST_TEXTS) {',
+        replace: 'if (count > MOST_TEXTS) {',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/compression.ts',
+    tests: [EXTENSIONS],
+    bugs: [
+      {
+        guarantee: 'the list of codings that a library sends by itself is no wish',
+        find: 'const encoding = accepted?.trim().toLowerCase();',
+        replace: "const encoding = accepted?.split(',')[0]?.trim().toLowerCase();",
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/statistics.ts',
+    tests: ['test/lib/http/open-inference/extensions.test.ts'],
+    bugs: [
+      {
+        guarantee: 'sizes of batches are listed up to a limit',
+        find: 'this.#sizes.size < MOST_SIZES && ',
+        replace: '',
+      },
+      {
+        guarantee: 'a version that no longer serves is forgotten',
+        find: 'if (versions.size > MOST_VERSIONS) versions.delete(old);',
+        replace: '{}',
       },
     ],
   },

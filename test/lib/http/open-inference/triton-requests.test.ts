@@ -1,10 +1,10 @@
-/** Requests as the genuine tritonclient sends them, byte by byte (tritonclient.py recorded them), and what is answered. */
+/** Requests as the genuine tritonclient sends them, byte by byte (triton-requests.py recorded them), and what is answered. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ModelName, Models } from '../../../bad-input/models.ts';
 import { endpointOf, floats } from '../../../support/inference-endpoint.ts';
 import { bytesOf, textBytes } from '../../../support/open-inference.ts';
-import recorded from './tritonclient.json' with { type: 'json' };
+import recorded from './triton-requests.json' with { type: 'json' };
 
 const IDS = bytesOf(BigInt64Array.of(2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n + 1n, 0n));
 const WORDS = ['a', '', 'wörld', '😀'];
@@ -23,7 +23,6 @@ const EXPECTED: Readonly<
   texts: ['texts', textBytes(WORDS)],
   'texts as JSON': ['texts', WORDS],
   'texts that are not UTF-8': ['texts', /^input "x": BYTES element 0 is no UTF-8 text$/],
-  bfloat16: ['pair', /^input "x": datatype "BF16" is not served; expected one of BOOL/],
 };
 
 test('requests of tritonclient get what it reads, or a reason', async (t) => {

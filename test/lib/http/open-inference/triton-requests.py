@@ -1,4 +1,4 @@
-"""Writes tritonclient.json beside it: requests as tritonclient 2.73.0 sends them. Needs `pip install 'tritonclient[http]'`."""
+"""Writes triton-requests.json beside it: requests as tritonclient 2.73.0 sends them. Needs `pip install 'tritonclient[http]'`."""
 import base64
 import json
 import pathlib
@@ -34,6 +34,5 @@ cases = {
     "texts": body("BYTES", WORDS, True),
     "texts as JSON": body("BYTES", WORDS, False, as_json),
     "texts that are not UTF-8": body("BYTES", np.array([[b"\xff"]], np.object_), True),
-    "bfloat16": body("BF16", X, True),
 }
 pathlib.Path(__file__).with_suffix(".json").write_text(json.dumps(cases, indent=2) + "\n")
