@@ -86,7 +86,10 @@ function topN(output: Tensor, n: number, labels?: readonly string[]): string {
   return `[${pairs.join(',')}]`;
 }
 
-/** Compares the values at two indices: the larger one comes first. bigints are compared as they are, because a double would make neighbours beyond 2^53 equal. */
+/**
+ * Compares the values at two indices: the larger one comes first. bigints are compared as they are, because a double would make
+ * neighbours beyond 2^53 equal.
+ */
 export function downwards({ dtype, data }: Tensor): (a: number, b: number) => number {
   const values =
     dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : (data as TypedArray);

@@ -76,8 +76,8 @@ export const HTTP: readonly Suite[] = [
         replace: 'unzip(bytes)',
       },
       {
-        guarantee: 'a content-encoding other than gzip is refused with 415',
-        find: "if (encoding !== 'gzip') {",
+        guarantee: 'a content-encoding other than gzip and deflate is refused with 415',
+        find: 'if (!unzip) {',
         replace: "if (encoding === 'br') {",
       },
       {

@@ -112,7 +112,7 @@ describe('classification', () => {
       data: ['3.0:2:c', '3.0:4:e', '1.0:0:a', '1.0:3:d', 'nan:1:b'],
     });
     // Ordered by more candidates than are kept at once.
-    const many = output([1, 9], ...[5, 1, 7, 7, 2, 9, 7, 0, 9]);
+    const many = output([1, 9], 5, 1, 7, 7, 2, 9, 7, 0, 9);
     assert.deepEqual(classified(many, spec(), 4).data, ['9.0:5', '9.0:8', '7.0:2', '7.0:3']);
     // Five labels of a last axis are not those of ten values.
     const deep = output([1, 2, 5], ...Array.from({ length: 10 }, (_, i) => i));
