@@ -127,8 +127,19 @@ const INFERENCE_TENSOR = object(
   ['data', 'parameters'],
 );
 
-/** Of Triton's extensions. */
-const TRITON: Json = {
+/** What the Open Inference Protocol and Triton's extensions say of a model. */
+const MODEL: Json = {
+  ModelMetadata: object({
+    name: TEXT,
+    versions: list(TEXT),
+    platform: TEXT,
+    inputs: list(ref('TensorMetadata')),
+    outputs: list(ref('TensorMetadata')),
+  }),
+  TensorMetadata: object(
+    { name: TEXT, datatype: TEXT, shape: list({ type: 'integer', minimum: -1 }), parameters: OBJECT },
+    ['parameters'],
+  ),
   RepositoryIndex: list(
     object(
       {
@@ -228,6 +239,7 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
     : TEXT;
   return {
     ...ERRORS_OF_ROUTES,
+    ...MODEL,
     ...RESULTS,
     ...RECORDS,
     ...VALUES,
@@ -271,18 +283,6 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
         ),
       },
       ['id'],
-    ),
-    ModelMetadata: object({
-      name: TEXT,
-      versions: list(TEXT),
-      platform: TEXT,
-      inputs: list(ref('TensorMetadata')),
-      outputs: list(ref('TensorMetadata')),
-    }),
-    ...TRITON,
-    TensorMetadata: object(
-      { name: TEXT, datatype: TEXT, shape: list({ type: 'integer', minimum: -1 }), parameters: OBJECT },
-      ['parameters'],
     ),
   };
 }

@@ -8,7 +8,7 @@ const ENCODERS = { gzip: promisify(gzip), deflate: promisify(deflate) };
 
 /**
  * @param accepted the header accept-encoding. One coding alone is a wish. Several are what HTTP libraries send by themselves,
- * and whoever did not choose them would wait longer: tensors compress badly.
+ * and a client that did not choose them would wait longer: tensors compress badly.
  * @throws too_large when it exceeds Lambda's limit, compressed or not
  */
 export async function compressed(

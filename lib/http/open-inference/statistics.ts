@@ -60,7 +60,7 @@ export class Watch {
     return this.#now() - this.#begin;
   }
 
-  /** Names what the request runs on. One that ends before is nobody's failure. */
+  /** Names what the request runs on. One that ends before is not counted. */
   reaches(model: Model, version: string, rows: number): void {
     this.#counts = countsOf(model, version);
     this.#rows = rows;

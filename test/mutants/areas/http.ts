@@ -92,7 +92,7 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: "a broken gzip body is the caller's fault",
-        find: 'throw badRequest(`the gzip body cannot be read',
+        find: 'throw badRequest(`the ${encoding} body cannot be read',
         replace: 'throw new Error(`the gzip body cannot be read',
       },
       {

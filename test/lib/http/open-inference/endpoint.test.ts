@@ -171,7 +171,7 @@ describe('compression', () => {
     ['deflate', deflateSync, inflateSync],
   ] as const;
   for (const [coding, compress, expand] of codings) {
-    it(`${coding} is read, and answered to whoever asks for it alone`, async (t) => {
+    it(`${coding} is read, and answered to a client that asks for it alone`, async (t) => {
       const ask = endpointOf(await new Models(t).runner('pair'));
       for (const [input, rest] of [
         [X, {}],

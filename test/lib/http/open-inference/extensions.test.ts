@@ -76,7 +76,7 @@ test('statistics are sums of what was timed, by size of batch, of the open model
   spend(5, 0, 1, 1, 1).succeeded(222);
   spend(1, 0, 0, 0.5, 0).succeeded(333);
   spend(1, 0, 7, 0, 0).failed();
-  // What reaches no model is nobody's.
+  // What reaches no model is not counted.
   new Watch(() => ms).failed();
   const stats = modelStatistics(open, 'v7', 'job');
   const none = { count: 0, ns: 0 };
