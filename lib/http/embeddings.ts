@@ -11,7 +11,7 @@ import { measure } from '../metrics/emf.ts';
 import { type InvocationClock, requestDeadline } from '../pipeline/deadline.ts';
 import { floatText } from '../pipeline/postprocess.ts';
 import { serveRequest } from '../pipeline/serve.ts';
-import { assertModel, type InferenceDeps, jobOf } from './open-inference/endpoint.ts';
+import { assertModel, type InferenceDeps, jobOf } from './open-inference/run.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, jsonText } from './response.ts';
 

@@ -51,7 +51,7 @@ export function openApiDocument(facts: ServiceFacts): Json {
     info: {
       title: `Cluster Serving: ${job}`,
       version: SERVER_VERSION,
-      description: `Version ${version} of the model serves. HEAD answers as GET does, without a body. A body may be gzipped.`,
+      description: `Version ${version} of the model serves. HEAD answers as GET does, without a body. A body may be compressed as gzip or deflate.`,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url }],
@@ -65,13 +65,13 @@ export function openApiDocument(facts: ServiceFacts): Json {
 }
 
 function operationText(operation: Operation, security: Security): Json {
-  const { id, tag, summary, parameters = [], body, answers } = operation;
+  const { id, tag, summary, parameters = [], body, isBodyOptional, answers } = operation;
   return {
     operationId: id,
     tags: [tag],
     summary,
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, content: body } }),
+    ...(body && { requestBody: { required: !isBodyOptional, content: body } }),
     responses: { ...answers, ...errorAnswers(operation, security) },
   };
 }

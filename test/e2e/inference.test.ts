@@ -88,7 +88,7 @@ test('a job serves its model under its own name, beside POST /predict', async (t
     for (const [method, path] of [
       ['GET', '/v2/models/other'],
       ['POST', '/v2/models/other/infer'],
-      ['POST', '/v2/repository/index'],
+      ['GET', '/v2/repository/index'],
       ['GET', '/v2/no/such/path'],
     ] as const) {
       const response = await fetch(url + path, { method });

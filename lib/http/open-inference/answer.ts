@@ -13,19 +13,7 @@ import type { NamedTensor } from '../../contract/values.ts';
 import { elementTexts } from '../../pipeline/postprocess.ts';
 import { assertAnswer } from '../predictions.ts';
 import { binary, type HttpResponse, jsonText } from '../response.ts';
-
-export interface AnsweredOutput {
-  readonly tensor: NamedTensor;
-  readonly binary: boolean;
-}
-
-interface InferenceAnswer {
-  readonly model: string;
-  readonly version: string;
-  /** The id of the request. */
-  readonly id: string | undefined;
-  readonly outputs: readonly AnsweredOutput[];
-}
+import type { AnsweredOutput, InferenceAnswer } from './run.ts';
 
 /**
  * @param allocate memory for the answer until it is text

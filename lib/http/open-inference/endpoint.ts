@@ -3,115 +3,117 @@
  * inference. Shapes always include the batch dimension, whatever the job sets for POST /predict: a request is one
  * record that runs as a whole. The model's name is the job's, its version the one that serves.
  */
+import { NO_SHARED_MEMORY } from '../../codecs/open-inference/parameters.ts';
 import {
+  decodeIndexRequest,
   decodeInference,
-  type InferenceInput,
   type InferenceRequest,
   JSON_LENGTH_HEADER,
   jsonLengthOf,
 } from '../../codecs/open-inference/request.ts';
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
-import { quoteName, quoteNames } from '../../codecs/quote.ts';
-import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
-import { DEFAULT_JOB_NAME, SERVER_VERSION } from '../../contract/names.ts';
-import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
-import type { Inputs, Model, ModelNames, Runner, TensorSpec, Value } from '../../contract/values.ts';
-import { measure } from '../../metrics/emf.ts';
-import type { Reporter } from '../../metrics/reporter.ts';
-import { type Scratch, withScratch } from '../../pipeline/buffer-pool.ts';
-import { mayMiss } from '../../pipeline/columns.ts';
+import { quoteName } from '../../codecs/quote.ts';
+import { badRequest, ServingError } from '../../contract/errors.ts';
+import { logError } from '../../contract/log.ts';
+import { SERVER_VERSION } from '../../contract/names.ts';
+import type { ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
+import { withScratch } from '../../pipeline/buffer-pool.ts';
 import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
-import { nestedTensor } from '../../pipeline/nested.ts';
-import { serveRequest } from '../../pipeline/serve.ts';
 import type { HttpRequest } from '../request.ts';
-import { type HttpResponse, json } from '../response.ts';
-import { type AnsweredOutput, inferenceAnswer } from './answer.ts';
+import { type HttpResponse, json, respond } from '../response.ts';
+import { inferenceAnswer } from './answer.ts';
+import { compressed } from './compression.ts';
 import { rawInput } from './raw.ts';
+import { dimensions, modelConfig, noModelControl, platformOf, repositoryIndex } from './repository.ts';
+import { admitted, assertModel, assertVersion, type InferenceDeps, jobOf, runInference } from './run.ts';
+import { modelStatistics } from './statistics.ts';
 
-export interface Limiter {
-  /** Takes one token. @throws rate_limited with the time to retry after */
-  acquire(): Promise<void>;
-}
+/** The protocol's extensions that are served, by the names that Triton gives them. */
+const EXTENSIONS = [
+  'binary_tensor_data',
+  'classification',
+  'model_configuration',
+  'model_repository',
+  'statistics',
+];
 
-export interface InferenceDeps {
-  readonly model: Model;
-  /** Undefined for no limit. */
-  readonly limiter?: Limiter | undefined;
-  readonly reporter: Reporter;
-  /** The model's name under /v2. Default "serving_stream". */
-  readonly jobName?: string;
-}
+const MODEL_PATH =
+  /^\/v2\/models\/(?<name>[^/]+)(?:\/versions\/(?<version>[^/]+))?(?:\/(?<what>ready|infer|config|stats))?$/;
+const REPOSITORY_PATH =
+  /^\/v2\/repository(?:\/[^/]+)?\/(?:(?<index>index)|models\/(?<name>[^/]+)\/(?:un)?load)$/;
+const SHARED_MEMORY_PATH = /^\/v2\/(?:system|cuda)sharedmemory(?:\/|$)/;
 
-const PATH =
-  /^\/v2(?:\/health\/(?<health>live|ready)|\/models\/(?<name>[^/]+)(?:\/versions\/(?<version>[^/]+))?(?:\/(?<what>ready|infer))?)?$/;
-
-export function isInferencePath(path: string): boolean {
-  return path === '/v2' || path.startsWith('/v2/');
-}
-
-/** @throws not_found for an unknown path, model or version, and any error of the request */
+/** Never throws. KServe's client shows what an error says only where its type is exactly this one. */
 export async function answerInference(
   request: HttpRequest,
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const { groups } = PATH.exec(request.path) ?? {};
-  if (!groups || (request.method === 'POST') !== (groups['what'] === 'infer')) {
-    throw new ServingError('not_found', `no such path: ${request.method} ${quoteName(request.path)}`);
+  const response = await respond(() => answered(request, deps, clock), logError);
+  if ((response.statusCode ?? 200) < 400) return response;
+  return { ...response, headers: { ...response.headers, 'content-type': 'application/json' } };
+}
+
+/** @throws not_found for an unknown path, model or version, and any error of the request */
+async function answered(
+  request: HttpRequest,
+  deps: InferenceDeps,
+  clock: InvocationClock | undefined,
+): Promise<HttpResponse> {
+  const { method, path } = request;
+  if (SHARED_MEMORY_PATH.test(path)) throw badRequest(NO_SHARED_MEMORY);
+  const repository = method === 'POST' ? REPOSITORY_PATH.exec(path)?.groups : undefined;
+  if (repository?.['index'] !== undefined) {
+    return json(200, await repositoryIndex(deps.model, jobOf(deps), decodeIndexRequest(request.body())));
   }
-  const { health, name, version, what } = groups;
-  if (what === 'infer') return inferred(request, deps, { name, version }, clock);
-  if (health === 'live') return json(200, { live: true });
-  if (health === undefined && name === undefined) {
-    return json(200, {
-      name: 'cluster-serving',
-      version: SERVER_VERSION,
-      extensions: ['binary_tensor_data'],
-    });
+  if (repository) throw noModelControl();
+  if (path === '/v2/models/stats' && method !== 'POST') return ofModel(deps, {}, 'stats');
+  const { name, version, what } = MODEL_PATH.exec(path)?.groups ?? {};
+  if (method === 'POST') {
+    if (what === 'infer') return inferred(request, deps, { name, version }, clock);
+  } else if (name !== undefined && what !== 'infer') return ofModel(deps, { name, version }, what);
+  else if (path === '/v2/health/ready') return ofModel(deps, {}, 'health');
+  else if (path === '/v2/health/live') return json(200, { live: true });
+  else if (path === '/v2') {
+    return json(200, { name: 'cluster-serving', version: SERVER_VERSION, extensions: EXTENSIONS });
   }
+  throw new ServingError('not_found', `no such path: ${method} ${quoteName(path)}`);
+}
+
+/** Opening the model shows whether it can serve. @throws not_found, model_unavailable */
+function ofModel(deps: InferenceDeps, { name, version }: Asked, what: string | undefined) {
   const job = jobOf(deps);
   assertModel(name ?? job, job);
-  // Opening the model shows whether it can serve; otherwise this throws model_unavailable.
   return deps.model.use(async (runner) => {
     assertVersion(version, runner, job);
-    if (health === 'ready') return json(200, { ready: true });
-    return json(200, what === 'ready' ? { name: job, ready: true } : metadata(runner, job));
+    switch (what) {
+      case 'health':
+        return json(200, { ready: true });
+      case 'ready':
+        return json(200, { name: job, ready: true });
+      case 'config':
+        return json(200, modelConfig(runner, job, deps.batchSize));
+      case 'stats':
+        return json(200, { model_stats: [modelStatistics(deps.model, runner.version, job)] });
+      default:
+        return json(200, metadata(runner, job));
+    }
   });
 }
 
-export function jobOf({ jobName = DEFAULT_JOB_NAME }: InferenceDeps): string {
-  return jobName;
-}
-
-/** @throws not_found */
-export function assertModel(name: string, job: string): void {
-  if (name === job) return;
-  throw new ServingError(
-    'not_found',
-    `no model ${quoteName(name)}; the model of this job is ${quoteName(job)}`,
-  );
-}
-
-function assertVersion(version: string | undefined, runner: Runner, job: string): void {
-  if (version === undefined || version === runner.version) return;
-  throw new ServingError(
-    'not_found',
-    `no version ${quoteName(version)} of ${quoteName(job)}; version ${quoteName(runner.version)} serves`,
-  );
-}
-
-function metadata({ version, inputs = [], outputs = [], names }: Runner, job: string) {
+function metadata(runner: Runner, job: string) {
+  const { version, inputs = [], outputs = [], names } = runner;
   const tensors = (specs: readonly TensorSpec[], namesOf: ModelNames['labels'] = {}) =>
     specs.map((spec) => ({
       name: spec.name,
       datatype: DATATYPES[spec.dtype],
-      shape: spec.shape.map((dim) => (typeof dim === 'number' ? dim : -1)),
+      shape: dimensions(spec.shape),
       ...parametersOf(spec, namesOf),
     }));
   return {
     name: job,
     versions: [version],
-    platform: 'onnxruntime_onnx',
+    platform: platformOf(runner).platform,
     inputs: tensors(inputs, names?.columns),
     outputs: tensors(outputs, names?.labels),
   };
@@ -129,8 +131,8 @@ function parametersOf({ name, batchAxis = 0, isText, optional }: TensorSpec, nam
 }
 
 interface Asked {
-  readonly name: string | undefined;
-  readonly version: string | undefined;
+  readonly name?: string | undefined;
+  readonly version?: string | undefined;
 }
 
 async function inferred(
@@ -139,115 +141,21 @@ async function inferred(
   { name, version }: Asked,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const model = jobOf(deps);
-  assertModel(name ?? model, model);
-  const { reporter, limiter } = deps;
-  const stop = reporter.start('zoo.serving.request.overall');
-  await limiter?.acquire();
   // The tensors are views of the body; the response keeps no reference to either.
-  const response = await withScratch((scratch) =>
-    runRequest(request, deps, { model, version, clock, scratch }),
+  return admitted(name, deps, (watch) =>
+    withScratch(async (scratch) => {
+      const allocate = (bytes: number) => scratch.take(bytes);
+      const jsonLength = jsonLengthOf(request.headers[JSON_LENGTH_HEADER]);
+      const body = request.body({ alignedAt: jsonLength, allocate });
+      const read = jsonLength === 0 ? undefined : decodeInference(body, jsonLength);
+      const asked = read ?? ((runner: Runner) => rawRequest(body, runner));
+      const answer = await runInference(asked, deps, { version, isOver: requestDeadline(clock), watch });
+      return compressed(inferenceAnswer(answer, allocate), request.headers['accept-encoding']);
+    }),
   );
-  stop();
-  await reporter.flushWhenDue();
-  return response;
-}
-
-interface Run {
-  readonly model: string;
-  readonly version: string | undefined;
-  readonly clock: InvocationClock | undefined;
-  readonly scratch: Scratch;
-}
-
-async function runRequest(
-  request: HttpRequest,
-  { model: host, reporter }: InferenceDeps,
-  { model, version, clock, scratch }: Run,
-): Promise<HttpResponse> {
-  const allocate = (bytes: number) => scratch.take(bytes);
-  const jsonLength = jsonLengthOf(request.headers[JSON_LENGTH_HEADER]);
-  const body = request.body({ alignedAt: jsonLength, allocate });
-  const read = jsonLength === 0 ? undefined : decodeInference(body, jsonLength);
-  const run = reporter.start('zoo.serving.request.predict');
-  const policy = { exactSignature: true, isOver: requestDeadline(clock) };
-  const answer = await host.use(async (runner) => {
-    assertVersion(version, runner, model);
-    const asked = read ?? rawRequest(body, runner);
-    const record = recordOf(asked.inputs, runner);
-    assertOutputs(asked, runner.outputs);
-    measure('Rows', rowsOf(record, runner.inputs));
-    const [outcome] = await serveRequest([record], runner, policy);
-    if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
-    if (outcome.value !== undefined)
-      throw new ServingError(
-        'model_failed',
-        'the worker returned no arrays; ask POST /predict for its value',
-      );
-    const outputs = chosen(asked, outcome.outputs);
-    return { model, version: runner.version, id: asked.id, outputs };
-  });
-  run();
-  return inferenceAnswer(answer, allocate);
 }
 
 /** A body without JSON, for which all outputs are binary. */
 function rawRequest(body: Uint8Array | string, { inputs = [] }: Runner): InferenceRequest {
   return { id: undefined, inputs: [rawInput(body, inputs)], outputs: undefined, binary: true };
-}
-
-function recordOf(inputs: readonly InferenceInput[], { inputs: specs = [], names }: Runner): Inputs {
-  const record = new Map<string, Value>();
-  for (const input of inputs) {
-    const spec = specs.find(({ name }) => name === input.name);
-    const tensor = tensorOf(input, spec !== undefined && mayMiss(spec, names));
-    record.set(input.name, { kind: 'tensor', tensor });
-  }
-  return record;
-}
-
-function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
-  if ('tensor' in input) return input.tensor;
-  const { name, dtype, shape, data } = input;
-  try {
-    const count = elementCount(shape);
-    const given = nestedTensor(data, dtype, isTable);
-    const isFlat = given.shape.length === 1 && given.shape[0] === count;
-    if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {
-      throw badInput(
-        `"data" is of shape ${formatShape(given.shape)}; expected ${count} elements flat, or nested as ${formatShape(shape)}`,
-      );
-    }
-    return { dtype, shape, data: given.data };
-  } catch (error) {
-    const { code, message } = ServingError.from(error);
-    throw new ServingError(code, `input ${quoteName(name)}: ${message}`, { cause: error });
-  }
-}
-
-function rowsOf(record: Inputs, specs: readonly TensorSpec[] = []): number {
-  for (const [name, value] of record) {
-    const axis = specs.find((spec) => spec.name === name)?.batchAxis ?? 0;
-    const rows = value.kind === 'tensor' && axis !== 'none' ? value.tensor.shape[axis] : undefined;
-    if (rows !== undefined) return rows;
-  }
-  return 1;
-}
-
-/** Checked before the run if the model declares its outputs, so that a typo does not cost a run. */
-function assertOutputs({ outputs }: InferenceRequest, known: readonly { name: string }[] | undefined): void {
-  const unknown = known && outputs?.find(({ name }) => !known.some((output) => output.name === name));
-  if (!unknown) return;
-  throw badRequest(
-    `output ${quoteName(unknown.name)}: the model has ${quoteNames(known.map(({ name }) => name))}`,
-  );
-}
-
-/** The requested outputs in their order, or all of them. */
-function chosen(asked: InferenceRequest, tensors: readonly AnsweredOutput['tensor'][]): AnsweredOutput[] {
-  if (!asked.outputs) return tensors.map((tensor) => ({ tensor, binary: asked.binary }));
-  assertOutputs(asked, tensors);
-  return asked.outputs.flatMap(({ name, binary }) =>
-    tensors.filter((tensor) => tensor.name === name).map((tensor) => ({ tensor, binary })),
-  );
 }

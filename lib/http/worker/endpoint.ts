@@ -12,7 +12,7 @@ import { measure } from '../../metrics/emf.ts';
 import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { valueText } from '../../pipeline/value-text.ts';
-import type { InferenceDeps } from '../open-inference/endpoint.ts';
+import type { InferenceDeps } from '../open-inference/run.ts';
 import { assertAnswer } from '../predictions.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json, jsonText } from '../response.ts';

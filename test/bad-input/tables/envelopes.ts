@@ -1,5 +1,5 @@
 /** What is around a body: its encoding and its size, as the handlers get it; and requests as a socket brings them. */
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
 import type { ErrorCode } from '../../../lib/contract/errors.ts';
 
 export type EnvelopeCase = readonly [
@@ -25,7 +25,7 @@ const encoding = (
   { 'content-encoding': value },
   body,
   'unsupported_media_type',
-  new RegExp(`^content-encoding "${shown.replaceAll(/[*+]/g, '\\$&')}": expected gzip or none$`),
+  new RegExp(`^content-encoding "${shown.replaceAll(/[*+]/g, '\\$&')}": expected gzip, deflate or none$`),
 ];
 
 const cut = (name: string, body: () => Uint8Array): EnvelopeCase => [
@@ -43,7 +43,13 @@ const UNZIPPED = /^the body is \d+ bytes and unzipped over the limit of 6291456 
 
 export const ENVELOPES: readonly EnvelopeCase[] = [
   encoding('br', () => brotliCompressSync(GOOD)),
-  encoding('deflate', () => deflateSync(GOOD)),
+  [
+    'deflate without the header of zlib',
+    { 'content-encoding': 'deflate' },
+    () => deflateRawSync(GOOD),
+    'bad_request',
+    /^the deflate body cannot be read: incorrect header check$/,
+  ],
   encoding('zstd', () => GOOD),
   encoding('compress', () => GOOD),
   encoding('gzip, gzip', () => gzipSync(zipped)),
@@ -57,7 +63,7 @@ export const ENVELOPES: readonly EnvelopeCase[] = [
     { 'content-encoding': 'e'.repeat(8000) },
     () => GOOD,
     'unsupported_media_type',
-    /^content-encoding "e{80}\.\.\.": expected gzip or none$/,
+    /^content-encoding "e{80}\.\.\.": expected gzip, deflate or none$/,
   ],
   cut('said to be gzip, and is not', () => Buffer.from(GOOD)),
   cut('said to be gzip, and is base64 of it', () => Buffer.from(zipped.toString('base64'))),
@@ -214,7 +220,7 @@ export const SOCKET: readonly SocketCase[] = [
     'two content encodings',
     ['Content-Encoding: gzip', 'Content-Encoding: br'],
     415,
-    /content-encoding \\"gzip,br\\": expected gzip or none/,
+    /content-encoding \\"gzip,br\\": expected gzip, deflate or none/,
   ),
   broken('gzip that is none', ['Content-Encoding: gzip'], 400, /the gzip body cannot be read/),
   ['no body', () => request('POST /predict HTTP/1.1', [], ''), 400, /the body is empty/],

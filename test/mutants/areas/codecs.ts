@@ -303,11 +303,6 @@ export const CODECS: readonly Suite[] = [
         replace: 'if (names.size < 0) throw',
       },
       {
-        guarantee: 'shared memory is refused',
-        find: 'if (shared.every((name) => isAbsent(parameters[name]))) return;',
-        replace: 'return;',
-      },
-      {
         guarantee: 'data and binary_data_size exclude each other',
         find: "if (!isAbsent(fields['data'])) {",
         replace: 'if (false) {',
@@ -321,6 +316,33 @@ export const CODECS: readonly Suite[] = [
         guarantee: 'a request has at most 256 inputs',
         find: 'if (value.length <= LIMITS.inputsPerRecord) return value;',
         replace: 'return value;',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/open-inference/parameters.ts',
+    tests: [INFERENCE],
+    bugs: [
+      {
+        guarantee: 'shared memory is refused',
+        find: 'if (shared.every((name) => isAbsent(parameters[name]))) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: 'a sequence is refused, not taken for single requests',
+        find: "const isOne = !isAbsent(sequence) && sequence !== 0 && sequence !== '';",
+        replace: 'const isOne = false;',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/json.ts',
+    tests: [INFERENCE],
+    bugs: [
+      {
+        guarantee: 'only whole numbers become exact integers',
+        find: "const source = context?.source ?? '';",
+        replace: 'const source = String(value);',
       },
     ],
   },

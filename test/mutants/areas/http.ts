@@ -6,6 +6,7 @@ const ENDPOINT = 'test/lib/http/predictions-endpoint.test.ts';
 const ENVELOPES = 'test/bad-input/envelopes.test.ts';
 const SECURITY = 'test/security/http.test.ts';
 const INFERENCE = 'test/lib/http/inference.test.ts';
+const EXTENSIONS = 'test/lib/http/open-inference/endpoint.test.ts';
 const REFUSALS = 'test/lib/http/inference-refusals.test.ts';
 const PREDICTIONS = 'test/bad-input/predictions.test.ts';
 const PREDICT = 'test/bad-input/predict.test.ts';
@@ -71,12 +72,12 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a gzip body is capped while it grows',
-        find: 'gunzipSync(bytes, { maxOutputLength: LIMITS[limit] })',
-        replace: 'gunzipSync(bytes)',
+        find: 'unzip(bytes, { maxOutputLength: LIMITS[limit] })',
+        replace: 'unzip(bytes)',
       },
       {
-        guarantee: 'a content-encoding other than gzip is refused with 415',
-        find: "if (encoding !== 'gzip') {",
+        guarantee: 'a content-encoding other than gzip and deflate is refused with 415',
+        find: 'if (!unzip) {',
         replace: "if (encoding === 'br') {",
       },
       {
@@ -91,7 +92,7 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: "a broken gzip body is the caller's fault",
-        find: 'throw badRequest(`the gzip body cannot be read',
+        find: 'throw badRequest(`the ${encoding} body cannot be read',
         replace: 'throw new Error(`the gzip body cannot be read',
       },
       {
@@ -320,6 +321,22 @@ export const HTTP: readonly Suite[] = [
     tests: [REFUSALS, INFERENCE],
     bugs: [
       {
+        guarantee: '/v2/health/ready opens the model',
+        find: "path === '/v2/health/live'",
+        replace: "path.startsWith('/v2/health/')",
+      },
+      {
+        guarantee: 'POST alone runs the model',
+        find: "} else if (name !== undefined && what !== 'infer')",
+        replace: '} else if (name !== undefined)',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/run.ts',
+    tests: [REFUSALS, INFERENCE],
+    bugs: [
+      {
         guarantee: '/v2 takes from the same token bucket as /predict',
         find: 'await limiter?.acquire();',
         replace: '',
@@ -335,13 +352,8 @@ export const HTTP: readonly Suite[] = [
         replace: 'return;',
       },
       {
-        guarantee: '/v2/health/ready opens the model',
-        find: "if (health === 'live') return",
-        replace: 'if (health !== undefined) return',
-      },
-      {
         guarantee: 'an unknown output is refused before the run',
-        find: 'assertOutputs(asked, runner.outputs);',
+        find: 'assertOutputs(request, runner.outputs);',
         replace: '',
         tests: [REFUSALS, INFERENCE],
       },
@@ -352,13 +364,73 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'outputs come in the order they were asked for',
-        find: 'return asked.outputs.flatMap(({ name, binary }) =>',
-        replace: 'return asked.outputs.toReversed().flatMap(({ name, binary }) =>',
+        find: 'return asked.outputs.map(({ name, binary, classes }) =>',
+        replace: 'return asked.outputs.toReversed().map(({ name, binary, classes }) =>',
       },
       {
-        guarantee: 'POST alone runs the model',
-        find: "(request.method === 'POST') !== (groups['what'] === 'infer')",
+        guarantee: 'a request does not run after its timeout',
+        find: 'watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY)',
         replace: 'false',
+        tests: [EXTENSIONS],
+      },
+      {
+        guarantee: 'an output that cannot be classified is refused before the run',
+        find: 'if (classes !== undefined) assertClassified(name, spec);',
+        replace: '',
+        tests: [EXTENSIONS],
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/classification.ts',
+    tests: [EXTENSIONS],
+    bugs: [
+      {
+        guarantee: 'equal classes come in their order',
+        find: '|| a - b;',
+        replace: '|| b - a;',
+      },
+      {
+        guarantee: 'a row has the labels of as many values only',
+        find: 'labels?.length === width ? labels : undefined',
+        replace: 'labels',
+      },
+      {
+        guarantee: 'each row is ordered by itself',
+        find: 'const rows = isBatched ? (shape[0] as number) : 1;',
+        replace: 'const rows = 1;',
+      },
+      {
+        guarantee: 'at most a million texts are made',
+        find: 'if (rows * count > MOST_TEXTS) {',
+        replace: 'if (count > MOST_TEXTS) {',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/compression.ts',
+    tests: [EXTENSIONS],
+    bugs: [
+      {
+        guarantee: 'the list of codings that a library sends by itself is no wish',
+        find: 'const encoding = accepted?.trim().toLowerCase();',
+        replace: "const encoding = accepted?.split(',')[0]?.trim().toLowerCase();",
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/statistics.ts',
+    tests: ['test/lib/http/open-inference/extensions.test.ts'],
+    bugs: [
+      {
+        guarantee: 'sizes of batches are listed up to a limit',
+        find: 'this.#sizes.size < MOST_SIZES && ',
+        replace: '',
+      },
+      {
+        guarantee: 'a version that no longer serves is forgotten',
+        find: 'if (versions.size > MOST_VERSIONS) versions.delete(old);',
+        replace: '{}',
       },
     ],
   },

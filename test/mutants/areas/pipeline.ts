@@ -825,8 +825,8 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'topN gives the largest in descending order',
-        find: 'best.sort((a, b) => downwards(a, b) ||',
-        replace: 'best.sort((a, b) => downwards(b, a) ||',
+        find: 'best.sort((a, b) => larger(a, b) ||',
+        replace: 'best.sort((a, b) => larger(b, a) ||',
       },
       {
         guarantee: 'ties come in the order of the old server',
@@ -845,8 +845,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'float16 is ordered by its numbers and not by its bits',
-        find: "output.dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : data",
-        replace: 'data',
+        find: "dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : (data as TypedArray)",
+        replace: '(data as TypedArray)',
       },
       {
         guarantee: 'a filter of zero is refused',

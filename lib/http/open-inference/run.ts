@@ -1,0 +1,217 @@
+/**
+ * Runs a decoded Open Inference request, whichever protocol it came by: one record of tensors with the model's exact
+ * signature becomes named tensors.
+ */
+import type { InferenceInput, InferenceRequest } from '../../codecs/open-inference/request.ts';
+import { quoteName, quoteNames } from '../../codecs/quote.ts';
+import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
+import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
+import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
+import type { Inputs, Model, NamedTensor, Runner, TensorSpec, Value } from '../../contract/values.ts';
+import { measure } from '../../metrics/emf.ts';
+import type { Reporter } from '../../metrics/reporter.ts';
+import { mayMiss } from '../../pipeline/columns.ts';
+import { nestedTensor } from '../../pipeline/nested.ts';
+import { serveRequest } from '../../pipeline/serve.ts';
+import { assertClassified, classified } from './classification.ts';
+import { Watch } from './statistics.ts';
+
+export interface Limiter {
+  /** Takes one token. @throws rate_limited with the time to retry after */
+  acquire(): Promise<void>;
+}
+
+export interface InferenceDeps {
+  readonly model: Model;
+  /** Undefined for no limit. */
+  readonly limiter?: Limiter | undefined;
+  readonly reporter: Reporter;
+  /** The model's name under /v2. Default "serving_stream". */
+  readonly jobName?: string;
+  /** Rows that may share a run. Default 32. */
+  readonly batchSize?: number;
+}
+
+export interface AnsweredOutput {
+  readonly tensor: NamedTensor;
+  /** What the request says of this output's form. */
+  readonly binary: boolean;
+}
+
+export interface InferenceAnswer {
+  readonly model: string;
+  /** The version that answered. */
+  readonly version: string;
+  /** The id of the request. */
+  readonly id: string | undefined;
+  /** In the order of the request, or all of the model's. */
+  readonly outputs: readonly AnsweredOutput[];
+}
+
+export function jobOf({ jobName = DEFAULT_JOB_NAME }: InferenceDeps): string {
+  return jobName;
+}
+
+/** @throws not_found */
+export function assertModel(name: string, job: string): void {
+  if (name === job) return;
+  throw new ServingError(
+    'not_found',
+    `no model ${quoteName(name)}; the model of this job is ${quoteName(job)}`,
+  );
+}
+
+/** @throws not_found */
+export function assertVersion(version: string | undefined, runner: Runner, job: string): void {
+  if (version === undefined || version === runner.version) return;
+  throw new ServingError(
+    'not_found',
+    `no version ${quoteName(version)} of ${quoteName(job)}; version ${quoteName(runner.version)} serves`,
+  );
+}
+
+/**
+ * Reads, runs and answers a request of the model of this name (undefined: the job's) within the job's limit of requests
+ * and its timers, and counts it.
+ * @param answer ends the phases of the watch up to the run's
+ * @throws not_found, rate_limited, and any error of `answer`
+ */
+export async function admitted<T>(
+  name: string | undefined,
+  deps: InferenceDeps,
+  answer: (watch: Watch) => Promise<T>,
+): Promise<T> {
+  const { reporter, limiter } = deps;
+  const model = jobOf(deps);
+  assertModel(name ?? model, model);
+  const stop = reporter.start('zoo.serving.request.overall');
+  const watch = new Watch(reporter.now);
+  await limiter?.acquire();
+  watch.end('queue');
+  const answered = await answer(watch).catch((error: unknown) => {
+    watch.failed();
+    throw error;
+  });
+  watch.end('compute_output');
+  watch.succeeded(Date.now());
+  stop();
+  await reporter.flushWhenDue();
+  return answered;
+}
+
+interface Run {
+  /** The version that is asked for; undefined for the one that serves. */
+  readonly version: string | undefined;
+  /** True when there is no time left, or nobody waits any more. */
+  readonly isOver: () => boolean;
+  readonly watch: Watch;
+}
+
+/**
+ * @param asked the request, or what makes it where that takes the model's inputs
+ * @returns tensors that may be views of the request's
+ * @throws not_found, bad_request, bad_input, and any error of the model
+ */
+export async function runInference(
+  asked: InferenceRequest | ((runner: Runner) => InferenceRequest),
+  deps: InferenceDeps,
+  { version, isOver, watch }: Run,
+): Promise<InferenceAnswer> {
+  const model = jobOf(deps);
+  watch.end('compute_input');
+  const run = deps.reporter.start('zoo.serving.request.predict');
+  const answer = await deps.model.use(async (runner) => {
+    watch.end('queue');
+    assertVersion(version, runner, model);
+    const request = typeof asked === 'function' ? asked(runner) : asked;
+    const record = recordOf(request.inputs, runner);
+    assertOutputs(request, runner.outputs);
+    const rows = rowsOf(record, runner.inputs);
+    measure('Rows', rows);
+    watch.reaches(deps.model, runner.version, rows);
+    watch.end('compute_input');
+    const isLate = () => isOver() || watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
+    const [outcome] = await serveRequest([record], runner, { exactSignature: true, isOver: isLate });
+    watch.end('compute_infer');
+    if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
+    if (outcome.value !== undefined)
+      throw new ServingError(
+        'model_failed',
+        'the worker returned no arrays; ask POST /predict for its value',
+      );
+    return {
+      model,
+      version: runner.version,
+      id: request.id,
+      outputs: chosen(request, outcome.outputs, runner.outputs),
+    };
+  });
+  run();
+  return answer;
+}
+
+function recordOf(inputs: readonly InferenceInput[], { inputs: specs = [], names }: Runner): Inputs {
+  const record = new Map<string, Value>();
+  for (const input of inputs) {
+    const spec = specs.find(({ name }) => name === input.name);
+    const tensor = tensorOf(input, spec !== undefined && mayMiss(spec, names));
+    record.set(input.name, { kind: 'tensor', tensor });
+  }
+  return record;
+}
+
+function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
+  if ('tensor' in input) return input.tensor;
+  const { name, dtype, shape, data } = input;
+  try {
+    const count = elementCount(shape);
+    const given = nestedTensor(data, dtype, isTable);
+    const isFlat = given.shape.length === 1 && given.shape[0] === count;
+    if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {
+      throw badInput(
+        `"data" is of shape ${formatShape(given.shape)}; expected ${count} elements flat, or nested as ${formatShape(shape)}`,
+      );
+    }
+    return { dtype, shape, data: given.data };
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    throw new ServingError(code, `input ${quoteName(name)}: ${message}`, { cause: error });
+  }
+}
+
+function rowsOf(record: Inputs, specs: readonly TensorSpec[] = []): number {
+  for (const [name, value] of record) {
+    const axis = specs.find((spec) => spec.name === name)?.batchAxis ?? 0;
+    const rows = value.kind === 'tensor' && axis !== 'none' ? value.tensor.shape[axis] : undefined;
+    if (rows !== undefined) return rows;
+  }
+  return 1;
+}
+
+/** Checked before the run if the model declares its outputs, so that a typo does not cost a run. */
+function assertOutputs({ outputs = [] }: InferenceRequest, known: readonly TensorSpec[] | undefined): void {
+  for (const { name, classes } of outputs) {
+    const spec = known?.find((output) => output.name === name);
+    if (known && !spec) throw noOutput(name, known);
+    if (classes !== undefined) assertClassified(name, spec);
+  }
+}
+
+function noOutput(name: string, known: readonly { readonly name: string }[]): ServingError {
+  return badRequest(`output ${quoteName(name)}: the model has ${quoteNames(known.map((one) => one.name))}`);
+}
+
+/** The requested outputs in their order, or all of them. */
+function chosen(
+  asked: InferenceRequest,
+  tensors: readonly NamedTensor[],
+  specs: readonly TensorSpec[] = [],
+): AnsweredOutput[] {
+  if (!asked.outputs) return tensors.map((tensor) => ({ tensor, binary: asked.binary }));
+  return asked.outputs.map(({ name, binary, classes }) => {
+    const tensor = tensors.find((output) => output.name === name);
+    if (!tensor) throw noOutput(name, tensors);
+    const spec = specs.find((output) => output.name === name);
+    return { tensor: classes && spec ? classified(tensor, spec, classes) : tensor, binary };
+  });
+}
