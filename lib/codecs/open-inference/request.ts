@@ -13,15 +13,18 @@ import { binaryTensor, DTYPES } from './tensor.ts';
 /** The header (in lower case) with the number of bytes of a body's JSON. */
 export const JSON_LENGTH_HEADER = 'inference-header-content-length';
 
-export type InferenceInput =
-  | { readonly name: string; readonly tensor: Tensor }
+type Content =
+  | { readonly tensor: Tensor }
   /** `data` is flat or nested; its numbers are not checked yet. */
-  | {
-      readonly name: string;
-      readonly dtype: DType;
-      readonly shape: readonly number[];
-      readonly data: unknown;
-    };
+  | { readonly dtype: DType; readonly shape: readonly number[]; readonly data: unknown };
+
+export type InferenceInput = Content & { readonly name: string };
+
+/** Reads the content of the input at `index`, where a protocol has it elsewhere than REST. @throws as `readInference` */
+export type ReadContent = (
+  index: number,
+  input: { readonly where: string; readonly dtype: DType; readonly shape: readonly number[] },
+) => Content;
 
 interface RequestedOutput {
   readonly name: string;
@@ -52,12 +55,26 @@ export function jsonLengthOf(header: string | undefined): number | undefined {
  */
 export function decodeInference(body: Uint8Array | string, jsonLength: number | undefined): InferenceRequest {
   const { json, binary } = splitBody(body, jsonLength);
-  const request = parseRequest(json, jsonLength);
+  return readInference(parseRequest(json, jsonLength), binary);
+}
+
+/**
+ * @param request with the fields of the REST protocol's JSON
+ * @param contents the bytes of the binary tensors, or what reads the content of every input
+ * @throws bad_request, bad_input, too_large
+ */
+export function readInference(
+  request: Readonly<Record<string, unknown>>,
+  contents: Uint8Array | ReadContent,
+): InferenceRequest {
   const parameters = parametersOf(request, 'the request');
   const isBinary = flagOf(parameters, 'binary_data_output', 'the request') ?? false;
   return {
     id: idOf(request['id']),
-    inputs: readInputs(request['inputs'], binary),
+    inputs:
+      typeof contents === 'function'
+        ? readInputs(request['inputs'], NO_BYTES, contents)
+        : readInputs(request['inputs'], contents),
     outputs: readOutputs(request['outputs'], isBinary),
     binary: isBinary,
   };
@@ -111,7 +128,7 @@ function idOf(id: unknown): string | undefined {
   throw overLimit('uriBytes', `"id" has ${id.length} characters,`);
 }
 
-function readInputs(inputs: unknown, binary: Uint8Array): InferenceInput[] {
+function readInputs(inputs: unknown, binary: Uint8Array, readContent?: ReadContent): InferenceInput[] {
   const given = listOf(inputs, 'inputs');
   if (given.length === 0) throw badRequest('"inputs" is empty');
   const read: InferenceInput[] = [];
@@ -123,6 +140,10 @@ function readInputs(inputs: unknown, binary: Uint8Array): InferenceInput[] {
     const dtype = dtypeOf(fields['datatype'], where);
     const shape = shapeOf(fields['shape'], where);
     const size = binarySize(fields, where);
+    if (readContent) {
+      read.push({ name, ...readContent(index, { where, dtype, shape }) });
+      continue;
+    }
     if (size === undefined) {
       if (isAbsent(fields['data'])) {
         throw badRequest(`${where}: expected "data", or a parameter "binary_data_size"`);

@@ -29,9 +29,12 @@ export function isInferencePath(path: string): boolean {
   return path === '/v2' || path.startsWith('/v2/');
 }
 
+/** What is read of a request. */
+type Asking = Pick<HttpRequest, 'method' | 'path' | 'headers' | 'body'>;
+
 /** @throws not_found for an unknown path, model or version, and any error of the request */
 export async function answerInference(
-  request: HttpRequest,
+  request: Asking,
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
@@ -93,7 +96,7 @@ interface Asked {
 }
 
 async function inferred(
-  request: HttpRequest,
+  request: Asking,
   deps: InferenceDeps,
   { name, version }: Asked,
   clock: InvocationClock | undefined,
