@@ -8,7 +8,6 @@ import { composePredict } from '../lib/compose/predict.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
 import { readInstances } from '../lib/http/instances.ts';
-import { answerInference, isInferencePath } from '../lib/http/open-inference/endpoint.ts';
 import { answerOther, errorForm } from '../lib/http/other-paths.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
@@ -30,7 +29,6 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
     clock?.getRemainingTimeInMillis(),
     async (): Promise<HttpResponse> => {
       const request = readRequest(event);
-      if (isInferencePath(request.path)) return answerInference(request, deps, clock);
       // A request to POST /predict does not wait for another turn of the event loop.
       const other = request.path === '/predict' ? undefined : await answerOther(request, deps, clock);
       if (other) return other;

@@ -18,6 +18,7 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
   const queueing = hasQueue ? await import('./accept.ts') : undefined;
   const deps = {
     jobName: job.jobName,
+    batchSize: job.batchSize,
     accept: queueing &&
       redis && { ...scope.get(queueing.accept), announcer: () => scope.get(redis.recordStates) },
     filter: parseFilter(job.postProcessing),

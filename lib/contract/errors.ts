@@ -37,7 +37,7 @@ export const ERRORS = {
   conflict: final(409),
   /** A size or count is over a limit, which the message names. Send less, or shorten answers with `postProcessing`. */
   too_large: final(413),
-  /** An image format or content encoding that is not served. Send JPEG or PNG with 8 bits, plain or gzipped. */
+  /** An image format or content encoding that is not served. Send JPEG or PNG with 8 bits, plain or compressed as gzip or deflate. */
   unsupported_media_type: final(415),
   /** The files of a model cannot be read or converted at import or upload. Correct the file that the message names. */
   bad_model: final(422),

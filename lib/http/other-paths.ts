@@ -1,5 +1,6 @@
 /** The paths of the predict function that few deployments ask: what answers them is loaded at its first request. */
 import type { InvocationClock } from '../pipeline/deadline.ts';
+import type { answerInference as AnswerInference } from './open-inference/endpoint.ts';
 import type { HttpRequest } from './request.ts';
 import type { ErrorBody, HttpResponse } from './response.ts';
 import type { WorkerDeps } from './worker/endpoint.ts';
@@ -7,12 +8,19 @@ import { errorEnvelope, isWorkerPath } from './worker/paths.ts';
 
 const EMBEDDINGS_PATH = '/v1/embeddings';
 
+/** Kept once it is loaded: an import of a loaded module still waits for a turn of the event loop. */
+let answerInference: typeof AnswerInference | undefined;
+
 /** Undefined for other paths. */
 export async function answerOther(
   request: HttpRequest,
   deps: WorkerDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse | undefined> {
+  if (/^\/v2(?:\/|$)/.test(request.path)) {
+    answerInference ??= (await import('./open-inference/endpoint.ts')).answerInference;
+    return answerInference(request, deps, clock);
+  }
   if (request.path === EMBEDDINGS_PATH) {
     const { answerEmbeddings } = await import('./embeddings.ts');
     return answerEmbeddings(request, deps, clock);

@@ -1,9 +1,9 @@
 /**
  * Reads an API Gateway HTTP API event (payload 2.0). API Gateway base64-encodes what it considers binary (also curl's
- * default content type) and passes gzip on. Output of a gzip is capped while it grows.
+ * default content type) and passes gzip and deflate on. What they unzip to is capped while it grows.
  */
 import { isUtf8 } from 'node:buffer';
-import { gunzipSync } from 'node:zlib';
+import { gunzipSync, inflateSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { quoteName } from '../codecs/quote.ts';
 import { assertIdentity } from '../contract/enqueue.ts';
@@ -96,20 +96,21 @@ function readBody(event: APIGatewayProxyEventV2, options: BodyOptions): Uint8Arr
   const bytes = event.isBase64Encoded ? decodeAligned(text, options) : Buffer.from(text);
   assertSize(bytes.byteLength, limit);
   if (encoding === 'identity') return bytes;
-  if (encoding !== 'gzip') {
+  const unzip = encoding === 'gzip' ? gunzipSync : encoding === 'deflate' ? inflateSync : undefined;
+  if (!unzip) {
     throw new ServingError(
       'unsupported_media_type',
-      `content-encoding ${quoteName(encoding)}: expected gzip or none`,
+      `content-encoding ${quoteName(encoding)}: expected gzip, deflate or none`,
     );
   }
   try {
-    return gunzipSync(bytes, { maxOutputLength: LIMITS[limit] });
+    return unzip(bytes, { maxOutputLength: LIMITS[limit] });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
       // The full size is unknown, because unzipping stopped.
       throw overLimit(limit, `the body is ${bytes.byteLength} bytes and unzipped`, 'bytes');
     }
-    throw badRequest(`the gzip body cannot be read: ${(error as Error).message}`);
+    throw badRequest(`the ${encoding} body cannot be read: ${(error as Error).message}`);
   }
 }
 

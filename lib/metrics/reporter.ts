@@ -26,6 +26,11 @@ export class Reporter {
     this.#dueAt = options.now() + FLUSH_EVERY_MS;
   }
 
+  /** Monotonic, in ms. */
+  get now(): () => number {
+    return this.#options.now;
+  }
+
   /** Starts a measurement; call the result to end it. */
   start(name: TimerName): () => void {
     const begin = this.#options.now();

@@ -16,7 +16,7 @@ import {
 import { storeFor } from './cast.ts';
 
 /**
- * @param value NaN, which JSON cannot hold, is a number of float32 and float64
+ * @param value NaN, which JSON cannot hold, is a number of float32 and float64; a bigint is one of an integer dtype
  * @param mayMiss null is a missing value, NaN; only of float32 and float64
  * @throws bad_input for ragged arrays, a wrong element type, a number the dtype cannot hold; too_large over the limits
  */
@@ -48,6 +48,10 @@ function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly number[]
   let at = 0;
   return (row) => {
     for (const leaf of row) {
+      if (typeof leaf === 'bigint') {
+        store(leaf, out, at++);
+        continue;
+      }
       const number = numberOf(leaf, shape);
       if (!Number.isFinite(number)) throw outOfRange(number, dtype);
       // JSON.parse has rounded it already; passing on a neighbour would be silently wrong.

@@ -74,35 +74,45 @@ export function outputsText(outputs: readonly Tensor[]): string {
 function topN(output: Tensor, n: number, labels?: readonly string[]): string {
   if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
   const data = output.data as TypedArray;
-  const values = output.dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : data;
   const place = (index: number) => (index < n ? index : -index);
-  // bigints are compared as they are, because a double would make neighbours beyond 2^53 equal.
-  const downwards = (a: number, b: number) => {
-    const [x, y] = [comparable(values[a]), comparable(values[b])];
-    if (x === y) return 0;
-    return x < y ? 1 : -1;
-  };
-  const keptFirst = (a: number, b: number) => downwards(a, b) || place(b) - place(a);
-  let best: number[] = [];
-  let smallest: number | undefined;
-  // Sorting 2n candidates whenever n of them are new takes log n per value, and no value is moved one by one.
-  const cut = () => {
-    best = best.sort(keptFirst).slice(0, n);
-    if (best.length === n) smallest = best[n - 1];
-  };
-  for (let i = 0; i < data.length; i++) {
-    if (smallest !== undefined && downwards(i, smallest) >= 0) continue;
-    best.push(i);
-    if (best.length === 2 * n) cut();
-  }
-  cut();
-  best.sort((a, b) => downwards(a, b) || place(a) - place(b));
+  const larger = downwards(output);
+  const best = firstOf(data.length, n, (a, b) => larger(a, b) || place(b) - place(a));
+  best.sort((a, b) => larger(a, b) || place(a) - place(b));
   const pairs = best.map((index) => {
     // The classes are the last axis, which is the index itself in an output of one.
     const label = labels === undefined ? '' : `,${JSON.stringify(labels[index % labels.length])}`;
     return `[${index},${numberText(data[index] as number | bigint, output.dtype)}${label}]`;
   });
   return `[${pairs.join(',')}]`;
+}
+
+/** Compares the values at two indices: the larger one comes first. bigints are compared as they are, because a double would make neighbours beyond 2^53 equal. */
+export function downwards({ dtype, data }: Tensor): (a: number, b: number) => number {
+  const values =
+    dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : (data as TypedArray);
+  return (a, b) => {
+    const [x, y] = [comparable(values[a]), comparable(values[b])];
+    if (x === y) return 0;
+    return x < y ? 1 : -1;
+  };
+}
+
+/** The first n of the indices below `length` in an order that has no ties. */
+export function firstOf(length: number, n: number, order: (a: number, b: number) => number): number[] {
+  let first: number[] = [];
+  let last: number | undefined;
+  // Sorting 2n candidates whenever n of them are new takes log n per value, and no value is moved one by one.
+  const cut = () => {
+    first = first.sort(order).slice(0, n);
+    if (first.length === n) last = first[n - 1];
+  };
+  for (let i = 0; i < length; i++) {
+    if (last !== undefined && order(i, last) >= 0) continue;
+    first.push(i);
+    if (first.length === 2 * n) cut();
+  }
+  cut();
+  return first;
 }
 
 /** NaN orders last: it is never "the largest". */

@@ -117,7 +117,10 @@ function jobNamed(jobs: Jobs, name: string): GrpcJob {
 function modelOf(jobs: Jobs, bytes: Uint8Array): { readonly job: GrpcJob; readonly path: string } {
   const { name = '', version = '' } = readRequest(bytes, tables.MODEL) as Readonly<Record<string, string>>;
   const job = jobNamed(jobs, name);
-  return { job, path: `/v2/models/${name}${version === '' ? '' : `/versions/${version}`}` };
+  return {
+    job,
+    path: `/v2/models/${name}${version === '' ? '' : `/versions/${encodeURIComponent(version)}`}`,
+  };
 }
 
 function ofModel(jobs: Jobs, bytes: Uint8Array, what: string): Promise<object> {
@@ -158,8 +161,8 @@ async function infer(jobs: Jobs, { bytes, clock }: Call): Promise<object> {
   try {
     if (refuses()) throw tooMany('more requests than this machine can serve');
     const isOver = requestDeadline(clock(timeoutMs));
-    return await admitted(model, deps, async () =>
-      answerOf(await runInference(request, deps, { version, isOver })),
+    return await admitted(model, deps, async (watch) =>
+      answerOf(await runInference(request, deps, { version, isOver, watch })),
     );
   } catch (error) {
     status = ServingError.from(error).status;

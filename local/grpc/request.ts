@@ -4,6 +4,7 @@
  */
 import { readMessage } from '../../convert/wire/binary.ts';
 import type { Message, MessageMap, Table } from '../../convert/wire/table.ts';
+import { refuseSharedMemory } from '../../lib/codecs/open-inference/parameters.ts';
 import {
   type InferenceRequest,
   type ReadContent,
@@ -46,7 +47,8 @@ export function readInfer(bytes: Uint8Array): InferCall {
       `${raw.length} raw_input_contents came for ${inputs.length} inputs; expected one for each`,
     );
   }
-  const readContent: ReadContent = (index, { where, dtype, shape }) => {
+  const readContent: ReadContent = ({ index, where, dtype, shape, fields: { parameters } }) => {
+    refuseSharedMemory((parameters ?? {}) as Record<string, unknown>, where);
     const contents = inputs[index]?.['contents'] as Message | undefined;
     const own = raw[index];
     if (own === undefined) return typedContent(contents ?? {}, where, dtype, shape);

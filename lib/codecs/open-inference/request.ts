@@ -6,8 +6,18 @@
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import type { DType, Tensor } from '../../contract/tensor.ts';
-import { isObject, longName, parseJson } from '../instances.ts';
-import { kindOf, quoteName, quoteValue } from '../quote.ts';
+import { isObject, longName, parseJson, readJson } from '../instances.ts';
+import { parseExactly } from '../json.ts';
+import { quoteName, quoteValue } from '../quote.ts';
+import {
+  flagOf,
+  isAbsent,
+  outputParameters,
+  parametersOf,
+  refuseSharedMemory,
+  requestParameters,
+  wrong,
+} from './parameters.ts';
 import { binaryTensor, DTYPES } from './tensor.ts';
 
 /** The header (in lower case) with the number of bytes of a body's JSON. */
@@ -20,15 +30,24 @@ type Content =
 
 export type InferenceInput = Content & { readonly name: string };
 
-/** Reads the content of the input at `index`, where a protocol has it elsewhere than REST. @throws as `readInference` */
-export type ReadContent = (
-  index: number,
-  input: { readonly where: string; readonly dtype: DType; readonly shape: readonly number[] },
-) => Content;
+/** An input, but for its content. */
+export interface InputHead {
+  readonly index: number;
+  /** For errors. */
+  readonly where: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Finds the content of an input where its protocol has it. @throws bad_request, bad_input, too_large */
+export type ReadContent = (input: InputHead) => Content;
 
 interface RequestedOutput {
   readonly name: string;
   readonly binary: boolean;
+  /** How many of the largest values are wanted, as texts with their places; undefined for the tensor. */
+  readonly classes?: number | undefined;
 }
 
 export interface InferenceRequest {
@@ -38,6 +57,8 @@ export interface InferenceRequest {
   readonly outputs: readonly RequestedOutput[] | undefined;
   /** The form of outputs that are not named. */
   readonly binary: boolean;
+  /** A run that has not begun by then is not wanted. */
+  readonly timeoutMs?: number | undefined;
 }
 
 /** Value of the header -> number of bytes; undefined without it. @throws bad_request */
@@ -55,46 +76,68 @@ export function jsonLengthOf(header: string | undefined): number | undefined {
  */
 export function decodeInference(body: Uint8Array | string, jsonLength: number | undefined): InferenceRequest {
   const { json, binary } = splitBody(body, jsonLength);
-  return readInference(parseRequest(json, jsonLength), binary);
+  const { text, parsed: request } = readText(json, jsonLength);
+  if (!isObject(request)) throw wrong('the body', 'an object', request);
+  const contents = new Contents(binary, exactInputs(text));
+  const read = readInference(request, (input) => contents.read(input));
+  contents.assertRead();
+  return read;
 }
 
 /**
  * @param request with the fields of the REST protocol's JSON
- * @param contents the bytes of the binary tensors, or what reads the content of every input
  * @throws bad_request, bad_input, too_large
  */
 export function readInference(
   request: Readonly<Record<string, unknown>>,
-  contents: Uint8Array | ReadContent,
+  readContent: ReadContent,
 ): InferenceRequest {
-  const parameters = parametersOf(request, 'the request');
-  const isBinary = flagOf(parameters, 'binary_data_output', 'the request') ?? false;
+  const { binary: isBinary, timeoutMs } = requestParameters(parametersOf(request, 'the request'));
   return {
     id: idOf(request['id']),
-    inputs:
-      typeof contents === 'function'
-        ? readInputs(request['inputs'], NO_BYTES, contents)
-        : readInputs(request['inputs'], contents),
+    inputs: readInputs(request['inputs'], readContent),
     outputs: readOutputs(request['outputs'], isBinary),
     binary: isBinary,
+    timeoutMs,
   };
+}
+
+/**
+ * Reads a request for the repository's index: whether only models that are ready are wanted. Triton's clients send no body.
+ * @throws bad_request
+ */
+export function decodeIndexRequest(body: Uint8Array | string): boolean {
+  if (body.length === 0) return false;
+  const request = parseJson(body, '{"ready":true}');
+  if (!isObject(request)) throw wrong('the body', 'an object', request);
+  return flagOf(request, 'ready', 'the request') ?? false;
 }
 
 const EXAMPLE = '{"inputs":[{"name","shape","datatype","data"}]}';
 
-function parseRequest(json: Uint8Array | string, jsonLength: number | undefined): Record<string, unknown> {
-  let request: unknown;
+function readText(json: Uint8Array | string, jsonLength: number | undefined) {
   try {
-    request = parseJson(json, EXAMPLE);
+    return readJson(json, EXAMPLE);
   } catch (error) {
     const { code, message } = ServingError.from(error);
     if (jsonLength !== undefined || typeof json === 'string') throw error;
     const hint = `where binary tensors follow, the header ${JSON_LENGTH_HEADER} says how long the JSON is`;
     throw new ServingError(code, `${message}; ${hint}`, { cause: error });
   }
-  if (isObject(request)) return request;
-  throw wrong('the body', 'an object', request);
 }
+
+/** Returns the data of the input at an index with all digits of its integers, which JSON.parse rounds beyond 2^53. */
+function exactInputs(text: string): (index: number, data: unknown) => unknown {
+  let inputs: { readonly data: unknown }[] | undefined;
+  return (index, data) => {
+    if (!MANY_DIGITS.test(text)) return data;
+    inputs ??= (parseExactly(text) as { inputs: { data: unknown }[] }).inputs;
+    return inputs[index]?.data;
+  };
+}
+
+/** As many as 2^53 has. */
+const MANY_DIGITS = /\d{16}/;
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -116,11 +159,6 @@ function splitBody(body: Uint8Array | string, jsonLength: number | undefined) {
   return { json: body, binary: NO_BYTES };
 }
 
-/** Optional fields may be null, because some clients write all fields. */
-function isAbsent(value: unknown): value is undefined | null {
-  return value === undefined || value === null;
-}
-
 function idOf(id: unknown): string | undefined {
   if (isAbsent(id)) return undefined;
   if (typeof id !== 'string') throw wrong('"id"', 'a text', id);
@@ -128,42 +166,52 @@ function idOf(id: unknown): string | undefined {
   throw overLimit('uriBytes', `"id" has ${id.length} characters,`);
 }
 
-function readInputs(inputs: unknown, binary: Uint8Array, readContent?: ReadContent): InferenceInput[] {
+function readInputs(inputs: unknown, readContent: ReadContent): InferenceInput[] {
   const given = listOf(inputs, 'inputs');
   if (given.length === 0) throw badRequest('"inputs" is empty');
-  const read: InferenceInput[] = [];
   const names = new Set<string>();
-  let offset = 0;
-  for (const [index, input] of given.entries()) {
+  return given.map((input, index) => {
     const { name, fields } = namedEntry(input, `inputs[${index}]`, names);
     const where = `input ${quoteName(name)}`;
     const dtype = dtypeOf(fields['datatype'], where);
     const shape = shapeOf(fields['shape'], where);
+    return { name, ...readContent({ index, where, dtype, shape, fields }) };
+  });
+}
+
+/** The contents of inputs in the JSON, or in the bytes behind it. */
+class Contents {
+  readonly #binary: Uint8Array;
+  readonly #exact: ReturnType<typeof exactInputs>;
+  #offset = 0;
+
+  constructor(binary: Uint8Array, exact: ReturnType<typeof exactInputs>) {
+    this.#binary = binary;
+    this.#exact = exact;
+  }
+
+  read({ index, where, dtype, shape, fields }: InputHead): Content {
     const size = binarySize(fields, where);
-    if (readContent) {
-      read.push({ name, ...readContent(index, { where, dtype, shape }) });
-      continue;
-    }
     if (size === undefined) {
-      if (isAbsent(fields['data'])) {
-        throw badRequest(`${where}: expected "data", or a parameter "binary_data_size"`);
-      }
-      read.push({ name, dtype, shape, data: fields['data'] });
-      continue;
+      const { data } = fields;
+      if (isAbsent(data)) throw badRequest(`${where}: expected "data", or a parameter "binary_data_size"`);
+      return { dtype, shape, data: dtype.endsWith('int64') ? this.#exact(index, data) : data };
     }
-    const left = binary.byteLength - offset;
+    const left = this.#binary.byteLength - this.#offset;
     if (size > left) {
       throw badRequest(
         `${where}: binary_data_size is ${size}, and ${left} bytes are left behind the JSON${left === 0 ? `; ${JSON_LENGTH_HEADER} says where it ends` : ''}`,
       );
     }
-    read.push({ name, tensor: binaryTensor(where, dtype, shape, binary.subarray(offset, offset + size)) });
-    offset += size;
+    const bytes = this.#binary.subarray(this.#offset, this.#offset + size);
+    this.#offset += size;
+    return { tensor: binaryTensor(where, dtype, shape, bytes) };
   }
-  if (offset < binary.byteLength) {
-    throw badRequest(`${binary.byteLength - offset} bytes are left over behind the binary tensors`);
+
+  assertRead(): void {
+    const left = this.#binary.byteLength - this.#offset;
+    if (left > 0) throw badRequest(`${left} bytes are left over behind the binary tensors`);
   }
-  return read;
 }
 
 /** Reads an input or output entry, whose name must be unique. */
@@ -210,13 +258,6 @@ function binarySize(fields: Readonly<Record<string, unknown>>, where: string): n
   return size as number;
 }
 
-/** Refuses shared memory, which server and clients cannot have. */
-function refuseSharedMemory(parameters: Readonly<Record<string, unknown>>, where: string): void {
-  const shared = ['shared_memory_region', 'shared_memory_byte_size', 'shared_memory_offset'];
-  if (shared.every((name) => isAbsent(parameters[name]))) return;
-  throw badRequest(`${where}: shared memory is not served; send the tensor in the body`);
-}
-
 /** @param binary the default for outputs without this setting */
 function readOutputs(outputs: unknown, binary: boolean): RequestedOutput[] | undefined {
   if (isAbsent(outputs)) return undefined;
@@ -225,9 +266,7 @@ function readOutputs(outputs: unknown, binary: boolean): RequestedOutput[] | und
   const read = given.map((output, index) => {
     const { name, fields } = namedEntry(output, `outputs[${index}]`, names);
     const where = `output ${quoteName(name)}`;
-    const parameters = parametersOf(fields, where);
-    refuseSharedMemory(parameters, where);
-    return { name, binary: flagOf(parameters, 'binary_data', where) ?? binary };
+    return { name, ...outputParameters(parametersOf(fields, where), where, binary) };
   });
   return read.length > 0 ? read : undefined;
 }
@@ -236,29 +275,4 @@ function listOf(value: unknown, name: 'inputs' | 'outputs'): readonly unknown[] 
   if (!Array.isArray(value)) throw wrong(`"${name}"`, 'an array', value);
   if (value.length <= LIMITS.inputsPerRecord) return value;
   throw overLimit('inputsPerRecord', `${value.length} ${name} are`);
-}
-
-const NO_PARAMETERS: Readonly<Record<string, unknown>> = {};
-
-function parametersOf(fields: Readonly<Record<string, unknown>>, where: string) {
-  const { parameters } = fields;
-  if (isAbsent(parameters)) return NO_PARAMETERS;
-  if (!isObject(parameters)) throw wrong(`${where}: "parameters"`, 'an object', parameters);
-  return parameters;
-}
-
-function flagOf(
-  parameters: Readonly<Record<string, unknown>>,
-  name: 'binary_data' | 'binary_data_output',
-  where: string,
-): boolean | undefined {
-  const flag = parameters[name];
-  if (isAbsent(flag)) return undefined;
-  if (typeof flag === 'boolean') return flag;
-  throw wrong(`${where}: ${name}`, 'true or false', flag);
-}
-
-function wrong(what: string, expected: string, got: unknown): ServingError {
-  const shown = typeof got === 'number' ? String(got) : kindOf(got);
-  return badRequest(`${what}: expected ${expected}, got ${shown}`);
 }

@@ -3,7 +3,9 @@
  * inference. Shapes always include the batch dimension, whatever the job sets for POST /predict: a request is one
  * record that runs as a whole. The model's name is the job's, its version the one that serves.
  */
+import { NO_SHARED_MEMORY } from '../../codecs/open-inference/parameters.ts';
 import {
+  decodeIndexRequest,
   decodeInference,
   type InferenceRequest,
   JSON_LENGTH_HEADER,
@@ -11,7 +13,7 @@ import {
 } from '../../codecs/open-inference/request.ts';
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { quoteName } from '../../codecs/quote.ts';
-import { ServingError } from '../../contract/errors.ts';
+import { badRequest, ServingError } from '../../contract/errors.ts';
 import { SERVER_VERSION } from '../../contract/names.ts';
 import type { ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
 import { withScratch } from '../../pipeline/buffer-pool.ts';
@@ -19,15 +21,26 @@ import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.t
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json } from '../response.ts';
 import { inferenceAnswer } from './answer.ts';
+import { compressed } from './compression.ts';
 import { rawInput } from './raw.ts';
+import { dimensions, modelConfig, noModelControl, platformOf, repositoryIndex } from './repository.ts';
 import { admitted, assertModel, assertVersion, type InferenceDeps, jobOf, runInference } from './run.ts';
+import { modelStatistics } from './statistics.ts';
 
-const PATH =
-  /^\/v2(?:\/health\/(?<health>live|ready)|\/models\/(?<name>[^/]+)(?:\/versions\/(?<version>[^/]+))?(?:\/(?<what>ready|infer))?)?$/;
+/** The protocol's extensions that are served, by the names that Triton gives them. */
+const EXTENSIONS = [
+  'binary_tensor_data',
+  'classification',
+  'model_configuration',
+  'model_repository',
+  'statistics',
+];
 
-export function isInferencePath(path: string): boolean {
-  return path === '/v2' || path.startsWith('/v2/');
-}
+const MODEL_PATH =
+  /^\/v2\/models\/(?<name>[^/]+)(?:\/versions\/(?<version>[^/]+))?(?:\/(?<what>ready|infer|config|stats))?$/;
+const REPOSITORY_PATH =
+  /^\/v2\/repository(?:\/[^/]+)?\/(?:(?<index>index)|models\/(?<name>[^/]+)\/(?:un)?load)$/;
+const SHARED_MEMORY_PATH = /^\/v2\/(?:system|cuda)sharedmemory(?:\/|$)/;
 
 /** What is read of a request. */
 type Asking = Pick<HttpRequest, 'method' | 'path' | 'headers' | 'body'>;
@@ -38,42 +51,60 @@ export async function answerInference(
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const { groups } = PATH.exec(request.path) ?? {};
-  if (!groups || (request.method === 'POST') !== (groups['what'] === 'infer')) {
-    throw new ServingError('not_found', `no such path: ${request.method} ${quoteName(request.path)}`);
+  const { method, path } = request;
+  if (SHARED_MEMORY_PATH.test(path)) throw badRequest(NO_SHARED_MEMORY);
+  const repository = method === 'POST' ? REPOSITORY_PATH.exec(path)?.groups : undefined;
+  if (repository?.['index'] !== undefined) {
+    return json(200, await repositoryIndex(deps.model, jobOf(deps), decodeIndexRequest(request.body())));
   }
-  const { health, name, version, what } = groups;
-  if (what === 'infer') return inferred(request, deps, { name, version }, clock);
-  if (health === 'live') return json(200, { live: true });
-  if (health === undefined && name === undefined) {
-    return json(200, {
-      name: 'cluster-serving',
-      version: SERVER_VERSION,
-      extensions: ['binary_tensor_data'],
-    });
+  if (repository) throw noModelControl();
+  if (path === '/v2/models/stats' && method !== 'POST') return ofModel(deps, {}, 'stats');
+  const { name, version, what } = MODEL_PATH.exec(path)?.groups ?? {};
+  if (method === 'POST') {
+    if (what === 'infer') return inferred(request, deps, { name, version }, clock);
+  } else if (name !== undefined && what !== 'infer') return ofModel(deps, { name, version }, what);
+  else if (path === '/v2/health/ready') return ofModel(deps, {}, 'health');
+  else if (path === '/v2/health/live') return json(200, { live: true });
+  else if (path === '/v2') {
+    return json(200, { name: 'cluster-serving', version: SERVER_VERSION, extensions: EXTENSIONS });
   }
+  throw new ServingError('not_found', `no such path: ${method} ${quoteName(path)}`);
+}
+
+/** Opening the model shows whether it can serve. @throws not_found, model_unavailable */
+function ofModel(deps: InferenceDeps, { name, version }: Asked, what: string | undefined) {
   const job = jobOf(deps);
   assertModel(name ?? job, job);
-  // Opening the model shows whether it can serve; otherwise this throws model_unavailable.
   return deps.model.use(async (runner) => {
     assertVersion(version, runner, job);
-    if (health === 'ready') return json(200, { ready: true });
-    return json(200, what === 'ready' ? { name: job, ready: true } : metadata(runner, job));
+    switch (what) {
+      case 'health':
+        return json(200, { ready: true });
+      case 'ready':
+        return json(200, { name: job, ready: true });
+      case 'config':
+        return json(200, modelConfig(runner, job, deps.batchSize));
+      case 'stats':
+        return json(200, { model_stats: [modelStatistics(runner, job)] });
+      default:
+        return json(200, metadata(runner, job));
+    }
   });
 }
 
-function metadata({ version, inputs = [], outputs = [], names }: Runner, job: string) {
+function metadata(runner: Runner, job: string) {
+  const { version, inputs = [], outputs = [], names } = runner;
   const tensors = (specs: readonly TensorSpec[], namesOf: ModelNames['labels'] = {}) =>
     specs.map((spec) => ({
       name: spec.name,
       datatype: DATATYPES[spec.dtype],
-      shape: spec.shape.map((dim) => (typeof dim === 'number' ? dim : -1)),
+      shape: dimensions(spec.shape),
       ...parametersOf(spec, namesOf),
     }));
   return {
     name: job,
     versions: [version],
-    platform: 'onnxruntime_onnx',
+    platform: platformOf(runner).platform,
     inputs: tensors(inputs, names?.columns),
     outputs: tensors(outputs, names?.labels),
   };
@@ -91,8 +122,8 @@ function parametersOf({ name, batchAxis = 0, isText, optional }: TensorSpec, nam
 }
 
 interface Asked {
-  readonly name: string | undefined;
-  readonly version: string | undefined;
+  readonly name?: string | undefined;
+  readonly version?: string | undefined;
 }
 
 async function inferred(
@@ -102,15 +133,15 @@ async function inferred(
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
   // The tensors are views of the body; the response keeps no reference to either.
-  return admitted(name, deps, () =>
+  return admitted(name, deps, (watch) =>
     withScratch(async (scratch) => {
       const allocate = (bytes: number) => scratch.take(bytes);
       const jsonLength = jsonLengthOf(request.headers[JSON_LENGTH_HEADER]);
       const body = request.body({ alignedAt: jsonLength, allocate });
       const read = jsonLength === 0 ? undefined : decodeInference(body, jsonLength);
       const asked = read ?? ((runner: Runner) => rawRequest(body, runner));
-      const answer = await runInference(asked, deps, { version, isOver: requestDeadline(clock) });
-      return inferenceAnswer(answer, allocate);
+      const answer = await runInference(asked, deps, { version, isOver: requestDeadline(clock), watch });
+      return compressed(inferenceAnswer(answer, allocate), request.headers['accept-encoding']);
     }),
   );
 }

@@ -54,7 +54,7 @@ function dataType(dtype: DType): string {
  * free, max_batch_size is above 0 and `dims` are without it, as in Triton. It is the number of rows that the job lets share a
  * run; a request may have more. The names of classes, for which Triton has files, are parameters.
  */
-export function modelConfig(runner: Runner, job: string, batchSize: number) {
+export function modelConfig(runner: Runner, job: string, batchSize = 32) {
   const { inputs = [], outputs = [], names } = runner;
   const specs = [...inputs, ...outputs];
   const isBatched =

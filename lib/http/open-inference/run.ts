@@ -13,6 +13,8 @@ import type { Reporter } from '../../metrics/reporter.ts';
 import { mayMiss } from '../../pipeline/columns.ts';
 import { nestedTensor } from '../../pipeline/nested.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
+import { assertClassified, classified } from './classification.ts';
+import { Watch } from './statistics.ts';
 
 export interface Limiter {
   /** Takes one token. @throws rate_limited with the time to retry after */
@@ -26,6 +28,8 @@ export interface InferenceDeps {
   readonly reporter: Reporter;
   /** The model's name under /v2. Default "serving_stream". */
   readonly jobName?: string;
+  /** Rows that may share a run. Default 32. */
+  readonly batchSize?: number;
 }
 
 export interface AnsweredOutput {
@@ -68,20 +72,28 @@ export function assertVersion(version: string | undefined, runner: Runner, job: 
 
 /**
  * Reads, runs and answers a request of the model of this name (undefined: the job's) within the job's limit of requests
- * and its timers.
+ * and its timers, and counts it.
+ * @param answer ends the phases of the watch up to the run's
  * @throws not_found, rate_limited, and any error of `answer`
  */
 export async function admitted<T>(
   name: string | undefined,
   deps: InferenceDeps,
-  answer: () => Promise<T>,
+  answer: (watch: Watch) => Promise<T>,
 ): Promise<T> {
   const { reporter, limiter } = deps;
   const model = jobOf(deps);
   assertModel(name ?? model, model);
   const stop = reporter.start('zoo.serving.request.overall');
+  const watch = new Watch(reporter.now);
   await limiter?.acquire();
-  const answered = await answer();
+  watch.end('queue');
+  const answered = await answer(watch).catch((error: unknown) => {
+    watch.failed();
+    throw error;
+  });
+  watch.end('compute_output');
+  watch.succeeded(Date.now());
   stop();
   await reporter.flushWhenDue();
   return answered;
@@ -92,6 +104,7 @@ interface Run {
   readonly version: string | undefined;
   /** True when there is no time left, or nobody waits any more. */
   readonly isOver: () => boolean;
+  readonly watch: Watch;
 }
 
 /**
@@ -102,24 +115,36 @@ interface Run {
 export async function runInference(
   asked: InferenceRequest | ((runner: Runner) => InferenceRequest),
   deps: InferenceDeps,
-  { version, isOver }: Run,
+  { version, isOver, watch }: Run,
 ): Promise<InferenceAnswer> {
   const model = jobOf(deps);
+  watch.end('compute_input');
   const run = deps.reporter.start('zoo.serving.request.predict');
   const answer = await deps.model.use(async (runner) => {
+    watch.end('queue');
     assertVersion(version, runner, model);
     const request = typeof asked === 'function' ? asked(runner) : asked;
     const record = recordOf(request.inputs, runner);
     assertOutputs(request, runner.outputs);
-    measure('Rows', rowsOf(record, runner.inputs));
-    const [outcome] = await serveRequest([record], runner, { exactSignature: true, isOver });
+    const rows = rowsOf(record, runner.inputs);
+    measure('Rows', rows);
+    watch.reaches(runner, rows);
+    watch.end('compute_input');
+    const isLate = () => isOver() || watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
+    const [outcome] = await serveRequest([record], runner, { exactSignature: true, isOver: isLate });
+    watch.end('compute_infer');
     if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
     if (outcome.value !== undefined)
       throw new ServingError(
         'model_failed',
         'the worker returned no arrays; ask POST /predict for its value',
       );
-    return { model, version: runner.version, id: request.id, outputs: chosen(request, outcome.outputs) };
+    return {
+      model,
+      version: runner.version,
+      id: request.id,
+      outputs: chosen(request, outcome.outputs, runner.outputs),
+    };
   });
   run();
   return answer;
@@ -164,19 +189,29 @@ function rowsOf(record: Inputs, specs: readonly TensorSpec[] = []): number {
 }
 
 /** Checked before the run if the model declares its outputs, so that a typo does not cost a run. */
-function assertOutputs({ outputs }: InferenceRequest, known: readonly { name: string }[] | undefined): void {
-  const unknown = known && outputs?.find(({ name }) => !known.some((output) => output.name === name));
-  if (!unknown) return;
-  throw badRequest(
-    `output ${quoteName(unknown.name)}: the model has ${quoteNames(known.map(({ name }) => name))}`,
-  );
+function assertOutputs({ outputs = [] }: InferenceRequest, known: readonly TensorSpec[] | undefined): void {
+  for (const { name, classes } of outputs) {
+    const spec = known?.find((output) => output.name === name);
+    if (known && !spec) throw noOutput(name, known);
+    if (classes !== undefined) assertClassified(name, spec);
+  }
+}
+
+function noOutput(name: string, known: readonly { readonly name: string }[]): ServingError {
+  return badRequest(`output ${quoteName(name)}: the model has ${quoteNames(known.map((one) => one.name))}`);
 }
 
 /** The requested outputs in their order, or all of them. */
-function chosen(asked: InferenceRequest, tensors: readonly NamedTensor[]): AnsweredOutput[] {
+function chosen(
+  asked: InferenceRequest,
+  tensors: readonly NamedTensor[],
+  specs: readonly TensorSpec[] = [],
+): AnsweredOutput[] {
   if (!asked.outputs) return tensors.map((tensor) => ({ tensor, binary: asked.binary }));
-  assertOutputs(asked, tensors);
-  return asked.outputs.flatMap(({ name, binary }) =>
-    tensors.filter((tensor) => tensor.name === name).map((tensor) => ({ tensor, binary })),
-  );
+  return asked.outputs.map(({ name, binary, classes }) => {
+    const tensor = tensors.find((output) => output.name === name);
+    if (!tensor) throw noOutput(name, tensors);
+    const spec = specs.find((output) => output.name === name);
+    return { tensor: classes && spec ? classified(tensor, spec, classes) : tensor, binary };
+  });
 }

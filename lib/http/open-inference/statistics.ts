@@ -4,9 +4,11 @@
  */
 import type { Runner } from '../../contract/values.ts';
 
-/** What a request waits for (the limit, the model), decodes, runs and writes; together they are its time. */
-const PHASES = ['queue', 'compute_input', 'compute_infer', 'compute_output'] as const;
-export type Phase = (typeof PHASES)[number];
+const COMPUTE = ['compute_input', 'compute_infer', 'compute_output'] as const;
+/** What a request waits for (the limit, the model), reads, runs and writes; together they are its time. */
+const PHASES = ['queue', ...COMPUTE] as const;
+type Phase = (typeof PHASES)[number];
+type Compute = (typeof COMPUTE)[number];
 
 /** `ns` of all that were counted together. */
 interface Duration {
@@ -26,25 +28,52 @@ export interface ModelStatistics {
   /** Requests that ran, each as a whole. */
   readonly execution_count: number;
   readonly inference_stats: Durations<'success' | 'fail' | Phase | 'cache_hit' | 'cache_miss'>;
-  readonly batch_stats: readonly (Durations<Exclude<Phase, 'queue'>> & { readonly batch_size: number })[];
+  readonly batch_stats: readonly (Durations<Compute> & { readonly batch_size: number })[];
 }
 
-/** Times the phases of one request. `now` is monotonic, in ms. */
+/** Of one request, in ns. */
+type Took = Readonly<Record<Phase, number>>;
+
+/** Times the phases of one request, and counts it for the model that it reaches. `now` is monotonic, in ms. */
 export class Watch {
-  readonly ns: Record<Phase, number> = { queue: 0, compute_input: 0, compute_infer: 0, compute_output: 0 };
+  readonly #ns: Record<Phase, number> = { queue: 0, compute_input: 0, compute_infer: 0, compute_output: 0 };
   readonly #now: () => number;
+  readonly #begin: number;
   #since: number;
+  #counts: Counts | undefined;
+  #rows = 0;
 
   constructor(now: () => number) {
     this.#now = now;
-    this.#since = now();
+    this.#begin = this.#since = now();
   }
 
   /** What passed since the last call, or since the beginning, was `phase`. */
   end(phase: Phase): void {
     const now = this.#now();
-    this.ns[phase] += Math.round((now - this.#since) * 1e6);
+    this.#ns[phase] += Math.round((now - this.#since) * 1e6);
     this.#since = now;
+  }
+
+  /** What has passed since the beginning, in ms. */
+  get ms(): number {
+    return this.#now() - this.#begin;
+  }
+
+  /** Names what the request runs on. One that ends before is nobody's failure. */
+  reaches(runner: Runner, rows: number): void {
+    this.#counts = countsOf(runner);
+    this.#rows = rows;
+  }
+
+  /** @param atMs wall clock */
+  succeeded(atMs: number): void {
+    this.#counts?.succeeded(this.#ns, this.#rows, atMs);
+  }
+
+  failed(): void {
+    this.end('compute_infer');
+    this.#counts?.failed(this.#ns);
   }
 }
 
@@ -68,21 +97,19 @@ class Counts {
   #lastMs = 0;
   #rows = 0;
   readonly #stats = sums(['success', 'fail', ...PHASES]);
-  readonly #sizes = new Map<number, Record<Phase, Sum>>();
+  readonly #sizes = new Map<number, Record<Compute, Sum>>();
 
-  succeeded({ ns }: Watch, rows: number, atMs: number): void {
+  succeeded(ns: Took, rows: number, atMs: number): void {
     this.#lastMs = atMs;
     this.#rows += rows;
     this.#stats.success.add(total(ns));
-    if (this.#sizes.size < MOST_SIZES && !this.#sizes.has(rows)) this.#sizes.set(rows, sums(PHASES));
+    if (this.#sizes.size < MOST_SIZES && !this.#sizes.has(rows)) this.#sizes.set(rows, sums(COMPUTE));
     const size = this.#sizes.get(rows);
-    for (const phase of PHASES) {
-      this.#stats[phase].add(ns[phase]);
-      size?.[phase].add(ns[phase]);
-    }
+    for (const phase of PHASES) this.#stats[phase].add(ns[phase]);
+    for (const phase of COMPUTE) size?.[phase].add(ns[phase]);
   }
 
-  failed({ ns }: Watch): void {
+  failed(ns: Took): void {
     this.#stats.fail.add(total(ns));
   }
 
@@ -96,21 +123,18 @@ class Counts {
       execution_count: success.count,
       // Nothing is answered from a cache.
       inference_stats: { success, fail, ...phases, cache_hit: new Sum(), cache_miss: new Sum() },
-      batch_stats: [...this.#sizes].map(([size, { queue: _, ...compute }]) => ({
-        batch_size: size,
-        ...compute,
-      })),
+      batch_stats: [...this.#sizes].map(([size, compute]) => ({ batch_size: size, ...compute })),
     };
   }
 }
 
-function total(ns: Readonly<Record<Phase, number>>): number {
+function total(ns: Took): number {
   return PHASES.reduce((sum, phase) => sum + ns[phase], 0);
 }
 
 const COUNTS = new WeakMap<Runner, Counts>();
 
-export function countsOf(runner: Runner): Counts {
+function countsOf(runner: Runner): Counts {
   let counts = COUNTS.get(runner);
   if (!counts) COUNTS.set(runner, (counts = new Counts()));
   return counts;

@@ -25,7 +25,7 @@ const encoding = (
   { 'content-encoding': value },
   body,
   'unsupported_media_type',
-  new RegExp(`^content-encoding "${shown.replaceAll(/[*+]/g, '\\$&')}": expected gzip or none$`),
+  new RegExp(`^content-encoding "${shown.replaceAll(/[*+]/g, '\\$&')}": expected gzip, deflate or none$`),
 ];
 
 const cut = (name: string, body: () => Uint8Array): EnvelopeCase => [
@@ -57,7 +57,7 @@ export const ENVELOPES: readonly EnvelopeCase[] = [
     { 'content-encoding': 'e'.repeat(8000) },
     () => GOOD,
     'unsupported_media_type',
-    /^content-encoding "e{80}\.\.\.": expected gzip or none$/,
+    /^content-encoding "e{80}\.\.\.": expected gzip, deflate or none$/,
   ],
   cut('said to be gzip, and is not', () => Buffer.from(GOOD)),
   cut('said to be gzip, and is base64 of it', () => Buffer.from(zipped.toString('base64'))),
@@ -214,7 +214,7 @@ export const SOCKET: readonly SocketCase[] = [
     'two content encodings',
     ['Content-Encoding: gzip', 'Content-Encoding: br'],
     415,
-    /content-encoding \\"gzip,br\\": expected gzip or none/,
+    /content-encoding \\"gzip,br\\": expected gzip, deflate or none/,
   ),
   broken('gzip that is none', ['Content-Encoding: gzip'], 400, /the gzip body cannot be read/),
   ['no body', () => request('POST /predict HTTP/1.1', [], ''), 400, /the body is empty/],

@@ -1,7 +1,11 @@
 /** The codec of the Open Inference Protocol: what it reads, and what it refuses with which words. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
-import { decodeInference, jsonLengthOf } from '../../../lib/codecs/open-inference/request.ts';
+import {
+  decodeIndexRequest,
+  decodeInference,
+  jsonLengthOf,
+} from '../../../lib/codecs/open-inference/request.ts';
 import { DATATYPES } from '../../../lib/codecs/open-inference/tensor.ts';
 import { readTexts, textsLength, writeTexts } from '../../../lib/codecs/open-inference/texts.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
@@ -71,8 +75,8 @@ test('a tensor that is aligned in the body is a view of it', () => {
   }
 });
 
-test('what is optional may be null, and unknown parameters are ignored', () => {
-  const parameters = { priority: 3, sequence_id: 'a', binary_data_output: null };
+test('what is optional may be null, and hints and unknown parameters are ignored', () => {
+  const parameters = { priority: 3, sequence_id: 0, mine: { a: [1] }, binary_data_output: null };
   const { body } = jsonBody({
     id: null,
     parameters,
@@ -84,7 +88,56 @@ test('what is optional may be null, and unknown parameters are ignored', () => {
     inputs: [{ name: 'x', dtype: 'float32', shape: [1, 2], data: [1, 2] }],
     outputs: undefined,
     binary: false,
+    timeoutMs: undefined,
   });
+});
+
+test('integers of 64 bits have all their digits, in JSON too, and other numbers are as before', () => {
+  const big = (datatype: string, ...numbers: string[]) =>
+    `{"name":"${datatype}","datatype":"${datatype}","shape":[${numbers.length}],"data":[${numbers.join(',')}]}`;
+  const read = (...inputs: string[]) =>
+    decodeInference(`{"inputs":[${inputs.join(',')}]}`, undefined).inputs.map((input) =>
+      'data' in input ? input.data : undefined,
+    );
+  const signed = big(
+    'INT64',
+    '9223372036854775807',
+    '-9223372036854775808',
+    '-9007199254740993',
+    '1',
+    'true',
+  );
+  const floats = big('FP64', '9007199254740993', '12345678901234567890.5');
+  assert.deepEqual(read(floats, signed, big('UINT64', '18446744073709551615', '2')), [
+    [9_007_199_254_740_992, 12_345_678_901_234_567_000],
+    [9_223_372_036_854_775_807n, -9_223_372_036_854_775_808n, -9_007_199_254_740_993n, 1, true],
+    [18_446_744_073_709_551_615n, 2],
+  ]);
+  // With a point, an exponent or more digits than 64 bits have, it stays a number, which is refused where it is stored.
+  assert.deepEqual(read(big('INT64', '9007199254740993.0', '1e16', '1'.repeat(21))), [
+    [9_007_199_254_740_992, 1e16, Number('1'.repeat(21))],
+  ]);
+});
+
+test('a timeout is in microseconds, and 0 is none', () => {
+  const timeoutOf = (timeout: unknown) => decode(inferRequest([PAIR], { parameters: { timeout } })).timeoutMs;
+  assert.deepEqual([0, null, 1_500].map(timeoutOf), [undefined, undefined, 1.5]);
+});
+
+test('a request for the index may be empty, and says whether only what is ready is wanted', () => {
+  const read = (body: string) => decodeIndexRequest(body);
+  assert.deepEqual(['', '{}', '{"ready":null}', '{"ready":false}', '{"ready":true}'].map(read), [
+    false,
+    false,
+    false,
+    false,
+    true,
+  ]);
+  assert.throws(
+    () => read('{"ready":1}'),
+    /^ServingError: the request: ready: expected true or false, got 1$/,
+  );
+  assert.throws(() => read('[]'), /the body: expected an object, got an array/);
 });
 
 test('binary_data of an output overrides binary_data_output of the request', () => {
@@ -96,9 +149,9 @@ test('binary_data of an output overrides binary_data_output of the request', () 
   for (const all of [true, false, undefined]) {
     const read = decode(inferRequest([PAIR], { outputs, parameters: { binary_data_output: all } }));
     assert.deepEqual(read.outputs, [
-      { name: 'a', binary: all ?? false },
-      { name: 'b', binary: false },
-      { name: 'c', binary: true },
+      { name: 'a', binary: all ?? false, classes: undefined },
+      { name: 'b', binary: false, classes: 2 },
+      { name: 'c', binary: true, classes: undefined },
     ]);
     assert.equal(read.binary, all ?? false);
   }

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { modelUnavailable } from '../../../../lib/contract/errors.ts';
 import type { Runner, TensorSpec } from '../../../../lib/contract/values.ts';
 import { modelConfig, repositoryIndex } from '../../../../lib/http/open-inference/repository.ts';
-import { countsOf, modelStatistics, Watch } from '../../../../lib/http/open-inference/statistics.ts';
+import { modelStatistics, Watch } from '../../../../lib/http/open-inference/statistics.ts';
 
 const x: TensorSpec = { name: 'x', dtype: 'float32', shape: ['N', 3, 'w'] };
 const y: TensorSpec = { name: 'y', dtype: 'string', shape: ['N', 2] };
@@ -59,20 +59,23 @@ test('dimensions of a configuration are without the batch only where all tensors
 test('statistics are sums of what was timed, by size of batch, of the open model only', () => {
   const open = runner({});
   let ms = 1_000;
-  const spend = (...phases: readonly [number, number, number, number]) => {
+  const spend = (rows: number, ...took: readonly [number, number, number, number]) => {
     const watch = new Watch(() => ms);
+    watch.reaches(open, rows);
     for (const [i, phase] of (
       ['queue', 'compute_input', 'compute_infer', 'compute_output'] as const
     ).entries()) {
-      ms += phases[i] as number;
+      ms += took[i] as number;
       watch.end(phase);
     }
     return watch;
   };
-  countsOf(open).succeeded(spend(1, 2, 3, 4), 5, 111);
-  countsOf(open).succeeded(spend(0, 1, 1, 1), 5, 222);
-  countsOf(open).succeeded(spend(0, 0, 0.5, 0), 1, 333);
-  countsOf(open).failed(spend(0, 7, 0, 0));
+  spend(5, 1, 2, 3, 4).succeeded(111);
+  spend(5, 0, 1, 1, 1).succeeded(222);
+  spend(1, 0, 0, 0.5, 0).succeeded(333);
+  spend(1, 0, 7, 0, 0).failed();
+  // What reaches no model is nobody's.
+  new Watch(() => ms).failed();
   const stats = modelStatistics(open, 'job');
   const none = { count: 0, ns: 0 };
   assert.deepEqual(JSON.parse(JSON.stringify(stats)), {
@@ -111,7 +114,11 @@ test('statistics are sums of what was timed, by size of batch, of the open model
 
 test('sizes of batches are listed up to 128, whatever sizes come', () => {
   const open = runner({});
-  for (let rows = 1; rows <= 130; rows++) countsOf(open).succeeded(new Watch(() => 0), rows, 1);
+  for (let rows = 1; rows <= 130; rows++) {
+    const watch = new Watch(() => 0);
+    watch.reaches(open, rows);
+    watch.succeeded(1);
+  }
   const { batch_stats, execution_count } = modelStatistics(open, 'job');
   assert.deepEqual([batch_stats.length, execution_count], [128, 130]);
 });
