@@ -2,7 +2,7 @@
  * Decides which calls are read: those with the token and a name of this service, as at the HTTP ports. A message is in
  * memory before anything is known of it, so only some calls are read at the same time, and the others wait.
  */
-import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
+import { type Metadata, ServerInterceptingCall, type ServerInterceptor, status } from '@grpc/grpc-js';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Access } from '../access.ts';
@@ -41,14 +41,16 @@ export class Admission {
     new ServerInterceptingCall(call, {
       start: (next) => {
         let place: Place | undefined;
-        const fail = (error: unknown) => call.sendStatus(statusOf(error));
+        // A slow client is no error of the service, so it is not logged.
+        const details = `no whole message came within ${this.#readMs} ms`;
+        const late = () => call.sendStatus({ code: status.DEADLINE_EXCEEDED, details });
         next({
           onReceiveMetadata: (metadata, read) => {
             try {
               this.#assertCaller(metadata, call.getHost(), call.getConnectionInfo().localAddress);
-              place = this.#enter(() => read(metadata), fail);
+              place = this.#enter(() => read(metadata), late);
             } catch (error) {
-              fail(error);
+              call.sendStatus(statusOf(error));
             }
           },
           onReceiveHalfClose: (end) => {
@@ -78,15 +80,13 @@ export class Admission {
   }
 
   /** @throws rate_limited */
-  #enter(read: () => void, fail: (error: ServingError) => void): Place {
+  #enter(read: () => void, late: () => void): Place {
     if (this.#calls >= MAX_CALLS) throw tooMany(`${MAX_CALLS} calls are under way`);
     this.#calls++;
     let timer: NodeJS.Timeout | undefined;
     const begin = () => {
       this.#reading++;
-      timer = setTimeout(() => {
-        fail(new ServingError('timeout', `no whole message came within ${this.#readMs} ms`));
-      }, this.#readMs);
+      timer = setTimeout(late, this.#readMs);
       read();
     };
     const end = () => {
