@@ -4,7 +4,7 @@
  * resolve external weights against the working directory.
  */
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
-import { DAMAGED, modelUnavailable } from '../contract/errors.ts';
+import { DAMAGED, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { refuseTelemetry } from '../contract/variables.ts';
@@ -56,10 +56,27 @@ export async function openSession(path: string, options: SessionOptions): Promis
       const named: Record<string, OrtTensor> = Object.create(null);
       for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(feeds[i] as Tensor);
       const results = await run(named);
-      return outputs.map((spec) => fromOrt(spec.name, results[spec.name] as OrtTensor));
+      const made = outputs.map((spec) => fromOrt(spec.name, results[spec.name] as OrtTensor));
+      assertCarried(made, feeds);
+      return made;
     },
     close: () => session.release(),
   };
+}
+
+/** What onnxruntime-node puts in place of bytes that are not UTF-8, and a character of its own. */
+const REPLACEMENT = '\ufffd';
+
+/** @throws model_failed when an output has a replacement character that no input brought */
+function assertCarried(outputs: readonly NamedTensor[], feeds: readonly Tensor[]): void {
+  const hasOne = ({ dtype, data }: Tensor) =>
+    dtype === 'string' && (data as readonly string[]).some((text) => text.includes(REPLACEMENT));
+  const output = outputs.find(hasOne);
+  if (!output || feeds.some(hasOne)) return;
+  throw new ServingError(
+    'model_failed',
+    `output "${output.name}" holds U+FFFD, which stands for bytes that are not UTF-8 text and cannot be answered`,
+  );
 }
 
 /** A rewrite may break a valid model ("Invalid model. Node input ... is not a graph input"). */

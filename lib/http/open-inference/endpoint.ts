@@ -85,7 +85,7 @@ function ofModel(deps: InferenceDeps, { name, version }: Asked, what: string | u
       case 'config':
         return json(200, modelConfig(runner, job, deps.batchSize));
       case 'stats':
-        return json(200, { model_stats: [modelStatistics(runner, job)] });
+        return json(200, { model_stats: [modelStatistics(deps.model, runner.version, job)] });
       default:
         return json(200, metadata(runner, job));
     }

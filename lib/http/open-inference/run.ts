@@ -128,7 +128,7 @@ export async function runInference(
     assertOutputs(request, runner.outputs);
     const rows = rowsOf(record, runner.inputs);
     measure('Rows', rows);
-    watch.reaches(runner, rows);
+    watch.reaches(deps.model, runner.version, rows);
     watch.end('compute_input');
     const isLate = () => isOver() || watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
     const [outcome] = await serveRequest([record], runner, { exactSignature: true, isOver: isLate });

@@ -1,8 +1,8 @@
 /**
- * What this process has counted of the inferences of a model that is open, in the form of Triton's statistics extension. A
- * model that is opened again counts from zero, as in Triton, and what other environments of the function ran is not here.
+ * What this process has counted of the inferences of a model's version, in the form of Triton's statistics extension. What
+ * other environments of the function ran is not here.
  */
-import type { Runner } from '../../contract/values.ts';
+import type { Model } from '../../contract/values.ts';
 
 const COMPUTE = ['compute_input', 'compute_infer', 'compute_output'] as const;
 /** What a request waits for (the limit, the model), reads, runs and writes; together they are its time. */
@@ -61,8 +61,8 @@ export class Watch {
   }
 
   /** Names what the request runs on. One that ends before is nobody's failure. */
-  reaches(runner: Runner, rows: number): void {
-    this.#counts = countsOf(runner);
+  reaches(model: Model, version: string, rows: number): void {
+    this.#counts = countsOf(model, version);
     this.#rows = rows;
   }
 
@@ -132,15 +132,20 @@ function total(ns: Took): number {
   return PHASES.reduce((sum, phase) => sum + ns[phase], 0);
 }
 
-const COUNTS = new WeakMap<Runner, Counts>();
+/** By version. A request may still run on the version before the one that serves. */
+const COUNTS = new WeakMap<Model, Map<string, Counts>>();
+const MOST_VERSIONS = 2;
 
-function countsOf(runner: Runner): Counts {
-  let counts = COUNTS.get(runner);
-  if (!counts) COUNTS.set(runner, (counts = new Counts()));
+function countsOf(model: Model, version: string): Counts {
+  const versions = COUNTS.get(model) ?? new Map<string, Counts>();
+  COUNTS.set(model, versions);
+  const counts = versions.get(version) ?? new Counts();
+  versions.set(version, counts);
+  for (const old of versions.keys()) if (versions.size > MOST_VERSIONS) versions.delete(old);
   return counts;
 }
 
-/** The statistics of the open model, which is called `job`. */
-export function modelStatistics(runner: Runner, job: string): ModelStatistics {
-  return countsOf(runner).of(job, runner.version);
+/** The statistics of a model's version, which is called `job`. */
+export function modelStatistics(model: Model, version: string, job: string): ModelStatistics {
+  return countsOf(model, version).of(job, version);
 }

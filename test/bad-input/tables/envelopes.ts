@@ -1,5 +1,5 @@
 /** What is around a body: its encoding and its size, as the handlers get it; and requests as a socket brings them. */
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
 import type { ErrorCode } from '../../../lib/contract/errors.ts';
 
 export type EnvelopeCase = readonly [
@@ -43,7 +43,13 @@ const UNZIPPED = /^the body is \d+ bytes and unzipped over the limit of 6291456 
 
 export const ENVELOPES: readonly EnvelopeCase[] = [
   encoding('br', () => brotliCompressSync(GOOD)),
-  encoding('deflate', () => deflateSync(GOOD)),
+  [
+    'deflate without the header of zlib',
+    { 'content-encoding': 'deflate' },
+    () => deflateRawSync(GOOD),
+    'bad_request',
+    /^the deflate body cannot be read: incorrect header check$/,
+  ],
   encoding('zstd', () => GOOD),
   encoding('compress', () => GOOD),
   encoding('gzip, gzip', () => gzipSync(zipped)),

@@ -164,6 +164,7 @@ describe('what is wrong is refused, with what was expected and what came', () =>
     return jsonBody({ inputs: [{ ...x, parameters: { binary_data_size: 8 }, ...change }] }, tail);
   };
   const json = (change: object) => jsonBody({ inputs: [{ ...PAIR, ...change }] });
+  const asked = (parameters: object) => jsonBody({ inputs: [PAIR], parameters });
   const cases: readonly [
     string,
     { body: Uint8Array | string; length: number | undefined },
@@ -293,9 +294,31 @@ describe('what is wrong is refused, with what was expected and what came', () =>
       'bad_request',
       /output "y": shared memory/,
     ],
+    ['a sequence', asked({ sequence_id: 7 }), 'bad_request', /^sequences \(sequence_id\) are not served/],
+    ['a sequence by a text', asked({ sequence_id: 'a' }), 'bad_request', /^sequences/],
+    ['the start of a sequence', asked({ sequence_start: true }), 'bad_request', /^sequences/],
+    ['the end of a sequence', asked({ sequence_end: true }), 'bad_request', /^sequences/],
+    [
+      'a priority below 0',
+      asked({ priority: -1 }),
+      'bad_request',
+      /priority: expected a whole number, got -1/,
+    ],
+    [
+      'a timeout of a text',
+      asked({ timeout: '1' }),
+      'bad_request',
+      /timeout: expected a whole number, got a string/,
+    ],
+    [
+      "Triton's own",
+      asked({ triton_final_response: true }),
+      'bad_request',
+      /"triton_final_response" is not served/,
+    ],
     [
       'binary_data_output as a text',
-      jsonBody({ inputs: [PAIR], parameters: { binary_data_output: 'yes' } }),
+      asked({ binary_data_output: 'yes' }),
       'bad_request',
       /binary_data_output: expected true or false, got a/,
     ],

@@ -111,11 +111,11 @@ describe('a request that does not fit the model is refused', () => {
       /^output "c": the model has "a_out", "b_out"$/,
     ],
     [
-      'deflate',
+      'brotli',
       'pair',
-      { ...inferRequest([x]), headers: { 'content-encoding': 'deflate' } },
+      { ...inferRequest([x]), headers: { 'content-encoding': 'br' } },
       415,
-      /content-encoding "deflate": expected gzip or none/,
+      /content-encoding "br": expected gzip, deflate or none/,
     ],
     [
       'a body over the limit',

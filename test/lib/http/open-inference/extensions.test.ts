@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { modelUnavailable } from '../../../../lib/contract/errors.ts';
-import type { Runner, TensorSpec } from '../../../../lib/contract/values.ts';
+import type { Model, Runner, TensorSpec } from '../../../../lib/contract/values.ts';
 import { modelConfig, repositoryIndex } from '../../../../lib/http/open-inference/repository.ts';
 import { modelStatistics, Watch } from '../../../../lib/http/open-inference/statistics.ts';
 
@@ -17,8 +17,10 @@ const runner = (rest: Partial<Runner>): Runner => ({
   ...rest,
 });
 
+const modelOf = (open: Runner): Model => ({ use: (work) => work(open) });
+
 test('the index has the model that serves, or the reason why none does', async () => {
-  const open = { use: <T>(work: (open: Runner) => Promise<T>) => work(runner({})) };
+  const open = modelOf(runner({}));
   const entry = { name: 'job', version: 'v7', state: 'READY', reason: '' };
   for (const readyOnly of [true, false])
     assert.deepEqual(await repositoryIndex(open, 'job', readyOnly), [entry]);
@@ -57,11 +59,11 @@ test('dimensions of a configuration are without the batch only where all tensors
 });
 
 test('statistics are sums of what was timed, by size of batch, of the open model only', () => {
-  const open = runner({});
+  const open = modelOf(runner({}));
   let ms = 1_000;
   const spend = (rows: number, ...took: readonly [number, number, number, number]) => {
     const watch = new Watch(() => ms);
-    watch.reaches(open, rows);
+    watch.reaches(open, 'v7', rows);
     for (const [i, phase] of (
       ['queue', 'compute_input', 'compute_infer', 'compute_output'] as const
     ).entries()) {
@@ -76,7 +78,7 @@ test('statistics are sums of what was timed, by size of batch, of the open model
   spend(1, 0, 7, 0, 0).failed();
   // What reaches no model is nobody's.
   new Watch(() => ms).failed();
-  const stats = modelStatistics(open, 'job');
+  const stats = modelStatistics(open, 'v7', 'job');
   const none = { count: 0, ns: 0 };
   assert.deepEqual(JSON.parse(JSON.stringify(stats)), {
     name: 'job',
@@ -109,16 +111,18 @@ test('statistics are sums of what was timed, by size of batch, of the open model
       },
     ],
   });
-  assert.equal(modelStatistics(runner({}), 'job').inference_count, 0);
+  const countOf = (version: string) => modelStatistics(open, version, 'job').inference_count;
+  // Two versions are kept, the one that serves and the one before.
+  assert.deepEqual(['v8', 'v7', 'v9', 'v7'].map(countOf), [0, 11, 0, 0]);
 });
 
 test('sizes of batches are listed up to 128, whatever sizes come', () => {
-  const open = runner({});
+  const open = modelOf(runner({}));
   for (let rows = 1; rows <= 130; rows++) {
     const watch = new Watch(() => 0);
-    watch.reaches(open, rows);
+    watch.reaches(open, 'v7', rows);
     watch.succeeded(1);
   }
-  const { batch_stats, execution_count } = modelStatistics(open, 'job');
+  const { batch_stats, execution_count } = modelStatistics(open, 'v7', 'job');
   assert.deepEqual([batch_stats.length, execution_count], [128, 130]);
 });
