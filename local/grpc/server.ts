@@ -39,6 +39,8 @@ export interface GrpcOptions {
   readonly jobs: Jobs;
   /** How long a message may take to arrive, in ms; default 30,000. */
   readonly readMs?: number;
+  /** Bytes of all messages whose calls run, default 512 MiB; further calls are refused. */
+  readonly maxHeldBytes?: number;
 }
 
 export interface GrpcServer {
@@ -47,9 +49,10 @@ export interface GrpcServer {
   close(): Promise<void>;
 }
 
-export async function startGrpc({ port, access, jobs, readMs }: GrpcOptions): Promise<GrpcServer> {
+export async function startGrpc(options: GrpcOptions): Promise<GrpcServer> {
+  const { port, access, jobs, readMs, maxHeldBytes = MAX_HELD_BYTES } = options;
   const server = new Server({ ...OPTIONS, interceptors: [new Admission(access, readMs).interceptor] });
-  const held = { bytes: 0 };
+  const held = { bytes: 0, most: maxHeldBytes };
   const unary = Object.entries(METHODS).map(
     ([name, method]) => [name, handlerOf(method, jobs, held)] as const,
   );
@@ -63,6 +66,12 @@ export async function startGrpc({ port, access, jobs, readMs }: GrpcOptions): Pr
   const stopMs = Math.max(STOP_MS, ...jobs.map((job) => job.stopMs ?? 0));
   let closed: Promise<void> | undefined;
   return { port: bound, close: () => (closed ??= closeServer(server, stopMs)) };
+}
+
+/** Bytes of the messages whose calls run. */
+interface Held {
+  bytes: number;
+  readonly most: number;
 }
 
 /** Messages stay bytes here, so that what cannot be read is answered with an error of this service. */
@@ -80,12 +89,12 @@ function definitionOf(name: string) {
   };
 }
 
-function handlerOf(method: Method, jobs: Jobs, held: { bytes: number }): handleUnaryCall<Buffer, Buffer> {
+function handlerOf(method: Method, jobs: Jobs, held: Held): handleUnaryCall<Buffer, Buffer> {
   const limitMs = Math.max(...jobs.map(({ timeoutMs }) => timeoutMs));
   return (call, callback) => {
     const work = async () => {
       const bytes = call.request.byteLength;
-      if (held.bytes + bytes > MAX_HELD_BYTES) throw tooMany(`messages of ${held.bytes} bytes are under way`);
+      if (held.bytes + bytes > held.most) throw tooMany(`messages of ${held.bytes} bytes are under way`);
       held.bytes += bytes;
       try {
         return encoded(await method.run(jobs, { bytes: call.request, clock: clockOf(call) }), method);

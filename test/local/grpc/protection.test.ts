@@ -173,6 +173,41 @@ test('a message over the limit, and headers over theirs, are refused', async (t)
   await call('ServerLive');
 });
 
+test('calls over the limit, and bytes over theirs, are refused at once', async (t) => {
+  const { port, held, infer } = await service(t);
+  const running = Array.from({ length: 1000 }, () => infer());
+  await held.running(1000);
+  // Clients share a connection, which takes no more calls.
+  const one = connect(t, port, { 'grpc.use_local_subchannel_pool': 1 });
+  await assert.rejects(one('ServerLive'), failed(status.RESOURCE_EXHAUSTED, /1000 calls are under way/));
+  for (const run of held.runs) run();
+  await Promise.all(running);
+  await one('ServerLive');
+  const small = await service(t, { maxHeldBytes: inferMessage('job', [x]).length });
+  const first = small.infer();
+  await small.held.running(1);
+  await assert.rejects(
+    small.infer(),
+    failed(status.RESOURCE_EXHAUSTED, /messages of \d+ bytes are under way/),
+  );
+  small.held.runs[0]?.();
+  await first;
+  await small.call('ServerLive');
+});
+
+test('an answer over the limit says what to do', async (t) => {
+  const data = new Uint8Array(33 * 1024 * 1024);
+  const outputs = [{ name: 'y', dtype: 'uint8' as const, shape: [data.length], data }];
+  const runner: Runner = {
+    version: '1',
+    run: async () => [{ ok: true, outputs }],
+    close: async () => undefined,
+  };
+  const { port } = await serviceOf(t, [jobOf('job', runner)]);
+  const asked = connect(t, port)('ModelInfer', inferMessage('job', [x]));
+  await assert.rejects(asked, failed(status.RESOURCE_EXHAUSTED, /the limit of 33554432 .*frameBytes/));
+});
+
 test('a service that closes answers what runs, and takes nothing more', async (t) => {
   const { held, infer, close } = await service(t);
   const running = infer();
