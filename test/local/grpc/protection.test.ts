@@ -13,7 +13,7 @@ import { type CallOptions, connect, inferMessage, jobOf, OPEN, serviceOf } from 
 const TOKEN = 'a-token-of-the-tests';
 const x = { datatype: 'UINT8', shape: [1], raw: Uint8Array.of(7) };
 
-/** Gives back its input when it is told to. */
+/** Gives back its input once the test lets it. */
 class Held {
   readonly runner: Runner;
   readonly policies: RunPolicy[] = [];
