@@ -65,13 +65,13 @@ export function openApiDocument(facts: ServiceFacts): Json {
 }
 
 function operationText(operation: Operation, security: Security): Json {
-  const { id, tag, summary, parameters = [], body, answers } = operation;
+  const { id, tag, summary, parameters = [], body, isBodyOptional, answers } = operation;
   return {
     operationId: id,
     tags: [tag],
     summary,
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, content: body } }),
+    ...(body && { requestBody: { required: !isBodyOptional, content: body } }),
     responses: { ...answers, ...errorAnswers(operation, security) },
   };
 }

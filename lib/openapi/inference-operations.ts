@@ -44,9 +44,8 @@ export const INFERENCE: Operations = ({ job, version, model }) => {
     summary: 'Runs the model on tensors that have their batch dimension',
     body: {
       'application/json': { schema: ref('InferenceRequest'), ...(example && { example }) },
-      'application/octet-stream': {
-        schema: { type: 'string', format: 'binary', description: 'JSON, then the bytes of tensors.' },
-      },
+      // What follows the JSON, as the header says, no schema describes.
+      'application/octet-stream': { schema: ref('InferenceRequest') },
     },
     answers: { 200: OUTPUTS },
     errors: [...RUN_ERRORS, 'not_found'],
@@ -54,6 +53,13 @@ export const INFERENCE: Operations = ({ job, version, model }) => {
   const at = (path: string, suffix: string, ready: string): readonly Operation[] => [
     get(path, `v2Model${suffix}`, 'The inputs and outputs of the model', ref('ModelMetadata')),
     get(`${path}/ready`, `v2ModelReady${suffix}`, ready, object({ name: { type: 'string' }, ready: TRUE })),
+    get(
+      `${path}/config`,
+      `v2ModelConfig${suffix}`,
+      "The model as Triton's configuration",
+      ref('ModelConfig'),
+    ),
+    get(`${path}/stats`, `v2ModelStats${suffix}`, 'What this process has counted', ref('ModelStatistics')),
     infer(`${path}/infer`, `v2Infer${suffix}`),
   ];
   return [
@@ -65,6 +71,16 @@ export const INFERENCE: Operations = ({ job, version, model }) => {
     ),
     get('/v2/health/live', 'v2Live', 'Whether the service runs', object({ live: TRUE })),
     get('/v2/health/ready', 'v2Ready', 'Whether the model is open', object({ ready: TRUE })),
+    get('/v2/models/stats', 'v2Stats', 'What this process has counted', ref('ModelStatistics')),
+    {
+      ...get('/v2/repository/index', 'v2Index', 'The model of this job', ref('RepositoryIndex')),
+      method: 'post',
+      body: {
+        'application/json': { schema: object({ ready: { type: ['boolean', 'null'] } }, ['ready']) },
+      },
+      isBodyOptional: true,
+      errors: ['bad_request', 'too_large', 'unsupported_media_type', 'timeout'],
+    },
     ...at('/v2/models/{name}', '', 'Whether the model is open'),
     ...at('/v2/models/{name}/versions/{version}', 'Version', 'Whether this version is open'),
   ];

@@ -16,6 +16,7 @@ export interface Operation {
   readonly parameters?: readonly Json[];
   /** By media type. */
   readonly body?: Readonly<Record<string, Json>>;
+  readonly isBodyOptional?: true;
   /** Of answers that are no errors, by status. */
   readonly answers: Readonly<Record<number, Json>>;
   /** The errors besides those that every operation has. */

@@ -173,6 +173,9 @@ const TIMER = object(
 
 export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
   const instance = model ? instanceSchema(model, inputAlreadyBatched) : { ...OBJECT, minProperties: 1 };
+  const names = model?.outputs.length
+    ? { type: 'string', enum: model.outputs.map(({ name }) => name) }
+    : TEXT;
   return {
     ...ERRORS_OF_ROUTES,
     ...RESULTS,
@@ -195,10 +198,11 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
           ? {
               ...list({ anyOf: model.inputs.map((spec) => tensorSchema(spec, undefined, true)) }),
               minItems: 1,
+              maxItems: model.inputs.length,
             }
           : list(ref('Tensor')),
         outputs: {
-          ...list(object({ name: TEXT, parameters: OBJECT }, ['parameters'])),
+          ...list(object({ name: names, parameters: OBJECT }, ['parameters'])),
           type: ['array', 'null'],
         },
         parameters: { type: ['object', 'null'] },
@@ -225,6 +229,52 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
       inputs: list(ref('TensorMetadata')),
       outputs: list(ref('TensorMetadata')),
     }),
+    RepositoryIndex: list(
+      object(
+        {
+          name: TEXT,
+          version: TEXT,
+          state: { type: 'string', enum: ['READY', 'UNAVAILABLE'] },
+          reason: TEXT,
+        },
+        ['version'],
+      ),
+    ),
+    ModelConfig: object({
+      name: TEXT,
+      platform: TEXT,
+      backend: TEXT,
+      max_batch_size: {
+        ...COUNT,
+        description: 'Rows that may share a run; 0: dims have the batch dimension.',
+      },
+      input: list(ref('TensorConfig')),
+      output: list(ref('TensorConfig')),
+      parameters: OBJECT,
+    }),
+    TensorConfig: object(
+      {
+        name: TEXT,
+        data_type: TEXT,
+        dims: list({ type: 'integer', minimum: -1 }),
+        optional: { type: 'boolean' },
+      },
+      ['optional'],
+    ),
+    ModelStatistics: object({
+      model_stats: list(
+        object({
+          name: TEXT,
+          version: TEXT,
+          last_inference: { ...COUNT, description: 'Milliseconds since 1970; 0: none yet.' },
+          inference_count: COUNT,
+          execution_count: COUNT,
+          inference_stats: { type: 'object', additionalProperties: ref('Durations') },
+          batch_stats: list({ type: 'object', properties: { batch_size: COUNT } }),
+        }),
+      ),
+    }),
+    Durations: object({ count: COUNT, ns: COUNT }),
     TensorMetadata: object(
       { name: TEXT, datatype: TEXT, shape: list({ type: 'integer', minimum: -1 }), parameters: OBJECT },
       ['parameters'],

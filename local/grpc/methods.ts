@@ -9,7 +9,7 @@ import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { TypedArray } from '../../lib/contract/tensor.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
-import { answerInference } from '../../lib/http/open-inference/endpoint.ts';
+import { answered } from '../../lib/http/open-inference/endpoint.ts';
 import {
   admitted,
   type InferenceAnswer,
@@ -91,18 +91,16 @@ export const METHODS: Readonly<Record<string, Method>> = {
 const SHARED_MEMORY = 'shared memory is not served; send tensors in the messages';
 const REPOSITORY = 'models are loaded at the start; `cluster-serving model push` publishes a version';
 const SETTINGS = 'these settings are made at the start; the how-to "trace a request" says how spans are sent';
+const of = (names: readonly string[], why: string) => Object.fromEntries(names.map((name) => [name, why]));
+const MEMORY_CALLS = ['Status', 'Register', 'Unregister'].flatMap((what) => [
+  `SystemSharedMemory${what}`,
+  `CudaSharedMemory${what}`,
+]);
 export const REFUSED: Readonly<Record<string, string>> = {
   ModelStreamInfer: 'streams are not served; call ModelInfer for each request, as many at once as you like',
-  RepositoryModelLoad: REPOSITORY,
-  RepositoryModelUnload: REPOSITORY,
-  SystemSharedMemoryStatus: SHARED_MEMORY,
-  SystemSharedMemoryRegister: SHARED_MEMORY,
-  SystemSharedMemoryUnregister: SHARED_MEMORY,
-  CudaSharedMemoryStatus: SHARED_MEMORY,
-  CudaSharedMemoryRegister: SHARED_MEMORY,
-  CudaSharedMemoryUnregister: SHARED_MEMORY,
-  TraceSetting: SETTINGS,
-  LogSettings: SETTINGS,
+  ...of(['RepositoryModelLoad', 'RepositoryModelUnload'], REPOSITORY),
+  ...of(MEMORY_CALLS, SHARED_MEMORY),
+  ...of(['TraceSetting', 'LogSettings'], SETTINGS),
 };
 
 /** @throws not_found */
@@ -117,10 +115,8 @@ function jobNamed(jobs: Jobs, name: string): GrpcJob {
 function modelOf(jobs: Jobs, bytes: Uint8Array): { readonly job: GrpcJob; readonly path: string } {
   const { name = '', version = '' } = readRequest(bytes, tables.MODEL) as Readonly<Record<string, string>>;
   const job = jobNamed(jobs, name);
-  return {
-    job,
-    path: `/v2/models/${name}${version === '' ? '' : `/versions/${encodeURIComponent(version)}`}`,
-  };
+  const ofVersion = version === '' ? '' : `/versions/${encodeURIComponent(version)}`;
+  return { job, path: `/v2/models/${name}${ofVersion}` };
 }
 
 function ofModel(jobs: Jobs, bytes: Uint8Array, what: string): Promise<object> {
@@ -138,7 +134,7 @@ async function statistics(jobs: Jobs, { bytes }: Call): Promise<object> {
 
 /** What REST answers. @throws as it */
 async function rest(deps: InferenceDeps, method: 'GET' | 'POST', path: string, body = ''): Promise<object> {
-  const answer = await answerInference({ method, path, headers: {}, body: () => body }, deps, undefined);
+  const answer = await answered({ method, path, headers: {}, body: () => body }, deps, undefined);
   return JSON.parse(answer.body as string) as object;
 }
 
@@ -178,11 +174,7 @@ function answerOf({ model, version, id, outputs }: InferenceAnswer): object {
     model_name: model,
     model_version: version,
     id,
-    outputs: outputs.map(({ tensor: { name, dtype, shape } }) => ({
-      name,
-      datatype: DATATYPES[dtype],
-      shape,
-    })),
+    outputs: outputs.map(({ tensor }) => ({ ...tensor, datatype: DATATYPES[tensor.dtype] })),
     raw_output_contents: outputs.map(({ tensor }) => rawBytes(tensor)),
   };
 }

@@ -119,10 +119,7 @@ function encoded(answer: object, { answer: table }: Method): Buffer {
 /** The time that a call has: none once nobody waits for it. */
 function clockOf(call: ServerUnaryCall<Buffer, Buffer>) {
   return (timeoutMs: number) => {
-    const endMs = Math.min(
-      performance.now() + timeoutMs,
-      performance.now() + Number(call.getDeadline()) - Date.now(),
-    );
+    const endMs = performance.now() + Math.min(timeoutMs, Number(call.getDeadline()) - Date.now());
     return { getRemainingTimeInMillis: () => (call.cancelled ? 0 : endMs - performance.now()) };
   };
 }

@@ -14,12 +14,13 @@ import {
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { quoteName } from '../../codecs/quote.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
+import { logError } from '../../contract/log.ts';
 import { SERVER_VERSION } from '../../contract/names.ts';
 import type { ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
 import { withScratch } from '../../pipeline/buffer-pool.ts';
 import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
 import type { HttpRequest } from '../request.ts';
-import { type HttpResponse, json } from '../response.ts';
+import { type HttpResponse, json, respond } from '../response.ts';
 import { inferenceAnswer } from './answer.ts';
 import { compressed } from './compression.ts';
 import { rawInput } from './raw.ts';
@@ -45,8 +46,19 @@ const SHARED_MEMORY_PATH = /^\/v2\/(?:system|cuda)sharedmemory(?:\/|$)/;
 /** What is read of a request. */
 type Asking = Pick<HttpRequest, 'method' | 'path' | 'headers' | 'body'>;
 
-/** @throws not_found for an unknown path, model or version, and any error of the request */
+/** Never throws. KServe's client shows what an error says only where its type is exactly this one. */
 export async function answerInference(
+  request: Asking,
+  deps: InferenceDeps,
+  clock: InvocationClock | undefined,
+): Promise<HttpResponse> {
+  const response = await respond(() => answered(request, deps, clock), logError);
+  if ((response.statusCode ?? 200) < 400) return response;
+  return { ...response, headers: { ...response.headers, 'content-type': 'application/json' } };
+}
+
+/** @throws not_found for an unknown path, model or version, and any error of the request */
+export async function answered(
   request: Asking,
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
