@@ -40,8 +40,8 @@ export function readRequest(bytes: Uint8Array, table: Table): Message {
 /** @throws bad_request, bad_input, too_large */
 export function readInfer(bytes: Uint8Array): InferCall {
   const { model_name: model = '', model_version: version, ...fields } = readRequest(bytes, INFER_REQUEST);
-  const inputs = listOf<Message>(fields['inputs']);
-  const raw = listOf<Uint8Array>(fields['raw_input_contents']);
+  const inputs = (fields['inputs'] ?? []) as readonly Message[];
+  const raw = (fields['raw_input_contents'] ?? []) as readonly Uint8Array[];
   if (raw.length > 0 && raw.length !== inputs.length) {
     throw badRequest(
       `${raw.length} raw_input_contents came for ${inputs.length} inputs; expected one for each`,
@@ -60,17 +60,13 @@ export function readInfer(bytes: Uint8Array): InferCall {
     id: fields['id'] || undefined,
     parameters: parametersOf(fields),
     inputs: inputs.map(entryOf),
-    outputs: listOf<Message>(fields['outputs']).map(entryOf),
+    outputs: ((fields['outputs'] ?? []) as readonly Message[]).map(entryOf),
   };
   return {
     model: model as string,
     version: (version as string) || undefined,
     request: readInference(request, readContent),
   };
-}
-
-function listOf<T>(values: unknown): readonly T[] {
-  return (values as readonly T[] | undefined) ?? [];
 }
 
 /** An input or output with the fields of the REST protocol. */

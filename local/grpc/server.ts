@@ -7,6 +7,7 @@ import {
   Server,
   ServerCredentials,
   type ServerUnaryCall,
+  type sendUnaryData,
   status,
   type UntypedHandleCall,
 } from '@grpc/grpc-js';
@@ -92,7 +93,7 @@ function definitionOf(name: string) {
 function handlerOf(method: Method, jobs: Jobs, held: Held): handleUnaryCall<Buffer, Buffer> {
   const limitMs = Math.max(...jobs.map(({ timeoutMs }) => timeoutMs));
   return (call, callback) => {
-    const work = async () => {
+    const answer = async () => {
       const bytes = call.request.byteLength;
       if (held.bytes + bytes > held.most) throw tooMany(`messages of ${held.bytes} bytes are under way`);
       held.bytes += bytes;
@@ -102,11 +103,16 @@ function handlerOf(method: Method, jobs: Jobs, held: Held): handleUnaryCall<Buff
         held.bytes -= bytes;
       }
     };
-    within(limitMs, work).then(
-      (answer) => callback(null, answer),
-      (error: unknown) => callback(statusOf(error)),
-    );
+    void reply(() => within(limitMs, answer), callback);
   };
+}
+
+async function reply(answer: () => Promise<Buffer>, callback: sendUnaryData<Buffer>): Promise<void> {
+  try {
+    callback(null, await answer());
+  } catch (error) {
+    callback(statusOf(error));
+  }
 }
 
 /** @throws too_large */

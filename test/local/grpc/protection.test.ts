@@ -209,10 +209,11 @@ test('an answer over the limit says what to do', async (t) => {
 });
 
 test('a service that closes answers what runs, and takes nothing more', async (t) => {
-  const { held, infer, close } = await service(t);
+  const opened = await service(t);
+  const { held, infer } = opened;
   const running = infer();
   await held.running(1);
-  const closed = close();
+  const closed = opened.close();
   await assert.rejects(infer({ deadlineMs: 1_000 }));
   held.runs[0]?.();
   assert.ok((await running).includes(7));
