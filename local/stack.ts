@@ -97,12 +97,7 @@ async function openStack(
   } = options;
   assertDifferent(jobs);
   const httpPorts = jobs.map((_, i) => httpPort(ports.http, i));
-  await assertPortsFree([
-    ...httpPorts.map((port) => ({ port, option: '--port', host: access.host })),
-    { port: ports.aws, option: '--aws-port' },
-    { port: ports.redis, option: '--redis-port' },
-    ...(ports.grpc === undefined ? [] : [{ port: ports.grpc, option: '--grpc-port', host: access.host }]),
-  ]);
+  await assertPortsFree(wantedPorts(ports, httpPorts, access));
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   onClose(await holdFolder(dataDir));
   await protectFolder(dataDir, (message) => log.warn(message));
@@ -125,37 +120,49 @@ async function openStack(
   const services = { aws, redisUrl: redis.url, dataDir, access, readyMs, log, terminate };
   const opened: JobAddresses[] = [];
   const offered: GrpcJob[] = [];
-  const offer = (job: GrpcJob) => offered.push(job);
   for (const [i, job] of jobs.entries()) {
     const modelDirectory = await modelHere(job.job, job.modelDirectory, dataDir, { prunes: true });
     opened.push(
       await openJob(
         { ...job, modelDirectory },
-        { ...services, port: httpPorts[i] as number, offer },
+        { ...services, port: httpPorts[i] as number, offer: (one) => offered.push(one) },
         onClose,
       ),
     );
   }
-  const grpc = await openGrpc(options, offered as unknown as Jobs);
-  if (grpc) onClose(() => grpc.close());
   await warnOfUnreadStreams(redis.url, opened, log);
   return {
     ...(opened[0] as JobAddresses),
     jobs: opened,
     redisUrl: redis.url,
-    grpcPort: grpc?.port,
+    grpcPort: await openGrpc(options, offered as unknown as Jobs, onClose),
     redis,
     bucket: LOCAL_BUCKET,
     aws,
   };
 }
 
+function wantedPorts({ aws, redis, grpc }: Ports, httpPorts: readonly number[], { host }: Access) {
+  return [
+    ...httpPorts.map((port) => ({ port, option: '--port', host })),
+    { port: aws, option: '--aws-port' },
+    { port: redis, option: '--redis-port' },
+    ...(grpc === undefined ? [] : [{ port: grpc, option: '--grpc-port', host }]),
+  ];
+}
+
 /** Loaded where a port is given only. */
-async function openGrpc({ jobs, ports, access = readAccess({}) }: StackOptions, offered: Jobs) {
+async function openGrpc(
+  { jobs, ports, access = readAccess({}) }: StackOptions,
+  offered: Jobs,
+  onClose: (close: () => Promise<void>) => void,
+): Promise<number | undefined> {
   if (ports.grpc === undefined) return undefined;
   const { startGrpc } = await import('./grpc/server.ts');
   const allowedHosts = [...access.allowedHosts, ...jobs.flatMap(({ job }) => job.http.allowedHosts)];
-  return startGrpc({ port: ports.grpc, access: { ...access, allowedHosts }, jobs: offered });
+  const grpc = await startGrpc({ port: ports.grpc, access: { ...access, allowedHosts }, jobs: offered });
+  onClose(() => grpc.close());
+  return grpc.port;
 }
 
 function httpPort(first: number, i: number): number {
