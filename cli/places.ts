@@ -11,6 +11,7 @@ export function placesText(record: StackRecord): string {
       `  http    ${http}`,
       `  queue   ${queueUrl}`,
     ]),
+    ...(record.grpc === undefined ? [] : [`  grpc    ${record.grpc}`]),
     `  redis   ${record.redisUrl} (${redis})`,
     `  bucket  s3://${record.bucket}`,
     ...(record.log === undefined ? [] : [`  log     ${record.log}`]),

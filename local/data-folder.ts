@@ -28,6 +28,8 @@ export interface Addresses extends JobPlaces {
   /** All jobs, including the first. */
   readonly jobs: readonly JobPlaces[];
   readonly redisUrl: string;
+  /** Where the Open Inference Protocol is served over gRPC, as `host:port`; absent where it is not. */
+  readonly grpc?: string;
   readonly redis: 'redis-server' | 'embedded';
   readonly redisVersion: string;
   readonly bucket: string;

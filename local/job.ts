@@ -231,12 +231,13 @@ async function gatewayOptions(
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
   const reading = await composePredictions(scope);
+  const served = { ...deps, model: figures.countedModel(parts.counted(deps.model)) };
+  const timeoutMs = predictTimeoutSeconds(job) * 1000;
+  const refuses = () => runs.refuses();
+  const { observe } = figures;
+  services.offer?.({ deps: served, timeoutMs, refuses, observe, stopMs: runs.stopMs });
   const handlers = {
-    predict: traced(
-      scope,
-      'http',
-      predict({ ...deps, model: figures.countedModel(parts.counted(deps.model)), encode: parts.encode }),
-    ),
+    predict: traced(scope, 'http', predict({ ...served, encode: parts.encode })),
     predictions: traced(scope, 'http', predictions({ ...reading, locate: localLocation })),
     status: status({
       ...(await composeStatus(scope)),
@@ -249,13 +250,13 @@ async function gatewayOptions(
     ...(runs.stopMs === undefined ? {} : { closeTimeoutMs: runs.stopMs }),
     port,
     portOption: '--port',
-    observe: figures.observe,
+    observe,
     log,
     cors: corsRules(job.http.corsOrigins),
     ...access,
     allowedHosts,
     routes: parts.count(
-      jobRoutes(handlers, { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() }, [
+      jobRoutes(handlers, { timeoutMs, refuses }, [
         ...parts.routes,
         ...descriptionRoutes({
           job: job.jobName,

@@ -20,6 +20,7 @@ import type { LocalAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
 import type { LoadSource } from './console/history.ts';
 import { type QueuedModel, withoutWaits } from './function-clock.ts';
+import type { GrpcJob } from './grpc/methods.ts';
 import { servedModel } from './model.ts';
 
 /**
@@ -57,6 +58,8 @@ export interface JobServices {
   /** How long a new model may take to become ready, in ms. Default as in convert/verify/version.ts. */
   readonly readyMs?: number | undefined;
   readonly log: LocalLog;
+  /** Takes what serves the job's requests over another protocol too. */
+  readonly offer?: ((job: GrpcJob) => void) | undefined;
 }
 
 type OnClose = (close: () => Promise<void>) => void;

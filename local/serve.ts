@@ -87,10 +87,12 @@ export async function serve(
 }
 
 function addressesOf(stack: Stack): Addresses {
+  const first = placesOf(stack);
   return {
-    ...placesOf(stack),
+    ...first,
     jobs: stack.jobs.map(placesOf),
     redisUrl: stack.redisUrl,
+    ...(stack.grpcPort === undefined ? {} : { grpc: `${new URL(first.http).hostname}:${stack.grpcPort}` }),
     redis: stack.redis.kind,
     redisVersion: stack.redis.version,
     bucket: stack.bucket,
@@ -125,6 +127,7 @@ function addressText(addresses: Addresses): string {
       ...(several ? [`  http    ${http}`] : []),
       `  queue   ${queueUrl}`,
     ]),
+    ...(addresses.grpc === undefined ? [] : [`  grpc    ${addresses.grpc}`]),
     `  redis   ${addresses.redisUrl} (${redis})`,
     `  bucket  s3://${addresses.bucket}`,
     `  for the AWS SDK and the aws command line:`,

@@ -11,6 +11,7 @@ import { type LocalAws, startAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
 import { warnOfUnreadStreams } from './bridge/own.ts';
 import { credentialsOf, protectFolder } from './data-folder.ts';
+import type { GrpcJob, Jobs } from './grpc/methods.ts';
 import { type JobAddresses, LOCAL_BUCKET, openJob } from './job.ts';
 import { holdFolder } from './lock.ts';
 import { modelHere } from './model.ts';
@@ -18,13 +19,21 @@ import { assertPortsFree } from './ports.ts';
 import { startRedis } from './redis/start.ts';
 import type { ServedJob } from './runs.ts';
 
+/** That of gRPC undefined where there is none. */
+export interface Ports {
+  readonly http: number;
+  readonly aws: number;
+  readonly redis: number;
+  readonly grpc?: number | undefined;
+}
+
 interface StackOptions {
   /** One or more jobs with different names. */
   readonly jobs: readonly [ServedJob, ...ServedJob[]];
   /** The folder of everything that survives a restart. */
   readonly dataDir: string;
   /** 0 takes any free port. A second job's HTTP port is three above the first's, a third's four, and so on. */
-  readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
+  readonly ports: Ports;
   /** Uses the embedded Redis even if a redis-server is installed. */
   readonly preferEmbeddedRedis?: boolean;
   /** Who may call. Default: this machine, without a token. */
@@ -40,6 +49,8 @@ export interface Stack extends JobAddresses {
   /** All jobs; the first one's addresses are also at the top level. */
   readonly jobs: readonly JobAddresses[];
   readonly redisUrl: string;
+  /** The port of the Open Inference Protocol over gRPC, for all jobs. */
+  readonly grpcPort: number | undefined;
   readonly redis: { readonly kind: 'redis-server' | 'embedded'; readonly version: string };
   readonly bucket: string;
   readonly aws: LocalAws;
@@ -86,11 +97,7 @@ async function openStack(
   } = options;
   assertDifferent(jobs);
   const httpPorts = jobs.map((_, i) => httpPort(ports.http, i));
-  await assertPortsFree([
-    ...httpPorts.map((port) => ({ port, option: '--port', host: access.host })),
-    { port: ports.aws, option: '--aws-port' },
-    { port: ports.redis, option: '--redis-port' },
-  ]);
+  await assertPortsFree(wantedPorts(ports, httpPorts, access));
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   onClose(await holdFolder(dataDir));
   await protectFolder(dataDir, (message) => log.warn(message));
@@ -112,10 +119,15 @@ async function openStack(
   onClose(() => aws.close());
   const services = { aws, redisUrl: redis.url, dataDir, access, readyMs, log, terminate };
   const opened: JobAddresses[] = [];
+  const offered: GrpcJob[] = [];
   for (const [i, job] of jobs.entries()) {
     const modelDirectory = await modelHere(job.job, job.modelDirectory, dataDir, { prunes: true });
     opened.push(
-      await openJob({ ...job, modelDirectory }, { ...services, port: httpPorts[i] as number }, onClose),
+      await openJob(
+        { ...job, modelDirectory },
+        { ...services, port: httpPorts[i] as number, offer: (one) => offered.push(one) },
+        onClose,
+      ),
     );
   }
   await warnOfUnreadStreams(redis.url, opened, log);
@@ -123,10 +135,34 @@ async function openStack(
     ...(opened[0] as JobAddresses),
     jobs: opened,
     redisUrl: redis.url,
+    grpcPort: await openGrpc(options, offered as unknown as Jobs, onClose),
     redis,
     bucket: LOCAL_BUCKET,
     aws,
   };
+}
+
+function wantedPorts({ aws, redis, grpc }: Ports, httpPorts: readonly number[], { host }: Access) {
+  return [
+    ...httpPorts.map((port) => ({ port, option: '--port', host })),
+    { port: aws, option: '--aws-port' },
+    { port: redis, option: '--redis-port' },
+    ...(grpc === undefined ? [] : [{ port: grpc, option: '--grpc-port', host }]),
+  ];
+}
+
+/** Loaded where a port is given only. */
+async function openGrpc(
+  { jobs, ports, access = readAccess({}) }: StackOptions,
+  offered: Jobs,
+  onClose: (close: () => Promise<void>) => void,
+): Promise<number | undefined> {
+  if (ports.grpc === undefined) return undefined;
+  const { startGrpc } = await import('./grpc/server.ts');
+  const allowedHosts = [...access.allowedHosts, ...jobs.flatMap(({ job }) => job.http.allowedHosts)];
+  const grpc = await startGrpc({ port: ports.grpc, access: { ...access, allowedHosts }, jobs: offered });
+  onClose(() => grpc.close());
+  return grpc.port;
 }
 
 function httpPort(first: number, i: number): number {

@@ -11,6 +11,7 @@ import { type Access, type AccessValues, readAccess } from './access.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
 import { packageFolder } from './installation.ts';
 import type { ServedJob } from './runs.ts';
+import type { Ports } from './stack.ts';
 
 /** Jobs of one `npm start`, each with its own environment, model and memory. The start is refused. */
 const MAX_JOBS = 16;
@@ -21,6 +22,7 @@ export const START_OPTIONS = {
   port: { type: 'string' },
   'aws-port': { type: 'string' },
   'redis-port': { type: 'string' },
+  'grpc-port': { type: 'string' },
   host: { type: 'string' },
   'token-file': { type: 'string' },
   'no-token': { type: 'boolean' },
@@ -39,6 +41,7 @@ export const START_OPTIONS_HELP = `\
       --port <n>          HTTP port (default 10020; 0 takes free ports for everything)
       --aws-port <n>      SQS and S3 port (default 10021)
       --redis-port <n>    Redis port (default 10022)
+      --grpc-port <n>     also serve the Open Inference Protocol over gRPC, all jobs on this port
       --host <address>    address of the HTTP API (default 127.0.0.1); others need one of the next two
       --token-file <file> callers must send the token in this file: Authorization: Bearer <token>
       --no-token          everybody who reaches the address may call
@@ -54,6 +57,7 @@ interface StartValues extends AccessValues {
   readonly port?: string | undefined;
   readonly 'aws-port'?: string | undefined;
   readonly 'redis-port'?: string | undefined;
+  readonly 'grpc-port'?: string | undefined;
   readonly 'data-dir'?: string | undefined;
   readonly 'embedded-redis'?: boolean | undefined;
   readonly watch?: boolean | undefined;
@@ -67,7 +71,7 @@ export interface StartSettings {
   readonly notes: readonly string[];
   /** Absolute. */
   readonly dataDir: string;
-  readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
+  readonly ports: Ports;
   readonly access: Access;
   readonly preferEmbeddedRedis: boolean;
   readonly once: boolean;
@@ -124,13 +128,15 @@ export function startArguments(startedWith: StartedWith): string[] {
   });
 }
 
-function portsOf(values: StartValues): StartSettings['ports'] {
+function portsOf(values: StartValues): Ports {
   const http = portOf('--port', values.port ?? '10020');
   const otherwise = (fallback: number) => String(http === 0 ? 0 : fallback);
+  const grpc = values['grpc-port'];
   return {
     http,
     aws: portOf('--aws-port', values['aws-port'] ?? otherwise(10_021)),
     redis: portOf('--redis-port', values['redis-port'] ?? otherwise(10_022)),
+    grpc: grpc === undefined ? undefined : portOf('--grpc-port', grpc),
   };
 }
 

@@ -25,6 +25,10 @@ export const START_OPTIONS = {
   port: { value: 'n', about: 'HTTP port (default 10020; 0 takes free ports for everything)' },
   'aws-port': { value: 'n', about: 'SQS and S3 port (default 10021)' },
   'redis-port': { value: 'n', about: 'Redis port (default 10022)' },
+  'grpc-port': {
+    value: 'n',
+    about: 'also serve the Open Inference Protocol over gRPC, all jobs on this port',
+  },
   host: {
     value: 'address',
     about: 'address of the HTTP API (default 127.0.0.1); any other needs --token-file or --no-token',

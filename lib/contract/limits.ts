@@ -33,7 +33,7 @@ export const LIMITS = {
   sendEntries: 10,
   /** The body of a request, unzipped too, and of an answer. `too_large`; a result that cannot be answered stays. */
   httpBodyBytes: 6 * MiB,
-  /** The body and the answer of `POST /encode` and of uploaded images on a single machine. Deployed, `httpBodyBytes` holds. */
+  /** The body and the answer of `POST /encode` and of uploaded images on a single machine, and a message over gRPC. Deployed, `httpBodyBytes` holds. */
   frameBytes: 32 * MiB,
   /** An image of `POST /v1/encode_img_bytes`, or one that `POST /encode_img_url` fetches. */
   smallImageBytes: 5 * MiB,

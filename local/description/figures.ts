@@ -85,7 +85,7 @@ export class ServiceFigures {
       {
         name: 'cluster_serving_requests',
         type: 'counter',
-        help: 'HTTP requests by route and status, the refused ones included; "none": no such route, or the client left before the answer.',
+        help: 'Requests by route and status, the refused ones included, those of gRPC with the status of HTTP; "none": no such route, or the client left before the answer.',
         values: this.requests.values,
       },
       {

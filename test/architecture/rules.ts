@@ -210,6 +210,8 @@ export const UNREACHABLE: readonly Entry[] = [
     ],
     files: ['lib/config/'],
   },
+  // Only where a port is given.
+  { entry: 'local/start.ts', packages: ['@grpc/grpc-js'] },
   // It speaks HTTP only.
   {
     entry: 'sdk/worker-client.ts',

@@ -1,8 +1,7 @@
 /** Opens small real models in onnxruntime by name, once per test file, each with an instance that it accepts. */
-import type { TestContext } from 'node:test';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import { type Element, identityModel, onnxModel, type ValueSpec } from '../support/onnx.ts';
-import { openModelBytes } from '../support/runner.ts';
+import { type Hooks, openModelBytes } from '../support/runner.ts';
 
 const of = (dtype: Element, ...row: (number | string)[]): ValueSpec => ({
   name: 'x',
@@ -86,11 +85,11 @@ export const GOOD: Readonly<Record<ModelName, string>> = {
 };
 
 export class Models {
-  readonly #t: TestContext;
+  readonly #t: Hooks;
   readonly #open = new Map<ModelName, Promise<OnnxRunner>>();
 
   /** Closed after `t`. */
-  constructor(t: TestContext) {
+  constructor(t: Hooks) {
     this.#t = t;
   }
 

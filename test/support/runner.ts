@@ -2,7 +2,6 @@
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import type { OnnxSettings } from '../../lib/inference/runner.ts';
 
@@ -27,7 +26,7 @@ export async function temporaryFolder(t: Hooks, prefix = 'cs-test-'): Promise<st
 }
 
 export async function openModelBytes(
-  t: TestContext,
+  t: Hooks,
   bytes: Uint8Array,
   settings: Partial<OnnxSettings> = {},
 ): Promise<OnnxRunner> {

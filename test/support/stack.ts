@@ -24,6 +24,8 @@ export interface TestStackOptions {
   readonly warn?: (message: string) => void;
   readonly preferEmbeddedRedis?: boolean;
   readonly dataDir?: string;
+  /** Whether the Open Inference Protocol is served over gRPC too. */
+  readonly hasGrpc?: boolean;
   /** Jobs beside the first. */
   readonly more?: readonly ServedJob[];
 }
@@ -42,7 +44,7 @@ export async function testStack(t: Hooks, options: TestStackOptions = {}): Promi
       ...(options.more ?? []),
     ],
     dataDir: options.dataDir ?? (await temporaryFolder(t, 'cs-stack-')),
-    ports: { http: 0, aws: 0, redis: 0 },
+    ports: { http: 0, aws: 0, redis: 0, grpc: options.hasGrpc ? 0 : undefined },
     preferEmbeddedRedis: options.preferEmbeddedRedis ?? false,
     log: { info: () => undefined, warn: options.warn ?? (() => undefined), error: console.error },
   });

@@ -65,6 +65,7 @@ export interface Addresses {
   readonly http: string;
   readonly queueUrl: string;
   readonly redisUrl: string;
+  readonly grpc?: string;
   readonly redis: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly sample: { readonly right: number; readonly rows: readonly { uri: string }[] };

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { OutputQueue } from '../../sdk/index.ts';
+import { connect } from '../local/grpc/client.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { start, startReady } from '../support/start.ts';
 
@@ -48,6 +49,15 @@ async function assertFour(t: TestContext, url: string, uri: string): Promise<voi
   const data = (await output.query(uri))?.outputs[0]?.data as Float32Array;
   assert.equal(data.indexOf(Math.max(...data)), 4);
 }
+
+test('--grpc-port opens another port, which the addresses say', async (t) => {
+  const options = ['--grpc-port', '0', '--data-dir', await temporaryFolder(t)];
+  const { addresses, child, exited } = await startReady(t, ...options);
+  const [, port] = /^localhost:(\d+)$/.exec(addresses.grpc ?? '') ?? [];
+  assert.deepEqual([...(await connect(t, Number(port))('ServerReady'))], [8, 1]);
+  child.kill('SIGTERM');
+  assert.equal(await exited, 0);
+});
 
 test('a second start on the same port says which process holds it, one on the same folder likewise', async (t) => {
   const dataDir = await temporaryFolder(t);

@@ -23,15 +23,25 @@ import { binaryTensor, DTYPES } from './tensor.ts';
 /** The header (in lower case) with the number of bytes of a body's JSON. */
 export const JSON_LENGTH_HEADER = 'inference-header-content-length';
 
-export type InferenceInput =
-  | { readonly name: string; readonly tensor: Tensor }
+type Content =
+  | { readonly tensor: Tensor }
   /** `data` is flat or nested; its numbers are not checked yet. */
-  | {
-      readonly name: string;
-      readonly dtype: DType;
-      readonly shape: readonly number[];
-      readonly data: unknown;
-    };
+  | { readonly dtype: DType; readonly shape: readonly number[]; readonly data: unknown };
+
+export type InferenceInput = Content & { readonly name: string };
+
+/** An input, but for its content. */
+export interface InputHead {
+  readonly index: number;
+  /** For errors. */
+  readonly where: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Finds the content of an input where its protocol has it. @throws bad_request, bad_input, too_large */
+export type ReadContent = (input: InputHead) => Content;
 
 interface RequestedOutput {
   readonly name: string;
@@ -68,10 +78,24 @@ export function decodeInference(body: Uint8Array | string, jsonLength: number | 
   const { json, binary } = splitBody(body, jsonLength);
   const { text, parsed: request } = readText(json, jsonLength);
   if (!isObject(request)) throw wrong('the body', 'an object', request);
+  const contents = new Contents(binary, exactInputs(text));
+  const read = readInference(request, (input) => contents.read(input));
+  contents.assertRead();
+  return read;
+}
+
+/**
+ * @param request with the fields of the REST protocol's JSON
+ * @throws bad_request, bad_input, too_large
+ */
+export function readInference(
+  request: Readonly<Record<string, unknown>>,
+  readContent: ReadContent,
+): InferenceRequest {
   const { binary: isBinary, timeoutMs } = requestParameters(parametersOf(request, 'the request'));
   return {
     id: idOf(request['id']),
-    inputs: readInputs(request['inputs'], binary, exactInputs(text)),
+    inputs: readInputs(request['inputs'], readContent),
     outputs: readOutputs(request['outputs'], isBinary),
     binary: isBinary,
     timeoutMs,
@@ -142,43 +166,52 @@ function idOf(id: unknown): string | undefined {
   throw overLimit('uriBytes', `"id" has ${id.length} characters,`);
 }
 
-function readInputs(
-  inputs: unknown,
-  binary: Uint8Array,
-  exact: ReturnType<typeof exactInputs>,
-): InferenceInput[] {
+function readInputs(inputs: unknown, readContent: ReadContent): InferenceInput[] {
   const given = listOf(inputs, 'inputs');
   if (given.length === 0) throw badRequest('"inputs" is empty');
-  const read: InferenceInput[] = [];
   const names = new Set<string>();
-  let offset = 0;
-  for (const [index, input] of given.entries()) {
+  return given.map((input, index) => {
     const { name, fields } = namedEntry(input, `inputs[${index}]`, names);
     const where = `input ${quoteName(name)}`;
     const dtype = dtypeOf(fields['datatype'], where);
     const shape = shapeOf(fields['shape'], where);
+    return { name, ...readContent({ index, where, dtype, shape, fields }) };
+  });
+}
+
+/** The contents of inputs in the JSON, or in the bytes behind it. */
+class Contents {
+  readonly #binary: Uint8Array;
+  readonly #exact: ReturnType<typeof exactInputs>;
+  #offset = 0;
+
+  constructor(binary: Uint8Array, exact: ReturnType<typeof exactInputs>) {
+    this.#binary = binary;
+    this.#exact = exact;
+  }
+
+  read({ index, where, dtype, shape, fields }: InputHead): Content {
     const size = binarySize(fields, where);
     if (size === undefined) {
-      if (isAbsent(fields['data'])) {
-        throw badRequest(`${where}: expected "data", or a parameter "binary_data_size"`);
-      }
       const { data } = fields;
-      read.push({ name, dtype, shape, data: dtype.endsWith('int64') ? exact(index, data) : data });
-      continue;
+      if (isAbsent(data)) throw badRequest(`${where}: expected "data", or a parameter "binary_data_size"`);
+      return { dtype, shape, data: dtype.endsWith('int64') ? this.#exact(index, data) : data };
     }
-    const left = binary.byteLength - offset;
+    const left = this.#binary.byteLength - this.#offset;
     if (size > left) {
       throw badRequest(
         `${where}: binary_data_size is ${size}, and ${left} bytes are left behind the JSON${left === 0 ? `; ${JSON_LENGTH_HEADER} says where it ends` : ''}`,
       );
     }
-    read.push({ name, tensor: binaryTensor(where, dtype, shape, binary.subarray(offset, offset + size)) });
-    offset += size;
+    const bytes = this.#binary.subarray(this.#offset, this.#offset + size);
+    this.#offset += size;
+    return { tensor: binaryTensor(where, dtype, shape, bytes) };
   }
-  if (offset < binary.byteLength) {
-    throw badRequest(`${binary.byteLength - offset} bytes are left over behind the binary tensors`);
+
+  assertRead(): void {
+    const left = this.#binary.byteLength - this.#offset;
+    if (left > 0) throw badRequest(`${left} bytes are left over behind the binary tensors`);
   }
-  return read;
 }
 
 /** Reads an input or output entry, whose name must be unique. */

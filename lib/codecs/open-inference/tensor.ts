@@ -46,7 +46,7 @@ export function binaryTensor(
     const expected = count * bytesPerElement(dtype);
     if (expected !== bytes.byteLength) {
       throw badInput(
-        `${DATATYPES[dtype]} [${shape.join(',')}] takes ${expected} bytes, binary_data_size is ${bytes.byteLength}`,
+        `${DATATYPES[dtype]} [${shape.join(',')}] takes ${expected} bytes, and ${bytes.byteLength} came`,
       );
     }
     if (dtype === 'bool') assertFlags(bytes);

@@ -26,10 +26,11 @@ export function readTexts(bytes: Uint8Array, count: number): string[] {
     at = end;
   }
   if (at === bytes.byteLength) return texts;
-  throw badInput(`${count} BYTES elements take ${at} bytes, binary_data_size is ${bytes.byteLength}`);
+  throw badInput(`${count} BYTES elements take ${at} bytes, and ${bytes.byteLength} came`);
 }
 
-function decodeText(bytes: Uint8Array, index: number): string {
+/** @param index of the element, for the error. @throws bad_input for what is no UTF-8 */
+export function decodeText(bytes: Uint8Array, index: number): string {
   try {
     return utf8.decode(bytes);
   } catch {

@@ -43,9 +43,12 @@ const REPOSITORY_PATH =
   /^\/v2\/repository(?:\/[^/]+)?\/(?:(?<index>index)|models\/(?<name>[^/]+)\/(?:un)?load)$/;
 const SHARED_MEMORY_PATH = /^\/v2\/(?:system|cuda)sharedmemory(?:\/|$)/;
 
+/** What is read of a request. */
+type Asking = Pick<HttpRequest, 'method' | 'path' | 'headers' | 'body'>;
+
 /** Never throws. KServe's client shows what an error says only where its type is exactly this one. */
 export async function answerInference(
-  request: HttpRequest,
+  request: Asking,
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
@@ -55,8 +58,8 @@ export async function answerInference(
 }
 
 /** @throws not_found for an unknown path, model or version, and any error of the request */
-async function answered(
-  request: HttpRequest,
+export async function answered(
+  request: Asking,
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
@@ -136,7 +139,7 @@ interface Asked {
 }
 
 async function inferred(
-  request: HttpRequest,
+  request: Asking,
   deps: InferenceDeps,
   { name, version }: Asked,
   clock: InvocationClock | undefined,

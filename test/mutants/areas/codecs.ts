@@ -289,8 +289,8 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'no byte is left over behind the tensors',
-        find: 'if (offset < binary.byteLength) {',
-        replace: 'if (offset < 0) {',
+        find: 'if (left > 0) throw',
+        replace: 'if (left < 0) throw',
       },
       {
         guarantee: 'a tensor does not go beyond the body',

@@ -1,4 +1,4 @@
-/** Bugs in the single machine: the event source (local/event-source) and the gateway (local/gateway). */
+/** Bugs in the single machine: the event source (local/event-source), the gateway (local/gateway) and gRPC (local/grpc). */
 import type { Suite } from '../mutant.ts';
 
 const RECEIVE = 'test/local/event-source/receive.test.ts';
@@ -11,8 +11,109 @@ const GATEWAY_EVENT = 'test/local/gateway/event.test.ts';
 const RESPONSE = 'test/local/gateway/response.test.ts';
 const INVOKE = 'test/local/aws/lambda.test.ts';
 const SECURITY = 'test/security/http.test.ts';
+const GRPC_CALLS = 'test/local/grpc/calls.test.ts';
+const GRPC_PROTECTION = 'test/local/grpc/protection.test.ts';
 
 export const LOCAL: readonly Suite[] = [
+  {
+    file: 'local/grpc/admission.ts',
+    tests: [GRPC_PROTECTION],
+    bugs: [
+      {
+        guarantee: 'a call over gRPC needs the token',
+        find: 'if (token === undefined || isBearer',
+        replace: 'if (true || isBearer',
+      },
+      {
+        guarantee: 'a call over gRPC under a foreign name is refused',
+        find: 'if (!isOwnHost(host, allowedHosts, address)) {',
+        replace: 'if (false) {',
+      },
+      {
+        guarantee: 'calls over gRPC have a limit',
+        find: 'if (this.#calls >= MAX_CALLS)',
+        replace: 'if (false)',
+      },
+      {
+        guarantee: 'a call that has ended leaves its place',
+        find: 'this.#calls--;',
+        replace: '',
+      },
+      {
+        guarantee: 'a message that does not arrive makes room for the next',
+        find: '      next();\n    };\n    if',
+        replace: '    };\n    if',
+      },
+    ],
+  },
+  {
+    file: 'local/grpc/server.ts',
+    tests: [GRPC_PROTECTION],
+    bugs: [
+      {
+        guarantee: 'a client that left is not run any more',
+        find: 'call.cancelled ? 0 : endMs',
+        replace: 'false ? 0 : endMs',
+      },
+      {
+        guarantee: 'the bytes of messages have a limit together',
+        find: 'if (held.bytes + bytes > held.most)',
+        replace: 'if (false)',
+      },
+      {
+        guarantee: 'an answer over the limit is refused with our own words',
+        find: 'if (length > LIMITS.frameBytes)',
+        replace: 'if (false)',
+      },
+      {
+        guarantee: 'calls that run are answered before the port closes',
+        find: 'server.tryShutdown(() => resolve());',
+        replace: 'resolve();',
+      },
+    ],
+  },
+  {
+    file: 'local/grpc/status.ts',
+    tests: [GRPC_PROTECTION],
+    bugs: [
+      {
+        guarantee: 'the status of an error shows nothing of the machine',
+        find: 'known.publicMessage.slice',
+        replace: 'known.message.slice',
+      },
+      {
+        guarantee: 'half of a character in an error ends no process',
+        find: '.toWellFormed()',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'local/grpc/request.ts',
+    tests: [GRPC_CALLS],
+    bugs: [
+      {
+        guarantee: 'a message has a limit of parts',
+        find: 'items: MOST_ITEMS',
+        replace: 'items: 10_000_000',
+      },
+      {
+        guarantee: 'typed contents have as many elements as their shape',
+        find: 'if (data.length !== count) {',
+        replace: 'if (false) {',
+      },
+      {
+        guarantee: 'a number that does not fit its type is refused',
+        find: 'if (SMALLER.has(dtype))',
+        replace: 'if (false)',
+      },
+      {
+        guarantee: 'each input has its own bytes',
+        find: 'if (raw.length > 0 && raw.length !== inputs.length) {',
+        replace: 'if (false) {',
+      },
+    ],
+  },
   {
     file: 'local/event-source/event.ts',
     tests: [EVENT],

@@ -1,0 +1,191 @@
+/**
+ * The methods of `inference.GRPCInferenceService`. What REST answers as JSON has the names of protobuf's fields, so only
+ * inference is different here. All jobs of the service share one port, because a request names its model.
+ */
+import type { Table } from '../../convert/wire/table.ts';
+import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
+import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.ts';
+import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { TypedArray } from '../../lib/contract/tensor.ts';
+import type { NamedTensor } from '../../lib/contract/values.ts';
+import { answered } from '../../lib/http/open-inference/endpoint.ts';
+import {
+  admitted,
+  type InferenceAnswer,
+  type InferenceDeps,
+  jobOf,
+  runInference,
+} from '../../lib/http/open-inference/run.ts';
+import { type InvocationClock, requestDeadline } from '../../lib/pipeline/deadline.ts';
+import type { Observe } from '../gateway/requests.ts';
+import { tooMany } from './admission.ts';
+import { readInfer, readRequest } from './request.ts';
+import * as tables from './tables.ts';
+
+/** A job as the service needs it. */
+export interface GrpcJob {
+  readonly deps: InferenceDeps;
+  /** The limit of a request, in ms. */
+  readonly timeoutMs: number;
+  /** True while a run would be refused. */
+  readonly refuses: () => boolean;
+  /** How long accepted calls may take when the service stops, in ms. */
+  readonly stopMs?: number | undefined;
+  /** Sees each inference; what it returns is called when it is over. */
+  readonly observe: Observe;
+}
+
+export type Jobs = readonly [GrpcJob, ...GrpcJob[]];
+
+/** A call: its message, and the time that it has. */
+interface Call {
+  readonly bytes: Uint8Array;
+  /** @param timeoutMs from now, unless the client has less time */
+  readonly clock: (timeoutMs: number) => InvocationClock;
+}
+
+export interface Method {
+  readonly answer: Table;
+  /** @throws ServingError */
+  readonly run: (jobs: Jobs, call: Call) => Promise<object>;
+}
+
+const INFER_NAME = 'ModelInfer';
+export const SERVICE_PATH = '/inference.GRPCInferenceService';
+
+export const METHODS: Readonly<Record<string, Method>> = {
+  ServerLive: { answer: tables.LIVE, run: async () => ({ live: true }) },
+  ServerReady: {
+    answer: tables.READY,
+    run: async (jobs) => ({
+      ready: (await Promise.all(jobs.map((job) => isReady(job, '/v2/health/ready')))).every(Boolean),
+    }),
+  },
+  ServerMetadata: { answer: tables.SERVER_METADATA, run: ([{ deps }]) => rest(deps, 'GET', '/v2') },
+  ModelReady: {
+    answer: tables.READY,
+    run: async (jobs, { bytes }) => {
+      const { job, path } = modelOf(jobs, bytes);
+      return { ready: await isReady(job, `${path}/ready`) };
+    },
+  },
+  ModelMetadata: { answer: tables.MODEL_METADATA, run: (jobs, { bytes }) => ofModel(jobs, bytes, '') },
+  ModelConfig: {
+    answer: tables.CONFIG,
+    run: async (jobs, { bytes }) => ({ config: await ofModel(jobs, bytes, '/config') }),
+  },
+  ModelStatistics: { answer: tables.STATISTICS, run: statistics },
+  RepositoryIndex: {
+    answer: tables.INDEX,
+    run: async (jobs, { bytes }) => {
+      const body = JSON.stringify(readRequest(bytes, tables.INDEX_REQUEST));
+      const models = jobs.map(({ deps }) => rest(deps, 'POST', '/v2/repository/index', body));
+      return { models: (await Promise.all(models)).flat() };
+    },
+  },
+  [INFER_NAME]: { answer: tables.INFER_RESPONSE, run: infer },
+};
+
+/** What is not served, and what to do instead. */
+const SHARED_MEMORY = 'shared memory is not served; send tensors in the messages';
+const REPOSITORY = 'models are loaded at the start; `cluster-serving model push` publishes a version';
+const SETTINGS = 'these settings are made at the start; the how-to "trace a request" says how spans are sent';
+const of = (names: readonly string[], why: string) => Object.fromEntries(names.map((name) => [name, why]));
+const MEMORY_CALLS = ['Status', 'Register', 'Unregister'].flatMap((what) => [
+  `SystemSharedMemory${what}`,
+  `CudaSharedMemory${what}`,
+]);
+export const REFUSED: Readonly<Record<string, string>> = {
+  ModelStreamInfer: 'streams are not served; call ModelInfer for each request, as many at once as you like',
+  ...of(['RepositoryModelLoad', 'RepositoryModelUnload'], REPOSITORY),
+  ...of(MEMORY_CALLS, SHARED_MEMORY),
+  ...of(['TraceSetting', 'LogSettings'], SETTINGS),
+};
+
+/** @throws not_found */
+function jobNamed(jobs: Jobs, name: string): GrpcJob {
+  const found = jobs.find(({ deps }) => jobOf(deps) === name);
+  if (found) return found;
+  const names = quoteNames(jobs.map(({ deps }) => jobOf(deps)));
+  throw new ServingError('not_found', `no model ${quoteName(name)}; there is ${names}`);
+}
+
+/** The model that a message names, and its path in REST. */
+function modelOf(jobs: Jobs, bytes: Uint8Array): { readonly job: GrpcJob; readonly path: string } {
+  const { name = '', version = '' } = readRequest(bytes, tables.MODEL) as Readonly<Record<string, string>>;
+  const job = jobNamed(jobs, name);
+  const ofVersion = version === '' ? '' : `/versions/${encodeURIComponent(version)}`;
+  return { job, path: `/v2/models/${name}${ofVersion}` };
+}
+
+function ofModel(jobs: Jobs, bytes: Uint8Array, what: string): Promise<object> {
+  const { job, path } = modelOf(jobs, bytes);
+  return rest(job.deps, 'GET', `${path}${what}`);
+}
+
+/** Of all models, where none is named. */
+async function statistics(jobs: Jobs, { bytes }: Call): Promise<object> {
+  const { name } = readRequest(bytes, tables.MODEL);
+  if (name) return ofModel(jobs, bytes, '/stats');
+  const all = await Promise.all(jobs.map(({ deps }) => rest(deps, 'GET', '/v2/models/stats')));
+  return { model_stats: all.flatMap((one) => (one as { model_stats: object[] }).model_stats) };
+}
+
+/** What REST answers. @throws as it */
+async function rest(deps: InferenceDeps, method: 'GET' | 'POST', path: string, body = ''): Promise<object> {
+  const answer = await answered({ method, path, headers: {}, body: () => body }, deps, undefined);
+  return JSON.parse(answer.body as string) as object;
+}
+
+async function isReady({ deps }: GrpcJob, path: string): Promise<boolean> {
+  try {
+    await rest(deps, 'GET', path);
+    return true;
+  } catch (error) {
+    if (ServingError.from(error).code === 'model_unavailable') return false;
+    throw error;
+  }
+}
+
+async function infer(jobs: Jobs, { bytes, clock }: Call): Promise<object> {
+  const { model, version, request } = readInfer(bytes);
+  const { deps, timeoutMs, refuses, observe } = jobNamed(jobs, model);
+  const startedMs = performance.now();
+  const over = observe({ route: { method: 'POST', path: `${SERVICE_PATH}/${INFER_NAME}` } });
+  let status = 200;
+  try {
+    if (refuses()) throw tooMany('more requests than this machine can serve');
+    const isOver = requestDeadline(clock(timeoutMs));
+    return await admitted(model, deps, async (watch) =>
+      answerOf(await runInference(request, deps, { version, isOver, watch })),
+    );
+  } catch (error) {
+    status = ServingError.from(error).status;
+    throw error;
+  } finally {
+    over(status, performance.now() - startedMs);
+  }
+}
+
+/** All outputs as bytes, whatever the inputs were. */
+function answerOf({ model, version, id, outputs }: InferenceAnswer): object {
+  return {
+    model_name: model,
+    model_version: version,
+    id,
+    outputs: outputs.map(({ tensor }) => ({ ...tensor, datatype: DATATYPES[tensor.dtype] })),
+    raw_output_contents: outputs.map(({ tensor }) => rawBytes(tensor)),
+  };
+}
+
+function rawBytes({ dtype, data }: NamedTensor): Uint8Array {
+  if (dtype === 'string') {
+    const texts = data as readonly string[];
+    const bytes = Buffer.allocUnsafe(textsLength(texts));
+    writeTexts(texts, bytes, 0);
+    return bytes;
+  }
+  const { buffer, byteOffset, byteLength } = data as TypedArray;
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
