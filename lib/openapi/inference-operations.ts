@@ -1,8 +1,8 @@
 /** The operations of the Open Inference Protocol. One greedy route of the gateway serves all of them. */
 import type { Json } from './facts.ts';
 import { inferenceExample, ref } from './inputs.ts';
+import { list, object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
-import { list, object, TEXT } from './schemas.ts';
 
 const ROUTE = '/v2/{path+}';
 const TRUE = { type: 'boolean', const: true } as const;

@@ -3,9 +3,9 @@ import { LIMITS } from '../contract/limits.ts';
 import type { ServiceFacts } from './facts.ts';
 import { INFERENCE } from './inference-operations.ts';
 import { ref } from './inputs.ts';
+import { list, object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
 import { ENQUEUED, QUEUE } from './queue-operations.ts';
-import { list, object, TEXT } from './schemas.ts';
 import { SERVING } from './serving-operations.ts';
 import { WORKER } from './worker-operations.ts';
 

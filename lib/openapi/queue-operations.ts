@@ -1,8 +1,9 @@
 /** The operations on records of the queue and their results. */
 import { LIMITS } from '../contract/limits.ts';
 import { ref } from './inputs.ts';
+import { object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter } from './operation.ts';
-import { IDENTITY, object, TEXT, URI } from './schemas.ts';
+import { IDENTITY, URI } from './schemas.ts';
 
 const URI_QUERY = parameter('uri', 'query', URI);
 const URI_PATH = parameter(

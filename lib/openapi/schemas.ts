@@ -4,11 +4,8 @@ import { LIMITS } from '../contract/limits.ts';
 import { TIMERS } from '../metrics/timers.ts';
 import type { Json, ServiceFacts } from './facts.ts';
 import { instanceSchema, ref, tensorSchema } from './inputs.ts';
-
-/** A JSON object with any keys. */
-const OBJECT = { type: 'object' } as const;
-export const TEXT = { type: 'string' } as const;
-const COUNT = { type: 'integer', minimum: 0 } as const;
+import { COUNT, list, OBJECT, object, TEXT } from './json-schema.ts';
+import { MODEL } from './model-schemas.ts';
 
 export const IDENTITY = {
   type: 'string',
@@ -25,18 +22,6 @@ export const URI = {
 } as const;
 
 /** An object with exactly these keys; those of `optional` may be missing. */
-export function object(properties: Json, optional: readonly string[] = []): Json {
-  return {
-    type: 'object',
-    properties,
-    required: Object.keys(properties).filter((key) => !optional.includes(key)),
-  };
-}
-
-export function list(items: Json, most?: number): Json {
-  return { type: 'array', items, ...(most === undefined ? {} : { minItems: 1, maxItems: most }) };
-}
-
 const CODES = { type: 'string', enum: Object.keys(ERRORS) } as const;
 
 const ERRORS_OF_ROUTES: Json = {
@@ -158,67 +143,6 @@ const INFERENCE_TENSOR = object(
   { name: TEXT, datatype: TEXT, shape: list(COUNT), data: list({}), parameters: OBJECT },
   ['data', 'parameters'],
 );
-
-/** What the Open Inference Protocol and Triton's extensions say of a model. */
-const MODEL: Json = {
-  ModelMetadata: object({
-    name: TEXT,
-    versions: list(TEXT),
-    platform: TEXT,
-    inputs: list(ref('TensorMetadata')),
-    outputs: list(ref('TensorMetadata')),
-  }),
-  TensorMetadata: object(
-    { name: TEXT, datatype: TEXT, shape: list({ type: 'integer', minimum: -1 }), parameters: OBJECT },
-    ['parameters'],
-  ),
-  RepositoryIndex: list(
-    object(
-      {
-        name: TEXT,
-        version: TEXT,
-        state: { type: 'string', enum: ['READY', 'UNAVAILABLE'] },
-        reason: TEXT,
-      },
-      ['version'],
-    ),
-  ),
-  ModelConfig: object({
-    name: TEXT,
-    platform: TEXT,
-    backend: TEXT,
-    max_batch_size: {
-      ...COUNT,
-      description: 'Rows that may share a run; 0: dims have the batch dimension.',
-    },
-    input: list(ref('TensorConfig')),
-    output: list(ref('TensorConfig')),
-    parameters: OBJECT,
-  }),
-  TensorConfig: object(
-    {
-      name: TEXT,
-      data_type: TEXT,
-      dims: list({ type: 'integer', minimum: -1 }),
-      optional: { type: 'boolean' },
-    },
-    ['optional'],
-  ),
-  ModelStatistics: object({
-    model_stats: list(
-      object({
-        name: TEXT,
-        version: TEXT,
-        last_inference: { ...COUNT, description: 'Milliseconds since 1970; 0: none yet.' },
-        inference_count: COUNT,
-        execution_count: COUNT,
-        inference_stats: { type: 'object', additionalProperties: ref('Durations') },
-        batch_stats: list({ type: 'object', properties: { batch_size: COUNT } }),
-      }),
-    ),
-  }),
-  Durations: object({ count: COUNT, ns: COUNT }),
-};
 
 const VALUES: Json = {
   Image: {

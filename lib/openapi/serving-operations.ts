@@ -4,8 +4,8 @@ import { isObject } from '../codecs/instances.ts';
 import type { Verb } from '../codecs/tensorflow-serving/request.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Json, ServiceFacts } from './facts.ts';
+import { list, object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
-import { list, object, TEXT } from './schemas.ts';
 
 const ANY: Json = {};
 const STATUS = object({

@@ -2,8 +2,8 @@
 import { rowShape } from '../pipeline/batch-axes.ts';
 import type { Json } from './facts.ts';
 import { ref, takesImage } from './inputs.ts';
+import { object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
-import { object, TEXT } from './schemas.ts';
 
 const BYTES = { type: 'string', format: 'binary' } as const;
 const NAME = { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' } as const;

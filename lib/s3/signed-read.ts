@@ -68,7 +68,7 @@ const agents = new Map<string, Agent>();
 function partOf(sent: ClientRequest, most: number): Promise<Part | undefined> {
   return new Promise((resolve, reject) => {
     sent.on('response', (response) => {
-      // Whoever ignores the range answers 200, with the whole object.
+      // A server that ignores the range answers 200, with the whole object.
       if (response.statusCode !== 206) {
         resolve(undefined);
         sent.destroy();

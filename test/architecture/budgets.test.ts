@@ -24,29 +24,48 @@ const TEXTS = ['lib/text', 'convert/text'];
 /** What a service says of itself: OpenAPI, and figures for Prometheus. */
 const DESCRIPTION = ['lib/openapi', 'lib/metrics/exposition', 'local/description', 'cli/openapi'];
 
+/** Protocols of other servers and their clients. */
+const PROTOCOLS = [
+  'lib/http/open-inference',
+  'lib/codecs/open-inference',
+  'lib/http/tensorflow-serving',
+  'lib/codecs/tensorflow-serving',
+  'local/grpc',
+];
+
 const BUDGETS: readonly Budget[] = [
   {
     folders: ['functions', 'lib'],
-    without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION],
-    lines: 19_340,
-    planned: 13_500,
+    without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION, ...PROTOCOLS, 'lib/codecs/image'],
+    lines: 17_920,
+    planned: 11_620,
   },
   { folders: ['lib/trace'], lines: 515, planned: 350 },
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
   { folders: TEXTS, lines: 2_600, planned: 2_600 },
-  { folders: DESCRIPTION, lines: 1_910, planned: 1_910 },
+  { folders: DESCRIPTION, lines: 2_140, planned: 1_910 },
+  // 1,880 lines of them, of the Open Inference Protocol, JPEG and PNG, are older than the plan for the others.
+  { folders: PROTOCOLS, lines: 2_720, planned: 2_250 },
+  { folders: ['lib/codecs/image'], lines: 2_820, planned: 2_130 },
   { folders: ['sdk'], lines: 3_390, planned: 1_500 },
   {
     folders: ['local'],
-    without: ['local/bridge', 'local/console', 'local/decentral', 'local/description', 'local/worker'],
-    lines: 5_110,
+    without: [
+      'local/bridge',
+      'local/console',
+      'local/decentral',
+      'local/description',
+      'local/grpc',
+      'local/worker',
+    ],
+    lines: 5_170,
     planned: 4_500,
   },
   { folders: ['local/bridge'], lines: 290, planned: 290 },
   { folders: ['local/worker'], lines: 1_330, planned: 350 },
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   // The page, and what serves it; the description of the API is in lib/http.
-  { folders: ['console', 'local/console', 'cli/console'], lines: 3_720, planned: 3_000 },
+  { folders: ['console', 'local/console', 'cli/console'], lines: 3_730, planned: 3_000 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
   {
     folders: ['cli'],
@@ -55,7 +74,7 @@ const BUDGETS: readonly Budget[] = [
     planned: 5_500,
   },
   { folders: ['cli/init'], lines: 600, planned: 600 },
-  { folders: ['infra'], lines: 5_630, planned: 3_500 },
+  { folders: ['infra'], lines: 5_690, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_270, planned: 3_600 },

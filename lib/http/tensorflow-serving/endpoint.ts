@@ -10,7 +10,7 @@ import type { Runner, TensorSpec } from '../../contract/values.ts';
 import { measure } from '../../metrics/emf.ts';
 import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
-import { type InferenceDeps, jobOf } from '../open-inference/endpoint.ts';
+import { type InferenceDeps, jobOf } from '../open-inference/run.ts';
 import { assertAnswer } from '../predictions.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json, jsonText } from '../response.ts';

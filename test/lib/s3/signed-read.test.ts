@@ -56,8 +56,8 @@ test('parts of an object are read without the SDK, by requests that are signed',
       name: 'PreconditionFailed',
     });
     assert.equal(await getText(asked, { ...ADDRESS, key: 'models/none.json' }), undefined);
-    const stranger = { ...place, credentials: KEYS };
-    const mended = deferredS3({ load: async () => sdk, readPlace: () => stranger });
+    const unknown = { ...place, credentials: KEYS };
+    const mended = deferredS3({ load: async () => sdk, readPlace: () => unknown });
     assert.equal(await getText(mended, ADDRESS), 'a text');
     sdk.destroy();
   } finally {

@@ -1,0 +1,19 @@
+/** Parts of which the schemas are made, as JSON Schema 2020-12. */
+import type { Json } from './facts.ts';
+
+/** A JSON object with any keys. */
+export const OBJECT = { type: 'object' } as const;
+export const TEXT = { type: 'string' } as const;
+export const COUNT = { type: 'integer', minimum: 0 } as const;
+
+export function object(properties: Json, optional: readonly string[] = []): Json {
+  return {
+    type: 'object',
+    properties,
+    required: Object.keys(properties).filter((key) => !optional.includes(key)),
+  };
+}
+
+export function list(items: Json, most?: number): Json {
+  return { type: 'array', items, ...(most === undefined ? {} : { minItems: 1, maxItems: most }) };
+}
