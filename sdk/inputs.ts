@@ -146,7 +146,7 @@ async function imageBytes(value: Uint8Array | ArrayBuffer | Blob): Promise<Uint8
   if (value instanceof Blob) return readBlob(value);
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   if (value instanceof Uint8Array) return value;
-  throw badRequest(`bytes: expected a Uint8Array, an ArrayBuffer or a Blob, got ${kindOf(value)}`);
+  throw badRequest(`bytes: expected a Uint8Array, ArrayBuffer or Blob, got ${kindOf(value)}`);
 }
 
 /** Its size is known before it is read. */

@@ -10,14 +10,17 @@ interface Range {
   readonly max: number | bigint;
 }
 
+const signed = (bits: number): Range => ({ min: -(2 ** (bits - 1)), max: 2 ** (bits - 1) - 1 });
+const unsigned = (bits: number): Range => ({ min: 0, max: 2 ** bits - 1 });
+
 const INTEGERS: Partial<Record<NumericDType, Range>> = {
-  int8: { min: -128, max: 127 },
-  int16: { min: -32_768, max: 32_767 },
-  int32: { min: -2_147_483_648, max: 2_147_483_647 },
-  uint8: { min: 0, max: 255 },
-  uint16: { min: 0, max: 65_535 },
-  uint32: { min: 0, max: 4_294_967_295 },
-  bool: { min: 0, max: 1 },
+  int8: signed(8),
+  int16: signed(16),
+  int32: signed(32),
+  uint8: unsigned(8),
+  uint16: unsigned(16),
+  uint32: unsigned(32),
+  bool: unsigned(1),
   int64: { min: -(2n ** 63n), max: 2n ** 63n - 1n },
   uint64: { min: 0n, max: 2n ** 64n - 1n },
 };

@@ -64,6 +64,6 @@ test('an image is bytes, an ArrayBuffer, a Blob or a File, and base64 of any kin
   await refused({ b64: 'Ł' }, /^input "x": b64: the text is no base64/);
   await refused(
     { bytes: 'text' },
-    /^input "x": bytes: expected a Uint8Array, an ArrayBuffer or a Blob, got a string/,
+    /^input "x": bytes: expected a Uint8Array, ArrayBuffer or Blob, got a string/,
   );
 });

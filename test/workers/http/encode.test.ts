@@ -194,7 +194,8 @@ describe('a worker over HTTP', WITH_PYTHON, () => {
       for (const [body, status] of [
         [multipart('other', RED), 400],
         [multipart('img_bytes', Buffer.from('no image')), 400],
-        [multipart('img_bytes', Buffer.from('GIF89a....')), 415],
+        [multipart('img_bytes', Buffer.from('GIF89a....')), 400],
+        [multipart('img_bytes', Buffer.from('%PDF-1.7')), 415],
         [multipart('img_bytes', tooMany), 413],
         ['{}', 415],
       ] as const) {
