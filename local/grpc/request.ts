@@ -10,7 +10,7 @@ import {
   type ReadContent,
   readInference,
 } from '../../lib/codecs/open-inference/request.ts';
-import { binaryTensor, DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
+import { BF16, binaryTensor } from '../../lib/codecs/open-inference/tensor.ts';
 import { decodeText } from '../../lib/codecs/open-inference/texts.ts';
 import { badInput, badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
@@ -47,13 +47,15 @@ export function readInfer(bytes: Uint8Array): InferCall {
       `${raw.length} raw_input_contents came for ${inputs.length} inputs; expected one for each`,
     );
   }
-  const readContent: ReadContent = ({ index, where, dtype, shape, fields: { parameters } }) => {
+  const readContent: ReadContent = (head) => {
+    const { index, where, datatype, shape } = head;
+    const { parameters } = head.fields;
     refuseSharedMemory((parameters ?? {}) as Record<string, unknown>, where);
     const contents = inputs[index]?.['contents'] as Message | undefined;
     const own = raw[index];
-    if (own === undefined) return typedContent(contents ?? {}, where, dtype, shape);
+    if (own === undefined) return typedContent(contents ?? {}, head);
     if (contents === undefined || Object.keys(contents).length === 0)
-      return { tensor: binaryTensor(where, dtype, shape, own) };
+      return { tensor: binaryTensor(where, datatype, shape, own) };
     throw badRequest(`${where}: has contents and raw_input_contents; expected one of them`);
   };
   const request = {
@@ -101,16 +103,12 @@ const SMALLER: ReadonlySet<DType> = new Set(['int8', 'int16', 'uint8', 'uint16']
 
 function typedContent(
   contents: Message,
-  where: string,
-  dtype: DType,
-  shape: readonly number[],
+  { where, datatype, dtype, shape }: Parameters<ReadContent>[0],
 ): ReturnType<ReadContent> {
-  const place = PLACES[dtype];
-  if (place === undefined)
-    throw badRequest(`${where}: ${DATATYPES[dtype]} travels in raw_input_contents only`);
+  const place = datatype === BF16 ? undefined : PLACES[dtype];
+  if (place === undefined) throw badRequest(`${where}: ${datatype} travels in raw_input_contents only`);
   const other = Object.keys(contents).find((name) => name !== place);
-  if (other !== undefined)
-    throw badRequest(`${where}: has ${other}; ${DATATYPES[dtype]} travels in ${place}`);
+  if (other !== undefined) throw badRequest(`${where}: has ${other}; ${datatype} travels in ${place}`);
   const data = (contents[place] ?? []) as Tensor['data'] | readonly Uint8Array[];
   try {
     const count = elementCount(shape, LIMITS.tensorElements);

@@ -18,7 +18,7 @@ import {
   requestParameters,
   wrong,
 } from './parameters.ts';
-import { binaryTensor, DTYPES } from './tensor.ts';
+import { BF16, binaryTensor, DTYPES } from './tensor.ts';
 
 /** The header (in lower case) with the number of bytes of a body's JSON. */
 export const JSON_LENGTH_HEADER = 'inference-header-content-length';
@@ -35,6 +35,8 @@ export interface InputHead {
   readonly index: number;
   /** For errors. */
   readonly where: string;
+  /** As the protocol calls it. */
+  readonly datatype: string;
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly fields: Readonly<Record<string, unknown>>;
@@ -173,9 +175,9 @@ function readInputs(inputs: unknown, readContent: ReadContent): InferenceInput[]
   return given.map((input, index) => {
     const { name, fields } = namedEntry(input, `inputs[${index}]`, names);
     const where = `input ${quoteName(name)}`;
-    const dtype = dtypeOf(fields['datatype'], where);
+    const { datatype, dtype } = datatypeOf(fields['datatype'], where);
     const shape = shapeOf(fields['shape'], where);
-    return { name, ...readContent({ index, where, dtype, shape, fields }) };
+    return { name, ...readContent({ index, where, datatype, dtype, shape, fields }) };
   });
 }
 
@@ -190,11 +192,12 @@ class Contents {
     this.#exact = exact;
   }
 
-  read({ index, where, dtype, shape, fields }: InputHead): Content {
+  read({ index, where, datatype, dtype, shape, fields }: InputHead): Content {
     const size = binarySize(fields, where);
     if (size === undefined) {
       const { data } = fields;
       if (isAbsent(data)) throw badRequest(`${where}: expected "data", or a parameter "binary_data_size"`);
+      if (datatype === BF16) throw badInput(`${where}: BF16 travels in binary data only`);
       return { dtype, shape, data: dtype.endsWith('int64') ? this.#exact(index, data) : data };
     }
     const left = this.#binary.byteLength - this.#offset;
@@ -205,7 +208,7 @@ class Contents {
     }
     const bytes = this.#binary.subarray(this.#offset, this.#offset + size);
     this.#offset += size;
-    return { tensor: binaryTensor(where, dtype, shape, bytes) };
+    return { tensor: binaryTensor(where, datatype, shape, bytes) };
   }
 
   assertRead(): void {
@@ -225,9 +228,9 @@ function namedEntry(entry: unknown, place: string, names: Set<string>) {
   return { name, fields: entry };
 }
 
-function dtypeOf(datatype: unknown, where: string): DType {
+function datatypeOf(datatype: unknown, where: string): Pick<InputHead, 'datatype' | 'dtype'> {
   const dtype = typeof datatype === 'string' ? DTYPES.get(datatype) : undefined;
-  if (dtype !== undefined) return dtype;
+  if (dtype !== undefined) return { datatype: datatype as string, dtype };
   throw badInput(
     `${where}: datatype ${quoteValue(datatype)} is not served; expected one of ${[...DTYPES.keys()].join(', ')}`,
   );

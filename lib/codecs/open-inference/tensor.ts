@@ -30,31 +30,48 @@ export const DATATYPES: Readonly<Record<DType, string>> = {
   float64: 'FP64',
   string: 'BYTES',
 };
-/** The dtype of each of these names. */
-export const DTYPES = new Map(Object.entries(DATATYPES).map(([dtype, name]) => [name, dtype as DType]));
+/** onnxruntime for Node has no tensors of it. float32 holds each of its numbers. */
+export const BF16 = 'BF16';
+
+/** The dtype in which a tensor of each datatype is held. */
+export const DTYPES: ReadonlyMap<string, DType> = new Map([
+  ...Object.entries(DATATYPES).map(([dtype, name]) => [name, dtype as DType] as const),
+  [BF16, 'float32'],
+]);
 
 /** Reads the bytes of one tensor. @throws bad_input, too_large, naming `where` */
 export function binaryTensor(
   where: string,
-  dtype: DType,
+  datatype: string,
   shape: readonly number[],
   bytes: Uint8Array,
 ): Tensor {
   try {
+    const dtype = DTYPES.get(datatype) as DType;
     const count = elementCount(shape, LIMITS.tensorElements);
     if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, count) };
-    const expected = count * bytesPerElement(dtype);
+    const expected = count * (datatype === BF16 ? 2 : bytesPerElement(dtype));
     if (expected !== bytes.byteLength) {
       throw badInput(
-        `${DATATYPES[dtype]} [${shape.join(',')}] takes ${expected} bytes, and ${bytes.byteLength} came`,
+        `${datatype} [${shape.join(',')}] takes ${expected} bytes, and ${bytes.byteLength} came`,
       );
     }
+    if (datatype === BF16) return { dtype, shape, data: widened(bytes, count) };
     if (dtype === 'bool') assertFlags(bytes);
     return { dtype, shape, data: viewBytes(dtype, bytes) };
   } catch (error) {
     const { code, message } = ServingError.from(error);
     throw new ServingError(code, `${where}: ${message}`, { cause: error });
   }
+}
+
+/** bfloat16 is the upper half of a float32. */
+function widened(bytes: Uint8Array, count: number): Float32Array {
+  const bits = new Uint32Array(count);
+  for (let i = 0, at = 0; i < count; i++, at += 2) {
+    bits[i] = ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 24);
+  }
+  return new Float32Array(bits.buffer);
 }
 
 /** onnxruntime accepts any byte as a bool, and kernels disagree on what 2 means. */

@@ -21,7 +21,7 @@ export function rawInput(body: Uint8Array | string, specs: readonly TensorSpec[]
   const { name, dtype } = spec;
   if (dtype === 'string') throw refusal('the model takes texts (BYTES)');
   const shape = shapeFor(spec, dtype, body.byteLength);
-  return { name, tensor: binaryTensor(`input ${quoteName(name)}`, dtype, shape, body) };
+  return { name, tensor: binaryTensor(`input ${quoteName(name)}`, DATATYPES[dtype], shape, body) };
 }
 
 function shapeFor(spec: TensorSpec, dtype: NumericDType, bytes: number): number[] {

@@ -6,7 +6,7 @@ import {
   decodeInference,
   jsonLengthOf,
 } from '../../../lib/codecs/open-inference/request.ts';
-import { DATATYPES } from '../../../lib/codecs/open-inference/tensor.ts';
+import { binaryTensor, DATATYPES } from '../../../lib/codecs/open-inference/tensor.ts';
 import { readTexts, textsLength, writeTexts } from '../../../lib/codecs/open-inference/texts.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import {
@@ -38,9 +38,28 @@ function jsonBody(json: unknown, ...tail: Uint8Array[]) {
   return { body: Buffer.concat([head, ...tail]), length: tail.length > 0 ? head.length : undefined };
 }
 
-test('every dtype has a datatype of its own, and BF16 is none of them', () => {
+test('every dtype has a datatype of its own, and BF16, which no model gives, is none of them', () => {
   assert.equal(new Set(Object.values(DATATYPES)).size, Object.keys(DATATYPES).length);
   assert.ok(!Object.values(DATATYPES).includes('BF16'));
+});
+
+test('BF16 is widened to float32, bit by bit', () => {
+  const halves = [0x3f80, 0xc049, 0x0000, 0x8000, 0x0001, 0x7f7f, 0x7f80, 0xff80, 0x7fc1];
+  const bytes = Buffer.from(Uint16Array.from(halves).buffer);
+  // At an odd place, as tensors of other inputs leave it.
+  const placed = Buffer.concat([Buffer.of(0), bytes]).subarray(1);
+  const { dtype, data } = binaryTensor('x', 'BF16', [3, 3], placed);
+  assert.equal(dtype, 'float32');
+  const { buffer } = data as Float32Array;
+  assert.deepEqual(
+    Array.from(new Uint32Array(buffer)),
+    halves.map((half) => half * 2 ** 16),
+  );
+  assert.deepEqual(Array.from(data as Float32Array).slice(0, 2), [1, -3.140625]);
+  assert.throws(
+    () => binaryTensor('x', 'BF16', [2], Buffer.alloc(8)),
+    /BF16 \[2\] takes 4 bytes, and 8 came/,
+  );
 });
 
 test('binary tensors follow the JSON in the order of the inputs, those with JSON data between them', () => {
@@ -192,7 +211,7 @@ describe('what is wrong is refused, with what was expected and what came', () =>
       'bad_input',
       /datatype nothing is not served; expected one of BOOL/,
     ],
-    ['BF16', json({ datatype: 'BF16' }), 'bad_input', /input "x": datatype "BF16" is not served/],
+    ['BF16 as JSON', json({ datatype: 'BF16' }), 'bad_input', /input "x": BF16 travels in binary data only/],
     ['a lower-case datatype', json({ datatype: 'fp32' }), 'bad_input', /"fp32" is not served/],
     ['__proto__ as datatype', json({ datatype: '__proto__' }), 'bad_input', /"__proto__" is not served/],
     [

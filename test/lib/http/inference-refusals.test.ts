@@ -161,10 +161,7 @@ test('whatever comes is answered with outputs or with the reason, and the next r
   const twoOrThree = <T>(of: fc.Arbitrary<T>) => fc.array(of, { minLength: 2, maxLength: 3 });
   const described = {
     name: often(fc.constant('x'), fc.constantFrom('a', 'b', '__proto__')),
-    datatype: often(
-      fc.constantFrom('FP32', 'BOOL', 'INT64'),
-      fc.constantFrom('BYTES', 'BF16', 'constructor'),
-    ),
+    datatype: often(fc.constantFrom('FP32', 'BOOL', 'INT64'), fc.constantFrom('BYTES', 'FP8', 'constructor')),
     shape: often(fc.constantFrom([1, 2], [1, 1, 2]), fc.jsonValue({ maxDepth: 1 })),
   };
   const input = fc.oneof(

@@ -263,9 +263,9 @@ describe('the service before one job for each model', () => {
     ],
     [
       'an unknown datatype',
-      inferMessage('pair', [{ ...x, datatype: 'BF16' }]),
+      inferMessage('pair', [{ ...x, datatype: 'FP8' }]),
       status.INVALID_ARGUMENT,
-      /datatype "BF16" is not served/,
+      /datatype "FP8" is not served/,
     ],
     [
       'a shape that is huge',
