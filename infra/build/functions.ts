@@ -194,8 +194,9 @@ const SHORTENED: readonly Shortening[] = [
     // A computed key could run code, so the bundler would keep every operation that has one.
     filter: /@aws-sdk[\\/].*[\\/]schemas_0\.js$/,
     shorten: (text) => {
+      // Packaging runs on Node 20 too, where iterators have no `map`.
       const names = new Map(
-        text.matchAll(/^const (\w+) = ("[^"]*");$/gm).map(([, name, value]) => [name, value]),
+        Array.from(text.matchAll(/^const (\w+) = ("[^"]*");$/gm), ([, name, value]) => [name, value]),
       );
       return text.replaceAll(/\[(_\w+)\]:/g, (key, name: string) => `${names.get(name) ?? key}:`);
     },
