@@ -14,8 +14,8 @@ import { type Random, whole } from './seeds.ts';
 /** What hosts a model or a worker's code. */
 const WORKERS = /_protocol\.loop|workers\/loop\.ts|isolated-process/;
 const REDIS = /^redis-server|\/redis-server/;
-/** Its Redis saves its data and leaves the port meanwhile. */
-const STARTS = 20;
+/** The Redis of a service that was killed saves its data before it leaves the port, which takes seconds on a busy disk. */
+const PORT_MS = 60_000;
 
 export interface LocalServiceOptions {
   /** With a config.yaml. */
@@ -62,15 +62,16 @@ export class LocalService {
   }
 
   async start(): Promise<void> {
-    for (let starts = 1; ; starts++) {
+    const sinceMs = performance.now();
+    for (;;) {
       this.#started = startWith(this.#t, this.#variables, ...this.#arguments);
       try {
         await this.#started.line(/"ready"/);
         this.#addresses = JSON.parse(await this.#started.line(/"queueUrl"/)) as Addresses;
         return;
       } catch (error) {
-        const isLate = starts === STARTS || !this.#started.lines.some((line) => /in use/.test(line));
-        if (isLate) throw error;
+        const isTaken = this.#started.lines.some((line) => /in use/.test(line));
+        if (!isTaken || performance.now() - sinceMs > PORT_MS) throw error;
       }
     }
   }

@@ -155,6 +155,8 @@ export async function soakService(t: TestContext, options: ServiceSoakOptions): 
   );
   const [kills] = await Promise.all([killing, serving.finally(() => (state.isOver = true))]).finally(() => {
     state.isOver = true;
+    // A service that is being started again is to be stopped with the others.
+    return killing.catch(() => undefined);
   });
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   const told = await takeAll(addresses.redisUrl, JOB);
@@ -285,6 +287,7 @@ export async function soakClients(t: TestContext, { kind, calls, seed }: ClientS
   const startedMs = performance.now();
   const [kills] = await Promise.all([killing, calling.finally(() => (state.isOver = true))]).finally(() => {
     state.isOver = true;
+    return killing.catch(() => undefined);
   });
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   const longestMs = Math.round(state.longestMs);
