@@ -45,7 +45,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: TEXTS, lines: 2_600, planned: 2_600 },
   { folders: DESCRIPTION, lines: 2_140, planned: 1_910 },
   // 1,880 lines of them, of the Open Inference Protocol, JPEG and PNG, are older than the plan for the others.
-  { folders: PROTOCOLS, lines: 2_720, planned: 2_250 },
+  { folders: PROTOCOLS, lines: 2_750, planned: 2_250 },
   { folders: ['lib/codecs/image'], lines: 2_820, planned: 2_130 },
   { folders: ['sdk'], lines: 3_390, planned: 1_500 },
   {
