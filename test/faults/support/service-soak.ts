@@ -153,11 +153,13 @@ export async function soakService(t: TestContext, options: ServiceSoakOptions): 
   const serving = sendAll(service, history, options, isOver).then(() =>
     emptied({ sqs, queueUrl: addresses.queueUrl }, isOver),
   );
-  const [kills] = await Promise.all([killing, serving.finally(() => (state.isOver = true))]).finally(() => {
-    state.isOver = true;
-    // A service that is being started again is to be stopped with the others.
-    return killing.catch(() => undefined);
-  });
+  const [kills] = await Promise.all([killing, serving.finally(() => (state.isOver = true))]).finally(
+    async () => {
+      state.isOver = true;
+      // A service that is being started again is to be stopped with the others.
+      await killing.catch(() => undefined);
+    },
+  );
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   const told = await takeAll(addresses.redisUrl, JOB);
   const summary = JSON.stringify({ kind, records, seed, seconds, ...kills });
@@ -285,10 +287,12 @@ export async function soakClients(t: TestContext, { kind, calls, seed }: ClientS
     clients.flatMap((client) => Array.from({ length: CALLS_AT_ONCE }, () => caller(client))),
   );
   const startedMs = performance.now();
-  const [kills] = await Promise.all([killing, calling.finally(() => (state.isOver = true))]).finally(() => {
-    state.isOver = true;
-    return killing.catch(() => undefined);
-  });
+  const [kills] = await Promise.all([killing, calling.finally(() => (state.isOver = true))]).finally(
+    async () => {
+      state.isOver = true;
+      await killing.catch(() => undefined);
+    },
+  );
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   const longestMs = Math.round(state.longestMs);
   const errors = Object.fromEntries(codes);
