@@ -96,7 +96,7 @@ export function tensorSchema(
         items: { type: 'integer', minimum: 0 },
       },
       data: { type: 'array', description: 'Row-major.', items: {} },
-      parameters: { type: 'object' },
+      parameters: { type: isInput ? ['object', 'null'] : 'object' },
     },
     required: ['name', 'datatype', 'shape', ...(isInput ? ['data'] : [])],
     ...(labels && { 'x-labels': labels }),

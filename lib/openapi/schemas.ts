@@ -212,7 +212,7 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
             }
           : list(ref('Tensor')),
         outputs: {
-          ...list(object({ name: names, parameters: OBJECT }, ['parameters'])),
+          ...list(object({ name: names, parameters: { type: ['object', 'null'] } }, ['parameters'])),
           type: ['array', 'null'],
         },
         parameters: { type: ['object', 'null'] },

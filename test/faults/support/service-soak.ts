@@ -124,6 +124,24 @@ async function killAll(
 
 type Kills = Awaited<ReturnType<typeof killAll>>;
 
+/** Waits for the kills also where the work has failed: a service that is being started again is to be stopped with the others. */
+async function bothEnd(
+  killing: Promise<Kills>,
+  work: Promise<unknown>,
+  state: { isOver: boolean },
+): Promise<Kills> {
+  const end = () => {
+    state.isOver = true;
+  };
+  try {
+    const [kills] = await Promise.all([killing, work.finally(end)]);
+    return kills;
+  } finally {
+    end();
+    await killing.catch(() => undefined);
+  }
+}
+
 function assertKilled(kills: Kills): void {
   for (const [what, times] of Object.entries(kills)) assert.ok(times > 0, `${what}: ${times}`);
 }
@@ -153,13 +171,7 @@ export async function soakService(t: TestContext, options: ServiceSoakOptions): 
   const serving = sendAll(service, history, options, isOver).then(() =>
     emptied({ sqs, queueUrl: addresses.queueUrl }, isOver),
   );
-  const [kills] = await Promise.all([killing, serving.finally(() => (state.isOver = true))]).finally(
-    async () => {
-      state.isOver = true;
-      // A service that is being started again is to be stopped with the others.
-      await killing.catch(() => undefined);
-    },
-  );
+  const kills = await bothEnd(killing, serving, state);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   const told = await takeAll(addresses.redisUrl, JOB);
   const summary = JSON.stringify({ kind, records, seed, seconds, ...kills });
@@ -287,12 +299,7 @@ export async function soakClients(t: TestContext, { kind, calls, seed }: ClientS
     clients.flatMap((client) => Array.from({ length: CALLS_AT_ONCE }, () => caller(client))),
   );
   const startedMs = performance.now();
-  const [kills] = await Promise.all([killing, calling.finally(() => (state.isOver = true))]).finally(
-    async () => {
-      state.isOver = true;
-      await killing.catch(() => undefined);
-    },
-  );
+  const kills = await bothEnd(killing, calling, state);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   const longestMs = Math.round(state.longestMs);
   const errors = Object.fromEntries(codes);
