@@ -41,14 +41,15 @@ export function parseText(
 /** The digits of the largest integers of 64 bits, with a sign. Longer ones fit nowhere. */
 const WHOLE = /^-?\d{1,20}$/;
 
+/** Integers beyond 2^53 as bigints. */
+export const exactly: Reviver = (_, value, { source = '' }) => {
+  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
+  return WHOLE.test(source) ? BigInt(source) : value;
+};
+
 /** JSON.parse with integers beyond 2^53 as bigints. Takes several times as long. @param text valid JSON */
 export function parseExactly(text: string): unknown {
-  const exactly = (_: string, value: unknown, context?: { readonly source?: string }) => {
-    if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
-    const source = context?.source ?? '';
-    return WHOLE.test(source) ? BigInt(source) : value;
-  };
-  return JSON.parse(text, exactly);
+  return JSON.parse(text, exactly as Parameters<typeof JSON.parse>[1]);
 }
 
 /**

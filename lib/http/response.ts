@@ -75,13 +75,17 @@ export async function respondWithin(
   bodyOf?: ErrorBody,
 ): Promise<HttpResponse> {
   if (leftMs === undefined) return respond(work, log, bodyOf);
-  const waitMs = Math.max(0, leftMs - ANSWER_MS);
+  return respond(() => within(Math.max(0, leftMs - ANSWER_MS), work), log, bodyOf);
+}
+
+/** Ends waiting, but not what is waited for. @throws timeout */
+export async function within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ServingError('timeout', `no answer within ${waitMs} ms`)), waitMs);
+    timer = setTimeout(() => reject(new ServingError('timeout', `no answer within ${limitMs} ms`)), limitMs);
   });
   try {
-    return await respond(() => Promise.race([work(), late]), log, bodyOf);
+    return await Promise.race([work(), late]);
   } finally {
     clearTimeout(timer);
   }

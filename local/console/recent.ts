@@ -43,7 +43,7 @@ export class RecentRecords {
     };
   }
 
-  /** A replay: the record's result stands in place of its failure. */
+  /** A replay: the record's result replaces its failure. */
   replace(record: Omit<FinishedRecord, 'id'>, model: string): void {
     const facts = this.#facts(record, model);
     const old = this.#records.findIndex(

@@ -11,8 +11,8 @@ import {
   status,
   type UntypedHandleCall,
 } from '@grpc/grpc-js';
-import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
+import { within } from '../../lib/http/response.ts';
 import type { Access } from '../access.ts';
 import { listenError } from '../ports.ts';
 import { Admission, MAX_CALLS, MAX_HELD_BYTES, tooMany } from './admission.ts';
@@ -128,19 +128,6 @@ function clockOf(call: ServerUnaryCall<Buffer, Buffer>) {
     const endMs = performance.now() + Math.min(timeoutMs, Number(call.getDeadline()) - Date.now());
     return { getRemainingTimeInMillis: () => (call.cancelled ? 0 : endMs - performance.now()) };
   };
-}
-
-/** Ends waiting, but not a run. @throws timeout */
-async function within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ServingError('timeout', `no answer within ${limitMs} ms`)), limitMs);
-  });
-  try {
-    return await Promise.race([work(), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Suits calls with one message and with streams. */

@@ -3,9 +3,10 @@
  * cut file and paints it grey, and a progressive file may ask for any number of scans, so the markers are checked
  * first; without an end marker nothing is decoded, as in OpenCV 5.
  */
-import { badInput, ServingError } from '../../contract/errors.ts';
+import type { ServingError } from '../../contract/errors.ts';
 import { sharedDecoder } from './libjpeg.ts';
 import { exifOrientation, orient, type Pixels } from './pixels.ts';
+import { broken as brokenFile, unsupported } from './refusal.ts';
 
 /** Encoders write up to about 20; each can cost 25 ms, a walk over every coefficient of 16 Mi pixels. */
 const SCANS = 50;
@@ -154,9 +155,5 @@ function cut(bytes: Uint8Array): ServingError {
 }
 
 function broken(why: string): ServingError {
-  return badInput(`broken JPEG: ${why}`);
-}
-
-function unsupported(what: string, expected: string): ServingError {
-  return new ServingError('unsupported_media_type', `${what} is not supported, expected ${expected}`);
+  return brokenFile('JPEG', why);
 }

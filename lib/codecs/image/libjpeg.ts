@@ -3,8 +3,9 @@
  * decodes JPEGs whose header was checked. A bundle needs libjpegturbowasm_decode.wasm beside it.
  */
 import type { LibJpeg } from '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs';
-import { badInput, type ServingError } from '../../contract/errors.ts';
+import type { ServingError } from '../../contract/errors.ts';
 import type { Pixels } from './pixels.ts';
+import { broken as brokenFile } from './refusal.ts';
 import { compileOnce, keepInstance } from './webassembly.ts';
 
 interface Instance {
@@ -114,7 +115,7 @@ function wipeWarning({ library, heapStart }: Instance): boolean {
 }
 
 function broken(why: string): ServingError {
-  return badInput(`broken JPEG: ${why}`);
+  return brokenFile('JPEG', why);
 }
 
 function greyToRgb(grey: Uint8Array): Uint8Array {

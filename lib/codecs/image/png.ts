@@ -4,8 +4,9 @@
  * inflated than the header promises, which the caller has checked. See https://www.w3.org/TR/png-3/.
  */
 import { crc32 } from 'node:zlib';
-import { badInput, type ServingError } from '../../contract/errors.ts';
+import type { ServingError } from '../../contract/errors.ts';
 import { exifOrientation, orient, type Pixels } from './pixels.ts';
+import { broken as brokenFile } from './refusal.ts';
 import { greys, inflate, paint, type Target } from './samples.ts';
 
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
@@ -238,5 +239,5 @@ function expand(header: Header, lines: Uint8Array, row: number, colours: Uint8Ar
 }
 
 function broken(why: string): ServingError {
-  return badInput(`broken PNG: ${why}`);
+  return brokenFile('PNG', why);
 }

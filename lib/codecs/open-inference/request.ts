@@ -130,9 +130,11 @@ function readText(json: Uint8Array | string, jsonLength: number | undefined) {
 
 /** Returns the data of the input at an index with all digits of its integers, which JSON.parse rounds beyond 2^53. */
 function exactInputs(text: string): (index: number, data: unknown) => unknown {
+  let isRounded: boolean | undefined;
   let inputs: { readonly data: unknown }[] | undefined;
   return (index, data) => {
-    if (!MANY_DIGITS.test(text)) return data;
+    isRounded ??= MANY_DIGITS.test(text);
+    if (!isRounded) return data;
     inputs ??= (parseExactly(text) as { inputs: { data: unknown }[] }).inputs;
     return inputs[index]?.data;
   };

@@ -6,7 +6,7 @@ import { badInput, badRequest } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { decodeBase64 } from '../base64.ts';
 import { bodyText, isObject, readJson } from '../instances.ts';
-import type { Reviver } from '../json.ts';
+import { exactly, type Reviver } from '../json.ts';
 import { kindOf, quoteNames, quoteValue } from '../quote.ts';
 
 export type Verb = 'predict' | 'classify' | 'regress';
@@ -71,11 +71,12 @@ function readBody(body: Uint8Array | string, example: string) {
   return { parsed: readJson(marked, example, exactNumber).parsed, hasSpecials: true };
 }
 
-const exactNumber: Reviver = (_, value, { source = '' }) => {
+const exactNumber: Reviver = (key, value, context) => {
+  const { source = '' } = context;
   const mark = source.replace('-', '');
   if (mark === NAN_MARK) return NaN;
-  if (typeof value !== 'number' || Number.isSafeInteger(value) || mark === INFINITY_MARK) return value;
-  if (Number.isFinite(value)) return /^\d+$/.test(mark) ? BigInt(source) : value;
+  if (typeof value !== 'number' || Number.isFinite(value)) return exactly(key, value, context);
+  if (mark === INFINITY_MARK) return value;
   throw badInput(`a number is out of the range of float64: ${quoteValue(source)}`);
 };
 
@@ -100,7 +101,7 @@ function withContext(examples: readonly unknown[], context: unknown): readonly u
     if (!isObject(example)) return example;
     const twice = names.filter((name) => Object.hasOwn(example, name));
     if (twice.length === 0) return { ...context, ...example };
-    throw badRequest(`examples[${at}]: ${quoteNames(twice)} stands in "context" too`);
+    throw badRequest(`examples[${at}]: ${quoteNames(twice)} is in "context" as well`);
   });
 }
 
@@ -147,10 +148,18 @@ export function isBytes(value: unknown): value is { readonly b64: string } {
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** A nested value with texts in place of their bytes. @throws bad_input for bytes that are no UTF-8 */
-export function withTexts(value: unknown, levels: number = LIMITS.tensorRank): unknown {
-  // Deeper lists are refused when they become a tensor.
-  if (Array.isArray(value)) return levels > 0 ? value.map((one) => withTexts(one, levels - 1)) : value;
+/** A nested value with each element changed. Deeper lists than a tensor has are left: they are refused when they become one. */
+export function mapElements(
+  value: unknown,
+  change: (element: unknown) => unknown,
+  levels: number = LIMITS.tensorRank,
+): unknown {
+  if (!Array.isArray(value)) return change(value);
+  return levels > 0 ? value.map((one) => mapElements(one, change, levels - 1)) : value;
+}
+
+/** The text of its bytes; another value as it is. @throws bad_input for bytes that are no UTF-8 */
+export function textOf(value: unknown): unknown {
   if (!isBytes(value)) return value;
   const bytes = decodeBase64(value.b64);
   try {

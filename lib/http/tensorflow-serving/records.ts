@@ -5,7 +5,12 @@
  */
 
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
-import { isBytes, type ServingRequest, withTexts } from '../../codecs/tensorflow-serving/request.ts';
+import {
+  isBytes,
+  mapElements,
+  type ServingRequest,
+  textOf,
+} from '../../codecs/tensorflow-serving/request.ts';
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import {
@@ -114,20 +119,17 @@ function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isT
 }
 
 function tensorOf(value: unknown, dtype: DType, isTable: boolean, hasSpecials: boolean): Tensor {
-  if (dtype === 'string') return nestedTensor(withTexts(value), dtype);
+  if (dtype === 'string') return nestedTensor(mapElements(value, textOf), dtype);
   if (!hasSpecials) return nestedTensor(value, dtype, isTable);
   const specials = new Map<number, number | bigint>();
   let count = 0;
-  const plain = (leaf: unknown, levels = 0): unknown => {
-    // Deeper lists are refused when they become a tensor.
-    if (Array.isArray(leaf))
-      return levels > LIMITS.tensorRank ? leaf : leaf.map((one) => plain(one, levels + 1));
+  const plain = (leaf: unknown): unknown => {
     const at = count++;
     if (typeof leaf !== 'bigint' && (typeof leaf !== 'number' || Number.isFinite(leaf))) return leaf;
     specials.set(at, leaf);
     return 0;
   };
-  const tensor = nestedTensor(plain(value), dtype, isTable);
+  const tensor = nestedTensor(mapElements(value, plain), dtype, isTable);
   const store = storeFor(dtype);
   for (const [at, special] of specials) store(special, tensor.data as TypedArray, at);
   return tensor;

@@ -166,7 +166,7 @@ test('examples that are none, and models that classify nothing', async (t) => {
     [/"examples" is empty/, { examples: [] }],
     [/examples\[0\]: expected an object of inputs by name, got a number/, { examples: [1] }],
     [/"context": expected an object, got an array/, { context: [], examples: [{ x: [1, 2] }] }],
-    [/examples\[1\]: "x" stands in "context" too/, { context: { x: [1, 2] }, examples: [{}, { x: [1, 2] }] }],
+    [/examples\[1\]: "x" is in "context" as well/, { context: { x: [1, 2] }, examples: [{}, { x: [1, 2] }] }],
     [
       /regress needs one output of floats.*"x_out" float32 \[1,2\]; ask :predict/,
       { examples: [{ x: [1, 2] }] },

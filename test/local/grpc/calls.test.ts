@@ -1,4 +1,4 @@
-/** The Open Inference Protocol over gRPC: every method, both forms of tensors, and messages that nobody should send. */
+/** The Open Inference Protocol over gRPC: every method, both forms of tensors, and malformed messages. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { type ServiceError, status } from '@grpc/grpc-js';

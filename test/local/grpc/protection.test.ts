@@ -87,7 +87,7 @@ test('a client that leaves, and one whose time is over, is not run any more', as
   left.abort();
   await assert.rejects(leaves, { code: status.CANCELLED });
   await assert.rejects(infer({ deadlineMs: 200 }), { code: status.DEADLINE_EXCEEDED });
-  // The service hears of it after the client.
+  // The service sees the end only after the client.
   while (!held.policies.every(({ isOver }) => isOver?.()))
     await new Promise((resolve) => setImmediate(resolve));
   for (const run of held.runs) run();

@@ -341,8 +341,8 @@ export const CODECS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'only whole numbers become exact integers',
-        find: "const source = context?.source ?? '';",
-        replace: 'const source = String(value);',
+        find: 'return WHOLE.test(source) ? BigInt(source) : value;',
+        replace: 'return BigInt(value);',
       },
     ],
   },

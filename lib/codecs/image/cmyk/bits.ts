@@ -1,5 +1,6 @@
 /** The coded data of JPEG scans, copied bit by bit. Source: ITU-T T.81, annexes B and F. */
-import { badInput, type ServingError } from '../../../contract/errors.ts';
+import type { ServingError } from '../../../contract/errors.ts';
+import { broken } from '../refusal.ts';
 
 /** For the next 16 bits: the length of the code that they begin with, times 256, plus its symbol; 0 for no code. */
 export type HuffmanTable = Uint16Array;
@@ -133,5 +134,5 @@ export class BitWriter {
 }
 
 export function damaged(): ServingError {
-  return badInput('broken JPEG: its coded data is damaged');
+  return broken('JPEG', 'its coded data is damaged');
 }

@@ -4,9 +4,10 @@
  * blocks keep their order. Each sample is then the one of libjpeg. The colours are OpenCV's, which takes CMYK as Adobe
  * stores it, inverted, whatever the file says. Loaded at the first such image.
  */
-import { badInput, ServingError } from '../../../contract/errors.ts';
+import { ServingError } from '../../../contract/errors.ts';
 import { sharedDecoder } from '../libjpeg.ts';
 import type { Pixels } from '../pixels.ts';
+import { broken } from '../refusal.ts';
 import { damaged } from './bits.ts';
 import { AC, type Component, type Frame, type Scan, splitBlocks } from './scan.ts';
 
@@ -82,7 +83,7 @@ function split(jpeg: Uint8Array) {
       at += coded.length;
       const scan = readScan(frame, body);
       if (scan.selected.length > 1 && ++wholeScans > WHOLE_SCANS) {
-        throw badInput(`broken JPEG: it has more than ${WHOLE_SCANS} scans of all components`);
+        throw broken('JPEG', `it has more than ${WHOLE_SCANS} scans of all components`);
       }
       addScan({ frame, tables, interval, coded, ...scan }, color, black);
     }

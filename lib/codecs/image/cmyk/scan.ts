@@ -1,5 +1,5 @@
 /** Splits the blocks of a scan of all four components. */
-import { badInput } from '../../../contract/errors.ts';
+import { broken } from '../refusal.ts';
 import { BitReader, BitWriter, damaged, type HuffmanTable, huffmanTable } from './bits.ts';
 
 export interface Component {
@@ -106,6 +106,6 @@ function copyBlock(
 
 function tableOf(tables: ReadonlyMap<number, Uint8Array>, number: number): HuffmanTable {
   const spec = tables.get(number);
-  if (spec === undefined) throw badInput('broken JPEG: a Huffman table is missing');
+  if (spec === undefined) throw broken('JPEG', 'a Huffman table is missing');
   return huffmanTable(spec);
 }

@@ -3,8 +3,9 @@
  * takes memory for the size that it finds in a frame, so that size is compared with the canvas, which the caller
  * compares with the pixel limit. Source: "WebP Container Specification", RFC 9649.
  */
-import { badInput, type ServingError } from '../../../contract/errors.ts';
+import type { ServingError } from '../../../contract/errors.ts';
 import { exifOrientation } from '../pixels.ts';
+import { broken as brokenFile } from '../refusal.ts';
 
 export interface Webp {
   readonly width: number;
@@ -173,5 +174,5 @@ function latin1(bytes: Uint8Array, from: number, to: number): string {
 }
 
 export function broken(why: string): ServingError {
-  return badInput(`broken WebP: ${why}`);
+  return brokenFile('WebP', why);
 }
