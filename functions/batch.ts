@@ -53,4 +53,4 @@ function failures(ids: readonly string[]): SQSBatchResponse {
   return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };
 }
 
-export const handler = await lambdaHandler('sqs', batch, composeBatch);
+export const handler = lambdaHandler('sqs', batch, composeBatch);

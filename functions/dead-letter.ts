@@ -56,4 +56,4 @@ async function deadLetterRecord(
   return sink.save([{ id: messageId, enqueue, uri, outcome: { ok: false, error } }], '');
 }
 
-export const handler = await lambdaHandler('sqs', deadLetter, composeDeadLetter);
+export const handler = lambdaHandler('sqs', deadLetter, composeDeadLetter);

@@ -53,4 +53,4 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
     errorForm(event.rawPath),
   );
 
-export const handler = await lambdaHandler('http', predict, composePredict);
+export const handler = lambdaHandler('http', predict, composePredict);

@@ -26,4 +26,4 @@ export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEve
     return request.method === 'POST' ? acceptRecords(request, deps) : answerResults(request, deps);
   }, logError);
 
-export const handler = await lambdaHandler('http', predictions, composePredictions);
+export const handler = lambdaHandler('http', predictions, composePredictions);

@@ -52,4 +52,4 @@ export const status =
       return json(200, { ready: true, model });
     }, logError);
 
-export const handler = await lambdaHandler('http', status, composeStatus);
+export const handler = lambdaHandler('http', status, composeStatus);

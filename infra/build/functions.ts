@@ -1,5 +1,5 @@
 /**
- * Bundles each function of the checkout into dist/<function>/: index.mjs and the files that it loads at run time. The
+ * Bundles each function of the checkout into dist/<function>/: index.mjs and the files that it loads (joined.ts). The
  * same source gives the same bytes: paths are relative to the project, modes and times are fixed, and a former build
  * is removed.
  */
@@ -7,6 +7,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { builtinModules, createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
+import { lambdaNode, writeCodeCache } from './code-cache.ts';
 import {
   addRuntime,
   BINDING,
@@ -20,6 +21,7 @@ import {
   partOf,
   RUN_WORKERS,
 } from './function-folder.ts';
+import { joinModules, START, type Written } from './joined.ts';
 import { runtimeBinding } from './runtime-binding.ts';
 
 export { FUNCTIONS, type FunctionName };
@@ -50,10 +52,13 @@ const PROCESSES: Readonly<Partial<Record<FunctionName, readonly { in: string; ou
   batch: [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }],
 };
 /** Built apart: where it shared code with a function, every job would load that code from more files. */
-const WORKER_LOOP = { entryPoints: [{ in: 'lib/workers/loop.ts', out: 'worker-loop' }], splitting: false };
-
-/** CommonJS in the bundle loads the binding with `require`, which ES modules do not have. */
-const REQUIRE = "const require=process.getBuiltinModule('module').createRequire(import.meta.url);";
+const WORKER_LOOP = {
+  entryPoints: [{ in: 'lib/workers/loop.ts', out: 'worker-loop' }],
+  splitting: false,
+  outExtension: { '.js': '.mjs' },
+  // CommonJS in the bundle loads the binding with `require`, which ES modules do not have.
+  banner: { js: "const require=process.getBuiltinModule('module').createRequire(import.meta.url);" },
+};
 
 export async function buildFunctions(request: BuildRequest): Promise<Bundle[]> {
   return Promise.all(FUNCTIONS.map((name) => buildFunction(name, request)));
@@ -65,11 +70,14 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
   await rm(folder, { recursive: true, force: true });
   const options = { ...bundleOptions(name, request), outdir: folder };
   const { metafile } = await build(options);
+  const processes = (PROCESSES[name] ?? []).map(({ out }) => out);
+  const written = await joinModules(root, metafile, processes);
   if (RUN_WORKERS.includes(name)) {
     const loop = await build({ ...options, ...WORKER_LOOP });
-    for (const part of ['inputs', 'outputs'] as const) Object.assign(metafile[part], loop.metafile[part]);
+    Object.assign(metafile.inputs, loop.metafile.inputs);
+    for (const all of [metafile.outputs, written]) Object.assign(all, loop.metafile.outputs);
   }
-  for (const output of Object.keys(metafile.outputs)) await fix(join(root, output));
+  for (const path of Object.keys(written)) await fix(join(root, path));
   // Dependencies of lib may not be hoisted by npm.
   const lib = join(root, 'lib');
   for (const [owner, { wasm, code }] of Object.entries(DECODERS)) {
@@ -78,14 +86,20 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
     await copyFixed(decoder, join(folder, basename(decoder)));
     if (code) await copyFixed(join(dirname(decoder), code[0]), join(folder, code[1]));
   }
-  const contents = contentsOf(metafile, relative(root, folder));
+  const contents = contentsOf(metafile, written, relative(root, folder));
+  const node = contents.usesRuntime ? lambdaNode(processor) : undefined;
+  if (node) await fix(await writeCodeCache(node, folder));
   if (contents.usesRuntime && withRuntime) await addRuntime(folder, lib, processor);
   return { name, folder, contents, metafile };
 }
 
 /** @param folder as the metafile's paths begin */
-function contentsOf({ outputs }: Metafile, folder: string): FolderContents {
-  const parts = Object.entries(outputs).map(([path, { bytes, inputs }]) => {
+function contentsOf(
+  { outputs }: Metafile,
+  written: Readonly<Record<string, Written>>,
+  folder: string,
+): FolderContents {
+  const parts = Object.entries(written).map(([path, { bytes, inputs }]) => {
     const sums: Record<string, number> = {};
     const add = (part: string, count: number) => {
       sums[part] = (sums[part] ?? 0) + count;
@@ -107,8 +121,7 @@ function contentsOf({ outputs }: Metafile, folder: string): FolderContents {
 
 function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest) {
   return {
-    entryPoints: [{ in: `functions/${name}.ts`, out: 'index' }, ...(PROCESSES[name] ?? [])],
-    outExtension: { '.js': '.mjs' },
+    entryPoints: [{ in: `functions/${name}.ts`, out: basename(START, '.js') }, ...(PROCESSES[name] ?? [])],
     absWorkingDir: root,
     bundle: true,
     platform: 'node',
@@ -120,7 +133,6 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
     splitting: true,
     minify: true,
     legalComments: 'none',
-    banner: { js: REQUIRE },
     plugins: [
       nodeModules,
       unused,

@@ -19,7 +19,7 @@ test('a line of an invocation has time, level, service, function, request, trace
     CLUSTER_SERVING_REDIS_URL: `redis://${NOWHERE}`,
     _X_AMZN_TRACE_ID: 'Root=1-67-89;Parent=1;Sampled=1',
   });
-  const { handler } = await import('../../functions/dead-letter.ts');
+  const handler = await (await import('../../functions/dead-letter.ts')).handler;
   const lines: string[] = [];
   t.mock.method(process.stdout, 'write', (text: string) => lines.push(text));
   const event = { Records: [{ messageId: 'm', body: '{}', attributes: { SentTimestamp: '0' } }] };

@@ -46,6 +46,8 @@ interface Invocation {
   readonly settle: (answer: Answer) => void;
 }
 
+/** With which Lambda starts Node, but for those of its memory. */
+const LAMBDA_FLAGS = ['--expose-gc', '--max-http-header-size', '81920'];
 const API = '/2018-06-01/runtime';
 const MAX_BODY_BYTES = 6 * 1024 * 1024;
 /** A client that never asks for its event. */
@@ -163,7 +165,7 @@ function spawnClient(
   { client, folder, handler, environment, within }: RuntimeOptions,
   port: number,
 ): { child: ChildProcess; output: () => string } {
-  const [command, ...parameters] = within ?? [process.execPath];
+  const [command, ...parameters] = within ?? [process.execPath, ...LAMBDA_FLAGS];
   const child = spawn(command as string, [...parameters, join(client, 'index.mjs'), handler], {
     ...(within ? {} : { cwd: folder }),
     env: {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Metafile } from 'esbuild';
 import { type Bundle, buildFunctions, FUNCTIONS, type FunctionName } from '../../infra/build/functions.ts';
+import { loadedAtStart, START } from '../../infra/build/joined.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RUNTIME = ['predict', 'batch'];
@@ -31,7 +31,10 @@ describe('the bundles of the functions', () => {
   /** Packages and files of a bundle; `atStart`: without those that are imported on demand. */
   const contentsOf = (name: FunctionName, atStart: boolean): Set<string> => {
     const { outputs } = (bundles.get(name) as Bundle).metafile;
-    const parts = Object.entries(outputs).filter(([path]) => !atStart || loadedAtStart(outputs).has(path));
+    const start = Object.keys(outputs).find((path) => path.endsWith(`/${START}`)) as string;
+    const parts = Object.entries(outputs).filter(
+      ([path]) => !atStart || loadedAtStart(outputs, start).has(path),
+    );
     return new Set(
       parts.flatMap(([, { inputs, imports }]) => [
         ...Object.keys(inputs).map(packageOrFile),
@@ -154,19 +157,6 @@ describe('the bundles of the functions', () => {
     }
   });
 });
-
-/** Paths of the outputs that `index.mjs` imports, and they import, without waiting for anything. */
-function loadedAtStart(outputs: Metafile['outputs']): Set<string> {
-  const loaded = new Set<string>();
-  const load = (path: string) => {
-    const output = outputs[path];
-    if (!output || loaded.has(path)) return;
-    loaded.add(path);
-    for (const { path: next, kind } of output.imports) if (kind === 'import-statement') load(next);
-  };
-  for (const path of Object.keys(outputs)) if (path.endsWith('/index.mjs')) load(path);
-  return loaded;
-}
 
 /** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file of the project as it is. */
 function packageOrFile(path: string): string {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { handler } from '../../../functions/status.ts';
+import { handler as opening } from '../../../functions/status.ts';
 import { assertEvent } from '../../../lib/compose/events.ts';
 
 const message = { messageId: '1', eventSource: 'aws:sqs', body: '{}' };
@@ -42,6 +42,7 @@ test('any other event is one clear error, which names no value of it', () => {
 });
 
 test('a function refuses it before it opens anything', async () => {
+  const handler = await opening;
   const event = { key1: 'value1' } as unknown as Parameters<typeof handler>[0];
   await assert.rejects(handler(event, {} as Parameters<typeof handler>[1]), { code: 'bad_request' });
 });
