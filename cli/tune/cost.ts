@@ -7,7 +7,7 @@
 import type { Architecture } from '../../infra/prices.ts';
 import { API_UNIT_BYTES, ARCHITECTURES, PRICES, QUEUE_UNIT_BYTES } from '../../infra/prices.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { threadsForMemory } from '../../lib/inference/session.ts';
+import { threadsForMemory } from '../../lib/inference/threads.ts';
 import type { MeasuredPoint, ModelFacts } from './points.ts';
 
 /** In dollars, per million predictions. */

@@ -5,7 +5,7 @@
  */
 import type { Architecture } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
-import { threadsForMemory } from '../../lib/inference/session.ts';
+import { threadsForMemory } from '../../lib/inference/threads.ts';
 import type { CallResult, Setting, SettingResult } from './cost.ts';
 
 export type Traffic = 'predict' | 'batch' | 'both';

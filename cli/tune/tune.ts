@@ -10,7 +10,7 @@ import { readConfig } from '../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { resolveModelPath } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { threadsForMemory } from '../../lib/inference/session.ts';
+import { threadsForMemory } from '../../lib/inference/threads.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { canAsk } from '../confirm.ts';
 import { interruptible } from '../interruption.ts';

@@ -3,9 +3,11 @@
  * same source gives the same bytes: paths are relative to the project, modes and times are fixed, and a former build
  * is removed.
  */
+import { readdirSync, readFileSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { builtinModules, createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { lambdaNode, writeCodeCache } from './code-cache.ts';
 import {
@@ -47,6 +49,8 @@ const DECODERS: Readonly<
   'lib/codecs/image/webp/decode.ts': { wasm: 'icodec/webp-dec.wasm', code: ['webp-dec.js', 'webp-dec.mjs'] },
 };
 
+/** Entry points that are imported late, but before each first answer. */
+const EARLY = ['lib/compose/onnx.ts'];
 /** The separate processes of a function, which are built next to its bundle. */
 const PROCESSES: Readonly<Partial<Record<FunctionName, readonly { in: string; out: string }[]>>> = {
   batch: [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }],
@@ -71,7 +75,7 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
   const options = { ...bundleOptions(name, request), outdir: folder };
   const { metafile } = await build(options);
   const processes = (PROCESSES[name] ?? []).map(({ out }) => out);
-  const written = await joinModules(root, metafile, processes);
+  const written = await joinModules(root, metafile, { early: EARLY, processes });
   if (RUN_WORKERS.includes(name)) {
     const loop = await build({ ...options, ...WORKER_LOOP });
     Object.assign(metafile.inputs, loop.metafile.inputs);
@@ -146,6 +150,30 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
 
 const NODE_MODULES = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
 
+const nodeModule = (name: string) => `module.exports = process.getBuiltinModule(${name});`;
+
+/** Loaded when one of its exports is asked for. The bundler copies own properties, and has the others from the prototype. */
+const lateModule = (name: string) => `
+  const load = () => process.getBuiltinModule(${name});
+  const get = (_, key) => key === '__esModule' ? undefined : load()[key];
+  module.exports = Object.setPrototypeOf((...values) => load()(...values), new Proxy({}, { get }));`;
+
+/** The functions that have no other form than in `fs`. The module itself loads that of prompts, among 12 others. */
+const filePromises = (name: string) => `${lateModule(name)}
+  const fs = process.getBuiltinModule('fs'), { promisify } = process.getBuiltinModule('util');
+  for (const name of ['mkdir', 'mkdtemp', 'readdir', 'readFile', 'rename', 'rm', 'stat'])
+    module.exports[name] = promisify(fs[name]);`;
+
+/** Modules that most cold starts import and do not use; together they take 5 ms. */
+const LATE_MODULES: Readonly<Record<string, typeof lateModule>> = {
+  assert: lateModule,
+  'fs/promises': filePromises,
+  https: lateModule,
+  'timers/promises': lateModule,
+  tls: lateModule,
+  zlib: lateModule,
+};
+
 /**
  * An import of a Node module reads all its exports, and some load more: `http` loads undici for its WebSocket, `fs`
  * its streams. As objects they load only what is used.
@@ -158,7 +186,7 @@ const nodeModules: Plugin = {
       NODE_MODULES.has(path) ? { path, namespace } : undefined,
     );
     bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
-      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
+      contents: (LATE_MODULES[path.replace('node:', '')] ?? nodeModule)(JSON.stringify(path)),
     }));
   },
 };
@@ -214,11 +242,32 @@ const SHORTENED: readonly Shortening[] = [
     },
   },
   {
+    // ioredis makes two methods of each of the 301 commands, at every start.
+    filter: /@ioredis[\\/]commands[\\/]built[\\/]commands\.json$/,
+    shorten(text) {
+      const ioredis = dirname(createRequire(LIB).resolve('ioredis'));
+      const words = new Set([...wordsIn(join(LIB, 'redis'), '.ts'), ...wordsIn(ioredis, '.js')]);
+      return JSON.stringify(
+        Object.fromEntries(Object.entries(JSON.parse(text)).filter(([name]) => words.has(name))),
+      );
+    },
+  },
+  {
     // The clients ask for their version.
     filter: /@aws-sdk[\\/][^\\/]+[\\/]package\.json$/,
     shorten: (text) => JSON.stringify({ version: (JSON.parse(text) as { version: string }).version }),
   },
 ];
+
+const LIB = fileURLToPath(new URL('../../lib/', import.meta.url));
+
+/** A command that is called, or named in a text, is among the words of the code. */
+function wordsIn(folder: string, extension: string): string[] {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith(extension),
+  );
+  return files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\b[a-z]+\b/g) ?? []);
+}
 
 const shortened: Plugin = {
   name: 'shortened',

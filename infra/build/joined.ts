@@ -56,18 +56,23 @@ read('${START}', cache());
 
 /**
  * @param metafile with paths relative to root
+ * @param early entry points that are loaded so soon that they are in START
  * @param processes the names of the entry points beside the function, which become programs of their own
  * @returns what was written in place of the bundler's files, by path relative to root
  */
 export async function joinModules(
   root: string,
   { outputs }: Metafile,
-  processes: readonly string[],
+  { early, processes }: { readonly early: readonly string[]; readonly processes: readonly string[] },
 ): Promise<Record<string, Written>> {
   const paths = Object.keys(outputs);
   const start = paths.find((path) => basename(path) === START) as string;
-  const joined = loadedAtStart(outputs, start);
-  for (const path of paths) if ((outputs[path] as Written).bytes < SMALL_BYTES) joined.add(path);
+  const first = paths.filter((path) => early.includes(outputs[path]?.entryPoint ?? ''));
+  const small = paths.filter((path) => (outputs[path] as Written).bytes < SMALL_BYTES);
+  const joined = new Set([
+    ...[start, ...first].flatMap((path) => [...loadedAtStart(outputs, path)]),
+    ...small,
+  ]);
   const parts = new Map(
     await Promise.all(paths.map(async (path) => [path, await partOf(join(root, path))] as const)),
   );

@@ -2,7 +2,7 @@
 import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { resultSink } from '../redis/result/sink.ts';
-import { results, runningReports } from './redis.ts';
+import { connection, results, runningReports } from './redis.ts';
 import { reporter } from './reporter.ts';
 import { largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
@@ -12,8 +12,9 @@ import { readyRunner } from './served.ts';
 export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
   const filter = parseFilter(scope.environment.job.postProcessing);
   const { timers } = scope.get(reporter);
-  // Before the model, so that a password of Redis is read while the model is downloaded.
   const store = scope.get(results);
+  // Before the model, so that Redis is connected while the model is downloaded. Its failure is that of the first command.
+  void scope.get(connection).open();
   const sink = resultSink(store, { filter, timers, large: scope.get(largeResults) });
   return {
     model: await scope.get(served),

@@ -7,15 +7,15 @@ import { axesOf, type JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
 import { logError, logWarning } from '../contract/log.ts';
 import type { Runner } from '../contract/values.ts';
-import { isVerdictCurrent } from '../contract/verification.ts';
+import { isVerdictCurrent, type Runtime } from '../contract/verification.ts';
 import { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
-import { RUNTIME, threadsForMemory } from '../inference/session.ts';
+import { threadsForMemory } from '../inference/threads.ts';
 import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from '../registry/download.ts';
 import { makeFolder, removeOthers } from '../registry/download-folder.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
 import type { S3Client } from '../s3/objects.ts';
-import { type OnnxRunner, openOnnx } from './onnx.ts';
+import type { OnnxRunner, openOnnx } from './onnx.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 
@@ -31,7 +31,18 @@ interface VersionsOptions<R extends Runner> {
   readonly withoutFiles?: string | undefined;
   /** Opens a version that was downloaded. Its runner has the same version. */
   readonly open: (folder: string, pointer: ModelPointer) => Promise<R>;
+  /** What opening needs, in two steps: each is taken while S3 is awaited. */
+  readonly prepare?: { readonly load: () => Promise<unknown>; readonly start: () => Promise<unknown> };
 }
+
+/** Called after what is under way has asked S3. Failures are left to the opening. */
+const meanwhile = (work: () => Promise<unknown>) => setImmediate(() => void work().catch(() => undefined));
+
+/** onnxruntime is loaded and started in 25 ms, for which the first answers of S3 give time. */
+const ONNX = {
+  load: () => import('./onnx.ts'),
+  start: async () => (await import('./onnx.ts')).startOnnx(),
+};
 
 type OpenModelOptions = Omit<VersionsOptions<OnnxRunner>, 'open'> & {
   readonly settings: OnnxSettings;
@@ -39,23 +50,22 @@ type OpenModelOptions = Omit<VersionsOptions<OnnxRunner>, 'open'> & {
   readonly openRunner?: typeof openOnnx;
 };
 
-export function openModel({
-  settings,
-  openRunner = openOnnx,
-  ...options
-}: OpenModelOptions): ModelManager<OnnxRunner> {
+export function openModel({ settings, openRunner, ...options }: OpenModelOptions): ModelManager<OnnxRunner> {
   return openVersions({
     ...options,
+    ...(openRunner ? {} : { prepare: ONNX }),
     async open(folder, pointer) {
       const { version, verification } = pointer;
-      warnUnverified(pointer, settings);
-      return openRunner(await findModelFile(folder), version, { ...settings, verification });
+      const { openOnnx, RUNTIME } = await ONNX.load();
+      warnUnverified(pointer, settings, RUNTIME);
+      const open = openRunner ?? openOnnx;
+      return open(await findModelFile(folder), version, { ...settings, verification });
     },
   });
 }
 
 export function openVersions<R extends Runner>(options: VersionsOptions<R>): ModelManager<R> {
-  const { s3, location, directory, withoutFiles } = options;
+  const { s3, location, directory, withoutFiles, prepare } = options;
   const read = () => readPointer(s3, location, withoutFiles);
   let pointer: ModelPointer | undefined;
   const open: R[] = [];
@@ -72,6 +82,7 @@ export function openVersions<R extends Runner>(options: VersionsOptions<R>): Mod
   return new ModelManager(
     {
       async version() {
+        if (prepare) meanwhile(prepare.load);
         pointer = await read();
         return pointer.version;
       },
@@ -83,6 +94,7 @@ export function openVersions<R extends Runner>(options: VersionsOptions<R>): Mod
           await makeFolder(directory);
           // Removes first to make room: at most the versions in use and this one exist together.
           await tidy();
+          if (prepare) meanwhile(prepare.start);
           const folder = await downloadModel(s3, location, wanted, directory);
           const runner = await options.open(folder, wanted);
           latest = [wanted.version];
@@ -101,9 +113,13 @@ export function openVersions<R extends Runner>(options: VersionsOptions<R>): Mod
   );
 }
 
-function warnUnverified({ version, verification }: ModelPointer, settings: OnnxSettings): void {
+function warnUnverified(
+  { version, verification }: ModelPointer,
+  settings: OnnxSettings,
+  runtime: Runtime,
+): void {
   const isProven = settings.batchSize > 1 && (settings.batching ?? 'proven') === 'proven';
-  if (!isProven || isVerdictCurrent(verification, RUNTIME, settings)) return;
+  if (!isProven || isVerdictCurrent(verification, runtime, settings)) return;
   const why = 'this version of the model was not verified for this release and these settings';
   logWarning(`records run one by one: ${why}; \`cluster-serving model push\` verifies it`, { version });
 }

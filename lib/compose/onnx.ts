@@ -13,10 +13,13 @@ import type {
 } from '../contract/values.ts';
 import type { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
+import { RUNTIME, startOnnx } from '../inference/session.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
 import { batchAxisOf } from '../pipeline/batch-axes.ts';
 import { infer } from '../pipeline/infer.ts';
 import { assertNames, hasTexts, readNames } from '../registry/names.ts';
+
+export { RUNTIME, startOnnx };
 
 export interface OnnxRunner extends Runner {
   readonly inputs: readonly TensorSpec[];

@@ -38,9 +38,16 @@ export const RUNTIME: Runtime = { onnxruntime: env.versions.common, architecture
 env.logLevel = 'fatal';
 refuseTelemetry();
 
-/** Lambda gives one vCPU per 1,769 MB; more threads than vCPUs cost latency and print affinity errors. */
-export function threadsForMemory(memoryMB: number): number {
-  return Math.max(1, Math.floor(memoryMB / 1769));
+/** A model of one Identity. */
+const SMALLEST = 'CAg6NwoQCgF4EgF5IghJZGVudGl0eRIBZ1oPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCAhAN';
+let started: Promise<void> | undefined;
+
+/** Spends the 20 ms that onnxruntime takes for its first session, whatever its model. */
+export function startOnnx(): Promise<void> {
+  started ??= InferenceSession.create(Buffer.from(SMALLEST, 'base64'), optionsFor(1, ALL_REWRITES)).then(
+    (session) => session.release(),
+  );
+  return started;
 }
 
 /** @throws model_unavailable when onnxruntime refuses the file, with its reason */
@@ -92,8 +99,12 @@ async function create(path: string, { threads, optimization }: SessionOptions): 
   }
 }
 
-function createAt(path: string, threads: number, { level, disabledOptimizers }: Optimization) {
-  return InferenceSession.create(path, {
+function createAt(path: string, threads: number, optimization: Optimization) {
+  return InferenceSession.create(path, optionsFor(threads, optimization));
+}
+
+function optionsFor(threads: number, { level, disabledOptimizers }: Optimization) {
+  return {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: 'sequential',
@@ -106,7 +117,7 @@ function createAt(path: string, threads: number, { level, disabledOptimizers }: 
         disable_specified_optimizers: [...WRONG_OPTIMIZERS, ...disabledOptimizers].join(';'),
       },
     },
-  });
+  } as const satisfies InferenceSession.SessionOptions;
 }
 
 type Run = (feeds: Readonly<Record<string, OrtTensor>>) => Promise<Readonly<Record<string, OrtTensor>>>;

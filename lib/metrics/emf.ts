@@ -129,9 +129,9 @@ export function createInvocationMetrics(
   let loadMs: number | undefined;
   return {
     async opening(work) {
-      const begin = performance.now();
+      const begin = process.uptime();
       const opened = await work();
-      loadMs = performance.now() - begin;
+      loadMs = (process.uptime() - begin) * 1000;
       return opened;
     },
     invocation(event, ids, work) {

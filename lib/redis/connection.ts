@@ -108,6 +108,11 @@ export class RedisConnection {
     }
   }
 
+  /** Connects now instead of at the first command. Never throws. */
+  async open(): Promise<void> {
+    await this.use(() => Promise.resolve(), false).catch(() => undefined);
+  }
+
   /** The number of the current connection. */
   async #connected(): Promise<number> {
     if (this.#closed) throw badRequest('this connection to Redis was closed');

@@ -3,9 +3,10 @@
  * names the ETag it belongs to. The checksum is compared before the folder gets its final name: an existing folder is complete.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { close, createReadStream, open, write } from 'node:fs';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getRange, getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
@@ -195,7 +196,8 @@ async function downloadFile(
   { count, ...limits }: ReadLimits & { readonly count: (bytes: number) => void },
 ): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
-  const handle = await open(target, 'w');
+  const fd = await promisify(open)(target, 'w');
+  let whole: Uint8Array | undefined;
   try {
     const parts = Math.max(1, Math.ceil(file.bytes / PART_BYTES));
     let next = 0;
@@ -206,27 +208,31 @@ async function downloadFile(
         const end = Math.min(start + PART_BYTES, file.bytes);
         const part = await getRange(s3, { bucket, key: file.key }, { start, end, etag }, limits);
         etag ??= part.etag;
-        await writeWhole(handle, part.bytes, start);
+        await writeWhole(fd, part.bytes, start);
         count(part.bytes.byteLength);
+        if (parts === 1) whole = part.bytes;
       }
     };
     await Promise.all(Array.from({ length: Math.min(PARALLEL_PARTS, parts) }, pull));
   } finally {
-    await handle.close();
+    await promisify(close)(fd);
   }
-  await verify(target, file);
+  await verify(target, file, whole);
 }
 
 /** A full disk writes what it has room for and reports an error only at the next write. */
-async function writeWhole(handle: FileHandle, bytes: Uint8Array, start: number): Promise<void> {
+async function writeWhole(fd: number, bytes: Uint8Array, start: number): Promise<void> {
   for (let done = 0; done < bytes.byteLength; ) {
-    const { bytesWritten } = await handle.write(bytes, done, bytes.byteLength - done, start + done);
+    const { bytesWritten } = await promisify(write)(fd, bytes, done, bytes.byteLength - done, start + done);
     done += bytesWritten;
   }
 }
 
-/** Verifies the SHA-256 of the pointer, else the MD5 in a single-part ETag. */
-async function verify(path: string, file: ModelFile): Promise<void> {
+/**
+ * Verifies the SHA-256 of the pointer, else the MD5 in a single-part ETag.
+ * @param content what was written to the file, where that is at hand; otherwise it is read
+ */
+async function verify(path: string, file: ModelFile, content?: Uint8Array): Promise<void> {
   const { size } = await stat(path);
   if (size !== file.bytes) {
     throw modelUnavailable(`${file.key}: expected ${file.bytes} bytes, got ${size}`);
@@ -235,7 +241,9 @@ async function verify(path: string, file: ModelFile): Promise<void> {
   const [algorithm, expected] = file.sha256 ? (['sha256', file.sha256] as const) : (['md5', md5] as const);
   // The ETag of a multipart upload ("...-7") is not a digest of the content, so size and TLS must suffice.
   if (!expected || expected.includes('-')) return;
-  const actual = await digestFile(path, algorithm);
+  const actual = content
+    ? createHash(algorithm).update(content).digest('hex')
+    : await digestFile(path, algorithm);
   if (actual !== expected) {
     throw modelUnavailable(`${file.key}: ${algorithm} is ${actual}, expected ${expected}`);
   }

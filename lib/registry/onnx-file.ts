@@ -3,7 +3,8 @@
  * because guessing would serve the wrong one. A failed download has the right name but may be a web page, or the
  * pointer that Git LFS keeps in place of a large file.
  */
-import { open, readdir, stat } from 'node:fs/promises';
+import { closeSync, openSync, readSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { modelUnavailable, type ServingError } from '../contract/errors.ts';
 
@@ -66,12 +67,12 @@ async function headOf(path: string): Promise<Uint8Array> {
 export async function readHead(path: string): Promise<Uint8Array> {
   // Reading a pipe would wait forever.
   if (!(await stat(path)).isFile()) throw new Error('it is no file');
-  const file = await open(path, 'r');
+  const file = openSync(path, 'r');
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
-    return buffer.subarray(0, bytesRead);
+    const head = Buffer.alloc(HEAD_BYTES);
+    return head.subarray(0, readSync(file, head, 0, HEAD_BYTES, 0));
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }
 

@@ -10,7 +10,8 @@ import {
   type Verification,
 } from '../../../lib/contract/verification.ts';
 import { type OnnxSettings, openTensorRunner } from '../../../lib/inference/runner.ts';
-import { RUNTIME, threadsForMemory } from '../../../lib/inference/session.ts';
+import { RUNTIME } from '../../../lib/inference/session.ts';
+import { threadsForMemory } from '../../../lib/inference/threads.ts';
 import { RUN_BYTES } from '../../../lib/inference/warm-up.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
