@@ -16,12 +16,15 @@ const LIMIT_MS = 60_000;
 
 /** Compiles each function of the script, which otherwise happens at its first call. The file's name on Lambda is in the cache. */
 const MAKE = `const fs = require('fs'), v8 = require('v8'), { Script, constants } = require('vm');
+const { createHash } = require('crypto');
 const [file, cache] = process.argv.slice(1), filename = '/var/task/${START}';
 const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 v8.setFlagsFromString('--no-lazy');
-const script = new Script(fs.readFileSync(file, 'latin1'), { filename, importModuleDynamically });
+const code = fs.readFileSync(file);
+const script = new Script(code.latin1Slice(), { filename, importModuleDynamically });
 v8.setFlagsFromString('--lazy');
-fs.writeFileSync(cache, script.createCachedData());`;
+const made = script.createCachedData();
+fs.writeFileSync(cache, Buffer.concat([made, createHash('sha256').update(code).update(made).digest()]));`;
 
 /** The Node that the checkout is developed with, which has Lambda's major version. Undefined on other machines. */
 export function lambdaNode(processor: Processor): string | undefined {

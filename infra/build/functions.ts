@@ -7,7 +7,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { builtinModules, createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { lambdaNode, writeCodeCache } from './code-cache.ts';
 import {
@@ -140,7 +139,7 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
     plugins: [
       nodeModules,
       unused,
-      shortened,
+      shortened(root),
       runtimeBinding({ processor, up: './', from: join(root, 'lib') }),
     ],
     metafile: true,
@@ -214,7 +213,7 @@ const unused: Plugin = {
 interface Shortening {
   /** Of the file's path. */
   readonly filter: RegExp;
-  readonly shorten: (text: string) => string;
+  readonly shorten: (text: string, root: string) => string;
 }
 
 /** Files of the AWS SDK of which the functions use little. Together they were 67 of 244 kB zipped, in more files. */
@@ -244,9 +243,10 @@ const SHORTENED: readonly Shortening[] = [
   {
     // ioredis makes two methods of each of the 301 commands, at every start.
     filter: /@ioredis[\\/]commands[\\/]built[\\/]commands\.json$/,
-    shorten(text) {
-      const ioredis = dirname(createRequire(LIB).resolve('ioredis'));
-      const words = new Set([...wordsIn(join(LIB, 'redis'), '.ts'), ...wordsIn(ioredis, '.js')]);
+    shorten(text, root) {
+      const lib = join(root, 'lib');
+      const ioredis = dirname(createRequire(join(lib, 'package.json')).resolve('ioredis'));
+      const words = new Set([...wordsIn(join(lib, 'redis'), '.ts'), ...wordsIn(ioredis, '.js')]);
       return JSON.stringify(
         Object.fromEntries(Object.entries(JSON.parse(text)).filter(([name]) => words.has(name))),
       );
@@ -259,8 +259,6 @@ const SHORTENED: readonly Shortening[] = [
   },
 ];
 
-const LIB = fileURLToPath(new URL('../../lib/', import.meta.url));
-
 /** A command that is called, or named in a text, is among the words of the code. */
 function wordsIn(folder: string, extension: string): string[] {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
@@ -269,14 +267,14 @@ function wordsIn(folder: string, extension: string): string[] {
   return files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\b[a-z]+\b/g) ?? []);
 }
 
-const shortened: Plugin = {
+const shortened = (root: string): Plugin => ({
   name: 'shortened',
   setup(bundler) {
     for (const { filter, shorten } of SHORTENED) {
       bundler.onLoad({ filter }, async ({ path }) => ({
-        contents: shorten(await readFile(path, 'utf8')),
+        contents: shorten(await readFile(path, 'utf8'), root),
         loader: path.endsWith('.json') ? 'json' : 'js',
       }));
     }
   },
-};
+});

