@@ -15,8 +15,8 @@ const FLAGS = ['--expose-gc', '--random-seed=1'];
 const LIMIT_MS = 60_000;
 
 /** Compiles each function of the script, which otherwise happens at its first call. The file's name on Lambda is in the cache. */
-const MAKE = `const fs = require('fs'), v8 = require('v8'), { Script, constants } = require('vm');
-const { createHash } = require('crypto');
+const MAKE = `const fs = require('node:fs'), v8 = require('node:v8'), { Script, constants } = require('node:vm');
+const { createHash } = require('node:crypto');
 const [file, cache] = process.argv.slice(1), filename = '/var/task/${START}';
 const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 v8.setFlagsFromString('--no-lazy');

@@ -245,7 +245,7 @@ const SHORTENED: readonly Shortening[] = [
     filter: /@ioredis[\\/]commands[\\/]built[\\/]commands\.json$/,
     shorten(text, root) {
       const lib = join(root, 'lib');
-      const ioredis = dirname(createRequire(join(lib, 'package.json')).resolve('ioredis'));
+      const ioredis = dirname(createRequire(join(lib, 'package.json')).resolve(REDIS_CLIENT));
       const words = new Set([...wordsIn(join(lib, 'redis'), '.ts'), ...wordsIn(ioredis, '.js')]);
       return JSON.stringify(
         Object.fromEntries(Object.entries(JSON.parse(text)).filter(([name]) => words.has(name))),
@@ -258,6 +258,8 @@ const SHORTENED: readonly Shortening[] = [
     shorten: (text) => JSON.stringify({ version: (JSON.parse(text) as { version: string }).version }),
   },
 ];
+
+const REDIS_CLIENT = 'ioredis';
 
 /** A command that is called, or named in a text, is among the words of the code. */
 function wordsIn(folder: string, extension: string): string[] {
