@@ -12,6 +12,7 @@ import { type Allocate, decodeBase64 } from './base64.ts';
 import { encodeBase64 } from './encode-base64.ts';
 import { decodeInstances, instanceText, isObject, longName } from './instances.ts';
 import { parseText } from './json.ts';
+import { parseInstances } from './numbers/parse.ts';
 import { kindOf, quoteName } from './quote.ts';
 import { dimensionsOf, encodeTensors, readTensorFile } from './safetensors.ts';
 
@@ -118,7 +119,7 @@ export function decodeData({ data, serde = 'arrow' }: WireRecord, allocate?: All
 }
 
 function onlyInstance(data: string): Inputs {
-  const instances = decodeInstances(data);
+  const instances = decodeInstances(data, parseInstances);
   if (instances.length === 1) return instances[0] as Inputs;
   throw badRequest(`a record holds one instance, got ${instances.length}`);
 }
