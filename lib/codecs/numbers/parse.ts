@@ -5,7 +5,7 @@
  */
 import { JsonNumbers } from '../../contract/json-numbers.ts';
 import { endOfText, parseText } from '../json.ts';
-import type { ScanArray } from './scan.ts';
+import type { Scanner } from './scan.ts';
 
 /** Below this length, cutting gains nothing. */
 const LARGE_CHARACTERS = 4_096;
@@ -28,16 +28,16 @@ interface Around {
   readonly rest: string;
 }
 
-let open: ((text: string) => ScanArray) | undefined;
+let scanner: Scanner | undefined;
 let opening: Promise<void> | undefined;
 
 /** Opens the scanner. Until that is done, and where it fails, JSON.parse reads everything. Never rejects. */
 export function openNumbers(): Promise<void> {
   opening ??= import('./scan.ts')
-    .then(({ openScanner }) => openScanner())
+    .then(({ Scanner }) => Scanner.open())
     .then(
       (opened) => {
-        open = opened;
+        scanner = opened;
       },
       () => undefined,
     );
@@ -59,11 +59,13 @@ const INSTANCES: readonly Place[] = [['instances', EACH, EACH]];
 /** Undefined for a text that has no large array of numbers, or anything unusual. */
 export function parseAround(text: string, places: readonly Place[]): Around | undefined {
   if (text.length < LARGE_CHARACTERS) return undefined;
-  if (open === undefined) {
+  if (scanner === undefined) {
     void openNumbers();
     return undefined;
   }
-  const cut = cutNumbers(text, open(text));
+  scanner.text = text;
+  const cut = cutNumbers(text, scanner);
+  scanner.text = '';
   if (cut === undefined || cut.numbers.size === 0) return undefined;
   let parsed: unknown;
   try {
@@ -80,7 +82,7 @@ export function parseAround(text: string, places: readonly Place[]): Around | un
 const MARK = '\u0001';
 const ESCAPE = '\\u';
 
-function cutNumbers(text: string, scan: ScanArray) {
+function cutNumbers(text: string, open: Scanner) {
   const numbers = new Map<string, JsonNumbers>();
   let rest = '';
   let kept = 0;
@@ -95,7 +97,7 @@ function cutNumbers(text: string, scan: ScanArray) {
       if (next === 0) return undefined;
       quote = text.indexOf('"', next);
     } else if (beginsWithNumber(text, next)) {
-      const found = scan(bracket);
+      const found = open.read(bracket);
       if (found === undefined) return undefined;
       next = found.end;
       if (found.count >= LEAST_NUMBERS) {

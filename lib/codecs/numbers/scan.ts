@@ -11,6 +11,7 @@ const DOUBLES = 4096;
 const WHOLES = 4288;
 const SHUFFLES = 4448;
 const STATE = 4736;
+const MASKS = 6144;
 const TEXT = 8192;
 /** A window of the text is at most so long, so that its numbers stay in the processor's second cache, and take no new pages. */
 const WINDOW = 16_384;
@@ -43,83 +44,102 @@ export interface Scanned {
   readonly end: number;
 }
 
-/** Reads the array that begins at a place of the text; undefined for what is not a full array of finite numbers alone. */
-export type ScanArray = (start: number) => Scanned | undefined;
-
 interface Exports {
   readonly memory: WebAssembly.Memory;
   readonly scan: (limit: number) => number;
 }
 
-/** Opens the scanner: what it returns reads one text after the other. */
-export async function openScanner(): Promise<(text: string) => ScanArray> {
-  const module = await WebAssembly.compile(Buffer.from(WASM, 'base64'));
-  const { memory, scan } = new WebAssembly.Instance(module, {}).exports as unknown as Exports;
-  writeTables(memory.buffer);
-  const window = new Uint8Array(memory.buffer, TEXT, WINDOW + ZEROS);
-  const state = new Int32Array(memory.buffer, STATE, FIELDS);
-  const doubles = new Float64Array(memory.buffer, OUT, WINDOW / 2);
-  const encoder = new TextEncoder();
+export class Scanner {
+  readonly #scan: Exports['scan'];
+  readonly #window: Uint8Array;
+  readonly #state: Int32Array;
+  readonly #doubles: Float64Array;
+  readonly #encoder = new TextEncoder();
+  #text = '';
+  /** The window holds the characters of the text from here on, each a byte. */
+  #from = 0;
+  /** The scanner stops here, 0 while the window holds nothing of the text. */
+  #limit = 0;
 
-  const field = (index: number) => state[index] as number;
+  static async open(): Promise<Scanner> {
+    const module = await WebAssembly.compile(Buffer.from(WASM, 'base64'));
+    return new Scanner(new WebAssembly.Instance(module, {}).exports as unknown as Exports);
+  }
 
-  return (text) => {
-    // The window holds the characters from here on, each a byte; the scanner stops at `limit`.
-    let from = 0;
-    let limit = 0;
+  private constructor({ memory, scan }: Exports) {
+    this.#scan = scan;
+    this.#window = new Uint8Array(memory.buffer, TEXT, WINDOW + ZEROS);
+    this.#state = new Int32Array(memory.buffer, STATE, FIELDS);
+    this.#doubles = new Float64Array(memory.buffer, OUT, WINDOW / 2);
+    writeTables(memory.buffer);
+  }
 
-    /** Returns false for a window with other characters than those of ASCII, whose bytes would have other places. */
-    function load(start: number): boolean {
-      const { read, written } = encoder.encodeInto(text.slice(start, start + WINDOW), window);
-      window.fill(0, written, written + ZEROS);
-      from = start;
-      limit = TEXT + written + (start + read === text.length ? ZEROS : -MARGIN);
-      return read === written;
+  /** The text whose arrays are read, the first one first. It is held until the next one is set. */
+  set text(text: string) {
+    this.#text = text;
+    this.#from = 0;
+    this.#limit = 0;
+  }
+
+  /** Reads the array that begins at a place of the text; undefined for what is not a full array of finite numbers alone. */
+  read(start: number): Scanned | undefined {
+    const parts: Float64Array[] = [];
+    let count = 0;
+    this.#state.fill(0);
+    for (let at = start; ; ) {
+      if (TEXT + at - this.#from >= this.#limit && !this.#load(at)) return undefined;
+      this.#state[AT] = TEXT + at - this.#from;
+      this.#state[OUT_AT] = OUT;
+      const status = this.#scanWindow();
+      if (status === ODD) return undefined;
+      at = this.#from + this.#field(AT) - TEXT;
+      const bytes = this.#field(OUT_AT) - OUT;
+      if (bytes > 0) parts.push(this.#doubles.slice(0, bytes / 8));
+      count += bytes / 8;
+      // The row that is under way began before what comes next.
+      this.#state[ROW] = this.#field(ROW) - bytes;
+      if (status === AT_LIMIT) continue;
+      const shape = Array.from({ length: this.#field(LEAF) }, (_, axis) =>
+        this.#field(LEVELS + 2 * axis + 2),
+      );
+      return { numbers: new JsonNumbers(shape, parts, this.#text.slice(start, at)), count, end: at };
     }
+  }
 
-    /** Reads the next number as JSON.parse does. Returns false for one that is too large. */
-    function readSlowly(): boolean {
-      NUMBER.lastIndex = from + field(AT) - TEXT;
-      const [found = ''] = NUMBER.exec(text) ?? [];
-      const number = Number(found);
-      doubles[(field(OUT_AT) - OUT) / 8] = number;
-      state[OUT_AT] = field(OUT_AT) + 8;
-      state[AT] = field(AT) + found.length;
-      state[BEHIND] = 1;
-      return found !== '' && Number.isFinite(number);
+  /** Returns false for a window with other characters than those of ASCII, whose bytes would have other places. */
+  #load(start: number): boolean {
+    const part = this.#text.slice(start, start + WINDOW);
+    const { read, written } = this.#encoder.encodeInto(part, this.#window);
+    this.#window.fill(0, written, written + ZEROS);
+    this.#from = start;
+    this.#limit = TEXT + written + (start + read === this.#text.length ? ZEROS : -MARGIN);
+    return written === part.length;
+  }
+
+  #scanWindow(): number {
+    let status = this.#scan(this.#limit);
+    while (status === SLOW) {
+      if (!this.#readSlowly()) return ODD;
+      status = this.#field(AT) < this.#limit ? this.#scan(this.#limit) : AT_LIMIT;
     }
+    return status;
+  }
 
-    function scanWindow(): number {
-      let status = scan(limit);
-      while (status === SLOW) {
-        if (!readSlowly()) return ODD;
-        status = field(AT) < limit ? scan(limit) : AT_LIMIT;
-      }
-      return status;
-    }
+  /** Reads the next number as JSON.parse does. Returns false for one that is too large. */
+  #readSlowly(): boolean {
+    NUMBER.lastIndex = this.#from + this.#field(AT) - TEXT;
+    const [found = ''] = NUMBER.exec(this.#text) ?? [];
+    const number = Number(found);
+    this.#doubles[(this.#field(OUT_AT) - OUT) / 8] = number;
+    this.#state[OUT_AT] = this.#field(OUT_AT) + 8;
+    this.#state[AT] = this.#field(AT) + found.length;
+    this.#state[BEHIND] = 1;
+    return found !== '' && Number.isFinite(number);
+  }
 
-    return (start) => {
-      const parts: Float64Array[] = [];
-      let count = 0;
-      state.fill(0);
-      for (let at = start; ; ) {
-        if ((at < from || TEXT + at - from >= limit) && !load(at)) return undefined;
-        state[AT] = TEXT + at - from;
-        state[OUT_AT] = OUT;
-        const status = scanWindow();
-        if (status === ODD) return undefined;
-        at = from + field(AT) - TEXT;
-        const bytes = field(OUT_AT) - OUT;
-        if (bytes > 0) parts.push(doubles.slice(0, bytes / 8));
-        count += bytes / 8;
-        // The row that is under way began before what comes next.
-        state[ROW] = field(ROW) - bytes;
-        if (status === AT_LIMIT) continue;
-        const shape = Array.from({ length: field(LEAF) }, (_, axis) => field(LEVELS + 2 * (axis + 1)));
-        return { numbers: new JsonNumbers(shape, parts, text.slice(start, at)), count, end: at };
-      }
-    };
-  };
+  #field(index: number): number {
+    return this.#state[index] as number;
+  }
 }
 
 /** The powers of ten, and of five as the algorithm of Eisel and Lemire has them: 128 bits each, rounded down, those of a fraction up. */
@@ -134,7 +154,10 @@ function writeTables(memory: ArrayBuffer): void {
   }
   for (let i = 0; i <= 22; i++) view.setFloat64(DOUBLES + 8 * i, Number(`1e${i}`), true);
   for (let i = 0; i < 20; i++) view.setBigUint64(WHOLES + 8 * i, 10n ** BigInt(i), true);
-  for (let count = 0; count <= 16; count++)
-    for (let i = 0; i < 16; i++)
+  for (let count = 0; count <= 16; count++) {
+    for (let i = 0; i < 16; i++) {
       view.setUint8(SHUFFLES + 16 * count + i, i < 16 - count ? 255 : i - (16 - count));
+      view.setUint8(MASKS + 16 * count + i, i < 16 - count ? 0 : 255);
+    }
+  }
 }

@@ -9,15 +9,14 @@
 ;;   4736    the state: position, where the next double goes, depth, depth of the numbers (0: not known yet),
 ;;           1 behind a value, where the row of numbers began
 ;;   4768    for each depth from 0: how many elements its arrays have (0: not known yet), and this one so far
+;;   6144    17 masks; the nth keeps the last n bytes of a vector
 ;;   8192    the text, and zeros behind it
 (module
   (memory (export "memory") 2)
 
-  ;; The first $count of 16 digits, each a byte of 0 to 9, as a number.
-  (func $value (param $digits v128) (param $count i32) (result i64)
+  ;; 16 digits, each a byte of 0 to 9, as a number.
+  (func $value (param $digits v128) (result i64)
     (local $eights i64)
-    (local.set $digits (i8x16.swizzle (local.get $digits)
-      (v128.load offset=4448 (i32.shl (local.get $count) (i32.const 4)))))
     ;; Two digits become one number, then two of those, and again.
     (local.set $digits (i16x8.narrow_i32x4_u
       (i32x4.dot_i16x8_s (v128.const i16x8 1 1 1 1 1 1 1 1)
@@ -73,12 +72,13 @@
       (local.get $zeros)))
     (if (i64.ge_u (i64.sub (local.get $exponent) (i64.const 1)) (i64.const 2045)) (then (return (f64.const -1))))
     ;; Exactly between two doubles it is the even one. Only with these powers the product can be exact.
-    (if (i32.and
-        (i32.and (i64.le_u (local.get $lo) (i64.const 1)) (i32.le_u (i32.add (local.get $q) (i32.const 4)) (i32.const 27)))
-        (i32.and
-          (i64.eq (i64.and (local.get $mantissa) (i64.const 3)) (i64.const 1))
-          (i64.eq (i64.shl (local.get $mantissa) (i64.add (local.get $upper) (i64.const 9))) (local.get $hi))))
-      (then (local.set $mantissa (i64.and (local.get $mantissa) (i64.const -2)))))
+    (if (i64.le_u (local.get $lo) (i64.const 1))
+      (then (if (i32.and
+          (i32.le_u (i32.add (local.get $q) (i32.const 4)) (i32.const 27))
+          (i32.and
+            (i64.eq (i64.and (local.get $mantissa) (i64.const 3)) (i64.const 1))
+            (i64.eq (i64.shl (local.get $mantissa) (i64.add (local.get $upper) (i64.const 9))) (local.get $hi))))
+        (then (local.set $mantissa (i64.and (local.get $mantissa) (i64.const -2)))))))
     (local.set $mantissa (i64.shr_u
       (i64.add (local.get $mantissa) (i64.and (local.get $mantissa) (i64.const 1)))
       (i64.const 1)))
@@ -92,13 +92,21 @@
       (i32.or (i32.eq (local.get $c) (i32.const 32)) (i32.eq (local.get $c) (i32.const 10)))
       (i32.or (i32.eq (local.get $c) (i32.const 13)) (i32.eq (local.get $c) (i32.const 9)))))
 
-  ;; Reads from the position of the state to $end; no value begins at $limit or behind it. Returns
+  ;; A bit for each of 16 characters that end a number: a comma, a bracket, white space.
+  (func $ends (param $text v128) (result i32)
+    (i8x16.bitmask (v128.or
+      (i8x16.le_u (local.get $text) (i8x16.splat (i32.const 32)))
+      (v128.or
+        (i8x16.eq (local.get $text) (i8x16.splat (i32.const 44)))
+        (i8x16.eq (local.get $text) (i8x16.splat (i32.const 93)))))))
+
+  ;; Reads from the position of the state; no value begins at $limit or behind it. Returns
   ;;   0 at the limit; 1 behind the array; 2 in front of a number of which this cannot make a double; 3 at anything else,
   ;;   which is no JSON, no number, or of another shape.
   (func (export "scan") (param $limit i32) (result i32)
     (local $pos i32) (local $out i32) (local $depth i32) (local $leaf i32) (local $behind i32)
     (local $c i32) (local $n i32) (local $x i32) (local $level i32) (local $from i32) (local $status i32)
-    (local $digits v128) (local $w i64) (local $q i32) (local $sign i64) (local $number f64)
+    (local $digits v128) (local $w i64) (local $q i32) (local $end i32) (local $minus i32) (local $number f64)
     (local.set $pos (i32.load offset=4736 (i32.const 0)))
     (local.set $out (i32.load offset=4740 (i32.const 0)))
     (local.set $depth (i32.load offset=4744 (i32.const 0)))
@@ -159,85 +167,142 @@
                 (br_if $odd (local.get $leaf))
                 (local.set $leaf (local.get $depth))))
             (local.set $from (local.get $pos))
-            (local.set $sign (i64.const 0))
-            (if (i32.eq (local.get $c) (i32.const 45))
-              (then
-                (local.set $sign (i64.const 0x8000000000000000))
-                (local.set $c (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (i32.const 1)))))))
-            (local.set $c (i32.sub (local.get $c) (i32.const 48)))
-            (br_if $stop (i32.gt_u (local.get $c) (i32.const 9)))
-            ;; The whole part is mostly one digit and a point, or up to three digits, as of pixels. What finds its end says
-            ;; where the next number begins, so the time goes by how soon that is known.
-            (if (i32.eq (i32.load8_u offset=1 (local.get $pos)) (i32.const 46))
-              (then
-                (local.set $w (i64.extend_i32_u (local.get $c)))
-                (local.set $n (i32.const 1)))
-              (else
-                (local.set $n (i32.load align=1 (local.get $pos)))
-                (local.set $x (i32.sub (local.get $n) (i32.const 0x30303030)))
-                ;; The highest bit of each byte that is no digit, up to the first of them at least.
-                (local.set $n (i32.and (i32.const 0x80808080)
-                  (i32.or (local.get $x) (i32.add (local.get $n) (i32.const 0x46464646)))))
-                (if (local.get $n)
-                  (then
-                    (local.set $n (i32.shr_u (i32.ctz (local.get $n)) (i32.const 3)))
-                    (local.set $x (i32.shl (local.get $x) (i32.sub (i32.const 32) (i32.shl (local.get $n) (i32.const 3)))))
-                    (local.set $w (i64.extend_i32_u (i32.add
-                      (i32.shr_u (local.get $x) (i32.const 24))
-                      (i32.add
-                        (i32.mul (i32.and (i32.shr_u (local.get $x) (i32.const 16)) (i32.const 255)) (i32.const 10))
-                        (i32.mul (i32.and (i32.shr_u (local.get $x) (i32.const 8)) (i32.const 255)) (i32.const 100)))))))
-                  (else
+            (local.set $minus (i32.const 0))
+            (block $read
+              (if (i32.and
+                  (i32.le_u (i32.sub (local.get $c) (i32.const 48)) (i32.const 9))
+                  (i32.ne (i32.load8_u offset=1 (local.get $from)) (i32.const 46)))
+                (then
+                  ;; Up to three digits and a comma, as of pixels.
+                  (local.set $n (i32.load align=1 (local.get $from)))
+                  (local.set $x (i32.sub (local.get $n) (i32.const 0x30303030)))
+                  ;; The highest bit of each byte that is no digit, up to the first of them at least; the fourth is taken for one.
+                  (local.set $n (i32.shr_u
+                    (i32.ctz (i32.or (i32.const 0x80000000) (i32.and (i32.const 0x80808080)
+                      (i32.or (local.get $x) (i32.add (local.get $n) (i32.const 0x46464646))))))
+                    (i32.const 3)))
+                  (if (i32.and
+                      (i32.eq (i32.load8_u (i32.add (local.get $from) (local.get $n))) (i32.const 44))
+                      (i32.or (i32.eq (local.get $n) (i32.const 1)) (i32.gt_u (i32.and (local.get $x) (i32.const 255)) (i32.const 0))))
+                    (then
+                      (local.set $x (i32.shl (local.get $x) (i32.sub (i32.const 32) (i32.shl (local.get $n) (i32.const 3)))))
+                      (local.set $w (i64.extend_i32_u (i32.add
+                        (i32.shr_u (local.get $x) (i32.const 24))
+                        (i32.add
+                          (i32.mul (i32.and (i32.shr_u (local.get $x) (i32.const 16)) (i32.const 255)) (i32.const 10))
+                          (i32.mul (i32.and (i32.shr_u (local.get $x) (i32.const 8)) (i32.const 255)) (i32.const 100))))))
+                      (local.set $q (i32.const 0))
+                      (local.set $pos (i32.add (local.get $from) (local.get $n)))
+                      (br $read)))))
+              (local.set $minus (i32.eq (local.get $c) (i32.const 45)))
+              (local.set $pos (i32.add (local.get $pos) (local.get $minus)))
+              (local.set $c (i32.sub (i32.load8_u (local.get $pos)) (i32.const 48)))
+              (br_if $stop (i32.gt_u (local.get $c) (i32.const 9)))
+              (if (i32.eq (i32.load8_u offset=1 (local.get $pos)) (i32.const 46))
+                (then
+                  ;; One digit, a point and up to 18 more. Where the number ends is sought for itself: the next one begins there,
+                  ;; and need not wait until this one is read.
+                  (local.set $x (call $ends (v128.load align=1 (local.get $from))))
+                  (local.set $end (i32.add (local.get $from) (i32.ctz (local.get $x))))
+                  (if (i32.eqz (local.get $x))
+                    (then (local.set $end (i32.add (local.get $from) (i32.add (i32.const 16)
+                      (i32.ctz (call $ends (v128.load offset=16 align=1 (local.get $from)))))))))
+                  (local.set $n (i32.sub (i32.sub (local.get $end) (local.get $pos)) (i32.const 2)))
+                  (local.set $digits (i8x16.sub
+                    (v128.load align=1 (i32.sub (local.get $end) (i32.const 16)))
+                    (i8x16.splat (i32.const 48))))
+                  ;; A bit for each of the 16 in front of the end that is no digit.
+                  (local.set $x (i8x16.bitmask (i8x16.gt_u (local.get $digits) (i8x16.splat (i32.const 9)))))
+                  (local.set $q (i32.sub (i32.const 0) (local.get $n)))
+                  (if (i32.le_u (i32.sub (local.get $n) (i32.const 1)) (i32.const 14))
+                    (then
+                      (if (i32.eqz (i32.shr_u (local.get $x) (i32.add (i32.const 16) (local.get $q))))
+                        (then
+                          (local.set $w (i64.add
+                            (i64.mul (i64.extend_i32_u (local.get $c))
+                              (i64.load offset=4288 (i32.shl (local.get $n) (i32.const 3))))
+                            (call $value (v128.and (local.get $digits)
+                              (v128.load offset=6144 (i32.shl (local.get $n) (i32.const 4)))))))
+                          (local.set $pos (local.get $end))
+                          (br $read))))
+                    (else
+                      (if (i32.and (i32.eqz (local.get $x)) (i32.le_u (i32.sub (local.get $n) (i32.const 16)) (i32.const 2)))
+                        (then
+                          ;; What is in front of the 16 digits: none, one or two.
+                          (local.set $x (select
+                            (i32.sub (i32.load8_u (i32.sub (local.get $end) (i32.const 17))) (i32.const 48))
+                            (i32.const 0)
+                            (i32.ne (local.get $n) (i32.const 16))))
+                          (local.set $level (select
+                            (i32.sub (i32.load8_u (i32.sub (local.get $end) (i32.const 18))) (i32.const 48))
+                            (i32.const 0)
+                            (i32.eq (local.get $n) (i32.const 18))))
+                          (if (i32.and (i32.le_u (local.get $x) (i32.const 9)) (i32.le_u (local.get $level) (i32.const 9)))
+                            (then
+                              (local.set $w (i64.add
+                                (i64.mul (i64.extend_i32_u (local.get $c))
+                                  (i64.load offset=4288 (i32.shl (local.get $n) (i32.const 3))))
+                                (i64.add
+                                  (i64.mul (i64.const 10000000000000000)
+                                    (i64.extend_i32_u (i32.add (i32.mul (local.get $level) (i32.const 10)) (local.get $x))))
+                                  (call $value (local.get $digits)))))
+                              (local.set $pos (local.get $end))
+                              (br $read)))))))))
+              ;; Every other number.
+              (local.set $digits (i8x16.sub (v128.load align=1 (local.get $pos)) (i8x16.splat (i32.const 48))))
+              (local.set $n (i32.ctz (i32.xor (i32.const -1)
+                (i8x16.bitmask (i8x16.lt_u (local.get $digits) (i8x16.splat (i32.const 10)))))))
+              ;; Some of so many digits a double does not hold, and integers of 64 bits do.
+              (br_if $stop (i32.eq (local.get $n) (i32.const 16)))
+              (local.set $w (call $value (i8x16.swizzle (local.get $digits)
+    (v128.load offset=4448 (i32.shl (local.get $n) (i32.const 4))))))
+              (br_if $stop (i32.and (i32.eqz (local.get $c)) (i32.ne (local.get $n) (i32.const 1))))
+              (local.set $c (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (local.get $n)))))
+              (local.set $q (i32.const 0))
+              (if (i32.eq (local.get $c) (i32.const 46))
+                (then
+                  (local.set $pos (i32.add (local.get $pos) (i32.const 1)))
+                  (loop $fraction
                     (local.set $digits (i8x16.sub (v128.load align=1 (local.get $pos)) (i8x16.splat (i32.const 48))))
                     (local.set $n (i32.ctz (i32.xor (i32.const -1)
                       (i8x16.bitmask (i8x16.lt_u (local.get $digits) (i8x16.splat (i32.const 10)))))))
-                    ;; Some of so many digits a double does not hold, and integers of 64 bits do.
-                    (br_if $stop (i32.eq (local.get $n) (i32.const 16)))
-                    (local.set $w (call $value (local.get $digits) (local.get $n)))))
-                (br_if $stop (i32.and (i32.eqz (local.get $c)) (i32.ne (local.get $n) (i32.const 1))))))
-            (local.set $c (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (local.get $n)))))
-            (local.set $q (i32.const 0))
-            (if (i32.eq (local.get $c) (i32.const 46))
-              (then
-                (local.set $pos (i32.add (local.get $pos) (i32.const 1)))
-                (loop $fraction
-                  (local.set $digits (i8x16.sub (v128.load align=1 (local.get $pos)) (i8x16.splat (i32.const 48))))
-                  (local.set $n (i32.ctz (i32.xor (i32.const -1)
-                    (i8x16.bitmask (i8x16.lt_u (local.get $digits) (i8x16.splat (i32.const 10)))))))
-                  ;; Only 19 digits always fit into 64 bits.
-                  (br_if $slow (i64.ge_u (local.get $w)
-                    (i64.load offset=4288 (i32.shl (i32.sub (i32.const 19) (local.get $n)) (i32.const 3)))))
-                  (local.set $w (i64.add
-                    (i64.mul (local.get $w) (i64.load offset=4288 (i32.shl (local.get $n) (i32.const 3))))
-                    (call $value (local.get $digits) (local.get $n))))
-                  (local.set $pos (i32.add (local.get $pos) (local.get $n)))
-                  (local.set $q (i32.sub (local.get $q) (local.get $n)))
-                  (br_if $slow (i32.lt_s (local.get $q) (i32.const -32)))
-                  (br_if $fraction (i32.eq (local.get $n) (i32.const 16))))
-                (br_if $stop (i32.eqz (local.get $q)))
-                (local.set $c (i32.load8_u (local.get $pos)))))
-            (if (i32.eq (i32.or (local.get $c) (i32.const 32)) (i32.const 101))
-              (then
-                (local.set $c (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (i32.const 1)))))
-                (local.set $level (i32.eq (local.get $c) (i32.const 45)))
-                (if (i32.or (local.get $level) (i32.eq (local.get $c) (i32.const 43)))
-                  (then (local.set $c (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (i32.const 1)))))))
-                (local.set $c (i32.sub (local.get $c) (i32.const 48)))
-                (br_if $stop (i32.gt_u (local.get $c) (i32.const 9)))
-                (local.set $x (i32.const 0))
-                (loop $exponent
-                  (local.set $x (i32.add (i32.mul (local.get $x) (i32.const 10)) (local.get $c)))
-                  (br_if $slow (i32.gt_u (local.get $x) (i32.const 999)))
-                  (local.set $c (i32.sub
-                    (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (i32.const 1))))
-                    (i32.const 48)))
-                  (br_if $exponent (i32.le_u (local.get $c) (i32.const 9))))
-                (local.set $q (i32.add (local.get $q)
-                  (select (i32.sub (i32.const 0) (local.get $x)) (local.get $x) (local.get $level))))))
-            ;; Both factors are exact doubles, so that their product or quotient is rounded once (Clinger).
+                    ;; Only 19 digits always fit into 64 bits.
+                    (br_if $slow (i64.ge_u (local.get $w)
+                      (i64.load offset=4288 (i32.shl (i32.sub (i32.const 19) (local.get $n)) (i32.const 3)))))
+                    (local.set $w (i64.add
+                      (i64.mul (local.get $w) (i64.load offset=4288 (i32.shl (local.get $n) (i32.const 3))))
+                      (call $value (i8x16.swizzle (local.get $digits)
+    (v128.load offset=4448 (i32.shl (local.get $n) (i32.const 4)))))))
+                    (local.set $pos (i32.add (local.get $pos) (local.get $n)))
+                    (local.set $q (i32.sub (local.get $q) (local.get $n)))
+                    (br_if $slow (i32.lt_s (local.get $q) (i32.const -32)))
+                    (br_if $fraction (i32.eq (local.get $n) (i32.const 16))))
+                  (br_if $stop (i32.eqz (local.get $q)))
+                  (local.set $c (i32.load8_u (local.get $pos)))))
+              (if (i32.eq (i32.or (local.get $c) (i32.const 32)) (i32.const 101))
+                (then
+                  (local.set $c (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (i32.const 1)))))
+                  (local.set $level (i32.eq (local.get $c) (i32.const 45)))
+                  (if (i32.or (local.get $level) (i32.eq (local.get $c) (i32.const 43)))
+                    (then (local.set $c (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (i32.const 1)))))))
+                  (local.set $c (i32.sub (local.get $c) (i32.const 48)))
+                  (br_if $stop (i32.gt_u (local.get $c) (i32.const 9)))
+                  (local.set $x (i32.const 0))
+                  (loop $exponent
+                    (local.set $x (i32.add (i32.mul (local.get $x) (i32.const 10)) (local.get $c)))
+                    (br_if $slow (i32.gt_u (local.get $x) (i32.const 999)))
+                    (local.set $c (i32.sub
+                      (i32.load8_u (local.tee $pos (i32.add (local.get $pos) (i32.const 1))))
+                      (i32.const 48)))
+                    (br_if $exponent (i32.le_u (local.get $c) (i32.const 9))))
+                  (local.set $q (i32.add (local.get $q)
+                    (select (i32.sub (i32.const 0) (local.get $x)) (local.get $x) (local.get $level))))))
+              )
+            ;; Both factors are exact doubles, so that their product or quotient is rounded once (Clinger). With more digits behind
+            ;; the point some numbers are too long for it and some are not, and a wrong guess of the processor takes longer.
             (if (i32.and
                 (i64.le_u (local.get $w) (i64.const 9007199254740992))
-                (i32.le_u (i32.add (local.get $q) (i32.const 22)) (i32.const 44)))
+                (i32.le_u (i32.add (local.get $q) (i32.const 15)) (i32.const 37)))
               (then
                 (local.set $number (f64.convert_i64_s (local.get $w)))
                 (if (local.get $q)
@@ -250,7 +315,9 @@
                 (br_if $slow (i64.eqz (local.get $w)))
                 (local.set $number (call $nearest (local.get $w) (local.get $q)))
                 (br_if $slow (f64.lt (local.get $number) (f64.const 0)))))
-            (i64.store (local.get $out) (i64.or (i64.reinterpret_f64 (local.get $number)) (local.get $sign)))
+            (i64.store (local.get $out) (i64.or
+              (i64.reinterpret_f64 (local.get $number))
+              (i64.shl (i64.extend_i32_u (local.get $minus)) (i64.const 63))))
             (local.set $out (i32.add (local.get $out) (i32.const 8)))
             (local.set $behind (i32.const 1))
             (if (i32.eq (i32.load8_u (local.get $pos)) (i32.const 44))
