@@ -14,8 +14,9 @@ export function numbersTensor({ shape, parts }: JsonNumbers, dtype: DType): Tens
     } else {
       data.set(part, start);
       // A double beyond the range of float32 has become an infinity; every double is a float64.
-      if (data instanceof Float32Array ? !areFinite(data, start, part.length) : !areSame(part, data, start))
-        return undefined;
+      if (data instanceof Float32Array) {
+        if (!areFinite(data, start, part.length)) return undefined;
+      } else if (dtype !== 'float64' && !areSame(part, data, start)) return undefined;
     }
     start += part.length;
   }
@@ -23,7 +24,8 @@ export function numbersTensor({ shape, parts }: JsonNumbers, dtype: DType): Tens
 }
 
 function areFinite(data: Float32Array, start: number, count: number): boolean {
-  for (let i = start; i < start + count; i++) if (!Number.isFinite(data[i])) return false;
+  // Not Number.isFinite, which is called until the loop is optimized: 0.25 ms for 3x96x96.
+  for (let i = start; i < start + count; i++) if (Math.abs(data[i] as number) === Infinity) return false;
   return true;
 }
 

@@ -3,7 +3,7 @@
  * left. Whatever is unusual (an array that is ragged, empty or of other things too, numbers where none are expected, JSON that
  * is broken, a key that is there twice) is read by JSON.parse alone, so that each answer and each error is its own.
  */
-import { JsonNumbers } from '../../contract/json-numbers.ts';
+import type { JsonNumbers } from '../../contract/json-numbers.ts';
 import { endOfText, parseText } from '../json.ts';
 import type { Scanner } from './scan.ts';
 
@@ -33,15 +33,13 @@ let opening: Promise<void> | undefined;
 
 /** Opens the scanner. Until that is done, and where it fails, JSON.parse reads everything. Never rejects. */
 export function openNumbers(): Promise<void> {
-  opening ??= import('./scan.ts')
-    .then(({ Scanner }) => Scanner.open())
-    .then(
-      (opened) => {
-        scanner = opened;
-      },
-      () => undefined,
-    );
+  opening ??= openScanner().catch(() => undefined);
   return opening;
+}
+
+async function openScanner(): Promise<void> {
+  const { Scanner } = await import('./scan.ts');
+  scanner = await Scanner.open();
 }
 
 /** As parseText, but for large arrays of numbers at one of the places. @throws as parseText */
