@@ -35,7 +35,8 @@ const AT_LIMIT = 0;
 const SLOW = 2;
 const ODD = 3;
 
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+/** An exponent of more digits is left to JSON.parse: TensorFlow Serving's reader takes 16 digits for an integer of 64 bits. */
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,15})?/y;
 
 export interface Scanned {
   readonly numbers: JsonNumbers;
