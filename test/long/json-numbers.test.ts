@@ -9,5 +9,5 @@ test('ten million numbers are read to the last bit as JSON.parse reads them', as
 test('20,000 mutated bodies have the answers and the errors that JSON.parse alone gives them', async () => {
   const { different, cut } = await compareReaders(1, 20_000);
   assert.deepEqual(different, []);
-  assert.ok(cut > 5_000, `an array was cut out of ${cut} of them`);
+  assert.ok(cut > 2_000, `an array was cut out of ${cut} of them`);
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { decodeInstances } from '../../../../lib/codecs/instances.ts';
+import { openNumbers, parseInstances } from '../../../../lib/codecs/numbers/parse.ts';
 import { JsonNumbers } from '../../../../lib/contract/json-numbers.ts';
 import { compareReaders, differing } from '../../../support/json-numbers.ts';
 import { BUILT, buildScanner } from '../../../support/scanner.ts';
@@ -71,4 +73,28 @@ test('what is no array of numbers of one shape is left to JSON.parse', async () 
           `${filler} ${wrong}`,
         );
       }
+});
+
+test('a text that is written like the mark of an array stays a text', async () => {
+  await openNumbers();
+  const numbers = JSON.stringify(Array.from({ length: 2_000 }, (_, i) => i));
+  const read = (body: string) =>
+    [...(decodeInstances(body, parseInstances)[0] ?? [])].map(([, value]) => value);
+  assert.deepEqual(read(`{"instances":[{"x":${numbers},"x":"\\u00010"}]}`), [
+    { kind: 'json', value: '\u00010' },
+  ]);
+  assert.deepEqual(read(`{"instances":[{"y":"\\u00010","x":${numbers}}]}`)[0], {
+    kind: 'json',
+    value: '\u00010',
+  });
+});
+
+test('a number exactly between two doubles is the even one', async () => {
+  const { Scanner } = await import('../../../../lib/codecs/numbers/scan.ts');
+  const scanner = await Scanner.open();
+  scanner.text = '[4503599.6273704975e9,4503599.6273704965e9,-4503599.6273704975e9]';
+  assert.deepEqual(
+    [...(scanner.read(0)?.numbers.parts[0] ?? [])],
+    [4503599627370498, 4503599627370496, -4503599627370498],
+  );
 });
