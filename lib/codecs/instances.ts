@@ -3,9 +3,10 @@
  * a base64 image (lib/pipeline/bind.ts).
  */
 import { badRequest, ServingError } from '../contract/errors.ts';
+import { jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { keysInOrder, objectText, parseText, type Reviver } from './json.ts';
+import { keysInOrder, objectText, parseText } from './json.ts';
 import { kindOf, quoteName, quoteNames } from './quote.ts';
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
@@ -22,15 +23,18 @@ export function parseJson(body: Uint8Array | string, example = EXAMPLE): unknown
   return readJson(body, example).parsed;
 }
 
+/** Reads JSON, as parseText does. */
+export type Parse = (text: string) => unknown;
+
 /** `parseJson` with the text that was parsed. */
 export function readJson(
   body: Uint8Array | string,
   example = EXAMPLE,
-  reviver?: Reviver,
+  parse: Parse = parseText,
 ): { readonly text: string; readonly parsed: unknown } {
   const text = bodyText(body, example);
   try {
-    return { text, parsed: parseText(text, undefined, reviver) };
+    return { text, parsed: parse(text) };
   } catch (error) {
     if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
     throw badRequest(`the body is not JSON: ${(error as Error).message}`);
@@ -54,8 +58,8 @@ export function bodyText(body: Uint8Array | string, example: string): string {
  * `{"instances":[{name: value, ...}, ...]}` as records, whose names have the order of the text.
  * @throws bad_request naming what is missing; too_large over LIMITS.instances
  */
-export function decodeInstances(body: Uint8Array | string): Inputs[] {
-  const { text, parsed } = readJson(body);
+export function decodeInstances(body: Uint8Array | string, parse?: Parse): Inputs[] {
+  const { text, parsed } = readJson(body, EXAMPLE, parse);
   return instancesOf(parsed, text);
 }
 
@@ -106,7 +110,7 @@ function decodeInstance(
   const inputs = new Map<string, Value>();
   for (const name of names) {
     if (name.length > LIMITS.inputNameLength) throw longName(name, `${where}: `);
-    inputs.set(name, { kind: 'json', value: instance[name] });
+    inputs.set(name, jsonValue(instance[name]));
   }
   return inputs;
 }

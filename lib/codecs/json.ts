@@ -86,9 +86,7 @@ function markKeys(text: string): string {
   const parts: string[] = [];
   let written = 0;
   for (let start = text.indexOf('"'); start !== -1; ) {
-    let end = start;
-    do end = text.indexOf('"', end + 1);
-    while (isEscaped((at) => text.charCodeAt(at), end));
+    const end = endOfText(text, start);
     let next = end + 1;
     while (' \t\r\n'.includes(text.charAt(next)) && next < text.length) next++;
     if (text.charAt(next) === ':') {
@@ -98,6 +96,14 @@ function markKeys(text: string): string {
     start = text.indexOf('"', end + 1);
   }
   return parts.join('') + text.slice(written);
+}
+
+/** Where the text in quotes that begins at `start` ends; -1 when it is not closed. */
+export function endOfText(json: string, start: number): number {
+  let end = start;
+  do end = json.indexOf('"', end + 1);
+  while (isEscaped((at) => json.charCodeAt(at), end));
+  return end;
 }
 
 /** The JSON of an object whose keys stay in the given order, where an object's would not. */

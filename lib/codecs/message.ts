@@ -10,7 +10,7 @@ import type { Inputs, Value } from '../contract/values.ts';
 import { decodeArrowRecord } from './arrow/record.ts';
 import { type Allocate, decodeBase64 } from './base64.ts';
 import { encodeBase64 } from './encode-base64.ts';
-import { decodeInstances, instanceText, isObject, longName } from './instances.ts';
+import { decodeInstances, instanceText, isObject, longName, type Parse } from './instances.ts';
 import { parseText } from './json.ts';
 import { kindOf, quoteName } from './quote.ts';
 import { dimensionsOf, encodeTensors, readTensorFile } from './safetensors.ts';
@@ -57,9 +57,10 @@ function parseAround(body: string): Record<string, unknown> | undefined {
 
 /**
  * @param allocate memory for the record's bytes, of which its tensors are views; default fresh memory
+ * @param parse reads the JSON of a record; default parseText
  * @throws bad_request when the body has no readable uri to store a failure under
  */
-export function decodeMessage(body: string, allocate?: Allocate): DecodedRecord {
+export function decodeMessage(body: string, allocate?: Allocate, parse?: Parse): DecodedRecord {
   let record: unknown;
   try {
     record = body.length > LARGE_CHARACTERS ? (parseAround(body) ?? parseText(body)) : JSON.parse(body);
@@ -72,7 +73,7 @@ export function decodeMessage(body: string, allocate?: Allocate): DecodedRecord 
   if (!isObject(record)) throw badRequest(`the message is ${kindOf(record)}, expected {uri, data}`);
   const uri = assertUri(record['uri']);
   try {
-    return { uri, inputs: decodeData(wireRecord(record), allocate) };
+    return { uri, inputs: decodeData(wireRecord(record), allocate, parse) };
   } catch (error) {
     return { uri, inputs: ServingError.from(error) };
   }
@@ -94,14 +95,14 @@ export function wireRecord(record: Readonly<Record<string, unknown>>): WireRecor
 }
 
 /** Reads the `data` of a record. @throws bad_request, too_large */
-type Decode = (data: string, allocate?: Allocate) => Inputs;
+type Decode = (data: string, allocate?: Allocate, parse?: Parse) => Inputs;
 
 /** By `serde`. Binary codecs travel as base64. */
 const CODECS: Readonly<Record<string, Decode>> = {
   /** An Arrow stream, as the Python and Scala clients send it. The default. */
   arrow: (data, allocate) => decodeArrowRecord(decodeBase64(data, allocate)),
   /** JSON text: {"instances": [{...}]}. */
-  stream: onlyInstance,
+  stream: (data, _, parse) => onlyInstance(data, parse),
   /** As the SDK sends it: every dtype, without conversion. */
   safetensors: (data, allocate) => inputsFromFile(decodeBase64(data, allocate)),
 };
@@ -110,15 +111,19 @@ const CODECS: Readonly<Record<string, Decode>> = {
  * @param allocate memory for the bytes, of which the tensors are views; default fresh memory
  * @throws bad_request, too_large
  */
-export function decodeData({ data, serde = 'arrow' }: WireRecord, allocate?: Allocate): Inputs {
-  if (Object.hasOwn(CODECS, serde)) return (CODECS[serde] as Decode)(data, allocate);
+export function decodeData(
+  { data, serde = 'arrow' }: WireRecord,
+  allocate?: Allocate,
+  parse?: Parse,
+): Inputs {
+  if (Object.hasOwn(CODECS, serde)) return (CODECS[serde] as Decode)(data, allocate, parse);
   const names = Object.keys(CODECS).map((name) => JSON.stringify(name));
   const expected = `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
   throw badRequest(`serde ${quoteName(serde)}: expected ${expected}`);
 }
 
-function onlyInstance(data: string): Inputs {
-  const instances = decodeInstances(data);
+function onlyInstance(data: string, parse?: Parse): Inputs {
+  const instances = decodeInstances(data, parse);
   if (instances.length === 1) return instances[0] as Inputs;
   throw badRequest(`a record holds one instance, got ${instances.length}`);
 }

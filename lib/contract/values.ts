@@ -3,6 +3,7 @@
  * input only when the model is known, so codecs leave it undecided.
  */
 import type { ServingError } from './errors.ts';
+import type { JsonValue } from './json-numbers.ts';
 import type { DType, Tensor } from './tensor.ts';
 import type { WorkerValue } from './worker-values.ts';
 
@@ -29,7 +30,7 @@ export type Value =
    */
   | { readonly kind: 'text'; readonly text: string }
   /** A JSON value: number, boolean, string, or nested arrays of them; a string is a base64 image or text. */
-  | { readonly kind: 'json'; readonly value: unknown }
+  | JsonValue
   /** What a client of a worker sent. A model does not take it. */
   | { readonly kind: 'value'; readonly value: WorkerValue };
 

@@ -1,5 +1,6 @@
 /** The records of a POST /predict body: JSON, or a table as CSV. */
 import { decodeInstances } from '../codecs/instances.ts';
+import { parseInstances } from '../codecs/numbers/parse.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs } from '../contract/values.ts';
 import { type HttpRequest, mediaType } from './request.ts';
@@ -13,7 +14,7 @@ interface Instances {
 /** @throws bad_request, too_large */
 export async function readInstances(request: HttpRequest): Promise<Instances> {
   if (mediaType(request) !== 'text/csv') {
-    return { instances: decodeInstances(request.body()), inPlace: raise };
+    return { instances: decodeInstances(request.body(), parseInstances), inPlace: raise };
   }
   // Loaded on demand: few requests are tables.
   const { atLine, decodeCsv } = await import('../codecs/csv.ts');

@@ -8,6 +8,7 @@ import { decodeImage, imageTensor } from '../codecs/image/image.ts';
 import { isObject } from '../codecs/instances.ts';
 import { quoteName, quoteNames, quoteValue } from '../codecs/quote.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
+import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { DType, NumericDType, Tensor, TypedArray } from '../contract/tensor.ts';
 import { NO_TEXT, tokensText } from '../contract/texts.ts';
@@ -189,7 +190,7 @@ function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tenso
     case 'sparse':
       return densifyFor(value, spec, settings, false);
     case 'json':
-      return fromJson(value.value, spec, settings);
+      return fromJson(contentOf(value), spec, settings);
     case 'value':
       throw badInput('a value for a worker; the job serves a model, which takes tensors');
   }
@@ -214,7 +215,7 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   if (typeof value === 'string' && spec.dtype !== 'string') {
     return isColumn(spec) ? cellTensor(value, spec.dtype) : toImage(value, spec, image);
   }
-  if (!isObject(value)) {
+  if (!isObject(value) || value instanceof JsonNumbers) {
     return oneText(nestedTensor(value, spec.dtype, mayMiss(spec, settings.names)), spec, settings);
   }
   if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);

@@ -4,6 +4,7 @@
  * stored.
  */
 import { decodeMessage } from '../codecs/message.ts';
+import { parseInstances } from '../codecs/numbers/parse.ts';
 import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { TraceContext } from '../contract/trace.ts';
@@ -57,7 +58,8 @@ export function decodeMessages(messages: readonly Message[], buffers: Scratch): 
   const returned: ReturnedMessage[] = [];
   for (const { id, enqueue, attempts, body } of messages) {
     try {
-      const { uri, inputs } = body instanceof ServingError ? unread(body) : decodeMessage(body, allocate);
+      const { uri, inputs } =
+        body instanceof ServingError ? unread(body) : decodeMessage(body, allocate, parseInstances);
       if (!(inputs instanceof ServingError)) records.push({ id, enqueue, uri, attempts, inputs });
       else if (inputs.retryable) returned.push({ id, error: inputs, trace: enqueue.trace });
       else finished.push({ id, enqueue, uri, outcome: { ok: false, error: inputs } });

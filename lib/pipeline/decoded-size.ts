@@ -6,6 +6,7 @@
 import type { ImageHeader } from '../codecs/image/formats.ts';
 import { imageSize } from '../codecs/image/image.ts';
 import { isObject } from '../codecs/instances.ts';
+import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { elementCount } from '../contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
@@ -74,7 +75,10 @@ function mayBeMany(records: readonly Inputs[]): boolean {
 }
 
 function mayExpand(value: Value): boolean {
-  if (value.kind === 'json') return typeof value.value === 'string' || isObject(value.value);
+  if (value.kind === 'json')
+    return (
+      !(contentOf(value) instanceof JsonNumbers) && (typeof value.value === 'string' || isObject(value.value))
+    );
   return value.kind !== 'tensor';
 }
 

@@ -2,6 +2,7 @@
  * Nested numbers as tensors, before records go to another process: sending 28,000 nested numbers takes five times as
  * long as their bytes. Everything else is bound where the model is, which also reports what is wrong.
  */
+import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
 import { nestedTensor } from './nested.ts';
 
@@ -19,9 +20,11 @@ export function flattened(records: readonly Inputs[], specs: readonly TensorSpec
 }
 
 function flat(value: Value, dtype: TensorSpec['dtype']): Value {
-  if (value.kind !== 'json' || !Array.isArray(value.value) || dtype === 'string') return value;
+  if (value.kind !== 'json' || dtype === 'string') return value;
+  const content = contentOf(value);
+  if (!Array.isArray(content) && !(content instanceof JsonNumbers)) return value;
   try {
-    return { kind: 'tensor', tensor: nestedTensor(value.value, dtype) };
+    return { kind: 'tensor', tensor: nestedTensor(content, dtype) };
   } catch {
     return value;
   }

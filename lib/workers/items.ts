@@ -2,6 +2,7 @@
 import { DEFAULT_IMAGE, decodeImage, imageTensor } from '../codecs/image/image.ts';
 import { isTensorLike } from '../codecs/values/tensor-like.ts';
 import { badInput } from '../contract/errors.ts';
+import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { EncodedImage, isEncodedImage, type WorkerValue } from '../contract/worker-values.ts';
@@ -39,7 +40,7 @@ async function valueOf(value: Value, settings: ItemSettings): Promise<WorkerValu
       return value.text;
     case 'json':
       // What JSON.parse makes is a value of ours.
-      return settings.transferProto === 'npy' ? arrayOf(value.value) : (value.value as WorkerValue);
+      return settings.transferProto === 'npy' ? arrayOf(contentOf(value)) : (value.value as WorkerValue);
     case 'value':
       return isEncodedImage(value.value) ? imageOf(value.value.bytes, settings) : value.value;
   }
@@ -69,11 +70,12 @@ function keyOfValue(value: Value): string {
     const { value: item } = value;
     return isTensorLike(item) ? `${item.dtype} ${item.shape.join(',')}` : typeof item;
   }
-  return value.kind === 'json' ? `float32 ${shapeOf(value.value).join(',')}` : value.kind;
+  return value.kind === 'json' ? `float32 ${shapeOf(contentOf(value)).join(',')}` : value.kind;
 }
 
 /** Of nested lists, by their first items; where the others differ, the array cannot be made, and its item fails alone. */
-function shapeOf(value: unknown): number[] {
+function shapeOf(value: unknown): readonly number[] {
+  if (value instanceof JsonNumbers) return value.shape;
   const shape: number[] = [];
   for (let at = value; Array.isArray(at) && shape.length <= LIMITS.tensorRank; at = at[0])
     shape.push(at.length);

@@ -8,6 +8,7 @@ import { LIMITS, overLimit } from '../../contract/limits.ts';
 import type { DType, Tensor } from '../../contract/tensor.ts';
 import { isObject, longName, parseJson, readJson } from '../instances.ts';
 import { parseExactly } from '../json.ts';
+import { EACH, type Place, parseNumbers } from '../numbers/parse.ts';
 import { quoteName, quoteValue } from '../quote.ts';
 import {
   flagOf,
@@ -115,11 +116,14 @@ export function decodeIndexRequest(body: Uint8Array | string): boolean {
   return flagOf(request, 'ready', 'the request') ?? false;
 }
 
+/** Where the numbers of a tensor are. */
+const DATA: readonly Place[] = [['inputs', EACH, 'data']];
+
 const EXAMPLE = '{"inputs":[{"name","shape","datatype","data"}]}';
 
 function readText(json: Uint8Array | string, jsonLength: number | undefined) {
   try {
-    return readJson(json, EXAMPLE);
+    return readJson(json, EXAMPLE, (text) => parseNumbers(text, DATA));
   } catch (error) {
     const { code, message } = ServingError.from(error);
     if (jsonLength !== undefined || typeof json === 'string') throw error;

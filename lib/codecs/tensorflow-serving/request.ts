@@ -3,10 +3,12 @@
  * inputs are known. Beyond JSON the API has NaN, Infinity and -Infinity, and whole numbers of 64 bits, which JSON.parse rounds.
  */
 import { badInput, badRequest } from '../../contract/errors.ts';
+import { JsonNumbers } from '../../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { decodeBase64 } from '../base64.ts';
 import { bodyText, isObject, readJson } from '../instances.ts';
-import { exactly, type Reviver } from '../json.ts';
+import { exactly, parseText, type Reviver } from '../json.ts';
+import { EACH, type Place, parseAround } from '../numbers/parse.ts';
 import { kindOf, quoteNames, quoteValue } from '../quote.ts';
 
 export type Verb = 'predict' | 'classify' | 'regress';
@@ -43,6 +45,10 @@ export function decodeServing(body: Uint8Array | string, verb: Verb): ServingReq
       list: undefined,
       values: isNamedRow(inputs) ? new Map(Object.entries(inputs)) : onlyOf(inputs),
     };
+  if (instances instanceof JsonNumbers) {
+    assertRows(instances.shape[0] as number, 'instances');
+    return { ...request, list: 'instances', values: onlyOf(instances) };
+  }
   const rows = rowsOf(instances, 'instances');
   if (isNamedRow(rows[0])) return { ...request, list: 'instances', values: columnsOf(rows, 'instances') };
   const named = rows.findIndex(isNamedRow);
@@ -61,14 +67,22 @@ const TEXT_OR_WORD = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Inf(?:inity)?)\b/gs;
 const NAN_MARK = '0e9999';
 const INFINITY_MARK = '1e9999';
 
+/** Where numbers without names are. */
+const NUMBERS: readonly Place[] = [['instances'], ['inputs'], ['inputs', EACH]];
+
 function readBody(body: Uint8Array | string, example: string) {
   const text = bodyText(body, example);
+  const around = parseAround(text, NUMBERS);
+  if (around && !SPECIAL.test(around.rest)) return { parsed: around.parsed, hasSpecials: false };
   if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasSpecials: false };
   const marked = text.replace(TEXT_OR_WORD, (found) => {
     if (found.startsWith('"')) return found;
     return (found.startsWith('-') ? '-' : '') + (found.endsWith('NaN') ? NAN_MARK : INFINITY_MARK);
   });
-  return { parsed: readJson(marked, example, exactNumber).parsed, hasSpecials: true };
+  return {
+    parsed: readJson(marked, example, (all) => parseText(all, undefined, exactNumber)).parsed,
+    hasSpecials: true,
+  };
 }
 
 const exactNumber: Reviver = (key, value, context) => {
@@ -83,8 +97,12 @@ const exactNumber: Reviver = (key, value, context) => {
 function rowsOf(list: unknown, name: 'instances' | 'examples'): readonly unknown[] {
   if (!Array.isArray(list)) throw badRequest(`"${name}": expected a list, got ${kindOf(list)}`);
   if (list.length === 0) throw badRequest(`"${name}" is empty`);
-  if (list.length <= LIMITS.instances) return list;
-  throw overLimit('instances', `${list.length} ${name} are`, 'a request');
+  assertRows(list.length, name);
+  return list;
+}
+
+function assertRows(rows: number, name: 'instances' | 'examples'): void {
+  if (rows > LIMITS.instances) throw overLimit('instances', `${rows} ${name} are`, 'a request');
 }
 
 /** Each example with what they share, as if it were written in each: so large the body may be. */
@@ -118,7 +136,7 @@ function onlyOf(value: unknown): ReadonlyMap<undefined, unknown> {
 
 /** Whether a value is an object of inputs by name. */
 function isNamedRow(value: unknown): value is Record<string, unknown> {
-  return isObject(value) && !isBytes(value);
+  return isObject(value) && !isBytes(value) && !(value instanceof JsonNumbers);
 }
 
 /** The values of each input, in the order of the rows. */

@@ -23,6 +23,54 @@ const INFERENCE = 'test/lib/codecs/open-inference.test.ts';
 
 export const CODECS: readonly Suite[] = [
   {
+    file: 'lib/codecs/numbers/parse.ts',
+    tests: ['test/lib/codecs/numbers/numbers.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a body of which not every array could be put back is read by JSON.parse',
+        find: 'put === cut.numbers.size ? ',
+        replace: 'put <= cut.numbers.size ? ',
+      },
+      {
+        guarantee: 'a text that is written like a mark is a text',
+        find: 'return last.includes(ESCAPE) ? undefined : {',
+        replace: 'return {',
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/numbers/scan.ts',
+    tests: ['test/lib/codecs/numbers/numbers.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a number at the end of a window is read whole',
+        find: 'const MARGIN = 128;',
+        replace: 'const MARGIN = 0;',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/numbers.ts',
+    tests: ['test/lib/codecs/numbers/numbers.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a number beyond the range of float32 is refused',
+        find: 'if (!areFinite(data, start, part.length)) return undefined;',
+        replace: '',
+      },
+      {
+        guarantee: 'a number that an integer dtype does not hold is refused',
+        find: "if (dtype !== 'float64' && !areSame(part, data, start)) return undefined;",
+        replace: ';',
+      },
+      {
+        guarantee: 'an integer beyond 2^53 is refused, which JSON.parse has rounded',
+        find: '!Number.isSafeInteger(number) ||',
+        replace: '',
+      },
+    ],
+  },
+  {
     file: 'lib/codecs/csv.ts',
     tests: ['test/lib/codecs/csv.test.ts'],
     bugs: [

@@ -31,8 +31,8 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
       },
       {
         guarantee: 'a request has up to 1,000 instances',
-        find: 'if (list.length <= LIMITS.instances) return list;',
-        replace: 'if (list.length <= 10 * LIMITS.instances) return list;',
+        find: 'if (rows > LIMITS.instances) throw',
+        replace: 'if (rows > 10 * LIMITS.instances) throw',
       },
       {
         guarantee: 'a context is not multiplied beyond the limit of a body',

@@ -1,0 +1,164 @@
+/**
+ * Reads nested arrays of JSON numbers in a third of the time of JSON.parse, in WebAssembly (scan.wat), which reads digits
+ * sixteen at a time and rounds in whole numbers of 64 bits. What it does not know, it leaves to the caller: it accepts no text
+ * that JSON.parse refuses, and reads none differently.
+ */
+import { JsonNumbers } from '../../contract/json-numbers.ts';
+import { WASM } from './wasm.ts';
+
+// Where things are in its memory; scan.wat says what they are.
+const DOUBLES = 4096;
+const WHOLES = 4288;
+const SHUFFLES = 4448;
+const STATE = 4736;
+const MASKS = 6144;
+const TEXT = 8192;
+/** A window of the text is at most so long, so that its numbers stay in the processor's second cache, and take no new pages. */
+const WINDOW = 16_384;
+/** A number begins so far before the end of a window that it ends there. It has 71 characters at most. */
+const MARGIN = 128;
+/** Zeros behind the text stop the scanner. */
+const ZEROS = 64;
+const OUT = TEXT + WINDOW + ZEROS;
+/** Fields of the state. */
+const AT = 0;
+const OUT_AT = 1;
+const LEAF = 3;
+const BEHIND = 4;
+const ROW = 5;
+/** Of each depth from 0: how many elements its arrays have, and how many the current one has. */
+const LEVELS = 8;
+const FIELDS = LEVELS + 2 * 17;
+
+/** What `scan` returns. */
+const AT_LIMIT = 0;
+const SLOW = 2;
+const ODD = 3;
+
+/** An exponent of more digits is left to JSON.parse: TensorFlow Serving's reader takes 16 digits for an integer of 64 bits. */
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,15})?/y;
+
+export interface Scanned {
+  readonly numbers: JsonNumbers;
+  readonly count: number;
+  /** Where the text goes on. */
+  readonly end: number;
+}
+
+interface Exports {
+  readonly memory: WebAssembly.Memory;
+  readonly scan: (limit: number) => number;
+}
+
+export class Scanner {
+  readonly #scan: Exports['scan'];
+  readonly #window: Uint8Array;
+  readonly #state: Int32Array;
+  readonly #doubles: Float64Array;
+  readonly #encoder = new TextEncoder();
+  #text = '';
+  /** The window holds the characters of the text from here on, each a byte. */
+  #from = 0;
+  /** The scanner stops here, 0 while the window holds nothing of the text. */
+  #limit = 0;
+
+  static async open(): Promise<Scanner> {
+    const module = await WebAssembly.compile(Buffer.from(WASM, 'base64'));
+    return new Scanner(new WebAssembly.Instance(module, {}).exports as unknown as Exports);
+  }
+
+  private constructor({ memory, scan }: Exports) {
+    this.#scan = scan;
+    this.#window = new Uint8Array(memory.buffer, TEXT, WINDOW + ZEROS);
+    this.#state = new Int32Array(memory.buffer, STATE, FIELDS);
+    this.#doubles = new Float64Array(memory.buffer, OUT, WINDOW / 2);
+    writeTables(memory.buffer);
+  }
+
+  /** The text whose arrays are read, the first one first. It is held until the next one is set. */
+  set text(text: string) {
+    this.#text = text;
+    this.#from = 0;
+    this.#limit = 0;
+  }
+
+  /** Reads the array that begins at a place of the text; undefined for what is not a full array of finite numbers alone. */
+  read(start: number): Scanned | undefined {
+    const parts: Float64Array[] = [];
+    let count = 0;
+    this.#state.fill(0);
+    for (let at = start; ; ) {
+      if (TEXT + at - this.#from >= this.#limit && !this.#load(at)) return undefined;
+      this.#state[AT] = TEXT + at - this.#from;
+      this.#state[OUT_AT] = OUT;
+      const status = this.#scanWindow();
+      if (status === ODD) return undefined;
+      at = this.#from + this.#field(AT) - TEXT;
+      const bytes = this.#field(OUT_AT) - OUT;
+      if (bytes > 0) parts.push(this.#doubles.slice(0, bytes / 8));
+      count += bytes / 8;
+      // The row that is under way began before what comes next.
+      this.#state[ROW] = this.#field(ROW) - bytes;
+      if (status === AT_LIMIT) continue;
+      const shape = Array.from({ length: this.#field(LEAF) }, (_, axis) =>
+        this.#field(LEVELS + 2 * axis + 2),
+      );
+      return { numbers: new JsonNumbers(shape, parts, this.#text.slice(start, at)), count, end: at };
+    }
+  }
+
+  /** Returns false for a window with other characters than those of ASCII, whose bytes would have other places. */
+  #load(start: number): boolean {
+    const part = this.#text.slice(start, start + WINDOW);
+    const { read, written } = this.#encoder.encodeInto(part, this.#window);
+    this.#window.fill(0, written, written + ZEROS);
+    this.#from = start;
+    this.#limit = TEXT + written + (start + read === this.#text.length ? ZEROS : -MARGIN);
+    return written === part.length;
+  }
+
+  #scanWindow(): number {
+    let status = this.#scan(this.#limit);
+    while (status === SLOW) {
+      if (!this.#readSlowly()) return ODD;
+      status = this.#field(AT) < this.#limit ? this.#scan(this.#limit) : AT_LIMIT;
+    }
+    return status;
+  }
+
+  /** Reads the next number as JSON.parse does. Returns false for one that is too large. */
+  #readSlowly(): boolean {
+    NUMBER.lastIndex = this.#from + this.#field(AT) - TEXT;
+    const [found = ''] = NUMBER.exec(this.#text) ?? [];
+    const number = Number(found);
+    this.#doubles[(this.#field(OUT_AT) - OUT) / 8] = number;
+    this.#state[OUT_AT] = this.#field(OUT_AT) + 8;
+    this.#state[AT] = this.#field(AT) + found.length;
+    this.#state[BEHIND] = 1;
+    return found !== '' && Number.isFinite(number);
+  }
+
+  #field(index: number): number {
+    return this.#state[index] as number;
+  }
+}
+
+/** The powers of ten, and of five as the algorithm of Eisel and Lemire has them: 128 bits each, rounded down, those of a fraction up. */
+function writeTables(memory: ArrayBuffer): void {
+  const view = new DataView(memory);
+  for (let q = -128; q < 128; q++) {
+    const five = 5n ** BigInt(Math.abs(q));
+    const bits = BigInt(five.toString(2).length);
+    const power = q < 0 ? (1n << (bits + 127n)) / five + 1n : (five << 128n) >> bits;
+    view.setBigUint64(16 * (q + 128), power >> 64n, true);
+    view.setBigUint64(16 * (q + 128) + 8, BigInt.asUintN(64, power), true);
+  }
+  for (let i = 0; i <= 22; i++) view.setFloat64(DOUBLES + 8 * i, Number(`1e${i}`), true);
+  for (let i = 0; i < 20; i++) view.setBigUint64(WHOLES + 8 * i, 10n ** BigInt(i), true);
+  for (let count = 0; count <= 16; count++) {
+    for (let i = 0; i < 16; i++) {
+      view.setUint8(SHUFFLES + 16 * count + i, i < 16 - count ? 255 : i - (16 - count));
+      view.setUint8(MASKS + 16 * count + i, i < 16 - count ? 0 : 255);
+    }
+  }
+}

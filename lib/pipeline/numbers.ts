@@ -1,0 +1,45 @@
+/** Doubles of JSON as a tensor of the model's dtype, without a look at each where the array's own conversion is right. */
+import { TENSOR_ELEMENTS } from '../contract/client-limits.ts';
+import type { JsonNumbers } from '../contract/json-numbers.ts';
+import { allocate, type DType, elementCount, type Tensor } from '../contract/tensor.ts';
+
+/** Undefined where a number does not fit, and for a dtype that stores none: nestedTensor says what is wrong. @throws too_large */
+export function numbersTensor({ shape, parts }: JsonNumbers, dtype: DType): Tensor | undefined {
+  if (dtype === 'string' || dtype === 'bool' || dtype === 'float16') return undefined;
+  const data = allocate(dtype, elementCount(shape, TENSOR_ELEMENTS));
+  let start = 0;
+  for (const part of parts) {
+    if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+      if (!storeBigInts(part, data, start)) return undefined;
+    } else {
+      data.set(part, start);
+      // A double beyond the range of float32 has become an infinity; every double is a float64.
+      if (data instanceof Float32Array) {
+        if (!areFinite(data, start, part.length)) return undefined;
+      } else if (dtype !== 'float64' && !areSame(part, data, start)) return undefined;
+    }
+    start += part.length;
+  }
+  return { dtype, shape, data };
+}
+
+function areFinite(data: Float32Array, start: number, count: number): boolean {
+  // Not Number.isFinite, which is called until the loop is optimized: 0.25 ms for 3x96x96.
+  for (let i = start; i < start + count; i++) if (Math.abs(data[i] as number) === Infinity) return false;
+  return true;
+}
+
+function areSame(part: Float64Array, data: ArrayLike<number>, start: number): boolean {
+  for (let i = 0; i < part.length; i++) if (data[start + i] !== part[i]) return false;
+  return true;
+}
+
+function storeBigInts(part: Float64Array, data: BigInt64Array | BigUint64Array, start: number): boolean {
+  const least = data instanceof BigInt64Array ? Number.MIN_SAFE_INTEGER : 0;
+  for (let i = 0; i < part.length; i++) {
+    const number = part[i] as number;
+    if (!Number.isSafeInteger(number) || number < least) return false;
+    data[start + i] = BigInt(number);
+  }
+  return true;
+}

@@ -1,0 +1,24 @@
+/**
+ * Makes lib/codecs/numbers/wasm.ts of scan.wat (`npm run build:scanner`). The same version of wabt makes the same bytes, which a
+ * test compares.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import openWabt from 'wabt';
+
+const FOLDER = new URL('../../lib/codecs/numbers/', import.meta.url);
+export const BUILT = new URL('wasm.ts', FOLDER);
+
+export async function buildScanner(): Promise<string> {
+  const wabt = await openWabt();
+  const module = wabt.parseWat('scan.wat', readFileSync(new URL('scan.wat', FOLDER), 'utf8'), { simd: true });
+  const base64 = Buffer.from(module.toBinary({}).buffer).toString('base64');
+  const lines = base64.match(/.{1,100}/g) ?? [];
+  return [
+    '/** scan.wat in binary, as base64. Written by `npm run build:scanner`. */',
+    'export const WASM =',
+    `${lines.map((line) => `  '${line}'`).join(' +\n')};`,
+    '',
+  ].join('\n');
+}
+
+if (import.meta.main) writeFileSync(BUILT, await buildScanner());
