@@ -59,7 +59,7 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'white space anywhere is passed over',
-        find: "decodeExactly(text.replace(WHITE_SPACE, ''), allocate) ??",
+        find: "decodePlainBase64(text.replace(WHITE_SPACE, ''), allocate) ??",
         replace: '',
       },
     ],
