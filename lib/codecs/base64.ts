@@ -23,8 +23,8 @@ export function decodeBase64(text: string, allocate: Allocate = fresh): Uint8Arr
   let end = text.length;
   while (end > 0 && isWhiteSpace(text.charCodeAt(end - 1))) end--;
   return (
-    decodePlainBase64(text.slice(0, end), allocate) ??
-    decodePlainBase64(text.replace(WHITE_SPACE, ''), allocate) ??
+    decodeExactly(text.slice(0, end), allocate) ??
+    decodeExactly(text.replace(WHITE_SPACE, ''), allocate) ??
     refuse(text)
   );
 }
@@ -33,8 +33,8 @@ function isWhiteSpace(unit: number): boolean {
   return unit === 32 || (unit >= 9 && unit <= 13);
 }
 
-/** Base64 without white space. Returns undefined when a character was not base64, or the length is impossible. */
-export function decodePlainBase64(text: string, allocate: Allocate = fresh): Uint8Array | undefined {
+/** Returns undefined when a character was not base64, or the length is impossible. */
+function decodeExactly(text: string, allocate: Allocate): Uint8Array | undefined {
   const pads = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   const digits = text.length - pads;
   const padded = pads === 0 || text.length % 4 === 0;

@@ -8,7 +8,7 @@ import { assertUri } from '../contract/names.ts';
 import type { Tensor } from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { decodeArrowRecord } from './arrow/record.ts';
-import { type Allocate, decodeBase64, decodePlainBase64 } from './base64.ts';
+import { type Allocate, decodeBase64 } from './base64.ts';
 import { encodeBase64 } from './encode-base64.ts';
 import { decodeInstances, instanceText, isObject, longName } from './instances.ts';
 import { parseText } from './json.ts';
@@ -39,58 +39,19 @@ const MARK = '\u0001';
  * `data`.
  */
 function parseAround(body: string): Record<string, unknown> | undefined {
-  const start = startOfData(body);
-  const end = start === -1 ? -1 : body.indexOf('"', start);
+  const plain = body.indexOf(DATA);
+  const at = plain === -1 ? body.indexOf(DATA_SPACED) : plain;
+  if (at === -1) return undefined;
+  const start = at + (plain === -1 ? DATA_SPACED.length : DATA.length);
+  const end = body.indexOf('"', start);
   if (end === -1) return undefined;
   const data = body.slice(start, end);
   if (data.includes('\\')) return undefined;
-  const record = parseWithout(body, start, end);
-  return record && { ...record, data };
-}
-
-/** @returns where the first `data` begins, -1 without one */
-function startOfData(body: string): number {
-  const plain = body.indexOf(DATA);
-  if (plain !== -1) return plain + DATA.length;
-  const spaced = body.indexOf(DATA_SPACED);
-  return spaced === -1 ? -1 : spaced + DATA_SPACED.length;
-}
-
-/** @returns the record with MARK for what was cut out; undefined when that was not its own `data` */
-function parseWithout(body: string, start: number, end: number): Record<string, unknown> | undefined {
   try {
     const record: unknown = parseText(`${body.slice(0, start)}\\u0001${body.slice(end)}`);
-    return isObject(record) && record['data'] === MARK ? record : undefined;
+    return isObject(record) && record['data'] === MARK ? { ...record, data } : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/** Far more than what our clients and the old ones write behind `data`. */
-const TAIL_CHARACTERS = 1_024;
-
-/**
- * Reads a large record whose `data` is plain base64 and reaches into the last characters, without searching 148 kB for its
- * end: where so many characters are base64, there is no quote and no escape among them. Undefined for any other message.
- */
-function decodeAround(body: string, allocate: Allocate | undefined): DecodedRecord | undefined {
-  const start = startOfData(body);
-  const end = body.indexOf('"', Math.max(start, body.length - TAIL_CHARACTERS));
-  const record = start === -1 || end === -1 ? undefined : parseWithout(body, start, end);
-  if (!record) return undefined;
-  const { serde = 'arrow' } = record;
-  const read = typeof serde === 'string' && Object.hasOwn(BINARY, serde) ? BINARY[serde] : undefined;
-  const bytes = read && decodePlainBase64(body.slice(start, end), allocate);
-  if (!bytes) return undefined;
-  const uri = assertUri(record['uri']);
-  return { uri, inputs: attempt(() => read(bytes)) };
-}
-
-function attempt(decode: () => Inputs): Inputs | ServingError {
-  try {
-    return decode();
-  } catch (error) {
-    return ServingError.from(error);
   }
 }
 
@@ -99,11 +60,6 @@ function attempt(decode: () => Inputs): Inputs | ServingError {
  * @throws bad_request when the body has no readable uri to store a failure under
  */
 export function decodeMessage(body: string, allocate?: Allocate): DecodedRecord {
-  const around = body.length > LARGE_CHARACTERS ? decodeAround(body, allocate) : undefined;
-  return around ?? decodeWhole(body, allocate);
-}
-
-function decodeWhole(body: string, allocate: Allocate | undefined): DecodedRecord {
   let record: unknown;
   try {
     record = body.length > LARGE_CHARACTERS ? (parseAround(body) ?? parseText(body)) : JSON.parse(body);
@@ -115,8 +71,11 @@ function decodeWhole(body: string, allocate: Allocate | undefined): DecodedRecor
   }
   if (!isObject(record)) throw badRequest(`the message is ${kindOf(record)}, expected {uri, data}`);
   const uri = assertUri(record['uri']);
-  const whole = record;
-  return { uri, inputs: attempt(() => decodeData(wireRecord(whole), allocate)) };
+  try {
+    return { uri, inputs: decodeData(wireRecord(record), allocate) };
+  } catch (error) {
+    return { uri, inputs: ServingError.from(error) };
+  }
 }
 
 /**
@@ -137,18 +96,13 @@ export function wireRecord(record: Readonly<Record<string, unknown>>): WireRecor
 /** Reads the `data` of a record. @throws bad_request, too_large */
 type Decode = (data: string, allocate?: Allocate) => Inputs;
 
-/** By `serde`, those whose bytes travel as base64. */
-const BINARY: Readonly<Record<string, (bytes: Uint8Array) => Inputs>> = {
-  /** An Arrow stream, as the Python and Scala clients send it. The default. */
-  arrow: decodeArrowRecord,
-  /** As the SDK sends it: every dtype, without conversion. */
-  safetensors: inputsFromFile,
-};
-
+/** By `serde`. Binary codecs travel as base64. */
 const CODECS: Readonly<Record<string, Decode>> = {
+  /** An Arrow stream, as the Python and Scala clients send it. The default. */
   arrow: (data, allocate) => decodeArrowRecord(decodeBase64(data, allocate)),
   /** JSON text: {"instances": [{...}]}. */
   stream: onlyInstance,
+  /** As the SDK sends it: every dtype, without conversion. */
   safetensors: (data, allocate) => inputsFromFile(decodeBase64(data, allocate)),
 };
 

@@ -59,7 +59,7 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'white space anywhere is passed over',
-        find: "decodePlainBase64(text.replace(WHITE_SPACE, ''), allocate) ??",
+        find: "decodeExactly(text.replace(WHITE_SPACE, ''), allocate) ??",
         replace: '',
       },
     ],
@@ -208,6 +208,16 @@ export const CODECS: readonly Suite[] = [
     file: 'lib/codecs/safetensors.ts',
     tests: [MESSAGE, QUEUE],
     bugs: [
+      {
+        guarantee: 'a header that was read before is that of a file of the same length only',
+        find: 'last?.bytes === bytes.byteLength && startsWith',
+        replace: 'last && startsWith',
+      },
+      {
+        guarantee: 'a header that was read before is compared to its last byte',
+        find: 'for (let i = 0; i < head.length; i++)',
+        replace: 'for (let i = 0; i < 8; i++)',
+      },
       {
         guarantee: 'the header is not longer than the file',
         find: 'Math.min(HEADER_BYTES, bytes.byteLength - 8)',
