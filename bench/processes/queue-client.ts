@@ -103,7 +103,9 @@ const methods = {
  */
 async function rateOf(redis: Redis, index: string, warmUps: number, records: number): Promise<number> {
   const [first, last] = await Promise.all(
-    [warmUps, records - 1].map(async (at) => Number((await redis.zrange(index, at, at, 'WITHSCORES'))[1])),
+    [warmUps, records - 1]
+      .map(String)
+      .map(async (at) => Number((await redis.zrange(index, at, at, 'WITHSCORES'))[1])),
   );
   if (first === undefined || last === undefined || last <= first) throw new Error('all results came at once');
   const upToFirst = await redis.zcount(index, '-inf', first);

@@ -235,14 +235,14 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'a file has at most 256 tensors',
-        find: 'if (tensors.size >= LIMITS.inputsPerRecord) {',
-        replace: 'if (tensors.size >= 2 * LIMITS.inputsPerRecord) {',
+        find: 'if (entries.length >= LIMITS.inputsPerRecord) {',
+        replace: 'if (entries.length >= 2 * LIMITS.inputsPerRecord) {',
         tests: [QUEUE, 'test/bad-input/count.test.ts', MESSAGE],
       },
       {
         guarantee: 'each byte belongs to one tensor',
-        find: 'if (used > body.byteLength) {',
-        replace: 'if (used < 0) {',
+        find: 'if (used > bodyBytes) throw',
+        replace: 'if (used < 0) throw',
       },
       {
         guarantee: 'data_offsets lie within the body',
