@@ -72,8 +72,18 @@ const methods = {
     return ms;
   },
 
-  /** Waits until so many results are there, and takes them all. @returns records a second, from the first to the last */
-  async drained(records: number): Promise<number> {
+  /**
+   * Waits until all results are there, and takes them.
+   * @param warmUps of the records, which come first and are not counted
+   * @returns records a second, from the first that counts to the last
+   */
+  async drained({
+    records,
+    warmUps,
+  }: {
+    readonly records: number;
+    readonly warmUps: number;
+  }): Promise<number> {
     const { redis, job, outputQueue, answers } = opened as Opened;
     const index = indexKey(job);
     const begin = performance.now();
@@ -81,7 +91,7 @@ const methods = {
       if (performance.now() - begin > DRAIN_LIMIT_MS) throw new Error(`${count} of ${records} results came`);
       await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
     }
-    const rate = await rateOf(redis, index, records);
+    const rate = await rateOf(redis, index, warmUps, records);
     await checkResults(outputQueue, answers, records);
     return rate;
   },
@@ -91,13 +101,15 @@ const methods = {
  * The index is sorted by when a result expires, which is equally long after it was saved for each: the stack may have begun
  * before this process could look. Results saved in one batch share a time, so those of the first batch are left out.
  */
-async function rateOf(redis: Redis, index: string, records: number): Promise<number> {
+async function rateOf(redis: Redis, index: string, warmUps: number, records: number): Promise<number> {
   const [first, last] = await Promise.all(
-    ['0', '-1'].map(async (at) => Number((await redis.zrange(index, at, at, 'WITHSCORES'))[1])),
+    [warmUps, records - 1]
+      .map(String)
+      .map(async (at) => Number((await redis.zrange(index, at, at, 'WITHSCORES'))[1])),
   );
   if (first === undefined || last === undefined || last <= first) throw new Error('all results came at once');
-  const ofFirst = await redis.zcount(index, first, first);
-  return ((records - ofFirst) * 1000) / (last - first);
+  const upToFirst = await redis.zcount(index, '-inf', first);
+  return ((records - upToFirst) * 1000) / (last - first);
 }
 
 export type QueueProcess = typeof methods;

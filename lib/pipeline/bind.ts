@@ -42,44 +42,62 @@ export interface Feeds {
 }
 
 /**
+ * A promise only where an image is decoded: one for every tensor would cost more than the tensor.
  * @throws bad_input naming the input, what was expected and what came
  */
-export async function bindRecord(
+export function bindRecord(
   inputs: Inputs,
   specs: readonly TensorSpec[],
   settings: BindSettings,
-): Promise<Feeds> {
+): Feeds | Promise<Feeds> {
   const { names, inputAlreadyBatched } = settings;
   const joined = names ? joinColumns(inputs, specs, names, inputAlreadyBatched) : inputs;
   const values = matchInputs(joined, specs, settings.byName);
   const fitted: CheckedTensor[] = [];
   let runsAlone = false;
-  for (const [i, spec] of specs.entries()) {
-    const { name, value } = values[i] as NamedValue;
-    if (value === ABSENT) {
-      fitted.push(noTexts(fitted[0] as CheckedTensor));
-      continue;
-    }
-    try {
-      const made = toTensor(value, spec, settings);
-      // Only images are asynchronous; an await for every tensor would cost more than the tensor.
-      const tensor = castTensor(made instanceof Promise ? await made : made, spec.dtype);
-      if (tensor.dtype === 'string' && !isTokens(value, spec, settings)) {
-        assertTexts(tensor.data as readonly string[]);
-      }
-      fitted.push(checkShape(tensor, spec, inputAlreadyBatched));
-      // The proof took it for a scalar, and an array may be broadcast against the rows.
-      if (spec.batchAxis === 'none' && spec.shape.length === 0 && tensor.shape.length > 0) runsAlone = true;
-    } catch (error) {
-      throw inInput(name, error);
-    }
-  }
-  return {
-    tensors: fitted.map((fit) => fit.tensor),
-    rows: commonRows(fitted, specs, values),
-    keepsBatchDim: fitted.every((fit) => fit.keepsBatchDim),
-    runsAlone,
+  const take = (made: Tensor, value: Value, spec: TensorSpec) => {
+    const fit = fitTo(made, value, spec, settings);
+    fitted.push(fit);
+    // The proof took it for a scalar, and an array may be broadcast against the rows.
+    if (spec.batchAxis === 'none' && spec.shape.length === 0 && fit.tensor.shape.length > 0) runsAlone = true;
   };
+  const bindFrom = (first: number): Feeds | Promise<Feeds> => {
+    for (let i = first; i < specs.length; i++) {
+      const { name, value } = values[i] as NamedValue;
+      const spec = specs[i] as TensorSpec;
+      if (value === ABSENT) {
+        fitted.push(noTexts(fitted[0] as CheckedTensor));
+        continue;
+      }
+      const refuse = (error: unknown): never => {
+        throw inInput(name, error);
+      };
+      try {
+        const made = toTensor(value, spec, settings);
+        if (made instanceof Promise) {
+          return made.then((tensor) => take(tensor, value, spec)).then(() => bindFrom(i + 1), refuse);
+        }
+        take(made, value, spec);
+      } catch (error) {
+        refuse(error);
+      }
+    }
+    return {
+      tensors: fitted.map((fit) => fit.tensor),
+      rows: commonRows(fitted, specs, values),
+      keepsBatchDim: fitted.every((fit) => fit.keepsBatchDim),
+      runsAlone,
+    };
+  };
+  return bindFrom(0);
+}
+
+/** @throws bad_input */
+function fitTo(made: Tensor, value: Value, spec: TensorSpec, settings: BindSettings): CheckedTensor {
+  const tensor = castTensor(made, spec.dtype);
+  if (tensor.dtype === 'string' && !isTokens(value, spec, settings))
+    assertTexts(tensor.data as readonly string[]);
+  return checkShape(tensor, spec, settings.inputAlreadyBatched);
 }
 
 /** An input of unknown rank may be a scalar that came as [1], so it counts rows only where no other input does. */

@@ -41,9 +41,10 @@ export type AgeLimit = (delivered: Delivered) => ServingError | undefined;
  * @param now wall clock in ms
  */
 export function ageLimit(ttlSeconds: number, now: () => number): AgeLimit {
+  if (ttlSeconds === 0) return () => undefined;
   return ({ attributes: { SentTimestamp }, body }) => {
     const ageMs = now() - Number(SentTimestamp);
-    if (ttlSeconds === 0 || !(ageMs > ttlSeconds * 1000)) return undefined;
+    if (!(ageMs > ttlSeconds * 1000)) return undefined;
     const message = `the record waited ${Math.floor(ageMs / 1000)} s in the queue, longer than queue.recordTtlSeconds ${ttlSeconds}, and was not run`;
     return new ServingError('record_expired', message, { uri: uriOf(body) });
   };
@@ -75,11 +76,15 @@ export async function* chunksOf(
         break;
       }
       const bodies = await payloads.resolve(left.map(({ body }) => body));
-      yield bodies.map((body, i) => ({ ...(left[i] as Unloaded), body }));
+      yield bodies.map((body, i) => withBody(left[i] as Unloaded, body));
       left = left.slice(bodies.length);
     }
   }
   if (late.length > 0) yield late;
+}
+
+function withBody(message: Unloaded, body: Message['body']): Message {
+  return body === message.body ? message : { ...message, body };
 }
 
 function messageOf(delivered: Delivered): Unloaded {

@@ -40,7 +40,8 @@ export async function infer(
   // One after the other, because a decoded photo can be a thousand times its message, and only one may be in memory
   // at a time.
   for (const [index, record] of records.entries()) {
-    const slot = isOver() ? noTime() : await bindOrError(record, specs, settings, failFast);
+    const bound = isOver() ? noTime() : bindOrError(record, specs, settings, failFast);
+    const slot = bound instanceof Promise ? await bound : bound;
     if (failFast && slot instanceof ServingError) throw inInstance(slot, index, records.length);
     slots.push(slot);
     if (!(slot instanceof ServingError)) bytes += feedBytes(slot);
@@ -55,16 +56,17 @@ function noTime(): ServingError {
 }
 
 /** @param counted the budget was checked for all records together */
-async function bindOrError(
+function bindOrError(
   record: Inputs | ServingError,
   specs: readonly TensorSpec[],
   settings: BindSettings,
   counted: boolean,
-): Promise<Feeds | ServingError> {
+): Feeds | ServingError | Promise<Feeds | ServingError> {
   if (record instanceof ServingError) return record;
   try {
     if (!counted) assertDecodedSize([record], specs, settings.image, 'record');
-    return await bindRecord(record, specs, settings);
+    const bound = bindRecord(record, specs, settings);
+    return bound instanceof Promise ? bound.catch((error: unknown) => ServingError.from(error)) : bound;
   } catch (error) {
     return ServingError.from(error);
   }

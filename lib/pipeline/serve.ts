@@ -172,11 +172,11 @@ interface Problem {
 
 /** What an operator should read: returned messages, and failures with status 500 and above. */
 export function problemsOf({ finished, returned }: RanRecords): Problem[] {
-  const failures = finished.flatMap(({ uri, enqueue, outcome }) =>
-    !outcome.ok && outcome.error.status >= 500
-      ? [{ error: outcome.error, uri, trace_id: enqueue.trace?.traceId }]
-      : [],
-  );
+  const failures: Problem[] = [];
+  for (const { uri, enqueue, outcome } of finished) {
+    if (outcome.ok || outcome.error.status < 500) continue;
+    failures.push({ error: outcome.error, uri, trace_id: enqueue.trace?.traceId });
+  }
   const again = returned.map(({ id, error, trace }) => ({ error, messageId: id, trace_id: trace?.traceId }));
   return [...again, ...failures];
 }

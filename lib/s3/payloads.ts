@@ -41,13 +41,13 @@ export class PayloadStore {
    * @returns the first of them, in order: as many as have 64 MiB together, but at least one
    */
   async resolve(bodies: readonly string[]): Promise<(string | ServingError)[]> {
-    const slots: (string | Promise<string | ServingError>)[] = [];
-    const reading = new Set<Promise<unknown>>();
+    const slots: (string | ServingError)[] = [];
+    const reading = new Set<Promise<void>>();
     let bytes = 0;
-    for (const body of bodies) {
+    for (const [i, body] of bodies.entries()) {
       const pointer = decodePointer(body, this.#job);
       if (!pointer) {
-        slots.push(body);
+        slots[i] = body;
         continue;
       }
       const most = pointer.bytes ?? LIMITS.payloadBytes;
@@ -56,15 +56,17 @@ export class PayloadStore {
       while (reading.size > 0 && (reading.size === MOST_READS || isOver())) await Promise.race(reading);
       if (isOver()) break;
       bytes += most;
-      const slot = this.#read(pointer, most).then((read) => {
-        bytes += read.bytes - most;
-        reading.delete(slot);
-        return read.body;
-      });
-      reading.add(slot);
-      slots.push(slot);
+      const read = async () => {
+        const payload = await this.#read(pointer, most);
+        slots[i] = payload.body;
+        bytes += payload.bytes - most;
+        reading.delete(done);
+      };
+      const done = read();
+      reading.add(done);
     }
-    return Promise.all(slots.map(async (slot) => slot));
+    await Promise.all(reading);
+    return slots;
   }
 
   /** Never throws. */

@@ -1,7 +1,7 @@
 /**
  * The stores of fauxqs, loaded from and written to a data folder. fauxqs 2.4.1 exports only a server that listens on
  * all interfaces, and its persistence loses a message whose visibility is set to 0 (it writes NULL to a NOT NULL
- * column). So its parts are used directly and that write is replaced; the version is pinned, and
+ * column). So its parts are used directly and what it writes about deliveries is replaced; the version is pinned, and
  * test/local/aws/aws.test.ts checks each part.
  */
 import { mkdirSync } from 'node:fs';
@@ -12,6 +12,8 @@ import { badConfig } from '../../lib/contract/errors.ts';
 const NO_CHARACTER = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u;
 const MIN_KEPT_BYTES = 1024 * 1024;
 const KEPT_BODY_MS = 5000;
+/** Of 4 kB: a checkpoint costs two fsyncs, and what was written and deleted before it is never copied. */
+const CHECKPOINT_PAGES = 4_000;
 
 export type Stores = NonNullable<BuildAppOptions['stores']>;
 export type SqsQueue = ReturnType<Stores['sqsStore']['createQueue']>;
@@ -59,9 +61,7 @@ export async function openStorage(dataDir: string | undefined): Promise<Storage>
   stores.s3Store.persistence = persistence;
   for (const queue of stores.sqsStore.allQueues()) queue.persistence = persistence;
   keepLastBody(persistence, stores.s3Store);
-  const uncount = persistence['db'].prepare(
-    'UPDATE sqs_messages SET approximate_receive_count = approximate_receive_count - 1 WHERE message_id = ?',
-  );
+  const uncount = persistence['db'].prepare('UPDATE deliveries SET count = count - 1 WHERE message_id = ?');
   return {
     stores,
     giveBack: (queue, handle) => {
@@ -91,14 +91,8 @@ async function openPersistence(dataDir: string): Promise<Persistence> {
     // One stack per folder: the lock ends with the process, so it never blocks the next start. In WAL mode NORMAL
     // survives kill -9 and saves an fsync per message; only a power cut loses the last ones.
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE; COMMIT');
-    // Receivers from before a restart are gone; their messages would stay hidden for the whole visibility timeout.
-    db.exec(
-      'UPDATE sqs_messages SET receipt_handle = NULL, visibility_deadline = NULL WHERE receipt_handle IS NOT NULL',
-    );
-    const makeReady = db.prepare(
-      'UPDATE sqs_messages SET receipt_handle = NULL, visibility_deadline = NULL WHERE message_id = ?',
-    );
-    persistence.updateMessageReady = (messageId) => void makeReady.run(messageId);
+    db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    countApart(persistence);
     return persistence;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -107,6 +101,33 @@ async function openPersistence(dataDir: string): Promise<Persistence> {
       : `data folder ${dataDir} cannot be opened: ${reason}`;
     throw badConfig(advice, { cause: error });
   }
+}
+
+/**
+ * Counts deliveries in a small table of their own, which joins the messages at the next start: to write them to a message's
+ * row, SQLite writes the whole row again, with its body. Receipt handles are not written at all, because the receivers from before
+ * a restart are gone; with them, their messages would stay hidden for the whole visibility timeout.
+ */
+function countApart(persistence: Persistence): void {
+  const db = persistence['db'];
+  db.exec(`
+    BEGIN;
+    CREATE TABLE IF NOT EXISTS deliveries (message_id TEXT PRIMARY KEY, count INTEGER, first INTEGER) WITHOUT ROWID;
+    UPDATE sqs_messages SET approximate_receive_count = count, approximate_first_receive_timestamp = first
+      FROM deliveries WHERE deliveries.message_id = sqs_messages.message_id;
+    DELETE FROM deliveries;
+    UPDATE sqs_messages SET receipt_handle = NULL, visibility_deadline = NULL WHERE receipt_handle IS NOT NULL;
+    COMMIT`);
+  const count = db.prepare('INSERT OR REPLACE INTO deliveries VALUES (?, ?, ?)');
+  const forget = db.prepare('DELETE FROM deliveries WHERE message_id = ?');
+  persistence.updateMessageInflight = (messageId, _handle, _deadline, times, first) =>
+    void count.run(messageId, times, first ?? null);
+  persistence.updateMessageReady = () => undefined;
+  const deleteMessage = persistence.deleteMessage.bind(persistence);
+  persistence.deleteMessage = (messageId) => {
+    deleteMessage(messageId);
+    forget.run(messageId);
+  };
 }
 
 /**

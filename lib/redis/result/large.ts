@@ -44,15 +44,14 @@ export async function serializeResults(
   model: string,
   settings: SerializeSettings,
 ): Promise<(StoredFields | ServingError)[]> {
-  const slots: Promise<StoredFields | ServingError>[] = [];
-  let putting: unknown[] = [];
+  const slots: (StoredFields | ServingError)[] = [];
+  let putting: Promise<void>[] = [];
   let bytes = 0;
-  for (const record of records) {
+  for (const [i, record] of records.entries()) {
     const { filter, large } = settings;
     const made = large ? serializeOutcome(record.outcome, filter) : undefined;
     if (!large || !made || 'fields' in made) {
-      const fields = made && 'fields' in made ? made.fields : serializeResult(record.outcome, filter);
-      slots.push(Promise.resolve(fields));
+      slots[i] = made && 'fields' in made ? made.fields : serializeResult(record.outcome, filter);
       continue;
     }
     const size = made.large.bytes.byteLength;
@@ -61,11 +60,13 @@ export async function serializeResults(
       [putting, bytes] = [[], 0];
     }
     bytes += size;
-    const slot = store(record, model, made.large, large);
-    putting.push(slot);
-    slots.push(slot);
+    const put = async () => {
+      slots[i] = await store(record, model, made.large, large);
+    };
+    putting.push(put());
   }
-  return Promise.all(slots);
+  await Promise.all(putting);
+  return slots;
 }
 
 async function store(

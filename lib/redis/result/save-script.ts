@@ -12,9 +12,8 @@ import { TODAY } from '../scripts.ts';
  */
 const EXPIRED_PER_CALL = 1_000;
 
-/** The number of arguments before the metrics, and of each record after them. */
-const HEAD = 11;
-const PER_RECORD = 9;
+/** The number of arguments before the metrics. */
+const HEAD = 12;
 
 /**
  * An outcome becomes the result of its uri when its enqueue is later than every enqueue that has had an outcome. A result
@@ -58,10 +57,11 @@ local function settle(state, identity, written)
 end`;
 
 /**
- * KEYS: index, metrics, then one result per record, and then what else it touches, which only a cluster needs to know. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number of
- * metric pairs, state prefix, prefix of taken messages, for how long a message may come again in ms, prefix and ttl ms of
- * idempotency records; then those pairs, then 9 texts per record: uri, status, value, error, outputs, exact, message id,
- * order, large.
+ * KEYS: index, metrics, and then what else it touches, which only a cluster needs to know. ARGV: ttl ms, now ms, model,
+ * channel prefix, metrics ttl ms, number of metric pairs, state prefix, prefix of taken messages, for how long a message may
+ * come again in ms, prefix and ttl ms of idempotency records, prefix of results; then those pairs, then as one JSON list the
+ * texts of each record (uri, status, error, outputs, exact, message id, order, large), because each argument costs the
+ * client and Redis more than its bytes; then the value of each record, which may be long.
  * Returns how many were written and the places (from 0) of those whose key holds something else than a hash.
  * A client's retry of an enqueue that has its outcome moves its place in the order, and changes nothing else: what was sent
  * before the retry is earlier than it, in whichever order they are delivered.
@@ -73,8 +73,8 @@ local call, pcall = redis.call, redis.pcall
 local ttl, now, model, channel, pairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
 local seen, again = ARGV[8], ARGV[9]
 local first = ${HEAD + 1} + pairs * 2
-local final = 2 + (#ARGV - first + 1) / ${PER_RECORD}
-if final > 2 then call('ZCARD', KEYS[1]) end${TODAY}${IS_NEW}${NOTE_CANCELLED}${SETTLE}
+local records = cjson.decode(ARGV[first])
+if #records > 0 then call('ZCARD', KEYS[1]) end${TODAY}${IS_NEW}${NOTE_CANCELLED}${SETTLE}
 if pairs > 0 then
   local counted = 0
   for i = 1, pairs do
@@ -87,10 +87,9 @@ if pairs > 0 then
   end
 end
 local states, newest, ids = {}, {}, {}
-for i = 3, final do
-  local a = first + (i - 3) * ${PER_RECORD}
-  states[i - 2], newest[i - 2] = ARGV[7] .. ARGV[a], ARGV[10] .. ARGV[a]
-  if ARGV[a + 6] ~= '' then ids[#ids + 1] = seen .. ARGV[a + 6] end
+for i, record in ipairs(records) do
+  states[i], newest[i] = ARGV[7] .. record[1], ARGV[10] .. record[1]
+  if record[6] ~= '' then ids[#ids + 1] = seen .. record[6] end
 end
 local taken = #ids > 0 and call('EXISTS', unpack(ids)) > 0
 local announced = #states > 0 and call('EXISTS', unpack(states)) > 0
@@ -103,14 +102,14 @@ local function put(name, text)
 end
 local replies, listed, expiry = {0}, {}, today + ttl
 local last = again ~= '0' and string.format('%.0f', today + again) or ''
-for i = 3, final do
-  local a, key = first + (i - 3) * ${PER_RECORD}, KEYS[i]
-  local uri, status, id, order = ARGV[a], ARGV[a + 1], ARGV[a + 6], ARGV[a + 7]
-  local held = latest[key] or orders[i - 2]
+for i, record in ipairs(records) do
+  local uri, status, id, order = record[1], record[2], record[6], record[7]
+  local key = ARGV[12] .. uri
+  local held = latest[key] or orders[i]
   local before = pcall('HGET', key, 'status')
   if type(before) == 'table' then
     if string.sub(before.err, 1, 9) ~= 'WRONGTYPE' then return before end
-    replies[#replies + 1] = i - 3
+    replies[#replies + 1] = i - 1
   elseif taken and id ~= '' and call('EXISTS', seen .. id) == 1 then
     call('PEXPIRE', seen .. id, again)
   else
@@ -118,11 +117,11 @@ for i = 3, final do
     local written = isNew(key, before, held, order, id)
     if written then
       if before then call('DEL', key) end
-      fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[a + 2], identity, 12
-      put('error', ARGV[a + 3])
-      put('outputs', ARGV[a + 4])
-      put('exact', ARGV[a + 5])
-      put('large', ARGV[a + 8])
+      fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[first + i], identity, 12
+      put('error', record[3])
+      put('outputs', record[4])
+      put('exact', record[5])
+      put('large', record[8])
       if replays > 0 then put('replays', replays) end
       if id ~= '' and last ~= '' then
         put('message', id)
@@ -130,19 +129,19 @@ for i = 3, final do
       end
       call(unpack(fields, 1, count))
       call('PEXPIRE', key, ttl)
-      call('SET', newest[i - 2], order, 'PX', ARGV[11])
+      call('SET', newest[i], order, 'PX', ARGV[11])
       latest[key] = order
       listed[#listed + 1] = expiry
       listed[#listed + 1] = uri
       call('PUBLISH', channel .. uri, status)
       replies[1] = replies[1] + 1
     elseif held and isRetry(order, held) then
-      call('SET', newest[i - 2], order, 'PX', ARGV[11])
+      call('SET', newest[i], order, 'PX', ARGV[11])
       latest[key] = order
     elseif before == 'cancelled' and held then
       noteCancelled(key, order)
     end
-    if announced then settle(states[i - 2], identity, written) end
+    if announced then settle(states[i], identity, written) end
   end
 end
 if replies[1] > 0 then

@@ -188,16 +188,19 @@ export class ResultWriter {
     ];
     const names = home ?? job;
     values.push(pairs.length, stateKey(names, ''), takenMessagePrefix(names), redeliveryMs);
-    values.push(newestKey(names, ''), outlastsSeconds * 1000);
+    values.push(newestKey(names, ''), outlastsSeconds * 1000, resultKey(job, ''));
     for (const pair of pairs) values.push(...pair);
-    for (const { uri, fields, message = '', enqueue = UNKNOWN } of finished) {
-      keys.push(resultKey(job, uri));
-      values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
-      values.push(redeliveryMs > 0 ? message : '', serializeOrder(enqueue), fields.large ?? '');
-    }
+    const records = finished.map(({ uri, fields, message = '', enqueue = UNKNOWN }) => {
+      const { status, error, outputs, exact, large = '' } = fields;
+      const id = redeliveryMs > 0 ? message : '';
+      return [uri, status, error, outputs, exact, id, serializeOrder(enqueue), large];
+    });
+    values.push(JSON.stringify(records));
+    for (const { fields } of finished) values.push(fields.value);
     // A slot that moves has some of its keys at another node. The script runs only where all of them are.
     if (this.#connection.isCluster)
-      keys.push(...finished.flatMap(({ uri }) => [stateKey(names, uri), newestKey(names, uri)]));
+      for (const { uri } of finished)
+        keys.push(resultKey(job, uri), stateKey(names, uri), newestKey(names, uri));
     return saveResults(redis)(keys.length, ...keys, ...values);
   }
 }

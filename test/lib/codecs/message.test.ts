@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodeMessage, encodeMessage } from '../../../lib/codecs/message.ts';
+import { decodeData, decodeMessage, encodeMessage, wireRecord } from '../../../lib/codecs/message.ts';
 import { decodePointer, encodePointer } from '../../../lib/codecs/pointer.ts';
 import { decodeTensors, encodeTensors, readTensorFile } from '../../../lib/codecs/safetensors.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
@@ -15,6 +15,14 @@ async function throughMessage(values: RecordInputs): Promise<Inputs> {
   assert.equal(uri, 'a:b');
   if (inputs instanceof ServingError) throw inputs;
   return inputs;
+}
+
+function outcomeOf(decode: () => Inputs): Inputs | string {
+  try {
+    return decode();
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 const tensorOf = (inputs: Inputs, name: string): Tensor => {
@@ -316,6 +324,59 @@ test('a large message whose data is escaped, or not the first "data" of its text
   assert.equal(whole(escaped), 3_000);
   const nested = JSON.stringify({ uri: 'a', more: { data: 'AAAA' }, serde: 'safetensors', data: base64 });
   assert.equal(whole(nested), 3_000);
+});
+
+test('a large message is read as JSON.parse reads it, wherever its data ends and whatever stands around it', () => {
+  const inputs: Inputs = new Map([
+    ['x', { kind: 'tensor', tensor: { dtype: 'uint8', shape: [3_000], data: new Uint8Array(3_000) } }],
+  ]);
+  const { data, serde } = JSON.parse(encodeMessage('a', inputs)) as Record<string, string>;
+  const long = 'x'.repeat(2_000);
+  const bodies = [
+    `{"uri":"ü😀","data":"${data}","serde":"${serde}"}`,
+    `{"serde":"${serde}","uri":"a","data": "${data}"}`,
+    `{"uri":"a","data":"${data}","serde":"${serde}","note":"${long}"}`,
+    `{"uri":"a","data":"${data}","note":"${long}","serde":"${serde}"}`,
+    `{"uri":"a","data":"${data}","data":"${data?.slice(4)}","serde":"${serde}"}`,
+    `{"uri":"a","data":"${data?.slice(4)}","data":"${data}","serde":"${serde}"}`,
+    `{"uri":"a","inner":{"data":"${data}"},"data":"","serde":"${serde}"}`,
+    `{"uri":"a","data":"${data}\\n","serde":"${serde}"}`,
+    `{"uri":"a","data":"${data}!","serde":"${serde}"}`,
+    `{"uri":"a","data":"${data}Ł${data}","serde":"${serde}"}`,
+    `{"uri":"a","data":"${data?.slice(0, 2_500)}==${data}","serde":"${serde}"}`,
+    `{"uri":"a","data":"${data}"}`,
+    `{"uri":"a","data":"${data}","serde":"pickle"}`,
+    `{"uri":"a","data":"${data}","serde":7}`,
+    `{"uri":"a","data":"{\\"instances\\":[{\\"x\\":\\"${long}\\"}]}","serde":"stream"}`,
+  ];
+  for (const body of bodies) {
+    const record = JSON.parse(body) as Record<string, unknown>;
+    const wanted = outcomeOf(() => decodeData(wireRecord(record)));
+    const { uri, inputs: read } = decodeMessage(body);
+    assert.equal(uri, record['uri']);
+    assert.deepEqual(read instanceof ServingError ? read.message : read, wanted, body.slice(0, 60));
+  }
+  for (const body of [bodies[0]?.slice(0, -1), bodies[0]?.replace('"uri"', '"url"')]) {
+    assert.throws(() => decodeMessage(body ?? ''), { code: 'bad_request' });
+  }
+});
+
+test('files of the same length are told apart by their headers, and those with the same header by their bytes', () => {
+  const tensor: Tensor = { dtype: 'int16', shape: [2], data: Int16Array.of(7, 8) };
+  for (const name of ['x', 'y', 'x']) {
+    const named = new Map([[name, tensor]]);
+    assert.deepEqual(decodeTensors(encodeTensors(named)), named);
+  }
+  const files = [1, 2, 3].map((value) =>
+    encodeTensors(new Map([['x', { dtype: 'int16', shape: [2], data: Int16Array.of(value, -value) }]])),
+  );
+  for (const file of [...files, ...files.toReversed()]) {
+    const value = new DataView(file.buffer).getInt16(file.length - 4, true);
+    const shape = [2];
+    const data = Int16Array.of(value, -value);
+    assert.deepEqual(decodeTensors(file), new Map([['x', { dtype: 'int16', shape, data }]]));
+    assert.throws(() => decodeTensors(file.subarray(0, -1)), { code: 'bad_request' });
+  }
 });
 
 test('an input may be called __proto__, and a header that is no UTF-8 is refused', () => {

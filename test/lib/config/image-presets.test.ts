@@ -201,7 +201,7 @@ describe('a preset in config.yaml', () => {
 test('a model with one channel refuses a preset of RGB or BGR by name, and takes one that is set to grey', async () => {
   const spec: TensorSpec = { name: 'x', dtype: 'float32', shape: ['N', 1, 1, 3] };
   const record = new Map([['x', { kind: 'image', bytes: PNG } as const]]);
-  const boundUnder = (text: string, to = spec) =>
+  const boundUnder = async (text: string, to = spec) =>
     bindRecord(record, [to], { image: image(text), inputAlreadyBatched: false });
   for (const name of PRESET_NAMES) {
     await assert.rejects(boundUnder(`image: ${name}`), {
@@ -221,7 +221,7 @@ test('a model with one channel refuses a preset of RGB or BGR by name, and takes
 });
 
 test('an input of whole numbers takes pixels that its dtype holds, and refuses what it would round or cut off', async () => {
-  const bound = (dtype: NumericDType, text: string) => {
+  const bound = async (dtype: NumericDType, text: string) => {
     const spec: TensorSpec = { name: 'x', dtype, shape: ['N', 3, 1, 3] };
     const record = new Map([['x', { kind: 'image', bytes: PNG } as const]]);
     return bindRecord(record, [spec], { image: image(text), inputAlreadyBatched: false });

@@ -10,13 +10,14 @@ const json = (value: unknown): Value => ({ kind: 'json', value });
 
 const specOf = (dtype: DType, name = 'x'): TensorSpec => ({ name, dtype, shape: ['n', 2, 2] });
 
-const bound = (record: Inputs, specs: readonly TensorSpec[]) =>
-  bindRecord(record, specs, { inputAlreadyBatched: false, image: {} }).catch(
-    ({ code, message }: Error & { code: string }) => ({
-      code,
-      message,
-    }),
-  );
+const bound = async (record: Inputs, specs: readonly TensorSpec[]) => {
+  try {
+    return await bindRecord(record, specs, { inputAlreadyBatched: false, image: {} });
+  } catch (error) {
+    const { code, message } = error as Error & { code: string };
+    return { code, message };
+  }
+};
 
 test('arrays of numbers are tensors of the dtype of their input', () => {
   const record = new Map([

@@ -23,15 +23,15 @@ function world(reply: (call: Call) => Reply = ({ records }) => [records], redeli
   const calls: Call[] = [];
   let trips = 0;
   const saveResults = async (keys: number, ...values: (string | number)[]) => {
-    const [ttlMs, , , , metricsTtlMs, pairs] = values.slice(keys);
+    const [ttlMs, , , , metricsTtlMs, pairs, ...rest] = values.slice(keys);
+    const records = JSON.parse(String(rest[6 + 2 * Number(pairs)])) as string[][];
     const call: Call = {
       trip: trips,
-      records: keys - 2,
+      records: records.length,
       pairs: Number(pairs),
       metricsTtlMs: Number(metricsTtlMs),
       ttlMs: Number(ttlMs),
-      // The order of its enqueue stands behind it.
-      message: String(values.at(-3)),
+      message: String(records.at(-1)?.[5]),
     };
     calls.push(call);
     return reply(call);

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import {
@@ -145,6 +147,9 @@ test('what was deleted stays deleted after a restart, what was received comes ag
   const done = byHandle(Messages.filter(({ Body }) => Body === 'b'));
   await aws.direct.send(new DeleteMessageBatchCommand({ QueueUrl: url, Entries: done }));
   await aws.close();
+  const db = new DatabaseSync(join(dataDir, 'fauxqs.db'));
+  assert.equal(db.prepare('SELECT count(*) AS n FROM deliveries').get()?.['n'], 2);
+  db.close();
   const next = await start(t, dataDir);
   const again = (await next.aws.direct.send(receiving(next.url))).Messages ?? [];
   assert.deepEqual(

@@ -160,7 +160,7 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'what a payload really takes counts, once it is there',
-        find: 'bytes += read.bytes - most;',
+        find: 'bytes += payload.bytes - most;',
         replace: 'bytes += 0;',
       },
     ],

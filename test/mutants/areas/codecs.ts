@@ -257,6 +257,16 @@ export const CODECS: readonly Suite[] = [
     tests: [MESSAGE, QUEUE],
     bugs: [
       {
+        guarantee: 'a header that was read before is that of a file of the same length only',
+        find: 'last?.bytes === bytes.byteLength && startsWith',
+        replace: 'last && startsWith',
+      },
+      {
+        guarantee: 'a header that was read before is compared to its last byte',
+        find: 'for (let i = 0; i < head.length; i++)',
+        replace: 'for (let i = 0; i < 8; i++)',
+      },
+      {
         guarantee: 'the header is not longer than the file',
         find: 'Math.min(HEADER_BYTES, bytes.byteLength - 8)',
         replace: 'HEADER_BYTES',
@@ -273,14 +283,14 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'a file has at most 256 tensors',
-        find: 'if (tensors.size >= LIMITS.inputsPerRecord) {',
-        replace: 'if (tensors.size >= 2 * LIMITS.inputsPerRecord) {',
+        find: 'if (entries.length >= LIMITS.inputsPerRecord) {',
+        replace: 'if (entries.length >= 2 * LIMITS.inputsPerRecord) {',
         tests: [QUEUE, 'test/bad-input/count.test.ts', MESSAGE],
       },
       {
         guarantee: 'each byte belongs to one tensor',
-        find: 'if (used > body.byteLength) {',
-        replace: 'if (used < 0) {',
+        find: 'if (used > bodyBytes) throw',
+        replace: 'if (used < 0) throw',
       },
       {
         guarantee: 'data_offsets lie within the body',

@@ -320,6 +320,27 @@ export const LOCAL: readonly Suite[] = [
     ],
   },
   {
+    file: 'local/aws/storage.ts',
+    tests: ['test/local/aws/direct.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a delivery is counted on the disk before its message is handed out',
+        find: 'void count.run(messageId, times, first ?? null)',
+        replace: 'undefined',
+      },
+      {
+        guarantee: 'the count of deliveries goes with its message',
+        find: 'forget.run(messageId);',
+        replace: '',
+      },
+      {
+        guarantee: 'deliveries of the last run count after a restart',
+        find: 'SET approximate_receive_count = count,',
+        replace: 'SET approximate_receive_count = 0,',
+      },
+    ],
+  },
+  {
     file: 'local/aws/lambda.ts',
     tests: [INVOKE],
     bugs: [

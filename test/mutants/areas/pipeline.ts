@@ -73,8 +73,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'failures of 500 and above reach the log of the operator',
-        find: 'outcome.error.status >= 500',
-        replace: 'outcome.error.status > 500',
+        find: 'outcome.error.status < 500',
+        replace: 'outcome.error.status <= 500',
       },
     ],
   },
@@ -456,8 +456,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a record is not decoded when there is no time',
-        find: 'const slot = isOver() ? noTime() : await bindOrError',
-        replace: 'const slot = await bindOrError',
+        find: 'const bound = isOver() ? noTime() : bindOrError',
+        replace: 'const bound = bindOrError',
       },
       {
         guarantee: 'a run does not begin when there is no time',

@@ -62,12 +62,12 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'SAVE: a foreign index is reported before anything is written',
-        find: "if final > 2 then call('ZCARD', KEYS[1]) end",
+        find: "if #records > 0 then call('ZCARD', KEYS[1]) end",
         replace: '',
       },
       {
         guarantee: 'SAVE: saving metrics alone does not ask the index',
-        find: "if final > 2 then call('ZCARD', KEYS[1]) end",
+        find: "if #records > 0 then call('ZCARD', KEYS[1]) end",
         replace: "call('ZCARD', KEYS[1])",
       },
       {
@@ -77,8 +77,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'SAVE: the place of a foreign key is returned, counted from 0',
-        find: 'replies[#replies + 1] = i - 3',
-        replace: 'replies[#replies + 1] = i - 2',
+        find: 'replies[#replies + 1] = i - 1',
+        replace: 'replies[#replies + 1] = i',
       },
       {
         guarantee: 'SAVE: an error other than a wrong type is not taken for one',
@@ -109,8 +109,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'SAVE: the fields of one record do not reach the next',
-        find: 'fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[a + 2], identity, 12',
-        replace: 'fields[2], fields[4], fields[6], fields[12] = key, status, ARGV[a + 2], identity',
+        find: 'fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[first + i], identity, 12',
+        replace: 'fields[2], fields[4], fields[6], fields[12] = key, status, ARGV[first + i], identity',
       },
       {
         guarantee: 'SAVE: a result knows the message it was made of',
@@ -235,13 +235,13 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'SAVE: the idempotency record has a time to live',
-        find: "call('SET', newest[i - 2], order, 'PX', ARGV[11])\n      latest[key] = order\n      listed",
-        replace: "call('SET', newest[i - 2], order)\n      latest[key] = order\n      listed",
+        find: "call('SET', newest[i], order, 'PX', ARGV[11])\n      latest[key] = order\n      listed",
+        replace: "call('SET', newest[i], order)\n      latest[key] = order\n      listed",
       },
       {
         guarantee: 'SAVE: two records of a uri in one batch are compared with each other',
-        find: 'local held = latest[key] or orders[i - 2]',
-        replace: 'local held = orders[i - 2]',
+        find: 'local held = latest[key] or orders[i]',
+        replace: 'local held = orders[i]',
       },
     ],
   },
