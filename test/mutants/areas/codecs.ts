@@ -556,12 +556,12 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'no more is written than the header promises',
-        find: 'if (to + before > out.length) throw',
-        replace: 'if (to > out.length) throw',
+        find: 'if (end > size) throw',
+        replace: 'if (to > size) throw',
       },
       {
         guarantee: 'fewer pixels than promised are refused',
-        find: 'if (to < out.length) throw',
+        find: 'if (to < size) throw',
         replace: 'if (to < 0) throw',
       },
     ],
