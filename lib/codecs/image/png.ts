@@ -101,7 +101,7 @@ export function decodePng(bytes: Uint8Array): Pixels {
   const { deflated, palette, orientation } = readParts(bytes, header);
   const { width, height, bitsPerPixel } = header;
   const scanlines = inflate('PNG', deflated, scanlineBytes(header));
-  const colours = header.colourType === PALETTE ? palette : greys(header.depth);
+  const colours = header.colourType === GREY ? greys(header.depth) : palette;
   const data = new Uint8Array(3 * width * height);
   const distance = Math.max(1, bitsPerPixel >> 3);
   let at = 0;
