@@ -102,8 +102,9 @@ export function imageTensor(pixels: Pixels, settings: ImageSettings, dtype: Nume
     if (channels === 'grey') placeGreys(toGrey(row, greys), tables[0]!, data, first);
     else {
       const red = channels === 'bgr' ? 2 : 0;
-      if (layout === 'chw') placeColours(row, red, tables, data, first, 1, width * height);
-      else placeColours(row, red, tables, data, 3 * first, 3, 1);
+      const [step, plane] = layout === 'chw' ? [1, width * height] : [3, 1];
+      const end = (first + rowPixels) * step;
+      placeColours(row, red, tables, data, { first: first * step, end, step, plane });
     }
   }
   return { dtype, shape: layout === 'chw' ? [count, height, width] : [height, width, count], data };
@@ -116,26 +117,31 @@ function checkPixels(what: string, width: number, height: number): void {
 }
 
 /** Writes the values of samples from element `first` of `out` on. */
-function placeGreys(row: Uint8Array, table: Elements, out: Elements, first: number): void {
-  const end = row.length;
-  for (let x = 0; x < end; x++) out[first + x] = table[row[x]!];
+function placeGreys(samples: Uint8Array, table: Elements, out: Elements, first: number): void {
+  const count = samples.length;
+  for (let x = 0; x < count; x++) out[first + x] = table[samples[x]!];
+}
+
+/** Which elements become the first channel of a row of pixels, and the distance to the next channel. */
+interface Place {
+  readonly first: number;
+  readonly end: number;
+  readonly step: number;
+  readonly plane: number;
 }
 
 /**
- * The same for pixels whose first channel is at `red`, with `step` elements to the next pixel and `plane` to the next
- * channel. All three at once: three passes over the pixels take twice as long.
+ * Writes the values of pixels whose first channel is sample `red`. All three at once: three passes over the pixels take
+ * twice as long.
  */
 function placeColours(
   row: Uint8Array,
   red: number,
   [table0, table1, table2]: readonly Elements[],
   out: Elements,
-  first: number,
-  step: number,
-  plane: number,
+  { first, end, step, plane }: Place,
 ): void {
-  const end = row.length;
-  for (let from = 0, to = first; from < end; from += 3, to += step) {
+  for (let from = 0, to = first; to < end; from += 3, to += step) {
     out[to] = table0![row[from + red]!];
     out[to + plane] = table1![row[from + 1]!];
     out[to + 2 * plane] = table2![row[from + 2 - red]!];
