@@ -98,12 +98,7 @@ function readFrame(body: Uint8Array): Frame {
 /** The index after the end-of-image marker. Coded data contains 0xff only before a 0 or a marker. */
 function findEnd(bytes: Uint8Array, firstScan: number): number {
   let scans = 0;
-  let at = firstScan;
-  while (at < bytes.length) {
-    if (bytes[at] !== 0xff) {
-      at++;
-      continue;
-    }
+  for (let at = bytes.indexOf(0xff, firstScan); at >= 0; at = bytes.indexOf(0xff, at)) {
     const marker = bytes[at + 1];
     if (marker === EOI) return at + 2;
     if (marker === 0xff) {
@@ -134,7 +129,8 @@ function markerAt(bytes: Uint8Array, at: number): number {
 
 /** The length of the segment with the marker at `at`, including its own two bytes. */
 function segmentLength(bytes: Uint8Array, at: number, marker: number): number {
-  const [high, low] = bytes.subarray(at + 2, at + 4);
+  const high = bytes[at + 2];
+  const low = bytes[at + 3];
   if (high === undefined || low === undefined) throw cut(bytes);
   const length = high * 256 + low;
   if (length < 2) throw broken(`segment ${hex(marker)} at byte ${at} has length ${length}`);

@@ -9,8 +9,8 @@ const CODES = 4_096;
 export const LZW_RATIO = 2_731;
 
 // Decoding is synchronous, so one table serves all pictures.
-const places = new Int32Array(CODES);
-const lengths = new Int32Array(CODES);
+const tableOfPlaces = new Int32Array(CODES);
+const tableOfLengths = new Int32Array(CODES);
 
 /**
  * Fills `out`.
@@ -18,6 +18,11 @@ const lengths = new Int32Array(CODES);
  * @throws bad_input for codes that do not exist, and for more or fewer bytes
  */
 export function expandLzw(format: 'GIF' | 'TIFF', bits: number, packed: Uint8Array, out: Uint8Array): void {
+  // As constants of the function: what belongs to the module or an array is loaded anew for each code.
+  const places = tableOfPlaces;
+  const lengths = tableOfLengths;
+  const available = packed.length;
+  const size = out.length;
   const upwards = format === 'GIF';
   const early = upwards ? 0 : 1;
   const clear = 1 << bits;
@@ -30,24 +35,15 @@ export function expandLzw(format: 'GIF' | 'TIFF', bits: number, packed: Uint8Arr
   /** Bytes of the text before, which ends at `to`; 0 after a clear. */
   let before = 0;
   for (;;) {
-    while (count < width && from < packed.length) {
+    while (count < width && from < available) {
       const byte = packed[from++]!;
-      held = upwards ? held | (byte << count) : ((held << 8) | byte) & 0xf_ffff;
+      held = upwards ? held | (byte << count) : (held << 8) | byte;
       count += 8;
     }
     if (count < width) break;
     count -= width;
     const code = (upwards ? held : held >> count) & ((1 << width) - 1);
     if (upwards) held >>= width;
-    if (code === clear + 1) break;
-    if (code === clear) {
-      next = clear + 2;
-      width = bits + 1;
-      before = 0;
-      continue;
-    }
-    // Without an end code, the unused bits of the last byte look like one more code.
-    if (to === out.length && from === packed.length) break;
     if (before > 0 && next < CODES) {
       // The text before and the first byte of the one that comes now.
       places[next] = to - before;
@@ -55,12 +51,25 @@ export function expandLzw(format: 'GIF' | 'TIFF', bits: number, packed: Uint8Arr
       next++;
       if (next + early === 1 << width && width < 12) width++;
     }
+    if (code < clear && to < size) {
+      out[to++] = code;
+      before = 1;
+      continue;
+    }
+    if (code === clear) {
+      next = clear + 2;
+      width = bits + 1;
+      before = 0;
+      continue;
+    }
+    // Without an end code, the unused bits of the last byte look like one more code.
+    if (code === clear + 1 || (to === size && from === available)) break;
     if (code >= next) throw broken(format, `its image data is damaged: code ${code} does not exist yet`);
     before = code < clear ? 1 : lengths[code]!;
-    if (to + before > out.length) throw tooLong(format, out.length);
-    if (code < clear) out[to++] = code;
+    const end = to + before;
+    if (end > size) throw tooLong(format, size);
     // Byte by byte: a text may end with its own first byte.
-    else for (let at = places[code]!, end = at + before; at < end; at++) out[to++] = out[at]!;
+    for (let at = places[code]!; to < end; at++) out[to++] = out[at]!;
   }
-  if (to < out.length) throw tooShort(format, to, out.length);
+  if (to < size) throw tooShort(format, to, size);
 }

@@ -60,7 +60,7 @@ interface Chunk {
 }
 
 interface Parts {
-  readonly deflated: Buffer;
+  readonly deflated: Uint8Array;
   readonly palette: Uint8Array;
   readonly orientation: number;
 }
@@ -101,7 +101,7 @@ export function decodePng(bytes: Uint8Array): Pixels {
   const { deflated, palette, orientation } = readParts(bytes, header);
   const { width, height, bitsPerPixel } = header;
   const scanlines = inflate('PNG', deflated, scanlineBytes(header));
-  const colours = header.colourType === PALETTE ? palette : greys(header.depth);
+  const colours = header.colourType === GREY ? greys(header.depth) : palette;
   const data = new Uint8Array(3 * width * height);
   const distance = Math.max(1, bitsPerPixel >> 3);
   let at = 0;
@@ -151,7 +151,11 @@ function readParts(bytes: Uint8Array, header: Header): Parts {
     start = end;
   }
   if (palette === undefined && header.colourType === PALETTE) throw broken('its palette is missing');
-  return { deflated: Buffer.concat(deflated), palette: palette ?? new Uint8Array(0), orientation };
+  return {
+    deflated: deflated.length === 1 ? deflated[0]! : Buffer.concat(deflated),
+    palette: palette ?? new Uint8Array(0),
+    orientation,
+  };
 }
 
 /** 256 colours of 3 bytes; the missing ones are black, as in libpng. */
@@ -183,27 +187,46 @@ function unfilter(lines: Buffer, at: number, above: number, rowBytes: number, di
   if (filter === 0) return;
   if (filter > 4) throw broken(`row filter ${filter} does not exist`);
   // The first row has nothing above it: 'up' does nothing, 'Paeth' is 'sub', 'average' halves the left.
-  if (above < 0 && filter === 2) return;
-  if (filter === 1 || (above < 0 && filter === 4)) {
-    for (let i = from + distance; i < end; i++) lines[i] = byteAt(lines, i) + byteAt(lines, i - distance);
-    return;
-  }
-  const up = above - from;
+  const up = above < 0 ? 0 : above - from;
+  if (up === 0 && filter === 2) return;
   if (filter === 2) {
     for (let i = from; i < end; i++) lines[i] = byteAt(lines, i) + byteAt(lines, i + up);
-  } else if (filter === 3) {
-    for (let i = from; i < end; i++) {
-      const left = i - distance < from ? 0 : byteAt(lines, i - distance);
-      const top = above < 0 ? 0 : byteAt(lines, i + up);
-      lines[i] = byteAt(lines, i) + ((left + top) >> 1);
-    }
-  } else {
-    for (let i = from; i < end; i++) {
-      const first = i - distance < from;
-      const left = first ? 0 : byteAt(lines, i - distance);
-      const corner = first ? 0 : byteAt(lines, i + up - distance);
-      lines[i] = byteAt(lines, i) + paeth(left, byteAt(lines, i + up), corner);
-    }
+    return;
+  }
+  // Sample by sample, so that the one to the left is at hand and not read again.
+  for (let first = from; first < from + distance; first++) {
+    if (filter === 1 || (up === 0 && filter === 4)) addLeft(lines, first, end, distance);
+    else if (filter === 3) addAverage(lines, first, end, distance, up);
+    else addPaeth(lines, first, end, distance, up);
+  }
+}
+
+/** Every `step`th byte from `first` on, as the functions below. */
+function addLeft(lines: Buffer, first: number, end: number, step: number): void {
+  let left = 0;
+  for (let i = first; i < end; i += step) {
+    left = (left + byteAt(lines, i)) & 255;
+    lines[i] = left;
+  }
+}
+
+function addAverage(lines: Buffer, first: number, end: number, step: number, up: number): void {
+  let left = 0;
+  for (let i = first; i < end; i += step) {
+    const top = up === 0 ? 0 : byteAt(lines, i + up);
+    left = (byteAt(lines, i) + ((left + top) >> 1)) & 255;
+    lines[i] = left;
+  }
+}
+
+function addPaeth(lines: Buffer, first: number, end: number, step: number, up: number): void {
+  let left = 0;
+  let corner = 0;
+  for (let i = first; i < end; i += step) {
+    const top = byteAt(lines, i + up);
+    left = (byteAt(lines, i) + paeth(left, top, corner)) & 255;
+    lines[i] = left;
+    corner = top;
   }
 }
 
@@ -226,6 +249,10 @@ function expand(header: Header, lines: Uint8Array, row: number, colours: Uint8Ar
     return;
   }
   const { data, first, columns } = target;
+  if (bitsPerPixel === 24 && target.step === 1) {
+    data.set(lines.subarray(row, row + columns * 3), first * 3);
+    return;
+  }
   const step = target.step * 3;
   const end = first * 3 + columns * step;
   const pixel = bitsPerPixel >> 3;

@@ -49,13 +49,13 @@ function blend(
 ): void {
   const { first, second, firstWeight, secondWeight } = across;
   for (let x = 0, to = 0; x < first.length; x++) {
-    const left = at(first, x);
-    const right = at(second, x);
-    const leftWeight = at(firstWeight, x);
-    const rightWeight = at(secondWeight, x);
+    const left = first[x]!;
+    const right = second[x]!;
+    const leftWeight = firstWeight[x]!;
+    const rightWeight = secondWeight[x]!;
     for (let channel = 0; channel < 3; channel++, to++) {
-      const top = at(above, left + channel) * leftWeight + at(above, right + channel) * rightWeight;
-      const bottom = at(below, left + channel) * leftWeight + at(below, right + channel) * rightWeight;
+      const top = above[left + channel]! * leftWeight + above[right + channel]! * rightWeight;
+      const bottom = below[left + channel]! * leftWeight + below[right + channel]! * rightWeight;
       row[to] = (((aboveWeight * (top >> 4)) >> 16) + ((belowWeight * (bottom >> 4)) >> 16) + 2) >> 2;
     }
   }

@@ -60,12 +60,22 @@ export function paint(
   colours: Uint8Array,
   { data, first, step, columns }: Target,
 ): void {
-  const mask = depth < 8 ? 2 ** depth - 1 : 255;
   const end = (first + columns * step) * 3;
+  if (depth >= 8) {
+    // Of 16 bits the first byte is the upper one.
+    const pixel = bitsPerPixel >> 3;
+    for (let to = first * 3, from = row; to < end; to += step * 3, from += pixel) {
+      const colour = samples[from]! * 3;
+      data[to] = colours[colour]!;
+      data[to + 1] = colours[colour + 1]!;
+      data[to + 2] = colours[colour + 2]!;
+    }
+    return;
+  }
+  const mask = 2 ** depth - 1;
   for (let to = first * 3, bit = 0; to < end; to += step * 3, bit += bitsPerPixel) {
-    // Of 16 bits the first byte is the upper one; below 8 bits the first pixel is in the upper bits.
-    const shift = depth < 8 ? 8 - depth - (bit & 7) : 0;
-    const colour = ((samples[row + (bit >> 3)]! >> shift) & mask) * 3;
+    // The first pixel is in the upper bits.
+    const colour = ((samples[row + (bit >> 3)]! >> (8 - depth - (bit & 7))) & mask) * 3;
     data[to] = colours[colour]!;
     data[to + 1] = colours[colour + 1]!;
     data[to + 2] = colours[colour + 2]!;
