@@ -25,7 +25,13 @@ export interface DescribedService {
    * @param described the path in the document. Default `path`
    * @returns the text of the answer
    */
-  ask(method: string, path: string, status: number, init?: RequestInit, described?: string): Promise<string>;
+  readonly ask: (
+    method: string,
+    path: string,
+    status: number,
+    init?: RequestInit,
+    described?: string,
+  ) => Promise<string>;
 }
 
 export async function describedService(url: string): Promise<DescribedService> {
