@@ -7,7 +7,7 @@ import type { WorkerDeps } from './worker/endpoint.ts';
 import { errorEnvelope, isWorkerPath } from './worker/paths.ts';
 
 const EMBEDDINGS_PATH = '/v1/embeddings';
-const SERVING_PATHS = '/v1/models/';
+const SERVING_PATHS = /^\/v1\/models(?:\/|$)/;
 
 /** Kept once it is loaded: an import of a loaded module still waits for a turn of the event loop. */
 let answerInference: typeof AnswerInference | undefined;
@@ -26,7 +26,7 @@ export async function answerOther(
     const { answerEmbeddings } = await import('./embeddings.ts');
     return answerEmbeddings(request, deps, clock);
   }
-  if (request.path.startsWith(SERVING_PATHS)) {
+  if (SERVING_PATHS.test(request.path)) {
     const { answerServing } = await import('./tensorflow-serving/endpoint.ts');
     return answerServing(request, deps, clock);
   }
@@ -51,6 +51,6 @@ const servingError: ErrorBody = ({ publicMessage }) => ({ error: publicMessage }
 /** How errors are answered on a path; undefined: in our own form. */
 export function errorForm(path: string): ErrorBody | undefined {
   if (path === EMBEDDINGS_PATH) return openAiError;
-  if (path.startsWith(SERVING_PATHS)) return servingError;
+  if (SERVING_PATHS.test(path)) return servingError;
   return isWorkerPath(path) ? errorEnvelope : undefined;
 }

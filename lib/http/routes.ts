@@ -16,6 +16,7 @@ const PATHS: readonly (readonly [path: string, name: RoutedFunction, ...methods:
   ['/v1/embeddings', 'predict', 'POST'],
   // TensorFlow Serving's API. Greedy for the same reason as the next.
   ['/v1/models/{path+}', 'predict', 'POST', 'GET'],
+  ['/v1/models', 'predict', 'GET'],
   // The Open Inference Protocol. Greedy, so that unknown paths are refused with the protocol's own errors.
   ['/v2/{path+}', 'predict', 'POST', 'GET', 'HEAD'],
   ['/v2', 'predict', 'GET', 'HEAD'],

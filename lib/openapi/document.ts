@@ -111,6 +111,6 @@ function errorAnswers({ path, errors }: Operation, security: Security): Json {
 
 function formOf(path: string): 'Error' | 'WorkerError' | 'OpenAIError' | 'ServingError' {
   if (isWorkerPath(path) || /^\/(results|control)\//.test(path)) return 'WorkerError';
-  if (path.startsWith('/v1/models/')) return 'ServingError';
+  if (path.startsWith('/v1/models')) return 'ServingError';
   return errorForm(path) ? 'OpenAIError' : 'Error';
 }

@@ -30,7 +30,7 @@ const INDEX: Operation = {
   errors: ['bad_request', 'too_large', 'unsupported_media_type', 'timeout'],
 };
 
-export const INFERENCE: Operations = ({ job, version, model }) => {
+export const INFERENCE: Operations = ({ job, version, model, example: instance, inputAlreadyBatched }) => {
   const name = parameter('name', 'path', { type: 'string', const: job });
   const versioned = parameter(
     'version',
@@ -52,7 +52,7 @@ export const INFERENCE: Operations = ({ job, version, model }) => {
     answers: { 200: answer(summary, schema) },
     errors: ['not_found', 'model_unavailable', 'timeout'],
   });
-  const example = model && inferenceExample(model);
+  const example = model && instance && inferenceExample(model, instance, inputAlreadyBatched);
   const infer = (path: string, id: string): Operation => ({
     ...get(path, id, 'The outputs for tensors', ref('InferenceAnswer')),
     method: 'post',

@@ -1,12 +1,15 @@
 /** The inputs of a model as JSON Schema, and instances that it may answer. */
 
 import { wholeRange } from '../codecs/image/levels.ts';
+import { isObject } from '../codecs/instances.ts';
 import { DATATYPES } from '../codecs/open-inference/tensor.ts';
+import { LIMITS } from '../contract/limits.ts';
 import type { DType } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
-import { rowShape } from '../pipeline/batch-axes.ts';
+import { batchAxisOf, rowShape } from '../pipeline/batch-axes.ts';
 import { mayMiss } from '../pipeline/columns.ts';
 import type { Json, ModelFacts } from './facts.ts';
+import { COUNT, list, object, TEXT } from './json-schema.ts';
 
 /** Numbers of a tensor that an example writes out; larger ones are pictures, or sparse. */
 const WRITTEN = 256;
@@ -30,8 +33,8 @@ export function takesImage({ dtype }: TensorSpec, shape: readonly Dim[]): boolea
   return dtype !== 'string' && shape.length === 3 && (isChannels(shape[0]) || isChannels(shape[2]));
 }
 
-/** One instance of POST /predict. */
-export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatched: boolean): Json {
+/** One instance of POST /predict, as schemas by name: generators of clients make a class of each. */
+export function instanceSchemas({ inputs, names }: ModelFacts, inputAlreadyBatched: boolean): Json {
   const properties = inputs.map((spec) => {
     const shape = recordShape(spec, inputAlreadyBatched);
     const columns = names?.columns[spec.name];
@@ -57,7 +60,13 @@ export function instanceSchema({ inputs, names }: ModelFacts, inputAlreadyBatche
   };
   const [spec, ...others] = inputs;
   const columns = others.length === 0 && spec && spec.dtype !== 'string' && names?.columns[spec.name];
-  return columns ? { anyOf: [byInput, byColumn(columns, spec.dtype)] } : byInput;
+  const description = 'The inputs of a record by name.';
+  if (!columns) return { Instance: { ...byInput, description } };
+  return {
+    Instance: { anyOf: [ref('InputsByName'), ref('InputsByColumn')], description },
+    InputsByName: byInput,
+    InputsByColumn: byColumn(columns, spec.dtype),
+  };
 }
 
 /** Columns by their own names, each a number or, as in CSV, its text. */
@@ -93,7 +102,8 @@ export function tensorSchema(
       shape: {
         type: 'array',
         ...(shape.length > 0 && { minItems: shape.length, maxItems: shape.length }),
-        items: { type: 'integer', minimum: 0 },
+        ...(isInput && shape.length > 0 && { prefixItems: shape.map(sizeSchema) }),
+        items: COUNT,
       },
       data: { type: 'array', description: 'Row-major.', items: {} },
       parameters: { type: isInput ? ['object', 'null'] : 'object' },
@@ -101,6 +111,48 @@ export function tensorSchema(
     required: ['name', 'datatype', 'shape', ...(isInput ? ['data'] : [])],
     ...(labels && { 'x-labels': labels }),
   };
+}
+
+function sizeSchema(dim: Dim): Json {
+  return typeof dim === 'number' ? { type: 'integer', const: dim } : COUNT;
+}
+
+/**
+ * What `:predict` takes as the value of `instances` and of `inputs`: the rows of each input by its name, or those of the only one
+ * alone. Undefined where rows are not counted along the first axis.
+ */
+export function servingSchemas({ inputs, names }: ModelFacts): { instances: Json; inputs: Json } | undefined {
+  if (inputs.some((spec) => batchAxisOf(spec) !== 0 || spec.shape.length === 0)) return undefined;
+  const rows = inputs.map((spec) => [spec.name, servingRow(spec, mayMiss(spec, names))] as const);
+  const needed = inputs.filter(({ optional }) => !optional).map(({ name }) => name);
+  const byName = (schemaOf: (row: Json) => Json): Json => ({
+    type: 'object',
+    properties: Object.fromEntries(rows.map(([name, row]) => [name, schemaOf(row)])),
+    required: needed,
+    additionalProperties: false,
+  });
+  const column = (row: Json): Json => ({ type: 'array', items: row, minItems: 1 });
+  const [only, ...others] = rows.filter(([name]) => needed.includes(name));
+  const bare = (schemaOf: (row: Json) => Json): Json[] =>
+    only && others.length === 0 ? [schemaOf(only[1])] : [];
+  const instances = (row: Json) => list(row, LIMITS.instances);
+  return {
+    instances: { anyOf: [instances(byName((row) => row)), ...bare(instances)] },
+    inputs: { anyOf: [byName(column), ...bare(column)] },
+  };
+}
+
+function servingRow(spec: TensorSpec, isTable: boolean): Json {
+  const shape = rowShape(spec);
+  const bytes = object({ b64: { ...TEXT, contentEncoding: 'base64' } });
+  const element = spec.dtype === 'string' ? { anyOf: [TEXT, bytes] } : elementSchema(spec.dtype, isTable);
+  const forms = [
+    nested(element, shape),
+    // A graph of TensorFlow often takes both.
+    ...(shape.length === 1 && shape[0] === 1 ? [element] : []),
+    ...(takesImage(spec, shape) ? [ref('Image')] : []),
+  ];
+  return forms.length === 1 ? (forms[0] as Json) : { anyOf: forms };
 }
 
 export function ref(name: string): Json {
@@ -130,7 +182,12 @@ function sparse(element: Json, shape: readonly Dim[]): Json {
   // False and true are 0 and 1, as everywhere.
   const index = (dim: Dim) =>
     dim === 1
-      ? { enum: [0, false] }
+      ? {
+          anyOf: [
+            { type: 'integer', const: 0 },
+            { type: 'boolean', const: false },
+          ],
+        }
       : { type: ['integer', 'boolean'], minimum: 0, ...(typeof dim === 'number' && { maximum: dim - 1 }) };
   return {
     type: 'object',
@@ -205,15 +262,24 @@ function fill(shape: readonly number[], value: unknown): unknown {
   return shape.reduceRight<unknown>((inner, dim) => Array.from({ length: dim }, () => inner), value);
 }
 
-/** A request to `/v2` of one row; undefined where it would be long. */
-export function inferenceExample({ inputs }: ModelFacts): Json | undefined {
-  const tensors = inputs.map(({ name, dtype, shape }) => {
-    const sizes = shape.map((dim) => (typeof dim === 'number' ? dim : 1));
-    const count = sizes.reduce((product, dim) => product * dim, 1);
-    const data = dtype === 'string' ? 'a text' : dtype === 'bool' ? false : 0;
-    return count > WRITTEN
-      ? undefined
-      : { name, datatype: DATATYPES[dtype], shape: sizes, data: Array.from({ length: count }, () => data) };
+/** The instance as a request to `/v2`, of one row; undefined where its tensors are not written out, or a batch has more rows. */
+export function inferenceExample(
+  { inputs }: ModelFacts,
+  instance: Json,
+  inputAlreadyBatched: boolean,
+): Json | undefined {
+  const tensors = inputs.map((spec) => {
+    const { name, dtype, shape } = spec;
+    const value = instance[name];
+    if (isObject(value)) return undefined;
+    const sizes: number[] = [];
+    for (let inner = value; Array.isArray(inner); inner = inner[0]) sizes.push(inner.length);
+    const axis = batchAxisOf(spec);
+    if (!inputAlreadyBatched && axis !== 'none' && shape.length > 0) {
+      if (typeof shape[axis] === 'number' && shape[axis] !== 1) return undefined;
+      sizes.splice(axis, 0, 1);
+    }
+    return { name, datatype: DATATYPES[dtype], shape: sizes, data: [value].flat(Infinity) };
   });
   return tensors.every((tensor) => tensor !== undefined) ? { inputs: tensors } : undefined;
 }

@@ -3,7 +3,7 @@ import { ERRORS } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { TIMERS } from '../metrics/timers.ts';
 import type { Json, ServiceFacts } from './facts.ts';
-import { instanceSchema, ref, tensorSchema } from './inputs.ts';
+import { instanceSchemas, ref, tensorSchema } from './inputs.ts';
 import { COUNT, list, OBJECT, object, TEXT } from './json-schema.ts';
 import { MODEL } from './model-schemas.ts';
 
@@ -181,7 +181,9 @@ const TIMER = object(
 );
 
 export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
-  const instance = model ? instanceSchema(model, inputAlreadyBatched) : { ...OBJECT, minProperties: 1 };
+  const instance = model
+    ? instanceSchemas(model, inputAlreadyBatched)
+    : { Instance: { ...OBJECT, minProperties: 1, description: 'The inputs of a record by name.' } };
   const names = model?.outputs.length
     ? { type: 'string', enum: model.outputs.map(({ name }) => name) }
     : TEXT;
@@ -191,7 +193,7 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
     ...RESULTS,
     ...RECORDS,
     ...VALUES,
-    Instance: { ...instance, description: 'The inputs of a record by name.' },
+    ...instance,
     Instances: object({ instances: list(ref('Instance'), LIMITS.instances) }),
     Predictions: object({
       predictions: {

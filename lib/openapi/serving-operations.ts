@@ -1,9 +1,10 @@
 /** The operations of TensorFlow Serving's REST API. One greedy route of the gateway serves all of them. */
 
 import { isObject } from '../codecs/instances.ts';
-import type { Verb } from '../codecs/tensorflow-serving/request.ts';
+import { DEFAULT_SIGNATURE, methodOf, type Verb } from '../codecs/tensorflow-serving/request.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Json, ServiceFacts } from './facts.ts';
+import { servingSchemas } from './inputs.ts';
 import { list, object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
 
@@ -17,21 +18,44 @@ const METADATA = object({
   model_spec: object({ name: TEXT, signature_name: TEXT, version: TEXT }),
   metadata: object({ signature_def: object({ signature_def: { type: 'object' } }) }),
 });
-const EXAMPLES = object(
-  { signature_name: TEXT, context: { type: 'object' }, examples: list({ type: 'object' }, LIMITS.instances) },
-  ['signature_name', 'context'],
-);
-const named = (properties: Json) => object({ signature_name: TEXT, ...properties }, ['signature_name']);
+const EXAMPLES = {
+  context: { type: 'object' },
+  examples: list({ type: 'object' }, LIMITS.instances),
+} as const;
+/** A model has one signature, under two names. */
+const signed = (verb: Verb, properties: Json) =>
+  object(
+    { signature_name: { type: 'string', enum: ['', DEFAULT_SIGNATURE, methodOf(verb)] }, ...properties },
+    ['signature_name', 'context'],
+  );
 
-const VERBS: Readonly<Record<Verb, readonly [summary: string, body: Json, answer: Json]>> = {
-  predict: [
-    'Runs the model on rows, or on tensors that have their batch dimension',
-    { oneOf: [named({ instances: list(ANY, LIMITS.instances) }), named({ inputs: ANY })] },
-    { oneOf: [object({ predictions: list(ANY) }), object({ outputs: ANY })] },
-  ],
-  classify: ['Label and score of each class', EXAMPLES, object({ results: list(list(list(ANY))) })],
-  regress: ['A value for each example', EXAMPLES, object({ results: list({ type: 'number' }) })],
-};
+/** For each verb its summary, body and answer. */
+function verbs({
+  model,
+  inputAlreadyBatched,
+}: ServiceFacts): Readonly<Record<Verb, readonly [string, Json, Json]>> {
+  const { instances, inputs } = (!inputAlreadyBatched && model && servingSchemas(model)) || {
+    instances: list(ANY, LIMITS.instances),
+    inputs: ANY,
+  };
+  return {
+    predict: [
+      'Runs the model on rows, or on tensors that have their batch dimension',
+      { oneOf: [signed('predict', { instances }), signed('predict', { inputs })] },
+      { oneOf: [object({ predictions: list(ANY) }), object({ outputs: ANY })] },
+    ],
+    classify: [
+      'Label and score of each class',
+      signed('classify', EXAMPLES),
+      object({ results: list(list(list(ANY))) }),
+    ],
+    regress: [
+      'A value for each example',
+      signed('regress', EXAMPLES),
+      object({ results: list({ type: 'number' }) }),
+    ],
+  };
+}
 
 export const SERVING: Operations = (facts) => {
   const name = parameter('name', 'path', { type: 'string', const: facts.job });
@@ -52,7 +76,7 @@ export const SERVING: Operations = (facts) => {
       answers: { 200: answer(summary, schema) },
       errors: ['not_found', 'model_unavailable'],
     });
-    const verbs = Object.entries(VERBS).map(
+    const runs = Object.entries(verbs(facts)).map(
       ([verb, [summary, schema, answered]]): Operation => ({
         ...common,
         method: 'post',
@@ -67,10 +91,19 @@ export const SERVING: Operations = (facts) => {
     return [
       get(path, 'modelStatus', 'The version that serves', STATUS),
       get(`${path}/metadata`, 'modelMetadata', 'The signature of the model', METADATA),
-      ...verbs,
+      ...runs,
     ];
   };
   return [
+    {
+      method: 'get',
+      path: '/v1/models',
+      id: 'models',
+      tag: 'v1',
+      summary: 'Refused, as the name of the model is missing',
+      answers: {},
+      errors: [],
+    },
     ...at('/v1/models/{name}', '', [name]),
     ...at('/v1/models/{name}/versions/{version}', 'Version', [name, version]),
   ];

@@ -43,6 +43,11 @@ export interface LargeRecords {
   put(message: string): Promise<string>;
 }
 
+/** Of what JSON may have, SQS takes no U+FFFE and no U+FFFF, as they are no characters. JSON can write them otherwise. */
+function forSqs(json: string): string {
+  return json.replace(/[\ufffe\uffff]/g, (unit) => (unit === '\ufffe' ? '\\ufffe' : '\\uffff'));
+}
+
 /**
  * @param payloads undefined without S3: a large record is then refused
  * @throws too_large, queue_unavailable
@@ -52,7 +57,8 @@ export async function submit(
   payloads: (() => Promise<LargeRecords>) | undefined,
   { trace, ...record }: SentRecord,
 ): Promise<void> {
-  const { uri, identity, message, groupId } = record;
+  const { uri, identity, groupId } = record;
+  const message = forSqs(record.message);
   const attributes = newAttributes(identity, trace);
   const bytes = Buffer.byteLength(message);
   if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)
@@ -68,7 +74,8 @@ export async function submit(
     );
   }
   const store = await payloads();
-  return sender.send(encodePointer(uri, await store.put(message), bytes), attributes, groupId);
+  const pointer = encodePointer(uri, await store.put(message), bytes);
+  return sender.send(forSqs(pointer), attributes, groupId);
 }
 
 /**

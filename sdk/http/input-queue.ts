@@ -19,6 +19,8 @@ import { instanceJson } from './tensors.ts';
 interface Traced {
   /** The W3C trace that it belongs to, as the header `traceparent` has it. What is malformed is ignored. */
   readonly traceparent?: string | undefined;
+  /** What other systems pass on with it, as the header `tracestate` has it. */
+  readonly tracestate?: string | undefined;
 }
 
 export interface PredictOptions extends CallOptions, Traced {}
@@ -102,7 +104,7 @@ export abstract class RecordWriter {
 
   /** @throws bad_config, bad_request */
   protected assertTenant(_tenant: string): void {
-    throw badConfig('a tenant is for the queue: give queueUrl, or a stack, beside frontendUrl');
+    throw badConfig('a tenant is for the queue: give queueUrl or a stack, too');
   }
 
   /** Sends a message whose parts were checked. */
@@ -119,10 +121,10 @@ export abstract class RecordWriter {
   async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
     try {
       const identity = assertIdentity(options.identity ?? newIdentity());
-      const { tenant: groupId, traceparent } = options;
+      const { tenant: groupId } = options;
       if (groupId !== undefined) this.assertTenant(groupId);
       const message = encodeBinaryMessage(uri, await this.toInputs(inputs));
-      await this.enqueueMessage({ uri, identity, message, traceparent, groupId }, options);
+      await this.enqueueMessage({ ...options, uri, identity, message, groupId }, options);
       return { uri, identity };
     } catch (error) {
       if (options.signal?.aborted) throw error;
@@ -269,13 +271,14 @@ function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[
 }
 
 /** The service passes over what is malformed; here is only kept out what no header can have. */
-function traceHeader({ traceparent }: Traced): TextHeaders {
-  return traceparent && /^[\w-]{55,512}$/.test(traceparent) ? { traceparent } : {};
+function traceHeader({ traceparent = '', tracestate = '' }: Traced): TextHeaders {
+  if (!/^[\w-]{55,512}$/.test(traceparent)) return {};
+  return { traceparent, ...(/^[ -~]{1,512}$/.test(tracestate) && { tracestate }) };
 }
 
 /** Browsers have randomUUID on https and on localhost only. */
 function newIdentity(): string {
-  const { randomUUID } = crypto as Partial<typeof crypto>;
-  if (randomUUID) return randomUUID.call(crypto);
-  return hexOf(crypto.getRandomValues(new Uint8Array(16)));
+  return (
+    (crypto as Partial<typeof crypto>).randomUUID?.() ?? hexOf(crypto.getRandomValues(new Uint8Array(16)))
+  );
 }

@@ -6,28 +6,15 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Stack } from '../../local/stack.ts';
 import { runHere } from '../cli/in-process.ts';
-import { assertOpenApi, schemaChecks } from '../support/json-schema.ts';
+import { type DescribedService, type Document, describedService } from '../support/described.ts';
+import { assertOpenApi } from '../support/json-schema.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
-interface Media {
-  readonly schema: object;
-  readonly example?: unknown;
-}
-interface Described {
-  readonly operationId: string;
-  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
-  readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, Media>> }>>;
-}
-interface Document {
-  readonly servers: readonly { readonly url: string }[];
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
-}
-
 let stack: Stack;
 let document: Document;
-let check: ReturnType<typeof schemaChecks>;
+let ask: DescribedService['ask'];
 
 const closers: (() => unknown)[] = [];
 after(async () => {
@@ -36,23 +23,8 @@ after(async () => {
 
 before(async () => {
   stack = await testStack({ after: (close) => closers.push(close) });
-  document = (await (await fetch(`${stack.url}/openapi.json`)).json()) as Document;
-  check = schemaChecks(document);
+  ({ document, ask } = await describedService(stack.url));
 });
-
-/** Sends a request and compares status and body with what the operation declares. */
-async function ask(method: string, path: string, status: number, init: RequestInit = {}, described = path) {
-  const pattern = described.split('?')[0] as string;
-  const operation = document.paths[pattern]?.[method.toLowerCase()] ?? assert.fail(pattern);
-  const response = await fetch(`${stack.url}${path}`, { method, redirect: 'manual', ...init });
-  const text = await response.text();
-  assert.equal(response.status, status, text);
-  const declared = operation.responses[status]?.content ?? assert.fail(`${method} ${pattern}: ${status}`);
-  const type = response.headers.get('content-type')?.split(';')[0] ?? '';
-  const { schema } = declared[type] ?? assert.fail(`${method} ${pattern}: ${status} as ${type}`);
-  if (type === 'application/json') check(schema, JSON.parse(text), `${method} ${path}`);
-  return text;
-}
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const post = (value: unknown): RequestInit => ({ headers: JSON_TYPE, body: JSON.stringify(value) });
@@ -66,31 +38,6 @@ test('the document of a running service is OpenAPI 3.1, and its page loads nothi
   const html = await response.text();
   assert.match(html, /<code>\/predict<\/code>/);
   assert.ok(html.includes(`curl &#39;${stack.url}/predict&#39;`));
-});
-
-test('every example request is answered with a success that is as declared', async () => {
-  const asked: string[] = [];
-  for (const [path, methods] of Object.entries(document.paths)) {
-    for (const [method, { operationId, requestBody }] of Object.entries(methods)) {
-      for (const [type, { schema, example }] of Object.entries(requestBody?.content ?? {})) {
-        if (example === undefined) continue;
-        check(schema, example, `the example of ${operationId}`);
-        const url = path.replace('{name}', stack.job).replace('{version}', stack.jobs[0]?.model ?? '');
-        const body = { headers: { 'content-type': type }, body: JSON.stringify(example) };
-        await ask(method.toUpperCase(), url, operationId === 'enqueue' ? 202 : 200, body, path);
-        asked.push(operationId);
-      }
-    }
-  }
-  assert.deepEqual(asked, [
-    'predict',
-    'enqueue',
-    'predictModel',
-    'predictVersion',
-    'v2Infer',
-    'v2InferVersion',
-    'encodeJson',
-  ]);
 });
 
 test('answers without a body of the request are as declared', async () => {
@@ -199,6 +146,7 @@ test('errors have the status and the form that their operation declares', async 
     ['POST', '/v1/embeddings', 400, text('{}')],
     ['POST', `/v1/models/${stack.job}:predict`, 400, text('{}'), '/v1/models/{name}:predict'],
     ['GET', '/v1/models/other', 404, {}, '/v1/models/{name}'],
+    ['GET', '/v1/models', 400],
     ['POST', '/v1/embeddings', 404, post({ input: 'a', model: stack.job })],
     ['POST', '/encode_json', 400, text('{')],
     ['POST', '/encode_img_bytes', 415, text('{}')],

@@ -78,6 +78,34 @@ test('an encoder gives the same vectors on /predict, /v2, the queue and /v1/embe
   }
 });
 
+test('the queue takes every character of a text and of a uri, over HTTPS and through SQS', async (t) => {
+  const stack = await testStack(t, { modelDirectory: textModelFolder(t, 'encoder') });
+  const { input, output } = clientOptions(stack);
+  const text = 'a\ufffe \uffff\u0001\u007f😀';
+  const [uri, second, third] = ['one\ufffe', 'two\uffff', 'three'];
+  await sent(stack.url, JSON.stringify({ uri, instances: [{ text }] }), 'application/json');
+  await sent(stack.url, JSON.stringify({ uri: second, instances: [{ text }] }), 'application/x-ndjson');
+  const queue = new InputQueue({ queueUrl: input.queueUrl, endpoint: input.endpoint, region: input.region });
+  const results = new OutputQueue(output);
+  t.after(() => Promise.all([queue.close(), results.close()]));
+  await queue.enqueue(`${third}${uri}`, { text: [text] });
+  const answer = await post(`${stack.url}/predict`, { instances: [{ text }] });
+  const { data } = tensorOf((answer['predictions'] as unknown as string[])[0] as string);
+  for (const one of [uri, second, `${third}${uri}`]) {
+    const { outputs } = await results.wait(one, { timeoutMs: 30_000 });
+    assertNear(outputs[0]?.data as Float32Array, data, one);
+  }
+});
+
+async function sent(url: string, body: string, type: string): Promise<void> {
+  const response = await fetch(`${url}/predictions`, {
+    method: 'POST',
+    headers: { 'content-type': type },
+    body,
+  });
+  assert.equal(response.status, 202, await response.text());
+}
+
 test('a classifier gives its labels, also for two texts, and has no embeddings', async (t) => {
   const config = 'postProcessing: "topN(1, labels)"';
   const stack = await testStack(t, { modelDirectory: textModelFolder(t, 'classifier'), config });

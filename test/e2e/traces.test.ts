@@ -116,12 +116,14 @@ test('a record posted to /predictions is one trace from the client to its result
 test('a record that the SDK sends over SQS belongs to the trace of its sender, and a failed one says why', async () => {
   const traceId = newTrace();
   const traceparent = traceparentOf(traceId);
-  await input.enqueue('over SQS', { image: { b64: 'bm8gaW1hZ2U=' } }, { traceparent });
+  const traced = { traceparent, tracestate: 'vendor=2' };
+  await input.enqueue('over SQS', { image: { b64: 'bm8gaW1hZ2U=' } }, traced);
   await assert.rejects(output.wait('over SQS', { timeoutMs: 60_000 }), { code: 'bad_input' });
   const { [PROCESS]: record } = await receiver.trace(traceId, PROCESS);
   assert.equal(record?.parentSpanId, CLIENT_SPAN);
   assert.deepEqual(record.status, { code: 2, message: 'bad_input' });
   assert.equal(record.attributes['error.type'], 'bad_input');
+  assert.equal(record.traceState, 'vendor=2');
 });
 
 test('a request to /predict is one span, and its answer names it', async () => {
@@ -133,11 +135,16 @@ test('a request to /predict is one span, and its answer names it', async () => {
   // A caller's mistake is no failure of the service.
   const other = newTrace();
   await input
-    .predict('{"instances":[]}', { timeoutMs: 20_000, traceparent: traceparentOf(other) })
+    .predict('{"instances":[]}', {
+      timeoutMs: 20_000,
+      traceparent: traceparentOf(other),
+      tracestate: 'vendor=3,other=4',
+    })
     .catch(() => undefined);
   const { 'POST /predict': refused } = await receiver.trace(other, 'POST /predict');
   assert.deepEqual(refused?.status, {});
   assert.equal(refused.attributes['http.response.status_code'], '400');
+  assert.equal(refused.traceState, 'vendor=3,other=4');
 });
 
 test('without a valid traceparent a new trace begins, and one that is not sampled leaves no span', async () => {

@@ -1,4 +1,5 @@
 """What JSON Schema cannot say of a request, for schemathesis: texts in a format, and lengths that depend on one another."""
+import base64
 import json
 import os
 
@@ -8,6 +9,9 @@ from hypothesis import strategies
 given = json.loads(os.environ["DESCRIBED"])
 for name, text in given["formats"].items():
     schemathesis.openapi.format(name, strategies.just(text))
+image = strategies.just(base64.b64decode(given["formats"]["image"]))
+for name in ("png", "jpeg", "webp", "bmp", "gif", "tiff"):
+    schemathesis.openapi.media_type(f"image/{name}", image)
 schemathesis.openapi.media_type("text/csv", strategies.just(given["csv"].encode()))
 
 

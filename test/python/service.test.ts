@@ -120,8 +120,9 @@ from zoo.serving.client import InputQueue
 client = Client(URL, timeout=120, sqs=${JSON.stringify(stack.queueUrl)})
 many = client.enqueue_many((f"r{i}", {"image": np.full((3, 8, 8), i, np.float32)}) for i in range(45))
 show(sum(outcome.error is None for outcome in client.results(many)))
-InputQueue(sqs=${JSON.stringify(stack.queueUrl)}, timeout=120).enqueue("one", image=${IMAGE})
-show(int(client.wait("one").output.argmax()))
+odd = "one\\ufffe\\uffff"
+InputQueue(sqs=${JSON.stringify(stack.queueUrl)}, timeout=120).enqueue(odd, image=${IMAGE})
+show(int(client.wait(odd).output.argmax()))
 `,
     stack.aws.environment,
   );

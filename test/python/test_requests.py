@@ -67,6 +67,11 @@ class Inputs(unittest.TestCase):
             self.assertEqual(error_of(lambda: record_of(wrong, {"x": 1})).code, "bad_request")
         record_of("é" * 512, {"x": 1})
 
+    def test_what_SQS_takes_in_no_message_is_escaped(self):
+        body = record_of("a\ufffe\uffff", {"x": 1}).decode()
+        self.assertNotRegex(body, "[\ufffe\uffff]")
+        self.assertEqual(json.loads(body)["uri"], "a\ufffe\uffff")
+
     def test_an_image_is_read_up_to_its_limit(self):
         with unittest.mock.patch("cluster_serving._inputs.IMAGE_BYTES", 3):
             record_of("u", {"x": b"123"})

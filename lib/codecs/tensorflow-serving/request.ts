@@ -13,6 +13,14 @@ import { kindOf, quoteNames, quoteValue } from '../quote.ts';
 
 export type Verb = 'predict' | 'classify' | 'regress';
 
+/** The name under which a model of TensorFlow has its signature. */
+export const DEFAULT_SIGNATURE = 'serving_default';
+
+/** Its other name: what it does. */
+export function methodOf(verb: Verb): string {
+  return `tensorflow/serving/${verb}`;
+}
+
 export interface ServingRequest {
   readonly signature: string | undefined;
   /** The list whose elements are the rows; undefined in the columnar form. */

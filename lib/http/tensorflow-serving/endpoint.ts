@@ -3,7 +3,12 @@
  * It has one version, a text, which serves; and one signature, the one that was imported.
  */
 import { quoteName } from '../../codecs/quote.ts';
-import { decodeServing, type Verb } from '../../codecs/tensorflow-serving/request.ts';
+import {
+  DEFAULT_SIGNATURE,
+  decodeServing,
+  methodOf,
+  type Verb,
+} from '../../codecs/tensorflow-serving/request.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import type { DType } from '../../contract/tensor.ts';
 import type { Runner, TensorSpec } from '../../contract/values.ts';
@@ -20,8 +25,6 @@ import { batchOf, recordsOf } from './records.ts';
 const PATH =
   /^\/v1\/models\/(?<name>[^/:]+)(?:\/versions\/(?<version>[^/:]+)|\/labels\/(?<label>[^/:]+))?(?:(?<metadata>\/metadata)|:(?<verb>predict|classify|regress))?$/;
 
-const DEFAULT_SIGNATURE = 'serving_default';
-
 interface Asked {
   readonly job: string;
   readonly name: string;
@@ -36,6 +39,7 @@ export async function answerServing(
 ): Promise<HttpResponse> {
   const { groups } = PATH.exec(request.path) ?? {};
   const isPost = request.method === 'POST';
+  if (request.path === '/v1/models' && !isPost) throw badRequest('Missing model name in request.');
   if (!groups?.['name'] || isPost !== (groups['verb'] !== undefined))
     throw badRequest(`Malformed request: ${request.method} ${quoteName(request.path).slice(1, -1)}`);
   const { name, version, label, metadata, verb } = groups;
@@ -103,10 +107,6 @@ function assertSignature(signature: string | undefined, verb: Verb): void {
   throw badRequest(
     `Serving signature name: ${quoteName(signature)} not found in signature def; a model has the one signature that was imported, as "${DEFAULT_SIGNATURE}"`,
   );
-}
-
-function methodOf(verb: Verb): string {
-  return `tensorflow/serving/${verb}`;
 }
 
 function statusOf({ version }: Runner) {

@@ -4,7 +4,7 @@ import type { TensorSpec } from '../../../lib/contract/values.ts';
 import { ROUTES } from '../../../lib/http/routes.ts';
 import { openApiDocument } from '../../../lib/openapi/document.ts';
 import { type Json, modelOfMetadata, type ServiceFacts } from '../../../lib/openapi/facts.ts';
-import { exampleOf } from '../../../lib/openapi/inputs.ts';
+import { exampleOf, inferenceExample } from '../../../lib/openapi/inputs.ts';
 import { operationsOf } from '../../../lib/openapi/operations.ts';
 import { docsPage } from '../../../lib/openapi/page.ts';
 import { descriptionRoutes } from '../../../local/description/routes.ts';
@@ -69,6 +69,55 @@ test('every route of a deployment and of a single machine is described, and noth
     [...new Set(routes.map(({ method, path }) => `${method} ${path}`))].sort();
   assert.deepEqual(described({ ...FACTS, isLocal: false, hasControl: false }), names(deployed));
   assert.deepEqual(described(FACTS), names([...deployed, ...own]));
+});
+
+test('generators of clients can make classes: each enum has one type, and each form of a row of a table a name', () => {
+  const spec = { name: 'x', dtype: 'float32', shape: ['', 1, 8, 8] } as const;
+  const model = { inputs: [spec], outputs: [] };
+  const enums: unknown[][] = [];
+  JSON.stringify(openApiDocument({ ...FACTS, model }), (key, value: unknown) => {
+    if (key === 'enum') enums.push(value as unknown[]);
+    return value;
+  });
+  assert.ok(enums.length > 0);
+  for (const values of enums) assert.equal(new Set(values.map((value) => typeof value)).size, 1);
+  const table = {
+    inputs: [{ ...spec, shape: ['', 2] }],
+    outputs: [],
+    names: { columns: { x: ['age', 'fare'] }, labels: {} },
+  };
+  const { components } = openApiDocument({ ...FACTS, model: table }) as {
+    components: { schemas: Record<string, { anyOf?: object[] }> };
+  };
+  const forms = ['InputsByName', 'InputsByColumn'].map((name) => ({ $ref: `#/components/schemas/${name}` }));
+  assert.deepEqual(components.schemas['Instance']?.anyOf, forms);
+  assert.ok(
+    forms.every(({ $ref }) => (components.schemas[$ref.split('/').at(-1) as string] ?? false) !== false),
+  );
+});
+
+test('the example of /v2 is the instance that was answered, with the batch dimension of each input', () => {
+  const specs = [
+    { name: 'a', dtype: 'float32', shape: ['', ''] },
+    { name: 'b', dtype: 'int64', shape: ['', ''], batchAxis: 1 },
+    { name: 'c', dtype: 'bool', shape: [2], batchAxis: 'none' },
+  ] as const;
+  const model = { inputs: specs, outputs: [] };
+  const instance = { a: [1, 2], b: [3], c: [true, false] };
+  assert.deepEqual(inferenceExample(model, instance, false), {
+    inputs: [
+      { name: 'a', datatype: 'FP32', shape: [1, 2], data: [1, 2] },
+      { name: 'b', datatype: 'INT64', shape: [1, 1], data: [3] },
+      { name: 'c', datatype: 'BOOL', shape: [2], data: [true, false] },
+    ],
+  });
+  const [a] = specs;
+  const whole = { inputs: [{ ...a, shape: [2, 1] }], outputs: [] };
+  assert.equal(inferenceExample(whole, { a: [1] }, false), undefined);
+  assert.deepEqual(inferenceExample(whole, { a: [[1], [2]] }, true), {
+    inputs: [{ name: 'a', datatype: 'FP32', shape: [2, 1], data: [1, 2] }],
+  });
+  assert.equal(inferenceExample(whole, { a: { b64: '' } }, true), undefined);
 });
 
 test('a described path is a path of its route', () => {

@@ -36,6 +36,22 @@ test('a record of exactly 1 MiB with its attributes travels as a message, one by
   assert.deepEqual(JSON.parse(sent[1] as string), pointer);
 });
 
+test('what SQS takes in no message is escaped, in a pointer too, and counts as it is sent', async () => {
+  const { sent, stored, sender, large } = queue();
+  const uri = 'a\ufffe\uffff😀';
+  const record = { uri, data: '\u0001\ufffe"\\\ufffe\n\u007f\ud800', serde: 'stream' };
+  await submit(sender, undefined, { uri, identity: IDENTITY, message: JSON.stringify(record) });
+  const wide = 'x'.repeat(MOST - 5);
+  await submit(sender, async () => large, { uri, identity: IDENTITY, message: `${wide}"\uffff"` });
+  assert.deepEqual(
+    sent.map((body) => JSON.parse(body) as unknown),
+    [record, { uri, pointer: 'payloads/job/key', bytes: MOST + 3 }],
+  );
+  assert.equal(stored.length, 1);
+  for (const body of sent)
+    assert.doesNotMatch(body, /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u);
+});
+
 test('a large record is refused as too large where nothing can be put into S3', async () => {
   const { sent, sender } = queue();
   const message = 'x'.repeat(MOST + 1);

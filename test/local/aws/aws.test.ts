@@ -121,12 +121,13 @@ describe('queues and buckets', () => {
     assert.equal(String(await read(aws, 'a')), 'kept');
   });
 
-  it('take the characters that SQS takes: emoji, and no U+FFFE', async () => {
+  it('take the characters that SQS takes: emoji, no U+FFFE and no control characters', async () => {
     const aws = await start();
     const { url } = await aws.createQueue({ name: 'jobs' });
     await send(aws, url, '{"text":"😀 \u{10ffff}"}');
     assert.deepEqual(bodyAndCount(await receive(aws, url)), ['{"text":"😀 \u{10ffff}"} 1']);
-    await assert.rejects(send(aws, url, '\ufffe'), /Invalid characters found/);
+    for (const refused of ['\ufffe', '\uffff', '\u0000', '\u000b', '\u001f'])
+      await assert.rejects(send(aws, url, refused), /Invalid characters found/);
   });
 
   it('are refused with every setting that SQS would refuse', async () => {

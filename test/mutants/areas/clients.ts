@@ -388,6 +388,12 @@ export const CLIENTS: readonly Suite[] = [
     tests: [SDK],
     bugs: [
       {
+        guarantee: 'tracestate travels over HTTPS too',
+        find: '...(/^[ -~]{1,512}$/.test(tracestate) && { tracestate })',
+        replace: '...(tracestate.length > 9_999 && { tracestate })',
+        tests: ['test/e2e/traces.test.ts'],
+      },
+      {
         guarantee: 'every error of enqueue carries the uri',
         find: 'throw withUri(error, uri);',
         replace: 'throw error;',

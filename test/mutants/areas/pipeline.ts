@@ -928,6 +928,18 @@ export const PIPELINE: readonly Suite[] = [
     skip: '^the embedded Redis',
     bugs: [
       {
+        guarantee: 'what SQS takes in no message is escaped before it is counted',
+        find: 'const message = forSqs(record.message);',
+        replace: 'const { message } = record;',
+        tests: ['test/lib/pipeline/submit.test.ts'],
+      },
+      {
+        guarantee: 'what SQS takes in no message is escaped in a pointer',
+        find: 'sender.send(forSqs(pointer)',
+        replace: 'sender.send((pointer)',
+        tests: ['test/lib/pipeline/submit.test.ts'],
+      },
+      {
         guarantee: 'a record of exactly 1 MiB goes through SQS',
         find: 'if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)',
         replace: 'if (bytes + attributesBytes(attributes) < LIMITS.messageBytes)',

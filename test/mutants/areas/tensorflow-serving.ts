@@ -6,6 +6,22 @@ const REFUSALS = 'test/lib/http/tensorflow-serving-refusals.test.ts';
 
 export const TENSORFLOW_SERVING: readonly Suite[] = [
   {
+    file: 'lib/openapi/inputs.ts',
+    tests: ['test/e2e/described-values.test.ts'],
+    bugs: [
+      {
+        guarantee: 'the document says the sizes of tensors of /v2 as the model has them',
+        find: "typeof dim === 'number' ? { type: 'integer', const: dim } : COUNT",
+        replace: 'COUNT',
+      },
+      {
+        guarantee: 'rows of /v1/models are described by their own shape',
+        find: 'const shape = rowShape(spec);\n  const bytes',
+        replace: 'const { shape } = spec;\n  const bytes',
+      },
+    ],
+  },
+  {
     file: 'lib/codecs/tensorflow-serving/request.ts',
     tests: [ANSWERS, REFUSALS],
     bugs: [
