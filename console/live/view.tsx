@@ -1,7 +1,8 @@
-/** What happened in the last hour. The service keeps it, in steps of ten seconds. */
+/** What happened in the last minutes, up to an hour. The service keeps it, in steps of ten seconds. */
+import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { type LiveFacts, STEP_MS, type Step, type TimerFacts } from '../api.ts';
-import { Card, Empty, Loaded, timeText, useAsked } from '../ui.tsx';
+import { Card, clockText, Empty, Help, Loaded, timeText, useAsked } from '../ui.tsx';
 import { Chart, type Line } from './chart.tsx';
 
 export function LiveView() {
@@ -13,41 +14,49 @@ export function LiveView() {
   );
 }
 
-/** The least that a chart shows: five minutes. */
-const LEAST_STEPS = 30;
+/** Of a minute. The axis has whole ones, five at least. */
+const MINUTE_STEPS = 60_000 / STEP_MS;
+const LEAST_MINUTES = 5;
 
 /** Up to an hour; null before the start of the service. */
 function hourOf({ steps, endedAt }: LiveFacts) {
-  const missing = Math.max(0, LEAST_STEPS - steps.length);
-  const length = steps.length + missing;
+  const minutes = Math.max(LEAST_MINUTES, Math.ceil(steps.length / MINUTE_STEPS));
+  const length = minutes * MINUTE_STEPS;
+  const missing = length - steps.length;
   const times = Array.from({ length }, (_, i) => (endedAt - (length - 1 - i) * STEP_MS) / 1000);
   const line = (name: string, color: Line['color'], valueOf: (step: Step) => number | null): Line => ({
     name,
     color,
     values: [...Array.from({ length: missing }, () => null), ...steps.map(valueOf)],
   });
-  return { times, line };
+  return { span: `last ${minutes} minutes`, times, line };
 }
 
 function Hour({ facts }: { facts: LiveFacts }) {
-  const charts = useMemo(() => chartsOf(facts), [facts]);
+  const { charts, span } = useMemo(() => chartsOf(facts), [facts]);
   const last = facts.steps.at(-1);
-  const { total, queue, workers, open, since } = facts;
+  const { total, since, endedAt } = facts;
+  // The last point of each chart.
+  const inQueue = last?.depth ?? undefined;
   return (
     <>
-      <dl class="tiles">
+      <Numbers title={`Since the start, ${timeText(since).slice(0, -3)}`}>
         <Tile name="Requests" value={countText(total.requests)} />
         <Tile name="Records" value={countText(total.finished)} />
-        <Tile name="Failures" value={countText(total.failed)} isBad={total.failed > 0} />
-        <Tile name="Running" value={countText(open)} />
-        <Tile name="In the queue" value={countText(queue.waiting + queue.running)} />
-        <Tile name="Workers" value={countText(workers)} />
-        <Tile name="Utilisation" value={last ? shareText(last.util) : '–'} />
-        <Tile name="Since" value={timeText(since).replace(/:\d\d$/, '')} />
-      </dl>
-      {facts.steps.length === 0 && (
-        <Empty title="The first ten seconds are not over yet.">
-          Charts begin with them, and keep an hour.
+        <Tile name="Failed records" value={countText(total.failed)} isBad={total.failed > 0} />
+      </Numbers>
+      <Numbers title={last ? `At ${clockText(endedAt / 1000)}` : 'In a few seconds'}>
+        <Tile name="Messages in the queue" value={inQueue === undefined ? '–' : countText(inQueue)} />
+        <Tile name="Workers" value={last ? countText(last.workers) : '–'} />
+        <Tile name="Workers busy" value={last ? shareText(last.util) : '–'} />
+      </Numbers>
+      <header class="span">
+        <h2>{span[0]?.toUpperCase() + span.slice(1)}</h2>
+        <span class="quiet">{SPAN_NOTE}</span>
+      </header>
+      {last === undefined && (
+        <Empty title="The charts begin in a few seconds.">
+          Their first point comes when the service has run for ten seconds.
         </Empty>
       )}
       <div class="charts">
@@ -55,19 +64,52 @@ function Hour({ facts }: { facts: LiveFacts }) {
           <Chart key={chart.title} {...chart} />
         ))}
       </div>
-      <p class="quiet">
-        Each point is ten seconds; the charts show up to the last 60 minutes. Percentiles are accurate to 4.5
-        %.
-      </p>
+      <Meanings />
     </>
   );
 }
 
+const SPAN_NOTE = 'One point every ten seconds, by the clock of your browser. The charts grow to 60 minutes.';
+
+const MEANINGS = {
+  'Request': 'a call that asks for predictions, over HTTP or gRPC; one request may hold many records.',
+  'Record': 'one thing to predict: a picture, a text, a row. It came in a request or through the queue.',
+  'Latency': 'from the arrival of a record at the model to its answer, the wait for a free worker included. p95 is the time within which 95 of 100 records were answered; it is accurate to 4.5 %.',
+  'Messages in the queue': 'those that wait, and those that are being worked on. One message is one record, or many that were sent together.',
+  'Longest wait': 'how long a message had been in the queue when it was taken out; the longest of the ten seconds.',
+  'Batch': 'records that ran through the model together.',
+  'Workers': 'the processes that run the model. They are 100 % busy when all of them ran all the time.',
+};
+
+function Meanings() {
+  return (
+    <Help about="What do these numbers mean?">
+      <dl class="meanings">
+        {Object.entries(MEANINGS).map(([name, meaning]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+    </Help>
+  );
+}
+
+function Numbers({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section class="numbers">
+      <h2>{title}</h2>
+      <dl class="tiles">{children}</dl>
+    </section>
+  );
+}
+
 function chartsOf(facts: LiveFacts) {
-  const { times, line } = hourOf(facts);
+  const { span, times, line } = hourOf(facts);
   const perSecond = (count: number) => (count * 1000) / STEP_MS;
   const done = ({ finished, failed }: Step) => perSecond(finished - failed);
-  return [
+  const charts = [
     {
       title: 'Records per second',
       lines: [
@@ -82,27 +124,27 @@ function chartsOf(facts: LiveFacts) {
       format: rateText,
     },
     {
-      title: 'Latency',
+      title: 'Latency of a record',
       lines: [
-        line('p50', '--cool', ({ p50 }) => p50),
+        line('p50 (median)', '--cool', ({ p50 }) => p50),
         line('p95', '--warm', ({ p95 }) => p95),
         line('p99', '--bad', ({ p99 }) => p99),
       ],
       format: timeSpan,
     },
     {
-      title: 'Queue depth',
-      lines: [line('messages', '--accent', ({ depth }) => depth)],
+      title: 'Messages in the queue',
+      lines: [line('waiting or running', '--accent', ({ depth }) => depth)],
       format: countText,
       isCount: true,
     },
     {
-      title: 'Queue age',
-      lines: [line('longest wait', '--warm', ({ waited }) => waited)],
+      title: 'Longest wait in the queue',
+      lines: [line('of a message', '--warm', ({ waited }) => waited)],
       format: timeSpan,
     },
     {
-      title: 'Batch size',
+      title: 'Records in a batch',
       lines: [
         line('mean', '--accent', ({ batched, batches }) => (batches === 0 ? null : batched / batches)),
         line('largest', '--warm', ({ largest, batches }) => (batches === 0 ? null : largest)),
@@ -110,8 +152,8 @@ function chartsOf(facts: LiveFacts) {
       format: rateText,
     },
     {
-      title: 'Utilisation',
-      lines: [line('busy', '--accent', ({ util }) => util)],
+      title: 'Workers busy',
+      lines: [line('share of their time', '--accent', ({ util }) => util)],
       format: shareText,
       most: 1,
     },
@@ -121,7 +163,8 @@ function chartsOf(facts: LiveFacts) {
       format: countText,
       isCount: true,
     },
-  ].map((chart) => ({ ...chart, times }));
+  ].map((chart) => ({ ...chart, span, times }));
+  return { span, charts };
 }
 
 function Tile({ name, value, isBad = false }: { name: string; value: string; isBad?: boolean }) {

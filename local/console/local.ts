@@ -8,7 +8,6 @@ import type { Scope } from '../../lib/compose/scope.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
-import type { LocalAws } from '../aws/aws.ts';
 import { installation } from '../installation.ts';
 import type { ServedRuns } from '../runs.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
@@ -25,8 +24,6 @@ export interface LocalConsoleOptions {
   readonly served: Omit<ServedRuns, 'runs'>;
   readonly statistics: ServiceStatistics;
   readonly recent: RecentRecords;
-  readonly aws: LocalAws;
-  readonly queueUrl: string;
   /** Whether callers need a token. */
   readonly hasToken: boolean;
 }
@@ -119,19 +116,13 @@ async function reportOf(report: ServedRuns['importReport'], isFirst: boolean): P
   return { text: importReportText(report) };
 }
 
-async function liveFacts(options: LocalConsoleOptions): Promise<Part<LiveFacts>> {
-  const { statistics, scope } = options;
+async function liveFacts({ statistics }: LocalConsoleOptions): Promise<Part<LiveFacts>> {
   const steps = statistics.history();
   const now = Date.now();
-  const { waiting, running } = options.aws.queueFigures(options.queueUrl);
   return {
     since: new Date(now - (statistics.now() - statistics.startedMs)).toISOString(),
     endedAt: now - statistics.past.sinceStepMs,
     steps,
-    total: statistics.totals(),
-    workers: statistics.workers,
-    batchSize: scope.environment.job.batchSize,
-    open: statistics.inQueue,
-    queue: { waiting, running },
+    total: statistics.figures.totals(),
   };
 }
