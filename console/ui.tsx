@@ -27,7 +27,7 @@ export function useAsked<T>(part: string): Asked<T> {
       if (turn === latest.current) setState({ value, at: Date.now() });
     } catch (error) {
       if (turn === latest.current)
-        setState(({ error: _, ...last }) => ({ ...last, error: error as ApiError }));
+        setState((last) => ({ ...last, error: error as ApiError }));
     }
   }, [part]);
   useEffect(() => {
@@ -65,10 +65,16 @@ export function Loaded<T>({
   );
 }
 
+/** A sentence of the service, in which backticks stand around what is typed. */
+export function Words({ text }: { text: string }) {
+  const parts = text.split(/`([^`]+)`/);
+  return <>{parts.map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</>;
+}
+
 export function Missing({ why }: { why: string }) {
   return (
     <p class="missing">
-      <b>Not available.</b> {why}
+      <b>Not available.</b> <Words text={why} />
     </p>
   );
 }
@@ -206,6 +212,15 @@ export function Confirm({ title, children, verb, onConfirm, onClose }: ConfirmOp
       </footer>
     </dialog>
   );
+}
+
+/** `[N, 3, ?]`. @param shape as in PortFacts */
+export function shapeText(shape: readonly (number | string)[]): string {
+  return `[${shape.map(sizeText).join(', ')}]`;
+}
+
+export function sizeText(size: number | string): string {
+  return size === '' || size === -1 ? '?' : String(size);
 }
 
 export function bytesText(bytes: number): string {

@@ -98,9 +98,8 @@ export async function openJob(
     ? serveModel(served, services, scope, onClose, inProcesses.runs)
     : serveWorker(served, services, scope, onClose, onBatch));
   serving = runs;
-  const { queueFigures } = services.aws;
   const depth = () => {
-    const { waiting, running } = queueFigures(queue.url);
+    const { waiting, running } = services.aws.queueFigures(queue.url);
     return waiting + running;
   };
   statistics.follow({ ...runs.load, depth });

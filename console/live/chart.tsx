@@ -31,16 +31,7 @@ const HEIGHT = 132;
 /** Between two times of the axis: close enough that the axis of a phone has two at least. */
 const MINUTES = [1, 2, 3, 5, 10, 15];
 
-export function Chart({
-  title,
-  span,
-  times,
-  lines,
-  format,
-  most,
-  least = 1,
-  isCount = false,
-}: ChartOptions) {
+export function Chart({ title, span, times, lines, format, most, least = 1, isCount = false }: ChartOptions) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
@@ -81,7 +72,12 @@ export function Chart({
           ))}
         </span>
       </figcaption>
-      <div ref={place} role="img" aria-label={`${title}, ${span}; at ${clockText(times[shown] ?? 0)}: ${text}`} class="plot" />
+      <div
+        ref={place}
+        role="img"
+        aria-label={`${title}, ${span}; at ${clockText(times[shown] ?? 0)}: ${text}`}
+        class="plot"
+      />
     </figure>
   );
 }

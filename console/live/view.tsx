@@ -1,5 +1,5 @@
 /** What happened in the last minutes, up to an hour. The service keeps it, in steps of ten seconds. */
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, ComponentProps } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { type LiveFacts, STEP_MS, type Step, type TimerFacts } from '../api.ts';
 import { Card, clockText, Empty, Help, Loaded, timeText, useAsked } from '../ui.tsx';
@@ -40,30 +40,35 @@ function Hour({ facts }: { facts: LiveFacts }) {
   const inQueue = last?.depth ?? undefined;
   return (
     <>
-      <Numbers title={`Since the start, ${timeText(since).slice(0, -3)}`}>
-        <Tile name="Requests" value={countText(total.requests)} />
-        <Tile name="Records" value={countText(total.finished)} />
-        <Tile name="Failed records" value={countText(total.failed)} isBad={total.failed > 0} />
-      </Numbers>
-      <Numbers title={last ? `At ${clockText(endedAt / 1000)}` : 'In a few seconds'}>
-        <Tile name="Messages in the queue" value={inQueue === undefined ? '–' : countText(inQueue)} />
-        <Tile name="Workers" value={last ? countText(last.workers) : '–'} />
-        <Tile name="Workers busy" value={last ? shareText(last.util) : '–'} />
-      </Numbers>
-      <header class="span">
-        <h2>{span[0]?.toUpperCase() + span.slice(1)}</h2>
-        <span class="quiet">{SPAN_NOTE}</span>
-      </header>
-      {last === undefined && (
+      <div class="overview">
+        <Numbers title={`Since the start, ${timeText(since).slice(0, -3)}`}>
+          <Tile name="Requests" value={countText(total.requests)} />
+          <Tile name="Records" value={countText(total.finished)} />
+          <Tile name="Failed records" value={countText(total.failed)} isBad={total.failed > 0} />
+        </Numbers>
+        <Numbers title={last ? `At ${clockText(endedAt / 1000)}` : 'Not measured yet'}>
+          <Tile name="In the queue" value={inQueue === undefined ? '–' : countText(inQueue)} />
+          <Tile name="Workers" value={last ? countText(last.workers) : '–'} />
+          <Tile name="Workers busy" value={last ? shareText(last.util) : '–'} />
+        </Numbers>
+      </div>
+      {last === undefined ? (
         <Empty title="The charts begin in a few seconds.">
           Their first point comes when the service has run for ten seconds.
         </Empty>
+      ) : (
+        <>
+          <header class="span">
+            <h2>{span[0]?.toUpperCase() + span.slice(1)}</h2>
+            <span class="quiet">{SPAN_NOTE}</span>
+          </header>
+          <div class="charts">
+            {charts.map((chart) => (
+              <Chart key={chart.title} {...chart} />
+            ))}
+          </div>
+        </>
       )}
-      <div class="charts">
-        {charts.map((chart) => (
-          <Chart key={chart.title} {...chart} />
-        ))}
-      </div>
       <Meanings />
     </>
   );
@@ -72,13 +77,16 @@ function Hour({ facts }: { facts: LiveFacts }) {
 const SPAN_NOTE = 'One point every ten seconds, by the clock of your browser. The charts grow to 60 minutes.';
 
 const MEANINGS = {
-  'Request': 'a call that asks for predictions, over HTTP or gRPC; one request may hold many records.',
-  'Record': 'one thing to predict: a picture, a text, a row. It came in a request or through the queue.',
-  'Latency': 'from the arrival of a record at the model to its answer, the wait for a free worker included. p95 is the time within which 95 of 100 records were answered; it is accurate to 4.5 %.',
-  'Messages in the queue': 'those that wait, and those that are being worked on. One message is one record, or many that were sent together.',
-  'Longest wait': 'how long a message had been in the queue when it was taken out; the longest of the ten seconds.',
-  'Batch': 'records that ran through the model together.',
-  'Workers': 'the processes that run the model. They are 100 % busy when all of them ran all the time.',
+  Request: 'a call that asks for predictions, over HTTP or gRPC; one request may hold many records.',
+  Record: 'one thing to predict: a picture, a text, a row. It came in a request or through the queue.',
+  Latency:
+    'from the arrival of a record at the model to its answer, the wait for a free worker included. p95 is the time within which 95 of 100 records were answered; it is accurate to 4.5 %.',
+  'Messages in the queue':
+    'those that wait, and those that are being worked on. One message is one record, or many that were sent together.',
+  'Longest wait':
+    'how long a message had been in the queue when it was taken out; the longest of the ten seconds.',
+  Batch: 'records that ran through the model together.',
+  Workers: 'the processes that run the model. They are 100 % busy when all of them ran all the time.',
 };
 
 function Meanings() {
@@ -107,13 +115,20 @@ function Numbers({ title, children }: { title: string; children: ComponentChildr
 
 function chartsOf(facts: LiveFacts) {
   const { span, times, line } = hourOf(facts);
+  const charts = [...workCharts(line), ...queueCharts(line), ...workerCharts(line)];
+  return { span, charts: charts.map((chart) => ({ ...chart, span, times })) };
+}
+
+type LineOf = ReturnType<typeof hourOf>['line'];
+type ChartFacts = Omit<ComponentProps<typeof Chart>, 'span' | 'times'>;
+
+function workCharts(line: LineOf): ChartFacts[] {
   const perSecond = (count: number) => (count * 1000) / STEP_MS;
-  const done = ({ finished, failed }: Step) => perSecond(finished - failed);
-  const charts = [
+  return [
     {
       title: 'Records per second',
       lines: [
-        line('succeeded', '--accent', done),
+        line('succeeded', '--accent', ({ finished, failed }) => perSecond(finished - failed)),
         line('failed', '--bad', ({ failed }) => perSecond(failed)),
       ],
       format: rateText,
@@ -126,23 +141,33 @@ function chartsOf(facts: LiveFacts) {
     {
       title: 'Latency of a record',
       lines: [
-        line('p50 (median)', '--cool', ({ p50 }) => p50),
+        line('median', '--cool', ({ p50 }) => p50),
         line('p95', '--warm', ({ p95 }) => p95),
         line('p99', '--bad', ({ p99 }) => p99),
       ],
       format: timeSpan,
     },
+  ];
+}
+
+function queueCharts(line: LineOf): ChartFacts[] {
+  return [
     {
       title: 'Messages in the queue',
-      lines: [line('waiting or running', '--accent', ({ depth }) => depth)],
+      lines: [line('messages', '--accent', ({ depth }) => depth)],
       format: countText,
       isCount: true,
     },
     {
       title: 'Longest wait in the queue',
-      lines: [line('of a message', '--warm', ({ waited }) => waited)],
+      lines: [line('longest wait', '--warm', ({ waited }) => waited)],
       format: timeSpan,
     },
+  ];
+}
+
+function workerCharts(line: LineOf): ChartFacts[] {
+  return [
     {
       title: 'Records in a batch',
       lines: [
@@ -153,7 +178,7 @@ function chartsOf(facts: LiveFacts) {
     },
     {
       title: 'Workers busy',
-      lines: [line('share of their time', '--accent', ({ util }) => util)],
+      lines: [line('busy', '--accent', ({ util }) => util)],
       format: shareText,
       most: 1,
     },
@@ -163,8 +188,7 @@ function chartsOf(facts: LiveFacts) {
       format: countText,
       isCount: true,
     },
-  ].map((chart) => ({ ...chart, span, times }));
-  return { span, charts };
+  ];
 }
 
 function Tile({ name, value, isBad = false }: { name: string; value: string; isBad?: boolean }) {
@@ -176,9 +200,19 @@ function Tile({ name, value, isBad = false }: { name: string; value: string; isB
   );
 }
 
+/** What the timers of GET /metrics are, which keep their names of 0.11. */
+const MEASURED: Readonly<Record<string, string>> = {
+  'zoo.serving.request.overall': 'A request for predictions',
+  'zoo.serving.request.predict': 'A run of the model',
+  'zoo.serving.request.metrics': 'A request for these times',
+  'zoo.serving.redis.wait': 'A record in the queue',
+  'zoo.serving.redis.put': 'Writing of results',
+  'zoo.serving.redis.get': 'Reading of a result',
+};
+
 function Timers({ facts: { timers, why } }: { facts: TimerFacts }) {
   return (
-    <Card title="Since the job began">
+    <Card title="Times since the job began">
       {timers.length === 0 ? (
         <Empty title="Nothing was measured yet.">The timers begin with the first request.</Empty>
       ) : (
@@ -186,7 +220,7 @@ function Timers({ facts: { timers, why } }: { facts: TimerFacts }) {
           <table>
             <thead>
               <tr>
-                <th scope="col">Timer</th>
+                <th scope="col">What</th>
                 {['Count', 'Mean', 'Median', '99 %'].map((name) => (
                   <th key={name} scope="col" class="number">
                     {name}
@@ -198,7 +232,9 @@ function Timers({ facts: { timers, why } }: { facts: TimerFacts }) {
               {timers.map(({ name, count, mean, median, p99 }) => (
                 <tr key={name}>
                   <td>
-                    <code>{name}</code>
+                    {MEASURED[name] ?? name}
+                    <br />
+                    <code class="quiet">{name}</code>
                   </td>
                   <td class="number">{countText(count)}</td>
                   {[mean, median, p99].map((ms, i) => (

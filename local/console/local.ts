@@ -109,7 +109,11 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
 }
 
 async function reportOf(report: ServedRuns['importReport'], isFirst: boolean): Promise<ModelFacts['report']> {
-  if (!isFirst) return { unavailable: 'Another version serves than the one of this start.' };
+  if (!isFirst)
+    return {
+      unavailable:
+        'The version that serves was chosen after the start; its import report is where it was imported.',
+    };
   if (!report) return { unavailable: 'The model is ONNX already, and was served as it is.' };
   // Loaded on demand, because a start needs no converter.
   const { importReportText } = await import('../../convert/import-report.ts');

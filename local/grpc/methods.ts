@@ -7,8 +7,8 @@ import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.ts';
 import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import type { TraceHeaders } from '../../lib/contract/trace.ts';
 import type { TypedArray } from '../../lib/contract/tensor.ts';
+import type { TraceHeaders } from '../../lib/contract/trace.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { answered } from '../../lib/http/open-inference/endpoint.ts';
 import {
@@ -61,7 +61,11 @@ export interface Method {
 
 const INFER_NAME = 'ModelInfer';
 export const SERVICE_PATH = '/inference.GRPCInferenceService';
-const INFER_ROUTE = { method: 'POST', path: `${SERVICE_PATH}/${INFER_NAME}`, functionName: 'predict' } as const;
+const INFER_ROUTE = {
+  method: 'POST',
+  path: `${SERVICE_PATH}/${INFER_NAME}`,
+  functionName: 'predict',
+} as const;
 
 export const METHODS: Readonly<Record<string, Method>> = {
   ServerLive: { answer: tables.LIVE, run: async () => ({ live: true }) },

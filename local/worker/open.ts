@@ -2,8 +2,8 @@
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
-import type { GatewayRoute } from '../gateway/routes.ts';
 import type { Source } from '../description/figures.ts';
+import type { GatewayRoute } from '../gateway/routes.ts';
 import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
 import { LaterResults, resultsRoute } from './results.ts';
 import { controlRoute, countRequests, type StatOptions, statRoutes } from './routes.ts';

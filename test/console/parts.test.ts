@@ -209,6 +209,10 @@ test('an answer of scores becomes bars with labels, and every other answer a tab
   ]);
   assert.ok(ids?.kind === 'table');
   assert.deepEqual(ids.rows, [['12345678901234567890', '2']]);
+  const [embedding] = shownAnswer(answer('{value={"data":[0.5,-0.5],"shape":[2]}}'), [
+    port('embedding', 'numbers', [2]),
+  ]);
+  assert.ok(embedding?.kind === 'table');
   const [filtered] = shownAnswer(answer('{value=[[4,5.0],[3,4.0,"dog"]]}'), [scores]);
   assert.ok(filtered?.kind === 'bars');
   assert.deepEqual(filtered.bars, [
@@ -232,7 +236,12 @@ test('the lines of each language quote what a person typed', () => {
   const fields = fieldsOf([port("it's", 'numbers')], { "it's": { text: 'true' } });
   assert.equal(
     predictLines('curl', asked, fields),
-    String.raw`curl 'http://localhost:1/predict' -H 'content-type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"instances": [{"it'\''s": true}]}'`,
+    [
+      "curl 'http://localhost:1/predict'",
+      "-H 'content-type: application/json'",
+      '-H "Authorization: Bearer $TOKEN"',
+      String.raw`-d '{"instances": [{"it'\''s": true}]}'`,
+    ].join(' \\\n  '),
   );
   assert.match(predictLines('Python', asked, fields), /client\.predict\(\{"it's": True\}\)\.outputs/);
   assert.match(

@@ -136,7 +136,11 @@ test('a model with statistics counts records that succeed, fail and throw, and s
 test('a record of the queue has its outcome once its result is stored, and the last hour and Prometheus count it then', async () => {
   const { clock, statistics } = openStatistics();
   const [outcome] = outcomesOf(2).toReversed();
-  const runner: Runner = { version: 'v', run: async () => [outcome as Outcome], close: async () => undefined };
+  const runner: Runner = {
+    version: 'v',
+    run: async () => [outcome as Outcome],
+    close: async () => undefined,
+  };
   const model = withStatistics({ use: (work) => work(runner) }, statistics, 'queue');
   await model.use((counted) => counted.run([new Map()]));
   assert.equal(statistics.figures.totals().finished, 0);
