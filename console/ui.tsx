@@ -26,8 +26,7 @@ export function useAsked<T>(part: string): Asked<T> {
       const value = await ask<T>(part);
       if (turn === latest.current) setState({ value, at: Date.now() });
     } catch (error) {
-      if (turn === latest.current)
-        setState((last) => ({ ...last, error: error as ApiError }));
+      if (turn === latest.current) setState((last) => ({ ...last, error: error as ApiError }));
     }
   }, [part]);
   useEffect(() => {

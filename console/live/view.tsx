@@ -74,7 +74,8 @@ function Hour({ facts }: { facts: LiveFacts }) {
   );
 }
 
-const SPAN_NOTE = 'One point every ten seconds, by the clock of your browser. The charts grow to 60 minutes.';
+const SPAN_NOTE =
+  'One point every ten seconds, by the clock of your browser. The charts show up to 60 minutes.';
 
 const MEANINGS = {
   Request: 'a call that asks for predictions, over HTTP or gRPC; one request may hold many records.',

@@ -167,7 +167,7 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
   const startedMs = performance.now();
   const over = observe({ route: INFER_ROUTE });
   const routeKey = `${INFER_ROUTE.method} ${INFER_ROUTE.path}`;
-  const answered = await trace({ headers, routeKey }, async () => {
+  const outcome = await trace({ headers, routeKey }, async () => {
     try {
       if (refuses()) throw tooMany('more requests than this machine can serve');
       const isOver = requestDeadline(clock(timeoutMs));
@@ -179,9 +179,9 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
       return { statusCode: ServingError.from(error).status, error };
     }
   });
-  over(answered.statusCode, performance.now() - startedMs);
-  if (!('answer' in answered)) throw answered.error;
-  return answered.answer;
+  over(outcome.statusCode, performance.now() - startedMs);
+  if (!('answer' in outcome)) throw outcome.error;
+  return outcome.answer;
 }
 
 const untraced: NonNullable<GrpcJob['trace']> = (_, work) => work();

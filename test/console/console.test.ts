@@ -309,7 +309,7 @@ describe('the console', () => {
         assert.equal(await page.locator('.chart').count(), 8);
         await page.getByText(/^Last \d+ minutes$/).waitFor();
         const times = new Set(
-          ((await page.evaluate('canvasTexts')) as string[]).filter((text) => /^\d\d:\d\d$/.test(text)),
+          (await page.evaluate<string[]>('canvasTexts')).filter((text) => /^\d\d:\d\d$/.test(text)),
         );
         assert.ok(times.size >= 2, `the axes have ${times.size} times`);
         // A number and its chart are one reading.
