@@ -80,7 +80,7 @@ export class History {
     return this.#now() - this.#stepMs;
   }
 
-  /** Completes the steps that have passed. Whoever counts calls it first, so that each step has its own. */
+  /** Completes the steps that have passed. Each counter calls it before it counts, so that each step has its own. */
   advance(): void {
     const passed = Math.floor((this.#now() - this.#stepMs) / STEP_MS);
     if (passed <= 0) return;
