@@ -75,7 +75,7 @@ export interface Step {
   readonly p99: number | null;
   /** The longest that a record waited in the queue, of those that were taken from it. */
   readonly waited: number | null;
-  /** Messages in the queue at the end of the step. */
+  /** Messages that waited or were with a function at the end of the step. */
   readonly depth: number | null;
   /** The share of time that the workers were busy, 0 to 1. */
   readonly util: number;
@@ -94,15 +94,7 @@ export interface LiveFacts {
   readonly endedAt: number;
   /** The oldest first, at most STEPS. */
   readonly steps: readonly Step[];
-  readonly total: { readonly requests: number; readonly arrived: number; readonly finished: number } & {
-    readonly failed: number;
-  };
-  readonly workers: number;
-  readonly batchSize: number;
-  /** Records that wait for a worker, or are with one. */
-  readonly open: number;
-  /** Messages that wait, and those that functions have. */
-  readonly queue: { readonly waiting: number; readonly running: number };
+  readonly total: Pick<Step, 'requests' | 'finished' | 'failed'>;
 }
 
 /** GET console/api/live of a deployment, whose functions keep no history: the timers since the job began. */

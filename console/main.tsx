@@ -63,8 +63,8 @@ function Head({
 }) {
   const state = model.error ? 'off' : model.value ? 'on' : 'wait';
   const words = {
-    on: 'answers',
-    off: model.error?.status === 401 ? 'locked' : 'no answer',
+    on: 'online',
+    off: model.error?.status === 401 ? 'needs a token' : 'not reachable',
     wait: 'connecting',
   };
   return (

@@ -3,7 +3,7 @@ import type { ModelFacts, PortFacts } from './api.ts';
 import { isUnavailable } from './client.ts';
 import { TryModel } from './try/form.tsx';
 import { TryWorker } from './try/worker.tsx';
-import { Card, Missing } from './ui.tsx';
+import { Card, Help, Missing, shapeText, sizeText, Words } from './ui.tsx';
 
 export function ModelView({ facts }: { facts: ModelFacts }) {
   const { inputs, outputs } = facts;
@@ -37,12 +37,25 @@ function Facts({ facts }: { facts: ModelFacts }) {
       <dl class="facts">
         {worker !== undefined && <Fact name="Class" value={<code>{worker}</code>} />}
         {version !== worker && <Fact name="Version" value={<code>{version}</code>} />}
-        <Fact name="Batching" value={isUnavailable(batching) ? batching.unavailable : batching.why} />
+        <Fact
+          name="Batching"
+          value={<Words text={isUnavailable(batching) ? batching.unavailable : batching.why} />}
+        />
         {filter !== '' && <Fact name="Filter" value={<code>{filter}</code>} />}
         {caller.stack !== undefined && <Fact name="Stack" value={<code>{caller.stack}</code>} />}
         {caller.url !== undefined && <Fact name="API" value={<code>{caller.url}</code>} />}
         <Fact name="Service" value={`release ${release}`} />
       </dl>
+      {kind === 'model' && (
+        <Help about="What is batching?">
+          <p>
+            Records that wait at the same time can run through the model together, which is faster. The
+            service does so only where it has shown that no record changes the answer of another one.{' '}
+            <code>batching</code> in config.yaml decides otherwise, and <code>batchSize</code> is the most
+            that run together.
+          </p>
+        </Help>
+      )}
     </Card>
   );
 }
@@ -74,8 +87,33 @@ function Ports({ title, ports }: { title: string; ports: ModelFacts['inputs'] })
           ))}
         </ul>
       )}
+      {title === 'Inputs' && !isUnavailable(ports) && <BatchNote ports={ports} />}
     </Card>
   );
+}
+
+/** Says once what the first size of the shapes is, which no record has. */
+function BatchNote({ ports }: { ports: readonly PortFacts[] }) {
+  const batched = ports.find(({ shape, row }) => shape.length === row.length + 1);
+  if (!batched) return null;
+  return (
+    <p class="quiet">
+      The first size of each shape
+      {typeof batched.shape[0] === 'string' && batched.shape[0] !== '' && (
+        <>
+          , <code>{batched.shape[0]}</code>,
+        </>
+      )}{' '}
+      is the number of records that run together (the batch). One record of <code>{batched.name}</code> is{' '}
+      {sizesText(batched.row)}.
+    </p>
+  );
+}
+
+/** `3 × 8 × 8 values`. */
+function sizesText(row: PortFacts['row']): string {
+  if (row.every((size) => size === 1)) return 'a single value';
+  return `${row.map(sizeText).join(' × ')} values`;
 }
 
 const SHOWN_NAMES = 200;
@@ -105,10 +143,6 @@ function PortNotes({ port: { image, takes, names, optional } }: { port: PortFact
   );
 }
 
-export function shapeText(shape: PortFacts['shape']): string {
-  return `[${shape.map((size) => (size === '' || size === -1 ? '?' : size)).join(', ')}]`;
-}
-
 function Report({ facts: { notes, report, kind, batching } }: { facts: ModelFacts }) {
   if (kind === 'worker') return null;
   const others = notes.filter((note) => isUnavailable(batching) || note !== batching.why);
@@ -125,7 +159,9 @@ function Report({ facts: { notes, report, kind, batching } }: { facts: ModelFact
       {others.length > 0 && (
         <ul class="notes">
           {others.map((note) => (
-            <li key={note}>{note}</li>
+            <li key={note} class="note">
+              <Words text={note} />
+            </li>
           ))}
         </ul>
       )}

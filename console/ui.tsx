@@ -10,6 +10,8 @@ const REFRESH_MS = 10_000;
 export interface Asked<T> {
   /** The last answer, also when the one after it failed. */
   readonly value?: T | Unavailable;
+  /** When the last answer came, in ms since 1970. */
+  readonly at?: number;
   readonly error?: ApiError;
   readonly again: () => Promise<void>;
 }
@@ -22,10 +24,9 @@ export function useAsked<T>(part: string): Asked<T> {
     const turn = ++latest.current;
     try {
       const value = await ask<T>(part);
-      if (turn === latest.current) setState({ value });
+      if (turn === latest.current) setState({ value, at: Date.now() });
     } catch (error) {
-      if (turn === latest.current)
-        setState(({ value }) => ({ ...(value && { value }), error: error as ApiError }));
+      if (turn === latest.current) setState((last) => ({ ...last, error: error as ApiError }));
     }
   }, [part]);
   useEffect(() => {
@@ -52,20 +53,27 @@ export function Loaded<T>({
   asked: Asked<T>;
   children: (value: T) => ComponentChildren;
 }) {
-  const { value, error } = asked;
+  const { value, at = 0, error } = asked;
+  const last = value === undefined ? '' : ` Below is its last answer, of ${clockText(at / 1000)}.`;
   return (
     <>
-      {error && <Problem text={error.message} />}
+      {error && <Problem text={error.message + last} />}
       {value === undefined ? !error && <p class="quiet">Loading…</p> : null}
       {value !== undefined && (isUnavailable(value) ? <Missing why={value.unavailable} /> : children(value))}
     </>
   );
 }
 
+/** A sentence of the service, in which backticks stand around what is typed. */
+export function Words({ text }: { text: string }) {
+  const parts = text.split(/`([^`]+)`/);
+  return <>{parts.map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</>;
+}
+
 export function Missing({ why }: { why: string }) {
   return (
     <p class="missing">
-      <b>Not available.</b> {why}
+      <b>Not available.</b> <Words text={why} />
     </p>
   );
 }
@@ -78,6 +86,16 @@ export function Empty({ title, children }: { title: string; children: ComponentC
       </p>
       <p>{children}</p>
     </div>
+  );
+}
+
+/** What a word of the page means, for those who ask. */
+export function Help({ about, children }: { about: string; children: ComponentChildren }) {
+  return (
+    <details class="help">
+      <summary>{about}</summary>
+      {children}
+    </details>
   );
 }
 
@@ -195,18 +213,34 @@ export function Confirm({ title, children, verb, onConfirm, onClose }: ConfirmOp
   );
 }
 
+/** `[N, 3, ?]`. @param shape as in PortFacts */
+export function shapeText(shape: readonly (number | string)[]): string {
+  return `[${shape.map(sizeText).join(', ')}]`;
+}
+
+export function sizeText(size: number | string): string {
+  return size === '' || size === -1 ? '?' : String(size);
+}
+
 export function bytesText(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} kB`;
   return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
 }
 
-const CLOCK = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const;
+/** `2026-11-23 17:04:05` in the time zone of the browser, which sorts as it reads and is the same in every language. */
+export function timeText(time: string | number): string {
+  const date = new Date(time);
+  const parts = [date.getFullYear(), date.getMonth() + 1, date.getDate()];
+  return `${parts.map(twoDigits).join('-')} ${clockText(date.getTime() / 1000)}`;
+}
 
-/** The time of day; with the day where that is another one. */
-export function timeText(iso: string): string {
-  const time = new Date(iso);
-  const clock = time.toLocaleTimeString([], CLOCK);
-  const isToday = time.toDateString() === new Date().toDateString();
-  return isToday ? clock : `${time.toLocaleDateString()} ${clock}`;
+/** `17:04:05`. @param seconds since 1970 */
+export function clockText(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(twoDigits).join(':');
+}
+
+function twoDigits(value: number): string {
+  return String(value).padStart(2, '0');
 }

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import type { Context } from 'aws-lambda';
 import { batch } from '../functions/batch.ts';
 import { deadLetter } from '../functions/dead-letter.ts';
 import { predict } from '../functions/predict.ts';
@@ -29,10 +30,10 @@ import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
 import { type LocalConsole, openConsole } from './console/open.ts';
 import { makeToken, newToken } from './decentral/token.ts';
-import { ServiceFigures } from './description/figures.ts';
 import { descriptionRoutes } from './description/routes.ts';
 import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
+import type { GrpcJob } from './grpc/methods.ts';
 import { jobRoutes } from './job-routes.ts';
 import { largeResultsRoute, localLocation, sweepLargeResults } from './large-results.ts';
 import {
@@ -60,7 +61,6 @@ export interface JobAddresses extends Omit<ServedRuns, 'runs'> {
 interface Opened {
   readonly runs: Runs;
   readonly parts: ServiceParts;
-  readonly figures: ServiceFigures;
   readonly page: LocalConsole;
 }
 
@@ -80,11 +80,8 @@ export async function openJob(
   const controlToken = services.terminate && (services.access.token ?? newToken());
   let serving: Runs | undefined;
   const parts = openServiceParts(partsOf(job, () => serving?.load, controlToken, services.terminate));
-  const figures = new ServiceFigures();
-  const onBatch: typeof parts.statistics.batch = (size, tookMs, own) => {
-    figures.batch(size, tookMs);
-    parts.statistics.batch(size, tookMs, own);
-  };
+  const { statistics } = parts;
+  const onBatch: typeof statistics.batch = (size, tookMs, own) => statistics.batch(size, tookMs, own);
   const inProcesses = processRuns(job, onBatch);
   const environment = environmentOf(served, queue.url, services);
   const tracer = await openTracer(environment);
@@ -101,13 +98,16 @@ export async function openJob(
     ? serveModel(served, services, scope, onClose, inProcesses.runs)
     : serveWorker(served, services, scope, onClose, onBatch));
   serving = runs;
-  parts.statistics.follow(runs.load);
+  const depth = () => {
+    const { waiting, running } = services.aws.queueFigures(queue.url);
+    return waiting + running;
+  };
+  statistics.follow({ ...runs.load, depth });
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
   const hasToken = services.access.token !== undefined;
-  const { statistics } = parts;
-  const where = { scope, served: facts, statistics, aws: services.aws, queueUrl: queue.url, hasToken };
+  const where = { scope, served: facts, statistics, hasToken };
   const page = openConsole({ ...where, model: await runs.model(scope) }, onClose);
-  const opened = { runs, parts, figures, page };
+  const opened = { runs, parts, page };
   await openEventSources(scope, services, { ...opened, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
@@ -186,10 +186,11 @@ function environmentOf(
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,
-  { runs, parts, figures, page, deadLetterUrl }: Opened & { readonly deadLetterUrl: string },
+  { runs, parts, page, deadLetterUrl }: Opened & { readonly deadLetterUrl: string },
   onClose: OnClose,
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
+  const { figures } = parts.statistics;
   const common = { sqs: aws.direct, log, functionTimeoutMs: job.function.timeoutSeconds * 1000 };
   const deps = await composeBatch(scope, runs.model);
   const counted = page.beside({ ...deps, sink: figures.countedSink(deps.sink) });
@@ -198,7 +199,7 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: traced(scope, 'sqs', page.waits(batch({ ...counted, model: parts.counted(model) }))),
+    handler: traced(scope, 'sqs', page.waits(batch({ ...counted, model: parts.counted(model, 'queue') }))),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
@@ -221,7 +222,7 @@ async function openEventSources(
 async function gatewayOptions(
   scope: Scope,
   services: JobServices,
-  { runs, parts, figures, page }: Opened,
+  { runs, parts, page }: Opened,
 ): Promise<GatewayOptions> {
   const { port, log, access } = services;
   const { job, queueUrl } = scope.environment;
@@ -231,11 +232,17 @@ async function gatewayOptions(
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
   const reading = await composePredictions(scope);
-  const served = { ...deps, model: figures.countedModel(parts.counted(deps.model)) };
+  const served = { ...deps, model: parts.counted(deps.model, 'request') };
   const timeoutMs = predictTimeoutSeconds(job) * 1000;
   const refuses = () => runs.refuses();
+  const { figures } = parts.statistics;
   const { observe } = figures;
-  services.offer?.({ deps: served, timeoutMs, refuses, observe, stopMs: runs.stopMs });
+  const trace: GrpcJob['trace'] = ({ headers, routeKey }, work) => {
+    const event = { headers, routeKey, requestContext: { http: { method: 'POST' } } };
+    // Only a function that is frozen between its requests asks its context.
+    return traced(scope, 'http', work)(event, {} as Context);
+  };
+  services.offer?.({ deps: served, timeoutMs, refuses, observe, trace, stopMs: runs.stopMs });
   const handlers = {
     predict: traced(scope, 'http', predict({ ...served, encode: parts.encode })),
     predictions: traced(scope, 'http', predictions({ ...reading, locate: localLocation })),

@@ -1,6 +1,7 @@
-/** A chart of the last hour. The lines are drawn on a canvas; what they say stands beside it as text, too. */
+/** A chart of the last minutes. The lines are drawn on a canvas; what they say stands beside it as text, too. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
+import { clockText } from '../ui.tsx';
 
 export interface Line {
   readonly name: string;
@@ -11,6 +12,8 @@ export interface Line {
 
 interface ChartOptions {
   readonly title: string;
+  /** The time that the axis shows, as `last 5 minutes`. */
+  readonly span: string;
   /** Seconds since 1970. */
   readonly times: readonly number[];
   readonly lines: readonly Line[];
@@ -25,8 +28,10 @@ interface ChartOptions {
 }
 
 const HEIGHT = 132;
+/** Between two times of the axis: close enough that the axis of a phone has two at least. */
+const MINUTES = [1, 2, 3, 5, 10, 15];
 
-export function Chart({ title, times, lines, format, most, least = 1, isCount = false }: ChartOptions) {
+export function Chart({ title, span, times, lines, format, most, least = 1, isCount = false }: ChartOptions) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
@@ -59,6 +64,7 @@ export function Chart({ title, times, lines, format, most, least = 1, isCount = 
       <figcaption>
         <h2>{title}</h2>
         <span class="keys">
+          {at !== null && <time>{clockText(times[at] ?? 0)}</time>}
           {lines.map(({ name, color, values }) => (
             <span key={name}>
               <i style={{ background: `var(${color})` }} /> {name} <b>{valueText(values[shown], format)}</b>
@@ -66,7 +72,12 @@ export function Chart({ title, times, lines, format, most, least = 1, isCount = 
           ))}
         </span>
       </figcaption>
-      <div ref={place} role="img" aria-label={`${title} over the last hour; now ${text}`} class="plot" />
+      <div
+        ref={place}
+        role="img"
+        aria-label={`${title}, ${span}; at ${clockText(times[shown] ?? 0)}: ${text}`}
+        class="plot"
+      />
     </figure>
   );
 }
@@ -104,7 +115,13 @@ function optionsOf(
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_, __, max) => [0, most ?? Math.max(least, (max ?? 0) * 1.08)] } },
     axes: [
-      { ...axis, size: 22, space: 70, values: (_, splits) => splits.map(clockText) },
+      {
+        ...axis,
+        size: 22,
+        space: 44,
+        incrs: MINUTES.map((minutes) => minutes * 60),
+        values: (_, splits) => splits.map((seconds) => clockText(seconds).slice(0, 5)),
+      },
       {
         ...axis,
         size: 52,
@@ -132,14 +149,6 @@ function alone(self: uPlot, series: number): number[] {
   const values = self.data[series] ?? [];
   const isThere = (i: number) => values[i] !== null && values[i] !== undefined;
   return Array.from(values.keys()).filter((i) => isThere(i) && !isThere(i - 1) && !isThere(i + 1));
-}
-
-function clockText(seconds: number): string {
-  return new Date(seconds * 1000).toLocaleTimeString([], {
-    hour: '2-digit',
-    minute: '2-digit',
-    hourCycle: 'h23',
-  });
 }
 
 /** Canvases do not follow the colours of the page by themselves. */

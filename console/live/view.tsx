@@ -1,7 +1,8 @@
-/** What happened in the last hour. The service keeps it, in steps of ten seconds. */
+/** What happened in the last minutes, up to an hour. The service keeps it, in steps of ten seconds. */
+import type { ComponentChildren, ComponentProps } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { type LiveFacts, STEP_MS, type Step, type TimerFacts } from '../api.ts';
-import { Card, Empty, Loaded, timeText, useAsked } from '../ui.tsx';
+import { Card, clockText, Empty, Help, Loaded, timeText, useAsked } from '../ui.tsx';
 import { Chart, type Line } from './chart.tsx';
 
 export function LiveView() {
@@ -13,65 +14,122 @@ export function LiveView() {
   );
 }
 
-/** The least that a chart shows: five minutes. */
-const LEAST_STEPS = 30;
+/** Of a minute. The axis has whole ones, five at least. */
+const MINUTE_STEPS = 60_000 / STEP_MS;
+const LEAST_MINUTES = 5;
 
 /** Up to an hour; null before the start of the service. */
 function hourOf({ steps, endedAt }: LiveFacts) {
-  const missing = Math.max(0, LEAST_STEPS - steps.length);
-  const length = steps.length + missing;
+  const minutes = Math.max(LEAST_MINUTES, Math.ceil(steps.length / MINUTE_STEPS));
+  const length = minutes * MINUTE_STEPS;
+  const missing = length - steps.length;
   const times = Array.from({ length }, (_, i) => (endedAt - (length - 1 - i) * STEP_MS) / 1000);
   const line = (name: string, color: Line['color'], valueOf: (step: Step) => number | null): Line => ({
     name,
     color,
     values: [...Array.from({ length: missing }, () => null), ...steps.map(valueOf)],
   });
-  return { times, line };
+  return { span: `last ${minutes} minutes`, times, line };
 }
 
 function Hour({ facts }: { facts: LiveFacts }) {
-  const charts = useMemo(() => chartsOf(facts), [facts]);
+  const { charts, span } = useMemo(() => chartsOf(facts), [facts]);
   const last = facts.steps.at(-1);
-  const { total, queue, workers, open, since } = facts;
+  const { total, since, endedAt } = facts;
+  // The last point of each chart.
+  const inQueue = last?.depth ?? undefined;
   return (
     <>
-      <dl class="tiles">
-        <Tile name="Requests" value={countText(total.requests)} />
-        <Tile name="Records" value={countText(total.finished)} />
-        <Tile name="Failures" value={countText(total.failed)} isBad={total.failed > 0} />
-        <Tile name="Running" value={countText(open)} />
-        <Tile name="In the queue" value={countText(queue.waiting + queue.running)} />
-        <Tile name="Workers" value={countText(workers)} />
-        <Tile name="Utilisation" value={last ? shareText(last.util) : '–'} />
-        <Tile name="Since" value={timeText(since).replace(/:\d\d$/, '')} />
-      </dl>
-      {facts.steps.length === 0 && (
-        <Empty title="The first ten seconds are not over yet.">
-          Charts begin with them, and keep an hour.
-        </Empty>
-      )}
-      <div class="charts">
-        {charts.map((chart) => (
-          <Chart key={chart.title} {...chart} />
-        ))}
+      <div class="overview">
+        <Numbers title={`Since the start, ${timeText(since).slice(0, -3)}`}>
+          <Tile name="Requests" value={countText(total.requests)} />
+          <Tile name="Records" value={countText(total.finished)} />
+          <Tile name="Failed records" value={countText(total.failed)} isBad={total.failed > 0} />
+        </Numbers>
+        <Numbers title={last ? `At ${clockText(endedAt / 1000)}` : 'Not measured yet'}>
+          <Tile name="In the queue" value={inQueue === undefined ? '–' : countText(inQueue)} />
+          <Tile name="Workers" value={last ? countText(last.workers) : '–'} />
+          <Tile name="Workers busy" value={last ? shareText(last.util) : '–'} />
+        </Numbers>
       </div>
-      <p class="quiet">
-        Each point is ten seconds; the charts show up to the last 60 minutes. Percentiles are accurate to 4.5
-        %.
-      </p>
+      {last === undefined ? (
+        <Empty title="The charts begin in a few seconds.">
+          Their first point comes when the service has run for ten seconds.
+        </Empty>
+      ) : (
+        <>
+          <header class="span">
+            <h2>{span[0]?.toUpperCase() + span.slice(1)}</h2>
+            <span class="quiet">{SPAN_NOTE}</span>
+          </header>
+          <div class="charts">
+            {charts.map((chart) => (
+              <Chart key={chart.title} {...chart} />
+            ))}
+          </div>
+        </>
+      )}
+      <Meanings />
     </>
   );
 }
 
+const SPAN_NOTE =
+  'One point every ten seconds, by the clock of your browser. The charts show up to 60 minutes.';
+
+const MEANINGS = {
+  Request: 'a call that asks for predictions, over HTTP or gRPC; one request may hold many records.',
+  Record: 'one thing to predict: a picture, a text, a row. It came in a request or through the queue.',
+  Latency:
+    'from the arrival of a record at the model to its answer, the wait for a free worker included. p95 is the time within which 95 of 100 records were answered; it is accurate to 4.5 %.',
+  'Messages in the queue':
+    'those that wait, and those that are being worked on. One message is one record, or many that were sent together.',
+  'Longest wait':
+    'how long a message had been in the queue when it was taken out; the longest of the ten seconds.',
+  Batch: 'records that ran through the model together.',
+  Workers: 'the processes that run the model. They are 100 % busy when all of them ran all the time.',
+};
+
+function Meanings() {
+  return (
+    <Help about="What do these numbers mean?">
+      <dl class="meanings">
+        {Object.entries(MEANINGS).map(([name, meaning]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+    </Help>
+  );
+}
+
+function Numbers({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section class="numbers">
+      <h2>{title}</h2>
+      <dl class="tiles">{children}</dl>
+    </section>
+  );
+}
+
 function chartsOf(facts: LiveFacts) {
-  const { times, line } = hourOf(facts);
+  const { span, times, line } = hourOf(facts);
+  const charts = [...workCharts(line), ...queueCharts(line), ...workerCharts(line)];
+  return { span, charts: charts.map((chart) => ({ ...chart, span, times })) };
+}
+
+type LineOf = ReturnType<typeof hourOf>['line'];
+type ChartFacts = Omit<ComponentProps<typeof Chart>, 'span' | 'times'>;
+
+function workCharts(line: LineOf): ChartFacts[] {
   const perSecond = (count: number) => (count * 1000) / STEP_MS;
-  const done = ({ finished, failed }: Step) => perSecond(finished - failed);
   return [
     {
       title: 'Records per second',
       lines: [
-        line('succeeded', '--accent', done),
+        line('succeeded', '--accent', ({ finished, failed }) => perSecond(finished - failed)),
         line('failed', '--bad', ({ failed }) => perSecond(failed)),
       ],
       format: rateText,
@@ -82,27 +140,37 @@ function chartsOf(facts: LiveFacts) {
       format: rateText,
     },
     {
-      title: 'Latency',
+      title: 'Latency of a record',
       lines: [
-        line('p50', '--cool', ({ p50 }) => p50),
+        line('median', '--cool', ({ p50 }) => p50),
         line('p95', '--warm', ({ p95 }) => p95),
         line('p99', '--bad', ({ p99 }) => p99),
       ],
       format: timeSpan,
     },
+  ];
+}
+
+function queueCharts(line: LineOf): ChartFacts[] {
+  return [
     {
-      title: 'Queue depth',
+      title: 'Messages in the queue',
       lines: [line('messages', '--accent', ({ depth }) => depth)],
       format: countText,
       isCount: true,
     },
     {
-      title: 'Queue age',
+      title: 'Longest wait in the queue',
       lines: [line('longest wait', '--warm', ({ waited }) => waited)],
       format: timeSpan,
     },
+  ];
+}
+
+function workerCharts(line: LineOf): ChartFacts[] {
+  return [
     {
-      title: 'Batch size',
+      title: 'Records in a batch',
       lines: [
         line('mean', '--accent', ({ batched, batches }) => (batches === 0 ? null : batched / batches)),
         line('largest', '--warm', ({ largest, batches }) => (batches === 0 ? null : largest)),
@@ -110,7 +178,7 @@ function chartsOf(facts: LiveFacts) {
       format: rateText,
     },
     {
-      title: 'Utilisation',
+      title: 'Workers busy',
       lines: [line('busy', '--accent', ({ util }) => util)],
       format: shareText,
       most: 1,
@@ -121,7 +189,7 @@ function chartsOf(facts: LiveFacts) {
       format: countText,
       isCount: true,
     },
-  ].map((chart) => ({ ...chart, times }));
+  ];
 }
 
 function Tile({ name, value, isBad = false }: { name: string; value: string; isBad?: boolean }) {
@@ -133,9 +201,19 @@ function Tile({ name, value, isBad = false }: { name: string; value: string; isB
   );
 }
 
+/** What the timers of GET /metrics are, which keep their names of 0.11. */
+const MEASURED: Readonly<Record<string, string>> = {
+  'zoo.serving.request.overall': 'A request for predictions',
+  'zoo.serving.request.predict': 'A run of the model',
+  'zoo.serving.request.metrics': 'A request for these times',
+  'zoo.serving.redis.wait': 'A record in the queue',
+  'zoo.serving.redis.put': 'Writing of results',
+  'zoo.serving.redis.get': 'Reading of a result',
+};
+
 function Timers({ facts: { timers, why } }: { facts: TimerFacts }) {
   return (
-    <Card title="Since the job began">
+    <Card title="Times since the job began">
       {timers.length === 0 ? (
         <Empty title="Nothing was measured yet.">The timers begin with the first request.</Empty>
       ) : (
@@ -143,7 +221,7 @@ function Timers({ facts: { timers, why } }: { facts: TimerFacts }) {
           <table>
             <thead>
               <tr>
-                <th scope="col">Timer</th>
+                <th scope="col">What</th>
                 {['Count', 'Mean', 'Median', '99 %'].map((name) => (
                   <th key={name} scope="col" class="number">
                     {name}
@@ -155,7 +233,9 @@ function Timers({ facts: { timers, why } }: { facts: TimerFacts }) {
               {timers.map(({ name, count, mean, median, p99 }) => (
                 <tr key={name}>
                   <td>
-                    <code>{name}</code>
+                    {MEASURED[name] ?? name}
+                    <br />
+                    <code class="quiet">{name}</code>
                   </td>
                   <td class="number">{countText(count)}</td>
                   {[mean, median, p99].map((ms, i) => (

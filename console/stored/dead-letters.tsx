@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { DeadLetterPage, Done } from '../api.ts';
 import { act } from '../client.ts';
-import { type Asked, bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked } from '../ui.tsx';
+import { type Asked, bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked, Words } from '../ui.tsx';
 
 type Letter = DeadLetterPage['letters'][number];
 
@@ -10,7 +10,7 @@ export function DeadLettersCard({ onReplayed }: { onReplayed: () => Promise<void
   const [after, setAfter] = useState<string>();
   const asked = useAsked<DeadLetterPage>(`dead-letters${after ? `?after=${encodeURIComponent(after)}` : ''}`);
   return (
-    <Card title="Dead letters" aside={<span class="quiet">failed too often, kept in S3</span>}>
+    <Card title="Dead letters" aside={<span class="quiet">records that failed too often, newest first</span>}>
       <Loaded asked={asked}>
         {(page) => (
           <Letters page={page} asked={asked} onReplayed={onReplayed} onNext={setAfter} isFirst={!after} />
@@ -39,11 +39,16 @@ function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
   return (
     <>
       {letters.length === 0 && (
-        <Empty title="There are none.">
-          A record that fails again and again is put here, with its message.
+        <Empty title="There are no dead letters.">
+          A record that fails again and again is put here, so that it can be replayed once its cause is
+          mended.
         </Empty>
       )}
-      {noReplay !== undefined && <p class="quiet">{noReplay}</p>}
+      {noReplay !== undefined && (
+        <p class="quiet">
+          <Words text={noReplay} />
+        </p>
+      )}
       <ul class="rows">
         {letters.map((letter) => (
           <LetterRow
@@ -53,18 +58,20 @@ function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
           />
         ))}
       </ul>
-      <p>
-        {!isFirst && (
-          <button type="button" onClick={() => onNext(undefined)}>
-            From the beginning
-          </button>
-        )}{' '}
-        {next !== undefined && (
-          <button type="button" onClick={() => onNext(next)}>
-            More
-          </button>
-        )}
-      </p>
+      {(!isFirst || next !== undefined) && (
+        <p>
+          {!isFirst && (
+            <button type="button" onClick={() => onNext(undefined)}>
+              From the beginning
+            </button>
+          )}{' '}
+          {next !== undefined && (
+            <button type="button" onClick={() => onNext(next)}>
+              More
+            </button>
+          )}
+        </p>
+      )}
       {chosen && (
         <Confirm
           title="Run this record again?"
@@ -82,6 +89,11 @@ function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
   );
 }
 
+function attemptsText(attempts: number | undefined): string {
+  if (attempts === undefined) return 'unknown number of attempts';
+  return attempts === 1 ? '1 attempt' : `${attempts} attempts`;
+}
+
 interface RowOptions {
   readonly letter: Letter;
   readonly onReplay: ((letter: Letter) => void) | undefined;
@@ -95,7 +107,7 @@ function LetterRow({ letter, onReplay }: RowOptions) {
         {timeText(letter.archivedAt)}
       </time>
       <span class="quiet result">
-        {letter.reason} · {letter.attempts ?? '?'} attempts · {bytesText(letter.bytes)}
+        {letter.reason} · {attemptsText(letter.attempts)} · {bytesText(letter.bytes)}
       </span>
       {onReplay && (
         <button

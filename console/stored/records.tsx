@@ -10,7 +10,7 @@ export function RecordsView() {
   const records = useAsked<RecentRecords>('records');
   return (
     <div class="stack">
-      <Card title="Recent records" aside={<span class="quiet">of the queue</span>}>
+      <Card title="Recent records" aside={<span class="quiet">of the queue, newest first</span>}>
         <Loaded asked={records}>{(value) => <Records records={value.records} />}</Loaded>
       </Card>
       <DeadLettersCard onReplayed={records.again} />

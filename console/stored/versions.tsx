@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Done, Versions } from '../api.ts';
 import { act } from '../client.ts';
-import { bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked } from '../ui.tsx';
+import { bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked, Words } from '../ui.tsx';
 
 type Version = Versions['versions'][number];
 
@@ -15,7 +15,7 @@ export function VersionsView({ onActivated }: { onActivated: () => Promise<void>
     void onActivated();
   };
   return (
-    <Card title="Versions">
+    <Card title="Versions" aside={<span class="quiet">newest first</span>}>
       <Loaded asked={asked}>
         {({ versions, refreshSeconds }) => (
           <>
@@ -30,21 +30,22 @@ export function VersionsView({ onActivated }: { onActivated: () => Promise<void>
               ))}
             </ul>
             <p class="quiet">
-              Each process looks for another version every {refreshSeconds} s, when it is asked.
+              It can take {refreshSeconds} s until every process serves a version that was just chosen.
             </p>
           </>
         )}
       </Loaded>
       {chosen && (
         <Confirm
-          title={chosen.before ? 'Roll back to this version?' : 'Let this version serve?'}
+          title={chosen.before ? 'Roll back to this version?' : 'Promote this version?'}
           verb={verbOf(chosen)}
           onConfirm={async () => (await act<Done>('activate', { version: chosen.version })).done}
           onClose={close}
         >
           <p>
-            Version <code>{chosen.version}</code> of {timeText(chosen.uploadedAt)} serves in place of the one
-            that serves now, after a check of its files and of its golden requests.
+            Version <code>{chosen.version}</code>, uploaded {timeText(chosen.uploadedAt)}, then answers all
+            requests instead of the one that serves now. First its files are checked, and its golden requests
+            (stored questions with their right answers), if it has any.
           </p>
         </Confirm>
       )}
@@ -61,15 +62,20 @@ function VersionRow({ one, onChoose }: { one: Version; onChoose: (version: Versi
   return (
     <li class="letter">
       <span class="uri">
-        <code>{version}</code> {serves && <span class="badge succeeded">serves</span>}
+        <code>{version}</code> {serves && <span class="badge succeeded">serves now</span>}
         {before && <span class="badge">served before</span>}
       </span>
-      <time class="quiet" dateTime={uploadedAt}>
+      <time class="quiet" dateTime={uploadedAt} title="Uploaded">
         {timeText(uploadedAt)}
       </time>
       <span class="quiet result">
-        {bytesText(bytes)} · from {format ?? 'an unknown source'}
-        {batching !== undefined && ` · ${batching}`}
+        {bytesText(bytes)} · {format === undefined ? 'of an unknown format' : `imported from ${format}`}
+        {batching !== undefined && (
+          <>
+            {' '}
+            · <Words text={batching} />
+          </>
+        )}
       </span>
       {!serves && format !== undefined && (
         <button

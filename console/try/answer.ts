@@ -119,12 +119,11 @@ function shownTensor({ data, shape }: TensorText, output: PortFacts | undefined,
   return { ...head, kind: 'table', columns, rows, more };
 }
 
-/** Whether numbers say how much of something there is: not ids, and not whole values that say which. */
+/** Whether numbers say how much of something there is: not ids, not whole values that say which, and not an embedding. */
 function isScore(data: readonly number[], output: PortFacts | undefined): boolean {
-  return (
-    output?.names !== undefined ||
-    (output?.dtype.startsWith('float') ?? data.some((one) => !Number.isInteger(one)))
-  );
+  if (output?.names !== undefined) return true;
+  const isFraction = output?.dtype.startsWith('float') ?? data.some((one) => !Number.isInteger(one));
+  return isFraction && data.every((one) => one >= 0);
 }
 
 /** `[[4, 0.9], [3, 0.1]]`, with a label as the third. */

@@ -81,20 +81,24 @@ function curlPredict(url: string, caller: Caller, fields: readonly Field[]): str
   });
   const files = images.map(({ fileName }) => `"$(base64 < ${quoted(fileName)} | tr -d '\\n')"`).join(' ');
   const format = quoted(`{"instances": [{${members.join(', ')}}]}`);
-  return `printf ${format} ${files} |\n  ${curl(url, caller, '/predict', '--data-binary @-')}`;
+  return `printf ${format} \\\n  ${files} |\n${curl(url, caller, '/predict', '--data-binary @-')}`;
 }
 
+/** Each option has a line of its own, which the shell joins. */
 function curl(url: string, { auth, region = '$AWS_REGION' }: Caller, path: string, data: string): string {
-  const access: Readonly<Record<Caller['auth'], string>> = {
-    none: '',
-    token: ' -H "Authorization: Bearer $TOKEN"',
-    jwt: ' -H "Authorization: Bearer $TOKEN"',
-    'api-key': ' -H "x-api-key: $API_KEY"',
-    iam:
-      ` --aws-sigv4 "aws:amz:${region}:execute-api" --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY"` +
-      ' -H "x-amz-security-token: $AWS_SESSION_TOKEN"',
+  const access: Readonly<Record<Caller['auth'], readonly string[]>> = {
+    none: [],
+    token: ['-H "Authorization: Bearer $TOKEN"'],
+    jwt: ['-H "Authorization: Bearer $TOKEN"'],
+    'api-key': ['-H "x-api-key: $API_KEY"'],
+    iam: [
+      `--aws-sigv4 "aws:amz:${region}:execute-api"`,
+      '--user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY"',
+      '-H "x-amz-security-token: $AWS_SESSION_TOKEN"',
+    ],
   };
-  return `curl ${quoted(url + path)} -H 'content-type: application/json'${access[auth]} ${data}`;
+  const options = ["-H 'content-type: application/json'", ...access[auth], data];
+  return [`curl ${quoted(url + path)}`, ...options].join(' \\\n  ');
 }
 
 function openTypeScript({ stack, auth }: Caller, url: string): string[] {

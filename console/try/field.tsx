@@ -1,5 +1,6 @@
 /** A field of the form, made from what the model says of an input. */
 import type { PortFacts } from '../api.ts';
+import { shapeText } from '../ui.tsx';
 import { Columns } from './columns.tsx';
 import { Picture } from './picture.tsx';
 import { exampleOf, type Given } from './request.ts';
@@ -50,7 +51,7 @@ export function InputField({ input, given, onGive }: FieldOptions) {
 function TextField({ input, given, onGive, label }: FieldOptions & { label: preact.ComponentChildren }) {
   const { takes, row, dtype } = input;
   const { text = '', isNumbers = false } = given ?? {};
-  const isShort = takes === 'numbers' && row.length === 0 && dtype !== 'bool';
+  const isShort = takes === 'numbers' && row.every((size) => size === 1) && dtype !== 'bool';
   const set = (next: string) => onGive({ text: next, ...(isNumbers && { isNumbers }) });
   return (
     <div class="field">
@@ -59,7 +60,7 @@ function TextField({ input, given, onGive, label }: FieldOptions & { label: prea
         {isShort ? (
           <input
             type="text"
-            inputMode="decimal"
+            inputMode={row.length === 0 ? 'decimal' : 'text'}
             value={text}
             onInput={(event) => set(event.currentTarget.value)}
           />
@@ -84,5 +85,5 @@ function TextField({ input, given, onGive, label }: FieldOptions & { label: prea
 
 function hintOf({ dtype, row, takes }: PortFacts): string {
   if (takes === 'text') return 'text';
-  return row.length === 0 ? dtype : `${dtype} [${row.map((size) => (size === '' ? '?' : size)).join(', ')}]`;
+  return row.length === 0 ? dtype : `${dtype} ${shapeText(row)}`;
 }

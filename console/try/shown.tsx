@@ -31,7 +31,8 @@ function OutputView({ shown }: { shown: Shown }) {
     <div class="output">
       {shown.shape !== '' && (
         <h3>
-          <code class="name">{shown.name}</code> <code class="type">{shown.shape}</code>
+          <code class="name">{shown.name}</code>{' '}
+          <code class="type">{shown.shape === '[]' ? 'one value' : shown.shape}</code>
         </h3>
       )}
       <Values shown={shown} />
@@ -61,6 +62,8 @@ function Values({ shown }: { shown: Shown }) {
       </>
     );
   }
+  const [[single] = []] = shown.rows;
+  if (shown.shape === '[]' && single !== undefined) return <pre>{single}</pre>;
   return (
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label={`Values of ${shown.name}`}>
@@ -104,14 +107,25 @@ export function CodeLines({ lines, caller }: CodeOptions) {
   const [language, setLanguage] = useState<Language>('curl');
   const base = new URL('.', location.href).href.replace(/\/$/, '');
   const text = lines(language, caller.url ?? base);
+  // Of a single machine; it has no page behind a token, which a link does not send.
+  const hasDocs = caller.url === undefined && caller.auth === 'none';
   return (
     <section class="code" aria-label="The same from a program">
       <header>
-        <h3>From a program</h3>
+        <h3>
+          From a program{' '}
+          {hasDocs && (
+            <a class="docs" href="docs">
+              API reference
+            </a>
+          )}
+        </h3>
         <Choice label="Language" options={LANGUAGES} value={language} onChange={setLanguage} />
         <CopyButton text={text} what={`the lines for ${language}`} />
       </header>
-      <pre tabIndex={0}>{text.length > MOST_LINES ? `${text.slice(0, MOST_LINES)}…` : text}</pre>
+      <pre tabIndex={0} role="region" aria-label={`Lines for ${language}`}>
+        {text.length > MOST_LINES ? `${text.slice(0, MOST_LINES)}…` : text}
+      </pre>
     </section>
   );
 }

@@ -1,6 +1,7 @@
 /**
- * The last hour of a service in steps of ten seconds, for the page and for /stat. It has no timer: steps are completed when
- * something happens or is asked. All processes of a job report to it, so that they add up.
+ * The last hour of a service in steps of ten seconds, for the page and for /stat. It counts nothing itself: a step is what the
+ * service's counters, which Prometheus reads too, have grown by. It has no timer: steps are completed when something
+ * happens or is asked.
  */
 import { STEP_MS, STEPS, type Step } from '../../console/api.ts';
 import { report, Timers } from '../../lib/metrics/timers.ts';
@@ -13,6 +14,8 @@ export interface LoadSource {
   readonly waiting?: () => number;
   /** The time that all of them have worked, in ms, from 0 again when others replace them. Default: the sum of the batches'. */
   readonly busyMs?: () => number;
+  /** Messages of the queue that wait or are with a function. Default: not known. */
+  readonly depth?: () => number;
   /** What they run. Default: not known. */
   readonly version?: () => string;
 }
@@ -20,64 +23,55 @@ export interface LoadSource {
 /** Its histogram gives percentiles of any number of values within 4.5 %, in bounded memory. */
 const TIMER = 'zoo.serving.request.overall';
 
-const NOTHING = { requests: 0, arrived: 0, finished: 0, failed: 0, batches: 0, batched: 0, largest: 0 };
-type Counts = { -readonly [Key in keyof typeof NOTHING]: number };
+const NOTHING = { requests: 0, arrived: 0, finished: 0, failed: 0, batches: 0, batched: 0 };
+
+/** Since the start. */
+export type Totals = Readonly<Record<keyof typeof NOTHING, number>> & {
+  /** The time of all batches, in ms. */
+  readonly batchMs: number;
+};
 
 export class History {
   readonly #now: () => number;
   readonly #load: () => LoadSource;
+  readonly #totals: () => Totals;
   readonly #steps: Step[] = [];
   readonly #latency = new Timers();
-  #counts: Counts = { ...NOTHING };
+  #atStep: Totals = { ...NOTHING, batchMs: 0 };
+  #largest = 0;
   #waited: number | null = null;
-  #depth: number | null = null;
   #stepMs: number;
   #busyAtStep = 0;
-  #batchMs = 0;
 
-  /** @param now a clock in ms that never goes back. @param load asked when a step ends */
-  constructor(now: () => number, load: () => LoadSource) {
+  /** @param now a clock in ms that never goes back. @param load asked when a step ends, as the totals are */
+  constructor(now: () => number, load: () => LoadSource, totals: () => Totals) {
     this.#now = now;
     this.#load = load;
+    this.#totals = totals;
     this.#stepMs = now();
   }
 
-  count(what: 'requests' | 'arrived', times: number): void {
-    this.#advance();
-    this.#counts[what] += times;
-  }
-
-  finished(items: number, failed: number, tookMs: number): void {
-    this.#advance();
-    this.#counts.finished += items;
-    this.#counts.failed += failed;
+  /** Records took so long from their arrival to their outcomes. */
+  latency(items: number, tookMs: number): void {
+    this.advance();
     for (let i = 0; i < items; i++) this.#latency.record(TIMER, tookMs);
   }
 
-  /** A run in a process. */
-  batch(size: number, tookMs: number): void {
-    this.#advance();
-    this.#batchMs += tookMs;
-    this.#counts.batches++;
-    this.#counts.batched += size;
-    this.#counts.largest = Math.max(this.#counts.largest, size);
+  /** So many records ran together. */
+  batch(size: number): void {
+    this.advance();
+    this.#largest = Math.max(this.#largest, size);
   }
 
   /** A record that was taken from the queue had waited so long. */
   waited(ms: number): void {
-    this.#advance();
+    this.advance();
     this.#waited = Math.max(this.#waited ?? 0, ms);
-  }
-
-  /** So many messages are in the queue now. */
-  depth(messages: number): void {
-    this.#advance();
-    this.#depth = messages;
   }
 
   /** The steps of the last hour, the oldest first. */
   steps(): readonly Step[] {
-    this.#advance();
+    this.advance();
     return this.#steps;
   }
 
@@ -86,25 +80,30 @@ export class History {
     return this.#now() - this.#stepMs;
   }
 
-  /** Completes the steps that have passed. */
-  #advance(): void {
+  /** Completes the steps that have passed. Each counter calls it before it counts, so that each step has its own. */
+  advance(): void {
     const passed = Math.floor((this.#now() - this.#stepMs) / STEP_MS);
     if (passed <= 0) return;
     const load = this.#load();
-    const busyMs = load.busyMs?.() ?? this.#batchMs;
+    const { batchMs, ...totals } = this.#totals();
+    const busyMs = load.busyMs?.() ?? batchMs;
     const workers = load.workers?.() ?? 1;
     const sinceMs = busyMs < this.#busyAtStep ? 0 : this.#busyAtStep;
     const share = (busyMs - sinceMs) / (passed * STEP_MS * Math.max(1, workers));
     // One that was busy all along tells so only now.
     const util = Math.min(1, Math.max(0, share));
-    const empty: Step = { ...NOTHING, ...NO_LATENCY, waited: null, depth: null, util, workers };
-    const step = { ...empty, ...this.#counts, ...this.#percentiles(), waited: this.#waited };
-    this.#steps.push({ ...step, depth: this.#depth });
+    const depth = load.depth?.() ?? null;
+    const empty: Step = { ...NOTHING, ...NO_LATENCY, largest: 0, waited: null, depth, util, workers };
+    const grown = { ...NOTHING };
+    for (const key of Object.keys(grown) as (keyof typeof NOTHING)[])
+      grown[key] = totals[key] - this.#atStep[key];
+    const own = { largest: this.#largest, waited: this.#waited };
+    this.#steps.push({ ...empty, ...grown, ...this.#percentiles(), ...own });
     for (let i = 0; i < Math.min(passed - 1, STEPS); i++) this.#steps.push(empty);
     this.#steps.splice(0, this.#steps.length - STEPS);
-    this.#counts = { ...NOTHING };
+    this.#atStep = { ...totals, batchMs };
+    this.#largest = 0;
     this.#waited = null;
-    this.#depth = null;
     this.#stepMs += passed * STEP_MS;
     this.#busyAtStep = busyMs;
   }

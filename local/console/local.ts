@@ -8,7 +8,6 @@ import type { Scope } from '../../lib/compose/scope.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
-import type { LocalAws } from '../aws/aws.ts';
 import { installation } from '../installation.ts';
 import type { ServedRuns } from '../runs.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
@@ -25,8 +24,6 @@ export interface LocalConsoleOptions {
   readonly served: Omit<ServedRuns, 'runs'>;
   readonly statistics: ServiceStatistics;
   readonly recent: RecentRecords;
-  readonly aws: LocalAws;
-  readonly queueUrl: string;
   /** Whether callers need a token. */
   readonly hasToken: boolean;
 }
@@ -112,26 +109,24 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
 }
 
 async function reportOf(report: ServedRuns['importReport'], isFirst: boolean): Promise<ModelFacts['report']> {
-  if (!isFirst) return { unavailable: 'Another version serves than the one of this start.' };
+  if (!isFirst)
+    return {
+      unavailable:
+        'The version that serves was chosen after the start; its import report is where it was imported.',
+    };
   if (!report) return { unavailable: 'The model is ONNX already, and was served as it is.' };
   // Loaded on demand, because a start needs no converter.
   const { importReportText } = await import('../../convert/import-report.ts');
   return { text: importReportText(report) };
 }
 
-async function liveFacts(options: LocalConsoleOptions): Promise<Part<LiveFacts>> {
-  const { statistics, scope } = options;
+async function liveFacts({ statistics }: LocalConsoleOptions): Promise<Part<LiveFacts>> {
   const steps = statistics.history();
   const now = Date.now();
-  const { waiting, running } = options.aws.queueFigures(options.queueUrl);
   return {
     since: new Date(now - (statistics.now() - statistics.startedMs)).toISOString(),
     endedAt: now - statistics.past.sinceStepMs,
     steps,
-    total: statistics.totals(),
-    workers: statistics.workers,
-    batchSize: scope.environment.job.batchSize,
-    open: statistics.inQueue,
-    queue: { waiting, running },
+    total: statistics.figures.totals(),
   };
 }

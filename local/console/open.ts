@@ -1,14 +1,12 @@
 /** The console of a job on the single machine, in one piece. */
 import type { SQSEvent } from 'aws-lambda';
+import { STEP_MS } from '../../console/api.ts';
 import type { InvocationClock } from '../../lib/pipeline/deadline.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 import { type LocalConsoleOptions, localConsole } from './local.ts';
 import { RecentRecords } from './recent.ts';
 import { consoleRoutes } from './routes.ts';
-
-/** Twice in each step of the history. */
-const LOOK_MS = 5_000;
 
 export interface LocalConsole {
   /** Goes around what saves results, so that the page knows the last ones. */
@@ -28,7 +26,9 @@ export function openConsole(
 ): LocalConsole {
   const recent = new RecentRecords(Date.now);
   const source = localConsole({ ...options, recent });
-  onClose(followQueue(options));
+  // The depth of the queue is asked when a step ends, which it does only when something looks.
+  const timer = setInterval(() => options.statistics.history(), STEP_MS / 2).unref();
+  onClose(async () => clearInterval(timer));
   return {
     beside: (deps) => ({ ...deps, sink: recent.beside(deps.sink) }),
     waits: (handler) => (event, clock) => {
@@ -38,19 +38,4 @@ export function openConsole(
     },
     routes: (allowedHosts, root) => consoleRoutes({ source, allowedHosts, root }),
   };
-}
-
-/** Measures the depth of the queue for each step. @returns a function that ends it */
-function followQueue({
-  statistics,
-  aws,
-  queueUrl,
-}: Pick<LocalConsoleOptions, 'statistics' | 'aws' | 'queueUrl'>): () => Promise<void> {
-  const look = () => {
-    const { waiting, running } = aws.queueFigures(queueUrl);
-    statistics.past.depth(waiting + running);
-  };
-  look();
-  const timer = setInterval(look, LOOK_MS).unref();
-  return async () => clearInterval(timer);
 }

@@ -27,8 +27,10 @@ export async function deadLetterPage(
   const uris = shown.flatMap(({ uri }) => uri ?? []);
   const stored = results && uris.length > 0 ? await results.outcomes(uris) : [];
   const byUri = new Map(uris.map((uri, i) => [uri, stored[i]]));
+  // The ids, by which pages continue, say nothing of the time.
+  const newestFirst = shown.toSorted((a, b) => b.archivedAt - a.archivedAt);
   return {
-    letters: shown.map(({ id, uri, archivedAt, attempts, bytes, readable }) => {
+    letters: newestFirst.map(({ id, uri, archivedAt, attempts, bytes, readable }) => {
       const outcome = byUri.get(uri ?? '');
       const { code, message, status } = outcome ?? {};
       const known = code === undefined ? (status ?? 'no result is stored') : `${code}: ${message ?? ''}`;

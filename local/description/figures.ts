@@ -3,18 +3,17 @@
  * requests and events of a job pass through this process, whatever its workers run in, so that nothing has to be gathered.
  */
 
-import { ServingError } from '../../lib/contract/errors.ts';
-import type { Model, Outcome } from '../../lib/contract/values.ts';
+import type { Outcome } from '../../lib/contract/values.ts';
 import { Counter, type Family, Histogram } from '../../lib/metrics/exposition/families.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import type { QueueFigures } from '../aws/aws.ts';
-import type { LoadSource } from '../console/history.ts';
+import type { LoadSource, Totals } from '../console/history.ts';
 import type { Observe } from '../gateway/requests.ts';
-import { wrapped } from '../worker/statistics.ts';
 
 /** Seconds. A request ends after 30. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const BATCH_RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+const SUCCEEDED = 'succeeded';
 const BATCH_SECONDS = [0.0005, ...REQUEST_SECONDS];
 
 /** What is asked when the figures are. */
@@ -23,7 +22,8 @@ export interface LiveFigures {
   readonly queue: () => QueueFigures;
 }
 
-type Source = 'request' | 'queue';
+/** Where a record came from. */
+export type Source = 'request' | 'queue';
 
 export class ServiceFigures {
   readonly requests = new Counter();
@@ -31,14 +31,24 @@ export class ServiceFigures {
   readonly records = new Counter();
   readonly batchRecords = new Histogram(BATCH_RECORDS);
   readonly batchSeconds = new Histogram(BATCH_SECONDS);
+  readonly #before: () => void;
   #inFlight = 0;
+  /** Those that asked for predictions. */
+  #asked = 0;
+
+  /** @param before called each time that something is counted */
+  constructor(before: () => void) {
+    this.#before = before;
+  }
 
   /** For the gateway. */
   readonly observe: Observe = (request) => {
     this.#inFlight++;
     return (status, ms) => {
+      this.#before();
       this.#inFlight--;
-      const { method, path: route } = request.route ?? { method: 'none', path: 'none' };
+      const { method, path: route, functionName } = request.route ?? { method: 'none', path: 'none' };
+      if (method === 'POST' && functionName === 'predict') this.#asked++;
       this.requests.add({ method, route, status: status === undefined ? 'none' : String(status) });
       this.requestSeconds.observe({ method, route }, ms / 1000);
     };
@@ -50,34 +60,36 @@ export class ServiceFigures {
     this.batchSeconds.observe({}, tookMs / 1000);
   }
 
-  /** The model, whose records of requests are counted. */
-  countedModel(model: Model): Model {
-    return wrapped(model, async (records, run) => {
-      try {
-        const outcomes = await run();
-        for (const outcome of outcomes) this.#count('request', outcome);
-        return outcomes;
-      } catch (error) {
-        // A request fails as a whole.
-        this.records.add({ source: 'request', outcome: ServingError.from(error).code }, records);
-        throw error;
-      }
-    });
-  }
-
   /** The sink of a function of the queue, whose records are counted once their results are stored. */
   countedSink(sink: Sink): Sink {
     return {
       save: async (finished, model) => {
         const unsaved = await sink.save(finished, model);
-        for (const { id, outcome } of finished) if (!unsaved.includes(id)) this.#count('queue', outcome);
+        for (const { id, outcome } of finished) if (!unsaved.includes(id)) this.record('queue', outcome);
         return unsaved;
       },
     };
   }
 
-  #count(source: Source, outcome: Outcome): void {
-    this.records.add({ source, outcome: outcome.ok ? 'succeeded' : outcome.error.code });
+  /** A record has its outcome. */
+  record(source: Source, outcome: Outcome): void {
+    this.#before();
+    this.records.add({ source, outcome: outcome.ok ? SUCCEEDED : outcome.error.code });
+  }
+
+  /** Of everything since the start, as the console shows it. */
+  totals(): Omit<Totals, 'arrived'> {
+    const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
+    const outcomes = this.records.values;
+    const failures = outcomes.filter(({ labels }) => labels['outcome'] !== SUCCEEDED);
+    return {
+      requests: this.#asked,
+      finished: sum(outcomes.map(({ value }) => value)),
+      failed: sum(failures.map(({ value }) => value)),
+      batches: sum(this.batchRecords.values.map(({ count }) => count)),
+      batched: sum(this.batchRecords.values.map((one) => one.sum)),
+      batchMs: sum(this.batchSeconds.values.map((one) => one.sum)) * 1000,
+    };
   }
 
   families({ load, queue }: LiveFigures): Family[] {

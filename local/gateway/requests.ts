@@ -32,7 +32,7 @@ import type { Slots } from './slots.ts';
 /** A request while it is served. */
 export interface Seen {
   /** Undefined until it is known, and where there is none. */
-  route?: Pick<GatewayRoute, 'method' | 'path'>;
+  route?: Pick<GatewayRoute, 'method' | 'path' | 'functionName'>;
 }
 
 /** Called when a request arrives. @returns called when it is over; no status: the client left before the answer */

@@ -8,6 +8,7 @@ import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.t
 import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { TypedArray } from '../../lib/contract/tensor.ts';
+import type { TraceHeaders } from '../../lib/contract/trace.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { answered } from '../../lib/http/open-inference/endpoint.ts';
 import {
@@ -34,6 +35,11 @@ export interface GrpcJob {
   readonly stopMs?: number | undefined;
   /** Sees each inference; what it returns is called when it is over. */
   readonly observe: Observe;
+  /** Goes around each inference, as around a request over HTTP. Default: nothing is traced. */
+  readonly trace?: <Answer extends { readonly statusCode: number }>(
+    request: { readonly headers: TraceHeaders; readonly routeKey: string },
+    work: () => Promise<Answer>,
+  ) => Promise<Answer>;
 }
 
 export type Jobs = readonly [GrpcJob, ...GrpcJob[]];
@@ -41,6 +47,8 @@ export type Jobs = readonly [GrpcJob, ...GrpcJob[]];
 /** A call: its message, and the time that it has. */
 interface Call {
   readonly bytes: Uint8Array;
+  /** Its metadata, which has the trace that it belongs to. */
+  readonly headers: TraceHeaders;
   /** @param timeoutMs from now, unless the client has less time */
   readonly clock: (timeoutMs: number) => InvocationClock;
 }
@@ -53,6 +61,11 @@ export interface Method {
 
 const INFER_NAME = 'ModelInfer';
 export const SERVICE_PATH = '/inference.GRPCInferenceService';
+const INFER_ROUTE = {
+  method: 'POST',
+  path: `${SERVICE_PATH}/${INFER_NAME}`,
+  functionName: 'predict',
+} as const;
 
 export const METHODS: Readonly<Record<string, Method>> = {
   ServerLive: { answer: tables.LIVE, run: async () => ({ live: true }) },
@@ -148,25 +161,30 @@ async function isReady({ deps }: GrpcJob, path: string): Promise<boolean> {
   }
 }
 
-async function infer(jobs: Jobs, { bytes, clock }: Call): Promise<object> {
+async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<object> {
   const { model, version, request } = readInfer(bytes);
-  const { deps, timeoutMs, refuses, observe } = jobNamed(jobs, model);
+  const { deps, timeoutMs, refuses, observe, trace = untraced } = jobNamed(jobs, model);
   const startedMs = performance.now();
-  const over = observe({ route: { method: 'POST', path: `${SERVICE_PATH}/${INFER_NAME}` } });
-  let status = 200;
-  try {
-    if (refuses()) throw tooMany('more requests than this machine can serve');
-    const isOver = requestDeadline(clock(timeoutMs));
-    return await admitted(model, deps, async (watch) =>
-      answerOf(await runInference(request, deps, { version, isOver, watch })),
-    );
-  } catch (error) {
-    status = ServingError.from(error).status;
-    throw error;
-  } finally {
-    over(status, performance.now() - startedMs);
-  }
+  const over = observe({ route: INFER_ROUTE });
+  const routeKey = `${INFER_ROUTE.method} ${INFER_ROUTE.path}`;
+  const outcome = await trace({ headers, routeKey }, async () => {
+    try {
+      if (refuses()) throw tooMany('more requests than this machine can serve');
+      const isOver = requestDeadline(clock(timeoutMs));
+      const answer = await admitted(model, deps, async (watch) =>
+        answerOf(await runInference(request, deps, { version, isOver, watch })),
+      );
+      return { statusCode: 200, answer };
+    } catch (error) {
+      return { statusCode: ServingError.from(error).status, error };
+    }
+  });
+  over(outcome.statusCode, performance.now() - startedMs);
+  if (!('answer' in outcome)) throw outcome.error;
+  return outcome.answer;
 }
+
+const untraced: NonNullable<GrpcJob['trace']> = (_, work) => work();
 
 /** All outputs as bytes, whatever the inputs were. */
 function answerOf({ model, version, id, outputs }: InferenceAnswer): object {

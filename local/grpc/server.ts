@@ -98,7 +98,14 @@ function handlerOf(method: Method, jobs: Jobs, held: Held): handleUnaryCall<Buff
       if (held.bytes + bytes > held.most) throw tooMany(`messages of ${held.bytes} bytes are under way`);
       held.bytes += bytes;
       try {
-        return encoded(await method.run(jobs, { bytes: call.request, clock: clockOf(call) }), method);
+        return encoded(
+          await method.run(jobs, {
+            bytes: call.request,
+            headers: call.metadata.getMap(),
+            clock: clockOf(call),
+          }),
+          method,
+        );
       } finally {
         held.bytes -= bytes;
       }

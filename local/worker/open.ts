@@ -2,6 +2,7 @@
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
+import type { Source } from '../description/figures.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
 import { LaterResults, resultsRoute } from './results.ts';
@@ -29,7 +30,7 @@ export interface ServiceParts {
   /** Goes around all routes of the job. */
   count(routes: readonly GatewayRoute[]): GatewayRoute[];
   /** Goes around what makes records wait. */
-  counted(model: Model): Model;
+  counted(model: Model, source: Source): Model;
   /** Waits until every accepted item has its outcome, up to `limitMs`. */
   idle(limitMs: number): Promise<void>;
   /** Answers those who wait for results. Call it before the gateway closes. */
@@ -49,7 +50,7 @@ export function openServiceParts(options: ServicePartOptions): ServiceParts {
       ...(control ? [controlRoute(control.token, control.verbs, log)] : []),
     ],
     count: (routes) => countRequests(routes, statistics),
-    counted: (model) => withStatistics(model, statistics),
+    counted: (model, source) => withStatistics(model, statistics, source),
     idle: (limitMs) => later.idle(limitMs),
     close: () => later.close(),
   };

@@ -1,10 +1,12 @@
 /**
- * What a service did since its start: counters, the last samples of each key, and the last hour in steps of ten seconds
+ * What a service did since its start: its counters, the last samples of each key, and the last hour in steps of ten seconds
  * for the charts of /stat. Nothing here has a timer; steps are completed when something happens or is asked.
  */
 import { STEP_MS, type Step } from '../../console/api.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { Model, Outcome, Runner } from '../../lib/contract/values.ts';
 import { History, type LoadSource } from '../console/history.ts';
+import { ServiceFigures, type Source } from '../description/figures.ts';
 
 const SAMPLES = 1_000;
 /** Of a worker's own keys. */
@@ -19,11 +21,12 @@ export class ServiceStatistics {
   readonly startedMs: number;
   /** The last hour. */
   readonly past: History;
+  /** What Prometheus reads, and the last hour is made of. */
+  readonly figures: ServiceFigures;
   #load: LoadSource = {};
   readonly #samples = new Map<string, number[]>();
   /** When each client last asked. */
   readonly #clients = new Map<string, { requests: number; lastMs: number }>();
-  #requests = 0;
   #arrived = 0;
   #finished = 0;
   #failed = 0;
@@ -34,7 +37,12 @@ export class ServiceStatistics {
   constructor(now: () => number) {
     this.now = now;
     this.startedMs = now();
-    this.past = new History(now, () => this.#load);
+    this.figures = new ServiceFigures(() => this.past.advance());
+    this.past = new History(
+      now,
+      () => this.#load,
+      () => ({ ...this.figures.totals(), arrived: this.#arrived }),
+    );
   }
 
   /** From now on asks these workers. */
@@ -42,10 +50,8 @@ export class ServiceStatistics {
     this.#load = load;
   }
 
-  /** A request with items. */
+  /** A request with items, of a client. */
   request(client: string, bytes: number): void {
-    this.#requests++;
-    this.past.count('requests', 1);
     this.#sample('sys_input_byte', bytes);
     const known = this.#clients.get(client);
     // The client that has not asked for longest comes first.
@@ -61,13 +67,13 @@ export class ServiceStatistics {
   }
 
   arrived(items: number): void {
-    this.past.count('arrived', items);
+    this.past.advance();
     this.#arrived += items;
     this.#mostInQueue = Math.max(this.#mostInQueue, this.inQueue);
   }
 
   finished(items: number, failed: number, tookMs: number): void {
-    this.past.finished(items, failed, tookMs);
+    this.past.latency(items, tookMs);
     this.#finished += items;
     this.#failed += failed;
     for (let i = 0; i < Math.min(items, SAMPLES); i++) this.#sample('latency', tookMs);
@@ -75,7 +81,8 @@ export class ServiceStatistics {
 
   /** A run in a process. `own`: what a worker's code recorded. */
   batch(size: number, tookMs: number, own: Readonly<Record<string, readonly number[]>> = {}): void {
-    this.past.batch(size, tookMs);
+    this.past.batch(size);
+    this.figures.batch(size, tookMs);
     this.#sample('sys_batchsize', size);
     this.#sample('sys_predict', tookMs);
     for (const [key, values] of Object.entries(own)) {
@@ -91,17 +98,6 @@ export class ServiceStatistics {
   /** Those of them that workers have now. */
   get serving(): number {
     return Math.max(0, this.inQueue - (this.#load.waiting?.() ?? 0));
-  }
-
-  /** Since the start. */
-  totals() {
-    const [requests, arrived, finished, failed] = [
-      this.#requests,
-      this.#arrived,
-      this.#finished,
-      this.#failed,
-    ];
-    return { requests, arrived, finished, failed };
   }
 
   /** Processes that can work at once. */
@@ -205,18 +201,28 @@ export function summary(samples: readonly number[]): Summary | undefined {
   };
 }
 
-/** The model, whose records are counted. It goes around whatever makes them wait. */
-export function withStatistics(model: Model, statistics: ServiceStatistics): Model {
+/**
+ * The model, whose records are counted. It goes around whatever makes them wait.
+ * @param source requests have an outcome here; a record of the queue has one where its result is stored
+ */
+export function withStatistics(model: Model, statistics: ServiceStatistics, source: Source): Model {
   return wrapped(model, async (records, run) => {
     const startedMs = statistics.now();
     statistics.arrived(records);
-    let failed = records;
+    let outcomes: readonly Outcome[] = [];
     try {
-      const outcomes = await run();
-      failed = outcomes.filter(({ ok }) => !ok).length;
-      return outcomes;
+      const returned = await run();
+      outcomes = returned;
+      return returned;
+    } catch (error) {
+      // A request fails as a whole.
+      const failed = { ok: false, error: ServingError.from(error) } as const;
+      outcomes = Array.from({ length: records }, () => failed);
+      throw error;
     } finally {
+      const failed = outcomes.filter(({ ok }) => !ok).length;
       statistics.finished(records, failed, statistics.now() - startedMs);
+      if (source === 'request') for (const outcome of outcomes) statistics.figures.record(source, outcome);
     }
   });
 }
@@ -224,7 +230,7 @@ export function withStatistics(model: Model, statistics: ServiceStatistics): Mod
 /** Goes around a run of so many records. */
 type Around = (records: number, run: () => Promise<Outcome[]>) => Promise<Outcome[]>;
 
-export function wrapped(model: Model, around: Around): Model {
+function wrapped(model: Model, around: Around): Model {
   const wrap = (runner: Runner): Runner => {
     const runIsolated = runner.runIsolated?.bind(runner);
     return {

@@ -87,7 +87,7 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
     ],
   );
   const text = await warmCli(['model', 'list', ...TO], options);
-  const proven = '  records share runs: proven on the graph';
+  const proven = '  records share runs: the graph shows that none changes the answer of another';
   assert.deepEqual(
     text.stdout.split('\n').map((line) => line.replace(/^\w{12}.*? (onnx|caffe) /, '$1')),
     [text.stdout.split('\n')[0], 'caffe <- serves', proven, 'onnx <- rollback goes here', proven, ''],

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { openRemote } from '../../cli/console/remote.ts';
 import {
   ACTION_HEADER,
@@ -186,7 +186,15 @@ describe('the console', () => {
         await first.waitFor();
         assert.equal(await first.locator('.label').textContent(), HOSTILE);
         assert.match((await first.locator('.value').textContent()) ?? '', /^0\.99/);
-        assert.match((await page.locator('.code pre').textContent()) ?? '', /base64 < 'digit-3\.png'/);
+        // Each option of curl has a line of its own, and no line is broken within a word.
+        const lines = page.getByRole('region', { name: 'Lines for curl' });
+        assert.match(
+          (await lines.textContent()) ?? '',
+          /base64 < 'digit-3\.png'.*\ncurl .*\n.*\n {2}--data-binary @-/,
+        );
+        assert.equal(await styleOf(lines, 'white-space'), 'pre');
+        await page.getByText('One record of image is 3 × 8 × 8 values').waitFor();
+        await page.getByText('none changes the answer of another').waitFor();
         await page.getByRole('button', { name: 'Python' }).click();
         assert.match(
           (await page.locator('.code pre').textContent()) ?? '',
@@ -213,28 +221,6 @@ describe('the console', () => {
         await assertNarrow(page);
         await page.context().close();
       });
-
-      test(`at ${size.width} pixels the hour, the records and what is in S3 are there, and no name becomes HTML`, async () => {
-        const { page, problems, foreign } = await openConsole(size);
-        await view(page, 'Live');
-        await page.getByRole('img', { name: /^Latency over the last hour/ }).waitFor();
-        assert.equal(await page.locator('.chart').count(), 8);
-        await assertNarrow(page);
-        await view(page, 'Records');
-        const row = page.locator('.rows summary').filter({ hasText: 'numbers' });
-        await row.click();
-        await page.getByText('"status": "succeeded"').waitFor();
-        await page.getByRole('searchbox').fill('max_receives');
-        assert.equal(await page.locator('details .uri').textContent(), HOSTILE);
-        assert.equal(await page.locator('main img').count(), 0);
-        await assertNarrow(page);
-        await view(page, 'Versions');
-        await page.getByText(firstVersion, { exact: true }).last().waitFor();
-        await assertNarrow(page);
-        assert.deepEqual([problems, foreign], [[], []]);
-        assert.match(await page.title(), /^Versions/);
-        await page.context().close();
-      });
     }
 
     test('a replay and another version are asked about first, and say what came of them', async () => {
@@ -256,6 +242,11 @@ describe('the console', () => {
       const serving = async () =>
         (await get<Versions>('versions')).versions.find(({ serves }) => serves)?.version;
       assert.notEqual(await serving(), firstVersion);
+      await page.setViewportSize(SMALL);
+      const { height } = (await page.getByText('served before').boundingBox()) ?? { height: 0 };
+      assert.ok(height > 0 && height < 30, `the badge has ${height} pixels, which are several lines`);
+      await assertNarrow(page);
+      await page.setViewportSize(LARGE);
       await page.getByRole('button', { name: `Roll back ${firstVersion}` }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click();
       await page.getByRole('status').waitFor();
@@ -290,21 +281,94 @@ describe('the console', () => {
       await page.context().close();
     });
 
-    test('axe finds nothing in any view, light and dark', async () => {
-      for (const colorScheme of ['light', 'dark'] as const) {
-        // axe is added to the page, which its policy would refuse.
-        const { page } = await openPage(browser, { viewport: SMALL, colorScheme, bypassCSP: true });
-        await page.goto(`${stack.url}/console`);
-        await page.locator('input[type=file]').setInputFiles(DIGIT);
-        await page.locator('.bars li').first().waitFor();
-        assert.deepEqual(await accessibilityProblems(page), [], colorScheme);
-        for (const name of ['Live', 'Records', 'Versions']) {
-          await view(page, name);
-          await page.locator('.chart, .rows').first().waitFor();
-          assert.deepEqual(await accessibilityProblems(page), [], `${name}, ${colorScheme}`);
-        }
+    test('a service that is gone is said to be, with the time of what is still shown', async () => {
+      const { page } = await openConsole(SMALL);
+      await view(page, 'Versions');
+      await listed(page, firstVersion).waitFor();
+      await page.route('**/console/api/**', (route) => route.abort());
+      await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
+      const problem = page.getByRole('alert');
+      assert.match(
+        (await problem.textContent()) ?? '',
+        /cannot be reached.*its last answer, of \d\d:\d\d:\d\d\.$/,
+      );
+      await page.getByText('not reachable').waitFor();
+      await listed(page, firstVersion).waitFor();
+      await page.context().close();
+    });
+
+    // After the first ten seconds, with which the charts begin.
+    for (const size of [LARGE, SMALL]) {
+      test(`at ${size.width} pixels the hour, the records and what is in S3 are there, and no name becomes HTML`, async () => {
+        const { page, problems, foreign } = await openConsole(size);
+        await page.evaluate(RECORD_TEXTS);
+        await view(page, 'Live');
+        await page
+          .getByRole('img', { name: /^Latency of a record, last \d+ minutes; at \d\d:\d\d:\d\d:/ })
+          .waitFor();
+        assert.equal(await page.locator('.chart').count(), 8);
+        await page.getByText(/^Last \d+ minutes$/).waitFor();
+        const times = new Set(
+          (await page.evaluate<string[]>('canvasTexts')).filter((text) => /^\d\d:\d\d$/.test(text)),
+        );
+        assert.ok(times.size >= 2, `the axes have ${times.size} times`);
+        // A number and its chart are one reading.
+        const chart = page.locator('.chart').filter({ hasText: 'Messages in the queue' });
+        const tile = page.locator('.tiles div').filter({ hasText: 'In the queue' });
+        assert.equal(await tile.locator('dd').textContent(), await chart.locator('.keys b').textContent());
+        assert.match((await tile.locator('dd').textContent()) ?? '', /^\d+$/);
+        const records = page.locator('.tiles div').filter({ hasText: /^Records/ });
+        const metrics = await (
+          await fetch(`${stack.url}/metrics`, { headers: { accept: 'text/plain' } })
+        ).text();
+        const counted = [...metrics.matchAll(/^cluster_serving_records_total\{.*\} (\d+)$/gm)];
+        const sum = counted.reduce((all, [, count]) => all + Number(count), 0);
+        assert.equal(await records.locator('dd').textContent(), String(sum));
+        await assertNarrow(page);
+        await view(page, 'Records');
+        const row = page.locator('.rows summary').filter({ hasText: 'numbers' });
+        await row.click();
+        await page.getByText('"status": "succeeded"').waitFor();
+        await page.getByRole('searchbox').fill('max_receives');
+        assert.equal(await page.locator('details .uri').textContent(), HOSTILE);
+        assert.equal(await page.locator('main img').count(), 0);
+        await assertNarrow(page);
+        await view(page, 'Versions');
+        await listed(page, firstVersion).waitFor();
+        for (const time of await page.locator('.rows time').allTextContents())
+          assert.match(time, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
+        await assertNarrow(page);
+        assert.deepEqual([problems, foreign], [[], []]);
+        assert.match(await page.title(), /^Versions/);
         await page.context().close();
+      });
+    }
+
+    test('axe finds nothing in any view, at both widths, light and dark', async () => {
+      // axe is added to the page, which its policy would refuse.
+      const { page } = await openPage(browser, { viewport: SMALL, bypassCSP: true });
+      const check = async (name: string) => {
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme });
+          for (const viewport of [SMALL, LARGE]) {
+            await page.setViewportSize(viewport);
+            const where = `${name}, ${viewport.width} pixels, ${colorScheme}`;
+            assert.deepEqual(await accessibilityProblems(page), [], where);
+          }
+        }
+      };
+      await page.goto(`${stack.url}/console`);
+      await page.locator('input[type=file]').setInputFiles(DIGIT);
+      await page.locator('.bars li').first().waitFor();
+      await page.getByText('What is batching?').click();
+      await check('Model');
+      for (const name of ['Live', 'Records', 'Versions']) {
+        await view(page, name);
+        await page.locator('.chart, .rows').first().waitFor();
+        if (name === 'Live') await page.getByText('What do these numbers mean?').click();
+        await check(name);
       }
+      await page.context().close();
     });
 
     test('a deployment is shown through the command, with its token, and what it does not give has a reason', async () => {
@@ -341,7 +405,7 @@ describe('the console', () => {
         await page.getByText('pass --redis-url').waitFor();
         await page.getByText('the error is in Redis').waitFor();
         await view(page, 'Versions');
-        await page.getByText(firstVersion, { exact: true }).last().waitFor();
+        await listed(page, firstVersion).waitFor();
         assert.deepEqual(problems, []);
         await page.context().close();
       } finally {
@@ -381,6 +445,28 @@ describe('the console', () => {
     });
   });
 });
+
+async function styleOf(element: Locator, property: string): Promise<string> {
+  return element.evaluate((node, name) => {
+    const { getComputedStyle } = globalThis as unknown as {
+      getComputedStyle: (of: unknown) => { getPropertyValue: (name: string) => string };
+    };
+    return getComputedStyle(node).getPropertyValue(name);
+  }, property);
+}
+
+/** Keeps what is written on canvases, for what the axes of charts say. */
+const RECORD_TEXTS = `globalThis.canvasTexts = [];
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+  canvasTexts.push(text);
+  return fillText.call(this, text, ...place);
+};`;
+
+/** A version in the list; the head of the page names the one that serves, too. */
+function listed(page: Page, version: string): Locator {
+  return page.locator('.rows').getByText(version, { exact: true });
+}
 
 /** Nothing is wider than the window. */
 async function assertNarrow(page: Page): Promise<void> {

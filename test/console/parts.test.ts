@@ -13,28 +13,32 @@ import { RecentRecords } from '../../local/console/recent.ts';
 
 function openHistory() {
   const clock = { ms: 1_000 };
-  return {
-    clock,
-    history: new History(
-      () => clock.ms,
-      () => ({ workers: () => 3 }),
-    ),
-  };
+  const totals = { requests: 0, arrived: 0, finished: 0, failed: 0, batches: 0, batched: 0, batchMs: 0 };
+  const history = new History(
+    () => clock.ms,
+    () => ({ workers: () => 3, depth: () => 7 }),
+    () => ({ ...totals }),
+  );
+  return { clock, totals, history };
 }
 
-test('a step adds up what all processes reported, with percentiles within 4.5 %', () => {
-  const { clock, history } = openHistory();
-  history.count('requests', 2);
-  history.count('arrived', 100);
-  for (let ms = 1; ms <= 100; ms++) history.finished(1, ms > 98 ? 1 : 0, ms);
-  history.batch(4, 10);
-  history.batch(8, 10);
+test('a step is what the counters have grown by, with percentiles within 4.5 %', () => {
+  const { clock, totals, history } = openHistory();
+  const before = { requests: 5, arrived: 6, finished: 7, failed: 1, batches: 2, batched: 3, batchMs: 30 };
+  Object.assign(totals, before);
+  clock.ms += 10_000;
+  assert.equal(history.steps().length, 1);
+  const after = { requests: 7, arrived: 106, finished: 107, failed: 3, batches: 4, batched: 15, batchMs: 50 };
+  Object.assign(totals, after);
+  for (let ms = 1; ms <= 100; ms++) history.latency(1, ms);
+  history.batch(4);
+  history.batch(8);
+  history.batch(4);
   history.waited(30);
   history.waited(20);
-  history.depth(7);
-  assert.deepEqual(history.steps(), []);
+  assert.equal(history.steps().length, 1);
   clock.ms += 10_000;
-  const [step] = history.steps();
+  const step = history.steps().at(-1);
   const { p50, p95, p99, util, ...rest } = step as NonNullable<typeof step>;
   assert.deepEqual(rest, {
     requests: 2,
@@ -59,17 +63,18 @@ test('a step adds up what all processes reported, with percentiles within 4.5 %'
 });
 
 test('an hour of steps is kept, whatever the load, and an idle step says that nothing was measured', () => {
-  const { clock, history } = openHistory();
+  const { clock, totals, history } = openHistory();
   for (let step = 0; step < 500; step++) {
-    history.finished(1, 0, 5);
+    totals.finished++;
+    history.latency(1, 5);
     clock.ms += 10_000;
   }
   assert.equal(history.steps().length, 360);
   clock.ms += 20_000;
-  const { p50, waited, depth, finished } = history.steps().at(-1) as NonNullable<
+  const { p50, waited, finished, largest } = history.steps().at(-1) as NonNullable<
     ReturnType<History['steps']>[0]
   >;
-  assert.deepEqual([p50, waited, depth, finished], [null, null, null, 0]);
+  assert.deepEqual([p50, waited, finished, largest], [null, null, 0, 0]);
   clock.ms += 7 * 3_600_000;
   assert.equal(history.steps().length, 360);
   assert.ok(history.steps().every((step) => step.finished === 0));
@@ -204,6 +209,10 @@ test('an answer of scores becomes bars with labels, and every other answer a tab
   ]);
   assert.ok(ids?.kind === 'table');
   assert.deepEqual(ids.rows, [['12345678901234567890', '2']]);
+  const [embedding] = shownAnswer(answer('{value={"data":[0.5,-0.5],"shape":[2]}}'), [
+    port('embedding', 'numbers', [2]),
+  ]);
+  assert.ok(embedding?.kind === 'table');
   const [filtered] = shownAnswer(answer('{value=[[4,5.0],[3,4.0,"dog"]]}'), [scores]);
   assert.ok(filtered?.kind === 'bars');
   assert.deepEqual(filtered.bars, [
@@ -227,7 +236,12 @@ test('the lines of each language quote what a person typed', () => {
   const fields = fieldsOf([port("it's", 'numbers')], { "it's": { text: 'true' } });
   assert.equal(
     predictLines('curl', asked, fields),
-    String.raw`curl 'http://localhost:1/predict' -H 'content-type: application/json' -H "Authorization: Bearer $TOKEN" -d '{"instances": [{"it'\''s": true}]}'`,
+    [
+      "curl 'http://localhost:1/predict'",
+      "-H 'content-type: application/json'",
+      '-H "Authorization: Bearer $TOKEN"',
+      String.raw`-d '{"instances": [{"it'\''s": true}]}'`,
+    ].join(' \\\n  '),
   );
   assert.match(predictLines('Python', asked, fields), /client\.predict\(\{"it's": True\}\)\.outputs/);
   assert.match(

@@ -42,7 +42,9 @@ export async function openPage(
 
 /** What axe finds, as `rule: element`. Empty for a page that keyboards and screen readers can use, as far as it can see. */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
-  await page.addScriptTag({ path: createRequire(import.meta.url).resolve('axe-core/axe.min.js') });
+  // Once for each page.
+  if (!(await page.evaluate(() => 'axe' in globalThis)))
+    await page.addScriptTag({ path: createRequire(import.meta.url).resolve('axe-core/axe.min.js') });
   const found = await page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: { run(): Promise<AxeResults> } };
     return (await axe.run()).violations;

@@ -112,7 +112,7 @@ test('a SavedModel directory answers pictures, channels last, without a line in 
   const [imported, advice, verified, ...others] = stack.modelNotes;
   assert.match(imported ?? '', /^TensorFlow SavedModel model .*: imported in /);
   assert.match(advice ?? '', /^Images go in as BGR 0\.\.255, .*\nimage: torch /);
-  assert.equal(verified, 'records share runs: proven on the graph');
+  assert.equal(verified, 'records share runs: the graph shows that none changes the answer of another');
   assert.deepEqual(others, []);
   assert.equal(stack.verification?.batching.verdict, 'proven');
   const { input, output } = clientsOf(t, stack);

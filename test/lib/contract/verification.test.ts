@@ -113,7 +113,7 @@ test('a comparison holds for one processor architecture', () => {
 
 test('the texts name the operator and the node at which the proof ended, and what was switched off', () => {
   assert.deepEqual(verificationNotes(PROVEN), [
-    'records share runs: proven on the graph',
+    'records share runs: the graph shows that none changes the answer of another',
     'onnxruntime changed the answers of this model: GeluFusionL2 off',
   ]);
   assert.deepEqual(verificationNotes(MIXED), [

@@ -2,6 +2,7 @@
 import type { Suite } from '../mutant.ts';
 
 const PARTS = 'test/console/parts.test.ts';
+const STATISTICS = 'test/workers/http/statistics.test.ts';
 const CONSOLE = 'test/console/console.test.ts';
 
 export const CONSOLE_PAGE: readonly Suite[] = [
@@ -15,9 +16,41 @@ export const CONSOLE_PAGE: readonly Suite[] = [
         replace: '',
       },
       {
+        guarantee: 'a step is what the counters have grown by',
+        find: 'this.#atStep = { ...totals, batchMs };',
+        replace: '',
+      },
+      {
         guarantee: 'the age of the queue is the longest wait',
         find: 'this.#waited = Math.max(this.#waited ?? 0, ms);',
         replace: 'this.#waited = ms;',
+      },
+    ],
+  },
+  {
+    file: 'local/description/figures.ts',
+    tests: [STATISTICS],
+    bugs: [
+      {
+        guarantee: 'requests are those that ask for predictions',
+        find: "if (method === 'POST' && functionName === 'predict') this.#asked++;",
+        replace: 'this.#asked++;',
+      },
+      {
+        guarantee: 'what happens after the end of a step is of the next one',
+        find: '    this.#before();\n    this.records',
+        replace: '    this.records',
+      },
+    ],
+  },
+  {
+    file: 'local/worker/statistics.ts',
+    tests: [STATISTICS],
+    bugs: [
+      {
+        guarantee: 'a record of the queue is counted once',
+        find: "if (source === 'request') for",
+        replace: 'for',
       },
     ],
   },

@@ -69,7 +69,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   if (pool) parts.statistics.follow({ workers: () => pool.size, busyMs: () => pool.busyMs });
   const model = options.model ?? modelOf(opened as OpenPool, options, parts.statistics);
   const handler = predict({
-    model: parts.counted(model),
+    model: parts.counted(model, 'request'),
     filter: undefined,
     reporter: quietReporter(),
     jobName: 'job<1>',

@@ -1,7 +1,8 @@
 /** The counters of a service, its last samples and its last hour, by a clock that the test moves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Runner } from '../../../lib/contract/values.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import type { Outcome, Runner } from '../../../lib/contract/values.ts';
 import { escaped } from '../../../lib/http/page.ts';
 import { statPage } from '../../../local/worker/stat-page.ts';
 import { ServiceStatistics, summary, withStatistics } from '../../../local/worker/statistics.ts';
@@ -14,6 +15,12 @@ function openStatistics(options: { readonly busyMs?: () => number; readonly work
   statistics.follow(options);
   return { clock, statistics };
 }
+
+/** The first has failed. */
+const outcomesOf = (count: number): Outcome[] =>
+  Array.from({ length: count }, (_, i) =>
+    i === 0 ? { ok: false, error: new ServingError('bad_input', 'no') } : { ok: true, outputs: [] },
+  );
 
 const others = (statistics: ServiceStatistics) =>
   statistics.status().statistic_postsink['others'] as Readonly<Record<string, Numbers>>;
@@ -44,6 +51,7 @@ test('steps of ten seconds hold what happened in them, and an hour of them is ke
   const { clock, statistics } = openStatistics();
   statistics.arrived(20);
   statistics.finished(5, 1, 12);
+  for (const outcome of outcomesOf(5)) statistics.figures.record('queue', outcome);
   assert.deepEqual(statistics.history(), []);
   clock.ms += 10_000;
   statistics.arrived(10);
@@ -93,7 +101,6 @@ test('util is the share of time that the workers were busy', () => {
 
 test('a model with statistics counts records that succeed, fail and throw, and says of itself what the model says', async () => {
   const { statistics } = openStatistics();
-  const error = new Error('no') as never;
   const names = { columns: { x: ['age'] }, labels: {} };
   const runner: Runner = {
     version: 'v',
@@ -101,12 +108,12 @@ test('a model with statistics counts records that succeed, fail and throw, and s
     outputs: [],
     names,
     run: async (records) => {
-      if (records.length === 1) throw error;
-      return records.map((_, i) => (i === 0 ? { ok: false, error } : { ok: true, outputs: [] }));
+      if (records.length === 1) throw new ServingError('model_unavailable', 'no');
+      return outcomesOf(records.length);
     },
     close: async () => undefined,
   };
-  const model = withStatistics({ use: (work) => work(runner) }, statistics);
+  const model = withStatistics({ use: (work) => work(runner) }, statistics, 'request');
   await model.use((counted) => counted.run([new Map(), new Map(), new Map()]));
   await assert.rejects(model.use((counted) => counted.run([new Map()])));
   const facts = await model.use(async (counted) => [counted.inputs, counted.outputs, counted.names]);
@@ -114,6 +121,58 @@ test('a model with statistics counts records that succeed, fail and throw, and s
   const { total_processed_job, num_exception, total_job_in_queue } = statistics.status()
     .statistic_postsink as Numbers;
   assert.deepEqual([total_processed_job, num_exception, total_job_in_queue], [4, 2, 0]);
+  const { finished, failed } = statistics.figures.totals();
+  assert.deepEqual([finished, failed], [4, 2]);
+  assert.deepEqual(
+    statistics.figures.records.values.map(({ labels, value }) => [...Object.values(labels), value]),
+    [
+      ['request', 'bad_input', 1],
+      ['request', 'succeeded', 2],
+      ['request', 'model_unavailable', 1],
+    ],
+  );
+});
+
+test('a record of the queue has its outcome once its result is stored, and the last hour and Prometheus count it then', async () => {
+  const { clock, statistics } = openStatistics();
+  const [outcome] = outcomesOf(2).toReversed();
+  const runner: Runner = {
+    version: 'v',
+    run: async () => [outcome as Outcome],
+    close: async () => undefined,
+  };
+  const model = withStatistics({ use: (work) => work(runner) }, statistics, 'queue');
+  await model.use((counted) => counted.run([new Map()]));
+  assert.equal(statistics.figures.totals().finished, 0);
+  const sink = statistics.figures.countedSink({ save: async () => ['not stored'] });
+  const record = { uri: 'u', enqueue: { identity: 'i', sentAt: 1, replays: 0 }, outcome: outcome as Outcome };
+  await sink.save(
+    ['stored', 'not stored'].map((id) => ({ ...record, id })),
+    'v',
+  );
+  assert.equal(statistics.figures.totals().finished, 1);
+  clock.ms += 10_000;
+  // What happens after the end of a step is of the next one, also where nothing has asked for the step.
+  await sink.save([{ ...record, id: 'later' }], 'v');
+  assert.deepEqual(
+    statistics.history().map(({ finished }) => finished),
+    [1],
+  );
+});
+
+test('requests that ask for predictions are those of the last hour, refused ones included, whatever their protocol', () => {
+  const { statistics } = openStatistics();
+  const { figures } = statistics;
+  const routes = [
+    { method: 'POST', path: '/predict', functionName: 'predict' },
+    { method: 'POST', path: '/inference.GRPCInferenceService/ModelInfer', functionName: 'predict' },
+    { method: 'GET', path: '/predict', functionName: 'predict' },
+    { method: 'GET', path: '/metrics', functionName: 'status' },
+  ] as const;
+  for (const route of routes) figures.observe({ route })(429, 1);
+  figures.observe({})(404, 1);
+  assert.equal(figures.requests.values.length, 5);
+  assert.equal(figures.totals().requests, 2);
 });
 
 test('clients are counted, ten thousand of them', () => {
