@@ -10,8 +10,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 export interface RuntimeOptions {
-  /** The package aws-lambda-ric. */
-  readonly client: string;
+  /** The package aws-lambda-ric; or the command of another runtime's client, with its parameters. */
+  readonly client: string | readonly string[];
   /** The unzipped archive. */
   readonly folder: string;
   readonly handler: string;
@@ -29,10 +29,21 @@ export type Answer =
   /** The process ended by itself, or its module could not be loaded. */
   | { readonly kind: 'ended'; readonly value: unknown };
 
+/** In ms. */
+interface RuntimeTimes {
+  /** From the spawn until the client asks for its first event. */
+  readonly initMs: number;
+  /** Of each event, from its hand-over to its answer. */
+  readonly answered: readonly number[];
+  /** And until the client asks for the next one, which ends what Lambda bills. */
+  readonly billed: readonly number[];
+}
+
 export interface RuntimeEnvironment {
   readonly pid: number;
   /** From the start of the process, INIT included, to its first answer. */
   readonly spawnedAt: number;
+  readonly times: RuntimeTimes;
   invoke(event: unknown, timeoutMs: number): Promise<Answer>;
   /** What it wrote so far. */
   output(): string;
@@ -58,6 +69,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
   let asking: ServerResponse | undefined;
   let ended: Answer | undefined;
   let count = 0;
+  let givenAt: number | undefined;
+  const times = { initMs: Number.NaN, answered: [] as number[], billed: [] as number[] };
 
   const give = () => {
     const next = asking && waiting.shift();
@@ -68,6 +81,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
     };
     running.set(next.id, { ...next, settle });
     const endAt = Date.now() + next.timeoutMs;
+    givenAt = performance.now();
     asking?.writeHead(200, {
       'content-type': 'application/json',
       'lambda-runtime-aws-request-id': next.id,
@@ -90,7 +104,10 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
   });
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = '' } = request;
+    const now = performance.now();
     if (url === `${API}/invocation/next`) {
+      if (givenAt === undefined) times.initMs = now - spawnedAt;
+      else times.billed.push(now - givenAt);
       asking = response;
       give();
       return;
@@ -100,6 +117,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
     response.writeHead(202, { 'content-type': 'application/json' });
     response.end('{"status":"OK"}');
     if (url === `${API}/init/error`) return end({ kind: 'ended', value });
+    times.answered.push(now - (givenAt ?? now));
     running.get(id ?? '')?.settle({ kind: what, value } as Answer);
     running.delete(id ?? '');
   }
@@ -116,6 +134,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
   return {
     pid: child.pid ?? 0,
     spawnedAt,
+    times,
     output,
     invoke: (event, timeoutMs) =>
       new Promise((resolve, reject) => {
@@ -163,8 +182,9 @@ function spawnClient(
   { client, folder, handler, environment, within }: RuntimeOptions,
   port: number,
 ): { child: ChildProcess; output: () => string } {
-  const [command, ...parameters] = within ?? [process.execPath];
-  const child = spawn(command as string, [...parameters, join(client, 'index.mjs'), handler], {
+  const ours = typeof client === 'string' ? [process.execPath, join(client, 'index.mjs'), handler] : client;
+  const [command, ...parameters] = within ? [...within, ...ours.slice(1)] : ours;
+  const child = spawn(command as string, parameters, {
     ...(within ? {} : { cwd: folder }),
     env: {
       PATH: process.env['PATH'],
