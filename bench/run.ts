@@ -9,8 +9,9 @@ import { parseArgs } from 'node:util';
 import { Bench, type Scenario } from './bench.ts';
 import { describeMachine, type Line, machineText, type Report, tableText } from './report.ts';
 import { batch } from './scenarios/batch.ts';
-import { codecs } from './scenarios/codecs.ts';
 import { cold } from './scenarios/cold.ts';
+import { decode } from './scenarios/decode.ts';
+import { fresh } from './scenarios/fresh.ts';
 import { http } from './scenarios/http.ts';
 import { memory } from './scenarios/memory.ts';
 import { offline } from './scenarios/offline.ts';
@@ -31,9 +32,10 @@ const ALL: Scenario[] = [
   queue,
   offline,
   resnet,
-  codecs,
+  decode,
   cold,
   zip,
+  fresh,
   memory,
 ];
 const USAGE = `Usage: npm run bench -- [scenario...] [--case <text>] [--quick] [--json <file>]
