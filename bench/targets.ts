@@ -94,14 +94,17 @@ export function verdict({ median, low, high }: Spread, { atMost, atLeast }: Limi
   return (met(median) ? 'yes' : 'no') + (met(low) === met(high) ? '' : ', within the spread');
 }
 
-/** One line for each row that judges a target, and how many targets are met. */
-export function targetsText(lines: readonly Line[]): string {
+/** One line for each row that judges a target, or for its worst alone, and how many targets are met. */
+export function targetsText(lines: readonly Line[], worstOnly = false): string {
   const cells = TARGETS.flatMap((each) => {
     const { about, unit, atMost, atLeast } = each;
     const wanted = `${atMost === undefined ? `>= ${atLeast}` : `<= ${atMost}`} ${unit}`.trim();
     const own = rowsOf(each, lines);
     if (own.length === 0) return [[about, wanted, '', '', '', judge(each, lines)]];
-    return own.map((line, i) => {
+    const badness = (line: Line) =>
+      'skipped' in line ? -Infinity : valueOf(each, line).median * (atMost === undefined ? -1 : 1);
+    const shown = worstOnly ? own.toSorted((a, b) => badness(b) - badness(a)).slice(0, 1) : own;
+    return shown.map((line, i) => {
       const head = i === 0 ? [about, wanted, line.name] : ['', '', line.name];
       if ('skipped' in line) return [...head, '', '', `not measured: ${line.skipped}`];
       const value = valueOf(each, line);
