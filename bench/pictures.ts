@@ -22,7 +22,7 @@ const TOP = 62;
 /** For the number behind the longest bar. */
 const NUMBER = 90;
 
-const STYLE = `text{font:14px system-ui,sans-serif;fill:#1f2328}.about{font-size:12px}.page{fill:#fff}.ours{fill:#0969da}.other{fill:#8c959f}
+const STYLE = `text{font:14px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600}.about{font-size:12px}.page{fill:#fff}.ours{fill:#0969da}.other{fill:#8c959f}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}.ours{fill:#4493f8}.other{fill:#768390}}`;
 
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
@@ -44,7 +44,7 @@ function barsSvg({ title, about, unit, bars }: Chart): string {
 <desc id="about">${escaped(`${about} ${told}.`)}</desc>
 <style>${STYLE}</style>
 <rect class="page" width="${WIDTH}" height="${height}" rx="6"/>
-<text x="14" y="24" font-weight="600">${escaped(title)}</text>
+<text class="title" x="14" y="24">${escaped(title)}</text>
 <text class="about" x="14" y="44">${escaped(about)}</text>
 ${rows.join('\n')}
 </svg>
@@ -56,7 +56,7 @@ const measured = (lines: readonly Line[], scenario: string) =>
 
 /** The labels of bars, by how the name of the row begins. */
 const STARTS: Readonly<Record<string, string>> = {
-  'no function': 'a Node process, model, one run',
+  'no function': 'one run in a Node process',
   'predict, model': 'predict (ours)',
   'batch, model': 'batch (ours)',
   'Python + boto3': 'Python + boto3',

@@ -16,7 +16,6 @@ import { http } from './scenarios/http.ts';
 import { memory } from './scenarios/memory.ts';
 import { offline } from './scenarios/offline.ts';
 import { processes } from './scenarios/processes.ts';
-import { queue } from './scenarios/queue.ts';
 import { resnet } from './scenarios/resnet.ts';
 import { server } from './scenarios/server.ts';
 import { single } from './scenarios/single.ts';
@@ -29,7 +28,6 @@ const ALL: Scenario[] = [
   http,
   processes,
   batch,
-  queue,
   offline,
   resnet,
   decode,
@@ -42,7 +40,7 @@ const USAGE = `Usage: npm run bench -- [scenario...] [--case <text>] [--quick] [
 
 ${ALL.map(({ name, about }) => `  ${name.padEnd(10)}${about}`).join('\n')}
 
-Without a name all of them run, in about 10 minutes. --case takes only cases whose name contains the text. --quick
+Without a name all of them run, in about 12 minutes. --case takes only cases whose name contains the text. --quick
 measures once and shortly: it shows that everything works. Peers are measured where npm run bench:install has installed
 them. docs/explanation/performance.md says how it is measured.`;
 
