@@ -91,9 +91,9 @@ describe('the table of targets', () => {
   });
 
   test('of the rows of a function, each target has its own', () => {
-    const rows = (name: string, metrics: Readonly<Record<string, number>>) =>
+    const rows = (way: string, metrics: Readonly<Record<string, number>>) =>
       Object.entries(metrics).map(([metric, value]) =>
-        row({ scenario: 'cold', name, metric, raw: 100, value: spread(value) }),
+        row({ scenario: 'cold', name: way, metric, raw: 100, value: spread(value) }),
       );
     const lines = [
       ...rows('predict, model of 5 MB from S3', { 'spawn to first answer': 150, 'warm p50': 2, memory: 91 }),
