@@ -128,13 +128,18 @@ function costLines(measured: readonly Measured[]): Line[] {
       };
     };
     return [
-      row('cold start', 'ms', (of) => numbersOf(of, 'ms')),
+      { ...row('cold start', 'ms', (of) => numbersOf(of, 'ms')), note: byProcessor(ours, peer) },
       row('warm p50', 'ms', (of) => numbersOf(of, 'warmMs')),
       row('memory', 'MB', (of) => numbersOf(of, 'peakMB')),
       ...SETTINGS.map(({ cost, memoryOf }) => row(cost, 'dollars', (of) => dollars(of, memoryOf))),
     ];
   });
   return [...costs, ...ratios];
+}
+
+/** Other processes hardly touch it. */
+function byProcessor(ours: Measured, peer: Measured): string {
+  return `by processor time ${(medianOf(ours, 'cpuMs') / medianOf(peer, 'cpuMs')).toFixed(2)} x`;
 }
 
 /** As `tune` calculates. INIT has whole vCPUs whatever the memory, and a run the share that the memory buys. */
