@@ -5,7 +5,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { judgeCurve, type Metric } from './growth/fit.ts';
 import type { CurveRun } from './growth/run.ts';
-import { type Line, machineText, type Report, rowsTable, tableText } from './report.ts';
+import { coldPicture, throughputPicture } from './pictures.ts';
+import { type Line, machineText, type Report, type Row, rowsTable, short, spreadCells } from './report.ts';
 import { targetsText } from './targets.ts';
 
 const file = (path: string) => new URL(`../${path}`, import.meta.url);
@@ -18,18 +19,66 @@ export async function renderDocs(): Promise<Readonly<Record<string, string>>> {
   const growth = JSON.parse(await read('bench/results/growth.json')) as Record<string, CurveRun>;
   const [performancePage, scalingPage] = [`${PAGES}/performance.md`, `${PAGES}/scaling.md`];
   return {
+    [`${PAGES}/cold-start.svg`]: coldPicture(report.lines),
+    [`${PAGES}/throughput.svg`]: throughputPicture(report.lines),
     [performancePage]: withBlocks(await read(performancePage), {
-      'bench:machine': `\`\`\`\n${machineText(report)}\n\`\`\``,
-      'bench:targets': targetsText(report.lines),
-      'bench:peers': tableText(report.lines.filter(isAgainstPeer)),
+      'bench:machine': `\`\`\`\n${machineText({ ...report, models: [], peers: {} })}\n\`\`\``,
+      'bench:lambda': lambdaText(report.lines),
+      'bench:targets': targetsText(report.lines, true),
+      'bench:peers': peersText(report.lines),
     }),
     [scalingPage]: withBlocks(await read(scalingPage), { 'bench:growth': growthText(Object.values(growth)) }),
   };
 }
 
 /** HTTP with 32 connections only. */
-function isAgainstPeer({ name }: Line): boolean {
-  return /(gateway|function|stack) against (?!bare)/.test(name) && !/, [18] connections?$/.test(name);
+function peersText(lines: readonly Line[]): string {
+  const rows = lines.flatMap((line) => {
+    const isPeer =
+      /(gateway|function|stack) against (?!bare)/.test(line.name) && !/, [18] connections?$/.test(line.name);
+    if (!isPeer || 'skipped' in line) return [];
+    const { scenario, value, unit, raw = 0, ours = 0, baseUnit } = line;
+    const name = line.name + (scenario === 'server' ? ', highest rate within 50 ms' : '');
+    return [[name, `${short(raw)} ${baseUnit}`, short(ours), ...spreadCells(value, unit)]];
+  });
+  return rowsTable(
+    ['case', 'theirs', 'ours', 'ours / theirs', 'lowest .. highest'],
+    new Set([1, 2, 3]),
+    rows,
+  );
+}
+
+const LAMBDA = [
+  'spawn to first answer',
+  'warm p50',
+  'memory',
+  'a million, cost with one vCPU',
+  'a million, cost with the least memory',
+];
+
+/** A line for each function that was asked again when it was warm. */
+function lambdaText(lines: readonly Line[]): string {
+  const rows = lines.filter((line): line is Row => line.scenario === 'cold' && !('skipped' in line));
+  const cells = (name: string) =>
+    LAMBDA.map((metric) => {
+      const row = rows.find((each) => each.name === name && each.metric === metric);
+      return row ? `${short(row.value.median)} ${row.unit}` : '';
+    });
+  const names = rows.filter(({ metric }) => metric === 'memory').map(({ name }) => name);
+  if (names.length === 0) return 'The run in bench/results has no such rows yet.';
+  const head = [
+    'function',
+    'first answer',
+    'warm, p50',
+    'peak memory',
+    'a million, one vCPU',
+    'a million, least memory',
+  ];
+  return rowsTable(
+    head,
+    new Set([1, 2, 3, 4, 5]),
+    names.map((name) => [name, ...cells(name)]),
+  );
 }
 
 /** @param blocks by the names of their markers, `<!-- name -->` and `<!-- /name -->`. @throws when one is missing */
@@ -68,7 +117,7 @@ function growthText(runs: readonly CurveRun[]): string {
       machine.commit.replace(/ with .*/, ' and changes'),
     ];
   });
-  const head = ['by', 'sizes', 'time', 'processor time', 'peak memory', 'over its limit', 'commit'];
+  const head = ['by', 'sizes', 'time', 'processor time', 'memory', 'over its limit', 'commit'];
   return rowsTable(head, new Set([2, 3, 4]), rows);
 }
 

@@ -29,13 +29,27 @@ function statOf(pid: string): Stat | undefined {
   }
 }
 
-/** ms of all threads of a process that leads its session, of what it started, and of the session's other processes. */
-export function familyMs(leader: number): number | undefined {
+/** A process that leads its session, what it started, and the session's other processes; undefined when it has ended. */
+function familyNow(leader: number): Stat[] | undefined {
   if (!statOf(String(leader))) return undefined;
   const stats = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => statOf(pid) ?? []);
-  return familyOf(stats, leader).reduce((sum, { ticks }) => sum + ticks * TICK_MS, 0);
+  return familyOf(stats, leader);
+}
+
+/** ms of all its threads. */
+export function familyMs(leader: number): number | undefined {
+  return familyNow(leader)?.reduce((sum, { ticks }) => sum + ticks * TICK_MS, 0);
+}
+
+/** Resident bytes; what processes share counts in each. NaN where the system does not count it. */
+export function familyBytes(leader: number): number {
+  const ofOne = ({ pid }: Stat) => {
+    const [, kB] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return Number(kB) * 1024;
+  };
+  return familyNow(leader)?.reduce((sum, stat) => sum + ofOne(stat), 0) ?? Number.NaN;
 }
 
 export function familyOf(stats: readonly Stat[], leader: number): Stat[] {

@@ -9,13 +9,13 @@ import { parseArgs } from 'node:util';
 import { Bench, type Scenario } from './bench.ts';
 import { describeMachine, type Line, machineText, type Report, tableText } from './report.ts';
 import { batch } from './scenarios/batch.ts';
-import { codecs } from './scenarios/codecs.ts';
 import { cold } from './scenarios/cold.ts';
+import { decode } from './scenarios/decode.ts';
+import { fresh } from './scenarios/fresh.ts';
 import { http } from './scenarios/http.ts';
 import { memory } from './scenarios/memory.ts';
 import { offline } from './scenarios/offline.ts';
 import { processes } from './scenarios/processes.ts';
-import { queue } from './scenarios/queue.ts';
 import { resnet } from './scenarios/resnet.ts';
 import { server } from './scenarios/server.ts';
 import { single } from './scenarios/single.ts';
@@ -28,19 +28,19 @@ const ALL: Scenario[] = [
   http,
   processes,
   batch,
-  queue,
   offline,
   resnet,
-  codecs,
+  decode,
   cold,
   zip,
+  fresh,
   memory,
 ];
 const USAGE = `Usage: npm run bench -- [scenario...] [--case <text>] [--quick] [--json <file>]
 
 ${ALL.map(({ name, about }) => `  ${name.padEnd(10)}${about}`).join('\n')}
 
-Without a name all of them run, in about 10 minutes. --case takes only cases whose name contains the text. --quick
+Without a name all of them run, in about 12 minutes. --case takes only cases whose name contains the text. --quick
 measures once and shortly: it shows that everything works. Peers are measured where npm run bench:install has installed
 them. docs/explanation/performance.md says how it is measured.`;
 

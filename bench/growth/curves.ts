@@ -1,4 +1,4 @@
-/** All curves: those of events, and of results in Redis, of waiting for results, and of models. */
+/** All curves: those of events, of what a machine holds, and of results in Redis, of waiting for results, and of models. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -17,6 +17,7 @@ import { samplePoint, type Work } from '../sample.ts';
 import { JOB } from '../served.ts';
 import { type Curve, METRICS, sampled, TIME } from './curve.ts';
 import { EVENT_CURVES } from './events.ts';
+import { MACHINE_CURVES } from './machine.ts';
 
 const NOTHING = { input: '', warm: '' };
 const uriOf = (i: number) => `result-${i}`;
@@ -168,4 +169,4 @@ const model: Curve = {
   }),
 };
 
-export const CURVES: readonly Curve[] = [...EVENT_CURVES, results, waiters, model];
+export const CURVES: readonly Curve[] = [...EVENT_CURVES, ...MACHINE_CURVES, results, waiters, model];

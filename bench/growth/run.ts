@@ -3,7 +3,8 @@
  * has a process of its own; every point is measured once before any is measured again, in another order each time. A wrong
  * answer ends the run.
  */
-import { writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,7 +30,8 @@ const USAGE = `Usage: npm run bench:growth -- [curve...] [--quick] [--json <file
 
 ${CURVES.map(({ name, xLabel }) => `  ${name.padEnd(9)}by ${xLabel}`).join('\n')}
 
-Without a name all of them, in about 15 minutes. --quick takes smaller sizes, once. --json writes them into a file.`;
+Without a name all of them, in about 15 minutes. --quick takes smaller sizes, once. --json puts them into a file, in
+which the other curves stay.`;
 
 /** Killed at its end: one process in twenty hung while onnxruntime was unloaded. */
 export async function measurePoint(point: Point, bench: Bench): Promise<Sample> {
@@ -123,7 +125,10 @@ async function main(): Promise<number> {
       await bench.close();
     }
   }
-  if (values.json) await writeFile(values.json, `${JSON.stringify(runs, undefined, 2)}\n`);
+  if (values.json) {
+    const others = existsSync(values.json) ? JSON.parse(await readFile(values.json, 'utf8')) : {};
+    await writeFile(values.json, `${JSON.stringify({ ...others, ...runs }, undefined, 2)}\n`);
+  }
   return 0;
 }
 

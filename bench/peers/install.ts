@@ -3,8 +3,8 @@
  * what is there is written last, so that an installation that broke off does not count.
  */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, cpSync, mkdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { INSTALLED, noteFile, PEER_NAMES, type PeerName, pinsFile } from './installed.ts';
 
 const STEP_LIMIT_MS = 900_000;
@@ -17,7 +17,12 @@ function install(name: PeerName): void {
   mkdirSync(cwd, { recursive: true });
   if (pinsFile(name).endsWith('package.json')) {
     copyFileSync(pinsFile(name), join(cwd, 'package.json'));
-    run('npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock');
+    // The runtime client alone is compiled, which takes 3 minutes.
+    const scripts = `--ignore-scripts=${name !== 'aws-lambda-ric'}`;
+    run('npm', 'install', scripts, '--no-audit', '--no-fund', '--no-package-lock');
+  } else if (pinsFile(name).endsWith('Cargo.toml')) {
+    cpSync(dirname(pinsFile(name)), cwd, { recursive: true });
+    run('cargo', 'build', '--quiet', '--release');
   } else {
     run('python3', '-m', 'venv', 'venv');
     run(join(cwd, 'venv', 'bin', 'python'), '-m', 'pip', 'install', '--quiet', '-r', pinsFile(name));

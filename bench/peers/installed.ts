@@ -15,6 +15,9 @@ export const PEER_NAMES = [
   'litserve',
   'mlserver',
   'ray-serve',
+  'aws-lambda-ric',
+  'lambda-python',
+  'lambda-rust',
 ] as const;
 
 export type PeerName = (typeof PEER_NAMES)[number];
@@ -28,10 +31,10 @@ export interface InstalledPeer {
   readonly source: string;
 }
 
-/** A package.json, or a requirements.txt for Python. */
+/** A package.json, a Cargo.toml for Rust, or a requirements.txt for Python. */
 export function pinsFile(name: PeerName): string {
-  const manifest = join(FOLDER, name, 'package.json');
-  return existsSync(manifest) ? manifest : join(FOLDER, name, 'requirements.txt');
+  const files = ['package.json', 'Cargo.toml', 'requirements.txt'].map((file) => join(FOLDER, name, file));
+  return files.find((file) => existsSync(file)) as string;
 }
 
 /** A copy of the pins, written when the installation is complete. */
@@ -51,6 +54,9 @@ export function pinsOf(name: PeerName): Readonly<Record<string, string>> {
   const text = readFileSync(pinsFile(name), 'utf8');
   if (text.startsWith('{'))
     return (JSON.parse(text) as { dependencies: Record<string, string> }).dependencies;
+  const crates = [...text.matchAll(/^(\S+) = .*"=([^"]+)"/gm)];
+  if (crates.length > 0)
+    return Object.fromEntries(crates.map(([, crate = '', version = '']) => [crate, version]));
   const lines = text.trim().split('\n');
   return Object.fromEntries(lines.map((line) => line.split('==') as [string, string]));
 }

@@ -46,19 +46,6 @@ const methods = {
     opened = { ...question, inputQueue, outputQueue, redis: new Redis(redisUrl) };
   },
 
-  /** One record after the other, from enqueue to its result. @returns ms of each, ascending */
-  async latency(records: number): Promise<Float64Array> {
-    const run = runs++;
-    const latencies = new Float64Array(records);
-    for (let record = 0; record < records; record++) {
-      const begin = performance.now();
-      const check = await sendAndWait(opened as Opened, `latency-${run}-${record}`);
-      latencies[record] = performance.now() - begin;
-      check();
-    }
-    return latencies.sort();
-  },
-
   /** All at once, from the first enqueue to the last result. @returns ms */
   async burst(records: number): Promise<number> {
     const run = runs++;

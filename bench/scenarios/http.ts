@@ -25,21 +25,18 @@ const CLIENT_FULL = 0.9;
 /** Peers that take turns with the gateway. */
 interface Group {
   readonly peers: readonly HttpPeerName[];
-  readonly connections: readonly number[];
   readonly warmUpMs: number;
   readonly measureMs: number;
 }
 
-const MAIN: Group = { peers: ['fastify', 'fastapi'], connections: [1, 8, 32], warmUpMs: 80, measureMs: 300 };
+const MAIN: Group = { peers: ['fastify', 'fastapi'], warmUpMs: 80, measureMs: 300 };
 /** Each alone beside the gateway: they are several processes, which are not idle when nothing is asked. */
 const OTHERS = (['bentoml', 'litserve', 'mlserver', 'ray-serve'] as const).map(
-  (peer): Group => ({ peers: [peer], connections: [32], warmUpMs: 200, measureMs: 600 }),
+  (peer): Group => ({ peers: [peer], warmUpMs: 200, measureMs: 600 }),
 );
 
-const CASES = [
-  { name: 'MLP, 64 floats as JSON', model: 'mlp', inputs: 16, groups: [MAIN, ...OTHERS] },
-  { name: 'convnet, tensor as JSON', model: 'convnet', inputs: 8, groups: [MAIN] },
-] as const;
+const NAME = 'MLP, 64 floats as JSON';
+const CONNECTIONS = 32;
 
 export const http: Scenario = {
   name: 'http',
@@ -48,16 +45,14 @@ export const http: Scenario = {
     const client = await startClient();
     const lines: Line[] = [];
     try {
-      for (const { name, model, inputs, groups } of CASES.filter((each) => bench.wants(each.name))) {
-        const requests = await requestsOf(bench, model, inputs);
-        const gateway = await openGateway(bench, requests);
-        try {
-          await prepare(bench, client, gateway, requests);
-          for (const group of groups)
-            lines.push(...(await measureGroup({ bench, client, name, gateway, requests }, group)));
-        } finally {
-          await gateway.close();
-        }
+      const requests = await requestsOf(bench, 'mlp', 16);
+      const gateway = await openGateway(bench, requests);
+      try {
+        await prepare(bench, client, gateway, requests);
+        for (const group of [MAIN, ...OTHERS])
+          lines.push(...(await measureGroup({ bench, client, gateway, requests }, group)));
+      } finally {
+        await gateway.close();
       }
       return lines;
     } finally {
@@ -82,17 +77,16 @@ type Results = ReadonlyMap<string, Driven[]>;
 interface Setup {
   readonly bench: Bench;
   readonly client: HttpClient;
-  readonly name: string;
   readonly gateway: Awaited<ReturnType<typeof openGateway>>;
   readonly requests: Requests;
 }
 
 async function measureGroup(setup: Setup, group: Group): Promise<Line[]> {
-  const { bench, client, name, requests } = setup;
+  const { bench, client, requests } = setup;
   const peers: HttpWay[] = [];
   const lines: Line[] = [];
   const skip = (id: HttpPeerName, skipped: string) =>
-    lines.push({ scenario: 'http', name: `${name}, gateway against ${HTTP_PEERS[id]}`, skipped });
+    lines.push({ scenario: 'http', name: `${NAME}, gateway against ${HTTP_PEERS[id]}`, skipped });
   try {
     for (const id of group.peers) {
       const peer = await openPeer(bench, id, requests);
@@ -101,10 +95,7 @@ async function measureGroup(setup: Setup, group: Group): Promise<Line[]> {
     }
     if (group !== MAIN && peers.length === 0) return lines;
     for (const peer of peers) await prepare(bench, client, peer, requests);
-    for (const connections of group.connections) {
-      const results = await measure(setup, group, peers, connections);
-      lines.push(...rowsOf(name, results, connections, group === MAIN));
-    }
+    lines.push(...rowsOf(await measure(setup, group, peers), group === MAIN));
   } catch (error) {
     // The others were measured before: what fails is the peer, and it alone goes without a number.
     const [alone] = group === MAIN ? [] : group.peers;
@@ -120,26 +111,20 @@ async function measure(
   { bench, client, gateway }: Setup,
   group: Group,
   peers: readonly HttpWay[],
-  connections: number,
 ): Promise<Results> {
   const ways = [gateway, ...peers];
   const results: Results = new Map(['raw', ...ways.map(({ id }) => id)].map((id) => [id, []]));
   for (let repeat = 0; repeat < bench.repeats; repeat++) {
     results.get('raw')?.push({ rate: await gateway.rawRate() });
     for (const way of repeat % 2 === 0 ? ways : ways.toReversed())
-      results.get(way.id)?.push(await drive(client, way, group, connections));
+      results.get(way.id)?.push(await drive(client, way, group));
   }
   return results;
 }
 
-async function drive(
-  client: HttpClient,
-  way: HttpWay,
-  { warmUpMs, measureMs }: Group,
-  connections: number,
-): Promise<Driven> {
+async function drive(client: HttpClient, way: HttpWay, { warmUpMs, measureMs }: Group): Promise<Driven> {
   const before = way.processorMs();
-  const load = { connections, warmUpMs, measureMs };
+  const load = { connections: CONNECTIONS, warmUpMs, measureMs };
   const report = await client.call('closed', { id: way.id, port: way.port, ...load });
   const cpuMs = (way.processorMs() ?? Number.NaN) - (before ?? Number.NaN);
   const { requests, seconds, answered, clientCpu } = report;
@@ -148,13 +133,13 @@ async function drive(
 }
 
 /** The gateway as a multiple of each peer; in the main group also everything as a share of raw. */
-function rowsOf(name: string, results: Results, connections: number, isMain: boolean): Row[] {
+function rowsOf(results: Results, isMain: boolean): Row[] {
   const rowOf = (what: string, metric: string, unit: string, of: string, by: string): Row => {
     const [ours, theirs] = [results.get(of) ?? [], results.get(by) ?? []];
     const rates = (driven: readonly Driven[]) => driven.map(({ rate }) => rate);
     return {
       scenario: 'http',
-      name: `${name}, ${what}, ${connections} connection${connections > 1 ? 's' : ''}`,
+      name: `${NAME}, ${what}, ${CONNECTIONS} connections`,
       metric,
       unit,
       raw: spreadOf(rates(theirs)).median,

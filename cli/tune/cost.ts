@@ -59,7 +59,8 @@ export interface CostSettings {
   readonly timeoutSeconds: number;
 }
 
-const MB_PER_VCPU = 1_769;
+export const MB_PER_VCPU = 1_769;
+const LEAST_MEMORY_MB = 128;
 const MILLION = 1_000_000;
 /** A call above this share of its time limit may fail when Lambda is slower. */
 const MOST_OF_TIMEOUT = 0.5;
@@ -105,13 +106,12 @@ export function settingResults(
 
 function callResult(
   { endpoint, call, records }: MeasuredPoint,
-  { vCpus, memoryMB }: Setting,
+  { memoryMB }: Setting,
   { requestBytes, messageBytes }: Pick<ModelFacts, 'messageBytes' | 'requestBytes'>,
   overheadMs: number,
 ): CallResult {
-  const share = Math.min(1, vCpus);
-  const ms = call.median / share + overheadMs;
-  const p99Ms = call.p99 / share + overheadMs;
+  const ms = msAt(call.median, memoryMB) + overheadMs;
+  const p99Ms = msAt(call.p99, memoryMB) + overheadMs;
   const costs = ARCHITECTURES.map((arch) => {
     const batch = () => batchCost({ ms, memoryMB, records, messageBytes }, arch);
     return [arch, endpoint === 'predict' ? predictCost(ms, memoryMB, requestBytes, arch) : batch()] as const;
@@ -125,14 +125,37 @@ export function billedMs(ms: number): number {
   return Math.ceil(Number(ms.toFixed(6)));
 }
 
+/** The least memory of a function in MB that holds this peak. */
+export function memoryForPeak(peakMB: number): number {
+  return Math.max(LEAST_MEMORY_MB, Math.ceil(peakMB));
+}
+
+/** What takes so long with one vCPU or more, at a memory setting that may give less. */
+export function msAt(ms: number, memoryMB: number): number {
+  return ms / Math.min(1, memoryMB / MB_PER_VCPU);
+}
+
 /** The GB-seconds of these calls. */
 export function gigabyteSeconds(calls: number, ms: number, memoryMB: number): number {
   return calls * (ms / 1000) * (memoryMB / 1024);
 }
 
-/** A million requests of one record to POST /predict. */
-export function predictCost(ms: number, memoryMB: number, requestBytes: number, arch: Architecture): Cost {
-  const time = gigabyteSeconds(MILLION, billedMs(ms), memoryMB) * PRICES.perGBSecond[arch];
+/** Requests that find no environment: their share, and the INIT and run of each in ms. */
+interface ColdStarts {
+  readonly share: number;
+  readonly ms: number;
+}
+
+/** A million requests of one record to POST /predict. @param starts default: every environment is warm */
+export function predictCost(
+  ms: number,
+  memoryMB: number,
+  requestBytes: number,
+  arch: Architecture,
+  starts: ColdStarts = { share: 0, ms: 0 },
+): Cost {
+  const meanMs = (1 - starts.share) * billedMs(ms) + starts.share * billedMs(starts.ms);
+  const time = gigabyteSeconds(MILLION, meanMs, memoryMB) * PRICES.perGBSecond[arch];
   const units = Math.max(1, Math.ceil(requestBytes / API_UNIT_BYTES));
   const requests = PRICES.invocationsPerMillion + units * PRICES.apiRequestsPerMillion;
   return { time, requests, total: time + requests };

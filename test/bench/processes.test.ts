@@ -10,6 +10,7 @@ import { measurePoint } from '../../bench/growth/run.ts';
 import type { BenchModel } from '../../bench/models.ts';
 import { startPeer } from '../../bench/peers/process.ts';
 import { startChild } from '../../bench/processes/child.ts';
+import { startFunction } from '../../bench/processes/cold.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 
@@ -91,6 +92,35 @@ test('a child that is busy with an endless loop is ended at once', async (t) => 
   await child.kill();
   await asked;
   assert.equal(isAlive(child.pid), false);
+});
+
+test('a function is asked so often, and what Lambda would bill ends when it asks for its next event', async (t) => {
+  const folder = await temporaryFolder(t);
+  const client = join(folder, 'client.mjs');
+  await writeFile(
+    client,
+    `const api = \`http://\${process.env.AWS_LAMBDA_RUNTIME_API}/2018-06-01/runtime/invocation\`;
+const sleep = () => new Promise((resolve) => setTimeout(resolve, 30));
+for (;;) {
+  await sleep();
+  const next = await fetch(\`\${api}/next\`);
+  const id = next.headers.get('lambda-runtime-aws-request-id');
+  const { n } = await next.json();
+  await fetch(\`\${api}/\${id}/response\`, { method: 'POST', body: JSON.stringify({ n, kind: process.env.KIND }) });
+}
+`,
+  );
+  let asked = 0;
+  const event = () => ({ n: ++asked });
+  const start = { client: [process.execPath, client], folder, environment: { KIND: 'mine' }, event };
+  const once = await startFunction({ ...start, calls: 0 }, folder);
+  assert.deepEqual(once.answer, { n: 1, kind: 'mine' });
+  assert.ok(Number.isNaN(once.warmMs));
+  const often = await startFunction({ ...start, calls: 6 }, folder);
+  assert.deepEqual([often.answer, asked], [{ n: 8, kind: 'mine' }, 8]);
+  // It sleeps before it asks, which no machine makes shorter.
+  for (const ms of [often.initMs, often.firstMs, often.billedMs]) assert.ok(ms > 25, `${ms} ms`);
+  assert.ok(often.warmMs > 0);
 });
 
 test('closing a bench that is closing already waits until its folder is gone', async () => {

@@ -5,6 +5,7 @@ import { coresOf } from '../../bench/cores.ts';
 import { renderDocs, withBlocks } from '../../bench/docs.ts';
 import { pairwise, quantile, spreadOf } from '../../bench/measure.ts';
 import { NOT_INSTALLED, PEER_NAMES, pinsOf } from '../../bench/peers/installed.ts';
+import { coldPicture, throughputPicture } from '../../bench/pictures.ts';
 import { familyOf, readStat } from '../../bench/processor.ts';
 import { type Line, type Row, tableText } from '../../bench/report.ts';
 import { judge, TARGETS, targetsText, verdict } from '../../bench/targets.ts';
@@ -77,10 +78,35 @@ describe('the table of targets', () => {
   test('a cold start is judged as a multiple of the raw process beside it', () => {
     const cold = targetOf('cold start of predict');
     const started = (ms: number) =>
-      row({ scenario: 'cold', name: 'predict, model of 5 MB from S3', raw: 100, value: spread(ms) });
+      row({
+        scenario: 'cold',
+        name: 'predict, model of 5 MB from S3',
+        metric: 'spawn to first answer',
+        raw: 100,
+        value: spread(ms),
+      });
     assert.equal(judge(cold, [started(160)]), 'met');
     assert.equal(judge(cold, [started(161)]), 'not met');
     assert.match(targetsText([started(161)]), /\| 1\.61 x raw \|/);
+  });
+
+  test('of the rows of a function, each target has its own', () => {
+    const rows = (way: string, metrics: Readonly<Record<string, number>>) =>
+      Object.entries(metrics).map(([metric, value]) =>
+        row({ scenario: 'cold', name: way, metric, raw: 100, value: spread(value) }),
+      );
+    const lines = [
+      ...rows('predict, model of 5 MB from S3', { 'spawn to first answer': 150, 'warm p50': 2, memory: 91 }),
+      ...rows('predict against Python + boto3', { 'cold start': 0.4, memory: 9, 'cost with one vCPU': 0.6 }),
+    ];
+    assert.equal(judge(targetOf('cold start of predict'), lines), 'met');
+    assert.equal(judge(targetOf('memory of predict, warm'), lines), 'not met');
+    assert.equal(judge(targetOf('cold start against Python + boto3'), lines), 'met');
+    const cost = targetOf('cost of a million against Python + boto3');
+    assert.equal(judge(cost, lines), 'met');
+    const dearer = rows('predict against Python + boto3', { 'cost with the least memory': 0.61 });
+    assert.equal(judge(cost, [...lines, ...dearer]), 'not met');
+    assert.match(targetsText([...lines, ...dearer], true), /against Python[^|]*\| +0\.610 x/);
   });
 
   test('a scenario that did not run judges nothing', () => {
@@ -91,7 +117,7 @@ describe('the table of targets', () => {
   test('every target has a line, also in a run of nothing', () => {
     const text = targetsText([]);
     for (const { about } of TARGETS) assert.ok(text.includes(about), about);
-    assert.match(text, /0 of 18 targets met/);
+    assert.match(text, /0 of 25 targets met/);
   });
 });
 
@@ -108,6 +134,38 @@ test('the pages on performance show what bench/results holds', async () => {
       content,
       `run node bench/docs.ts: ${path}`,
     );
+});
+
+describe('the pictures', () => {
+  const cold = (name: string, ms: number, metric = 'spawn to first answer') =>
+    row({ scenario: 'cold', name, metric, unit: 'ms', value: spread(ms) });
+
+  test('have a bar for each row that there is, as long as its number, and none for another', () => {
+    const lines = [cold('predict, model of 5 MB from S3', 100), cold('Python + boto3', 200)];
+    const svg = coldPicture([...lines, cold('Rust', 1, 'warm p50')]);
+    const bars = [...svg.matchAll(/class="(ours|other)" x="250" y="\d+" width="([\d.]+)"/g)];
+    assert.deepEqual(
+      bars.map(([, kind, width]) => [kind, Number(width)]),
+      [
+        ['ours', 190],
+        ['other', 380],
+      ],
+    );
+    assert.match(svg, /<title id="title">[^<]+<\/title>\n<desc id="about">[^<]*Python \+ boto3: 200 ms/);
+    assert.doesNotMatch(svg, /Rust|NaN/);
+  });
+
+  test('say how much a peer serves while ours serves 100', () => {
+    const name = 'MLP, 64 floats as JSON, gateway against A<B, 32 connections';
+    const lines: Line[] = [row({ name, value: spread(4) }), row({ name: name.replace('32', '8') })];
+    const svg = throughputPicture([...lines, { scenario: 'http', name, skipped: NOT_INSTALLED }]);
+    assert.match(svg, /this project: 100; A&lt;B: 25\.0\./);
+    assert.equal(svg.match(/class="other"/g)?.length, 1);
+  });
+
+  test('of a run of nothing are pictures without a bar', () => {
+    assert.doesNotMatch(coldPicture([]), /NaN|Infinity|class="o/);
+  });
 });
 
 test('a block of a page is replaced between its markers, and the rest stays', () => {
@@ -128,7 +186,7 @@ test('every peer pins each of its own packages to one version', () => {
   for (const name of PEER_NAMES) {
     const versions = Object.values(pinsOf(name));
     assert.ok(versions.length > 0, name);
-    for (const version of versions) assert.match(version, /^\d+(\.\d+)+$/, name);
+    for (const version of versions) assert.match(version, /^\d+(\.\d+)+(-rc\.\d+)?$/, name);
   }
 });
 

@@ -6,6 +6,7 @@ import { CLIENTS } from './areas/clients.ts';
 import { CODECS } from './areas/codecs.ts';
 import { CONSOLE_PAGE } from './areas/console.ts';
 import { CONTRACT } from './areas/contract.ts';
+import { COST } from './areas/cost.ts';
 import { DECENTRAL } from './areas/decentral.ts';
 import { EMBEDDED_REDIS } from './areas/embedded-redis.ts';
 import { HTTP } from './areas/http.ts';
@@ -36,6 +37,7 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...TENSORFLOW_SERVING,
   ...LARGE_RESULTS,
   ...LOCAL,
+  ...COST,
   ...CONSOLE_PAGE,
   ...WORKERS,
   ...WORKER_HTTP,

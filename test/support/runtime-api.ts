@@ -10,13 +10,13 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 export interface RuntimeOptions {
-  /** The package aws-lambda-ric. */
-  readonly client: string;
+  /** The package aws-lambda-ric; or the command of another runtime's client, with its parameters. */
+  readonly client: string | readonly string[];
   /** The unzipped archive. */
   readonly folder: string;
   readonly handler: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** A command with its parameters that runs Node elsewhere; client and folder are then places in there. Default: this Node. */
+  /** A command with its parameters that runs Node elsewhere; the package and folder are then places in there. Default: this Node. */
   readonly within?: readonly string[];
 }
 
@@ -29,10 +29,21 @@ export type Answer =
   /** The process ended by itself, or its module could not be loaded. */
   | { readonly kind: 'ended'; readonly value: unknown };
 
+/** In ms. */
+interface RuntimeTimes {
+  /** From the spawn until the client asks for its first event. */
+  readonly initMs: number;
+  /** Of each event, from its hand-over to its answer. */
+  readonly answered: readonly number[];
+  /** And until the client asks for the next one, which ends what Lambda bills. */
+  readonly billed: readonly number[];
+}
+
 export interface RuntimeEnvironment {
   readonly pid: number;
   /** From the start of the process, INIT included, to its first answer. */
   readonly spawnedAt: number;
+  readonly times: RuntimeTimes;
   invoke(event: unknown, timeoutMs: number): Promise<Answer>;
   /** What it wrote so far. */
   output(): string;
@@ -60,6 +71,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
   let asking: ServerResponse | undefined;
   let ended: Answer | undefined;
   let count = 0;
+  let givenAt: number | undefined;
+  const times = { initMs: Number.NaN, answered: [] as number[], billed: [] as number[] };
 
   const give = () => {
     const next = asking && waiting.shift();
@@ -70,6 +83,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
     };
     running.set(next.id, { ...next, settle });
     const endAt = Date.now() + next.timeoutMs;
+    givenAt = performance.now();
     asking?.writeHead(200, {
       'content-type': 'application/json',
       'lambda-runtime-aws-request-id': next.id,
@@ -92,7 +106,10 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
   });
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = '' } = request;
+    const now = performance.now();
     if (url === `${API}/invocation/next`) {
+      if (givenAt === undefined) times.initMs = now - spawnedAt;
+      else times.billed.push(now - givenAt);
       asking = response;
       give();
       return;
@@ -102,6 +119,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
     response.writeHead(202, { 'content-type': 'application/json' });
     response.end('{"status":"OK"}');
     if (url === `${API}/init/error`) return end({ kind: 'ended', value });
+    times.answered.push(now - (givenAt ?? now));
     running.get(id ?? '')?.settle({ kind: what, value } as Answer);
     running.delete(id ?? '');
   }
@@ -118,6 +136,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
   return {
     pid: child.pid ?? 0,
     spawnedAt,
+    times,
     output,
     invoke: (event, timeoutMs) =>
       new Promise((resolve, reject) => {
@@ -165,8 +184,9 @@ function spawnClient(
   { client, folder, handler, environment, within }: RuntimeOptions,
   port: number,
 ): { child: ChildProcess; output: () => string } {
-  const [command, ...parameters] = within ?? [process.execPath, ...LAMBDA_FLAGS];
-  const child = spawn(command as string, [...parameters, join(client, 'index.mjs'), handler], {
+  const node = within ?? [process.execPath, ...LAMBDA_FLAGS];
+  const [command, ...parameters] = typeof client === 'string' ? [...node, join(client, 'index.mjs'), handler] : client;
+  const child = spawn(command as string, parameters, {
     ...(within ? {} : { cwd: folder }),
     env: {
       PATH: process.env['PATH'],

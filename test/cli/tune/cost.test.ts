@@ -7,6 +7,8 @@ import {
   batchCost,
   billedMs,
   gigabyteSeconds,
+  memoryForPeak,
+  msAt,
   predictCost,
   type SettingResult,
   settingResults,
@@ -57,6 +59,22 @@ test('a million requests: 4.1 ms with 1,769 MB are 5 ms of 1.7275 GB, and 1.20 f
   near(cost.requests, 1.2);
   near(cost.total, 1.343_961_9);
   near(predictCost(4.1, 1769, 2_000, 'arm64').time, 0.115_169_8);
+});
+
+test('of a million requests, one in 100 that starts an environment has its INIT billed, and 99 do not', () => {
+  const { time, requests } = predictCost(4.1, 1024, 2_000, 'x86_64', { share: 0.01, ms: 200.3 });
+  // 990,000 × 5 ms and 10,000 × 201 ms of 1 GB
+  near(time, (4_950 + 2_010) * PRICES.perGBSecond.x86_64);
+  near(requests, 1.2);
+});
+
+test('what takes 1 ms with a vCPU takes as much longer as the memory buys less, and no less with more', () => {
+  near(msAt(1, 1769 / 4), 4);
+  assert.deepEqual([msAt(1, 1769), msAt(1, 3538)], [1, 1]);
+});
+
+test('the least memory that holds a peak is a whole MB, and 128 at least', () => {
+  assert.deepEqual([53.7, 128, 128.2].map(memoryForPeak), [128, 128, 129]);
 });
 
 test('a request over 512 KB counts as two at the HTTP API', () => {

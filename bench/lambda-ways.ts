@@ -1,0 +1,215 @@
+/** The functions that the scenario `cold` starts, each with its question and the check of its answer. */
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { APIGatewayProxyStructuredResultV2, SQSBatchResponse } from 'aws-lambda';
+import { buildFunctions, type FunctionName } from '../infra/build/functions.ts';
+import { encodeMessage } from '../lib/codecs/message.ts';
+import { DEFAULT_JOB_NAME, modelPrefix } from '../lib/contract/names.ts';
+import { publishModel } from '../lib/registry/publish.ts';
+import { startTlsProxy } from '../test/support/tls.ts';
+import type { Bench } from './bench.ts';
+import { inputsOf } from './messages.ts';
+import { type InstalledPeer, installedPeer, NOT_INSTALLED } from './peers/installed.ts';
+import { type Cold, runtimeClient, type Start, startFunction, startRaw } from './processes/cold.ts';
+import { assertSame } from './raw.ts';
+import type { Skipped } from './report.ts';
+import { JOB, nestedNumbers, predictEvent, predictionOf, queueEvent } from './served.ts';
+import type { Requests } from './ways.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** Events after the first, where warm calls are measured. */
+const CALLS = 400;
+
+export interface LambdaWay {
+  readonly name: string;
+  readonly calls: number;
+  /** No function. */
+  readonly isRaw?: boolean;
+  readonly start: () => Promise<Partial<Cold>>;
+  /** Of the last event. @throws when the answer is wrong */
+  readonly check: (answer: unknown) => void;
+}
+
+/** What one would write instead: reads the same object from S3 and answers the same event. */
+export const PEER_FUNCTIONS = [
+  { name: 'Python + boto3', peer: 'lambda-python', command: python('plain.handler') },
+  { name: 'FastAPI + Mangum', peer: 'lambda-python', command: python('web.handler') },
+  {
+    name: 'Rust',
+    peer: 'lambda-rust',
+    command: ({ folder }: InstalledPeer) => [join(folder, 'target', 'release', 'lambda-rust')],
+  },
+] as const;
+
+function python(handler: string) {
+  return ({ folder }: InstalledPeer) => [
+    join(folder, 'venv', 'bin', 'python'),
+    '-m',
+    'awslambdaric',
+    handler,
+  ];
+}
+
+export async function lambdaWays(bench: Bench, asked: Requests) {
+  const folder = await mkdtemp(join(bench.folder, 'cold-'));
+  const built = await services(bench, asked);
+  const ways = [await rawWay(bench, asked)];
+  const skipped: Skipped[] = [];
+  const client = runtimeClient();
+  if (client) ways.push(...(await ownWays({ bench, client, folder, ...built }, asked)));
+  else
+    skipped.push({
+      scenario: 'cold',
+      name: "the functions under Lambda's runtime client",
+      skipped: NOT_INSTALLED,
+    });
+  const { predictAnswer, predictQuestion } = questions(asked);
+  for (const { name, peer, command } of PEER_FUNCTIONS) {
+    const installed = installedPeer(peer);
+    if (!installed) {
+      const skip = peer === 'lambda-rust' ? `${NOT_INSTALLED}; it needs cargo` : NOT_INSTALLED;
+      skipped.push({ scenario: 'cold', name: `predict against ${name}`, skipped: skip });
+      continue;
+    }
+    bench.addPeer(installed);
+    const environment = {
+      ...built.variables,
+      ORT_DISABLE_TELEMETRY: '1',
+      PYTHONDONTWRITEBYTECODE: '1',
+      BENCH_BUCKET: JOB,
+      BENCH_KEY: built.key,
+      BENCH_INPUT: asked.model.input,
+      BENCH_ONNXRUNTIME: onnxruntimeLibrary(),
+    };
+    const start = {
+      client: command(installed),
+      folder: installed.source,
+      environment,
+      event: predictQuestion,
+    };
+    ways.push({
+      name,
+      calls: CALLS,
+      check: predictAnswer(plainValues),
+      start: () => startFunction({ ...start, calls: CALLS }, folder),
+    });
+  }
+  return { ways, skipped };
+}
+
+const plainValues = (body = '') => (JSON.parse(body) as { predictions: [number[]] }).predictions[0];
+
+/** The library of onnxruntime-node itself. */
+function onnxruntimeLibrary(): string {
+  const { resolve } = createRequire(import.meta.url);
+  const binaries = join(dirname(resolve('onnxruntime-node/package.json')), 'bin', 'napi-v6');
+  return join(binaries, process.platform, process.arch, 'libonnxruntime.so.1');
+}
+
+async function rawWay(bench: Bench, { model, rows, answers }: Requests): Promise<LambdaWay> {
+  const rowFile = join(bench.folder, 'cold-row.json');
+  await writeFile(rowFile, JSON.stringify(Array.from(rows[0] as Float32Array)));
+  return {
+    name: 'no function: a process opens the model of 5 MB and runs it',
+    calls: 0,
+    isRaw: true,
+    start: () => startRaw([model.path, model.input, rowFile]),
+    check: (answer) => assertSame(answer as number[], answers[0] as Float32Array, 'cold start, raw'),
+  };
+}
+
+interface Own extends Awaited<ReturnType<typeof services>> {
+  readonly bench: Bench;
+  readonly client: string;
+  readonly folder: string;
+}
+
+async function ownWays(
+  { bench, client, folder, bundleOf, variables, queueUrl }: Own,
+  asked: Requests,
+): Promise<LambdaWay[]> {
+  const empty = join(folder, 'empty');
+  await mkdir(empty);
+  await writeFile(join(empty, 'index.mjs'), 'export const handler = async () => ({ statusCode: 202 });\n');
+  const { url } = await bench.redis();
+  const tls = await startTlsProxy(Number(new URL(url).port), folder);
+  if (tls) bench.onClose(() => tls.close());
+  const redis = { CLUSTER_SERVING_REDIS_URL: url };
+  const overTls = tls && {
+    CLUSTER_SERVING_REDIS_URL: `rediss://localhost:${tls.port}`,
+    NODE_EXTRA_CA_CERTS: tls.certificate,
+  };
+  const { predictQuestion, predictAnswer, message, isStored, submit, isAccepted } = questions(asked);
+  const way = (
+    name: string,
+    bundle: string,
+    [event, check, calls]: readonly [Start['event'], LambdaWay['check'], number],
+    own: Readonly<Record<string, string>> = redis,
+  ): LambdaWay => {
+    const start = { client, folder: bundle, event, calls, environment: { ...variables, ...own } };
+    return { name, calls, check, start: () => startFunction(start, folder) };
+  };
+  const batch = bundleOf('batch');
+  return [
+    way('runtime client with a handler that does nothing', empty, [submit, isAccepted, 0], {}),
+    way('predict, model of 5 MB from S3', bundleOf('predict'), [
+      predictQuestion,
+      predictAnswer(predictionOf),
+      CALLS,
+    ]),
+    way('batch, model from S3, result into Redis', batch, [message, isStored, CALLS]),
+    ...(overTls ? [way('batch, the same, Redis over TLS', batch, [message, isStored, 0], overTls)] : []),
+    way('POST /predictions, record into SQS', bundleOf('predictions'), [submit, isAccepted, 0], {
+      ...redis,
+      CLUSTER_SERVING_QUEUE_URL: queueUrl,
+    }),
+  ];
+}
+
+/** The bundles, built anew so that no old dist/ is measured, and what they need. */
+async function services(bench: Bench, { model }: Requests) {
+  const outFolder = relative(ROOT, join(bench.folder, 'dist'));
+  const processor = process.arch === 'arm64' ? 'arm64' : 'x64';
+  const bundles = await buildFunctions({ root: ROOT, processor, outFolder });
+  const aws = await bench.aws();
+  const place = { bucket: JOB, prefix: modelPrefix(DEFAULT_JOB_NAME) };
+  const { files } = await publishModel(aws.s3, place, model.folder);
+  const { url: queueUrl } = await aws.createQueue({ name: 'bench' });
+  return {
+    bundleOf: (name: FunctionName) => bundles.find((bundle) => bundle.name === name)?.folder as string,
+    variables: { ...aws.environment, CLUSTER_SERVING_BUCKET: JOB },
+    /** Of the model's file. */
+    key: files[0]?.key ?? '',
+    queueUrl,
+  };
+}
+
+/** Events, and checks of their answers. */
+function questions({ model, rows, answers }: Requests) {
+  const row = rows[0] as Float32Array;
+  const body = JSON.stringify({ instances: [{ [model.input]: nestedNumbers(row, model.rowShape) }] });
+  let count = 0;
+  const path = '/predictions';
+  const routed = { rawPath: path, requestContext: { http: { method: 'POST', path } } };
+  const hasStatus = (status: number) => (answer: unknown) => {
+    const { statusCode } = answer as APIGatewayProxyStructuredResultV2;
+    if (statusCode !== status) throw new Error(`expected ${status}, got ${JSON.stringify(answer)}`);
+  };
+  return {
+    predictQuestion: () => predictEvent(body),
+    predictAnswer: (valuesOf: (body?: string) => readonly number[]) => (answer: unknown) => {
+      hasStatus(200)(answer);
+      const values = valuesOf((answer as APIGatewayProxyStructuredResultV2).body);
+      assertSame(values, answers[0] as Float32Array, 'cold start of predict');
+    },
+    message: () => queueEvent([encodeMessage(`cold-${++count}`, inputsOf(model, row))]),
+    isStored: (answer: unknown) => {
+      const { batchItemFailures } = answer as SQSBatchResponse;
+      if (batchItemFailures.length > 0) throw new Error(`cold start of batch: ${JSON.stringify(answer)}`);
+    },
+    submit: () => ({ ...predictEvent(body), ...routed }),
+    isAccepted: hasStatus(202),
+  };
+}
