@@ -123,7 +123,8 @@ export class Batcher implements Runner {
       };
       (policy.failFast ? this.#requests : this.#queue).push(call);
       this.#count(call, records.length);
-      this.#dispatch();
+      // Where no batch can start, those that wait are looked at when one has ended, or at the next check for late ones.
+      if (this.#runner.free > 0 || !this.#stopTimer) this.#dispatch();
     });
   }
 
