@@ -33,7 +33,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
       const other = request.path === '/predict' ? undefined : await answerOther(request, deps, clock);
       if (other) return other;
       const stop = deps.reporter.start('zoo.serving.request.overall');
-      if (deps.limiter) await deps.limiter.acquire();
+      await deps.limiter?.acquire();
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const { instances, inPlace } = await readInstances(request);
       measure('Rows', instances.length);
