@@ -30,7 +30,8 @@ function batchingText(verification: Verification | undefined, setting: BatchingS
 }
 
 function verdictText({ verdict, reason, operator, node }: BatchingVerdict): string {
-  if (verdict === 'proven' && reason === undefined) return 'records share runs: the graph shows that none changes the answer of another';
+  if (verdict === 'proven' && reason === undefined)
+    return 'records share runs: the graph shows that none changes the answer of another';
   const where = operator === undefined ? '' : `${operator}${node ? ` (node "${node}")` : ''}: `;
   return `records run one by one: ${where}${reason ?? 'its rows could not be shown to be independent'}`;
 }

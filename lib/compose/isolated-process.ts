@@ -11,6 +11,7 @@ import type {
   IsolatedRequest,
   SentOutcome,
 } from '../inference/isolated-runner.ts';
+import { pack, unpackRecords } from '../inference/packed.ts';
 import { type OnnxRunner, openOnnx } from './onnx.ts';
 
 endWithParent();
@@ -35,7 +36,9 @@ async function answer(
     const opened = await runner;
     if ('run' in request) {
       const policy = { ...request.policy, isOver: () => isOver };
-      return { outcomes: (await opened.run(request.run, policy)).map(sent) };
+      const outcomes = await opened.run(unpackRecords(request.run), policy);
+      const outputs = pack(outcomes.map((outcome) => (outcome.ok ? outcome.outputs : [])));
+      return outputs && outcomes.every(({ ok }) => ok) ? { outputs } : { outcomes: outcomes.map(sent) };
     }
     const { inputs, outputs, separable, names } = opened;
     return { facts: { inputs, outputs, separable, names } };

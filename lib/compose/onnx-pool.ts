@@ -61,7 +61,8 @@ export async function openPooledOnnx(
   const sharesRuns = separable && !settings.inputAlreadyBatched;
   const batchSize = sharesRuns ? settings.batchSize : MOST_TOGETHER;
   const pace = new Pace({ now: clock.now, batchSize, sharesRuns });
-  const batcher = new Batcher(runner, { batchSize, timeoutMs: 0, clock, wholeRequests: true, pace });
+  const batching = { batchSize, timeoutMs: 0, clock, wholeRequests: true, pace };
+  const batcher = new Batcher(runner, { ...batching, nextTurn: (call) => void setImmediate(call) });
   return {
     version,
     inputs,

@@ -80,12 +80,12 @@ export async function respondWithin(
 
 /** Ends waiting, but not what is waited for. @throws timeout */
 export async function within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ServingError('timeout', `no answer within ${limitMs} ms`)), limitMs);
-  });
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const late = () => reject(new ServingError('timeout', `no answer within ${limitMs} ms`));
+  const timer = setTimeout(late, limitMs);
   try {
-    return await Promise.race([work(), late]);
+    work().then(resolve, reject);
+    return await promise;
   } finally {
     clearTimeout(timer);
   }

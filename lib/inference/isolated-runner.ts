@@ -6,6 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
 import type { Inputs, ModelNames, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
+import { type Packed, packRecords, type SentRecords, unpack } from './packed.ts';
 import type { OnnxSettings } from './runner.ts';
 
 export interface IsolatedModel {
@@ -21,12 +22,14 @@ export type SentOutcome =
 
 export type IsolatedRequest =
   | { readonly open: IsolatedModel }
-  | { readonly run: readonly Inputs[]; readonly policy?: RunPolicy }
+  | { readonly run: SentRecords; readonly policy?: RunPolicy }
   /** For the run that is under way: records of it that have not run get a `timeout`. */
   | { readonly stop: true }
   | { readonly describe: true };
 export type IsolatedReply =
   | { readonly outcomes: readonly SentOutcome[] }
+  /** The outputs of records that all succeeded. */
+  | { readonly outputs: Packed }
   | { readonly facts: ModelFacts }
   | { readonly failed: ErrorRecord };
 
@@ -112,12 +115,13 @@ export function startIsolated(model: IsolatedModel): ChildProcess {
 }
 
 async function ask(child: ChildProcess, records: readonly Inputs[]): Promise<Outcome[]> {
-  const reply = await askProcess(child, { run: records });
+  const reply = await askProcess(child, { run: packRecords(records) });
   if ('ended' in reply) {
     throw new ServingError('model_failed', `the model ended its process (${reply.ended})${on(records)}`);
   }
   if ('failed' in reply) throw receivedError(reply.failed);
-  if ('outcomes' in reply) return reply.outcomes.map(receivedOutcome);
+  const outcomes = receivedOutcomes(reply);
+  if (outcomes) return outcomes;
   throw new ServingError('internal', 'the isolated process answered something else');
 }
 
@@ -153,8 +157,11 @@ function on(records: readonly Inputs[]): string {
   return records.length > 0 ? ' on this record' : '';
 }
 
-export function receivedOutcome(outcome: SentOutcome): Outcome {
-  return outcome.ok ? outcome : { ok: false, error: receivedError(outcome.error) };
+/** @returns undefined for a reply without outcomes */
+export function receivedOutcomes(reply: IsolatedReply): Outcome[] | undefined {
+  if ('outputs' in reply) return unpack(reply.outputs).map((outputs) => ({ ok: true, outputs }));
+  if (!('outcomes' in reply)) return undefined;
+  return reply.outcomes.map((sent) => (sent.ok ? sent : { ok: false, error: receivedError(sent.error) }));
 }
 
 export function receivedError({ code, message }: ErrorRecord): ServingError {

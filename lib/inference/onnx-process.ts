@@ -13,9 +13,10 @@ import {
   type IsolatedRequest,
   type ModelFacts,
   receivedError,
-  receivedOutcome,
+  receivedOutcomes,
   startIsolated,
 } from './isolated-runner.ts';
+import { packRecords } from './packed.ts';
 
 /** The process ended during a run. */
 export class ProcessEnded extends ServingError {
@@ -48,8 +49,9 @@ export class OnnxProcess {
    */
   async run(records: readonly Inputs[], { failFast, exactSignature }: RunPolicy): Promise<Outcome[]> {
     const policy = { failFast: failFast ?? false, exactSignature: exactSignature ?? false };
-    const reply = await this.#ask({ run: records, policy });
-    if ('outcomes' in reply) return reply.outcomes.map(receivedOutcome);
+    const reply = await this.#ask({ run: packRecords(records), policy });
+    const outcomes = receivedOutcomes(reply);
+    if (outcomes) return outcomes;
     throw unexpected(reply);
   }
 

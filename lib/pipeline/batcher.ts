@@ -35,12 +35,19 @@ export interface BatcherOptions {
   readonly maxWaiting?: number;
   /** How many may wait, and how much of the queue runs at once, follows from how long runs take. Default: it does not. */
   readonly pace?: Pace;
+  /**
+   * Calls back in the next turn of the event loop, when what has arrived by now has been read. Calls that come together then share
+   * a batch, or the batches that could start. Default: what comes to an idle runner starts at once, alone.
+   */
+  readonly nextTurn?: (call: () => void) => void;
 }
 
 const MAX_WAITING = 512;
 const QUEUE_TURN = 5;
 /** How often calls are asked for their deadline while no batch can start. */
 const LATE_CHECK_MS = 250;
+/** When a batch has ended, its answers are written in one turn, and the calls that they bring are read in the next. */
+const TURNS_AFTER_BATCH = 2;
 
 /** One call of `run`. */
 interface Call {
@@ -79,6 +86,7 @@ export class Batcher implements Runner {
   /** Batches since the queue's turn. */
   #batches = 0;
   #running = 0;
+  #isDispatchDue = false;
   #stopTimer: (() => void) | undefined;
 
   constructor(runner: BatchRunner, options: BatcherOptions) {
@@ -87,7 +95,7 @@ export class Batcher implements Runner {
     if (runner.inputs) this.inputs = runner.inputs;
     if (runner.outputs) this.outputs = runner.outputs;
     if (runner.runIsolated) this.runIsolated = runner.runIsolated.bind(runner);
-    runner.onFree = () => this.#dispatch();
+    runner.onFree = () => this.#dispatchIn(TURNS_AFTER_BATCH);
   }
 
   get version(): string {
@@ -123,7 +131,8 @@ export class Batcher implements Runner {
       };
       (policy.failFast ? this.#requests : this.#queue).push(call);
       this.#count(call, records.length);
-      this.#dispatch();
+      // Where no batch can start, those that wait are looked at when one has ended, or at the next check for late ones.
+      if (this.#runner.free > 0 || !this.#stopTimer) this.#dispatchIn(1);
     });
   }
 
@@ -151,6 +160,19 @@ export class Batcher implements Runner {
       call.reject(error);
     }
     throw error;
+  }
+
+  #dispatchIn(turns: number): void {
+    const { nextTurn } = this.#options;
+    if (!nextTurn) return this.#dispatch();
+    if (this.#isDispatchDue || this.waiting === 0) return;
+    this.#isDispatchDue = true;
+    const wait = (left: number) => {
+      if (left > 0) return nextTurn(() => wait(left - 1));
+      this.#isDispatchDue = false;
+      this.#dispatch();
+    };
+    wait(turns);
   }
 
   #dispatch(): void {
@@ -195,9 +217,15 @@ export class Batcher implements Runner {
     const addQueue = (requested: number) =>
       this.#add(batch, this.#queue, pace ? batch.length + pace.queued(requested) : batchSize);
     if (queueFirst) addQueue(0);
-    this.#add(batch, this.#requests, pace?.requested ?? batchSize);
+    this.#add(batch, this.#requests, Math.min(pace?.requested ?? batchSize, batch.length + this.#share()));
     if (!queueFirst) addQueue(batch.length);
     return batch;
+  }
+
+  /** Most records of requests in this batch, so that those that came together leave no process idle. */
+  #share(): number {
+    if (!this.#options.nextTurn) return Number.POSITIVE_INFINITY;
+    return Math.ceil(this.#waitingRequests / Math.max(1, this.#runner.free));
   }
 
   /** Adds records of calls that take turns. A call whose next record does not fit into this batch waits for another. */
@@ -267,7 +295,7 @@ export class Batcher implements Runner {
     this.#running--;
     this.#options.pace?.ran(made(batch), this.#options.clock.now() - startedMs);
     for (const call of calls) if (--call.running === 0 && call.unfinished > 0) call.policy.onWait?.(true);
-    this.#dispatch();
+    this.#dispatchIn(TURNS_AFTER_BATCH);
   }
 }
 

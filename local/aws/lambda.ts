@@ -41,13 +41,17 @@ export function lambdaContext(facts: LocalFunction): Context {
   const clock = facts.clock ?? Date.now;
   const region = facts.region ?? DEFAULT_REGION;
   const deadlineMs = clock() + facts.timeoutMs;
+  let awsRequestId: string | undefined;
   return {
     callbackWaitsForEmptyEventLoop: false,
     functionName: facts.functionName,
     functionVersion: '$LATEST',
     invokedFunctionArn: `arn:aws:lambda:${region}:${LOCAL_ACCOUNT_ID}:function:${facts.functionName}`,
     memoryLimitInMB: String(facts.memoryMb ?? 1769),
-    awsRequestId: randomUUID(),
+    // Few handlers ask for it.
+    get awsRequestId() {
+      return (awsRequestId ??= randomUUID());
+    },
     logGroupName: `/aws/lambda/${facts.functionName}`,
     logStreamName: 'local',
     getRemainingTimeInMillis: () => Math.max(0, deadlineMs - clock()),
@@ -79,11 +83,12 @@ export function invoke<Event, Result>(
       clearTimeout(timer);
       resolve(clock() - startedMs > afterMs ? { kind: 'timed_out', afterMs } : invocation);
     };
-    // Called inside the promise, so that a handler that throws synchronously fails like any other.
-    new Promise<Result>((settle) => settle(handler(event, lambdaContext(facts)))).then(
-      (result) => end({ kind: 'returned', result }),
-      (error: unknown) => end({ kind: 'failed', error }),
-    );
+    const fail = (error: unknown) => end({ kind: 'failed', error });
+    try {
+      handler(event, lambdaContext(facts)).then((result) => end({ kind: 'returned', result }), fail);
+    } catch (error) {
+      fail(error);
+    }
   });
 }
 

@@ -36,7 +36,7 @@ export function readBody(
     const chunks: Buffer[] = [];
     let length = 0;
     const end = (read: ReadBody) => {
-      request.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone);
+      request.off('data', onData);
       resolve(read);
     };
     const onData = (chunk: Buffer) => {
@@ -46,8 +46,9 @@ export function readBody(
       else chunks.push(chunk);
     };
     const onEnd = () => end({ kind: 'body', bytes: joined(chunks, length) });
+    // Node closes a request after its error and after its end.
     const onGone = () => end({ kind: 'gone' });
-    request.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
+    request.on('data', onData).on('end', onEnd).on('close', onGone);
   });
 }
 

@@ -90,8 +90,9 @@ async function serve(
   { response, requestId, seen }: Served,
 ): Promise<void> {
   const head = readHead(request);
-  const [rawPath = '', ...query] = (request.url ?? '').split('?');
-  const path = decodePath(rawPath);
+  const { url = '' } = request;
+  const queryAt = url.indexOf('?');
+  const path = decodePath(queryAt < 0 ? url : url.slice(0, queryAt));
   const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
   if (match) seen.route = match.route;
   const shaped = (wire: WireResponse) => (match?.route.hasEnvelope ? enveloped(wire) : wire);
@@ -128,7 +129,7 @@ async function serve(
       request,
       head,
       path,
-      rawQueryString: query.join('?'),
+      rawQueryString: queryAt < 0 ? '' : url.slice(queryAt + 1),
       match,
       body: read.bytes,
       requestId,

@@ -171,7 +171,10 @@ describe('publishing the model of a job', () => {
     assert.deepEqual(asked, [{ StackName: 'cluster-serving-dev', LogicalResourceId: 'Bucket' }]);
     const { version } = await pointerOf('hooked');
     assert.equal(notices.length, 2);
-    assert.match(notices[0] as string, /^records share runs: the graph shows that none changes the answer of another$/);
+    assert.match(
+      notices[0] as string,
+      /^records share runs: the graph shows that none changes the answer of another$/,
+    );
     assert.match(notices[1] as string, new RegExp(`^model ${version} from .* serves`));
   });
 });

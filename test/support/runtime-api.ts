@@ -185,7 +185,8 @@ function spawnClient(
   port: number,
 ): { child: ChildProcess; output: () => string } {
   const node = within ?? [process.execPath, ...LAMBDA_FLAGS];
-  const [command, ...parameters] = typeof client === 'string' ? [...node, join(client, 'index.mjs'), handler] : client;
+  const [command, ...parameters] =
+    typeof client === 'string' ? [...node, join(client, 'index.mjs'), handler] : client;
   const child = spawn(command as string, parameters, {
     ...(within ? {} : { cwd: folder }),
     env: {

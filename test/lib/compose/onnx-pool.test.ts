@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { CLOCK } from '../../../lib/compose/clock.ts';
 import { openPooledOnnx } from '../../../lib/compose/onnx-pool.ts';
 import type { Inputs } from '../../../lib/contract/values.ts';
@@ -39,6 +40,8 @@ test('a request whose time is over stops between two runs, and its process serve
     Array.from({ length: 1_000 }, () => record(SLOW)),
     policy,
   );
+  // The batch starts when the event loop has read what has arrived.
+  await setImmediate();
   runs = true;
   await assert.rejects(late, { code: 'timeout' });
   const [next] = await onnx.run([record(QUICK)], { failFast: true, isOver: () => false });

@@ -73,6 +73,49 @@ describe('a batcher', () => {
     assert.deepEqual((await Promise.all(calls)).map(valuesOf), [['a'], ['b'], ['c', 'd']]);
   });
 
+  describe('that reads first what has arrived', () => {
+    const turns: (() => void)[] = [];
+    const nextTurn = (call: () => void) => void turns.push(call);
+    const turn = () => {
+      for (const call of turns.splice(0)) call();
+    };
+    const ask = (batcher: Batcher, ...names: string[]) => {
+      for (const name of names) void batcher.run(records(name), REQUEST);
+    };
+
+    test('starts in the next turn, with all that came in this one', () => {
+      const { runner, batcher } = open({ nextTurn });
+      ask(batcher, 'a', 'b', 'c', 'd', 'e');
+      assert.deepEqual([runner.batches, turns.length], [[], 1]);
+      turn();
+      assert.deepEqual(runner.batches, [['a', 'b', 'c', 'd']]);
+    });
+
+    test('waits a turn for what its answers bring, and for nothing when nothing waits', async () => {
+      const { runner, batcher } = open({ nextTurn });
+      ask(batcher, 'a');
+      turn();
+      ask(batcher, 'b');
+      turn();
+      await runner.end();
+      turn();
+      assert.deepEqual(runner.batches, [['a']]);
+      ask(batcher, 'c');
+      turn();
+      assert.deepEqual(runner.batches, [['a'], ['b', 'c']]);
+      await runner.end();
+      assert.deepEqual(turns, []);
+    });
+
+    test('gives each process that is free its share', () => {
+      const { runner, batcher } = open({ nextTurn, batchSize: 8 }, 2);
+      void batcher.run(records('q1', 'q2', 'q3'), {});
+      ask(batcher, 'a', 'b', 'c');
+      turn();
+      assert.deepEqual(runner.batches, [['a', 'b', 'q1', 'q2', 'q3'], ['c']]);
+    });
+  });
+
   test('waits for others up to its time, and no longer', async () => {
     const { clock, runner, batcher } = open({ timeoutMs: 200 });
     const first = batcher.run(records('a'), REQUEST);

@@ -309,6 +309,33 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/inference/packed.ts',
+    tests: ['test/lib/inference/packed.test.ts'],
+    bugs: [
+      {
+        guarantee: 'each record of a block has its own tensors',
+        find: 'data.subarray(i * length, (i + 1) * length)',
+        replace: 'data.subarray(0, length)',
+      },
+      {
+        guarantee: 'each answer of a run that requests share goes to its own request',
+        find: 'i * length);',
+        replace: '(records.length - 1 - i) * length);',
+        tests: ['test/local/gateway/shared-runs.test.ts'],
+      },
+      {
+        guarantee: 'tensors of other shapes are no block',
+        find: 'shape.every((dim, axis) => dim === other.shape[axis])',
+        replace: 'shape.length > 0',
+      },
+      {
+        guarantee: 'a block loses no tokens of a text',
+        find: 'tokens === undefined &&',
+        replace: '',
+      },
+    ],
+  },
+  {
     file: 'lib/inference/isolated-runner.ts',
     tests: [READY, 'test/system/hostile-models.test.ts'],
     bugs: [

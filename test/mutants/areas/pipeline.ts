@@ -296,6 +296,7 @@ export const PIPELINE: readonly Suite[] = [
         guarantee: 'a model whose outputs do not follow its rows runs one record at a time',
         find: 'if (!settings.separable || slot.runsAlone) {',
         replace: 'if (slot.runsAlone) {',
+        tests: [BATCH, OUTPUT_AXES, 'test/local/gateway/shared-runs.test.ts'],
       },
       {
         guarantee: 'an array for a shared scalar runs alone',

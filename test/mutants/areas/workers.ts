@@ -12,6 +12,21 @@ export const WORKERS: readonly Suite[] = [
     tests: [BATCHER],
     bugs: [
       {
+        guarantee: 'calls that came together leave no process idle',
+        find: 'Math.max(1, this.#runner.free));',
+        replace: '1);',
+      },
+      {
+        guarantee: 'what the answers of a batch bring shares the next one',
+        find: 'const TURNS_AFTER_BATCH = 2;',
+        replace: 'const TURNS_AFTER_BATCH = 1;',
+      },
+      {
+        guarantee: 'late calls get their error while no process is free',
+        find: 'this.#runner.free > 0 || !this.#stopTimer',
+        replace: 'this.#runner.free > 0',
+      },
+      {
         guarantee: 'a batch has at most batchSize records',
         find: 'while (batch.length < batchSize && skipped',
         replace: 'while (batch.length <= batchSize && skipped',
