@@ -10,12 +10,12 @@ import { InputQueue, OutputQueue } from '../sdk/index.ts';
 import { NO_BROWSER } from './support/browser.ts';
 import { childEnvironment } from './support/environment.ts';
 import { copyPage, usePage } from './support/example-page.ts';
+import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from './support/python.ts';
 import { temporaryFolder } from './support/runner.ts';
 import { SIGNED_REGION, startSignedApi } from './support/signed-api.ts';
 import { startStandIn } from './support/stand-in-stack.ts';
 import { type Addresses, ROOT, startReady } from './support/start.ts';
 import { startStatic } from './support/static-server.ts';
-import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from './workers/python.ts';
 
 const EXAMPLES = join(ROOT, 'examples');
 const IMAGES = join(EXAMPLES, 'digits/images');

@@ -5,8 +5,9 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../contract/values.ts';
+import { type Call, finish, made, type Place } from './batcher-calls.ts';
 import { noTimeLeft } from './deadline.ts';
-import type { Batched, Line, Pace } from './pace.ts';
+import type { Line, Pace } from './pace.ts';
 
 /** A runner that takes several batches at once, up to a number that changes. */
 export interface BatchRunner extends Runner {
@@ -48,28 +49,6 @@ const QUEUE_TURN = 5;
 const LATE_CHECK_MS = 250;
 /** When a batch has ended, its answers are written in one turn, and the calls that they bring are read in the next. */
 const TURNS_AFTER_BATCH = 2;
-
-/** One call of `run`. */
-interface Call {
-  readonly records: readonly Inputs[];
-  readonly policy: RunPolicy;
-  readonly outcomes: Outcome[];
-  readonly sinceMs: number;
-  /** The first record that has not started. */
-  next: number;
-  unfinished: number;
-  /** Batches with its records that run now. */
-  running: number;
-  readonly resolve: (outcomes: Outcome[]) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface Place {
-  readonly call: Call;
-  readonly index: number;
-  /** The same for all of a batch. */
-  readonly key: string;
-}
 
 export class Batcher implements Runner {
   readonly inputs?: readonly TensorSpec[];
@@ -297,17 +276,6 @@ export class Batcher implements Runner {
     for (const call of calls) if (--call.running === 0 && call.unfinished > 0) call.policy.onWait?.(true);
     this.#dispatchIn(TURNS_AFTER_BATCH);
   }
-}
-
-function made(batch: readonly Place[]): Batched {
-  const ofRequests = batch.filter(({ call }) => call.policy.failFast);
-  const requests = new Set(ofRequests.map(({ call }) => call)).size;
-  return { requests, requested: ofRequests.length, queued: batch.length - ofRequests.length };
-}
-
-function finish(call: Call, index: number, outcome: Outcome): void {
-  call.outcomes[index] = outcome;
-  if (--call.unfinished === 0) call.resolve(call.outcomes);
 }
 
 /** The calls that were skipped went to the end one after the other, and come first again. */

@@ -90,9 +90,8 @@ async function serve(
   { response, requestId, seen }: Served,
 ): Promise<void> {
   const head = readHead(request);
-  const { url = '' } = request;
-  const queryAt = url.indexOf('?');
-  const path = decodePath(queryAt < 0 ? url : url.slice(0, queryAt));
+  const [rawPath, rawQueryString] = splitUrl(request.url ?? '');
+  const path = decodePath(rawPath);
   const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
   if (match) seen.route = match.route;
   const shaped = (wire: WireResponse) => (match?.route.hasEnvelope ? enveloped(wire) : wire);
@@ -129,7 +128,7 @@ async function serve(
       request,
       head,
       path,
-      rawQueryString: queryAt < 0 ? '' : url.slice(queryAt + 1),
+      rawQueryString,
       match,
       body: read.bytes,
       requestId,
@@ -144,6 +143,12 @@ async function serve(
     leave();
     state.heldBytes -= heldBytes;
   }
+}
+
+/** @returns the path, and the query without its question mark */
+function splitUrl(url: string): [string, string] {
+  const queryAt = url.indexOf('?');
+  return queryAt < 0 ? [url, ''] : [url.slice(0, queryAt), url.slice(queryAt + 1)];
 }
 
 async function run(

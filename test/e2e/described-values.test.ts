@@ -6,9 +6,9 @@ import type { Arbitrary } from 'fast-check';
 import { type DescribedService, describedService } from '../support/described.ts';
 import { DESCRIBED_JOBS, PICTURE } from '../support/described-jobs.ts';
 import fc from '../support/fast-check.ts';
+import { WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
-import { WITH_PYTHON } from '../workers/python.ts';
 
 interface Schema {
   readonly $ref?: string;
@@ -144,8 +144,8 @@ function inferBody(tensors: readonly DrawnTensor[], form: 'flat' | 'nested' | 'b
     return { headers: JSON_TYPE, body: JSON.stringify({ inputs }) };
   }
   const parts = tensors.map(({ datatype, data }) => bytesOf(datatype, data));
-  const inputs = tensors.map(({ data: _, ...one }, i) => {
-    return { ...one, parameters: { binary_data_size: parts[i]?.length } };
+  const inputs = tensors.map(({ name, datatype, shape }, i) => {
+    return { name, datatype, shape, parameters: { binary_data_size: parts[i]?.length } };
   });
   const json = Buffer.from(JSON.stringify({ inputs }));
   const headers = {

@@ -11,9 +11,9 @@ import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
 import { runHere } from '../cli/in-process.ts';
 import { python } from '../python/python.ts';
 import { onnxModel } from '../support/onnx.ts';
+import { WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
-import { WITH_PYTHON } from '../workers/python.ts';
 
 /** `x` times 0, 1, 2 and so on. */
 const wide = (width: number) =>

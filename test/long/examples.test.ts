@@ -12,9 +12,9 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { test } from 'node:test';
 import { childEnvironment } from '../support/environment.ts';
+import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { ROOT, startReady } from '../support/start.ts';
-import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from '../workers/python.ts';
 
 const ROWS = Number(process.env['EXAMPLE_ROWS'] ?? 100_000);
 /** Rows of a chunk, as by default. */

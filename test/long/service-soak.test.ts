@@ -5,7 +5,7 @@
  */
 import { test } from 'node:test';
 import { soakClients, soakService } from '../faults/support/service-soak.ts';
-import { WITH_PYTHON } from '../workers/python.ts';
+import { WITH_PYTHON } from '../support/python.ts';
 
 const RECORDS = Number(process.env['SERVICE_SOAK_RECORDS'] ?? 100_000);
 const CALLS = Number(process.env['SERVICE_SOAK_CALLS'] ?? 20_000);

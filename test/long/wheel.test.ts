@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { MIGRATED, migratedProgram } from '../python/python.ts';
 import { childEnvironment } from '../support/environment.ts';
+import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { workerService } from '../support/worker-service.ts';
-import { PYTHON, WITH_PYTHON } from '../workers/python.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const WHEELS = join(ROOT, 'dist', 'wheel');

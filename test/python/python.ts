@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { textsOf } from '../support/documents.ts';
 import { childEnvironment } from '../support/environment.ts';
-import { PYTHON, PYTHON_PACKAGE } from '../workers/python.ts';
+import { PYTHON, PYTHON_PACKAGE } from '../support/python.ts';
 
 const PRELUDE = `
 import asyncio, json, sys

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { textsOf } from '../support/documents.ts';
+import { WITH_PYTHON } from '../support/python.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
-import { WITH_PYTHON } from '../workers/python.ts';
 import { MIGRATED, migratedProgram, python } from './python.ts';
 
 const IMAGE = JSON.stringify(`${SAMPLE}images/digit-3.png`);

@@ -6,11 +6,11 @@ import { ERRORS } from '../../lib/contract/errors.ts';
 import { readImageFile } from '../../sdk/image-file.ts';
 import type { RecordInputs } from '../../sdk/index.ts';
 import { toInputs } from '../../sdk/inputs.ts';
+import { WITH_PYTHON } from '../support/python.ts';
 import type { Received } from '../support/signature-check.ts';
 import { KEYS, SIGNED_ENVIRONMENT, startSignedApi } from '../support/signed-api.ts';
 import { SAMPLE } from '../support/stack.ts';
 import { startStandIn } from '../support/stand-in-stack.ts';
-import { WITH_PYTHON } from '../workers/python.ts';
 import { python } from './python.ts';
 
 const IMAGE = `${SAMPLE}images/digit-3.png`;

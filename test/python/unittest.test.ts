@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../support/environment.ts';
-import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from '../workers/python.ts';
+import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from '../support/python.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const MODULES = readdirSync(HERE).filter((name) => /^test_\w+\.py$/.test(name));

@@ -3,9 +3,9 @@ import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { encodeBase64 } from '../../lib/codecs/encode-base64.ts';
-import { PYTHON } from '../workers/python.ts';
 import { identityModel } from './onnx.ts';
 import { writePng } from './png.ts';
+import { PYTHON } from './python.ts';
 import { textModelFolder } from './text-models.ts';
 
 export interface DescribedJob {

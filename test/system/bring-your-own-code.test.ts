@@ -6,10 +6,10 @@ import { test } from 'node:test';
 import { serviceFolder } from '../cli/cli.ts';
 import { blocksOf, walk } from '../support/documents.ts';
 import { childEnvironment } from '../support/environment.ts';
+import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { ROOT } from '../support/start.ts';
 import { localPorts } from '../support/tutorial.ts';
-import { PYTHON, WITH_PYTHON } from '../workers/python.ts';
 
 test('every command of the tutorial of workers prints what it shows', WITH_PYTHON, async (t) => {
   const folder = await serviceFolder(t);

@@ -15,10 +15,10 @@ import { everyStackTests } from '../infra/every-stack/tests.ts';
 import { lintTest } from '../infra/lint.ts';
 import { type Layout, layOut } from '../support/image-layout.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
+import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { propertiesOf, resourcesOf, type Template } from '../support/template.ts';
 import { until } from '../support/until.ts';
-import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from '../workers/python.ts';
 import { deployedWorkerTests, encode, type PackagedWorker } from './deployed-worker.ts';
 
 const CONFIG = `

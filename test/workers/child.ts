@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { FrameDecoder } from '../../lib/codecs/values/frame.ts';
 import { encodeMessage, type FromWorker, type Open, type ToWorker } from '../../lib/workers/messages.ts';
 import { readFromWorker } from '../../lib/workers/read-message.ts';
+import { PYTHON, PYTHON_PACKAGE } from '../support/python.ts';
 import { until } from '../support/until.ts';
-import { PYTHON, PYTHON_PACKAGE } from './python.ts';
 
 export type Language = 'python' | 'typescript';
 

@@ -4,10 +4,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
 import { SDK } from './child.ts';
-import { PYTHON, WITH_PYTHON } from './python.ts';
 
 async function answerOf(url: string): Promise<unknown> {
   const response = await fetch(`${url}/encode_json`, { method: 'POST', body: '1' });

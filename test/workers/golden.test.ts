@@ -9,8 +9,8 @@ import { EncodedImage, Tuple, type WorkerValue } from '../../lib/contract/worker
 import { encodeMessage, type Run } from '../../lib/workers/messages.ts';
 import { readToWorker } from '../../lib/workers/read-message.ts';
 import { type GoldenFrame, goldenFrames, longFrames } from '../fixtures/worker-frames/make.ts';
+import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { ENVIRONMENT } from './child.ts';
-import { PYTHON, WITH_PYTHON } from './python.ts';
 
 const FRAMES = JSON.parse(
   await readFile(new URL('../fixtures/worker-frames/frames.json', import.meta.url), 'utf8'),

@@ -6,8 +6,8 @@ import { readFile } from 'node:fs/promises';
 import { afterEach, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { takeSamples, WKRHardWorker } from '../../lib/workers/hard-worker.ts';
+import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { ENVIRONMENT, endWorkers, WorkerChild } from './child.ts';
-import { PYTHON, WITH_PYTHON } from './python.ts';
 
 afterEach(endWorkers);
 

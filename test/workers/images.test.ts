@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { EncodedImage } from '../../lib/contract/worker-values.ts';
+import { WITH_PILLOW, WITH_PYTHON } from '../support/python.ts';
 import { endWorkers, SDK, WorkerChild } from './child.ts';
-import { WITH_PILLOW, WITH_PYTHON } from './python.ts';
 
 afterEach(endWorkers);
 

@@ -4,8 +4,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import type { FromWorker, RunResult } from '../../lib/workers/messages.ts';
+import { WITH_PYTHON } from '../support/python.ts';
 import { endWorkers, type Language, openMessage, SDK, WorkerChild } from './child.ts';
-import { WITH_PYTHON } from './python.ts';
 
 afterEach(endWorkers);
 

@@ -6,9 +6,9 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Open } from '../../lib/workers/messages.ts';
 import { onnxModel, type ValueSpec } from '../support/onnx.ts';
+import { WITH_ONNXRUNTIME, WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { endWorkers, type Language, SDK, WorkerChild } from './child.ts';
-import { WITH_ONNXRUNTIME, WITH_PYTHON } from './python.ts';
 
 afterEach(endWorkers);
 

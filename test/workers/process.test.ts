@@ -6,9 +6,9 @@ import { existsSync } from 'node:fs';
 import { readFile, readlink } from 'node:fs/promises';
 import { afterEach, describe, test } from 'node:test';
 import { encodeMessage } from '../../lib/workers/messages.ts';
+import { WITH_PYTHON } from '../support/python.ts';
 import { until } from '../support/until.ts';
 import { endWorkers, type Language, SDK, WorkerChild } from './child.ts';
-import { WITH_PYTHON } from './python.ts';
 
 afterEach(endWorkers);
 

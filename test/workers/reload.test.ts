@@ -9,11 +9,11 @@ import type { Environment } from '../../lib/config/environment.ts';
 import { ReloadingWorker } from '../../local/worker/reload.ts';
 import { FileWatch, type WatchedFolders } from '../../local/worker/watch.ts';
 import { parseConfig } from '../support/config.ts';
+import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { type Hooks, temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 import { SDK } from './child.ts';
-import { PYTHON, WITH_PYTHON } from './python.ts';
 
 /** Answers with what `code` says; the item "wait" only once there is a file `go`. */
 const typescript = (code: string) =>

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Stack } from '../../local/stack.ts';
 import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
+import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { type Hooks, temporaryFolder } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 import { SDK } from './child.ts';
-import { PYTHON, WITH_PYTHON } from './python.ts';
 
 const PYTHON_WORKER = `
 import ctypes, datetime, os, time

@@ -7,11 +7,11 @@ import { type TestContext, test } from 'node:test';
 import { findRunning } from '../../../local/data-folder.ts';
 import { blocksOf, walk } from '../../support/documents.ts';
 import { freePort } from '../../support/free-port.ts';
+import { WITH_PYTHON } from '../../support/python.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { ROOT } from '../../support/start.ts';
 import { localPorts } from '../../support/tutorial.ts';
 import { Service } from '../../workers/decentral/service.ts';
-import { WITH_PYTHON } from '../../workers/python.ts';
 
 const LINES = 40;
 const hasRedis = spawnSync('redis-server', ['--version']).status === 0;

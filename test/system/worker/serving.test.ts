@@ -7,9 +7,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { isAlive } from '../../../local/process.ts';
 import { freePort } from '../../support/free-port.ts';
+import { WITH_PYTHON } from '../../support/python.ts';
 import { until } from '../../support/until.ts';
 import { Service } from '../../workers/decentral/service.ts';
-import { WITH_PYTHON } from '../../workers/python.ts';
 
 const FIXTURES = fileURLToPath(new URL('../../../../shared/fixtures/wkr', import.meta.url));
 const GUIDE = existsSync(FIXTURES)

@@ -1,8 +1,8 @@
 /** Runs a script of a user of the Python client in a process of its own. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { PYTHON } from '../../support/python.ts';
 import { ENVIRONMENT } from '../child.ts';
-import { PYTHON } from '../python.ts';
 
 const run = promisify(execFile);
 

@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { EncodedImage } from '../../../lib/contract/worker-values.ts';
+import { WITH_PILLOW, WITH_PYTHON } from '../../support/python.ts';
 import type { Hooks } from '../../support/runner.ts';
 import { FRAME_TYPE, workerService } from '../../support/worker-service.ts';
-import { WITH_PILLOW, WITH_PYTHON } from '../python.ts';
 import { python } from './python-client.ts';
 
 const echo = (value: unknown) => value;

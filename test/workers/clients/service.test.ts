@@ -11,11 +11,11 @@ import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { EncodedImage, Tuple, type WorkerValue } from '../../../lib/contract/worker-values.ts';
 import { WKRClient } from '../../../sdk/worker-client.ts';
 import { fixture, sharedPath } from '../../support/fixtures.ts';
+import { PYTHON, WITH_PYTHON } from '../../support/python.ts';
 import { SAMPLE, testStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { ENVIRONMENT } from '../child.ts';
 import { type Service, startService } from '../http/service.ts';
-import { PYTHON, WITH_PYTHON } from '../python.ts';
 import { python } from './python-client.ts';
 
 const WORKER = `from wkr_serving.server import WKRHardWorker

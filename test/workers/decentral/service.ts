@@ -6,9 +6,9 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../../support/environment.ts';
+import { PYTHON, PYTHON_PACKAGE } from '../../support/python.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
-import { PYTHON, PYTHON_PACKAGE } from '../python.ts';
 
 const BIN = fileURLToPath(new URL('../../../cli/bin', import.meta.url));
 const COMMANDS = [

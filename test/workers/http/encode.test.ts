@@ -4,8 +4,8 @@ import { after, before, describe, test } from 'node:test';
 import { EncodedImage, Tuple } from '../../../lib/contract/worker-values.ts';
 import { type Picture, picturesOf } from '../../support/pictures.ts';
 import { pngFile, pngHeader, writePng } from '../../support/png.ts';
+import { WITH_PILLOW, WITH_PYTHON } from '../../support/python.ts';
 import { rawRequest } from '../../support/raw-request.ts';
-import { WITH_PILLOW, WITH_PYTHON } from '../python.ts';
 import {
   CONTROL_TOKEN,
   encodeJson,
