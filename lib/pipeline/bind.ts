@@ -17,7 +17,7 @@ import { batchSize, rowShape } from './batch-axes.ts';
 import { castTensor } from './cast.ts';
 import { cellTensor, isColumn, joinColumns, mayMiss } from './columns.ts';
 import { assertImageSettings, type ImageChoice, imageSettings } from './image-choice.ts';
-import { nestedTensor } from './nested.ts';
+import { jsonTensor } from './numbers.ts';
 import { type CheckedTensor, checkShape, formatSpec } from './shape-check.ts';
 import { assertRank, densify, type Sparse } from './sparse.ts';
 
@@ -234,7 +234,7 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
     return isColumn(spec) ? cellTensor(value, spec.dtype) : toImage(value, spec, image);
   }
   if (!isObject(value) || value instanceof JsonNumbers) {
-    return oneText(nestedTensor(value, spec.dtype, mayMiss(spec, settings.names)), spec, settings);
+    return oneText(jsonTensor(value, spec.dtype, mayMiss(spec, settings.names)), spec, settings);
   }
   if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);
   const { shape, data, indices } = value;
@@ -261,7 +261,7 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
 
 function partOf(name: string, value: unknown, dtype: DType): Tensor {
   try {
-    return nestedTensor(value, dtype);
+    return jsonTensor(value, dtype);
   } catch (error) {
     const { code, message } = ServingError.from(error);
     throw new ServingError(code, `sparse ${name}: ${message}`, { cause: error });

@@ -4,7 +4,7 @@
  */
 import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
-import { nestedTensor } from './nested.ts';
+import { jsonTensor } from './numbers.ts';
 
 /** The same records, which bind as the given ones do. @param specs the model's inputs */
 export function flattened(records: readonly Inputs[], specs: readonly TensorSpec[]): readonly Inputs[] {
@@ -24,7 +24,7 @@ function flat(value: Value, dtype: TensorSpec['dtype']): Value {
   const content = contentOf(value);
   if (!Array.isArray(content) && !(content instanceof JsonNumbers)) return value;
   try {
-    return { kind: 'tensor', tensor: nestedTensor(content, dtype) };
+    return { kind: 'tensor', tensor: jsonTensor(content, dtype) };
   } catch {
     return value;
   }

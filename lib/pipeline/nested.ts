@@ -5,7 +5,6 @@
 import { quoteValue } from '../codecs/quote.ts';
 import { TENSOR_ELEMENTS, TENSOR_RANK } from '../contract/client-limits.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
-import { JsonNumbers } from '../contract/json-numbers.ts';
 import {
   allocate,
   type DType,
@@ -15,16 +14,13 @@ import {
   type TypedArray,
 } from '../contract/tensor.ts';
 import { storeFor } from './cast.ts';
-import { numbersTensor } from './numbers.ts';
 
 /**
- * @param value nested arrays, one element, or JsonNumbers. NaN, which JSON cannot hold, is a number of float32 and float64; a bigint is one of an integer dtype
+ * @param value nested arrays or one element. NaN, which JSON cannot hold, is a number of float32 and float64; a bigint is one of an integer dtype
  * @param mayMiss null is a missing value, NaN; only of float32 and float64
  * @throws bad_input for ragged arrays, a wrong element type, a number the dtype cannot hold; too_large over the limits
  */
 export function nestedTensor(value: unknown, dtype: DType, mayMiss = false): Tensor {
-  if (value instanceof JsonNumbers)
-    return numbersTensor(value, dtype) ?? nestedTensor(value.nested(), dtype, mayMiss);
   const shape = shapeOf(value);
   const count = elementCount(shape, TENSOR_ELEMENTS);
   if (count === 0) throw badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);

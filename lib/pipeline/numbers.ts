@@ -1,10 +1,17 @@
 /** Doubles of JSON as a tensor of the model's dtype, without a look at each where the array's own conversion is right. */
 import { TENSOR_ELEMENTS } from '../contract/client-limits.ts';
-import type { JsonNumbers } from '../contract/json-numbers.ts';
+import { JsonNumbers } from '../contract/json-numbers.ts';
 import { allocate, type DType, elementCount, type Tensor } from '../contract/tensor.ts';
+import { nestedTensor } from './nested.ts';
+
+/** `nestedTensor` of a value that was read from JSON, whose numbers may be JsonNumbers. */
+export function jsonTensor(content: unknown, dtype: DType, mayMiss = false): Tensor {
+  if (!(content instanceof JsonNumbers)) return nestedTensor(content, dtype, mayMiss);
+  return numbersTensor(content, dtype) ?? nestedTensor(content.nested(), dtype, mayMiss);
+}
 
 /** Undefined where a number does not fit, and for a dtype that stores none: nestedTensor says what is wrong. @throws too_large */
-export function numbersTensor({ shape, parts }: JsonNumbers, dtype: DType): Tensor | undefined {
+function numbersTensor({ shape, parts }: JsonNumbers, dtype: DType): Tensor | undefined {
   if (dtype === 'string' || dtype === 'bool' || dtype === 'float16') return undefined;
   const data = allocate(dtype, elementCount(shape, TENSOR_ELEMENTS));
   let start = 0;

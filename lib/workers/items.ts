@@ -6,7 +6,7 @@ import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { EncodedImage, isEncodedImage, type WorkerValue } from '../contract/worker-values.ts';
-import { nestedTensor } from '../pipeline/nested.ts';
+import { jsonTensor } from '../pipeline/numbers.ts';
 import { densify } from '../pipeline/sparse.ts';
 import type { ImageForm, Open } from './messages.ts';
 
@@ -48,7 +48,7 @@ async function valueOf(value: Value, settings: ItemSettings): Promise<WorkerValu
 
 /** Numbers of JSON, as the model's own clients send them to a worker of arrays: float32, which models compute in. */
 function arrayOf(value: unknown): WorkerValue {
-  return nestedTensor(value, 'float32');
+  return jsonTensor(value, 'float32');
 }
 
 /** `rgb` is decoded here, so that both languages get the same pixels; the other forms are made by the worker's process. */

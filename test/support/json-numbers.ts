@@ -7,7 +7,7 @@ import { decodeServing } from '../../lib/codecs/tensorflow-serving/request.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { contentOf, JsonNumbers, type JsonValue } from '../../lib/contract/json-numbers.ts';
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
-import { nestedTensor } from '../../lib/pipeline/nested.ts';
+import { jsonTensor } from '../../lib/pipeline/numbers.ts';
 
 export type Random = () => number;
 
@@ -97,7 +97,7 @@ const DTYPES: readonly DType[] = ['float32', 'float64', 'uint8', 'int64', 'bool'
 
 /** What tensors of each dtype a content becomes, or the error of each. */
 function tensorsOf(content: unknown): unknown {
-  return DTYPES.map((dtype) => caught(() => bitsOf(nestedTensor(content, dtype, dtype === 'float64'))));
+  return DTYPES.map((dtype) => caught(() => bitsOf(jsonTensor(content, dtype, dtype === 'float64'))));
 }
 
 function bitsOf({ dtype, shape, data }: Tensor): unknown {
@@ -144,7 +144,7 @@ export const READERS: Readonly<Record<string, (body: string) => Read>> = {
       const read = inputs.map((input) => {
         if ('tensor' in input) return input;
         wasCut ||= input.data instanceof JsonNumbers;
-        return { ...input, data: caught(() => bitsOf(nestedTensor(input.data, input.dtype))) };
+        return { ...input, data: caught(() => bitsOf(jsonTensor(input.data, input.dtype))) };
       });
       return { ...others, inputs: read };
     });

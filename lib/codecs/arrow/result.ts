@@ -85,8 +85,9 @@ export function encodeArrowResult(outputs: readonly Tensor[]): Uint8Array {
   let length = SCHEMA_BYTES.length + END_BYTES;
   for (const { head, data } of parts) length += head.bytes.length + bodyLayout(data.length).length;
   // From Node's pool, because fresh memory costs more than what is written to it; zeros, because gaps are not written.
-  const stream = Buffer.allocUnsafe(length).fill(0);
-  const view = new DataView(stream.buffer, stream.byteOffset);
+  const { buffer, byteOffset } = Buffer.allocUnsafe(length).fill(0);
+  const stream = new Uint8Array(buffer, byteOffset, length);
+  const view = new DataView(buffer, byteOffset);
   stream.set(SCHEMA_BYTES);
   let at = SCHEMA_BYTES.length;
   for (const part of parts) at = writePart(stream, view, at, part);

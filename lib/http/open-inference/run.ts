@@ -11,7 +11,7 @@ import type { Inputs, Model, NamedTensor, Runner, TensorSpec, Value } from '../.
 import { measure } from '../../metrics/emf.ts';
 import type { Reporter } from '../../metrics/reporter.ts';
 import { mayMiss } from '../../pipeline/columns.ts';
-import { nestedTensor } from '../../pipeline/nested.ts';
+import { jsonTensor } from '../../pipeline/numbers.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { assertClassified, classified } from './classification.ts';
 import { Watch } from './statistics.ts';
@@ -165,7 +165,7 @@ function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
   const { name, dtype, shape, data } = input;
   try {
     const count = elementCount(shape);
-    const given = nestedTensor(data, dtype, isTable);
+    const given = jsonTensor(data, dtype, isTable);
     const isFlat = given.shape.length === 1 && given.shape[0] === count;
     if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {
       throw badInput(

@@ -26,7 +26,7 @@ import { inInput, matchInputs } from '../../pipeline/bind.ts';
 import { Scratch } from '../../pipeline/buffer-pool.ts';
 import { storeFor } from '../../pipeline/cast.ts';
 import { mayMiss } from '../../pipeline/columns.ts';
-import { nestedTensor } from '../../pipeline/nested.ts';
+import { jsonTensor } from '../../pipeline/numbers.ts';
 import { rowsOf, stackTensors } from '../../pipeline/stack.ts';
 
 export interface ServingRecords {
@@ -119,8 +119,8 @@ function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isT
 }
 
 function tensorOf(value: unknown, dtype: DType, isTable: boolean, hasSpecials: boolean): Tensor {
-  if (dtype === 'string') return nestedTensor(mapElements(value, textOf), dtype);
-  if (!hasSpecials) return nestedTensor(value, dtype, isTable);
+  if (dtype === 'string') return jsonTensor(mapElements(value, textOf), dtype);
+  if (!hasSpecials) return jsonTensor(value, dtype, isTable);
   const specials = new Map<number, number | bigint>();
   let count = 0;
   const plain = (leaf: unknown): unknown => {
@@ -129,7 +129,7 @@ function tensorOf(value: unknown, dtype: DType, isTable: boolean, hasSpecials: b
     specials.set(at, leaf);
     return 0;
   };
-  const tensor = nestedTensor(mapElements(value, plain), dtype, isTable);
+  const tensor = jsonTensor(mapElements(value, plain), dtype, isTable);
   const store = storeFor(dtype);
   for (const [at, special] of specials) store(special, tensor.data as TypedArray, at);
   return tensor;

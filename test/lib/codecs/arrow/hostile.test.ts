@@ -279,7 +279,7 @@ describe('the Arrow decoders refuse', () => {
 
   it('more record batches than the limit', () => {
     const one = encodeArrowResult([{ dtype: 'float32', shape: [], data: Float32Array.of(1) }]);
-    const schemaBytes = 8 + new DataView(one.buffer).getUint32(4, true);
+    const schemaBytes = 8 + new DataView(one.buffer, one.byteOffset).getUint32(4, true);
     const messageBytes = one.subarray(schemaBytes, one.length - 8);
     const many = Buffer.concat([
       one.subarray(0, schemaBytes),
