@@ -100,6 +100,8 @@ export async function serveModel(
   onClose: OnClose,
   runs: Runs,
 ): Promise<ServedRuns> {
+  // The model is opened with it. Before it is verified, because a missing package would look like a fault of the model there.
+  await import('../lib/compose/onnx-pool.ts');
   const { version, notes, verification, importReport, gate } = await publish(served, services, scope);
   onClose(() => scope.get(modelPart).close());
   await scope.get(modelPart).ready();
