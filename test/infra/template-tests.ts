@@ -21,6 +21,7 @@ const ROUTES: Readonly<Record<string, string>> = {
   'POST /v1/embeddings': 'predict',
   'POST /v1/models/{path+}': 'predict',
   'GET /v1/models/{path+}': 'predict',
+  'GET /v1/models': 'predict',
   'POST /v2/{path+}': 'predict',
   'GET /v2/{path+}': 'predict',
   'HEAD /v2/{path+}': 'predict',

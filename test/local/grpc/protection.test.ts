@@ -213,8 +213,10 @@ test('a service that closes answers what runs, and takes nothing more', async (t
   const { held, infer } = opened;
   const running = infer();
   await held.running(1);
-  const closed = opened.close();
+  let isClosed = false;
+  const closed = opened.close().then(() => (isClosed = true));
   await assert.rejects(infer({ deadlineMs: 1_000 }));
+  assert.equal(isClosed, false);
   held.runs[0]?.();
   assert.ok((await running).includes(7));
   await closed;

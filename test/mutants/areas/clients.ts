@@ -542,7 +542,7 @@ export const CLIENTS: readonly Suite[] = [
     tests: [SDK, HTTP_RESULTS],
     bugs: [
       {
-        guarantee: 'a request ends at its time limit',
+        guarantee: 'a request over its time limit is aborted',
         find: '...init, signal: end }',
         replace: '...init }',
       },
