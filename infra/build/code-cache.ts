@@ -1,6 +1,6 @@
 /**
  * Writes V8's code of a function beside it, so that a cold start compiles nothing. V8 takes it only in the very build of Node
- * that made it, started with the same flags, and on the same processor; elsewhere it is refused within a millisecond, and the
+ * that made it, started with the same flags, and on the same processor; elsewhere it is refused, and the
  * function starts as without it.
  */
 import { execFile } from 'node:child_process';
