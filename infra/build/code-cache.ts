@@ -1,7 +1,6 @@
 /**
- * Writes V8's code of a function beside it, so that a cold start compiles nothing. V8 takes it only in the very build of Node
- * that made it, started with the same flags, and on the same processor; elsewhere it is refused, and the
- * function starts as without it.
+ * Writes V8's code of a function beside it, so that a cold start compiles nothing. V8 takes it when its version and flags are
+ * those that made it, on the same kind of processor; otherwise it refuses it, and the function starts as without it.
  */
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
