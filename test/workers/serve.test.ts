@@ -277,10 +277,10 @@ describe('a worker in Python', WITH_PYTHON, () => {
     const isReady = async () => (await fetch(`${url}/ready`)).status === 200;
     // A test before may have ended the process.
     await until(isReady);
-    let isOver = false;
-    const endless = ask(scene.stack, 'endless').finally(() => (isOver = true));
+    const run = { isOver: false };
+    const endless = ask(scene.stack, 'endless').finally(() => (run.isOver = true));
     const answers: boolean[] = [];
-    while (!isOver) {
+    while (!run.isOver) {
       answers.push(await isReady());
       await setTimeout(50);
     }
