@@ -14,6 +14,7 @@ import { WKRClient } from '../../../sdk/worker-client.ts';
 import { useAws } from '../../support/environment.ts';
 import { PYTHON } from '../../support/python.ts';
 import { temporaryFolder } from '../../support/runner.ts';
+import { until } from '../../support/until.ts';
 import { SDK } from '../../workers/child.ts';
 import { count, type Source } from './events.ts';
 import { assertNothingFound, History, takeAll } from './history.ts';
@@ -173,6 +174,10 @@ export async function soakService(t: TestContext, options: ServiceSoakOptions): 
   );
   const kills = await bothEnd(killing, serving, state);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
+  // The last kill may have been that of Redis, which is then being started.
+  await until(
+    async () => (await fetch(new URL('/ready', addresses.http)).catch(() => undefined))?.ok === true,
+  );
   const told = await takeAll(addresses.redisUrl, JOB);
   const summary = JSON.stringify({ kind, records, seed, seconds, ...kills });
   assertNothingFound(history.judge(told), `${summary}\n${service.output}`);
