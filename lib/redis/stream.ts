@@ -38,6 +38,8 @@ const DEAD_ENTRIES = 1_000;
 export class StreamConsumer {
   readonly #connection: RedisConnection;
   readonly #options: StreamOptions;
+  /** What Redis calls the connection whose `read` waits. */
+  #waiting: number | undefined;
 
   /** @param connection of its own when `read` blocks, with a command timeout above the time that it blocks */
   constructor(connection: RedisConnection, options: StreamOptions) {
@@ -81,24 +83,23 @@ export class StreamConsumer {
   async read(count: number, blockMs: number): Promise<StreamEntry[]> {
     const { stream, group, consumer } = this.#options;
     // Not repeated: what a lost reply held is pending, and claimed later.
-    const reply = await this.#connection.use(
-      (redis) =>
-        redis.xreadgroupBuffer(
-          'GROUP',
-          group,
-          consumer,
-          'COUNT',
-          count,
-          'BLOCK',
-          blockMs,
-          'STREAMS',
-          stream,
-          '>',
-        ),
-      false,
-    );
+    const reply = await this.#connection.use((redis) => {
+      // Without permission to ask, `read` is not interrupted.
+      const known = redis.client('ID').then((id) => void (this.#waiting = id));
+      known.catch(() => undefined);
+      const wanted = ['COUNT', count, 'BLOCK', blockMs, 'STREAMS', stream, '>'] as const;
+      return redis.xreadgroupBuffer('GROUP', group, consumer, ...wanted);
+    }, false);
+    this.#waiting = undefined;
     const streams = (reply ?? []) as [name: Buffer, entries: RawEntry[]][];
     return streams.flatMap(([, entries]) => entries.flatMap(entryOf));
+  }
+
+  /** Ends a `read` that waits, over another connection, if Redis permits it. Never throws. */
+  async interrupt(other: RedisConnection): Promise<void> {
+    const id = this.#waiting;
+    if (id !== undefined)
+      await other.use((redis) => redis.client('UNBLOCK', id), false).catch(() => undefined);
   }
 
   /** Claims entries that another consumer has not finished for `idleMs`. They are then pending for this consumer. */

@@ -70,15 +70,14 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
     throw error;
   }
   const ended = new Mover(reader, options, stop.signal).run();
-  const closed = ended.then(
-    () => connection.close(),
-    () => connection.close(),
-  );
+  const closed = ended.catch(() => undefined).then(() => connection.close());
   return {
     ended,
     async close() {
       stop.abort();
-      await closed;
+      const other = new RedisConnection(redisUrl, timeouts);
+      await reader.interrupt(other);
+      await Promise.all([closed, other.close()]);
     },
   };
 }

@@ -197,6 +197,22 @@ test('an entry whose consumer is cut off while it removes it is gone or still pe
   assert.equal(await redis.xlen(STREAM), pending);
 });
 
+test('a read that waits for an entry ends when it is interrupted, and takes no entry with it', async (t) => {
+  const { url, redis, add } = await stream(t);
+  const connection = new RedisConnection(url, { commandTimeoutMs: 600_000 });
+  t.after(() => connection.close());
+  const consumer = new StreamConsumer(connection, { stream: STREAM, group: GROUP, consumer: 'one' });
+  await consumer.createGroup('0');
+  const reading = consumer.read(9, 300_000);
+  await until(async () => /^blocked_clients:1/m.test(await redis.info('clients')));
+  const other = new RedisConnection(url);
+  t.after(() => other.close());
+  await consumer.interrupt(other);
+  assert.deepEqual(await reading, []);
+  await add('later');
+  assert.equal((await consumer.read(9, 1)).length, 1);
+});
+
 test('a stream that is deleted under a bridge is read again when it is back', async (t) => {
   const { redis, add, uris, bridge } = await stream(t);
   await add('one');
