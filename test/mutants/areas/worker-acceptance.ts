@@ -214,7 +214,7 @@ export const WORKER_ACCEPTANCE: readonly Suite[] = [
   },
   {
     file: 'lib/inference/model-manager.ts',
-    tests: [CHANGES],
+    tests: [CHANGES, 'test/lib/inference/model-manager.test.ts'],
     bugs: [
       {
         guarantee: 'acceptance 16: a new model fails no request of the old one',
