@@ -153,7 +153,7 @@ async function ownWays(
   };
   const batch = bundleOf('batch');
   return [
-    way('runtime client with a handler that does nothing', empty, [submit, isAccepted, 0], {}),
+    way('runtime client with a handler that does nothing', empty, [submit, isAccepted, CALLS], {}),
     way('predict, model of 5 MB from S3', bundleOf('predict'), [
       predictQuestion,
       predictAnswer(predictionOf),
