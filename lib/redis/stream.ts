@@ -39,7 +39,7 @@ export class StreamConsumer {
   readonly #connection: RedisConnection;
   readonly #options: StreamOptions;
   /** What Redis calls the connection whose `read` waits. */
-  #waiting: number | undefined;
+  #waiting: Promise<number | undefined> | undefined;
 
   /** @param connection of its own when `read` blocks, with a command timeout above the time that it blocks */
   constructor(connection: RedisConnection, options: StreamOptions) {
@@ -85,19 +85,19 @@ export class StreamConsumer {
     // Not repeated: what a lost reply held is pending, and claimed later.
     const reply = await this.#connection.use((redis) => {
       // Without permission to ask, `read` is not interrupted.
-      const known = redis.client('ID').then((id) => void (this.#waiting = id));
-      known.catch(() => undefined);
+      this.#waiting = redis.client('ID').catch(() => undefined);
       const wanted = ['COUNT', count, 'BLOCK', blockMs, 'STREAMS', stream, '>'] as const;
-      return redis.xreadgroupBuffer('GROUP', group, consumer, ...wanted);
+      const reading = redis.xreadgroupBuffer('GROUP', group, consumer, ...wanted);
+      // After a restart of Redis the same number may be another client's.
+      return reading.finally(() => (this.#waiting = undefined));
     }, false);
-    this.#waiting = undefined;
     const streams = (reply ?? []) as [name: Buffer, entries: RawEntry[]][];
     return streams.flatMap(([, entries]) => entries.flatMap(entryOf));
   }
 
   /** Ends a `read` that waits, over another connection, if Redis permits it. Never throws. */
   async interrupt(other: RedisConnection): Promise<void> {
-    const id = this.#waiting;
+    const id = await this.#waiting;
     if (id !== undefined)
       await other.use((redis) => redis.client('UNBLOCK', id), false).catch(() => undefined);
   }

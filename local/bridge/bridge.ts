@@ -76,8 +76,9 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
     async close() {
       stop.abort();
       const other = new RedisConnection(redisUrl, timeouts);
-      await reader.interrupt(other);
-      await Promise.all([closed, other.close()]);
+      // Not awaited: a Redis that does not answer must not hold the end up longer than the read itself.
+      void reader.interrupt(other);
+      await closed.then(() => other.close());
     },
   };
 }
