@@ -1,21 +1,43 @@
 /**
- * A nested array of numbers from JSON, as doubles and not as arrays of arrays. It stands where the array would; who asks for
- * the array gets it, parsed from the text.
+ * A nested array of numbers from JSON, as float32 or doubles and not as arrays of arrays. It stands where the array would; who
+ * asks for the array gets it, parsed from the text.
  */
+
+export type Precision = 'float32' | 'float64';
+export type NumberParts = readonly Float32Array[] | readonly Float64Array[];
+
+/** What reads arrays: in the precision that was asked for last, as most models have inputs of one. */
+export interface NumbersReader {
+  precision: Precision;
+  /** The numbers of an array that it has read before, in the present precision. @param text the JSON of the array */
+  readonly again: (text: string) => NumberParts;
+}
 
 export class JsonNumbers {
   /** Of one or more dimensions, none of them 0. */
   readonly shape: readonly number[];
-  /** The numbers in row-major order, one part after the other: finite, to the last bit as JSON.parse reads them. */
-  readonly parts: readonly Float64Array[];
+  readonly #reader: NumbersReader;
   readonly #text: string;
+  #parts: NumberParts;
   #nested: unknown;
 
-  /** @param text the JSON of the array */
-  constructor(shape: readonly number[], parts: readonly Float64Array[], text: string) {
+  /** @param parts in the reader's precision @param text the JSON of the array */
+  constructor(shape: readonly number[], parts: NumberParts, text: string, reader: NumbersReader) {
     this.shape = shape;
-    this.parts = parts;
+    this.#parts = parts;
     this.#text = text;
+    this.#reader = reader;
+  }
+
+  /**
+   * The numbers in row-major order, one part after the other: finite, to the last bit as JSON.parse reads them, or these rounded
+   * to float32. Who wants float32 may get doubles. Who wants doubles of what was read as float32 waits until it is read again.
+   */
+  parts(wanted: Precision): NumberParts {
+    this.#reader.precision = wanted;
+    if (wanted === 'float64' && this.#parts[0] instanceof Float32Array)
+      this.#parts = this.#reader.again(this.#text);
+    return this.#parts;
   }
 
   /** What JSON.parse makes of it; takes that long the first time. */

@@ -11,9 +11,15 @@ export function jsonTensor(content: unknown, dtype: DType, mayMiss = false): Ten
 }
 
 /** Undefined where a number does not fit, and for a dtype that stores none: nestedTensor says what is wrong. @throws too_large */
-function numbersTensor({ shape, parts }: JsonNumbers, dtype: DType): Tensor | undefined {
+function numbersTensor(numbers: JsonNumbers, dtype: DType): Tensor | undefined {
   if (dtype === 'string' || dtype === 'bool' || dtype === 'float16') return undefined;
-  const data = allocate(dtype, elementCount(shape, TENSOR_ELEMENTS));
+  const { shape } = numbers;
+  const count = elementCount(shape, TENSOR_ELEMENTS);
+  const parts = numbers.parts(dtype === 'float32' ? dtype : 'float64');
+  const [only] = parts;
+  if (dtype === 'float32' && only instanceof Float32Array && parts.length === 1)
+    return { dtype, shape, data: only };
+  const data = allocate(dtype, count);
   let start = 0;
   for (const part of parts) {
     if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
@@ -22,7 +28,7 @@ function numbersTensor({ shape, parts }: JsonNumbers, dtype: DType): Tensor | un
       data.set(part, start);
       // A double beyond the range of float32 has become an infinity; every double is a float64.
       if (data instanceof Float32Array) {
-        if (!areFinite(data, start, part.length)) return undefined;
+        if (part instanceof Float64Array && !areFinite(data, start, part.length)) return undefined;
       } else if (dtype !== 'float64' && !areSame(part, data, start)) return undefined;
     }
     start += part.length;
@@ -36,12 +42,12 @@ function areFinite(data: Float32Array, start: number, count: number): boolean {
   return true;
 }
 
-function areSame(part: Float64Array, data: ArrayLike<number>, start: number): boolean {
+function areSame(part: ArrayLike<number>, data: ArrayLike<number>, start: number): boolean {
   for (let i = 0; i < part.length; i++) if (data[start + i] !== part[i]) return false;
   return true;
 }
 
-function storeBigInts(part: Float64Array, data: BigInt64Array | BigUint64Array, start: number): boolean {
+function storeBigInts(part: ArrayLike<number>, data: BigInt64Array | BigUint64Array, start: number): boolean {
   const least = data instanceof BigInt64Array ? Number.MIN_SAFE_INTEGER : 0;
   for (let i = 0; i < part.length; i++) {
     const number = part[i] as number;

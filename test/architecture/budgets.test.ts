@@ -37,7 +37,7 @@ const BUDGETS: readonly Budget[] = [
   {
     folders: ['functions', 'lib'],
     without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION, ...PROTOCOLS, 'lib/codecs/image'],
-    lines: 18_650,
+    lines: 18_720,
     planned: 11_620,
   },
   { folders: ['lib/trace'], lines: 515, planned: 350 },

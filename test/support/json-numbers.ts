@@ -5,7 +5,7 @@ import { openNumbers, parseInstances } from '../../lib/codecs/numbers/parse.ts';
 import { decodeInference } from '../../lib/codecs/open-inference/request.ts';
 import { decodeServing } from '../../lib/codecs/tensorflow-serving/request.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { contentOf, JsonNumbers, type JsonValue } from '../../lib/contract/json-numbers.ts';
+import { contentOf, JsonNumbers, type JsonValue, type NumberParts } from '../../lib/contract/json-numbers.ts';
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
 import { jsonTensor } from '../../lib/pipeline/numbers.ts';
 
@@ -46,6 +46,16 @@ function halfway(random: Random): string {
   return `${digits.slice(0, 1)}.${digits.slice(1, 12 + below(random, 10))}`;
 }
 
+/** Exactly between two float32 or beside it, as far as so many digits say it: up to the 18 that one path of the scanner takes. */
+function halfwayFloat(random: Random): string {
+  const value = (2 ** 24 + 2 * below(random, 2 ** 23) + 1) * 2 ** -(22 + below(random, 10));
+  const beside = below(random, 3) - 1;
+  const digits = 12 + below(random, 7);
+  const scaled = BigInt(Math.round(value * 2 ** 32)) * 10n ** BigInt(digits);
+  const text = String((scaled >> 32n) + BigInt(beside)).padStart(digits + 1, '0');
+  return `${random() < 0.5 ? '-' : ''}${text.slice(0, -digits)}.${text.slice(-digits)}`;
+}
+
 /** What writes a number, by kind. */
 export const NUMBER_TEXTS: readonly ((random: Random) => string)[] = [
   (random) => String(double(random)),
@@ -63,9 +73,10 @@ export const NUMBER_TEXTS: readonly ((random: Random) => string)[] = [
   (random) =>
     ['-0', '-0.0e5', '0E0', '1e+5', '0.0', '5e-324', '1.7976931348623157e308'][below(random, 7)] as string,
   (random) => `0.000${below(random, 1e15)}${below(random, 1e4)}`,
+  halfwayFloat,
 ];
 
-/** How many of `count` numbers are read otherwise than JSON.parse does. */
+/** How many of `count` numbers are read otherwise than JSON.parse does, as doubles or as float32. */
 export async function differing(seed: number, count: number): Promise<number> {
   const { Scanner } = await import('../../lib/codecs/numbers/scan.ts');
   const scanner = await Scanner.open();
@@ -78,19 +89,30 @@ export async function differing(seed: number, count: number): Promise<number> {
       return (write as (typeof NUMBER_TEXTS)[number])(random);
     });
     const text = `[${texts.join([',', ', ', ' ,\n'][below(random, 3)])}]`;
-    scanner.text = text;
-    const found = scanner.read(0);
-    const expected = JSON.parse(text) as number[];
-    // One with 16 digits in front of the point is left to JSON.parse, and its array with it.
-    if (found === undefined) wrong += texts.some((one) => /^-?\d{16}/.test(one)) ? 0 : texts.length;
-    else {
-      const read = found.numbers.parts.flatMap((part) => [...part]);
-      wrong += read.length === expected.length ? 0 : 1;
-      for (const [i, number] of expected.entries()) if (!Object.is(read[i], number)) wrong++;
+    const doubles = JSON.parse(text) as number[];
+    const singles = doubles.map(Math.fround);
+    // One with 16 digits in front of the point is left to JSON.parse, and its array with it. So is what float32 does not hold.
+    const isLeft = texts.some((one) => /^-?\d{16}/.test(one));
+    for (const [precision, expected] of [
+      ['float64', doubles],
+      ['float32', singles],
+    ] as const) {
+      scanner.precision = precision;
+      scanner.text = text;
+      const read = scanner.read(0)?.numbers.parts(precision);
+      if (read === undefined) wrong += isLeft || !expected.every(Number.isFinite) ? 0 : texts.length;
+      else wrong += unlike(read, expected);
     }
     done += texts.length;
   }
   return wrong;
+}
+
+function unlike(parts: NumberParts, expected: readonly number[]): number {
+  const read = parts.flatMap((part) => [...part]);
+  return read.length === expected.length
+    ? expected.filter((number, i) => !Object.is(read[i], number)).length
+    : expected.length;
 }
 
 const DTYPES: readonly DType[] = ['float32', 'float64', 'uint8', 'int64', 'bool'];

@@ -10,7 +10,10 @@ export const BUILT = new URL('wasm.ts', FOLDER);
 
 export async function buildScanner(): Promise<string> {
   const wabt = await openWabt();
-  const module = wabt.parseWat('scan.wat', readFileSync(new URL('scan.wat', FOLDER), 'utf8'), { simd: true });
+  const module = wabt.parseWat('scan.wat', readFileSync(new URL('scan.wat', FOLDER), 'utf8'), {
+    simd: true,
+    relaxed_simd: true,
+  });
   const base64 = Buffer.from(module.toBinary({}).buffer).toString('base64');
   const lines = base64.match(/.{1,100}/g) ?? [];
   return [

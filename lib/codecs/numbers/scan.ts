@@ -3,7 +3,12 @@
  * sixteen at a time and rounds in whole numbers of 64 bits. What it does not know, it leaves to the caller: it accepts no text
  * that JSON.parse refuses, and reads none differently.
  */
-import { JsonNumbers } from '../../contract/json-numbers.ts';
+import {
+  JsonNumbers,
+  type NumberParts,
+  type NumbersReader,
+  type Precision,
+} from '../../contract/json-numbers.ts';
 import { WASM } from './wasm.ts';
 
 // Where things are in its memory; scan.wat says what they are.
@@ -11,7 +16,6 @@ const DOUBLES = 4096;
 const WHOLES = 4288;
 const SHUFFLES = 4448;
 const STATE = 4736;
-const MASKS = 6144;
 const TEXT = 8192;
 /** A window of the text is at most so long, so that its numbers stay in the processor's second cache, and take no new pages. */
 const WINDOW = 16_384;
@@ -20,12 +24,15 @@ const MARGIN = 128;
 /** Zeros behind the text stop the scanner. */
 const ZEROS = 64;
 const OUT = TEXT + WINDOW + ZEROS;
+/** So many bytes of numbers become a part: those of most pictures, in half of the processor's second cache. */
+const PART = 262_144;
 /** Fields of the state. */
 const AT = 0;
 const OUT_AT = 1;
 const LEAF = 3;
 const BEHIND = 4;
 const ROW = 5;
+const SIZE = 6;
 /** Of each depth from 0: how many elements its arrays have, and how many the current one has. */
 const LEVELS = 8;
 const FIELDS = LEVELS + 2 * 17;
@@ -50,11 +57,13 @@ interface Exports {
   readonly scan: (limit: number) => number;
 }
 
-export class Scanner {
+export class Scanner implements NumbersReader {
+  precision: Precision = 'float32';
   readonly #scan: Exports['scan'];
   readonly #window: Uint8Array;
   readonly #state: Int32Array;
   readonly #doubles: Float64Array;
+  readonly #singles: Float32Array;
   readonly #encoder = new TextEncoder();
   #text = '';
   /** The window holds the characters of the text from here on, each a byte. */
@@ -71,7 +80,8 @@ export class Scanner {
     this.#scan = scan;
     this.#window = new Uint8Array(memory.buffer, TEXT, WINDOW + ZEROS);
     this.#state = new Int32Array(memory.buffer, STATE, FIELDS);
-    this.#doubles = new Float64Array(memory.buffer, OUT, WINDOW / 2);
+    this.#doubles = new Float64Array(memory.buffer, OUT, PART / 8 + WINDOW / 2);
+    this.#singles = new Float32Array(memory.buffer, OUT, PART / 4 + WINDOW / 2);
     writeTables(memory.buffer);
   }
 
@@ -84,26 +94,47 @@ export class Scanner {
 
   /** Reads the array that begins at a place of the text; undefined for what is not a full array of finite numbers alone. */
   read(start: number): Scanned | undefined {
-    const parts: Float64Array[] = [];
+    const found = this.#readParts(start);
+    if (found === undefined) return undefined;
+    const { shape, parts, count, end } = found;
+    return { numbers: new JsonNumbers(shape, parts, this.#text.slice(start, end), this), count, end };
+  }
+
+  again(text: string): NumberParts {
+    this.text = text;
+    const parts = this.#readParts(0)?.parts;
+    this.text = '';
+    if (parts === undefined) throw new Error('an array that was read before is read otherwise');
+    return parts;
+  }
+
+  #readParts(start: number) {
+    const parts: (Float32Array | Float64Array)[] = [];
+    const size = this.precision === 'float32' ? 2 : 3;
+    const numbers = size === 2 ? this.#singles : this.#doubles;
     let count = 0;
     this.#state.fill(0);
+    this.#state[SIZE] = size;
+    this.#state[OUT_AT] = OUT;
     for (let at = start; ; ) {
       if (TEXT + at - this.#from >= this.#limit && !this.#load(at)) return undefined;
       this.#state[AT] = TEXT + at - this.#from;
-      this.#state[OUT_AT] = OUT;
       const status = this.#scanWindow();
       if (status === ODD) return undefined;
       at = this.#from + this.#field(AT) - TEXT;
       const bytes = this.#field(OUT_AT) - OUT;
-      if (bytes > 0) parts.push(this.#doubles.slice(0, bytes / 8));
-      count += bytes / 8;
-      // The row that is under way began before what comes next.
-      this.#state[ROW] = this.#field(ROW) - bytes;
+      if (bytes >= PART || status !== AT_LIMIT) {
+        parts.push(numbers.slice(0, bytes >> size));
+        count += bytes >> size;
+        // The row that is under way began before what comes next.
+        this.#state[ROW] = this.#field(ROW) - bytes;
+        this.#state[OUT_AT] = OUT;
+      }
       if (status === AT_LIMIT) continue;
       const shape = Array.from({ length: this.#field(LEAF) }, (_, axis) =>
         this.#field(LEVELS + 2 * axis + 2),
       );
-      return { numbers: new JsonNumbers(shape, parts, this.#text.slice(start, at)), count, end: at };
+      return { shape, parts: parts as NumberParts, count, end: at };
     }
   }
 
@@ -130,9 +161,10 @@ export class Scanner {
   #readSlowly(): boolean {
     NUMBER.lastIndex = this.#from + this.#field(AT) - TEXT;
     const [found = ''] = NUMBER.exec(this.#text) ?? [];
-    const number = Number(found);
-    this.#doubles[(this.#field(OUT_AT) - OUT) / 8] = number;
-    this.#state[OUT_AT] = this.#field(OUT_AT) + 8;
+    const size = this.#field(SIZE);
+    const number = size === 2 ? Math.fround(Number(found)) : Number(found);
+    (size === 2 ? this.#singles : this.#doubles)[(this.#field(OUT_AT) - OUT) >> size] = number;
+    this.#state[OUT_AT] = this.#field(OUT_AT) + (1 << size);
     this.#state[AT] = this.#field(AT) + found.length;
     this.#state[BEHIND] = 1;
     return found !== '' && Number.isFinite(number);
@@ -158,7 +190,6 @@ function writeTables(memory: ArrayBuffer): void {
   for (let count = 0; count <= 16; count++) {
     for (let i = 0; i < 16; i++) {
       view.setUint8(SHUFFLES + 16 * count + i, i < 16 - count ? 255 : i - (16 - count));
-      view.setUint8(MASKS + 16 * count + i, i < 16 - count ? 0 : 255);
     }
   }
 }

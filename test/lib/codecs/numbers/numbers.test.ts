@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { decodeInstances } from '../../../../lib/codecs/instances.ts';
 import { openNumbers, parseInstances } from '../../../../lib/codecs/numbers/parse.ts';
-import { JsonNumbers } from '../../../../lib/contract/json-numbers.ts';
+import { contentOf, JsonNumbers, type JsonValue } from '../../../../lib/contract/json-numbers.ts';
+import { jsonTensor } from '../../../../lib/pipeline/numbers.ts';
 import { compareReaders, differing } from '../../../support/json-numbers.ts';
 import { BUILT, buildScanner } from '../../../support/scanner.ts';
 
@@ -35,10 +36,26 @@ test('an array across windows of the text is whole, and so is a number longer th
     assert.deepEqual(found.numbers.shape, [9_000, 1]);
     assert.deepEqual([found.count, found.end], [9_000, 6 + text.length]);
     assert.deepEqual(
-      found.numbers.parts.flatMap((part) => [...part]),
+      found.numbers.parts('float64').flatMap((part) => [...part]),
       texts.map(Number),
     );
     assert.deepEqual(found.numbers.nested(), JSON.parse(text));
+  }
+});
+
+test('an array of many parts is one tensor, whatever dtype was wanted before', async () => {
+  await openNumbers();
+  const numbers = Array.from({ length: 3 * 50_000 }, (_, i) => i * 7);
+  const rows = [0, 1, 2].map((row) => numbers.slice(row * 50_000, (row + 1) * 50_000));
+  const body = JSON.stringify({ instances: [{ x: rows }] });
+  for (const dtype of ['float32', 'float64', 'float32', 'int32', 'int64', 'float32', 'float32'] as const) {
+    const content = contentOf(decodeInstances(body, parseInstances)[0]?.get('x') as JsonValue);
+    assert.ok(content instanceof JsonNumbers);
+    for (const again of [dtype, 'float32', 'float64'] as const) {
+      const { shape, data } = jsonTensor(content, again);
+      assert.deepEqual([again, shape], [again, [3, 50_000]]);
+      assert.deepEqual(Array.from(data as ArrayLike<number | bigint>, Number), numbers);
+    }
   }
 });
 
@@ -94,7 +111,7 @@ test('a number exactly between two doubles is the even one', async () => {
   const scanner = await Scanner.open();
   scanner.text = '[4503599.6273704975e9,4503599.6273704965e9,-4503599.6273704975e9]';
   assert.deepEqual(
-    [...(scanner.read(0)?.numbers.parts[0] ?? [])],
+    [...(scanner.read(0)?.numbers.parts('float64')[0] ?? [])],
     [4503599627370498, 4503599627370496, -4503599627370498],
   );
 });
