@@ -1,6 +1,6 @@
 /**
  * Reads nested arrays of JSON numbers in a third of the time of JSON.parse, in WebAssembly (scan.wat), which reads digits
- * sixteen at a time and rounds in whole numbers of 64 bits. What it does not know, it leaves to the caller: it accepts no text
+ * sixteen at a time, and rounds with one division or in whole numbers of 64 bits. What it does not know, it leaves to the caller: it accepts no text
  * that JSON.parse refuses, and reads none differently.
  */
 import {
@@ -100,6 +100,7 @@ export class Scanner implements NumbersReader {
     return { numbers: new JsonNumbers(shape, parts, this.#text.slice(start, end), this), count, end };
   }
 
+  /** @throws for a text that `read` has not taken before */
   again(text: string): NumberParts {
     this.text = text;
     const parts = this.#readParts(0)?.parts;

@@ -248,34 +248,45 @@
                     (i32.eq (local.get $c) (i32.const 45))
                     (i32.le_u (i32.sub (local.get $c) (i32.const 48)) (i32.const 9))))))
               (br $next))
+            ;; The next most frequent: up to three digits, as of pixels.
+            (block $longer
+              (loop $pixel
+                (local.set $pos (local.get $from))
+                (local.set $x (i32.load align=1 (local.get $from)))
+                (local.set $w (i64.extend_i32_u (i32.sub (local.get $x) (i32.const 0x30303030))))
+                ;; The highest bit of each byte that is no digit, up to the first of them at least; the fourth is taken for one.
+                (local.set $n (i32.and (i32.const 0x18) (i32.ctz (i32.or (i32.const 0x80000000) (i32.and (i32.const 0x80808080)
+                  (i32.or (i32.wrap_i64 (local.get $w)) (i32.add (local.get $x) (i32.const 0x46464646))))))))
+                (local.set $end (i32.and (i32.shr_u (local.get $x) (local.get $n)) (i32.const 255)))
+                (br_if $longer (i32.and (i32.ne (local.get $end) (i32.const 44)) (i32.ne (local.get $end) (i32.const 93))))
+                ;; No digit, or a zero in front of others.
+                (br_if $longer (i32.or
+                  (i32.eqz (local.get $n))
+                  (i32.and
+                    (i32.eq (i32.and (local.get $x) (i32.const 255)) (i32.const 48))
+                    (i32.ne (local.get $n) (i32.const 8)))))
+                ;; The last digit is in the highest of three bytes now.
+                (local.set $x (i32.shl (i32.wrap_i64 (local.get $w)) (i32.sub (i32.const 24) (local.get $n))))
+                (local.set $x (i32.add
+                  (i32.and (i32.shr_u (local.get $x) (i32.const 16)) (i32.const 255))
+                  (i32.add
+                    (i32.mul (i32.and (i32.shr_u (local.get $x) (i32.const 8)) (i32.const 255)) (i32.const 10))
+                    (i32.mul (i32.and (local.get $x) (i32.const 255)) (i32.const 100)))))
+                (if (i32.eq (local.get $size) (i32.const 2))
+                  (then (f32.store (local.get $out) (f32.convert_i32_s (local.get $x))))
+                  (else (f64.store (local.get $out) (f64.convert_i32_s (local.get $x)))))
+                (local.set $out (i32.add (local.get $out) (i32.shl (i32.const 1) (local.get $size))))
+                (local.set $pos (i32.add (local.get $from) (i32.shr_u (local.get $n) (i32.const 3))))
+                (if (i32.eq (local.get $end) (i32.const 93)) (then (local.set $behind (i32.const 1)) (br $next)))
+                (local.set $from (local.tee $pos (i32.add (local.get $pos) (i32.const 1))))
+                (local.set $c (i32.load8_u (local.get $pos)))
+                (br_if $pixel (i32.and
+                  (i32.lt_u (local.get $pos) (local.get $limit))
+                  (i32.le_u (i32.sub (local.get $c) (i32.const 48)) (i32.const 9)))))
+              (br $next))
             (local.set $pos (local.get $from))
             (local.set $minus (i32.const 0))
             (block $read
-              (if (i32.and
-                  (i32.le_u (i32.sub (local.get $c) (i32.const 48)) (i32.const 9))
-                  (i32.ne (i32.load8_u offset=1 (local.get $from)) (i32.const 46)))
-                (then
-                  ;; Up to three digits and a comma, as of pixels.
-                  (local.set $n (i32.load align=1 (local.get $from)))
-                  (local.set $x (i32.sub (local.get $n) (i32.const 0x30303030)))
-                  ;; The highest bit of each byte that is no digit, up to the first of them at least; the fourth is taken for one.
-                  (local.set $n (i32.shr_u
-                    (i32.ctz (i32.or (i32.const 0x80000000) (i32.and (i32.const 0x80808080)
-                      (i32.or (local.get $x) (i32.add (local.get $n) (i32.const 0x46464646))))))
-                    (i32.const 3)))
-                  (if (i32.and
-                      (i32.eq (i32.load8_u (i32.add (local.get $from) (local.get $n))) (i32.const 44))
-                      (i32.or (i32.eq (local.get $n) (i32.const 1)) (i32.gt_u (i32.and (local.get $x) (i32.const 255)) (i32.const 0))))
-                    (then
-                      (local.set $x (i32.shl (local.get $x) (i32.sub (i32.const 32) (i32.shl (local.get $n) (i32.const 3)))))
-                      (local.set $w (i64.extend_i32_u (i32.add
-                        (i32.shr_u (local.get $x) (i32.const 24))
-                        (i32.add
-                          (i32.mul (i32.and (i32.shr_u (local.get $x) (i32.const 16)) (i32.const 255)) (i32.const 10))
-                          (i32.mul (i32.and (i32.shr_u (local.get $x) (i32.const 8)) (i32.const 255)) (i32.const 100))))))
-                      (local.set $q (i32.const 0))
-                      (local.set $pos (i32.add (local.get $from) (local.get $n)))
-                      (br $read)))))
               (local.set $minus (i32.eq (local.get $c) (i32.const 45)))
               (local.set $pos (i32.add (local.get $pos) (local.get $minus)))
               (local.set $c (i32.sub (i32.load8_u (local.get $pos)) (i32.const 48)))
