@@ -38,27 +38,59 @@ type Invocation<Result> =
   | { readonly kind: 'timed_out'; readonly afterMs: number };
 
 export function lambdaContext(facts: LocalFunction): Context {
-  const clock = facts.clock ?? Date.now;
-  const region = facts.region ?? DEFAULT_REGION;
-  const deadlineMs = clock() + facts.timeoutMs;
-  let awsRequestId: string | undefined;
-  return {
-    callbackWaitsForEmptyEventLoop: false,
-    functionName: facts.functionName,
-    functionVersion: '$LATEST',
-    invokedFunctionArn: `arn:aws:lambda:${region}:${LOCAL_ACCOUNT_ID}:function:${facts.functionName}`,
-    memoryLimitInMB: String(facts.memoryMb ?? 1769),
-    // Few handlers ask for it.
-    get awsRequestId() {
-      return (awsRequestId ??= randomUUID());
-    },
-    logGroupName: `/aws/lambda/${facts.functionName}`,
-    logStreamName: 'local',
-    getRemainingTimeInMillis: () => Math.max(0, deadlineMs - clock()),
-    done: callbacksAreGone,
-    fail: callbacksAreGone,
-    succeed: callbacksAreGone,
-  };
+  return new LocalContext(facts);
+}
+
+/** Makes what few handlers ask for when they do. */
+class LocalContext implements Context {
+  callbackWaitsForEmptyEventLoop = false;
+  readonly #facts: LocalFunction;
+  readonly #clock: () => number;
+  readonly #deadlineMs: number;
+  #awsRequestId: string | undefined;
+
+  constructor(facts: LocalFunction) {
+    this.#facts = facts;
+    this.#clock = facts.clock ?? Date.now;
+    this.#deadlineMs = this.#clock() + facts.timeoutMs;
+  }
+
+  get functionName(): string {
+    return this.#facts.functionName;
+  }
+
+  get functionVersion(): string {
+    return '$LATEST';
+  }
+
+  get invokedFunctionArn(): string {
+    const { region = DEFAULT_REGION, functionName } = this.#facts;
+    return `arn:aws:lambda:${region}:${LOCAL_ACCOUNT_ID}:function:${functionName}`;
+  }
+
+  get memoryLimitInMB(): string {
+    return String(this.#facts.memoryMb ?? 1769);
+  }
+
+  get awsRequestId(): string {
+    return (this.#awsRequestId ??= randomUUID());
+  }
+
+  get logGroupName(): string {
+    return `/aws/lambda/${this.functionName}`;
+  }
+
+  get logStreamName(): string {
+    return 'local';
+  }
+
+  getRemainingTimeInMillis(): number {
+    return Math.max(0, this.#deadlineMs - this.#clock());
+  }
+
+  done = callbacksAreGone;
+  fail = callbacksAreGone;
+  succeed = callbacksAreGone;
 }
 
 /** Runs one invocation; never rejects. `limitMs` can end it before the function's own timeout. */

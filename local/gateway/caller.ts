@@ -18,14 +18,16 @@ export interface CallerRules {
   readonly token?: string | undefined;
 }
 
+/** What is asked of a request. */
+export interface Caller extends Pick<IncomingMessage, 'method' | 'socket'> {
+  readonly headers: Pick<IncomingMessage['headers'], 'host' | 'origin' | 'authorization'>;
+}
+
 /** Methods that change nothing. Without CORS rules a browser shows their answers to no other page. */
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** The answer to a request whose Host is not a name of this service. */
-export function foreignHost(
-  rules: CallerRules,
-  { headers, socket }: IncomingMessage,
-): WireResponse | undefined {
+export function foreignHost(rules: CallerRules, { headers, socket }: Caller): WireResponse | undefined {
   const { host } = headers;
   if (isOwnHost(host, rules.allowedHosts, socket.localAddress)) return undefined;
   return refusal(
@@ -38,7 +40,7 @@ export function foreignHost(
 /** The answer to a request with which a page of a foreign origin would change something. */
 export function foreignOrigin(
   rules: CallerRules,
-  { method = '', headers }: IncomingMessage,
+  { method = '', headers }: Caller,
 ): WireResponse | undefined {
   const { origin, host } = headers;
   if (origin === undefined || SAFE_METHODS.has(method) || isOwnOrigin(origin, host, rules)) return undefined;
@@ -49,7 +51,7 @@ export function foreignOrigin(
 }
 
 /** The answer to a request that does not carry the token. */
-export function withoutToken({ token }: CallerRules, { headers }: IncomingMessage): WireResponse | undefined {
+export function withoutToken({ token }: CallerRules, { headers }: Caller): WireResponse | undefined {
   if (token === undefined || isBearer(headers.authorization, token)) return undefined;
   const wire = refusal(
     401,

@@ -11,10 +11,11 @@ export function applyCors(
   request: IncomingMessage,
   response: ServerResponse,
 ): boolean {
+  if (!rules) return false;
   const { origin } = request.headers;
   const isPreflight =
     request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
-  if (!rules || origin === undefined) return false;
+  if (origin === undefined) return false;
   const allowsAll = rules.allowedOrigins.includes('*');
   if (allowsAll || rules.allowedOrigins.includes(origin)) {
     response.setHeader('access-control-allow-origin', allowsAll ? '*' : origin);

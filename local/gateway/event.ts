@@ -134,17 +134,23 @@ export function isTooLargeForLambda(event: APIGatewayProxyEventV2): boolean {
 function arrivesAsText(headers: Readonly<Record<string, string>>): boolean {
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') return false;
-  const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  const given = headers['content-type'] ?? '';
+  if (given === 'application/json') return true;
+  const type = given.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   return type.startsWith('text/') || TEXT_TYPES.has(type);
 }
 
 let lastRequest = 0;
 const processMark = randomUUID().replaceAll('-', '');
+const requestMark = processMark.slice(0, 6);
+/** Digits of a UUID that are random. */
+const traceMark = processMark.slice(-12) + processMark.slice(0, 4);
+let lastTrace = 0;
 
 /** Sixteen characters as in API Gateway, unique within this process and very likely beyond. */
 export function newRequestId(): string {
   lastRequest += 1;
-  return `${processMark.slice(0, 6)}${lastRequest.toString(36).padStart(9, '0')}=`;
+  return `${requestMark}${lastRequest.toString(36).padStart(9, '0')}=`;
 }
 
 function cookiesOf(value: string): string[] {
@@ -172,11 +178,11 @@ function addForwardingHeaders(
   headers['x-amzn-trace-id'] ??= newTraceId(nowMs);
 }
 
-/** Twelve random bytes behind the time: the digits of a UUID from its end, where none is fixed, and from its beginning. */
+/** Behind the time eight random bytes of this process, and a count of four. */
 function newTraceId(nowMs: number): string {
+  lastTrace = (lastTrace + 1) >>> 0;
   const seconds = Math.floor(nowMs / 1000).toString(16);
-  const id = randomUUID();
-  return `Root=1-${seconds}-${id.slice(24)}${id.slice(0, 8)}${id.slice(9, 13)}`;
+  return `Root=1-${seconds}-${traceMark}${lastTrace.toString(16).padStart(8, '0')}`;
 }
 
 /** Decodes parameters like a form: + is a space. Repeated names are joined with a comma. */

@@ -76,7 +76,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     places: new Slots(options.maxConcurrentRequests ?? MAX_REQUESTS),
     ownSlots: new Slots(MAX_OWN_REQUESTS),
     heldBytes: 0,
-    open: new Set(),
+    openResponses: 0,
     answered: new WeakSet(),
     closing: false,
     onIdle: () => undefined,
@@ -127,7 +127,7 @@ async function listen(server: Server, options: GatewayOptions): Promise<number> 
 async function closeGateway(state: GatewayState, server: Server, timeoutMs = 10_000): Promise<void> {
   state.closing = true;
   const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
-  if (state.open.size > 0) {
+  if (state.openResponses > 0) {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, timeoutMs);
       state.onIdle = () => {

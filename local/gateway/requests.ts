@@ -27,7 +27,7 @@ import {
   writeResponse,
 } from './response.ts';
 import { decodePath, findRoute, type GatewayRoute, type RouteTable } from './routes.ts';
-import type { Slots } from './slots.ts';
+import type { Slot, Slots } from './slots.ts';
 
 /** A request while it is served. */
 export interface Seen {
@@ -53,8 +53,11 @@ export interface GatewayState {
   readonly ownSlots: Slots;
   /** Bytes of all bodies; each counts until its handler ends. */
   heldBytes: number;
-  /** Responses that are not finished yet. */
-  readonly open: Set<ServerResponse>;
+  /**
+   * Responses that are not finished yet. Only counted: a set from which every element is soon deleted keeps them all until V8
+   * collects the old generation, because each table that it replaces refers to the next one.
+   */
+  openResponses: number;
   /** Connections that were answered before their request ended. */
   readonly answered: WeakSet<Duplex>;
   closing: boolean;
@@ -62,17 +65,18 @@ export interface GatewayState {
 }
 
 export function acceptRequest(state: GatewayState, request: IncomingMessage, response: ServerResponse): void {
-  state.open.add(response);
-  const seen: Seen = {};
+  state.openResponses++;
+  const served: Served = { response, requestId: newRequestId(), seen: {} };
+  const { requestId, seen } = served;
   const startedMs = performance.now();
   const over = state.observe(seen);
   response.once('close', () => {
-    state.open.delete(response);
+    state.openResponses--;
+    served.slot?.abandon();
     over(response.headersSent ? response.statusCode : undefined, performance.now() - startedMs);
-    if (state.open.size === 0) state.onIdle();
+    if (state.openResponses === 0) state.onIdle();
   });
-  const requestId = newRequestId();
-  serve(state, request, { response, requestId, seen }).catch((error: unknown) => {
+  serve(state, request, served).catch((error: unknown) => {
     state.log.error('the gateway failed', { requestId, ...errorFields(error) });
     if (!response.headersSent) answer(state, response, gatewayMessage(500), requestId);
   });
@@ -82,13 +86,12 @@ interface Served {
   readonly response: ServerResponse;
   readonly requestId: string;
   readonly seen: Seen;
+  /** While its handler runs. */
+  slot?: Slot;
 }
 
-async function serve(
-  state: GatewayState,
-  request: IncomingMessage,
-  { response, requestId, seen }: Served,
-): Promise<void> {
+async function serve(state: GatewayState, request: IncomingMessage, served: Served): Promise<void> {
+  const { response, requestId, seen } = served;
   const head = readHead(request);
   const [rawPath, rawQueryString] = splitUrl(request.url ?? '');
   const path = decodePath(rawPath);
@@ -97,12 +100,14 @@ async function serve(
   const shaped = (wire: WireResponse) => (match?.route.hasEnvelope ? enveloped(wire) : wire);
   const dismiss = (wire: WireResponse) =>
     refuseRequest(state, request, response, head, shaped(wire), requestId);
-  const foreign = foreignHost(state.callers, request);
+  // Node makes an object of the headers when it is asked for; this one has them already.
+  const caller = { method: request.method, socket: request.socket, headers: head.headers };
+  const foreign = foreignHost(state.callers, caller);
   if (foreign) return dismiss(foreign);
   if (applyCors(state.callers.cors, request, response)) return;
   const isOpen = match?.route.isOpen?.(head.headers) ?? false;
   const refused =
-    foreignOrigin(state.callers, request) ?? (isOpen ? undefined : withoutToken(state.callers, request));
+    foreignOrigin(state.callers, caller) ?? (isOpen ? undefined : withoutToken(state.callers, caller));
   if (refused) return dismiss(refused);
   const refuse = (status: GatewayStatus) => dismiss(gatewayMessage(status));
   if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
@@ -110,7 +115,8 @@ async function serve(
   if (match === undefined) return refuse(404);
   const places = match.route.ownSlots ? state.ownSlots : state.places;
   if (places.isFull || match.route.refuses?.()) return refuse(429);
-  const leave = places.take(response);
+  const slot = places.take();
+  served.slot = slot;
   const { maxBytes } = match.route;
   let heldBytes = 0;
   const hold = (bytes: number) => {
@@ -140,7 +146,7 @@ async function serve(
     const wire = await run(state, match.route, event, shaped);
     if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
   } finally {
-    leave();
+    slot.release();
     state.heldBytes -= heldBytes;
   }
 }

@@ -82,7 +82,9 @@ export function writeResponse(
   close: boolean,
 ): void {
   response.writeHead(wire.status, headersOf(wire, requestId, close));
-  response.end(isBodyless(wire) ? undefined : wire.body);
+  if (isBodyless(wire)) response.end();
+  // Characters of one byte each, as most answers have alone, are written without being encoded.
+  else response.end(wire.body, wire.body.length === wire.bodyBytes ? 'latin1' : 'utf8');
 }
 
 /** Writes the response but keeps it open while the request is still arriving. */

@@ -3,10 +3,16 @@
  * slot but the handler keeps running. These handlers are limited too; otherwise opening and closing connections would
  * accumulate them.
  */
-import type { ServerResponse } from 'node:http';
-
 /** How many handlers may run per slot, including those whose client left. */
 const HANDLERS_PER_PLACE = 4;
+
+/** Of one request. */
+export interface Slot {
+  /** The client has left: it waits no longer. */
+  readonly abandon: () => void;
+  /** To call once, when the handler has ended. */
+  readonly release: () => void;
+}
 
 export class Slots {
   readonly #limit: number;
@@ -24,20 +30,21 @@ export class Slots {
     return this.#taken >= this.#limit || this.#taken + this.#left >= HANDLERS_PER_PLACE * this.#limit;
   }
 
-  /** @returns a function to call once, when the handler has ended */
-  take(response: ServerResponse): () => void {
+  take(): Slot {
     this.#taken += 1;
-    let isLeft = false;
-    const onClose = () => {
-      isLeft = true;
-      this.#taken -= 1;
-      this.#left += 1;
-    };
-    response.once('close', onClose);
-    return () => {
-      response.off('close', onClose);
-      if (isLeft) this.#left -= 1;
-      else this.#taken -= 1;
+    let state: 'taken' | 'left' | 'released' = 'taken';
+    return {
+      abandon: () => {
+        if (state !== 'taken') return;
+        state = 'left';
+        this.#taken -= 1;
+        this.#left += 1;
+      },
+      release: () => {
+        if (state === 'left') this.#left -= 1;
+        else this.#taken -= 1;
+        state = 'released';
+      },
     };
   }
 }
