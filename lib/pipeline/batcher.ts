@@ -49,6 +49,8 @@ const QUEUE_TURN = 5;
 const LATE_CHECK_MS = 250;
 /** When a batch has ended, its answers are written in one turn, and the calls that they bring are read in the next. */
 const TURNS_AFTER_BATCH = 2;
+/** While each turn brings calls that fit into the batch, it waits for the next one, up to so many. */
+const MOST_TURNS = 16;
 
 export class Batcher implements Runner {
   readonly inputs?: readonly TensorSpec[];
@@ -146,12 +148,16 @@ export class Batcher implements Runner {
     if (!nextTurn) return this.#dispatch();
     if (this.#isDispatchDue || this.waiting === 0) return;
     this.#isDispatchDue = true;
-    const wait = (left: number) => {
-      if (left > 0) return nextTurn(() => wait(left - 1));
-      this.#isDispatchDue = false;
-      this.#dispatch();
-    };
-    wait(turns);
+    let left = MOST_TURNS;
+    const wait = (more: number, before: number) =>
+      nextTurn(() => {
+        left--;
+        const isComing = this.waiting > before && this.waiting < this.#options.batchSize && left > 0;
+        if (more > 1 || isComing) return wait(more - 1, this.waiting);
+        this.#isDispatchDue = false;
+        this.#dispatch();
+      });
+    wait(turns, this.waiting);
   }
 
   #dispatch(): void {

@@ -102,15 +102,42 @@ describe('a batcher', () => {
       assert.deepEqual(runner.batches, [['a']]);
       ask(batcher, 'c');
       turn();
+      assert.deepEqual(runner.batches, [['a']]);
+      turn();
       assert.deepEqual(runner.batches, [['a'], ['b', 'c']]);
       await runner.end();
       assert.deepEqual(turns, []);
+    });
+
+    test('waits as long as each turn brings calls, for a full batch and for a number of turns at most', () => {
+      const { runner, batcher } = open({ nextTurn, batchSize: 3 });
+      ask(batcher, 'a');
+      turn();
+      assert.deepEqual(runner.batches, [['a']]);
+      const other = open({ nextTurn, batchSize: 3 });
+      ask(other.batcher, 'a');
+      for (const name of ['b', 'c']) {
+        ask(other.batcher, name);
+        assert.deepEqual(other.runner.batches, []);
+        turn();
+      }
+      assert.deepEqual(other.runner.batches, [['a', 'b', 'c']]);
+      const slow = open({ nextTurn, batchSize: 100 });
+      ask(slow.batcher, 'first');
+      let waited = 0;
+      for (; slow.runner.batches.length === 0 && waited < 99; waited++) {
+        ask(slow.batcher, `r${waited}`);
+        turn();
+      }
+      assert.equal(waited, 16);
+      assert.equal(slow.runner.batches[0]?.length, 17);
     });
 
     test('gives each process that is free its share', () => {
       const { runner, batcher } = open({ nextTurn, batchSize: 8 }, 2);
       void batcher.run(records('q1', 'q2', 'q3'), {});
       ask(batcher, 'a', 'b', 'c');
+      turn();
       turn();
       assert.deepEqual(runner.batches, [['a', 'b', 'q1', 'q2', 'q3'], ['c']]);
     });
