@@ -11,11 +11,13 @@ interface Instances {
   readonly inPlace: (error: unknown) => never;
 }
 
-/** @throws bad_request, too_large */
-export async function readInstances(request: HttpRequest): Promise<Instances> {
-  if (mediaType(request) !== 'text/csv') {
-    return { instances: decodeInstances(request.body(), parseInstances), inPlace: raise };
-  }
+/** A promise for a table only. @throws bad_request, too_large */
+export function readInstances(request: HttpRequest): Instances | Promise<Instances> {
+  if (mediaType(request) === 'text/csv') return readTable(request);
+  return { instances: decodeInstances(request.body(), parseInstances), inPlace: raise };
+}
+
+async function readTable(request: HttpRequest): Promise<Instances> {
   // Loaded on demand: few requests are tables.
   const { atLine, decodeCsv } = await import('../codecs/csv.ts');
   const { records, lines } = decodeCsv(request.body());

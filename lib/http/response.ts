@@ -79,16 +79,19 @@ export async function respondWithin(
 }
 
 /** Ends waiting, but not what is waited for. @throws timeout */
-export async function within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const late = () => reject(new ServingError('timeout', `no answer within ${limitMs} ms`));
-  const timer = setTimeout(late, limitMs);
-  try {
-    work().then(resolve, reject);
-    return await promise;
-  } finally {
-    clearTimeout(timer);
-  }
+export function within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const working = work();
+    const late = () => reject(new ServingError('timeout', `no answer within ${limitMs} ms`));
+    const timer = setTimeout(late, limitMs);
+    const settle =
+      <Value>(end: (value: Value) => void) =>
+      (value: Value) => {
+        clearTimeout(timer);
+        end(value);
+      };
+    working.then(settle(resolve), settle(reject));
+  });
 }
 
 function errorResponse(error: ServingError, log: LogError, bodyOf: ErrorBody): HttpResponse {

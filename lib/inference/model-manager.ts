@@ -50,7 +50,7 @@ export class ModelManager<R extends Runner = Runner> {
 
   /** Opens the model before the first request. @throws model_unavailable; the next call tries again */
   async ready(): Promise<void> {
-    await this.#acquire();
+    if (!this.#serving()) await this.#openFirst();
   }
 
   /**
@@ -58,9 +58,9 @@ export class ModelManager<R extends Runner = Runner> {
    * @throws model_unavailable when none has loaded yet, and whatever `work` throws
    */
   async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
-    let opened = await this.#acquire();
+    let opened = this.#serving() ?? (await this.#openFirst());
     // A swap may close it before this line runs; from here to `users++` nothing can.
-    while (opened.closed) opened = await this.#acquire();
+    while (opened.closed) opened = this.#serving() ?? (await this.#openFirst());
     opened.users++;
     try {
       return await work(opened.runner);
@@ -94,10 +94,10 @@ export class ModelManager<R extends Runner = Runner> {
     this.#current = undefined;
   }
 
-  async #acquire(): Promise<OpenRunner<R>> {
-    if (!this.#current) return this.#openFirst();
-    // Serves the current version while a new one is opened in the background.
-    if (this.#options.now() - this.#checkedAt >= this.#options.refreshMs) void this.refresh();
+  /** Undefined before the first one is open. The current version serves while a new one is opened in the background. */
+  #serving(): OpenRunner<R> | undefined {
+    if (this.#current && this.#options.now() - this.#checkedAt >= this.#options.refreshMs)
+      void this.refresh();
     return this.#current;
   }
 

@@ -37,10 +37,13 @@ export class Reporter {
     return () => this.timers.record(name, this.#options.now() - begin);
   }
 
-  /** Delivers when a second has passed since the last time. Never throws. */
-  async flushWhenDue(): Promise<void> {
+  /** Delivers when a second has passed since the last time. Never rejects. @returns undefined when nothing is due */
+  flushWhenDue(): Promise<void> | undefined {
     const now = this.#options.now();
-    if (now < this.#dueAt || this.timers.empty) return;
+    return now < this.#dueAt || this.timers.empty ? undefined : this.#flush(now);
+  }
+
+  async #flush(now: number): Promise<void> {
     this.#dueAt = now + FLUSH_EVERY_MS;
     try {
       await this.#options.deliver(this.timers);

@@ -90,31 +90,27 @@ test('a third version waits until the first is closed, and is found by the next 
 
 test('a use that has its runner, and loses it to a swap before it begins, takes the new one', async () => {
   const opened: FakeRunner[] = [];
-  const versions = ['v0', 'v1'];
-  let finish: (runner: FakeRunner) => void = () => undefined;
   const model = new ModelManager(
     {
-      version: async () => versions[opened.length] as string,
+      version: async () => `v${opened.length}`,
       open: (version) => {
         const runner = new FakeRunner(version);
         opened.push(runner);
-        if (opened.length === 1) return Promise.resolve(runner);
-        return new Promise<FakeRunner>((resolve) => {
-          finish = resolve;
-        });
+        return Promise.resolve(runner);
       },
     },
     { refreshMs: 1e9, now: () => 0, onError: (error) => assert.fail(error.message) },
   );
-  await model.ready();
-  const swapping = model.refresh();
-  await setImmediate();
-  // The swap is one step ahead of the use, which gets the old runner, which is not in use.
-  finish(opened[1] as FakeRunner);
-  const used = await model.use(async (runner) => [runner.version, runner.closed]);
-  await swapping;
-  assert.deepEqual(used, ['v1', false]);
+  const using = model.use(async (runner) => [runner.version, runner.closed]);
+  // The swap is ahead of the use, which waits for the first runner and gets it when nobody uses it any more.
+  const swapped = new Promise<void>((resolve) => {
+    const swap = () => (model.version ? void model.refresh().then(resolve) : queueMicrotask(swap));
+    swap();
+  });
+  assert.deepEqual(await using, ['v1', false]);
+  await swapped;
   assert.equal(opened[0]?.closed, true);
+  assert.equal(opened.length, 2);
 });
 
 test('a refresh that finds the version that serves opens nothing', async () => {
