@@ -36,6 +36,9 @@ async function answer(
     const opened = await runner;
     if ('run' in request) {
       const policy = { ...request.policy, isOver: () => isOver };
+      const sentBlock = 'columns' in request.run && !policy.exactSignature ? request.run : undefined;
+      const made = sentBlock && (await opened.runBlock?.(sentBlock));
+      if (made) return { outputs: made };
       const outcomes = await opened.run(unpackRecords(request.run), policy);
       const outputs = pack(outcomes.map((outcome) => (outcome.ok ? outcome.outputs : [])));
       return outputs && outcomes.every(({ ok }) => ok) ? { outputs } : { outcomes: outcomes.map(sent) };

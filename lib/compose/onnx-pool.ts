@@ -8,7 +8,7 @@ import { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { OnnxProcess, ProcessEnded } from '../inference/onnx-process.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { Batcher, type BatchRunner, type Clock } from '../pipeline/batcher.ts';
-import { flattened } from '../pipeline/flatten.ts';
+import { flattenedLarge } from '../pipeline/flatten.ts';
 import { Pace } from '../pipeline/pace.ts';
 import { Pool } from '../workers/pool.ts';
 import { labelled, type OnnxRunner } from './onnx.ts';
@@ -71,7 +71,8 @@ export async function openPooledOnnx(
     names,
     pool,
     batcher,
-    run: async (records, policy) => labelled(await batcher.run(flattened(records, inputs), policy), names),
+    run: async (records, policy) =>
+      labelled(await batcher.run(flattenedLarge(records, inputs), policy), names),
     runIsolated: async (records, limit) => labelled(await isolated.run(records, limit), names),
     async close() {
       await Promise.all([pool.close(), isolated.close()]);

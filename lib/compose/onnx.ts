@@ -16,6 +16,7 @@ import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUNTIME, startOnnx } from '../inference/session.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
 import { batchAxisOf } from '../pipeline/batch-axes.ts';
+import { type Block, inferBlock } from '../pipeline/block.ts';
 import { infer } from '../pipeline/infer.ts';
 import { assertNames, hasTexts, readNames } from '../registry/names.ts';
 
@@ -27,6 +28,8 @@ export interface OnnxRunner extends Runner {
   /** Whether records may share a run. */
   readonly separable: boolean;
   readonly names: ModelNames;
+  /** Records that arrived as one block. @returns undefined when `run` should run them */
+  readonly runBlock?: (block: Block) => Promise<Block | undefined>;
 }
 
 /** Texts that are sorted by length together, over the runs of many records. */
@@ -109,6 +112,7 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
         await infer(records, model.inputs, batch, (feeds, isOver) => model.run(feeds, isOver), policy),
         names,
       ),
+    runBlock: (block) => inferBlock(block, model, batch, (feeds) => model.run(feeds)),
     runIsolated: async (records, limitMs) =>
       labelled(await (await isolatedRunner()).run(records, limitMs), names),
     async close() {

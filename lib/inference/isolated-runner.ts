@@ -6,7 +6,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
 import type { Inputs, ModelNames, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
-import { type Packed, packRecords, type SentRecords, unpack } from './packed.ts';
+import type { Block } from '../pipeline/block.ts';
+import { packRecords, type SentRecords, unpack } from './packed.ts';
 import type { OnnxSettings } from './runner.ts';
 
 export interface IsolatedModel {
@@ -29,7 +30,7 @@ export type IsolatedRequest =
 export type IsolatedReply =
   | { readonly outcomes: readonly SentOutcome[] }
   /** The outputs of records that all succeeded. */
-  | { readonly outputs: Packed }
+  | { readonly outputs: Block }
   | { readonly facts: ModelFacts }
   | { readonly failed: ErrorRecord };
 

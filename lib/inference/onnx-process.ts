@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { ServingError } from '../contract/errors.ts';
-import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
+import type { Inputs, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
 import {
   askProcess,
   howOf,
@@ -16,7 +16,7 @@ import {
   receivedOutcomes,
   startIsolated,
 } from './isolated-runner.ts';
-import { packRecords } from './packed.ts';
+import { packFor } from './packed.ts';
 
 /** The process ended during a run. */
 export class ProcessEnded extends ServingError {
@@ -28,6 +28,7 @@ export class ProcessEnded extends ServingError {
 export class OnnxProcess {
   readonly #child: ReturnType<typeof startIsolated>;
   #why: string | undefined;
+  #inputs: readonly TensorSpec[] = [];
   /** How it ended. Never rejects. */
   readonly ended: Promise<string>;
 
@@ -39,8 +40,9 @@ export class OnnxProcess {
   /** @throws the error of opening the model */
   async facts(): Promise<ModelFacts> {
     const reply = await this.#ask({ describe: true });
-    if ('facts' in reply) return reply.facts;
-    throw unexpected(reply);
+    if (!('facts' in reply)) throw unexpected(reply);
+    this.#inputs = reply.facts.inputs;
+    return reply.facts;
   }
 
   /**
@@ -49,7 +51,7 @@ export class OnnxProcess {
    */
   async run(records: readonly Inputs[], { failFast, exactSignature }: RunPolicy): Promise<Outcome[]> {
     const policy = { failFast: failFast ?? false, exactSignature: exactSignature ?? false };
-    const reply = await this.#ask({ run: packRecords(records), policy });
+    const reply = await this.#ask({ run: packFor(records, this.#inputs), policy });
     const outcomes = receivedOutcomes(reply);
     if (outcomes) return outcomes;
     throw unexpected(reply);

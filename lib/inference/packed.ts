@@ -2,29 +2,20 @@
  * Records and outcomes on their way between two processes. Small tensors that are alike, as those of a batch mostly are, travel as
  * one block for each input or output: an object for each of them takes V8 ten times as long.
  */
-import { allocate, type NumericDType, type Tensor, type TypedArray } from '../contract/tensor.ts';
-import type { Inputs, NamedTensor } from '../contract/values.ts';
+import { contentOf } from '../contract/json-numbers.ts';
+import { allocate, isNumericDType, type NumericDType, type Tensor } from '../contract/tensor.ts';
+import type { Inputs, NamedTensor, TensorSpec } from '../contract/values.ts';
+import type { Block } from '../pipeline/block.ts';
+import { flattened, hasExactly } from '../pipeline/flatten.ts';
+import { nestedBlock } from '../pipeline/nested.ts';
 
 /** Larger records travel as they are, because a block is a copy more. */
 const MOST_BYTES = 16 * 1024;
 
-/** The tensors of `count` records, which differ in nothing but their numbers. */
-export interface Packed {
-  readonly count: number;
-  readonly columns: readonly {
-    readonly name: string;
-    readonly dtype: NumericDType;
-    /** Of one record. */
-    readonly shape: readonly number[];
-    /** Of all records, one after the other. */
-    readonly data: TypedArray;
-  }[];
-}
-
-export type SentRecords = Packed | readonly Inputs[];
+export type SentRecords = Block | readonly Inputs[];
 
 /** @returns undefined for a single record, and for tensors that are not alike, of texts, or large */
-export function pack(records: readonly (readonly NamedTensor[])[]): Packed | undefined {
+export function pack(records: readonly (readonly NamedTensor[])[]): Block | undefined {
   const [first, second] = records;
   if (!first || !second || bytesOf(first) > MOST_BYTES) return undefined;
   if (!records.every((record) => areAlike(record, first))) return undefined;
@@ -39,13 +30,41 @@ export function pack(records: readonly (readonly NamedTensor[])[]): Packed | und
 }
 
 /** The tensors of each record, which share the memory of the block. */
-export function unpack({ count, columns }: Packed): NamedTensor[][] {
+export function unpack({ count, columns }: Block): NamedTensor[][] {
   return Array.from({ length: count }, (_, i) =>
     columns.map(({ name, dtype, shape, data }) => {
       const length = data.length / count;
       return { name, dtype, shape, data: data.subarray(i * length, (i + 1) * length) };
     }),
   );
+}
+
+/** Nested numbers of JSON go straight into the block. @param specs the inputs of the model, as which they bind */
+export function packFor(records: readonly Inputs[], specs: readonly TensorSpec[]): SentRecords {
+  return packJson(records, specs) ?? packRecords(flattened(records, specs));
+}
+
+/** @returns undefined for records that are anything else than nested numbers of one shape, named as the inputs */
+function packJson(records: readonly Inputs[], specs: readonly TensorSpec[]): Block | undefined {
+  if (!records.every((record) => hasExactly(record, specs))) return undefined;
+  const columns: Block['columns'][number][] = [];
+  for (const { name, dtype } of specs) {
+    if (!isNumericDType(dtype)) return undefined;
+    const values: unknown[] = [];
+    for (const record of records) {
+      const value = record.get(name);
+      const content = value?.kind === 'json' ? contentOf(value) : undefined;
+      if (!Array.isArray(content)) return undefined;
+      values.push(content);
+    }
+    try {
+      columns.push({ name, dtype, ...nestedBlock(values, dtype) });
+    } catch {
+      // What is wrong, and with which of them, is said where the model is.
+      return undefined;
+    }
+  }
+  return { count: records.length, columns };
 }
 
 export function packRecords(records: readonly Inputs[]): SentRecords {

@@ -23,7 +23,7 @@ import { storeFor } from './cast.ts';
 export function nestedTensor(value: unknown, dtype: DType, mayMiss = false): Tensor {
   const shape = shapeOf(value);
   const count = elementCount(shape, TENSOR_ELEMENTS);
-  if (count === 0) throw badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);
+  if (count === 0) throw isEmpty(shape);
   if (dtype === 'string') {
     const texts: string[] = [];
     eachRow(value, shape, 0, (row) => {
@@ -35,13 +35,33 @@ export function nestedTensor(value: unknown, dtype: DType, mayMiss = false): Ten
     return { dtype, shape, data: texts };
   }
   const data = allocate(dtype, count);
-  const isFloat = data instanceof Float32Array || data instanceof Float64Array;
-  eachRow(value, shape, 0, isFloat ? floatsInto(data, dtype, shape, mayMiss) : storedIn(data, dtype, shape));
+  eachRow(value, shape, 0, numbersInto(data, dtype, shape, mayMiss));
   return { dtype, shape, data };
+}
+
+/**
+ * `nestedTensor` of several values, which have one shape, as one array: one value's numbers behind those of the one before.
+ * @throws as nestedTensor; bad_input for another shape
+ */
+export function nestedBlock(
+  values: readonly unknown[],
+  dtype: NumericDType,
+): { readonly shape: readonly number[]; readonly data: TypedArray } {
+  const shape = shapeOf(values[0]);
+  const data = allocate(dtype, elementCount([values.length, ...shape], TENSOR_ELEMENTS));
+  if (data.length === 0) throw isEmpty(shape);
+  const take = numbersInto(data, dtype, shape, false);
+  for (const value of values) eachRow(value, shape, 0, take);
+  return { shape, data };
 }
 
 /** Takes one innermost array after the other. */
 type Take = (row: readonly unknown[]) => void;
+
+function numbersInto(out: TypedArray, dtype: NumericDType, shape: readonly number[], mayMiss: boolean): Take {
+  const isFloat = out instanceof Float32Array || out instanceof Float64Array;
+  return isFloat ? floatsInto(out, dtype, shape, mayMiss) : storedIn(out, dtype, shape);
+}
 
 function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly number[]): Take {
   const store = storeFor(dtype);
@@ -93,6 +113,10 @@ function branch(value: unknown, shape: readonly number[], axis: number): readonl
     throw ragged(shape, axis, `${quoteValue(value)} where the first element is an array`);
   if (value.length === shape[axis]) return value;
   throw ragged(shape, axis, `${value.length} elements where the first has ${shape[axis]}`);
+}
+
+function isEmpty(shape: readonly number[]): ServingError {
+  return badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);
 }
 
 function outOfRange(number: number, dtype: DType): ServingError {

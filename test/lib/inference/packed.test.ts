@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deserialize, serialize } from 'node:v8';
 import { allocate, type NumericDType, numericDTypes, type TypedArray } from '../../../lib/contract/tensor.ts';
-import type { Inputs, NamedTensor } from '../../../lib/contract/values.ts';
-import { pack, packRecords, unpack, unpackRecords } from '../../../lib/inference/packed.ts';
+import type { Inputs, NamedTensor, TensorSpec } from '../../../lib/contract/values.ts';
+import { pack, packFor, packRecords, unpack, unpackRecords } from '../../../lib/inference/packed.ts';
+import { flattened } from '../../../lib/pipeline/flatten.ts';
 
 /** Bits of all kinds, NaNs and zeros with a sign among them. */
 function tensor(name: string, dtype: NumericDType, shape: number[], seed: number): NamedTensor {
@@ -88,4 +89,67 @@ test('records keep the order of their names, and those with other values stay th
   const mixed = [record, json];
   assert.equal(packRecords(mixed), mixed);
   assert.equal(unpackRecords(mixed), mixed);
+});
+
+test('nested numbers of JSON become the block that their tensors would be, of a single record too', () => {
+  const specs: TensorSpec[] = [
+    { name: 'x', dtype: 'float32', shape: ['n', 2, 2] },
+    { name: '__proto__', dtype: 'int64', shape: ['n', 3] },
+  ];
+  const record = (first: number): Inputs =>
+    new Map([
+      ['__proto__', { kind: 'json', value: [first, -1, 2 ** 53 - 1] }],
+      [
+        'x',
+        {
+          kind: 'json',
+          value: [
+            [first, 0.1],
+            [-0, 3.5e38 / 2],
+          ],
+        },
+      ],
+    ]);
+  for (const records of [[record(1)], [record(1), record(2), record(3)]]) {
+    const sent = packFor(records, specs);
+    assert.ok('columns' in sent);
+    const flat = flattened(records, specs);
+    for (const [i, read] of unpackRecords(sent).entries()) {
+      for (const { name } of specs) assert.deepEqual(read.get(name), flat[i]?.get(name), name);
+    }
+  }
+});
+
+test('nested numbers that are ragged, of other shapes, out of range, or under other names travel as records', () => {
+  const specs: TensorSpec[] = [{ name: 'x', dtype: 'uint8', shape: ['n', 2] }];
+  const good: Inputs = new Map([['x', { kind: 'json', value: [1, 2] }]]);
+  const others: unknown[] = [
+    [1],
+    [1, 2, 3],
+    [[1, 2]],
+    [1, 256],
+    [1, 1.5],
+    [1, null],
+    [1, '2'],
+    [],
+    1,
+    'text',
+    null,
+  ];
+  const records: Inputs[] = others.map((value) => new Map([['x', { kind: 'json', value }]]));
+  records.push(new Map([['y', { kind: 'json', value: [1, 2] }]]));
+  records.push(new Map([...good, ['y', { kind: 'json', value: [1, 2] }]]));
+  for (const record of records) {
+    for (const both of [
+      [good, record],
+      [record, good],
+    ]) {
+      const sent = packFor(both, specs);
+      assert.ok(!('columns' in sent), JSON.stringify([...record]));
+      assert.deepEqual(sent, flattened(both, specs));
+    }
+  }
+  const texts: TensorSpec[] = [{ name: 'x', dtype: 'string', shape: ['n', 2] }];
+  const text: Inputs = new Map([['x', { kind: 'json', value: ['a', 'b'] }]]);
+  assert.deepEqual(packFor([text, text], texts), [text, text]);
 });
