@@ -68,13 +68,12 @@ function columnOf({ columns }: Block, name: string | undefined): Block['columns'
   return column;
 }
 
-/** Whether each record is one row, whose tensors are the memory of the block. */
+/** Whether each record is one row, along the first axis, and its tensors are the memory of the block. */
 function mayRunAsBlock(first: Feeds, { count, columns }: Block, settings: BatchSettings): boolean {
   const { separable, maxRows, maxBytes, fixedRows = count, inputAxes } = settings;
   const bytes = columns.reduce((sum, { data }) => sum + data.byteLength, 0);
   return (
     (separable || count === 1) &&
-    first.rows === 1 &&
     !first.runsAlone &&
     fixedRows === count &&
     count <= maxRows &&

@@ -2,14 +2,15 @@
  * Downloads a model from S3 into a local folder and verifies it. An object may change between two reads, so every range
  * names the ETag it belongs to. The checksum is compared before the folder gets its final name: an existing folder is complete.
  */
-import { createHash } from 'node:crypto';
-import { close, createReadStream, open, write } from 'node:fs';
+import { createHash, type Hash } from 'node:crypto';
+import { close, createReadStream, open, writeSync } from 'node:fs';
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
-import { getRange, getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
+import { getText, listFolder, type ReadLimits, readRange, type S3Client } from '../s3/objects.ts';
+import type { Sink } from '../s3/signed-read.ts';
 import { inPartial } from './download-folder.ts';
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
@@ -197,7 +198,8 @@ async function downloadFile(
 ): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
   const fd = await promisify(open)(target, 'w');
-  let whole: Uint8Array | undefined;
+  const algorithm = digestOf(file)?.algorithm;
+  let digest: Hash | undefined;
   try {
     const parts = Math.max(1, Math.ceil(file.bytes / PART_BYTES));
     let next = 0;
@@ -206,50 +208,76 @@ async function downloadFile(
       while (next < parts) {
         const start = next++ * PART_BYTES;
         const end = Math.min(start + PART_BYTES, file.bytes);
-        const part = await getRange(s3, { bucket, key: file.key }, { start, end, etag }, limits);
-        etag ??= part.etag;
-        await writeWhole(fd, part.bytes, start);
-        count(part.bytes.byteLength);
-        if (parts === 1) whole = part.bytes;
+        const sink = fileSink(fd, start, parts === 1 ? algorithm : undefined);
+        const given = await readRange(s3, { bucket, key: file.key }, { start, end, etag }, sink, limits);
+        etag ??= given;
+        count(sink.bytes());
+        digest = sink.digest();
       }
     };
     await Promise.all(Array.from({ length: Math.min(PARALLEL_PARTS, parts) }, pull));
   } finally {
     await promisify(close)(fd);
   }
-  await verify(target, file, whole);
+  await verify(target, file, digest?.digest('hex'));
 }
 
-/** A full disk writes what it has room for and reports an error only at the next write. */
-async function writeWhole(fd: number, bytes: Uint8Array, start: number): Promise<void> {
-  for (let done = 0; done < bytes.byteLength; ) {
-    const { bytesWritten } = await promisify(write)(fd, bytes, done, bytes.byteLength - done, start + done);
-    done += bytesWritten;
-  }
+interface FileSink extends Sink {
+  /** Written since the last restart. */
+  readonly bytes: () => number;
+  readonly digest: () => Hash | undefined;
 }
 
 /**
- * Verifies the SHA-256 of the pointer, else the MD5 in a single-part ETag.
- * @param content what was written to the file, where that is at hand; otherwise it is read
+ * Writes what arrives to a file, from `start` on, and into a digest, so that no more than a chunk is in memory. A chunk goes to the
+ * system's cache in some microseconds, for which a thread would take longer.
  */
-async function verify(path: string, file: ModelFile, content?: Uint8Array): Promise<void> {
+function fileSink(fd: number, start: number, algorithm: Algorithm | undefined): FileSink {
+  let at = start;
+  let hash: Hash | undefined;
+  return {
+    restart() {
+      at = start;
+      hash = algorithm && createHash(algorithm);
+    },
+    write(bytes: Uint8Array) {
+      // A full disk writes what it has room for and reports an error only at the next write.
+      for (let done = 0; done < bytes.byteLength; )
+        done += writeSync(fd, bytes, done, bytes.byteLength - done, at + done);
+      at += bytes.byteLength;
+      hash?.update(bytes);
+    },
+    bytes: () => at - start,
+    digest: () => hash,
+  };
+}
+
+type Algorithm = 'sha256' | 'md5';
+
+/** What a file is compared with: the SHA-256 of the pointer, else the MD5 in a single-part ETag. */
+function digestOf({ sha256, etag, etagIsDigest }: ModelFile) {
+  const md5 = etagIsDigest === false ? undefined : etag?.replaceAll('"', '');
+  const [algorithm, expected] = sha256 ? (['sha256', sha256] as const) : (['md5', md5] as const);
+  // The ETag of a multipart upload ("...-7") is not a digest of the content, so size and TLS must suffice.
+  return !expected || expected.includes('-') ? undefined : { algorithm, expected };
+}
+
+/** @param known the digest of what was written to the file, where that is at hand; otherwise the file is read */
+async function verify(path: string, file: ModelFile, known?: string): Promise<void> {
   const { size } = await stat(path);
   if (size !== file.bytes) {
     throw modelUnavailable(`${file.key}: expected ${file.bytes} bytes, got ${size}`);
   }
-  const md5 = file.etagIsDigest === false ? undefined : file.etag?.replaceAll('"', '');
-  const [algorithm, expected] = file.sha256 ? (['sha256', file.sha256] as const) : (['md5', md5] as const);
-  // The ETag of a multipart upload ("...-7") is not a digest of the content, so size and TLS must suffice.
-  if (!expected || expected.includes('-')) return;
-  const actual = content
-    ? createHash(algorithm).update(content).digest('hex')
-    : await digestFile(path, algorithm);
+  const wanted = digestOf(file);
+  if (!wanted) return;
+  const { algorithm, expected } = wanted;
+  const actual = known ?? (await digestFile(path, algorithm));
   if (actual !== expected) {
     throw modelUnavailable(`${file.key}: ${algorithm} is ${actual}, expected ${expected}`);
   }
 }
 
-export async function digestFile(path: string, algorithm: 'sha256' | 'md5'): Promise<string> {
+export async function digestFile(path: string, algorithm: Algorithm): Promise<string> {
   const hash = createHash(algorithm);
   for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 }))
     hash.update(chunk as Buffer);

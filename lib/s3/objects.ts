@@ -5,7 +5,7 @@
  */
 import type * as Sdk from '@aws-sdk/client-s3';
 import type { S3Place } from './presign.ts';
-import { readSigned } from './signed-read.ts';
+import { readSigned, type Sink } from './signed-read.ts';
 
 /** The AWS SDK's client, or one that loads it at its first use. */
 export interface S3Client extends Pick<Sdk.S3Client, 'send' | 'destroy'> {
@@ -95,21 +95,48 @@ function within(ms: number, signal: AbortSignal | undefined): AbortSignal {
   return signal ? AbortSignal.any([signal, timeout]) : timeout;
 }
 
+interface Range {
+  readonly start: number;
+  readonly end: number;
+  readonly etag?: string | undefined;
+}
+
+/** `readRange` into memory. */
+export async function getRange(
+  s3: S3Client,
+  address: ObjectAddress,
+  range: Range,
+  limits?: ReadLimits,
+): Promise<{ readonly bytes: Uint8Array; readonly etag: string | undefined }> {
+  let chunks: Uint8Array[] = [];
+  const sink: Sink = {
+    restart: () => {
+      chunks = [];
+    },
+    write: (chunk) => void chunks.push(chunk),
+  };
+  const etag = await readRange(s3, address, range, sink, limits);
+  const [only] = chunks;
+  return { bytes: only && chunks.length === 1 ? only : Buffer.concat(chunks), etag };
+}
+
 /**
  * Reads part of an object, with an ETag only of that version. An empty object has no range and is read whole. The SDK
  * retries a request without an answer; a body that breaks off is requested again here.
+ * @returns the ETag
  */
-export async function getRange(
+export async function readRange(
   s3: S3Client,
   { bucket, key }: ObjectAddress,
-  range: { readonly start: number; readonly end: number; readonly etag?: string | undefined },
+  range: Range,
+  sink: Sink,
   { limitMs = READ_MS, signal }: ReadLimits = {},
-): Promise<{ readonly bytes: Uint8Array; readonly etag: string | undefined }> {
+): Promise<string | undefined> {
   const { start, end, etag } = range;
   const abortSignal = within(limitMs, signal);
   const place = s3.deferred?.readPlace();
-  const read = place && (await readSigned(place, { bucket, key }, range, abortSignal));
-  if (read) return read;
+  const read = place && (await readSigned(place, { bucket, key }, range, abortSignal, sink));
+  if (read) return read.etag;
   const { GetObjectCommand } = await sdk();
   const get = new GetObjectCommand({
     Bucket: bucket,
@@ -119,11 +146,16 @@ export async function getRange(
   });
   for (let attempt = 1; ; attempt++) {
     const { Body, ETag } = await s3.send(get, { abortSignal });
+    let bytes: Uint8Array | undefined;
     try {
-      return { bytes: (await Body?.transformToByteArray()) ?? new Uint8Array(), etag: ETag };
+      bytes = await Body?.transformToByteArray();
     } catch (error) {
       if (attempt === 2 || abortSignal.aborted) throw error;
+      continue;
     }
+    sink.restart();
+    if (bytes) sink.write(bytes);
+    return ETag;
   }
 }
 

@@ -7,9 +7,11 @@ import type { Agent, ClientRequest } from 'node:http';
 import { sha256, signedHeaders } from '../codecs/sigv4.ts';
 import { objectUrl, type S3Place } from './presign.ts';
 
-interface Part {
-  readonly bytes: Uint8Array;
-  readonly etag: string | undefined;
+/** Takes the bytes of an object as they arrive. What it throws is thrown to the caller. */
+export interface Sink {
+  /** Called before the first byte of each attempt. */
+  readonly restart: () => void;
+  readonly write: (bytes: Uint8Array) => void;
 }
 
 /** S3 answers within a tenth of a second; the SDK keeps the rest of the time. */
@@ -20,15 +22,16 @@ const PLAIN_KEY = /^[\w./-]+$/;
 
 /**
  * @param range the bytes from `start` to before `end`; none of a range that is empty
- * @returns undefined when the SDK should be asked
- * @throws the signal's reason
+ * @returns undefined when the SDK should be asked; what the sink has is worth nothing then
+ * @throws the signal's reason, an error of the sink
  */
 export async function readSigned(
   place: S3Place,
   { bucket, key }: { readonly bucket: string; readonly key: string },
   { start, end, etag }: { readonly start: number; readonly end: number; readonly etag?: string | undefined },
   signal: AbortSignal,
-): Promise<Part | undefined> {
+  sink: Sink,
+): Promise<{ readonly etag: string | undefined } | undefined> {
   if (end <= start || !PLAIN_BUCKET.test(bucket) || !PLAIN_KEY.test(key)) return undefined;
   const url = objectUrl(bucket, key, place);
   const headers = signedHeaders({
@@ -52,8 +55,9 @@ export async function readSigned(
   for (;;) {
     const sent = client.request(url, options);
     try {
-      return await partOf(sent, end - start);
-    } catch {
+      return await readPart(sent, end - start, sink);
+    } catch (error) {
+      if (error instanceof SinkError) throw error.cause;
       signal.throwIfAborted();
       // S3 had closed a connection that this environment kept while it was frozen. A new one has not been reused.
       if (!sent.reusedSocket) return undefined;
@@ -64,9 +68,26 @@ export async function readSigned(
 /** Connections that are kept open, by protocol: an emulator's needs no TLS. */
 const agents = new Map<string, Agent>();
 
-/** @throws errors of the connection only */
-function partOf(sent: ClientRequest, most: number): Promise<Part | undefined> {
+class SinkError extends Error {}
+
+/** @throws errors of the connection, SinkError */
+function readPart(
+  sent: ClientRequest,
+  most: number,
+  sink: Sink,
+): Promise<{ readonly etag: string | undefined } | undefined> {
   return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      reject(error);
+      sent.destroy();
+    };
+    const pass = (work: () => void) => {
+      try {
+        work();
+      } catch (cause) {
+        fail(new SinkError('the sink failed', { cause }));
+      }
+    };
     sent.on('response', (response) => {
       // A server that ignores the range answers 200, with the whole object.
       if (response.statusCode !== 206) {
@@ -74,17 +95,15 @@ function partOf(sent: ClientRequest, most: number): Promise<Part | undefined> {
         sent.destroy();
         return;
       }
-      const chunks: Buffer[] = [];
       let bytes = 0;
+      pass(sink.restart);
       response.on('data', (chunk: Buffer) => {
-        chunks.push(chunk);
         bytes += chunk.length;
-        if (bytes <= most) return;
-        reject(new Error(`more than ${most} bytes`));
-        sent.destroy();
+        if (bytes > most) fail(new Error(`more than ${most} bytes`));
+        else pass(() => sink.write(chunk));
       });
       response.on('error', reject);
-      response.on('end', () => resolve({ bytes: Buffer.concat(chunks), etag: response.headers.etag }));
+      response.on('end', () => resolve({ etag: response.headers.etag }));
     });
     sent.on('timeout', () => sent.destroy(new Error(`silent for ${IDLE_MS} ms`)));
     sent.on('error', reject);

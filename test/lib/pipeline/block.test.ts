@@ -107,7 +107,11 @@ describe('a block', () => {
     'of more rows than a run has': { sent: block(5) },
     'of more bytes than a run has': { sent: block(2), settings: { maxBytes: 8 } },
     'for a model of fixed rows that it does not fill': { sent: block(2), settings: { fixedRows: 4 } },
-    'of records with several rows': { sent: block(2, [2, 1]), inputs: [{ ...X, shape: ['n', 1] }] },
+    'of records with several rows': {
+      sent: block(2, [2, 1]),
+      inputs: [{ ...X, shape: ['n', 1] }],
+      settings: { inputAlreadyBatched: true },
+    },
     'of another dtype, which is converted': { sent: block(2, [2], 'float64') },
     'of records with the batch dimension where they should have none': { sent: block(2, [1, 2]) },
     'of another shape': { sent: block(2, [1, 1, 2]) },

@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { openS3 } from '../../../lib/s3/client.ts';
-import { deferredS3, getRange, getText, putText } from '../../../lib/s3/objects.ts';
+import { deferredS3, getRange, getText, putText, readRange } from '../../../lib/s3/objects.ts';
 import { startAws } from '../../../local/aws/aws.ts';
 
 const KEYS = { accessKeyId: 'key', secretAccessKey: 'secret', sessionToken: undefined };
@@ -97,6 +97,49 @@ for (const [what, answer] of Object.entries(ANSWERS)) {
     assert.deepEqual(await readFrom(answer), { asked: true, read: 'the SDK was asked' });
   });
 }
+
+/** A server that sends half of a body. */
+async function withHalf(work: (endpoint: string) => Promise<void>) {
+  const server = createServer((_, response) => {
+    response.writeHead(206, { 'content-length': 4 }).write('te', () => response.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  server.closeAllConnections();
+  server.close();
+}
+
+test('what arrived before a body broke off is not followed by what the SDK read', async () => {
+  const sdk = {
+    send: async () => ({ ETag: '"tag"', Body: { transformToByteArray: async () => Buffer.from('text') } }),
+  };
+  const got: string[] = [];
+  const sink = {
+    restart: () => void got.splice(0),
+    write: (bytes: Uint8Array) => void got.push(String(bytes)),
+  };
+  await withHalf(async (endpoint) => {
+    const readPlace = () => ({ region: 'local', credentials: KEYS, endpoint });
+    const s3 = deferredS3({ load: async () => sdk as never, readPlace });
+    assert.equal(await readRange(s3, ADDRESS, RANGE, sink), '"tag"');
+  });
+  assert.deepEqual(got, ['text']);
+});
+
+test('an error of what takes the bytes is thrown, and the SDK is not asked', async () => {
+  const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  const fail = () => {
+    throw full;
+  };
+  await withHalf(async (endpoint) => {
+    const s3 = deferredS3({
+      load: noSdk,
+      readPlace: () => ({ region: 'local', credentials: KEYS, endpoint }),
+    });
+    await assert.rejects(readRange(s3, ADDRESS, RANGE, { restart: () => undefined, write: fail }), full);
+    await assert.rejects(readRange(s3, ADDRESS, RANGE, { restart: fail, write: () => undefined }), full);
+  });
+});
 
 test('a name that would have to be escaped is left to the SDK', async () => {
   const answer: RequestListener = (_, response) => response.writeHead(206).end('text');

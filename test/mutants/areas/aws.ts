@@ -176,8 +176,13 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'a part is no longer than was asked for',
-        find: 'if (bytes <= most) return;',
-        replace: 'if (bytes <= 2 * most) return;',
+        find: 'if (bytes > most) fail',
+        replace: 'if (bytes > 2 * most) fail',
+      },
+      {
+        guarantee: 'an error of what takes the bytes is thrown, and the SDK is not asked',
+        find: 'if (error instanceof SinkError) throw error.cause;',
+        replace: '',
       },
       {
         guarantee: 'a part is of the version that was asked for',
@@ -419,7 +424,7 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'all ranges of a download belong to one version of the object',
-        find: 'etag ??= part.etag;',
+        find: 'etag ??= given;',
         replace: '',
         survives:
           'Accepted: a pointer without tags has a SHA-256 for each file, which refuses a mix of two versions; the tag finds it sooner.',

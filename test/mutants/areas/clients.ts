@@ -257,7 +257,7 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'work never runs on a closed runner',
-        find: 'while (opened.closed) opened = await this.#acquire();',
+        find: 'while (opened.closed) opened = this.#serving() ?? (await this.#openFirst());',
         replace: '',
       },
       {
@@ -309,9 +309,60 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/pipeline/block.ts',
+    tests: ['test/lib/pipeline/block.test.ts'],
+    bugs: [
+      {
+        guarantee: 'records that may not share a run do not run as a block',
+        find: '(separable || count === 1) &&',
+        replace: '',
+      },
+      {
+        guarantee: 'a block of records with several rows is left to its records',
+        find: 'shape[0] === 1 &&',
+        replace: '',
+      },
+      {
+        guarantee: 'a block is no larger than a run',
+        find: 'bytes <= maxBytes &&',
+        replace: '',
+      },
+      {
+        guarantee: 'a block has no more rows than a run',
+        find: 'count <= maxRows &&',
+        replace: '',
+      },
+      {
+        guarantee: 'a block whose numbers are converted is left to its records',
+        find: "columns.some((column) => 'buffer' in data && column.data.buffer === data.buffer),",
+        replace: "columns.some(() => 'buffer' in data),",
+      },
+      {
+        guarantee: 'an output that does not follow the rows is no block',
+        find: "dtype !== 'string' && isFirst(settings.outputAxes, i)",
+        replace: "dtype !== 'string'",
+      },
+      {
+        guarantee: 'an output with another number of rows than the block is no answer',
+        find: ' || shape[0] !== count) return undefined;',
+        replace: ') return undefined;',
+      },
+    ],
+  },
+  {
     file: 'lib/inference/packed.ts',
     tests: ['test/lib/inference/packed.test.ts'],
     bugs: [
+      {
+        guarantee: 'an array of JSON that is empty travels as a record, which is refused by name',
+        find: 'if (!Array.isArray(content)) return undefined;',
+        replace: 'if (!Array.isArray(content)) continue;',
+      },
+      {
+        guarantee: 'records with other names than those of the inputs do not travel as a block of them',
+        find: 'if (!records.every((record) => hasExactly(record, specs))) return undefined;',
+        replace: '',
+      },
       {
         guarantee: 'each record of a block has its own tensors',
         find: 'data.subarray(i * length, (i + 1) * length)',
@@ -321,7 +372,6 @@ export const CLIENTS: readonly Suite[] = [
         guarantee: 'each answer of a run that requests share goes to its own request',
         find: 'i * length);',
         replace: '(records.length - 1 - i) * length);',
-        tests: ['test/local/gateway/shared-runs.test.ts'],
       },
       {
         guarantee: 'tensors of other shapes are no block',

@@ -535,7 +535,7 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'POST /predict takes a token',
-        find: 'await deps.limiter?.acquire();',
+        find: 'if (deps.limiter) await deps.limiter.acquire();',
         replace: '',
         tests: ['test/lib/http/predictions.test.ts'],
       },

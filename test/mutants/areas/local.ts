@@ -351,8 +351,8 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'the remaining time is never below 0',
-        find: 'Math.max(0, deadlineMs - clock())',
-        replace: 'deadlineMs - clock()',
+        find: 'Math.max(0, this.#deadlineMs - this.#clock())',
+        replace: 'this.#deadlineMs - this.#clock()',
       },
       {
         guarantee: 'an invocation ends at the shorter of its two limits',
@@ -461,8 +461,8 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'a client that left gives its slot to others',
-        find: 'this.#taken -= 1;\n      this.#left += 1;',
-        replace: 'this.#left += 1;\n      this.#taken -= 0;',
+        find: 'this.#taken -= 1;\n        this.#left += 1;',
+        replace: 'this.#left += 1;\n        this.#taken -= 0;',
       },
       {
         guarantee: 'a slot is free again when its handler has ended',

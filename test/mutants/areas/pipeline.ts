@@ -722,9 +722,15 @@ export const PIPELINE: readonly Suite[] = [
         replace: 'if (shape.length === TENSOR_RANK * 1000) {',
       },
       {
+        guarantee: 'each answer of a run that requests share goes to its own request',
+        find: 'for (const value of values) eachRow',
+        replace: 'for (const value of values.toReversed()) eachRow',
+        tests: ['test/local/gateway/shared-runs.test.ts'],
+      },
+      {
         guarantee: 'an empty array is refused',
-        find: 'if (count === 0) throw badInput',
-        replace: 'if (count === -1) throw badInput',
+        find: 'if (count === 0) throw isEmpty',
+        replace: 'if (count === -1) throw isEmpty',
       },
       {
         guarantee: 'a dense tensor has a limit of elements',

@@ -17,6 +17,21 @@ export const WORKERS: readonly Suite[] = [
         replace: '1);',
       },
       {
+        guarantee: 'a batch waits while each turn brings calls',
+        find: 'this.waiting > before && this.waiting < this.#options.batchSize && left > 0',
+        replace: 'false',
+      },
+      {
+        guarantee: 'a batch waits for a number of turns at most',
+        find: ' && left > 0;',
+        replace: ';',
+      },
+      {
+        guarantee: 'a full batch waits for no further turn',
+        find: ' && this.waiting < this.#options.batchSize',
+        replace: '',
+      },
+      {
         guarantee: 'what the answers of a batch bring shares the next one',
         find: 'const TURNS_AFTER_BATCH = 2;',
         replace: 'const TURNS_AFTER_BATCH = 1;',
