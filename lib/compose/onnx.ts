@@ -18,7 +18,9 @@ import { RUN_BYTES } from '../inference/warm-up.ts';
 import { batchAxisOf } from '../pipeline/batch-axes.ts';
 import { type Block, inferBlock } from '../pipeline/block.ts';
 import { infer } from '../pipeline/infer.ts';
+import { RunSize } from '../pipeline/run-size.ts';
 import { assertNames, hasTexts, readNames } from '../registry/names.ts';
+import { CLOCK } from './clock.ts';
 
 export { RUNTIME, startOnnx };
 
@@ -93,6 +95,8 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     // Texts of many lengths are sorted before they are cut into runs.
     maxRows: model.inputs[0]?.isText ? Math.max(settings.batchSize, SORTED_TEXTS) : settings.batchSize,
     maxBytes: RUN_BYTES,
+    // Texts are cut into runs by their runner.
+    runSize: model.inputs[0]?.isText ? undefined : new RunSize(settings.batchSize, CLOCK.now),
     fixedRows: model.fixedRows,
     separable: model.separable,
     inputAxes: model.inputs.map(batchAxisOf),

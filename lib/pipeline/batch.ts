@@ -10,6 +10,7 @@ import type { BatchAxis, NamedTensor, Outcome } from '../contract/values.ts';
 import { withoutAxis } from './batch-axes.ts';
 import type { Feeds } from './bind.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
+import type { RunSize } from './run-size.ts';
 import { rowsOf, stackTensors } from './stack.ts';
 
 export interface BatchSettings {
@@ -17,6 +18,8 @@ export interface BatchSettings {
   readonly maxRows: number;
   /** The most input bytes bound at a time and in one run. A larger record runs alone. */
   readonly maxBytes: number;
+  /** Finds how many of these rows a run has. Default: as many as there are. */
+  readonly runSize?: RunSize | undefined;
   /** Rows the model's inputs are fixed to; undefined when the batch dimension is free. */
   readonly fixedRows?: number | undefined;
   /** False when records must not share a run. */
@@ -63,6 +66,7 @@ interface Group {
 /** The indexes of the records in each run, in order: equal row shapes and shared inputs, within the row and byte limits. */
 function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
   const { inputAxes = [] } = settings;
+  const most = mostRows(settings);
   /** By row shapes: the last group for each content of the shared inputs. */
   const open = new Map<string, Group[]>();
   const groups: number[][] = [];
@@ -77,7 +81,6 @@ function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
     const alike = open.get(key) ?? [];
     const at = alike.findIndex(({ first }) => isSharedEqual(first, slot, inputAxes));
     const group = alike[at];
-    const most = settings.fixedRows ?? settings.maxRows;
     if (group && group.rows + slot.rows <= most && group.bytes + bytes <= settings.maxBytes) {
       group.indexes.push(index);
       group.rows += slot.rows;
@@ -90,6 +93,11 @@ function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
     groups.push(fresh.indexes);
   }
   return groups;
+}
+
+/** The most rows of the next run. */
+export function mostRows({ fixedRows, maxRows, runSize }: BatchSettings): number {
+  return fixedRows ?? Math.min(maxRows, runSize?.rows ?? maxRows);
 }
 
 /** A scalar has no axis that could count rows. */
@@ -138,7 +146,9 @@ async function runGroup(
 ): Promise<Outcome[]> {
   try {
     const rows = records.reduce((sum, record) => sum + record.rows, 0);
-    const outputs = await withScratch((scratch) => run(stack(records, settings, scratch)));
+    const outputs = await withScratch((scratch) =>
+      timed(rows, stack(records, settings, scratch), settings, run),
+    );
     return split(outputs, records, { total: settings.fixedRows ?? rows, axes: settings.outputAxes ?? [] });
   } catch (error) {
     // A retryable error is not caused by a record, so the run is not halved.
@@ -149,6 +159,19 @@ async function runGroup(
     const right = await runGroup(records.slice(middle), settings, run);
     return [...left, ...right];
   }
+}
+
+export async function timed(
+  rows: number,
+  feeds: readonly Tensor[],
+  { runSize }: BatchSettings,
+  run: RunTensors,
+): Promise<readonly NamedTensor[]> {
+  if (!runSize) return run(feeds);
+  const startedMs = runSize.now();
+  const outputs = await run(feeds);
+  runSize.ran(rows, runSize.now() - startedMs);
+  return outputs;
 }
 
 function runError(error: unknown): ServingError {

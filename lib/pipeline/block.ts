@@ -4,7 +4,7 @@
  */
 import type { NumericDType, Tensor, TypedArray } from '../contract/tensor.ts';
 import type { BatchAxis, Inputs, NamedTensor, TensorSpec } from '../contract/values.ts';
-import type { BatchSettings, RunTensors } from './batch.ts';
+import { type BatchSettings, mostRows, type RunTensors, timed } from './batch.ts';
 import { withoutAxis } from './batch-axes.ts';
 import { type BindSettings, bindRecord, type Feeds } from './bind.ts';
 
@@ -43,7 +43,7 @@ export async function inferBlock(
       const { data } = columnOf(block, inputs[i]?.name);
       return { dtype, shape: shape.with(0, count), data };
     });
-    return outputBlock(await run(feeds), count, first);
+    return outputBlock(await timed(count, feeds, settings, run), count, first);
   } catch {
     return undefined;
   }
@@ -70,13 +70,13 @@ function columnOf({ columns }: Block, name: string | undefined): Block['columns'
 
 /** Whether each record is one row, along the first axis, and its tensors are the memory of the block. */
 function mayRunAsBlock(first: Feeds, { count, columns }: Block, settings: BatchSettings): boolean {
-  const { separable, maxRows, maxBytes, fixedRows = count, inputAxes } = settings;
+  const { separable, maxBytes, fixedRows = count, inputAxes } = settings;
   const bytes = columns.reduce((sum, { data }) => sum + data.byteLength, 0);
   return (
     (separable || count === 1) &&
     !first.runsAlone &&
     fixedRows === count &&
-    count <= maxRows &&
+    count <= mostRows(settings) &&
     bytes <= maxBytes &&
     first.tensors.length === columns.length &&
     first.tensors.every(

@@ -44,6 +44,11 @@ export function lambdaContext(facts: LocalFunction): Context {
 /** Makes what few handlers ask for when they do. */
 class LocalContext implements Context {
   callbackWaitsForEmptyEventLoop = false;
+  functionVersion = '$LATEST';
+  logStreamName = 'local';
+  done = callbacksAreGone;
+  fail = callbacksAreGone;
+  succeed = callbacksAreGone;
   readonly #facts: LocalFunction;
   readonly #clock: () => number;
   readonly #deadlineMs: number;
@@ -57,10 +62,6 @@ class LocalContext implements Context {
 
   get functionName(): string {
     return this.#facts.functionName;
-  }
-
-  get functionVersion(): string {
-    return '$LATEST';
   }
 
   get invokedFunctionArn(): string {
@@ -80,17 +81,9 @@ class LocalContext implements Context {
     return `/aws/lambda/${this.functionName}`;
   }
 
-  get logStreamName(): string {
-    return 'local';
-  }
-
   getRemainingTimeInMillis(): number {
     return Math.max(0, this.#deadlineMs - this.#clock());
   }
-
-  done = callbacksAreGone;
-  fail = callbacksAreGone;
-  succeed = callbacksAreGone;
 }
 
 /** Runs one invocation; never rejects. `limitMs` can end it before the function's own timeout. */

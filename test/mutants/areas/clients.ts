@@ -309,6 +309,42 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/pipeline/run-size.ts',
+    tests: ['test/lib/pipeline/run-size.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a run has no more rows than the batch',
+        find: 'Math.min(this.#most, STEP * this.#size)',
+        replace: 'STEP * this.#size',
+      },
+      {
+        guarantee: 'another size must be clearly faster',
+        find: 'const CLEARLY = 0.95;',
+        replace: 'const CLEARLY = 1;',
+      },
+      {
+        guarantee: 'trials become rare',
+        find: 'Math.min(LONGEST_PAUSE, 2 * this.#pause)',
+        replace: 'FIRST_PAUSE',
+      },
+      {
+        guarantee: 'trials do not end',
+        find: 'const LONGEST_PAUSE = 1_024;',
+        replace: 'const LONGEST_PAUSE = 1_000_000;',
+      },
+      {
+        guarantee: 'a trial ends where its size is never reached',
+        find: 'if (!isMeasured && this.#runs < TRIAL_RUNS) return;',
+        replace: 'if (!isMeasured) return;',
+      },
+      {
+        guarantee: 'a run that was disturbed counts nothing',
+        find: 'const SAMPLES = 3;',
+        replace: 'const SAMPLES = 1;',
+      },
+    ],
+  },
+  {
     file: 'lib/pipeline/block.ts',
     tests: ['test/lib/pipeline/block.test.ts'],
     bugs: [

@@ -1,0 +1,84 @@
+/**
+ * Finds how many rows a run should have, from how long runs take. More rows share what a call costs, but what a model computes
+ * between its layers must fit into the processor's caches: a convnet may take a fifth longer for a row in runs of 32 than in
+ * runs of 4. Other sizes are tried from time to time, and taken when they are clearly faster.
+ */
+
+/** What a size is multiplied or divided by for the next one to try. Between neighbors of 2 a slope is too flat to be seen. */
+const STEP = 4;
+/** Runs of one size that are compared, by the fastest of them. */
+const SAMPLES = 3;
+/** Another size must be faster by so much. */
+const CLEARLY = 0.95;
+/** A trial ends after so many runs, also when too few had its size. */
+const TRIAL_RUNS = 12;
+/** Runs between two trials: at first, and when other sizes were slower again and again. */
+const FIRST_PAUSE = SAMPLES;
+const LONGEST_PAUSE = 1_024;
+
+export class RunSize {
+  readonly #most: number;
+  readonly now: () => number;
+  #size: number;
+  #trial: number | undefined;
+  /** ms a row, of the latest runs of the size, and of the trial. */
+  #costs: number[] = [];
+  #trialCosts: number[] = [];
+  /** Since the last trial ended, or in this one. */
+  #runs = 0;
+  #pause = FIRST_PAUSE;
+  #isUpward = false;
+
+  /**
+   * @param most rows of a run
+   * @param now a clock in ms
+   */
+  constructor(most: number, now: () => number) {
+    this.#most = most;
+    this.#size = most;
+    this.now = now;
+  }
+
+  /** Most rows of the next run. */
+  get rows(): number {
+    return this.#trial ?? this.#size;
+  }
+
+  /** A run has ended. One of fewer rows than it might have had says nothing, unless a trial made it larger than those before. */
+  ran(rows: number, tookMs: number): void {
+    this.#runs++;
+    const isLarger = this.#trial !== undefined && rows > this.#size;
+    if (rows === this.rows || isLarger)
+      keepLatest(this.#trial ? this.#trialCosts : this.#costs, tookMs / rows);
+    if (this.#trial) this.#judge(this.#trial);
+    else if (this.#runs >= this.#pause && this.#costs.length === SAMPLES) this.#try();
+  }
+
+  #try(): void {
+    const other = this.#isUpward ? Math.min(this.#most, STEP * this.#size) : Math.ceil(this.#size / STEP);
+    this.#runs = 0;
+    if (other === this.#size) this.#isUpward = !this.#isUpward;
+    else this.#trial = other;
+  }
+
+  #judge(trial: number): void {
+    const isMeasured = this.#trialCosts.length === SAMPLES;
+    if (!isMeasured && this.#runs < TRIAL_RUNS) return;
+    if (isMeasured && Math.min(...this.#trialCosts) < CLEARLY * Math.min(...this.#costs)) {
+      this.#size = trial;
+      this.#costs = this.#trialCosts;
+      this.#pause = FIRST_PAUSE;
+    } else {
+      this.#isUpward = !this.#isUpward;
+      this.#pause = Math.min(LONGEST_PAUSE, 2 * this.#pause);
+    }
+    this.#trial = undefined;
+    this.#trialCosts = [];
+    this.#runs = 0;
+  }
+}
+
+function keepLatest(costs: number[], cost: number): void {
+  costs.push(cost);
+  if (costs.length > SAMPLES) costs.shift();
+}
