@@ -7,7 +7,7 @@ import { allocate, isNumericDType, type NumericDType, type Tensor } from '../con
 import type { Inputs, NamedTensor, TensorSpec } from '../contract/values.ts';
 import type { Block } from '../pipeline/block.ts';
 import { flattened, hasExactly } from '../pipeline/flatten.ts';
-import { nestedBlock } from '../pipeline/nested.ts';
+import { nestedBlock } from '../pipeline/nested-block.ts';
 
 /** Larger records travel as they are, because a block is a copy more. */
 const MOST_BYTES = 16 * 1024;

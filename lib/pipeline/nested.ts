@@ -23,7 +23,7 @@ import { storeFor } from './cast.ts';
 export function nestedTensor(value: unknown, dtype: DType, mayMiss = false): Tensor {
   const shape = shapeOf(value);
   const count = elementCount(shape, TENSOR_ELEMENTS);
-  if (count === 0) throw isEmpty(shape);
+  if (count === 0) throw badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);
   if (dtype === 'string') {
     const texts: string[] = [];
     eachRow(value, shape, 0, (row) => {
@@ -35,35 +35,15 @@ export function nestedTensor(value: unknown, dtype: DType, mayMiss = false): Ten
     return { dtype, shape, data: texts };
   }
   const data = allocate(dtype, count);
-  eachRow(value, shape, 0, numbersInto(data, dtype, shape, mayMiss));
+  const isFloat = data instanceof Float32Array || data instanceof Float64Array;
+  eachRow(value, shape, 0, isFloat ? floatsInto(data, dtype, shape, mayMiss) : storedIn(data, dtype, shape));
   return { dtype, shape, data };
 }
 
-/**
- * `nestedTensor` of several values, which have one shape, as one array: one value's numbers behind those of the one before.
- * @throws as nestedTensor; bad_input for another shape
- */
-export function nestedBlock(
-  values: readonly unknown[],
-  dtype: NumericDType,
-): { readonly shape: readonly number[]; readonly data: TypedArray } {
-  const shape = shapeOf(values[0]);
-  const data = allocate(dtype, elementCount([values.length, ...shape], TENSOR_ELEMENTS));
-  if (data.length === 0) throw isEmpty(shape);
-  const take = numbersInto(data, dtype, shape, false);
-  for (const value of values) eachRow(value, shape, 0, take);
-  return { shape, data };
-}
-
 /** Takes one innermost array after the other. */
-type Take = (row: readonly unknown[]) => void;
+export type Take = (row: readonly unknown[]) => void;
 
-function numbersInto(out: TypedArray, dtype: NumericDType, shape: readonly number[], mayMiss: boolean): Take {
-  const isFloat = out instanceof Float32Array || out instanceof Float64Array;
-  return isFloat ? floatsInto(out, dtype, shape, mayMiss) : storedIn(out, dtype, shape);
-}
-
-function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly number[]): Take {
+export function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly number[]): Take {
   const store = storeFor(dtype);
   let at = 0;
   return (row) => {
@@ -83,7 +63,7 @@ function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly number[]
 }
 
 /** Without a call per element: 0.11 ms instead of 0.54 for 3x96x96. */
-function floatsInto(
+export function floatsInto(
   out: Float32Array | Float64Array,
   dtype: DType,
   shape: readonly number[],
@@ -115,10 +95,6 @@ function branch(value: unknown, shape: readonly number[], axis: number): readonl
   throw ragged(shape, axis, `${value.length} elements where the first has ${shape[axis]}`);
 }
 
-function isEmpty(shape: readonly number[]): ServingError {
-  return badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);
-}
-
 function outOfRange(number: number, dtype: DType): ServingError {
   return badInput(`a number is out of the range of ${dtype}: ${number}`);
 }
@@ -134,7 +110,7 @@ function mismatch(expected: string, leaf: unknown, shape: readonly number[], hin
   return badInput(`expected ${expected}, got ${quoteValue(leaf)}${hint}`);
 }
 
-function shapeOf(value: unknown): number[] {
+export function shapeOf(value: unknown): number[] {
   const shape: number[] = [];
   let level = value;
   while (Array.isArray(level)) {
@@ -151,7 +127,7 @@ function shapeOf(value: unknown): number[] {
  * Calls `take` for every innermost array in row-major order, checking that all branches have `shape`. A scalar is an array of
  * one.
  */
-function eachRow(value: unknown, shape: readonly number[], axis: number, take: Take): void {
+export function eachRow(value: unknown, shape: readonly number[], axis: number, take: Take): void {
   const elements = axis === shape.length ? [value] : branch(value, shape, axis);
   if (axis >= shape.length - 1) take(elements);
   else for (const element of elements) eachRow(element, shape, axis + 1, take);

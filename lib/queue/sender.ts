@@ -65,7 +65,33 @@ export function openSqs(options: {
     // Nearest to the connection: before the answer is read.
     { step: 'deserialize', priority: 'low' },
   );
+  writeNatively(sqs);
   return sqs;
+}
+
+/**
+ * The SDK writes the JSON of a request in JavaScript, character by character: 12 ms for a message of 800 kB, where JSON.stringify takes
+ * half of one. So it gets the call without its entries, and what it wrote is replaced.
+ */
+function writeNatively({ middlewareStack }: SQSClient): void {
+  const whole = new WeakMap<object, object>();
+  middlewareStack.add(
+    (next, context) => (args) => {
+      if (!('Entries' in args.input)) return next(args);
+      whole.set(context, args.input);
+      return next({ ...args, input: { ...args.input, Entries: [] } });
+    },
+    { step: 'serialize', priority: 'high' },
+  );
+  middlewareStack.add(
+    (next, context) => (args) => {
+      const input = whole.get(context);
+      if (input) (args.request as { body: unknown }).body = Buffer.from(JSON.stringify(input));
+      return next(args);
+    },
+    // Before the SDK counts its bytes and signs it.
+    { step: 'build', priority: 'high' },
+  );
 }
 
 async function* piecesUpTo(limit: number, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

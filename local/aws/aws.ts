@@ -150,7 +150,7 @@ function queueFigures(queue: SqsQueue | undefined): QueueFigures {
     waiting: queue?.messages.length ?? 0,
     running: queue?.inflightMessages.size ?? 0,
     delayed: queue?.delayedMessages.length ?? 0,
-    oldestMs: queue?.messages[0]?.sentTimestamp,
+    oldestMs: queue?.messages.at(0)?.sentTimestamp,
   };
 }
 

@@ -7,6 +7,7 @@
 import { mkdirSync } from 'node:fs';
 import type { BuildAppOptions } from 'fauxqs';
 import { badConfig } from '../../lib/contract/errors.ts';
+import { withReadyLine } from './ready-line.ts';
 
 /** What SQS takes in no message. */
 const NO_CHARACTER = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u;
@@ -42,6 +43,8 @@ export async function openStorage(dataDir: string | undefined): Promise<Storage>
   // That of fauxqs looks at units of UTF-16, and so refuses emoji, which AWS takes.
   refused.test = (text) => NO_CHARACTER.test(text);
   const stores = { sqsStore: new SqsStore(), snsStore: new SnsStore(), s3Store: new S3Store() };
+  const createQueue = stores.sqsStore.createQueue.bind(stores.sqsStore);
+  stores.sqsStore.createQueue = (...facts) => withReadyLine(createQueue(...facts));
   // Without a host, fauxqs derives queue URLs from the Host header, the address that the caller used.
   stores.sqsStore.host = '';
   const rename = (queueUrlOf: (name: string) => string) => renameQueues(stores.sqsStore, queueUrlOf);

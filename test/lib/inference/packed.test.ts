@@ -149,6 +149,8 @@ test('nested numbers that are ragged, of other shapes, out of range, or under ot
       assert.deepEqual(sent, flattened(both, specs));
     }
   }
+  const empty: Inputs = new Map([['x', { kind: 'json', value: [] }]]);
+  assert.deepEqual(packFor([empty, empty], specs), [empty, empty]);
   const texts: TensorSpec[] = [{ name: 'x', dtype: 'string', shape: ['n', 2] }];
   const text: Inputs = new Map([['x', { kind: 'json', value: ['a', 'b'] }]]);
   assert.deepEqual(packFor([text, text], texts), [text, text]);

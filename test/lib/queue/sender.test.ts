@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
-import type { SQSClient } from '@aws-sdk/client-sqs';
+import { ReceiveMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { openSqs, QueueSender } from '../../../lib/queue/sender.ts';
+import { startAws } from '../../../local/aws/aws.ts';
 import { type Entry, sqsThat } from '../../support/refusing-sqs.ts';
+
+const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 test('messages of one tick leave ten to a call, in order', async (t) => {
   const { sender, calls } = await sqsThat(t, () => undefined);
@@ -19,6 +22,31 @@ test('messages of one tick leave ten to a call, in order', async (t) => {
       .sort(),
     Array.from({ length: 25 }, (_, i) => `m${i}`).sort(),
   );
+});
+
+test('a message arrives as it was sent, with its attributes', async () => {
+  const aws = await startAws({ port: 0, log: QUIET });
+  const sqs = openSqs({ endpoint: aws.url, region: aws.region, credentials: aws.credentials });
+  try {
+    const { url: queueUrl } = await aws.createQueue({ name: 'q' });
+    const sender = new QueueSender(sqs, { queueUrl });
+    const bodies = ['"quoted\\" \n\t', 'ä€😀', '{"a":[1,2]}', 'x'.repeat(300_000), '\u007f\u2028'];
+    const attributes = { identity: { DataType: 'String', StringValue: 'a "b" ä😀' } } as const;
+    // The SDK compares the digests of the answer with what it was given.
+    await Promise.all(bodies.map((body) => sender.send(body, attributes)));
+    const { Messages = [] } = await sqs.send(
+      new ReceiveMessageCommand({
+        QueueUrl: queueUrl,
+        MaxNumberOfMessages: 10,
+        MessageAttributeNames: ['All'],
+      }),
+    );
+    assert.deepEqual(Messages.map(({ Body }) => Body).sort(), [...bodies].sort());
+    for (const { MessageAttributes } of Messages) assert.deepEqual(MessageAttributes, attributes);
+  } finally {
+    sqs.destroy();
+    await aws.close();
+  }
 });
 
 test('a call never holds more than 1 MiB', async (t) => {

@@ -345,6 +345,23 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/pipeline/nested-block.ts',
+    tests: ['test/lib/inference/packed.test.ts'],
+    bugs: [
+      {
+        guarantee: 'each answer of a run that requests share goes to its own request',
+        find: 'for (const value of values) eachRow',
+        replace: 'for (const value of values.toReversed()) eachRow',
+        tests: ['test/local/gateway/shared-runs.test.ts'],
+      },
+      {
+        guarantee: 'an array of JSON that is empty is no block',
+        find: 'if (count === 0) throw',
+        replace: 'if (count === -1) throw',
+      },
+    ],
+  },
+  {
     file: 'lib/pipeline/block.ts',
     tests: ['test/lib/pipeline/block.test.ts'],
     bugs: [
@@ -365,7 +382,7 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'a block has no more rows than a run',
-        find: 'count <= maxRows &&',
+        find: 'count <= mostRows(settings) &&',
         replace: '',
       },
       {

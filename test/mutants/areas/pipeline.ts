@@ -284,8 +284,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a run of a model with a fixed batch has at most its rows',
-        find: 'const most = settings.fixedRows ?? settings.maxRows;',
-        replace: 'const most = settings.maxRows;',
+        find: 'return fixedRows ?? Math.min(maxRows, runSize?.rows ?? maxRows);',
+        replace: 'return Math.min(maxRows, runSize?.rows ?? maxRows);',
       },
       {
         guarantee: 'records of different shapes do not share a run',
@@ -722,15 +722,9 @@ export const PIPELINE: readonly Suite[] = [
         replace: 'if (shape.length === TENSOR_RANK * 1000) {',
       },
       {
-        guarantee: 'each answer of a run that requests share goes to its own request',
-        find: 'for (const value of values) eachRow',
-        replace: 'for (const value of values.toReversed()) eachRow',
-        tests: ['test/local/gateway/shared-runs.test.ts'],
-      },
-      {
         guarantee: 'an empty array is refused',
-        find: 'if (count === 0) throw isEmpty',
-        replace: 'if (count === -1) throw isEmpty',
+        find: 'if (count === 0) throw badInput',
+        replace: 'if (count === -1) throw badInput',
       },
       {
         guarantee: 'a dense tensor has a limit of elements',
