@@ -20,10 +20,10 @@ export class RunSize {
   readonly #most: number;
   readonly now: () => number;
   #size: number;
-  #trial: number | undefined;
+  #candidate: number | undefined;
   /** ms a row, of the latest runs of the size, and of the trial. */
   #costs: number[] = [];
-  #trialCosts: number[] = [];
+  #candidateCosts: number[] = [];
   /** Since the last trial ended, or in this one. */
   #runs = 0;
   #pause = FIRST_PAUSE;
@@ -41,16 +41,16 @@ export class RunSize {
 
   /** Most rows of the next run. */
   get rows(): number {
-    return this.#trial ?? this.#size;
+    return this.#candidate ?? this.#size;
   }
 
   /** A run has ended. One of fewer rows than it might have had says nothing, unless a trial made it larger than those before. */
   ran(rows: number, tookMs: number): void {
     this.#runs++;
-    const isLarger = this.#trial !== undefined && rows > this.#size;
+    const isLarger = this.#candidate !== undefined && rows > this.#size;
     if (rows === this.rows || isLarger)
-      keepLatest(this.#trial ? this.#trialCosts : this.#costs, tookMs / rows);
-    if (this.#trial) this.#judge(this.#trial);
+      keepLatest(this.#candidate ? this.#candidateCosts : this.#costs, tookMs / rows);
+    if (this.#candidate) this.#judge(this.#candidate);
     else if (this.#runs >= this.#pause && this.#costs.length === SAMPLES) this.#try();
   }
 
@@ -58,22 +58,22 @@ export class RunSize {
     const other = this.#isUpward ? Math.min(this.#most, STEP * this.#size) : Math.ceil(this.#size / STEP);
     this.#runs = 0;
     if (other === this.#size) this.#isUpward = !this.#isUpward;
-    else this.#trial = other;
+    else this.#candidate = other;
   }
 
-  #judge(trial: number): void {
-    const isMeasured = this.#trialCosts.length === SAMPLES;
+  #judge(candidate: number): void {
+    const isMeasured = this.#candidateCosts.length === SAMPLES;
     if (!isMeasured && this.#runs < TRIAL_RUNS) return;
-    if (isMeasured && Math.min(...this.#trialCosts) < CLEARLY * Math.min(...this.#costs)) {
-      this.#size = trial;
-      this.#costs = this.#trialCosts;
+    if (isMeasured && Math.min(...this.#candidateCosts) < CLEARLY * Math.min(...this.#costs)) {
+      this.#size = candidate;
+      this.#costs = this.#candidateCosts;
       this.#pause = FIRST_PAUSE;
     } else {
       this.#isUpward = !this.#isUpward;
       this.#pause = Math.min(LONGEST_PAUSE, 2 * this.#pause);
     }
-    this.#trial = undefined;
-    this.#trialCosts = [];
+    this.#candidate = undefined;
+    this.#candidateCosts = [];
     this.#runs = 0;
   }
 }

@@ -1,29 +1,27 @@
 /**
- * The messages of a queue that are ready, first in first out. fauxqs keeps them in an array, and taking the first element of a
+ * The messages of a queue that are ready, first in first out. fauxqs keeps them in an array, and removing the first element of a
  * long array moves all others: with 60,000 messages that takes as long as everything else.
  */
-import type { SqsQueue } from './storage.ts';
 
-type Message = SqsQueue['messages'][number];
-
-/** The elements that were taken are given up when they are so many, and half of the array. */
-const LEAST_TAKEN = 1_024;
+/** Elements that have left are given up when they are so many, and half of the array. */
+const LEAST_LEFT = 1_024;
 
 /** What fauxqs and this project do with the array. */
-class ReadyLine implements Iterable<Message> {
+class ReadyLine<Message> implements Iterable<Message> {
   #messages: (Message | undefined)[];
-  #taken = 0;
+  /** Where the first one is. */
+  #first = 0;
 
   constructor(messages: Iterable<Message>) {
     this.#messages = [...messages];
   }
 
   get length(): number {
-    return this.#messages.length - this.#taken;
+    return this.#messages.length - this.#first;
   }
 
   at(index: number): Message | undefined {
-    return this.#messages[this.#taken + index];
+    return this.#messages[this.#first + index];
   }
 
   push(message: Message): number {
@@ -33,27 +31,27 @@ class ReadyLine implements Iterable<Message> {
 
   shift(): Message | undefined {
     if (this.length === 0) return undefined;
-    const first = this.#messages[this.#taken];
-    this.#messages[this.#taken++] = undefined;
-    if (this.#taken >= LEAST_TAKEN && this.#taken * 2 >= this.#messages.length) {
-      this.#messages = this.#messages.slice(this.#taken);
-      this.#taken = 0;
+    const message = this.#messages[this.#first];
+    this.#messages[this.#first++] = undefined;
+    if (this.#first >= LEAST_LEFT && this.#first * 2 >= this.#messages.length) {
+      this.#messages = this.#messages.slice(this.#first);
+      this.#first = 0;
     }
-    return first;
+    return message;
   }
 
   *[Symbol.iterator](): Generator<Message> {
-    for (let at = this.#taken; at < this.#messages.length; at++) yield this.#messages[at] as Message;
+    for (let at = this.#first; at < this.#messages.length; at++) yield this.#messages[at] as Message;
   }
 }
 
 /** Puts a line in the place of the queue's array, and of the empty one that a purge assigns. */
-export function withReadyLine(queue: SqsQueue): SqsQueue {
+export function withReadyLine<Queue extends { messages: Iterable<unknown> }>(queue: Queue): Queue {
   if (Object.getOwnPropertyDescriptor(queue, 'messages')?.get) return queue;
   let line = new ReadyLine(queue.messages);
   return Object.defineProperty(queue, 'messages', {
     get: () => line,
-    set: (messages: Iterable<Message>) => {
+    set: (messages: Iterable<unknown>) => {
       line = new ReadyLine(messages);
     },
   });

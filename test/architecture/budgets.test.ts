@@ -37,7 +37,7 @@ const BUDGETS: readonly Budget[] = [
   {
     folders: ['functions', 'lib'],
     without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION, ...PROTOCOLS, 'lib/codecs/image'],
-    lines: 18_720,
+    lines: 19_130,
     planned: 11_620,
   },
   { folders: ['lib/trace'], lines: 515, planned: 350 },
@@ -58,7 +58,7 @@ const BUDGETS: readonly Budget[] = [
       'local/grpc',
       'local/worker',
     ],
-    lines: 5_220,
+    lines: 5_340,
     planned: 4_500,
   },
   { folders: ['local/bridge'], lines: 290, planned: 290 },
