@@ -1,4 +1,5 @@
 /** `npm start`. Half of a start is reading the service's own sources, so the cache of compiled code is opened before them. */
+import { existsSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 
 // Writing the cache takes a second when the process ends, which a single run does not earn.
@@ -6,6 +7,15 @@ if (!process.argv.includes('--once')) {
   const { directory } = enableCompileCache();
   // The processes that it starts find the cache by the variable.
   if (directory !== undefined) process.env['NODE_COMPILE_CACHE'] ??= directory;
+}
+// Most of a first start is loading code: this process does its own, and the two that verify and run the model do theirs meanwhile.
+if (!existsSync('.cluster-serving')) {
+  const [{ prepareModelProcess }, { prepareIsolated }] = await Promise.all([
+    import('../convert/check/model-process.ts'),
+    import('../lib/inference/isolated-runner.ts'),
+  ]);
+  prepareModelProcess();
+  prepareIsolated();
 }
 const { main } = await import('./main.ts');
 await main();

@@ -18,6 +18,9 @@ import {
 } from './process.ts';
 
 const MAX_STDERR = 4_096;
+const PREPARE_MS = 10_000;
+/** A process that was prepared and is not needed ends after this time. */
+const UNUSED_MS = 10_000;
 /** Of a model that takes more, each request gets a process of its own. */
 const LARGE_BYTES = 64 * 1024 * 1024;
 /**
@@ -37,6 +40,13 @@ export class ModelProcess {
   readonly #script = processScript();
   #child: ChildProcess | undefined;
   #isLarge = false;
+  #preparing: Promise<unknown> | undefined;
+
+  /** Starts the process, which loads its code while the caller does other things. Never throws. */
+  prepare(): void {
+    if (this.#script === undefined) return;
+    this.#preparing = this.ask('prepare', {}, { ms: PREPARE_MS }).catch(() => undefined);
+  }
 
   /**
    * Starts the process if none runs. One that exceeds the limit, fails or is called off is killed.
@@ -47,6 +57,7 @@ export class ModelProcess {
     request: RequestOf<Kind>,
     { ms, signal }: Limits,
   ): Promise<AnswerOf<Kind>> {
+    await this.#preparing;
     signal?.throwIfAborted();
     const close = () => this.close();
     signal?.addEventListener('abort', close, { once: true });
@@ -97,12 +108,30 @@ export async function inModelProcess<Kind extends Work>(
   }
 }
 
+let prepared: ModelProcess | undefined;
+
+/** Prepares the process of the next verification. */
+export function prepareModelProcess(): void {
+  const process = new ModelProcess();
+  prepared = process;
+  process.prepare();
+  setTimeout(() => {
+    if (prepared === process) takePrepared()?.close();
+  }, UNUSED_MS).unref();
+}
+
+function takePrepared(): ModelProcess | undefined {
+  const process = prepared;
+  prepared = undefined;
+  return process;
+}
+
 /** Calls `work` with the process that is given, or with one of its own, which ends with it. */
 export async function withModelProcess<T>(
   given: ModelProcess | undefined,
   work: (process: ModelProcess) => Promise<T>,
 ): Promise<T> {
-  const process = given ?? new ModelProcess();
+  const process = given ?? takePrepared() ?? new ModelProcess();
   try {
     return await work(process);
   } finally {

@@ -13,6 +13,13 @@ import type { CheckRequest } from './run.ts';
 
 /** What it does with a model. Loaded on demand, because the parent process needs no onnxruntime. */
 const WORK = {
+  /** Loads what a verification asks for. */
+  prepare: async (_: object): Promise<object> =>
+    Promise.all([
+      import('../golden/run.ts'),
+      import('../verify/rewrites.ts'),
+      import('../batching/probe.ts'),
+    ]).then(() => ({})),
   rewrites: async (request: RewritesRequest) =>
     (await import('../verify/rewrites.ts')).compareRewrites(request),
   check: async (request: CheckRequest) => (await import('./run.ts')).checkModel(request),

@@ -105,12 +105,38 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-/** Starts the process of a model, which opens it at once; the first reply waits for that. */
-export function startIsolated(model: IsolatedModel): ChildProcess {
+/** Ends when no model was opened in it for this time. */
+const UNUSED_MS = 10_000;
+let prepared: ChildProcess | undefined;
+
+/** Starts the process of the next model, which loads its code while the caller does other things. */
+export function prepareIsolated(): void {
+  const child = forkChild();
+  prepared = child;
+  // One that cannot be started is not used.
+  child.on('error', () => undefined);
+  setTimeout(() => {
+    if (prepared === child) takePrepared()?.kill();
+  }, UNUSED_MS).unref();
+}
+
+function takePrepared(): ChildProcess | undefined {
+  const child = prepared;
+  prepared = undefined;
+  return child?.connected ? child : undefined;
+}
+
+function forkChild(): ChildProcess {
   const child = fork(CHILD, [], { serialization: 'advanced', execArgv: [] });
   // An idle child does not keep the function alive; a pending request does.
   child.unref();
   child.channel?.unref();
+  return child;
+}
+
+/** Starts the process of a model, which opens it at once; the first reply waits for that. */
+export function startIsolated(model: IsolatedModel): ChildProcess {
+  const child = takePrepared() ?? forkChild();
   child.send({ open: model } satisfies IsolatedRequest, () => undefined);
   return child;
 }

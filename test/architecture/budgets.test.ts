@@ -37,7 +37,7 @@ const BUDGETS: readonly Budget[] = [
   {
     folders: ['functions', 'lib'],
     without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION, ...PROTOCOLS, 'lib/codecs/image'],
-    lines: 19_130,
+    lines: 19_150,
     planned: 11_620,
   },
   { folders: ['lib/trace'], lines: 515, planned: 350 },
@@ -93,7 +93,7 @@ const BUDGETS: readonly Budget[] = [
       'convert/trees',
       'convert/text',
     ],
-    lines: 13_130,
+    lines: 13_170,
     planned: 4_500,
   },
 ];

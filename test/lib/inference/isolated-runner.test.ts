@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
-import { IsolatedRunner } from '../../../lib/inference/isolated-runner.ts';
+import { IsolatedRunner, prepareIsolated } from '../../../lib/inference/isolated-runner.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
@@ -40,15 +40,20 @@ test('a run that is given up takes no other run along', async (t) => {
   assert.deepEqual(valuesOf(second.value), [2]);
 });
 
-/** Ends the processes that this one has started. @returns their ids */
-async function killChildren(): Promise<number[]> {
+/** The processes of models that this one has started. @throws when there is none */
+async function children(): Promise<number[]> {
   const { stdout } = await promisify(execFile)('pgrep', [
     '-P',
     String(process.pid),
     '-f',
     'isolated-process',
   ]);
-  const pids = stdout.trim().split('\n').map(Number);
+  return stdout.trim().split('\n').map(Number);
+}
+
+/** Ends the processes that this one has started. @returns their ids */
+async function killChildren(): Promise<number[]> {
+  const pids = await children();
   for (const pid of pids) process.kill(pid, 'SIGKILL');
   return pids;
 }
@@ -82,4 +87,32 @@ test('a process that ended while nothing ran is replaced, and costs no record it
   // A large process takes longer to end than a fixed pause on a busy machine.
   await until(async () => pids.every(isGone));
   assert.deepEqual(valuesOf(await isolated.run([record(3)], 60_000)), [3]);
+});
+
+test('a process that was prepared runs the next model, and one that has ended by then runs none', async (t) => {
+  prepareIsolated();
+  const [pid = 0] = await children();
+  const isolated = await open(t);
+  assert.deepEqual(valuesOf(await isolated.run([record(4)], 60_000)), [4]);
+  assert.deepEqual(await children(), [pid]);
+  await isolated.close();
+
+  prepareIsolated();
+  const pids = await killChildren();
+  await until(async () => pids.every(isGone));
+  const other = await open(t);
+  assert.deepEqual(valuesOf(await other.run([record(5)], 60_000)), [5]);
+});
+
+test('a process that was prepared and is not needed ends', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  prepareIsolated();
+  t.mock.timers.tick(10_001);
+  t.mock.timers.reset();
+  await until(() =>
+    children().then(
+      () => false,
+      () => true,
+    ),
+  );
 });
