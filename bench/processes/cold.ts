@@ -74,7 +74,9 @@ export async function startFunction(start: Start, temporary: string): Promise<Co
   }
 }
 
-export function startRaw(args: readonly string[]): Promise<Pick<Cold, 'ms' | 'cpuMs' | 'answer'>> {
+type RawCold = Pick<Cold, 'ms' | 'cpuMs' | 'answer' | 'peakMB'>;
+
+export function startRaw(args: readonly string[]): Promise<RawCold> {
   const { PATH = '' } = variables;
   const begin = performance.now();
   const child = fork(fileURLToPath(new URL('cold-raw.mjs', import.meta.url)), args, {
@@ -83,9 +85,11 @@ export function startRaw(args: readonly string[]): Promise<Pick<Cold, 'ms' | 'cp
     timeout: ANSWER_LIMIT_MS,
   });
   return new Promise((resolve, reject) => {
-    let took: Pick<Cold, 'ms' | 'cpuMs' | 'answer'> | undefined;
+    let took: RawCold | undefined;
     child.once('message', (answer) => {
-      took = { ms: performance.now() - begin, cpuMs: processorMs(child.pid ?? 0), answer };
+      const ms = performance.now() - begin;
+      const pid = child.pid ?? 0;
+      took = { ms, cpuMs: processorMs(pid), answer, peakMB: peakMB(pid) };
       child.kill();
     });
     child.once('error', reject);

@@ -76,16 +76,15 @@ function firstAnswers(measured: readonly Measured[]): Row[] {
   });
 }
 
+/** The memory of a process that has only answered once is there for the one that is no function. */
 function warmRows(measured: readonly Measured[]): Row[] {
   return measured
-    .filter(({ way }) => way.calls > 0)
+    .filter(({ way }) => way.calls > 0 || way.isRaw)
     .flatMap((of) => {
       const row = { scenario: 'cold', name: of.way.name };
-      const memory = spreadOf(numbersOf(of, 'peakMB'));
-      return [
-        { ...row, metric: 'warm p50', unit: 'ms', value: spreadOf(numbersOf(of, 'warmMs')) },
-        { ...row, metric: 'memory', unit: 'MB', value: memory },
-      ];
+      const memory = { ...row, metric: 'memory', unit: 'MB', value: spreadOf(numbersOf(of, 'peakMB')) };
+      if (of.way.isRaw) return [memory];
+      return [{ ...row, metric: 'warm p50', unit: 'ms', value: spreadOf(numbersOf(of, 'warmMs')) }, memory];
     });
 }
 

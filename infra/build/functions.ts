@@ -157,11 +157,14 @@ const lateModule = (name: string) => `
   const get = (_, key) => key === '__esModule' ? undefined : load()[key];
   module.exports = Object.setPrototypeOf((...values) => load()(...values), new Proxy({}, { get }));`;
 
-/** The functions that have no other form than in `fs`. The module itself loads that of prompts, among 12 others. */
+/**
+ * What is asked of the disk on the way to a first answer, at once: a function answers one request at a time, the threads for it take
+ * longer to start than all of it, and the module itself loads that of prompts, among 12 others.
+ */
 const filePromises = (name: string) => `${lateModule(name)}
-  const fs = process.getBuiltinModule('fs'), { promisify } = process.getBuiltinModule('util');
+  const fs = process.getBuiltinModule('fs');
   for (const name of ['mkdir', 'mkdtemp', 'readdir', 'readFile', 'rename', 'rm', 'stat'])
-    module.exports[name] = promisify(fs[name]);`;
+    module.exports[name] = async (...values) => fs[name + 'Sync'](...values);`;
 
 /** Modules that most cold starts import and do not use; together they take 5 ms. */
 const LATE_MODULES: Readonly<Record<string, typeof lateModule>> = {

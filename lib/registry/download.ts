@@ -3,10 +3,9 @@
  * names the ETag it belongs to. The checksum is compared before the folder gets its final name: an existing folder is complete.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { close, createReadStream, open, writeSync } from 'node:fs';
+import { closeSync, createReadStream, openSync, writeSync } from 'node:fs';
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, readRange, type S3Client } from '../s3/objects.ts';
@@ -197,7 +196,7 @@ async function downloadFile(
   { count, ...limits }: ReadLimits & { readonly count: (bytes: number) => void },
 ): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
-  const fd = await promisify(open)(target, 'w');
+  const fd = openSync(target, 'w');
   const algorithm = digestOf(file)?.algorithm;
   let digest: Hash | undefined;
   try {
@@ -217,7 +216,7 @@ async function downloadFile(
     };
     await Promise.all(Array.from({ length: Math.min(PARALLEL_PARTS, parts) }, pull));
   } finally {
-    await promisify(close)(fd);
+    closeSync(fd);
   }
   await verify(target, file, digest?.digest('hex'));
 }
