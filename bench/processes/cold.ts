@@ -74,9 +74,7 @@ export async function startFunction(start: Start, temporary: string): Promise<Co
   }
 }
 
-type RawCold = Pick<Cold, 'ms' | 'cpuMs' | 'answer' | 'peakMB'>;
-
-export function startRaw(args: readonly string[]): Promise<RawCold> {
+export function startRaw(args: readonly string[]): Promise<Partial<Cold>> {
   const { PATH = '' } = variables;
   const begin = performance.now();
   const child = fork(fileURLToPath(new URL('cold-raw.mjs', import.meta.url)), args, {
@@ -85,11 +83,10 @@ export function startRaw(args: readonly string[]): Promise<RawCold> {
     timeout: ANSWER_LIMIT_MS,
   });
   return new Promise((resolve, reject) => {
-    let took: RawCold | undefined;
+    let took: Partial<Cold> | undefined;
     child.once('message', (answer) => {
-      const ms = performance.now() - begin;
-      const pid = child.pid ?? 0;
-      took = { ms, cpuMs: processorMs(pid), answer, peakMB: peakMB(pid) };
+      const { pid = 0 } = child;
+      took = { ms: performance.now() - begin, cpuMs: processorMs(pid), answer, peakMB: peakMB(pid) };
       child.kill();
     });
     child.once('error', reject);

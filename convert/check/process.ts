@@ -14,7 +14,7 @@ import type { CheckRequest } from './run.ts';
 /** What it does with a model. Loaded on demand, because the parent process needs no onnxruntime. */
 const WORK = {
   /** Loads what a verification asks for. */
-  prepare: async (_: object): Promise<object> =>
+  prepare: async (_nothing: object): Promise<object> =>
     Promise.all([
       import('../golden/run.ts'),
       import('../verify/rewrites.ts'),

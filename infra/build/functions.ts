@@ -157,10 +157,7 @@ const lateModule = (name: string) => `
   const get = (_, key) => key === '__esModule' ? undefined : load()[key];
   module.exports = Object.setPrototypeOf((...values) => load()(...values), new Proxy({}, { get }));`;
 
-/**
- * What is asked of the disk on the way to a first answer, at once: a function answers one request at a time, the threads for it take
- * longer to start than all of it, and the module itself loads that of prompts, among 12 others.
- */
+/** The disk on the way to a first answer, asked at once: threads for it take longer to start, and the module loads 12 others. */
 const filePromises = (name: string) => `${lateModule(name)}
   const fs = process.getBuiltinModule('fs');
   for (const name of ['mkdir', 'mkdtemp', 'readdir', 'readFile', 'rename', 'rm', 'stat'])

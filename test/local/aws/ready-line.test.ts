@@ -45,7 +45,7 @@ test('messages come out in the order in which they went in, whatever is done wit
 
 test('the queues of the store have it, those that are read from the data folder too, and only once', async () => {
   const { stores } = await openStorage(undefined);
-  const queue = stores.sqsStore.createQueue('q', 'http://localhost/q', 'arn:q', {}, {} as never);
+  const queue = stores.sqsStore.createQueue('q', 'http://localhost/q', 'arn:q', {}, {});
   const line = queue.messages;
   assert.notEqual(Object.getPrototypeOf(line), Array.prototype);
   line.push({ messageId: 'a' } as Message);
