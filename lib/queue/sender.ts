@@ -77,7 +77,8 @@ function writeNatively({ middlewareStack }: SQSClient): void {
   const whole = new WeakMap<object, object>();
   middlewareStack.add(
     (next, context) => (args) => {
-      if (!('Entries' in args.input)) return next(args);
+      // Other calls may have bytes in them, and are short.
+      if (!('Entries' in args.input) || context.commandName !== 'SendMessageBatchCommand') return next(args);
       whole.set(context, args.input);
       return next({ ...args, input: { ...args.input, Entries: [] } });
     },

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, readRange, type S3Client } from '../s3/objects.ts';
-import type { Sink } from '../s3/signed-read.ts';
+import type { ByteWriter } from '../s3/signed-read.ts';
 import { inPartial } from './download-folder.ts';
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
@@ -207,11 +207,11 @@ async function downloadFile(
       while (next < parts) {
         const start = next++ * PART_BYTES;
         const end = Math.min(start + PART_BYTES, file.bytes);
-        const sink = fileSink(fd, start, parts === 1 ? algorithm : undefined);
-        const given = await readRange(s3, { bucket, key: file.key }, { start, end, etag }, sink, limits);
+        const writer = fileWriter(fd, start, parts === 1 ? algorithm : undefined);
+        const given = await readRange(s3, { bucket, key: file.key }, { start, end, etag }, writer, limits);
         etag ??= given;
-        count(sink.bytes());
-        digest = sink.digest();
+        count(writer.bytes());
+        digest = writer.digest();
       }
     };
     await Promise.all(Array.from({ length: Math.min(PARALLEL_PARTS, parts) }, pull));
@@ -221,7 +221,7 @@ async function downloadFile(
   await verify(target, file, digest?.digest('hex'));
 }
 
-interface FileSink extends Sink {
+interface FileWriter extends ByteWriter {
   /** Written since the last restart. */
   readonly bytes: () => number;
   readonly digest: () => Hash | undefined;
@@ -231,7 +231,7 @@ interface FileSink extends Sink {
  * Writes what arrives to a file, from `start` on, and into a digest, so that no more than a chunk is in memory. A chunk goes to the
  * system's cache in some microseconds, for which a thread would take longer.
  */
-function fileSink(fd: number, start: number, algorithm: Algorithm | undefined): FileSink {
+function fileWriter(fd: number, start: number, algorithm: Algorithm | undefined): FileWriter {
   let at = start;
   let hash: Hash | undefined;
   return {

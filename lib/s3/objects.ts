@@ -5,7 +5,7 @@
  */
 import type * as Sdk from '@aws-sdk/client-s3';
 import type { S3Place } from './presign.ts';
-import { readSigned, type Sink } from './signed-read.ts';
+import { type ByteWriter, readSigned } from './signed-read.ts';
 
 /** The AWS SDK's client, or one that loads it at its first use. */
 export interface S3Client extends Pick<Sdk.S3Client, 'send' | 'destroy'> {
@@ -109,13 +109,13 @@ export async function getRange(
   limits?: ReadLimits,
 ): Promise<{ readonly bytes: Uint8Array; readonly etag: string | undefined }> {
   let chunks: Uint8Array[] = [];
-  const sink: Sink = {
+  const writer: ByteWriter = {
     restart: () => {
       chunks = [];
     },
     write: (chunk) => void chunks.push(chunk),
   };
-  const etag = await readRange(s3, address, range, sink, limits);
+  const etag = await readRange(s3, address, range, writer, limits);
   const [only] = chunks;
   return { bytes: only && chunks.length === 1 ? only : Buffer.concat(chunks), etag };
 }
@@ -129,13 +129,13 @@ export async function readRange(
   s3: S3Client,
   { bucket, key }: ObjectAddress,
   range: Range,
-  sink: Sink,
+  writer: ByteWriter,
   { limitMs = READ_MS, signal }: ReadLimits = {},
 ): Promise<string | undefined> {
   const { start, end, etag } = range;
   const abortSignal = within(limitMs, signal);
   const place = s3.deferred?.readPlace();
-  const read = place && (await readSigned(place, { bucket, key }, range, abortSignal, sink));
+  const read = place && (await readSigned(place, { bucket, key }, range, abortSignal, writer));
   if (read) return read.etag;
   const { GetObjectCommand } = await sdk();
   const get = new GetObjectCommand({
@@ -153,8 +153,8 @@ export async function readRange(
       if (attempt === 2 || abortSignal.aborted) throw error;
       continue;
     }
-    sink.restart();
-    if (bytes) sink.write(bytes);
+    writer.restart();
+    if (bytes) writer.write(bytes);
     return ETag;
   }
 }

@@ -8,7 +8,7 @@ import { sha256, signedHeaders } from '../codecs/sigv4.ts';
 import { objectUrl, type S3Place } from './presign.ts';
 
 /** Takes the bytes of an object as they arrive. What it throws is thrown to the caller. */
-export interface Sink {
+export interface ByteWriter {
   /** Called before the first byte of each attempt. */
   readonly restart: () => void;
   readonly write: (bytes: Uint8Array) => void;
@@ -22,15 +22,15 @@ const PLAIN_KEY = /^[\w./-]+$/;
 
 /**
  * @param range the bytes from `start` to before `end`; none of a range that is empty
- * @returns undefined when the SDK should be asked; what the sink has is worth nothing then
- * @throws the signal's reason, an error of the sink
+ * @returns undefined when the SDK should be asked; what the writer has is worth nothing then
+ * @throws the signal's reason, an error of the writer
  */
 export async function readSigned(
   place: S3Place,
   { bucket, key }: { readonly bucket: string; readonly key: string },
   { start, end, etag }: { readonly start: number; readonly end: number; readonly etag?: string | undefined },
   signal: AbortSignal,
-  sink: Sink,
+  writer: ByteWriter,
 ): Promise<{ readonly etag: string | undefined } | undefined> {
   if (end <= start || !PLAIN_BUCKET.test(bucket) || !PLAIN_KEY.test(key)) return undefined;
   const url = objectUrl(bucket, key, place);
@@ -55,9 +55,9 @@ export async function readSigned(
   for (;;) {
     const sent = client.request(url, options);
     try {
-      return await readPart(sent, end - start, sink);
+      return await readPart(sent, end - start, writer);
     } catch (error) {
-      if (error instanceof SinkError) throw error.cause;
+      if (error instanceof WriterError) throw error.cause;
       signal.throwIfAborted();
       // S3 had closed a connection that this environment kept while it was frozen. A new one has not been reused.
       if (!sent.reusedSocket) return undefined;
@@ -68,13 +68,13 @@ export async function readSigned(
 /** Connections that are kept open, by protocol: an emulator's needs no TLS. */
 const agents = new Map<string, Agent>();
 
-class SinkError extends Error {}
+class WriterError extends Error {}
 
-/** @throws errors of the connection, SinkError */
+/** @throws errors of the connection, WriterError */
 function readPart(
   sent: ClientRequest,
   most: number,
-  sink: Sink,
+  writer: ByteWriter,
 ): Promise<{ readonly etag: string | undefined } | undefined> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
@@ -85,7 +85,7 @@ function readPart(
       try {
         work();
       } catch (cause) {
-        fail(new SinkError('the sink failed', { cause }));
+        fail(new WriterError('the writer failed', { cause }));
       }
     };
     sent.on('response', (response) => {
@@ -96,11 +96,11 @@ function readPart(
         return;
       }
       let bytes = 0;
-      pass(sink.restart);
+      pass(writer.restart);
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
         if (bytes > most) fail(new Error(`more than ${most} bytes`));
-        else pass(() => sink.write(chunk));
+        else pass(() => writer.write(chunk));
       });
       response.on('error', reject);
       response.on('end', () => resolve({ etag: response.headers.etag }));

@@ -114,14 +114,14 @@ test('what arrived before a body broke off is not followed by what the SDK read'
     send: async () => ({ ETag: '"tag"', Body: { transformToByteArray: async () => Buffer.from('text') } }),
   };
   const got: string[] = [];
-  const sink = {
+  const writer = {
     restart: () => void got.splice(0),
     write: (bytes: Uint8Array) => void got.push(String(bytes)),
   };
   await withHalf(async (endpoint) => {
     const readPlace = () => ({ region: 'local', credentials: KEYS, endpoint });
     const s3 = deferredS3({ load: async () => sdk as never, readPlace });
-    assert.equal(await readRange(s3, ADDRESS, RANGE, sink), '"tag"');
+    assert.equal(await readRange(s3, ADDRESS, RANGE, writer), '"tag"');
   });
   assert.deepEqual(got, ['text']);
 });

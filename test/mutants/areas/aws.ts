@@ -181,7 +181,7 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'an error of what takes the bytes is thrown, and the SDK is not asked',
-        find: 'if (error instanceof SinkError) throw error.cause;',
+        find: 'if (error instanceof WriterError) throw error.cause;',
         replace: '',
       },
       {
