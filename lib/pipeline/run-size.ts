@@ -15,12 +15,18 @@ const TRIAL_RUNS = 12;
 /** Runs between two trials: at first, and when other sizes were slower again and again. */
 const FIRST_PAUSE = SAMPLES;
 const LONGEST_PAUSE = 1_024;
+/** Batches may be smaller than a run could be: the largest of so many runs is taken for what they reach. */
+const REACH_RUNS = 64;
 
 export class RunSize {
   readonly #most: number;
   readonly now: () => number;
   #size: number;
   #candidate: number | undefined;
+  /** The rows of the largest batches, as far as runs show them. */
+  #reach = 0;
+  #largest = 0;
+  #reachRuns = 0;
   /** ms a row, of the latest runs of the size, and of the trial. */
   #costs: number[] = [];
   #candidateCosts: number[] = [];
@@ -44,20 +50,39 @@ export class RunSize {
     return this.#candidate ?? this.#size;
   }
 
-  /** A run has ended. One of fewer rows than it might have had says nothing, unless a trial made it larger than those before. */
+  /** A run has ended. One of fewer rows than others says nothing, and in a trial of a larger size each that is larger than before. */
   ran(rows: number, tookMs: number): void {
     this.#runs++;
+    if (!this.#candidate) this.#follow(rows);
     const isLarger = this.#candidate !== undefined && rows > this.#size;
-    if (rows === this.rows || isLarger)
+    if (rows === (this.#candidate ?? this.#full) || isLarger)
       keepLatest(this.#candidate ? this.#candidateCosts : this.#costs, tookMs / rows);
     if (this.#candidate) this.#judge(this.#candidate);
     else if (this.#runs >= this.#pause && this.#costs.length === SAMPLES) this.#try();
   }
 
+  /** The rows of a run that had as many as it might. */
+  get #full(): number {
+    return Math.min(this.#size, this.#reach);
+  }
+
+  #follow(rows: number): void {
+    this.#largest = Math.max(this.#largest, rows);
+    const isOver = ++this.#reachRuns >= REACH_RUNS;
+    if (rows > this.#reach || (isOver && this.#largest < this.#reach)) {
+      this.#reach = this.#largest;
+      this.#costs = [];
+    }
+    if (!isOver) return;
+    this.#largest = 0;
+    this.#reachRuns = 0;
+  }
+
   #try(): void {
-    const other = this.#isUpward ? Math.min(this.#most, STEP * this.#size) : Math.ceil(this.#size / STEP);
+    const from = this.#isUpward ? this.#size : this.#full;
+    const other = this.#isUpward ? Math.min(this.#most, STEP * from) : Math.ceil(from / STEP);
     this.#runs = 0;
-    if (other === this.#size) this.#isUpward = !this.#isUpward;
+    if (other === from) this.#isUpward = !this.#isUpward;
     else this.#candidate = other;
   }
 

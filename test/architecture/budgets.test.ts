@@ -37,7 +37,7 @@ const BUDGETS: readonly Budget[] = [
   {
     folders: ['functions', 'lib'],
     without: [...WORKERS, 'lib/text', 'lib/trace', ...DESCRIPTION, ...PROTOCOLS, 'lib/codecs/image'],
-    lines: 19_150,
+    lines: 19_185,
     planned: 11_620,
   },
   { folders: ['lib/trace'], lines: 515, planned: 350 },

@@ -79,6 +79,30 @@ describe('the size of a run', () => {
     assert.ok(shareOf(ran, 32) > 0.95, JSON.stringify([...ran]));
   });
 
+  test('is found for batches that are smaller than a run could be, also when they differ', () => {
+    const costOf = (rows: number) => (rows <= 3 ? 1 : 1.2);
+    const ran = work(fresh(), 10, 300, costOf);
+    assert.ok(shareOf(ran, 10) < 0.2, JSON.stringify([...ran]));
+    const same = work(fresh(), 10, 2_000, (rows) => 1 + 1 / rows);
+    assert.ok(shareOf(same, 10) > 0.98, JSON.stringify([...same]));
+
+    const size = fresh();
+    let rows = 0;
+    const mixed = new Map<number, number>();
+    for (let batch = 0; batch < 600; batch++) {
+      rows = (rows % 10) + 1;
+      for (const [taken, many] of work(size, rows, 1, costOf)) {
+        mixed.set(taken, (mixed.get(taken) ?? 0) + many);
+      }
+    }
+    assert.ok(shareOf(mixed, 10) < 0.1, JSON.stringify([...mixed]));
+    // Batches become smaller for good: a run of theirs is a full one now.
+    const later = fresh();
+    work(later, 32, 100, (all) => 1 + 1 / all);
+    const small = work(later, 8, 3_000, (all) => (all <= 2 ? 1 : 1.2));
+    assert.ok(shareOf(small, 8) < 0.5, JSON.stringify([...small]));
+  });
+
   test('is never above the batch or below a row, whatever runs cost', () => {
     for (const most of [1, 2, 3, 5, 32, 256]) {
       const size = fresh(most);

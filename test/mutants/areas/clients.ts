@@ -314,13 +314,23 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a run has no more rows than the batch',
-        find: 'Math.min(this.#most, STEP * this.#size)',
-        replace: 'STEP * this.#size',
+        find: 'Math.min(this.#most, STEP * from)',
+        replace: 'STEP * from',
       },
       {
         guarantee: 'another size must be clearly faster',
         find: 'const CLEARLY = 0.95;',
         replace: 'const CLEARLY = 1;',
+      },
+      {
+        guarantee: 'batches that are smaller than a run could be find their size too',
+        find: 'return Math.min(this.#size, this.#reach);',
+        replace: 'return this.#size;',
+      },
+      {
+        guarantee: 'a batch that has become smaller for good is a full one',
+        find: 'rows > this.#reach || (isOver && this.#largest < this.#reach)',
+        replace: 'rows > this.#reach',
       },
       {
         guarantee: 'trials become rare',
