@@ -3,8 +3,8 @@
  * long array moves all others: with 60,000 messages that takes as long as everything else.
  */
 
-/** Elements that have left are given up when they are so many, and half of the array. */
-const LEAST_LEFT = 1_024;
+/** The array is cut when so many elements at its start have been removed, and they are half of it. */
+const LEAST_REMOVED = 1_024;
 
 /** What fauxqs and this project do with the array. */
 class ReadyLine<Message> implements Iterable<Message> {
@@ -33,7 +33,7 @@ class ReadyLine<Message> implements Iterable<Message> {
     if (this.length === 0) return undefined;
     const message = this.#messages[this.#first];
     this.#messages[this.#first++] = undefined;
-    if (this.#first >= LEAST_LEFT && this.#first * 2 >= this.#messages.length) {
+    if (this.#first >= LEAST_REMOVED && this.#first * 2 >= this.#messages.length) {
       this.#messages = this.#messages.slice(this.#first);
       this.#first = 0;
     }

@@ -102,7 +102,7 @@ test('a use that has its runner, and loses it to a swap before it begins, takes 
     { refreshMs: 1e9, now: () => 0, onError: (error) => assert.fail(error.message) },
   );
   const using = model.use(async (runner) => [runner.version, runner.closed]);
-  // The swap is ahead of the use, which waits for the first runner and gets it when nobody uses it any more.
+  // The use waits for the first runner. The swap replaces and closes it before the use begins.
   const swapped = new Promise<void>((resolve) => {
     const swap = () => (model.version ? void model.refresh().then(resolve) : queueMicrotask(swap));
     swap();
