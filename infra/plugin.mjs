@@ -27,7 +27,16 @@ class BundlePlugin {
     this.log = log;
     this.progress = progress;
     this.commands = {
-      publish: { usage: 'Upload the model of config.yaml and let it serve', lifecycleEvents: ['publish'] },
+      publish: {
+        usage: 'Upload the model of config.yaml and let it serve',
+        lifecycleEvents: ['publish'],
+        options: {
+          'drop-golden': {
+            usage: 'Neither ask nor keep the golden requests of the version that serves now',
+            type: 'boolean',
+          },
+        },
+      },
     };
     this.hooks = {
       'before:package:createDeploymentArtifacts': async () => {
@@ -252,6 +261,7 @@ class BundlePlugin {
       root: serviceFolder,
       config: configOf(this.options),
       bucket: await this.bucket(provider),
+      dropGolden: this.options['drop-golden'],
       client: await provider.getAwsSdkV3Config(),
     });
     for (const note of notes) this.log.notice(note);

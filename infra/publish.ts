@@ -24,6 +24,8 @@ export interface PublishRequest {
   /** The value of `--param config`. */
   readonly config: string | undefined;
   readonly bucket: string;
+  /** True: golden requests of the serving version are neither asked nor kept. */
+  readonly dropGolden?: boolean | undefined;
   /** Region and credentials of the deployment. */
   readonly client: S3ClientConfig;
 }
@@ -50,7 +52,13 @@ const CACHE = join('node_modules', '.cache', 'cluster-serving');
  * @throws bad_config; bad_model for a model that cannot be imported; model_unavailable for a directory without a
  * model or with two; errors of S3
  */
-export async function publishJob({ root, config, bucket, client }: PublishRequest): Promise<Published> {
+export async function publishJob({
+  root,
+  config,
+  bucket,
+  dropGolden,
+  client,
+}: PublishRequest): Promise<Published> {
   const { job, directory, served } = await prepare({ root, config, client: async () => client });
   if (!served) return { directory, version: undefined, notes: [] };
   const s3 = new S3Client(client);
@@ -60,15 +68,21 @@ export async function publishJob({ root, config, bucket, client }: PublishReques
       const { version } = await publishModel(s3, location, served.directory, { anyFiles: true });
       return { directory, version, notes: [] };
     }
-    const [{ verifyVersion }, { verificationNotes }] = await Promise.all([
+    const [{ verifyVersion }, { keptGoldenNotes, verificationNotes }] = await Promise.all([
       import('../convert/verify/version.ts'),
       import('../convert/verify/text.ts'),
     ]);
     const known = readVerification(served.importReport?.verification);
-    const { version, verification } = await publishModel(s3, location, served.directory, {
-      verify: (file, stored) => verifyVersion(file, { known: stored ?? known, job }),
+    const { version, verification, keptGolden } = await publishModel(s3, location, served.directory, {
+      dropGolden,
+      verify: (file, stored, kept) => verifyVersion(file, { known: stored ?? known, kept, job }),
     });
-    return { directory, version, notes: [...served.notes, ...verificationNotes(verification, job.batching)] };
+    const notes = [
+      ...served.notes,
+      ...keptGoldenNotes(keptGolden),
+      ...verificationNotes(verification, job.batching),
+    ];
+    return { directory, version, notes };
   } finally {
     s3.destroy();
   }

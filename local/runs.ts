@@ -1,6 +1,6 @@
 /** How a job's records run on this machine: in the processes of its model or of its worker. */
 import type { ImportReport } from '../convert/import-report.ts';
-import { verificationNotes } from '../convert/verify/text.ts';
+import { keptGoldenNotes, verificationNotes } from '../convert/verify/text.ts';
 import { CLOCK } from '../lib/compose/clock.ts';
 import { model as modelPart, readyModel } from '../lib/compose/model.ts';
 import type { OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
@@ -42,6 +42,8 @@ export interface ServedJob {
   readonly directory?: string;
   /** Whether a worker's processes are replaced when its files change. */
   readonly watch?: boolean | undefined;
+  /** True: the golden requests of the version that served before are neither asked nor kept. */
+  readonly dropGolden?: boolean | undefined;
   /** Another HTTP port with the same routes; 0 takes any free port. */
   readonly secondPort?: number;
 }
@@ -181,25 +183,34 @@ export async function serveWorker(
  * Publishes the model directory, after an import if it is not ONNX, as the version that serves. A version that was
  * served before is returned with a `gate` to pass once it is open, because the settings may be others now.
  */
-async function publish({ job, modelDirectory }: ServedJob, { dataDir, readyMs }: JobServices, scope: Scope) {
+async function publish(
+  { job, modelDirectory, dropGolden }: ServedJob,
+  { dataDir, readyMs }: JobServices,
+  scope: Scope,
+) {
   const { directory, notes, importReport } = await servedModel(job, modelDirectory, dataDir);
   const known = readVerification(importReport?.verification);
   let gate: (() => Promise<void>) | undefined;
-  const { version, verification } = await publishModel(
+  const { version, verification, keptGolden } = await publishModel(
     scope.get(s3Client),
     scope.get(modelLocation),
     directory,
     {
-      verify: async (file, stored) => {
+      dropGolden,
+      verify: async (file, stored, kept) => {
         // Loaded on demand, because publishing needs no converter.
         const { verifyVersion } = await import('../convert/verify/version.ts');
         const isNew = stored === undefined;
         if (!isNew) gate = () => scope.get(modelPart).use((runner) => assertServable(file, runner, job));
-        return verifyVersion(file, { known: stored ?? known, job, gate: isNew, readyMs });
+        return verifyVersion(file, { known: stored ?? known, kept, job, gate: isNew, readyMs });
       },
     },
   );
-  const allNotes = [...notes, ...verificationNotes(verification, job.batching)];
+  const allNotes = [
+    ...notes,
+    ...keptGoldenNotes(keptGolden),
+    ...verificationNotes(verification, job.batching),
+  ];
   return { version, verification, notes: allNotes, importReport, gate };
 }
 

@@ -30,6 +30,7 @@ export const START_OPTIONS = {
   'data-dir': { type: 'string' },
   'embedded-redis': { type: 'boolean' },
   watch: { type: 'boolean' },
+  'drop-golden': { type: 'boolean' },
   verbose: { type: 'boolean' },
 } as const;
 
@@ -49,6 +50,7 @@ export const START_OPTIONS_HELP = `\
       --data-dir <dir>    what survives a restart (default .cluster-serving)
       --embedded-redis    use the embedded Redis also where redis-server is installed
       --watch             for development: when files of a worker change, new processes take over
+      --drop-golden       let a model serve without the golden requests of the version before it
       --verbose           print what the parts do`;
 
 interface StartValues extends AccessValues {
@@ -61,6 +63,7 @@ interface StartValues extends AccessValues {
   readonly 'data-dir'?: string | undefined;
   readonly 'embedded-redis'?: boolean | undefined;
   readonly watch?: boolean | undefined;
+  readonly 'drop-golden'?: boolean | undefined;
   readonly verbose?: boolean | undefined;
 }
 
@@ -101,6 +104,7 @@ export function readSettings(values: StartValues): StartSettings {
     modelDirectory: resolveModelPath(dirname(path), job.modelPath),
     directory: dirname(path),
     watch: values.watch,
+    dropGolden: values['drop-golden'],
   }));
   if (values.watch && served.every(({ job }) => job.worker.class === undefined))
     throw badConfig('--watch: no job has a worker; a model is replaced by `cluster-serving model push`');

@@ -39,9 +39,13 @@ previous start; options given here replace them. Ports that were 0 are chosen an
   },
 });
 
-/** The options of the previous start. A token that is given replaces that none was wanted, and the other way round. */
+/**
+ * The options of the previous start. A token that is given replaces that none was wanted, and the other way round. That golden
+ * requests were dropped once must not drop later ones.
+ */
 function keptOptions(before: StartedWith = {}, values: Partial<Record<'token-file' | 'no-token', unknown>>) {
-  if (values['token-file'] === undefined && values['no-token'] === undefined) return before;
-  const { 'token-file': _file, 'no-token': _none, ...others } = before;
+  const { 'drop-golden': _dropped, ...kept } = before;
+  if (values['token-file'] === undefined && values['no-token'] === undefined) return kept;
+  const { 'token-file': _file, 'no-token': _none, ...others } = kept;
   return others;
 }

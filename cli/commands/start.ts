@@ -46,6 +46,9 @@ export const START_OPTIONS = {
   'data-dir': { value: 'dir', about: 'where data are kept across restarts (default .cluster-serving)' },
   'embedded-redis': { about: 'use the embedded Redis even if redis-server is installed' },
   watch: { about: 'for development: when files of a worker change, new processes take over; not the config' },
+  'drop-golden': {
+    about: 'let a model serve without the golden requests of the version that served before it',
+  },
   verbose: { about: 'print what each part does' },
 } as const;
 

@@ -44,6 +44,9 @@ const OPTIONS = {
     job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
     'data-dir': { value: 'dir', about: 'data folder of the local service (default .cluster-serving)' },
   }),
+  ...only(['import', 'push'], {
+    'drop-golden': { about: 'neither ask nor keep the golden requests of the version that serves now' },
+  }),
   ...only(['push'], { 'no-activate': { about: 'upload the version, but keep serving the current one' } }),
   ...only(['prune'], {
     keep: { value: 'n', range: [0, MAX_KEPT], about: 'how many versions to keep' },
@@ -121,10 +124,15 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
     const options = await importOptions(values, output);
     const { withSource } = await import('./source.ts');
     if (action === 'push') {
-      const activate = !values['no-activate'];
+      const choice = {
+        activate: !values['no-activate'],
+        dropGolden: values['drop-golden'] ?? false,
+      };
       const { push } = await import('./push.ts');
       return withPlace(values, output, (place) =>
-        withSource(argument, output, (directory) => push(place, directory, { activate, ...options }, output)),
+        withSource(argument, output, (directory) =>
+          push(place, directory, { ...choice, ...options }, output),
+        ),
       );
     }
     const { proofOptions } = await import('../../convert/verify/options.ts');
@@ -161,7 +169,7 @@ async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
 async function importTo(
   directory: string,
   options: Omit<ImportOptions, 'version'> & { readonly job: JobConfig },
-  values: PlaceValues,
+  values: PlaceValues & { readonly 'drop-golden'?: boolean | undefined },
   output: Output,
 ): Promise<number> {
   // Checked first, because an import may take minutes.
@@ -176,8 +184,9 @@ async function importTo(
       const { verifyVersion } = await import('../../convert/verify/version.ts');
       return publishModel(s3, location, imported.directory, {
         source,
-        verify: (file, stored) =>
-          verifyVersion(file, { known: stored ?? verification, job: options.job, signal }),
+        dropGolden: values['drop-golden'],
+        verify: (file, stored, kept) =>
+          verifyVersion(file, { known: stored ?? verification, kept, job: options.job, signal }),
         signal,
       });
     }).catch((error: unknown) => {

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { ImportOptions } from '../../convert/import.ts';
 import { reportPath } from '../../convert/report-file.ts';
-import { verificationNotes } from '../../convert/verify/text.ts';
+import { keptGoldenNotes, verificationNotes } from '../../convert/verify/text.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
@@ -28,6 +28,8 @@ type Options = Omit<ImportOptions, 'out' | 'version' | 'job'>;
 
 export interface PushOptions extends Options {
   readonly activate: boolean;
+  /** True: golden requests of the serving version are neither asked nor kept. */
+  readonly dropGolden: boolean;
   /** Its batches decide what is verified. */
   readonly job: JobConfig;
 }
@@ -35,7 +37,7 @@ export interface PushOptions extends Options {
 export async function push(
   { s3, location, text, workerConfig }: OpenPlace,
   directory: string,
-  { activate, job, ...options }: PushOptions,
+  { activate, dropGolden, job, ...options }: PushOptions,
   output: Output,
 ): Promise<number> {
   if (workerConfig !== undefined) {
@@ -59,15 +61,15 @@ export async function push(
       output,
       async (folder, source, known) => {
         const { verifyVersion } = await import('../../convert/verify/version.ts');
-        const verify: PublishOptions['verify'] = (file, stored) =>
-          verifyVersion(file, { known: stored ?? known, job, signal: stop.signal, process: models });
+        const verify: PublishOptions['verify'] = (file, stored, kept) =>
+          verifyVersion(file, { known: stored ?? known, kept, job, signal: stop.signal, process: models });
         const files = source.format === WORKER ? { anyFiles: true } : { verify };
-        const upload = { activate, source, signal: stop.signal, onBytes, ...files };
+        const upload = { activate, dropGolden, source, signal: stop.signal, onBytes, ...files };
         return { ...(await publishModel(s3, location, folder, upload)), format: source.format };
       },
     );
     progress.end();
-    const { version, files, skipped, before, serves, format, verification } = published;
+    const { version, files, skipped, before, serves, format, verification, keptGolden } = published;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     const uploaded = files.length - skipped;
     const counts = { bytes, files: files.length, uploaded, skipped };
@@ -77,10 +79,11 @@ export async function push(
       ? `serves from ${text}${was}`
       : `lies in ${text}; \`model rollback ${version}\` promotes it`;
     output.answer(
-      { version, to: text, format, ...counts, serves, before: before ?? null, verification },
+      { version, to: text, format, ...counts, serves, before: before ?? null, keptGolden, verification },
       [
         `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}`,
         `version ${version} ${now}`,
+        ...keptGoldenNotes(keptGolden),
         ...verificationNotes(verification, job.batching),
       ].join('\n'),
     );

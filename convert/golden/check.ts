@@ -9,6 +9,13 @@ import type { GateRun, GoldenAnswer, GoldenResult, GoldenSettings } from './run.
 
 const LIMIT_MS = 300_000;
 
+/** Golden requests of the version that serves now. */
+interface ServedGolden {
+  readonly version: string;
+  /** Laid out like a model directory. */
+  readonly directory: string;
+}
+
 interface GoldenOptions extends GoldenSettings {
   /** The model's file. Its folder need not be that of the requests. */
   readonly file: string;
@@ -19,6 +26,8 @@ interface GoldenOptions extends GoldenSettings {
   /** Also asks for a request that a person can paste. */
   readonly sample?: GateRun['sample'];
   readonly signal?: AbortSignal | undefined;
+  /** Asked as well. Default: none. */
+  readonly kept?: ServedGolden | undefined;
   /** Where the model runs. Default: a process of its own. */
   readonly process?: ModelProcess | undefined;
 }
@@ -29,9 +38,9 @@ interface GoldenOptions extends GoldenSettings {
  */
 export async function goldenAnswer(
   directory: string,
-  { file, job, verification, gate: isAsked = false, sizes, sample, signal, process }: GoldenOptions,
+  { file, job, verification, gate: isAsked = false, sizes, sample, kept, signal, process }: GoldenOptions,
 ): Promise<GoldenAnswer> {
-  const requests = await goldenRequests(directory);
+  const requests = await goldenRequests(directory, kept?.directory);
   if (requests.length === 0 && !isAsked) return { results: [] };
   const gate = isAsked
     ? { shapeless: (await readOnnxFacts(file)).shapelessInputs, sizes, sample }
@@ -49,9 +58,15 @@ export async function assertGolden(
   const failed = results.filter(isFailure);
   if (failed.length === 0) return { count: results.length, sample };
   const lines = failed.map((result) => `  ${goldenText(result)}`).join('\n');
+  const own = new Set((await goldenRequests(directory)).map(({ name }) => name));
+  const served = options.kept && failed.some(({ name }) => !own.has(name)) ? advice(options.kept) : '';
   throw badModel(
-    `${failed.length} of ${results.length} golden requests got another answer, so this version does not serve:\n${lines}`,
+    `${failed.length} of ${results.length} golden requests got another answer, so this version does not serve:\n${lines}${served}`,
   );
+}
+
+function advice({ version }: ServedGolden): string {
+  return `\nVersion ${version}, which serves, brought golden requests that this directory does not have. If its answers may change, record them again in this directory under the same names, or pass --drop-golden to \`model push\`, \`start\` or \`serverless publish\`.`;
 }
 
 export function isFailure({ difference, error }: GoldenResult): boolean {

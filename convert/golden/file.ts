@@ -28,21 +28,33 @@ const MAX_BYTES = 2 * LIMITS.httpBodyBytes;
 const NAME = /^\w[\w.-]{0,99}$/;
 const KEYS = ['instances', 'predictions', 'tolerance'];
 
-/** Sorted by name; none for a directory without the folder. @throws bad_model naming the file */
-export async function goldenRequests(directory: string): Promise<GoldenRequest[]> {
-  const folder = join(directory, GOLDEN_FOLDER);
-  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith('.json')).sort();
-  if (files.length > MAX_REQUESTS) {
-    throw badModel(`${folder}: ${files.length} golden requests, over the limit of ${MAX_REQUESTS}`);
+/**
+ * Sorted by name; none for a directory without the folder.
+ * @param kept laid out like a model directory too; of two with one name, that of `directory` counts
+ * @throws bad_model naming the file
+ */
+export async function goldenRequests(directory: string, kept?: string): Promise<GoldenRequest[]> {
+  const paths = new Map([...(kept === undefined ? [] : await filesIn(kept)), ...(await filesIn(directory))]);
+  if (paths.size > MAX_REQUESTS) {
+    const folder = join(directory, GOLDEN_FOLDER);
+    const with_ =
+      kept === undefined ? '' : ', with those of the version that serves (--drop-golden drops them)';
+    throw badModel(`${folder}: ${paths.size} golden requests${with_}, over the limit of ${MAX_REQUESTS}`);
   }
   const requests: GoldenRequest[] = [];
-  for (const file of files) {
-    const path = join(folder, file);
+  for (const [file, path] of [...paths].sort()) {
     const { size } = await stat(path);
     if (size > MAX_BYTES) throw badModel(`${path}: ${size} bytes, over the limit of ${MAX_BYTES}`);
     requests.push(parseGolden(await readFile(path, 'utf8'), file.slice(0, -'.json'.length), path));
   }
   return requests;
+}
+
+/** Path by name. */
+async function filesIn(directory: string): Promise<[string, string][]> {
+  const folder = join(directory, GOLDEN_FOLDER);
+  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith('.json'));
+  return files.map((file) => [file, join(folder, file)]);
 }
 
 /** Copies the golden requests of a directory into another one, where others stay. */

@@ -48,3 +48,10 @@ function optimizationText({ runtime, comparison, reason }: Verification): string
   if (parts.length === 0) return undefined;
   return `onnxruntime changed the answers of this model: ${parts.join(', ')}`;
 }
+
+/** A note for the user. @param count of golden requests that came from the version that served before */
+export function keptGoldenNotes(count: number): string[] {
+  if (count === 0) return [];
+  const requests = count === 1 ? '1 golden request' : `${count} golden requests`;
+  return [`asked and kept ${requests} of the version that served before; --drop-golden drops them`];
+}

@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
+import type { KeptGolden } from '../../lib/registry/kept-golden.ts';
 import { type ModelProcess, withModelProcess } from '../check/model-process.ts';
 import { assertGolden } from '../golden/check.ts';
 import { proofOptions } from './options.ts';
@@ -14,6 +15,8 @@ import { isKnown, type VerifyOptions, verifyModel } from './verify.ts';
 interface VersionOptions extends VerifyOptions {
   /** The settings under which the version is going to serve. */
   readonly job: JobConfig;
+  /** Golden requests of the version that serves now. Default: none. */
+  readonly kept?: KeptGolden | undefined;
   /** False: no request is made, because the caller makes one. Default true. */
   readonly gate?: boolean | undefined;
   /** How long the model may take to open and to run on zeros, in ms. Default 60,000. */
@@ -24,12 +27,12 @@ const READY_MS = 60_000;
 
 /** @param file the model; golden requests are beside it. @throws bad_model with the reason; the signal's reason */
 export async function verifyVersion(file: string, options: VersionOptions): Promise<Verification> {
-  const { job, gate = true, signal } = options;
+  const { job, gate = true, kept, signal } = options;
   return withModelProcess(options.process, async (process) => {
     const proof = { ...proofOptions(job), ...options, process };
     if (gate || !(await isKnown(proof))) await assertOpens(file, process, options);
     const verification = await verifyModel(file, proof);
-    await assertGolden(dirname(file), { file, job, verification, gate, signal, process });
+    await assertGolden(dirname(file), { file, job, verification, gate, kept, signal, process });
     return verification;
   });
 }

@@ -18,6 +18,7 @@ import {
   type ModelPointer,
   unreachable,
 } from './download.ts';
+import { type KeptGolden, withKeptGolden } from './kept-golden.ts';
 import { findModelFile } from './onnx-file.ts';
 import { type CurrentModel, promote, readCurrent, type VersionContent, type VersionFile } from './pointer.ts';
 import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
@@ -29,14 +30,22 @@ export interface PublishOptions {
   readonly source?: ModelOrigin | undefined;
   /** True: a worker's folder, which may hold any files; `verify` is not called. Default false. */
   readonly anyFiles?: boolean | undefined;
+  /** True: the golden requests of the serving version are neither asked nor kept. Default false. */
+  readonly dropGolden?: boolean | undefined;
   /** Called with the bytes stored in S3 so far and the total. */
   readonly onBytes?: ((done: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Called with the model's file and what is stored with this version, before anything is uploaded; returns what to
-   * store. Its errors are thrown. Without it, what is stored stays.
+   * Called with the model's file, what is stored with this version, and the golden requests that it keeps from the serving
+   * version, before anything is uploaded; returns what to store. Its errors are thrown. Without it, what is stored stays.
    */
-  readonly verify?: ((file: string, stored: Verification | undefined) => Promise<Verification>) | undefined;
+  readonly verify?:
+    | ((
+        file: string,
+        stored: Verification | undefined,
+        kept: KeptGolden | undefined,
+      ) => Promise<Verification>)
+    | undefined;
   /** Wall clock in ms. Default Date.now. */
   readonly now?: () => number;
 }
@@ -46,6 +55,8 @@ export interface Published extends ModelPointer {
   readonly skipped: number;
   /** The version that served before; undefined when none did. */
   readonly before: string | undefined;
+  /** Golden requests that it took over from the version that served before. */
+  readonly keptGolden: number;
   /** False when it was only uploaded. */
   readonly serves: boolean;
 }
@@ -63,42 +74,71 @@ export async function publishModel(
   directory: string,
   options: PublishOptions = {},
 ): Promise<Published> {
-  const { activate = true, anyFiles = false, now = Date.now } = options;
-  const { source = { format: anyFiles ? 'worker' : 'onnx' } } = options;
+  const { anyFiles = false, dropGolden = false } = options;
   const model = anyFiles ? undefined : await findModelFile(directory);
   const paths = await modelFiles(directory);
   const files = await Promise.all(
     paths.map(async (path) => {
       const file = join(directory, path);
-      return { path, bytes: (await stat(file)).size, sha256: await digestFile(file, 'sha256') };
+      return { path, file, bytes: (await stat(file)).size, sha256: await digestFile(file, 'sha256') };
     }),
   );
-  const version = createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 12);
   try {
     // Read before the upload, so that a version that starts to serve during it is not overridden.
     const current = await readCurrent(s3, location);
-    const known = await readManifest(s3, location, version);
-    const verified = model === undefined ? undefined : await options.verify?.(model, known?.verification);
-    const verification = verified ?? known?.verification;
-    const skipped = await uploadFiles(s3, location, directory, version, files, options);
-    const at = new Date(now()).toISOString();
-    const stored = await readManifest(s3, location, version);
-    if (!stored || verification !== known?.verification) {
-      await writeManifest(s3, location, { version, files, uploadedAt: at, source, ...stored, verification });
-    }
-    if (activate) await promoteUpload(s3, location, current, { version, files, verification }, at);
-    return {
-      version,
-      files: files.map((file) => ({ ...file, key: keyOf(location, version, file.path) })),
-      verification,
-      skipped,
-      before: current.version,
-      serves: activate || current.version === version,
-    };
+    const guarded = anyFiles || dropGolden ? undefined : current.version;
+    return await withKeptGolden(s3, location, guarded, paths, (kept) => {
+      const more = kept?.files.map((file) => ({ ...file, file: join(kept.directory, file.path) })) ?? [];
+      return publishFiles(s3, location, { model, current, kept, files: [...files, ...more] }, options);
+    });
   } catch (error) {
     options.signal?.throwIfAborted();
     throw unreachable(location, error);
   }
+}
+
+/** A file of a version, and where it lies on this machine. */
+type LocalFile = VersionFile & { readonly file: string };
+
+interface Upload {
+  /** Undefined for a worker's folder. */
+  readonly model: string | undefined;
+  readonly current: CurrentModel;
+  readonly kept: KeptGolden | undefined;
+  readonly files: readonly LocalFile[];
+}
+
+async function publishFiles(
+  s3: S3Client,
+  location: ModelLocation,
+  { model, current, kept, files: local }: Upload,
+  options: PublishOptions,
+): Promise<Published> {
+  const { activate = true, anyFiles = false, now = Date.now } = options;
+  const { source = { format: anyFiles ? 'worker' : 'onnx' } } = options;
+  const files = local
+    .map(({ path, bytes, sha256 }) => ({ path, bytes, sha256 }))
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
+  const version = createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 12);
+  const known = await readManifest(s3, location, version);
+  const verified = model === undefined ? undefined : await options.verify?.(model, known?.verification, kept);
+  const verification = verified ?? known?.verification;
+  const skipped = await uploadFiles(s3, location, version, local, options);
+  const at = new Date(now()).toISOString();
+  const stored = await readManifest(s3, location, version);
+  if (!stored || verification !== known?.verification) {
+    await writeManifest(s3, location, { version, files, uploadedAt: at, source, ...stored, verification });
+  }
+  if (activate) await promoteUpload(s3, location, current, { version, files, verification }, at);
+  return {
+    version,
+    files: files.map((file) => ({ ...file, key: keyOf(location, version, file.path) })),
+    verification,
+    skipped,
+    before: current.version,
+    keptGolden: kept?.files.length ?? 0,
+    serves: activate || current.version === version,
+  };
 }
 
 function keyOf({ prefix }: ModelLocation, version: string, path: string): string {
@@ -109,9 +149,8 @@ function keyOf({ prefix }: ModelLocation, version: string, path: string): string
 async function uploadFiles(
   s3: S3Client,
   location: ModelLocation,
-  directory: string,
   version: string,
-  files: readonly VersionFile[],
+  files: readonly LocalFile[],
   { onBytes, signal }: PublishOptions,
 ): Promise<number> {
   const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -121,7 +160,7 @@ async function uploadFiles(
     done += bytes;
     onBytes?.(done, total);
   };
-  for (const { path, bytes, sha256 } of files) {
+  for (const { path, file, bytes, sha256 } of files) {
     signal?.throwIfAborted();
     const address = { bucket: location.bucket, key: keyOf(location, version, path) };
     // A version's folder is never rewritten, so an object with the right size has the right content.
@@ -130,7 +169,7 @@ async function uploadFiles(
       count(bytes);
       continue;
     }
-    await uploadFile(s3, address, { path: join(directory, path), bytes, sha256 }, { signal, onBytes: count });
+    await uploadFile(s3, address, { path: file, bytes, sha256 }, { signal, onBytes: count });
   }
   return skipped;
 }

@@ -4,6 +4,7 @@ import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readPointer } from '../../lib/registry/download.ts';
+import { readManifest } from '../../lib/registry/versions.ts';
 import { startAws } from '../../local/aws/aws.ts';
 import type { StackRecord } from '../../local/data-folder.ts';
 import { type CliAnswer, serviceFolder } from '../cli/cli.ts';
@@ -113,6 +114,90 @@ test('list and run show the golden requests; push and rollback refuse a version 
   assert.equal(await serving(), second.json.version);
   assert.equal((await call('rollback', ...TO)).code, 0);
   assert.equal(await serving(), first.json.version);
+});
+
+test('golden requests outlive the version that brought them, until --drop-golden', async (t) => {
+  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const aws = await startAws({ port: 0, log: quiet });
+  t.after(() => aws.close());
+  await aws.createBucket('models-here');
+  const cwd = await temporaryFolder(t);
+  const push = async (...args: string[]) =>
+    (await warmCliJson(['model', 'push', ...args, ...TO], { cwd, env: aws.environment })) as CliAnswer<{
+      readonly version: string;
+      readonly error: string;
+      readonly keptGolden: number;
+    }>;
+  const serving = async () => (await readPointer(aws.s3, LOCATION)).version;
+  const stored = async (version: string) =>
+    (await readManifest(aws.s3, LOCATION, version))?.files.map(({ path }) => path);
+  const folder = async (name: string, added: number) => {
+    await mkdir(join(cwd, name));
+    await writeFile(join(cwd, name, 'model.onnx'), plus(added));
+    await writeFile(join(cwd, name, 'notes.txt'), name);
+  };
+  const golden = (expected: string) =>
+    JSON.stringify({
+      instances: [{ x: [1, 2] }],
+      predictions: [`{value={"data":[${expected}],"shape":[2]}}`],
+    });
+  await folder('guarded', 1);
+  await mkdir(join(cwd, 'guarded', 'golden'));
+  await writeFile(join(cwd, 'guarded', 'golden', 'first.json'), golden('2.0,3.0'));
+  await folder('same', 1);
+  await folder('other', 2);
+  const first = await push('guarded');
+  assert.deepEqual([first.code, first.json.keptGolden], [0, 0], first.stderr);
+
+  const refused = await push('other');
+  assert.equal(refused.code, 1);
+  assert.match(refused.json.error, /first: instance 0, output 0, element 0: expected 2\.0, got 3\.0/);
+  assert.match(refused.json.error, new RegExp(`Version ${first.json.version}, which serves.*--drop-golden`));
+  assert.equal(await serving(), first.json.version);
+
+  const kept = await push('same');
+  assert.deepEqual([kept.code, kept.json.keptGolden], [0, 1], kept.stderr);
+  assert.deepEqual(await stored(kept.json.version), ['golden/first.json', 'model.onnx', 'notes.txt']);
+  assert.equal((await push('other')).code, 1, 'a version that took them over guards the next one');
+  assert.equal((await push('same')).json.version, kept.json.version, 'the same files are the same version');
+
+  // Recorded again under the same name: the directory counts.
+  await mkdir(join(cwd, 'other', 'golden'));
+  await writeFile(join(cwd, 'other', 'golden', 'first.json'), golden('3.0,4.0'));
+  const changed = await push('other');
+  assert.deepEqual([changed.code, changed.json.keptGolden], [0, 0], changed.stderr);
+
+  assert.equal((await push('same')).code, 1);
+  const dropped = await push('same', '--drop-golden');
+  assert.deepEqual([dropped.code, dropped.json.keptGolden], [0, 0], dropped.stderr);
+  assert.deepEqual(await stored(dropped.json.version), ['model.onnx', 'notes.txt']);
+});
+
+test('a start with another model directory asks the golden requests of the version before', async (t) => {
+  const cwd = await serviceFolder(t);
+  for (const [name, added] of [
+    ['old', 1],
+    ['new', 2],
+  ] as const) {
+    await mkdir(join(cwd, name));
+    await writeFile(join(cwd, name, 'model.onnx'), plus(added));
+  }
+  await mkdir(join(cwd, 'old', 'golden'));
+  const golden = { instances: [{ x: [1, 2] }], predictions: ['{value={"data":[2.0,3.0],"shape":[2]}}'] };
+  await writeFile(join(cwd, 'old', 'golden', 'first.json'), JSON.stringify(golden));
+  const start = async (...options: string[]) => {
+    const started = await warmCli(['start', '--port', '0', ...options], { cwd });
+    if (started.code === 0) assert.equal((await warmCli(['stop'], { cwd })).code, 0);
+    return started;
+  };
+  await writeFile(join(cwd, 'config.yaml'), 'modelPath: old\n');
+  assert.equal((await start()).code, 0);
+  await writeFile(join(cwd, 'config.yaml'), 'modelPath: new\n');
+  const refused = await start();
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /expected 2\.0, got 3\.0[^]*--drop-golden/);
+  assert.equal((await start('--drop-golden')).code, 0);
+  assert.equal((await start()).code, 0, 'what was dropped is gone');
 });
 
 test('an import takes the golden requests along and fails where its model answers otherwise', async (t) => {
