@@ -7,8 +7,10 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
+import { IGNORABLE } from '../lib/config/import-values.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
+import { findModelFile } from '../lib/registry/onnx-file.ts';
 import type { ConvertOptions } from './conversion.ts';
 import { converterHash } from './converter-hash.ts';
 import { detectModel, type FoundModel, needsImport } from './detect.ts';
@@ -21,6 +23,7 @@ import { KINDS } from './kinds.ts';
 import { convertOptions, forConfig, uselessOptions } from './options.ts';
 import { reportPath } from './report-file.ts';
 import { fileFacts } from './sources.ts';
+import { assertApplied, assertInputsMade } from './unapplied.ts';
 
 interface OnTheWayOptions {
   readonly job: JobConfig;
@@ -45,7 +48,7 @@ export interface OnTheWay {
 }
 
 /** What may be read beside a model. */
-const BESIDE = ['names.json', 'labels.txt', 'config.json', 'preprocessor_config.json'];
+const BESIDE = ['names.json', 'labels.txt', ...IGNORABLE];
 
 /** The imports kept: the current one, its successor, one for a rollback, and one more. */
 const KEPT = 4;
@@ -58,9 +61,13 @@ export async function modelOnTheWay(directory: string, options: OnTheWayOptions)
   const convert = convertOptions(options.job.import);
   if (!(await needsImport(directory))) {
     const useless = Object.keys(convert).length > 0;
+    const file = await findModelFile(directory).catch(() => undefined);
     return {
       directory,
-      notes: useless ? ['import: no effect; the model is ONNX and is used unchanged'] : [],
+      notes: [
+        ...(useless ? ['import: no effect; the model is ONNX and is used unchanged'] : []),
+        ...(await assertApplied(directory, options.job, file)),
+      ],
     };
   }
   try {
@@ -81,6 +88,7 @@ async function importedModel(
   const start = performance.now();
   const found = await detectModel(directory);
   const sources = await fileFacts(found.directory, found.files);
+  const ignored = await assertInputsMade(found, options.job);
   const key = createHash('sha256')
     .update(
       JSON.stringify([
@@ -91,6 +99,7 @@ async function importedModel(
         options.version,
         await converterHash(),
         found.mlflow,
+        ignored,
       ]),
     )
     .digest('hex')

@@ -29,6 +29,7 @@ import { writeOnnx } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
+import { assertInputsMade } from './unapplied.ts';
 import type { AnsweredSample } from './verify/sample.ts';
 
 export interface ImportOptions extends CheckOptions {
@@ -75,13 +76,15 @@ export async function importModel(directory: string, options: ImportOptions): Pr
 export async function importInto(found: FoundModel, options: ImportOptions): Promise<Imported> {
   const start = performance.now();
   options.signal?.throwIfAborted();
+  const ignored = await assertInputsMade(found, options.job ?? DEFAULT_JOB);
   const folder = await temporaryBeside(options.out);
   const { process = new ModelProcess() } = options;
   try {
     const make = isOnnx(found.kind) ? passThrough : convert;
     const given = { ...options, sizes: sizesOf(found, options), process };
     const made = await make(found, folder, given);
-    const importReport = await importReportOf(found, folder, made, given, start);
+    const imported = await importReportOf(found, folder, made, given, start);
+    const importReport = { ...imported, notes: [...imported.notes, ...ignored] };
     // Those that were recorded in the output stay.
     await copyGolden(options.out, folder);
     await copyGolden(found.home, folder);

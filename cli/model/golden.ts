@@ -99,7 +99,7 @@ async function ofReference(folder: string, path: string, { job, convert }: Setti
   const { checkOnnx } = await import('../../convert/check/check.ts');
   const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
   const { parseFilter } = await import('../../lib/pipeline/postprocess.ts');
-  return withModel(folder, { convert }, output, async (file) => {
+  return withModel(folder, { convert, job }, output, async (file) => {
     const { shapelessInputs: shapeless } = await readOnnxFacts(file);
     const ports = await checkOnnx(file, { shapeless, measure: false });
     return goldenOfReference(resolve(path), ports, parseFilter(job.postProcessing));
@@ -114,7 +114,7 @@ async function run(directory: string, { job, convert }: Settings, output: Output
   const folder = resolve(directory);
   const process = new ModelProcess();
   return interruptible('the golden requests', output, (signal) =>
-    withModel(folder, { convert, process }, output, async (file) => {
+    withModel(folder, { convert, job, process }, output, async (file) => {
       const verification = await verifyModel(file, { ...proofOptions(job), signal, process });
       const { results } = await goldenAnswer(folder, { file, job, verification, signal, process });
       output.answer({ results }, results.map(goldenText).join('\n') || `no golden request in ${directory}`);
@@ -126,7 +126,7 @@ async function run(directory: string, { job, convert }: Settings, output: Output
 /** Calls `work` with the ONNX file of a model directory of any kind. */
 async function withModel<T>(
   folder: string,
-  options: Pick<ImportOptions, 'convert' | 'process'>,
+  options: Pick<ImportOptions, 'convert' | 'job' | 'process'>,
   output: Output,
   work: (file: string) => Promise<T>,
 ): Promise<T> {

@@ -57,7 +57,7 @@ export async function push(
   try {
     const published = await withFolder(
       directory,
-      { ...options, process: models },
+      { ...options, job, process: models },
       output,
       async (folder, source, known) => {
         const { verifyVersion } = await import('../../convert/verify/version.ts');
@@ -98,7 +98,7 @@ export async function push(
 /** Calls `work` with a worker's folder, which may hold any files: only its code knows what they are. */
 async function withFiles<T>(
   directory: string,
-  options: Options,
+  { job: _job, ...options }: Options & { readonly job: JobConfig },
   _output: Output,
   work: (directory: string, source: ModelOrigin, known: undefined) => Promise<T>,
 ): Promise<T> {
@@ -114,14 +114,15 @@ async function withFiles<T>(
 /** Calls `work` with a directory with ONNX: this one after a check, or an import of it. */
 async function withOnnx<T>(
   directory: string,
-  options: Options,
+  { job, ...options }: Options & { readonly job: JobConfig },
   output: Output,
   work: (directory: string, source: ModelOrigin, known: Verification | undefined) => Promise<T>,
 ): Promise<T> {
   const { needsImport } = await import('../../convert/detect.ts');
+  const { assertApplied } = await import('../../convert/unapplied.ts');
   const folder = resolve(directory);
   if (await needsImport(folder)) {
-    return withImport(folder, { ...options, measure: false }, output, (made) =>
+    return withImport(folder, { ...options, job, measure: false }, output, (made) =>
       work(made.directory, made.importReport.source, made.importReport.verification),
     );
   }
@@ -130,6 +131,8 @@ async function withOnnx<T>(
     throw wrongUse(`an ONNX model is used unchanged; ${given.join(', ')} cannot be changed here`);
   }
   await assertRuns(folder, options);
+  for (const note of await assertApplied(folder, job, await findModelFile(folder)))
+    output.note(`note: ${note}`);
   return work(folder, await sourceOf(folder), undefined);
 }
 

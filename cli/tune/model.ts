@@ -47,7 +47,7 @@ export async function withModel<T>(
   }
   const { withImport } = await import('../model/import.ts');
   const { convertOptions } = await import('../../convert/options.ts');
-  const options = { convert: convertOptions(job.import), force: undefined, signal };
+  const options = { convert: convertOptions(job.import), job, force: undefined, signal };
   return withImport(path, options, output, async ({ directory, importReport }) => {
     output.note(
       `imported ${path} (${importReport.source.format}) to measure it; \`cluster-serving model import\` keeps it`,

@@ -4,6 +4,15 @@
  */
 import { isFields, numberOf, type Value } from './value.ts';
 
+/** Files beside a model that say how its inputs are made. */
+export const IGNORABLE = [
+  'preprocessor_config.json',
+  'processor_config.json',
+  'config.json',
+  'config_sentence_transformers.json',
+] as const;
+export type IgnoredFile = (typeof IGNORABLE)[number];
+
 export type ShapeText = readonly (number | string)[];
 
 const MAX_NAMES = 100;
@@ -16,6 +25,11 @@ export function namesOf(value: Value): readonly string[] | undefined {
   const list = typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value;
   if (!Array.isArray(list) || list.length === 0 || list.length > MAX_NAMES) return undefined;
   return list.every(isName) && new Set(list).size === list.length ? (list as readonly string[]) : undefined;
+}
+
+export function ignoredOf(value: Value): readonly IgnoredFile[] | undefined {
+  const found = namesOf(value)?.map((name) => IGNORABLE.find((file) => file === name));
+  return found?.every((file) => file !== undefined) ? found : undefined;
 }
 
 /** Shapes by name, or names alone. */

@@ -7,7 +7,7 @@ import { assertJobName } from '../contract/names.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
-import { constantsOf, inputsOf, namesOf } from './import-values.ts';
+import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf } from './import-values.ts';
 import {
   choice,
   flag,
@@ -138,6 +138,11 @@ const IMPORT = {
     { byDefault: '`serving_default`', example: 'serving_default' },
   ),
   tags: setting(names, "Tags of a SavedModel's meta graph.", { byDefault: '`serve`', example: '[serve]' }),
+  ignore: setting(
+    { expected: `files among ${IGNORABLE.join(', ')}`, read: ignoredOf },
+    'Files that say how inputs are made, where clients do that themselves.',
+    { byDefault: 'none', example: '[preprocessor_config.json]' },
+  ),
 };
 
 /** 14 days, the maximum of SQS. */
