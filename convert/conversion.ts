@@ -18,6 +18,8 @@ export interface ConvertOptions {
   readonly signature?: string;
   /** SavedModel: the tags of the meta graph. Default `serve`. */
   readonly tags?: readonly string[];
+  /** XGBoost: the number that stands for a missing value, beside NaN. Its files do not say it. */
+  readonly missing?: number;
 }
 
 /** How images are fed to the model, if the source format defines it. */

@@ -6,6 +6,7 @@ import { type Dirent, existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { badModel, type ServingError } from '../lib/contract/errors.ts';
+import { NAMES_FILE } from '../lib/registry/names.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../lib/registry/onnx-file.ts';
 import { weightFiles } from './bigdl/choose.ts';
 import { chosenNets } from './caffe/choose.ts';
@@ -24,6 +25,7 @@ import {
 } from './mlflow.ts';
 import { adviceOn } from './no-model.ts';
 import { mayNeedRewrite } from './onnx/rewrite/rewrite.ts';
+import { hasLabelsToStore } from './stored-labels.ts';
 import { textModelFiles } from './text/folder.ts';
 
 export interface FoundModel {
@@ -247,6 +249,9 @@ export async function needsImport(directory: string): Promise<boolean> {
   // What is wrong with its files is reported by the import.
   if ((await textModelFiles(directory, names).catch(() => [])) !== undefined) return true;
   const [first] = models;
-  if (models.length === 1 && first?.kind === 'onnx') return mayNeedRewrite(join(directory, first.file));
+  if (models.length === 1 && first?.kind === 'onnx') {
+    if (mayNeedRewrite(join(directory, first.file))) return true;
+    return !names.includes(NAMES_FILE) && hasLabelsToStore(directory, first.file);
+  }
   return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));
 }

@@ -40,7 +40,7 @@ export const convertModel: Convert = async (found, options) => {
     case 'xgboost':
     case 'lightgbm': {
       const { convertTrees } = await import('./trees/read.ts');
-      return convertTrees(found);
+      return convertTrees(found, options);
     }
     default:
       throw new ServingError('internal', `there is no converter for ${found.kind}`);

@@ -14,6 +14,7 @@ export function convertOptions({
   constants,
   signature,
   tags,
+  missing,
 }: ImportConfig): ConvertOptions {
   const shapes = Array.isArray(inputs) ? undefined : (inputs as ConvertOptions['inputShapes']);
   return {
@@ -23,6 +24,7 @@ export function convertOptions({
     ...(constants ? { constants } : {}),
     ...(signature === undefined ? {} : { signature }),
     ...(tags ? { tags } : {}),
+    ...(missing === undefined ? {} : { missing }),
   };
 }
 
@@ -36,6 +38,9 @@ export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string
   const changes = given.filter((name) => name !== 'inputShapes');
   if (isOnnx(kind) && changes.length > 0) {
     return `an ONNX model is used unchanged; ${changes.join(', ')} cannot be changed here`;
+  }
+  if (kind !== 'xgboost' && given.includes('missing')) {
+    return `missing: no effect; only a model of XGBoost has it, and this is a model of ${KINDS[kind].title}`;
   }
   const useless = kind === 'tf_saved_model' ? [] : OF_SAVED_MODELS.filter((name) => given.includes(name));
   if (useless.length === 0) return undefined;
@@ -62,6 +67,7 @@ export function forConfig(text: string): string {
       (_, name: string) => `import.${name.replace(/s?$/, 's')} in config.yaml`,
     )
     .replaceAll('--signature', 'import.signature in config.yaml')
+    .replaceAll('--missing', 'import.missing in config.yaml')
     .replaceAll('--tag', 'import.tags in config.yaml')
     .replaceAll('or give --reference', 'or try it with `cluster-serving model check --reference`');
 }

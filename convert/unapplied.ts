@@ -10,9 +10,8 @@ import { badModel } from '../lib/contract/errors.ts';
 import { textOf } from '../lib/registry/names.ts';
 import type { FoundModel } from './detect.ts';
 import { isOnnx } from './kinds.ts';
-import { readOnnx } from './onnx/facts.ts';
-import { messageOf, messagesOf, numberOf } from './wire/message.ts';
-import type { Message } from './wire/table.ts';
+import { dimsOf, readOnnx } from './onnx/facts.ts';
+import { messageOf, messagesOf } from './wire/message.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -103,12 +102,8 @@ export async function assertInputsMade(
 function hasFreeSize(file: string): boolean {
   const graph = messageOf(readOnnx(file), 'graph');
   return (graph ? messagesOf(graph, 'inputs') : []).some((input) => {
-    const shape = ['type', 'tensor', 'shape'].reduce<Message | undefined>(
-      (message, field) => message && messageOf(message, field),
-      input,
-    );
-    const isOpen = (shape ? messagesOf(shape, 'dims') : []).map((dim) => numberOf(dim, 'value') === 0);
-    return isOpen.length === 4 && isOpen[2] === true && (isOpen[3] === true || isOpen[1] === true);
+    const dims = dimsOf(input);
+    return dims.length === 4 && dims[2] === 0 && (dims[3] === 0 || dims[1] === 0);
   });
 }
 

@@ -27,6 +27,10 @@ export const MAKING_OPTIONS = only(['import', 'check', 'push', 'golden'], {
   constant: { value: 'name=number', multiple: true, about: 'input to replace by a number: keep_prob=1' },
   signature: { value: 'name', about: 'signature of a SavedModel (default serving_default)' },
   tag: { value: 'name', multiple: true, about: 'tag of the meta graph of a SavedModel (default serve)' },
+  missing: {
+    value: 'number',
+    about: 'what stands for a missing value in a model of XGBoost, beside NaN: --missing=-999',
+  },
   reference: {
     value: 'path',
     about:
@@ -41,7 +45,7 @@ export const MAKING_OPTIONS = only(['import', 'check', 'push', 'golden'], {
 
 /** @throws bad_config naming the option and what was expected */
 export function convertOptionsOf(values: Values<typeof MAKING_OPTIONS>): ConvertOptions {
-  const { input = [], output = [], constant = [], signature, tag = [] } = values;
+  const { input = [], output = [], constant = [], signature, tag = [], missing } = values;
   const inputs = input.map(readInput);
   const constants = constant.map(readConstant);
   for (const [option, names] of [
@@ -62,6 +66,7 @@ export function convertOptionsOf(values: Values<typeof MAKING_OPTIONS>): Convert
     ...(output.length > 0 ? { outputNames: output } : {}),
     ...(constants.length > 0 ? { constants: Object.fromEntries(constants) } : {}),
     ...(signature === undefined ? {} : { signature }),
+    ...(missing === undefined ? {} : { missing: missingOf(missing) }),
     ...(tag.length > 0 ? { tags: tag } : {}),
   };
 }
@@ -81,6 +86,12 @@ function readConstant(text: string): readonly [string, number] {
   const value = Number(number);
   if (name !== '' && number.trim() !== '' && Number.isFinite(value)) return [name, value];
   throw unexpected('constant', 'name=number, e.g. keep_prob=1', text);
+}
+
+function missingOf(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value)) return value;
+  throw unexpected('missing', 'a number, e.g. -999', text);
 }
 
 function assertNames(option: string, names: readonly string[]): void {

@@ -62,9 +62,20 @@ function shapelessOf(values: readonly Message[]): string[] {
 }
 
 function isShapeless(input: Message): boolean {
-  const type = messageOf(input, 'type');
-  const tensor = type && messageOf(type, 'tensor');
+  const tensor = tensorTypeOf(input);
   return tensor !== undefined && !has(tensor, 'shape');
+}
+
+function tensorTypeOf(port: Message): Message | undefined {
+  const type = messageOf(port, 'type');
+  return type && messageOf(type, 'tensor');
+}
+
+/** The sizes of an input or output; 0 where the file leaves one free, and none of an unknown rank. */
+export function dimsOf(port: Message): number[] {
+  const tensor = tensorTypeOf(port);
+  const shape = tensor && messageOf(tensor, 'shape');
+  return (shape ? messagesOf(shape, 'dims') : []).map((dim) => numberOf(dim, 'value'));
 }
 
 /** Visits the tensors of a graph or function, including bodies. The reader has limited their nesting. */

@@ -39,6 +39,8 @@ export interface Columns {
   readonly rounding: 'floor' | 'truncate';
   /** Columns whose zeros are missing values. */
   readonly zeroIsMissing: ReadonlySet<number>;
+  /** A number that stands for a missing value in each column. */
+  readonly missing?: number | undefined;
 }
 
 export interface LinearModel {
@@ -47,6 +49,8 @@ export interface LinearModel {
   /** [features, targets] */
   readonly weights: Float32Array;
   readonly bias: readonly number[];
+  /** A number that stands for a missing value. */
+  readonly missing?: number | undefined;
 }
 
 /** @param columns asked for when all trees are read */
@@ -78,12 +82,20 @@ function added(g: GraphBuilder, sums: readonly Value[]): Value {
 }
 
 /** A missing value adds nothing. */
-export function linearGraph({ features, targets, weights, bias }: LinearModel, link: Link): Body {
+export function linearGraph({ features, targets, weights, bias, missing }: LinearModel, link: Link): Body {
   const g = new GraphBuilder();
-  const x = g.input(INPUT, 'float32', [ROWS, features]);
+  const x = withMissing(g, g.input(INPUT, 'float32', [ROWS, features]), missing);
   const known = g.one('Where', [g.one('IsNaN', [x]), g.scalar('float32', 0), x]);
   const sums = g.one('MatMul', [known, g.floats(weights, [features, targets], 'weights')]);
   return finished(g, g.one('Add', [sums, g.floats(bias)]), targets, link);
+}
+
+/** Replaces a number that stands for a missing value by NaN. */
+function withMissing(g: GraphBuilder, x: Value, missing: number | undefined): Value {
+  if (missing === undefined) return x;
+  const dtype = x.dtype === 'float64' ? 'float64' : 'float32';
+  const isMissing = g.one('Equal', [x, g.scalar(dtype, missing)]);
+  return g.one('Where', [isMissing, g.scalar(dtype, Number.NaN), x]);
 }
 
 function finished(g: GraphBuilder, sums: Value, targets: number, link: Link): Body {
@@ -94,7 +106,7 @@ function finished(g: GraphBuilder, sums: Value, targets: number, link: Link): Bo
 }
 
 function prepared(g: GraphBuilder, table: Value, columns: Columns, { features, dtype }: Ensemble): Value {
-  const { categories, rounding, zeroIsMissing } = columns;
+  const { categories, rounding, zeroIsMissing, missing } = columns;
   const mask = (chosen: ReadonlySet<number>) =>
     g.constant(
       tensorOf(
@@ -104,7 +116,7 @@ function prepared(g: GraphBuilder, table: Value, columns: Columns, { features, d
       ),
       'columns',
     );
-  let x = table;
+  let x = withMissing(g, table, missing);
   if (categories.size > 0) {
     const floor = (value: Value) => g.one('Floor', [value]);
     const whole =

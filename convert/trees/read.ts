@@ -1,6 +1,6 @@
 /** Reads the file of a model of trees. */
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
-import type { Conversion } from '../conversion.ts';
+import type { Conversion, ConvertOptions } from '../conversion.ts';
 import type { FoundModel } from '../detect.ts';
 import { readLimited } from '../read-limited.ts';
 import { INPUT } from './convert.ts';
@@ -13,11 +13,14 @@ import { type ReadModel, readXgboost } from './xgboost.ts';
 const MAX_BYTES = 500 * 1024 * 1024;
 
 /** @throws bad_model naming the file and what is not supported */
-export async function convertTrees({ kind, directory, files }: FoundModel): Promise<Conversion> {
+export async function convertTrees(
+  { kind, directory, files }: FoundModel,
+  { missing }: ConvertOptions,
+): Promise<Conversion> {
   const [file = ''] = files;
   const bytes = await readLimited(directory, file, MAX_BYTES);
   try {
-    const read = kind === 'xgboost' ? readXgboost(documentOf(bytes)) : readLightgbm(bytes);
+    const read = kind === 'xgboost' ? readXgboost(documentOf(bytes), missing) : readLightgbm(bytes);
     return conversionOf(read, file);
   } catch (error) {
     const { code, message } = ServingError.from(error);

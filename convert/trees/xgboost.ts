@@ -61,8 +61,11 @@ export const OBJECTIVES: Readonly<Record<string, { readonly link: Link; readonly
   'rank:map': plain,
 };
 
-/** @throws bad_model naming what is missing, or not supported */
-export function readXgboost(document: unknown): ReadModel {
+/**
+ * @param missing the number that stands for a missing value, beside NaN
+ * @throws bad_model naming what is missing, or not supported
+ */
+export function readXgboost(document: unknown, missing?: number): ReadModel {
   const root = { document } as Plain;
   const learner = objectAt(objectAt(root, 'document'), 'learner');
   const parameters = objectAt(learner, 'learner_model_param');
@@ -76,7 +79,7 @@ export function readXgboost(document: unknown): ReadModel {
   const targets = Math.max(1, countAt(parameters, 'num_class', 0), countAt(parameters, 'num_target', 1));
   assertSizes(features, targets);
   const base = baseMargins(textAt(parameters, 'base_score'), targets, known.base);
-  const model = { learner, features, targets, base, link: known.link };
+  const model = { learner, features, targets, base, link: known.link, missing };
   const booster = objectAt(learner, 'gradient_booster');
   const { graph, notes } = boosted(booster, model);
   const columns = textsAt(learner, 'feature_names');
@@ -86,8 +89,14 @@ export function readXgboost(document: unknown): ReadModel {
   return {
     graph,
     columns: columns.length > 0 ? columns : Array.from({ length: features }, (_, i) => `f${i}`),
-    notes,
+    notes: [...notes, missingNote(missing)],
   };
+}
+
+function missingNote(missing: number | undefined): string {
+  if (missing !== undefined)
+    return `${missing} stands for a missing value, as --missing says; NaN and null do, too`;
+  return 'NaN and null stand for a missing value. The file does not say whether the model was trained with another one, as by XGBClassifier(missing=-999): if so, pass --missing=-999';
 }
 
 interface Model {
@@ -96,6 +105,7 @@ interface Model {
   readonly targets: number;
   readonly base: readonly number[];
   readonly link: Link;
+  readonly missing: number | undefined;
 }
 
 function boosted(booster: Plain, model: Model): { graph: Body; notes: string[] } {
@@ -133,7 +143,7 @@ function baseMargins(text: string, targets: number, base: Base): number[] {
   return Array.from({ length: targets }, (_, i) => margins[i] ?? (margins[0] as number));
 }
 
-function linearOf(model: Plain, { features, targets, base, link }: Model): Body {
+function linearOf(model: Plain, { features, targets, base, link, missing }: Model): Body {
   if (base.some((margin) => margin !== base[0])) {
     throw badModel(
       'gblinear with a base_score per class, of which XGBoost 3 uses only the first, is not supported; train with base_score=0.5',
@@ -141,12 +151,12 @@ function linearOf(model: Plain, { features, targets, base, link }: Model): Body 
   }
   const all = Float32Array.from(numbersAt(model, 'weights', (features + 1) * targets));
   const bias = base.map((margin, i) => margin + (all[features * targets + i] as number));
-  return linearGraph({ features, targets, weights: all.slice(0, features * targets), bias }, link);
+  return linearGraph({ features, targets, weights: all.slice(0, features * targets), bias, missing }, link);
 }
 
 function treesOf(
   model: Plain,
-  { learner, features, targets, base, link }: Model,
+  { learner, features, targets, base, link, missing }: Model,
   weights?: ArrayLike<number>,
 ) {
   const all = listAt(model, 'trees');
@@ -163,7 +173,8 @@ function treesOf(
     }
   }
   notes.push(...encodingNotes(model));
-  const columns = () => ({ categories, rounding: 'floor', zeroIsMissing: new Set<number>() }) as const;
+  const columns = () =>
+    ({ categories, rounding: 'floor', zeroIsMissing: new Set<number>(), missing }) as const;
   const ensemble = { trees: read(), features, targets, mode: 'BRANCH_LT', dtype: 'float32', base } as const;
   return { graph: treeGraph(ensemble, columns, link), notes };
 }

@@ -138,6 +138,11 @@ const IMPORT = {
     { byDefault: '`serving_default`', example: 'serving_default' },
   ),
   tags: setting(names, "Tags of a SavedModel's meta graph.", { byDefault: '`serve`', example: '[serve]' }),
+  missing: setting(
+    number,
+    'XGBoost: the number that stands for a missing value beside NaN, as in `XGBClassifier(missing=-999)`. Its files do not say it.',
+    { byDefault: 'none', example: '-999' },
+  ),
   ignore: setting(
     { expected: `files among ${IGNORABLE.join(', ')}`, read: ignoredOf },
     'Files that say how inputs are made, where clients do that themselves.',

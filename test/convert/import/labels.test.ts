@@ -3,9 +3,12 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { modelOnTheWay } from '../../../convert/cache.ts';
 import { importModel } from '../../../convert/import.ts';
 import { bytes, message, text as textField } from '../../../convert/onnx/chunk.ts';
 import { listOf } from '../../../convert/onnx/labels.ts';
+import { DEFAULT_JOB } from '../../../lib/config/job.ts';
+import { readNames } from '../../../lib/registry/names.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { folderOf } from '../support/folder.ts';
@@ -58,6 +61,33 @@ test('labels of the metadata, of a file beside the model, or of names.json, the 
     'config.json': '{"id2label": {"0": "a", "1": "b", "2": "c"}}',
   };
   assert.match((await imported(t, config)).notes.join(), /from id2label of config\.json/);
+});
+
+test('a model whose labels only an import finds is imported before it serves', async (t) => {
+  const start = async (files: Readonly<Record<string, string | Uint8Array>>) => {
+    const directory = await folderOf(t, files);
+    const options = { job: DEFAULT_JOB, cacheDir: await temporaryFolder(t), version: '1', process: models };
+    const served = await modelOnTheWay(directory, options);
+    const names = await readNames(served.directory, [float('y', 'N', 3)]);
+    return { isImported: served.directory !== directory, names };
+  };
+  const inFile = withMetadata(relu(), { names: "{0: 'cat', 1: 'dog', 2: 'fish'}" });
+  const found = await start({ 'm.onnx': inFile });
+  assert.deepEqual(found, { isImported: true, names: { columns: {}, labels: { y: CLASSES } } });
+  // The file leaves the number of columns free: only a run shows which output has three.
+  const open = { ...relu('C'), outputs: [float('y', 'N', 'C'), float('z', 'N', 'C')] };
+  const nodes = [
+    ...open.nodes,
+    { op: 'ReduceSum', inputs: ['x', 'axis'], outputs: ['z'], attributes: { keepdims: 1 } },
+  ];
+  const weights = [{ name: 'axis', dtype: 'int64', shape: [1], data: BigInt64Array.of(1n) }] as const;
+  const free = onnxModel({ ...open, nodes, weights });
+  const measured = await start({ 'm.onnx': free, 'labels.txt': CLASSES.join('\n') });
+  assert.deepEqual(measured, { isImported: true, names: { columns: {}, labels: { y: CLASSES } } });
+  const plain = await start({ 'm.onnx': onnxModel(relu()), 'labels.txt': CLASSES.join('\n') });
+  assert.deepEqual(plain, { isImported: false, names: { columns: {}, labels: { y: CLASSES } } });
+  const told = await start({ 'm.onnx': inFile, 'names.json': '{"labels": {"y": ["p", "q", "r"]}}' });
+  assert.deepEqual(told.isImported, false);
 });
 
 test('labels that fit no output, or more than one, belong to none, and the report says so', async (t) => {

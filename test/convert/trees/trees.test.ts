@@ -9,6 +9,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
+import type { ConvertOptions } from '../../../convert/conversion.ts';
 import { detectModel } from '../../../convert/detect.ts';
 import { convertModel } from '../../../convert/formats.ts';
 import { onnxBytes } from '../../../convert/onnx/write.ts';
@@ -51,10 +52,15 @@ function numbers(base64: string): Float64Array {
   return new Float64Array(Uint8Array.from(Buffer.from(base64, 'base64')).buffer);
 }
 
-async function converted(t: TestContext, file: string, content: Uint8Array | string) {
+async function converted(
+  t: TestContext,
+  file: string,
+  content: Uint8Array | string,
+  options: ConvertOptions = {},
+) {
   const folder = await temporaryFolder(t);
   await writeFile(join(folder, file), content);
-  return { folder, ...(await convertModel(await detectModel(folder), {})) };
+  return { folder, ...(await convertModel(await detectModel(folder), options)) };
 }
 
 /** 1e-5 of the spread of the answers, and the rounding of sums of float32. */
@@ -74,21 +80,48 @@ let count = 0;
 for (const [name, each, model] of cases()) {
   count += 1;
   test(`${name}: ${each.file}, ${JSON.stringify(each.params)}`, async (t) => {
-    const { graph, names, folder } = await converted(t, each.file, model);
-    assert.deepEqual(names?.columns, { features: each.columns });
-    const path = join(folder, 'made.onnx');
-    await writeFile(path, onnxBytes(graph));
-    const session = await openSession(path, { threads: 1 });
-    try {
-      const input = numbers(each.input);
-      const data = each.dtype === 'float32' ? Float32Array.from(input) : input;
-      const [output] = await session.run([{ dtype: each.dtype, shape: each.inputShape, data }]);
-      assert.deepEqual(output?.shape, each.outputShape);
-      assertClose(output?.data as Float32Array, numbers(each.expected));
-    } finally {
-      await session.close();
-    }
+    const made = await converted(t, each.file, model);
+    assert.deepEqual(made.names?.columns, { features: each.columns });
+    await assertAnswers(made, each, numbers(each.input));
   });
 }
 
+/** @param input values of the rows of the case */
+async function assertAnswers(
+  { graph, folder }: Awaited<ReturnType<typeof converted>>,
+  each: Case,
+  input: Float64Array,
+): Promise<void> {
+  const path = join(folder, 'made.onnx');
+  await writeFile(path, onnxBytes(graph));
+  const session = await openSession(path, { threads: 1 });
+  try {
+    const data = each.dtype === 'float32' ? Float32Array.from(input) : input;
+    const [output] = await session.run([{ dtype: each.dtype, shape: each.inputShape, data }]);
+    assert.deepEqual(output?.shape, each.outputShape);
+    assertClose(output?.data as Float32Array, numbers(each.expected));
+  } finally {
+    await session.close();
+  }
+}
+
 test('there are models to compare', () => assert.ok(count > 0));
+
+test('a number that stands for a missing value is one, in every model of XGBoost', async (t) => {
+  let compared = 0;
+  for (const [, each, model] of cases()) {
+    const input = numbers(each.input);
+    if (each.params['xgboost'] === undefined || !input.some(Number.isNaN)) continue;
+    const made = await converted(t, each.file, model, { missing: -999 });
+    assert.match(made.notes.join(), /-999 stands for a missing value/);
+    await assertAnswers(
+      made,
+      each,
+      input.map((value, i) => (Number.isNaN(value) && i % 2 === 0 ? -999 : value)),
+    );
+    compared += 1;
+    const plain = await converted(t, each.file, model);
+    assert.match(plain.notes.join(), /pass --missing=-999/);
+  }
+  assert.ok(compared > 3, `${compared} models`);
+});
