@@ -44,7 +44,9 @@ export async function probePadding({ file, optimization }: PaddingRequest): Prom
     const { settings, tokenizer } = text;
     if (settings.padding === null)
       return { padding: 'differs', paddingReason: 'the tokenizer has no padding' };
-    const [alone, together] = [false, true].map((mayPad) => textRunner(model, text, { maxRows: 32, mayPad }));
+    const [alone, together] = [false, true].map((mayPad) =>
+      textRunner(model, text, { maxRows: 32, mayPad, anyIds: true }),
+    );
     const run = async (runner: typeof alone, texts: readonly string[]): Promise<Tensor> => {
       const feeds: Tensor[] = [{ dtype: 'string', shape: [texts.length], data: texts }];
       return (await runner?.run(feeds))?.[0] as NamedTensor;

@@ -10,7 +10,7 @@ import type { NamedTensor, TensorRunner, TensorSpec } from '../contract/values.t
 import { answersOf } from './answers.ts';
 import type { TextModel } from './files.ts';
 import type { TextSettings } from './settings.ts';
-import type { Encoded } from './template.ts';
+import { assertOwnIds, type Encoded } from './template.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 export interface TextOptions {
@@ -18,6 +18,8 @@ export interface TextOptions {
   readonly maxRows: number;
   /** Whether padding was shown to change no answer. */
   readonly mayPad: boolean;
+  /** True: token ids need not be what the tokenizer makes of a text. Default false. */
+  readonly anyIds?: boolean;
 }
 
 /** The inputs that a model may have, by what they are called. */
@@ -57,7 +59,7 @@ export function textRunner(model: TensorRunner, text: TextModel, options: TextOp
       const stop = () => {
         if (isOver?.()) throw new ServingError('timeout', 'there was no time left for this text');
       };
-      const encoded = encodeAll(feeds, text, stop);
+      const encoded = encodeAll(feeds, text, options, stop);
       const rows = new Array<Float32Array>(encoded.length);
       const { mayPad } = options;
       for (const group of groupsOf(encoded, rowsPerRun(model, options), settings, mayPad)) {
@@ -80,6 +82,7 @@ function rowsPerRun({ separable, fixedRows }: TensorRunner, { maxRows }: TextOpt
 function encodeAll(
   feeds: readonly Tensor[],
   { tokenizer, settings }: TextModel,
+  { anyIds = false }: TextOptions,
   stop: () => void,
 ): Encoded[] {
   const [texts, pairs] = feeds.map(({ data }) => data as readonly string[]);
@@ -87,7 +90,10 @@ function encodeAll(
   return (texts ?? []).map((text, i) => {
     stop();
     const ids = tokenIdsOf(text);
-    if (ids) return tokensAsTheyAre(ids, tokenizer, settings);
+    if (ids) {
+      if (!anyIds) assertOwnIds(tokenizer.templates, ids);
+      return tokensAsTheyAre(ids, tokenizer, settings);
+    }
     const pair = pairs?.[i];
     const second = pair === undefined || isNoText(pair) ? undefined : ready(pair);
     const encoded = tokenizer.encode(ready(text), second, settings.maxTokens);

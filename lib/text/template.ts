@@ -173,6 +173,31 @@ function longestFirst(short: number, room: number): [number, number] {
   return [half, half + (room % 2)];
 }
 
+/**
+ * Ids of another tokenizer are whole numbers too, and would give a wrong vector. The special tokens around a text are what tells
+ * them apart.
+ * @throws bad_input for ids that do not have them, and where the tokenizer has none
+ */
+export function assertOwnIds({ single }: Templates, ids: readonly number[]): void {
+  const at = single.findIndex(({ of }) => of === 'A');
+  const special = (items: readonly Item[]) => items.flatMap(({ of }) => (typeof of === 'string' ? [] : of));
+  const [before, after] = [special(single.slice(0, at)), special(single.slice(at + 1))];
+  if (before.length + after.length === 0) {
+    throw badInput(
+      'the tokenizer of the model adds no special tokens, so its ids cannot be told from those of another: send the text',
+    );
+  }
+  const isOwn =
+    ids.length >= before.length + after.length &&
+    before.every((id, i) => ids[i] === id) &&
+    after.every((id, i) => ids[ids.length - after.length + i] === id);
+  if (isOwn) return;
+  const expected = [before.join(', '), '…', after.join(', ')].filter((part) => part !== '').join(', ');
+  throw badInput(
+    `token ids that the tokenizer of this model did not make: it makes [${expected}]. Send the text; with LangChain's OpenAIEmbeddings pass check_embedding_ctx_length=False`,
+  );
+}
+
 /** @throws bad_model */
 export function assertIds({ single, pair = [] }: Templates, size: number): void {
   for (const { of } of [...single, ...pair]) {

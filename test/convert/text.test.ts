@@ -12,6 +12,7 @@ import { modelSettings } from '../../lib/compose/model.ts';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
+import { readTextModel } from '../../lib/text/files.ts';
 import type { TextSettings } from '../../lib/text/settings.ts';
 import { type ModelSpec, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import {
@@ -245,6 +246,31 @@ suite('padding', () => {
   test('a model whose mask works shares runs between texts of several lengths', async (t) => {
     const { importReport } = await imported(textModelFolder(t, 'encoder'));
     assert.equal(importReport.verification?.batching.padding, 'agrees');
+  });
+
+  test('token ids of the tokenizer answer as their text does, and those of another tokenizer are refused', async (t) => {
+    const made = await imported(textModelFolder(t, 'encoder'));
+    const runner = await opened(t, made);
+    const { tokenizer } = await readTextModel(made.directory);
+    const sent = async (...ids: number[]) => {
+      const data = Int32Array.from(ids);
+      const tensor = { dtype: 'int32', shape: [data.length], data } as const;
+      const [outcome] = await runner.run([new Map([['text', { kind: 'tensor', tensor }]])]);
+      return outcome?.ok ? outcome.outputs : (outcome?.error.message ?? '');
+    };
+    const { ids } = tokenizer.encode('the quick fox', undefined, undefined);
+    const [byText] = await ask(runner, [{ text: 'the quick fox' }]);
+    assert.deepEqual(await sent(...ids), [byText]);
+    const foreign = /that the tokenizer of this model did not make: it makes \[\d+, …, \d+\]/;
+    for (const other of [ids.slice(1), ids.slice(0, -1), ids.slice(1, -1), [ids[0] ?? 0]])
+      assert.match(String(await sent(...other)), foreign);
+    const plain = await opened(t, await imported(await folderWith(t, sumsOfTokens())));
+    const [outcome] = await plain.run([
+      new Map([
+        ['text', { kind: 'tensor', tensor: { dtype: 'int32', shape: [2], data: Int32Array.of(1, 2) } }],
+      ]),
+    ]);
+    assert.match(outcome?.ok === false ? outcome.error.message : '', /cannot be told from those of another/);
   });
 
   test('a text without a token, which the tokenizer adds none to, is refused alone', async (t) => {
