@@ -4,6 +4,7 @@
  */
 import { readFile, stat } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
+import { decodeUtf8, utf8Problem } from '../lib/codecs/utf8.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import type { QueueRecord } from '../sdk/index.ts';
 
@@ -25,16 +26,24 @@ export async function readInput(path: string): Promise<Buffer> {
   }
 }
 
-/** JSON texts begin with a bracket, after blanks; images do not. */
+/** The text of a file. @param name of it in errors. @throws bad_request naming the first line that is not UTF-8 */
+export function inputText(bytes: Uint8Array, name: string): string {
+  const text = decodeUtf8(bytes);
+  if (text !== undefined) return text;
+  throw new ServingError('bad_request', `${name}: ${utf8Problem(bytes)}`);
+}
+
+/** JSON texts begin with a bracket, after blanks and a byte order mark; images do not. */
 export function isJson(bytes: Uint8Array): boolean {
-  return /^\s*[[{]/.test(Buffer.from(bytes.subarray(0, 1024)).toString('latin1'));
+  const head = Buffer.from(bytes.subarray(0, 1024)).toString('latin1');
+  return /^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\s\0]*[[{]/.test(head);
 }
 
 export type Content = { readonly body: string } | { readonly records: readonly QueueRecord[] };
 
 /** @param name of the file in errors. @throws bad_request naming the line or the record */
 export function recordsOf(bytes: Buffer, name: string): Content {
-  const text = bytes.toString('utf8').trim();
+  const text = inputText(bytes, name).trim();
   if (text === '') throw new ServingError('bad_request', `${name} is empty`);
   const whole = parse(text);
   if ('error' in whole) return { records: linesOf(text, name, whole.error) };

@@ -6,7 +6,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
-import { isJson, readInput } from '../records.ts';
+import { inputText, isJson, readInput } from '../records.ts';
 import { findService, JOB, notRunning, post, SERVICE_OPTIONS, type Service, textsOf } from '../service.ts';
 import { csvText, inFile, partsOf, readTable, type Table } from '../table.ts';
 
@@ -112,7 +112,7 @@ async function* requests(paths: readonly string[], input: string): AsyncGenerato
     const content = await readInput(path);
     if (isJson(content)) {
       if (paths.length > 1) throw wrongUse(`${path} is a JSON request, which must be sent alone`);
-      yield { names, instances, body: content.toString('utf8') };
+      yield { names, instances, body: inputText(content, path) };
       return;
     }
     if (content.length === 0) throw new ServingError('bad_request', `${path} is empty`);

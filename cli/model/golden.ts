@@ -18,7 +18,7 @@ import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
-import { readInput } from '../records.ts';
+import { inputText, readInput } from '../records.ts';
 import { findService, notRunning, post, type ServiceValues, textsOf } from '../service.ts';
 import { withImport } from './import.ts';
 
@@ -89,7 +89,7 @@ async function add(directory: string, values: GoldenValues, settings: Settings, 
 async function ask(path: string, values: GoldenValues) {
   const service = await findService(values);
   if (!service) return undefined;
-  const request = (await readInput(path)).toString('utf8');
+  const request = inputText(await readInput(path), path);
   const sent = { path: '/predict', body: request, command: 'model golden add --request' };
   return { request, predictions: await post(service, sent, ({ predictions }) => textsOf(predictions)) };
 }

@@ -6,6 +6,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject, readJson } from '../../lib/codecs/instances.ts';
+import { decodeUtf8, utf8Problem } from '../../lib/codecs/utf8.ts';
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { GOLDEN_FOLDER } from '../../lib/registry/golden.ts';
@@ -45,7 +46,7 @@ export async function goldenRequests(directory: string, kept?: string): Promise<
   for (const [file, path] of [...paths].sort()) {
     const { size } = await stat(path);
     if (size > MAX_BYTES) throw badModel(`${path}: ${size} bytes, over the limit of ${MAX_BYTES}`);
-    requests.push(parseGolden(await readFile(path, 'utf8'), file.slice(0, -'.json'.length), path));
+    requests.push(parseGolden(await readFile(path), file.slice(0, -'.json'.length), path));
   }
   return requests;
 }
@@ -73,8 +74,10 @@ export async function replaceGolden(from: string, to: string): Promise<void> {
 }
 
 /** @param path of the file, which each error names first */
-function parseGolden(text: string, name: string, path: string): GoldenRequest {
+function parseGolden(content: Uint8Array | string, name: string, path: string): GoldenRequest {
   const refuse = (what: string) => badModel(`${path}: ${what}`);
+  const text = typeof content === 'string' ? content : decodeUtf8(content);
+  if (text === undefined) throw refuse(utf8Problem(content as Uint8Array));
   let file: unknown;
   try {
     file = readJson(text).parsed;

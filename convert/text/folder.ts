@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { decodeUtf8, utf8Problem } from '../../lib/codecs/utf8.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { shownNames } from '../../lib/registry/onnx-file.ts';
@@ -72,8 +73,10 @@ export async function readConfig(folder: string, name: string): Promise<Json> {
 /** @throws bad_model */
 export async function readJson(folder: string, name: string): Promise<unknown> {
   const bytes = await readLimited(folder, name, MAX_CONFIG_BYTES);
+  const text = decodeUtf8(bytes);
+  if (text === undefined) throw badModel(`${name}: ${utf8Problem(bytes)}`);
   try {
-    return JSON.parse(bytes.toString('utf8').replace(/^\ufeff/, ''));
+    return JSON.parse(text);
   } catch (error) {
     throw badModel(`${name}: not JSON: ${(error as Error).message}`, { cause: error });
   }

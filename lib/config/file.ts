@@ -17,6 +17,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
+import { decodeUtf8, utf8Problem } from '../codecs/utf8.ts';
 import { badConfig, ServingError } from '../contract/errors.ts';
 import type { JobConfig } from './job.ts';
 import { readJob } from './read.ts';
@@ -63,11 +64,9 @@ function textOf(path: string): string {
     throw badConfig(`config ${path} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   assertLength(bytes.length, path);
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (error) {
-    throw badConfig(`${path}: not UTF-8 text; save it as UTF-8`, { cause: error });
-  }
+  const text = decodeUtf8(bytes);
+  if (text === undefined) throw badConfig(`${path}: ${utf8Problem(bytes)}`);
+  return text;
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { decodeUtf8, utf8Problem } from '../codecs/utf8.ts';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import { TEXT_FILE } from '../contract/texts.ts';
 import type { ModelNames, TensorRunner, TensorSpec } from '../contract/values.ts';
@@ -80,7 +81,10 @@ export async function textOf(folder: string, name: string): Promise<string | und
   try {
     const { size } = await stat(path);
     if (size > MAX_BYTES) throw modelUnavailable(`${path}: ${size} bytes are over the limit of ${MAX_BYTES}`);
-    return (await readFile(path, 'utf8')).replace(/^\ufeff/, '');
+    const bytes = await readFile(path);
+    const text = decodeUtf8(bytes);
+    if (text === undefined) throw modelUnavailable(`${path}: ${utf8Problem(bytes)}`);
+    return text;
   } catch (error) {
     if (error instanceof ServingError) throw error;
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;

@@ -1,6 +1,7 @@
 /** Reads what an import put beside a model of texts. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { decodeUtf8, utf8Problem } from '../codecs/utf8.ts';
 import { badModel, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { TEXT_FILE } from '../contract/texts.ts';
@@ -24,15 +25,17 @@ export async function readTextModel(folder: string): Promise<TextModel> {
 
 /** @throws bad_model for a file that is too large, or not served */
 export async function readTokenizerFile(path: string): Promise<Tokenizer> {
-  let text: string;
+  let bytes: Uint8Array;
   try {
     const { size } = await stat(path);
     const most = LIMITS.tokenizerBytes;
     if (size > most) throw badModel(`${path}: ${size} bytes are over the limit of ${most} (tokenizerBytes)`);
-    text = await readFile(path, 'utf8');
+    bytes = await readFile(path);
   } catch (error) {
     if (error instanceof ServingError) throw error;
     throw badModel(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
   }
-  return readTokenizer(text.replace(/^\ufeff/, ''));
+  const text = decodeUtf8(bytes);
+  if (text === undefined) throw badModel(`${path}: ${utf8Problem(bytes)}`);
+  return readTokenizer(text);
 }

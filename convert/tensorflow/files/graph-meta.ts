@@ -2,6 +2,7 @@
  * Reads the names of inputs and outputs from `graph_meta.json`. Another tool wrote the file; its other fields are
  * ignored.
  */
+import { decodeUtf8, utf8Problem } from '../../../lib/codecs/utf8.ts';
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { ModelFolder } from './folder.ts';
 import { checkDistinct, type NamedTensor, named } from './names.ts';
@@ -19,9 +20,10 @@ export function readGraphMeta(folder: ModelFolder): GraphMeta | undefined {
   const bytes = folder.read(FILE);
   if (bytes.length > MAX_BYTES) fail(`it is larger than ${MAX_BYTES} bytes`);
   let json: unknown;
-  // TextDecoder drops a byte order mark.
+  const text = decodeUtf8(bytes);
+  if (text === undefined) fail(utf8Problem(bytes));
   try {
-    json = JSON.parse(new TextDecoder().decode(bytes));
+    json = JSON.parse(text);
   } catch {
     fail('it is not valid JSON in UTF-8');
   }
