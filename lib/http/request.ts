@@ -1,6 +1,7 @@
 /**
  * Reads an API Gateway HTTP API event (payload 2.0). API Gateway base64-encodes what it considers binary (also curl's
- * default content type) and passes gzip and deflate on. What they unzip to is capped while it grows.
+ * default content type) and passes gzip and deflate on. What they unzip to is capped while it grows. It decodes what it
+ * considers text itself, as UTF-8: bytes that are something else have become U+FFFD before the function sees them.
  */
 import { isUtf8 } from 'node:buffer';
 import { gunzipSync, inflateSync } from 'node:zlib';
@@ -24,7 +25,10 @@ export interface HttpRequest {
   identity(): string | undefined;
   /** The parameter `fetched`, where there is one: the id of a large result. @throws bad_request for what is none */
   fetched(): string | undefined;
-  /** Decoded and unzipped. @throws too_large, unsupported_media_type, bad_request */
+  /**
+   * Decoded and unzipped: text where the event or a charset says so, else bytes.
+   * @throws too_large, unsupported_media_type, bad_request
+   */
   body(options?: BodyOptions): Uint8Array | string;
 }
 
@@ -80,11 +84,15 @@ const REPLACEMENT = '\ufffd';
 /** Checks the query's uri as received. @throws bad_request */
 function assertUtf8(rawQuery: string): void {
   for (const parameter of rawQuery.split('&')) {
-    if (!parameter.startsWith('uri=')) continue;
-    for (const escapes of parameter.match(/(?:%[\da-f]{2})+/gi) ?? []) {
-      if (isUtf8(Buffer.from(escapes.replaceAll('%', ''), 'hex'))) continue;
-      throw badRequest(`uri: expected UTF-8, got ${quoteName(escapes)}`);
-    }
+    if (parameter.startsWith('uri=')) assertEscapes(parameter, 'uri');
+  }
+}
+
+/** Checks percent escapes, whose decoders replace what is not UTF-8. @throws bad_request */
+export function assertEscapes(text: string, where: string): void {
+  for (const [escapes] of text.matchAll(/(?:%[\da-f]{2})+/gi)) {
+    if (isUtf8(Buffer.from(escapes.replaceAll('%', ''), 'hex'))) continue;
+    throw badRequest(`${where}: expected UTF-8, got ${quoteName(escapes)}`);
   }
 }
 
@@ -96,11 +104,64 @@ function readBody(event: APIGatewayProxyEventV2, options: BodyOptions): Uint8Arr
     // It is text already; converting it to bytes and back would cost a quarter of the time for a JSON tensor. A code
     // unit has 1 to 3 bytes.
     assertSize(text.length * 3 <= LIMITS[limit] ? text.length : Buffer.byteLength(text), limit);
-    return text;
+    return assertDecoded(text, event);
   }
   const bytes = event.isBase64Encoded ? decodeAligned(text, options) : Buffer.from(text);
   assertSize(bytes.byteLength, limit);
-  if (encoding === 'identity') return bytes;
+  return withCharset(encoding === 'identity' ? bytes : unzipped(bytes, encoding, limit), event);
+}
+
+/** Types whose bytes are no text, whatever charset a client adds. */
+const BINARY = /^(?:multipart|image|audio|video)\/|^application\/octet-stream/i;
+
+/** In lower case; undefined for UTF-8 and its subset ASCII, and where none is declared. */
+function otherCharset({ headers }: APIGatewayProxyEventV2): string | undefined {
+  const type = headers['content-type'] ?? '';
+  const [, quoted, plain] = /;\s*charset\s*=\s*(?:"([^"]*)"|([^\s;"]+))/i.exec(type) ?? [];
+  const charset = (quoted ?? plain)?.toLowerCase();
+  return charset === undefined || /^(?:utf-?8|us-ascii|ascii)$/.test(charset) || BINARY.test(type)
+    ? undefined
+    : charset;
+}
+
+/** A text that API Gateway decoded. @throws unsupported_media_type, bad_request */
+function assertDecoded(text: string, event: APIGatewayProxyEventV2): string {
+  const charset = otherCharset(event);
+  if (charset !== undefined) {
+    throw new ServingError(
+      'unsupported_media_type',
+      `charset ${quoteName(charset)}: expected UTF-8; encode the body as UTF-8, or send it with gzip, which keeps its bytes`,
+    );
+  }
+  if (!text.includes(REPLACEMENT)) return text;
+  throw badRequest(
+    'the body holds U+FFFD, which stands for bytes that are not UTF-8: encode it as UTF-8; where the character itself is meant, write it as \\ufffd in JSON',
+  );
+}
+
+/** Bytes as text of the charset that the client declared. @throws unsupported_media_type, bad_request */
+function withCharset(bytes: Uint8Array, event: APIGatewayProxyEventV2): Uint8Array | string {
+  const charset = otherCharset(event);
+  if (charset === undefined) return bytes;
+  const decoder = decoderOf(charset);
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw badRequest(`the body is not valid ${quoteName(charset)}, the charset that its content-type declares`);
+  }
+}
+
+/** @throws unsupported_media_type for a charset that is not known */
+function decoderOf(charset: string) {
+  try {
+    return new TextDecoder(charset, { fatal: true });
+  } catch (error) {
+    const message = `charset ${quoteName(charset)} is not known; encode the body as UTF-8`;
+    throw new ServingError('unsupported_media_type', message, { cause: error });
+  }
+}
+
+function unzipped(bytes: Buffer, encoding: string, limit: NonNullable<BodyOptions['limit']>): Buffer {
   const unzip = encoding === 'gzip' ? gunzipSync : encoding === 'deflate' ? inflateSync : undefined;
   if (!unzip) {
     throw new ServingError(

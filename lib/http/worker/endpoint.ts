@@ -4,6 +4,7 @@
  */
 import { decodeInstances, readJson } from '../../codecs/instances.ts';
 import { quoteName } from '../../codecs/quote.ts';
+import { decodeUtf8 } from '../../codecs/utf8.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { SERVER_VERSION } from '../../contract/names.ts';
@@ -146,8 +147,8 @@ function urlField(request: HttpRequest): string {
   const fields = isForm ? readForm(request) : jsonFields(request);
   if (fields.has('proxy')) throw badRequest('"proxy" is not served; the service fetches the image itself');
   const url = fields.get('img_url');
-  if (url instanceof Uint8Array) return Buffer.from(url).toString();
-  if (typeof url === 'string') return url;
+  const text = url instanceof Uint8Array ? decodeUtf8(url) : url;
+  if (typeof text === 'string') return text;
   throw badRequest('no "img_url"; expected the address of an image as text');
 }
 

@@ -3,8 +3,9 @@
  * Python's requests write it is refused, because a guess would pass on the wrong bytes.
  */
 import { quoteName } from '../../codecs/quote.ts';
+import { decodeUtf8 } from '../../codecs/utf8.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
-import type { HttpRequest } from '../request.ts';
+import { assertEscapes, type HttpRequest } from '../request.ts';
 
 const MOST_FIELDS = 32;
 /** Of the headers of one part, and of a url-encoded form. */
@@ -37,7 +38,11 @@ function readUrlEncoded(body: Buffer): ReadonlyMap<string, string> {
   if (body.byteLength > URLENCODED_BYTES)
     throw tooLarge(`a form without files takes ${URLENCODED_BYTES} bytes`);
   const fields = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(body.toString())) add(fields, name, value);
+  const text = decodeUtf8(body);
+  if (text === undefined) throw badRequest('the form is not valid UTF-8');
+  // The decoder of a form replaces escapes that are not UTF-8.
+  assertEscapes(text, 'the form');
+  for (const [name, value] of new URLSearchParams(text)) add(fields, name, value);
   return fields;
 }
 
@@ -57,7 +62,9 @@ function readMultipart(body: Buffer, boundary: string): ReadonlyMap<string, Uint
     if (content - headers > HEADER_BYTES) throw tooLarge(`the headers of a part take ${HEADER_BYTES} bytes`);
     const end = body.indexOf(delimiter, content - 2);
     if (end < 0) throw malformed('it is cut off');
-    const name = nameOf(body.toString('utf8', headers, content - 4));
+    const head = decodeUtf8(body.subarray(headers, content - 4));
+    if (head === undefined) throw malformed('the headers of a part are not UTF-8');
+    const name = nameOf(head);
     add(fields, name, body.subarray(content, Math.max(content, end)));
     at = end + delimiter.length;
   }
