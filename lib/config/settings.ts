@@ -4,8 +4,8 @@
  * twice is an error, and so are two keys that disagree.
  */
 import { ServingError } from '../contract/errors.ts';
+import { plainWord, suggest } from '../contract/suggest.ts';
 import { LEGACY, type LegacyKey, SERVABLES, SERVABLES_REFUSED } from './legacy.ts';
-import { plainWord, suggest } from './suggest.ts';
 import {
   booleanOf,
   type Field,
