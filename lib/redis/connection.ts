@@ -36,6 +36,25 @@ const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
 /** What a server in cluster mode answers to a client that knows no slots. */
 const CLUSTER_MODE = /^(MOVED|ASK|CROSSSLOT) /;
 
+/** What ioredis says of whatever was under way when the connection ended. */
+const CLOSED = 'Connection is closed.';
+
+/** Errors that do not say what to do, or not of what they speak. */
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [/^NOAUTH/, 'NOAUTH: it asks for a password, and the address has none: redis://:PASSWORD@host:port'],
+  [/^WRONGPASS/, 'WRONGPASS: it refuses the user or the password'],
+  [
+    /^Unknown RESP type/,
+    'its answer is not one of Redis: another service (HTTP?) has this port, or it wants TLS (rediss://)',
+  ],
+  [/^Connection is closed\.$/, 'it ended the connection'],
+];
+
+/** The code of an error of the system, which may have nothing else to say: several addresses refused at once. */
+function codeOf(error: Error): unknown {
+  return (error as NodeJS.ErrnoException).code;
+}
+
 /** Sends commands; what may not be repeated sends one only. */
 export type Work<T> = (redis: Redis) => Promise<T>;
 
@@ -52,6 +71,8 @@ export class RedisConnection {
   #connection = 0;
   #dropping: Promise<void> | undefined;
   #closed = false;
+  /** Why the connection ended, or was not made. */
+  #cause: Error | undefined;
 
   constructor(url: string, options: RedisOptions = {}) {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
@@ -73,8 +94,10 @@ export class RedisConnection {
       // The next command reconnects; a frozen function cannot.
       retryStrategy: () => null,
     });
-    // Without a listener ioredis prints the error. Commands that wait fail with it in any case.
-    this.redis.on('error', () => undefined);
+    // Without a listener ioredis prints the error. What waits fails with CLOSED, which does not say why.
+    this.redis.on('error', (error) => {
+      this.#cause = error;
+    });
   }
 
   /**
@@ -126,6 +149,7 @@ export class RedisConnection {
   }
 
   async #connect(): Promise<void> {
+    this.#cause = undefined;
     await this.#renewPassword(this.redis);
     try {
       await this.redis.connect();
@@ -175,7 +199,9 @@ export class RedisConnection {
       },
       autoResubscribe: true,
     });
-    redis.on('error', () => undefined);
+    redis.on('error', (error) => {
+      this.#cause = error;
+    });
     redis.on('message', onMessage);
     try {
       await this.#renewPassword(redis);
@@ -201,11 +227,14 @@ export class RedisConnection {
 
   unavailable(error: unknown): ServingError {
     if (error instanceof ServingError) return error;
-    const message = error instanceof Error ? error.message : String(error);
+    const isClosed = error instanceof Error && error.message === CLOSED;
+    const known = isClosed && this.#cause ? this.#cause : error;
+    const message = known instanceof Error ? known.message || String(codeOf(known)) : String(known);
+    const hint = HINTS.find(([found]) => found.test(message))?.[1];
     const isUnknown = !this.#node && CLUSTER_MODE.test(message);
-    const hint = isUnknown ? '; it is in cluster mode: write ?cluster=on after its address' : '';
-    return new ServingError('results_unavailable', `Redis at ${this.#where}: ${message}${hint}`, {
-      cause: error,
+    const how = isUnknown ? '; it is in cluster mode: write ?cluster=on after its address' : '';
+    return new ServingError('results_unavailable', `Redis at ${this.#where}: ${hint ?? message}${how}`, {
+      cause: known,
     });
   }
 

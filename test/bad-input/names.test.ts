@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { decodeMessage, encodeMessage } from '../../lib/codecs/message.ts';
+import { encodeTensors } from '../../lib/codecs/safetensors.ts';
 import { CLOCK } from '../../lib/compose/clock.ts';
 import { openPooledOnnx } from '../../lib/compose/onnx-pool.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -131,6 +132,18 @@ test('records of old clients bind by position, and those of ours by name', async
   for (const body of [arrow(record('Fare', 'Age')), stream('Fare', 'Age')])
     await assert.rejects(runMessageBodies(runner, [body]), { code: 'bad_input', message: MEANT });
   const own = encodeMessage('u', record('p', 'q'));
+  const inOrder = encodeTensors(
+    new Map(
+      ['p', 'q'].map((name, i) => [name, { dtype: 'float32', shape: [1], data: Float32Array.of(7 - 2 * i) }]),
+    ),
+    { bindByPosition: 'true' },
+  );
+  const former = JSON.stringify({
+    uri: 'u',
+    serde: 'safetensors',
+    data: Buffer.from(inOrder).toString('base64'),
+  });
+  assert.deepEqual(valueOf(await runMessageBodies(runner, [former])), [2]);
   await assert.rejects(runMessageBodies(runner, [own]), {
     code: 'bad_input',
     message: /missing input "age", "fare"/,
