@@ -250,7 +250,7 @@ export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
     'modelMetaDataList.weightPath': replaced('every model is an ONNX file'),
     'modelMetaDataList.modelConCurrentNum': replaced(CONCURRENCY),
     'modelMetaDataList.inputCompileType': replaced(READ_OFF_VALUE),
-    'modelMetaDataList.features': replaced('inputs bind by name, or by position'),
+    'modelMetaDataList.features': replaced('inputs bind by name'),
     ...Object.fromEntries(Object.entries(FRONT_END).map(([key, rule]) => [`modelMetaDataList.${key}`, rule])),
     'modelMetaDataList.redisSecureEnabled': replaced(REDIS_TLS),
     'modelMetaDataList.redisTrustStorePath': replaced(NO_TRUST_STORE),

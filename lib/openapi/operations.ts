@@ -5,7 +5,7 @@ import { INFERENCE } from './inference-operations.ts';
 import { ref } from './inputs.ts';
 import { list, object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
-import { ENQUEUED, QUEUE } from './queue-operations.ts';
+import { ENQUEUED, QUEUE, WARNING } from './queue-operations.ts';
 import { SERVING } from './serving-operations.ts';
 import { WORKER } from './worker-operations.ts';
 
@@ -41,7 +41,10 @@ const PREDICT: Operations = ({ example, model, job }) => [
       },
       'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
-    answers: { 200: answer('A prediction for each instance.', ref('Predictions')), ...ENQUEUED },
+    answers: {
+      200: { ...answer('A prediction for each instance.', ref('Predictions')), ...WARNING },
+      ...ENQUEUED,
+    },
     errors: [...RUN_ERRORS, 'queue_unavailable'],
   },
   {
