@@ -12,6 +12,11 @@ import { WORKER } from './worker-operations.ts';
 const TOKENS = { ...list({ type: 'integer', minimum: 0, maximum: 2 ** 31 - 1 }), minItems: 1 };
 const ASYNC = parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.');
 
+const PREDICTED = {
+  200: { ...answer('A prediction for each instance.', ref('Predictions')), ...WARNING },
+  ...ENQUEUED,
+};
+
 export function operationsOf(facts: ServiceFacts): readonly Operation[] {
   const all = [
     ...PREDICT(facts),
@@ -41,10 +46,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
       },
       'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
-    answers: {
-      200: { ...answer('A prediction for each instance.', ref('Predictions')), ...WARNING },
-      ...ENQUEUED,
-    },
+    answers: PREDICTED,
     errors: [...RUN_ERRORS, 'queue_unavailable'],
   },
   {
