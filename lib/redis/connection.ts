@@ -41,7 +41,7 @@ const CLOSED = 'Connection is closed.';
 
 /** Errors that do not say what to do, or not of what they speak. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
-  [/^NOAUTH/, 'NOAUTH: it asks for a password, and the address has none: redis://:PASSWORD@host:port'],
+  [/^NOAUTH/, 'NOAUTH: it asks for a password, as in redis://user:password@host:port'],
   [/^WRONGPASS/, 'WRONGPASS: it refuses the user or the password'],
   [
     /^Unknown RESP type/,
@@ -49,11 +49,6 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   ],
   [/^Connection is closed\.$/, 'it ended the connection'],
 ];
-
-/** The code of an error of the system, which may have nothing else to say: several addresses refused at once. */
-function codeOf(error: Error): unknown {
-  return (error as NodeJS.ErrnoException).code;
-}
 
 /** Sends commands; what may not be repeated sends one only. */
 export type Work<T> = (redis: Redis) => Promise<T>;
@@ -71,8 +66,8 @@ export class RedisConnection {
   #connection = 0;
   #dropping: Promise<void> | undefined;
   #closed = false;
-  /** Why the connection ended, or was not made. */
-  #cause: Error | undefined;
+  /** Why the connection ended, or was not made. The error itself holds the command, and with it the password. */
+  #why: string | undefined;
 
   constructor(url: string, options: RedisOptions = {}) {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
@@ -95,9 +90,7 @@ export class RedisConnection {
       retryStrategy: () => null,
     });
     // Without a listener ioredis prints the error. What waits fails with CLOSED, which does not say why.
-    this.redis.on('error', (error) => {
-      this.#cause = error;
-    });
+    this.#keepWhy(this.redis);
   }
 
   /**
@@ -149,7 +142,7 @@ export class RedisConnection {
   }
 
   async #connect(): Promise<void> {
-    this.#cause = undefined;
+    this.#why = undefined;
     await this.#renewPassword(this.redis);
     try {
       await this.redis.connect();
@@ -199,9 +192,7 @@ export class RedisConnection {
       },
       autoResubscribe: true,
     });
-    redis.on('error', (error) => {
-      this.#cause = error;
-    });
+    this.#keepWhy(redis);
     redis.on('message', onMessage);
     try {
       await this.#renewPassword(redis);
@@ -220,6 +211,13 @@ export class RedisConnection {
     Object.assign(redis.options, { username, password: await password() });
   }
 
+  #keepWhy(redis: Redis): void {
+    redis.on('error', (error: NodeJS.ErrnoException) => {
+      // Several addresses that were refused at once have a code only.
+      this.#why = error.message || error.code;
+    });
+  }
+
   #tls() {
     const servername = this.#node?.certifiedName;
     return servername === undefined ? {} : { tls: { servername } };
@@ -227,14 +225,13 @@ export class RedisConnection {
 
   unavailable(error: unknown): ServingError {
     if (error instanceof ServingError) return error;
-    const isClosed = error instanceof Error && error.message === CLOSED;
-    const known = isClosed && this.#cause ? this.#cause : error;
-    const message = known instanceof Error ? known.message || String(codeOf(known)) : String(known);
+    const said = error instanceof Error ? error.message : String(error);
+    const message = (said === CLOSED ? this.#why : undefined) ?? said;
     const hint = HINTS.find(([found]) => found.test(message))?.[1];
     const isUnknown = !this.#node && CLUSTER_MODE.test(message);
     const how = isUnknown ? '; it is in cluster mode: write ?cluster=on after its address' : '';
     return new ServingError('results_unavailable', `Redis at ${this.#where}: ${hint ?? message}${how}`, {
-      cause: known,
+      cause: error,
     });
   }
 
