@@ -3,7 +3,7 @@
  * definition. --help is answered whatever else is on the command line.
  */
 import { type ParseArgsOptionDescriptor, parseArgs } from 'node:util';
-import { suggest } from '../lib/config/suggest.ts';
+import { suggest } from '../lib/contract/suggest.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import type { Output } from './output.ts';
 

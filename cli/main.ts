@@ -1,5 +1,5 @@
 /** Runs a command line. Each command is loaded when it is called, so that `status` does not load onnxruntime. */
-import { suggest } from '../lib/config/suggest.ts';
+import { suggest } from '../lib/contract/suggest.ts';
 import { installation } from '../local/installation.ts';
 import { type Command, columns, explained, wrongUse } from './command.ts';
 import { EXIT, type Output, openOutput } from './output.ts';

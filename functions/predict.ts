@@ -36,7 +36,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
       if (deps.limiter) await deps.limiter.acquire();
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const read = readInstances(request);
-      const { instances, inPlace } = read instanceof Promise ? await read : read;
+      const { instances, inPlace, headers } = read instanceof Promise ? await read : read;
       measure('Rows', instances.length);
       const run = deps.reporter.start('zoo.serving.request.predict');
       const policy = { isOver: requestDeadline(clock) };
@@ -49,7 +49,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
       stop();
       const flushing = deps.reporter.flushWhenDue();
       if (flushing) await flushing;
-      return jsonText(200, answer, { 'model-version': version });
+      return jsonText(200, answer, { 'model-version': version, ...headers });
     },
     logError,
     errorForm(event.rawPath),

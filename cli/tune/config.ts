@@ -9,7 +9,7 @@ import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
 import { readConfigText } from '../../lib/config/file.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { LEGACY } from '../../lib/config/legacy.ts';
-import { plainWord } from '../../lib/config/suggest.ts';
+import { plainWord } from '../../lib/contract/suggest.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { confirmed } from '../confirm.ts';
 import type { Output } from '../output.ts';

@@ -2,7 +2,7 @@
  * Reads the flags of the wkr commands, which begin with one dash: `-port 21324`, `-port=21324`. A flag is defined once:
  * parsing, --help and docs/reference/worker-commands.md follow from it.
  */
-import { suggest } from '../../lib/config/suggest.ts';
+import { suggest } from '../../lib/contract/suggest.ts';
 import { columns, type Options, type Values, wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
 

@@ -5,7 +5,7 @@
  */
 import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isObject, readJson } from '../../lib/codecs/instances.ts';
+import { BY_POSITION, isObject, readJson } from '../../lib/codecs/instances.ts';
 import { decodeUtf8, utf8Problem } from '../../lib/codecs/utf8.ts';
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
@@ -27,7 +27,7 @@ const MAX_REQUESTS = 100;
 /** A request and its answer may each be as long as Lambda allows. */
 const MAX_BYTES = 2 * LIMITS.httpBodyBytes;
 const NAME = /^\w[\w.-]{0,99}$/;
-const KEYS = ['instances', 'predictions', 'tolerance'];
+const KEYS = ['instances', 'predictions', 'tolerance', BY_POSITION];
 
 /**
  * Sorted by name; none for a directory without the folder.

@@ -1,9 +1,12 @@
-/** Tables as CSV (RFC 4180): the first line names the columns, each row is a record. Only the model knows what a cell is. */
+/**
+ * Tables as CSV (RFC 4180, but for blanks around cells): the first line names the columns, each row is a record. Only the
+ * model knows what a cell is.
+ */
 import { CsvError, parse } from 'csv-parse/sync';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { longName } from './instances.ts';
+import { longName, withBinding } from './instances.ts';
 import { quoteName } from './quote.ts';
 
 export interface CsvRow {
@@ -22,7 +25,7 @@ export interface Csv {
 export function readCsv(body: Uint8Array | string): Csv {
   const [head, ...lines] = parsed(body);
   if (head === undefined) throw badRequest('the CSV is empty; expected a line with the names of the columns');
-  const columns = head.cells.map((name) => name.trim());
+  const columns = head.cells;
   assertColumns(columns);
   // An empty line is the missing value of a table with one column.
   const rows = lines.filter(({ cells }) => columns.length === 1 || cells.length > 1 || cells[0] !== '');
@@ -41,6 +44,8 @@ function parsed(body: Uint8Array | string): CsvRow[] {
   try {
     parse(textOf(body), {
       bom: true,
+      // Blanks around a cell do not count, in names, numbers and texts alike; a text that has some is written in quotes.
+      trim: true,
       relax_column_count: true,
       onRecord: (cells: readonly string[], { lines: line }: { readonly lines: number }) => {
         lines.push({ cells, line });
@@ -80,11 +85,16 @@ export function decodeCsv(body: Uint8Array | string): {
 } {
   const { columns, rows } = readCsv(body);
   if (rows.length > LIMITS.instances) throw overLimit('instances', `${rows.length} rows are`, 'a request');
-  const records = rows.map(
-    ({ cells }) =>
-      new Map(columns.map((name, i): [string, Value] => [name, { kind: 'json', value: cells[i] }])),
-  );
+  const records = rows.map(({ cells }) => inputsOfRow(columns, cells));
   return { records, lines: rows.map(({ line }) => line) };
+}
+
+/** Its names are the header's, which is no header of another model's table: they bind by name only. */
+export function inputsOfRow(columns: readonly string[], cells: readonly string[]): Inputs {
+  const inputs = new Map(
+    columns.map((name, i): [string, Value] => [name, { kind: 'json', value: cells[i] }]),
+  );
+  return withBinding(inputs, 'name');
 }
 
 /** An error of one of several instances, with its line in place of its index. */

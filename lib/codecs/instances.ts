@@ -5,9 +5,10 @@
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
-import type { Inputs, Value } from '../contract/values.ts';
-import { keysInOrder, objectText, parseText } from './json.ts';
-import { kindOf, quoteName, quoteNames } from './quote.ts';
+import { suggest } from '../contract/suggest.ts';
+import type { Binding, Inputs, Value } from '../contract/values.ts';
+import { endOfText, keysInOrder, objectText, parseText } from './json.ts';
+import { kindOf, quoteName, quoteNames, quoteValue } from './quote.ts';
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
 
@@ -37,8 +38,28 @@ export function readJson(
     return { text, parsed: parse(text) };
   } catch (error) {
     if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
-    throw badRequest(`the body is not JSON: ${(error as Error).message}`);
+    const word = bareNumber(text);
+    const why = word === undefined ? (error as Error).message : `${word} ${NO_NUMBER}`;
+    throw badRequest(`the body is not JSON: ${why}`);
   }
+}
+
+/** What Python's json.dumps writes for a float that JSON has no form for, and what to send. */
+export const NO_NUMBER =
+  'is not a number of JSON; send null for a missing value of a table, or the array as bytes (SDK, or POST /v2/models/{job}/infer)';
+const BARE_NUMBER = /(?<![\w$])-?(?:NaN|Infinity)(?![\w$])/;
+
+/** The first such word outside of texts. @param text that is not JSON */
+function bareNumber(text: string): string | undefined {
+  for (let at = 0; at < text.length; ) {
+    const quote = text.indexOf('"', at);
+    const found = BARE_NUMBER.exec(text.slice(at, quote === -1 ? text.length : quote));
+    if (found) return found[0];
+    const end = quote === -1 ? -1 : endOfText(text, quote);
+    if (end === -1) return undefined;
+    at = end + 1;
+  }
+  return undefined;
 }
 
 /** @throws bad_request when the bytes are not UTF-8, or nothing but white space */
@@ -58,24 +79,50 @@ export function bodyText(body: Uint8Array | string, example: string): string {
  * `{"instances":[{name: value, ...}, ...]}` as records, whose names have the order of the text.
  * @throws bad_request naming what is missing; too_large over LIMITS.instances
  */
-export function decodeInstances(body: Uint8Array | string, parse?: Parse): Inputs[] {
+export function decodeInstances(body: Uint8Array | string, parse?: Parse, binding?: Binding): Inputs[] {
   const { text, parsed } = readJson(body, EXAMPLE, parse);
-  return instancesOf(parsed, text);
+  return instancesOf(parsed, text, binding);
 }
 
-/** `decodeInstances` of a text that is parsed already. */
-export function instancesOf(parsed: unknown, text: string): Inputs[] {
+/** Beside `instances`: whether several inputs bind in their order; false: not even one does. */
+export const BY_POSITION = 'bindByPosition';
+
+function bindingOf(body: unknown, otherwise: Binding | undefined): Binding | undefined {
+  const byPosition = isObject(body) ? body[BY_POSITION] : undefined;
+  if (byPosition === undefined) return otherwise;
+  if (typeof byPosition === 'boolean') return byPosition ? 'position' : 'name';
+  throw badRequest(`"${BY_POSITION}": expected true or false, got ${quoteValue(byPosition)}`);
+}
+
+export function withBinding(inputs: Inputs, binding: Binding | undefined): Inputs {
+  return binding === undefined ? inputs : Object.assign(inputs, { binding });
+}
+
+/**
+ * `decodeInstances` of a text that is parsed already.
+ * @param otherwise how the inputs bind where the body does not say it
+ */
+export function instancesOf(parsed: unknown, text: string, otherwise?: Binding): Inputs[] {
   const instances = isObject(parsed) ? parsed['instances'] : undefined;
   if (!Array.isArray(instances)) {
-    throw badRequest(`no "instances" array in the body (got ${whatCame(parsed)}); expected ${EXAMPLE}`);
+    const keys = isObject(parsed) && instances === undefined ? Object.keys(parsed) : [];
+    const near = keys.slice(0, 8).find((key) => suggest(key, ['instances']) !== undefined);
+    const hint = near === undefined ? '' : `; did you mean "instances" for ${quoteName(near)}?`;
+    throw badRequest(
+      `no "instances" array in the body (got ${whatCame(parsed)}); expected ${EXAMPLE}${hint}`,
+    );
   }
   if (instances.length === 0) throw badRequest(`"instances" is empty; expected ${EXAMPLE}`);
   if (instances.length > LIMITS.instances) {
     throw overLimit('instances', `${instances.length} instances are`, 'a request');
   }
   const keysOf = keysInOrder(text);
+  const binding = bindingOf(parsed, otherwise);
   return instances.map((instance: unknown, index) =>
-    decodeInstance(instance, `instances[${index}]`, (object) => keysOf(object, ['instances', index])),
+    withBinding(
+      decodeInstance(instance, `instances[${index}]`, (object) => keysOf(object, ['instances', index])),
+      binding,
+    ),
   );
 }
 
@@ -120,20 +167,26 @@ export function longName(name: string, where = ''): ServingError {
 }
 
 /**
- * The JSON text of one instance, as in a message, its names in their order.
+ * The JSON text of one instance, as in a message, its names in their order. It says how the inputs bind, because those of
+ * an old client, which does not, may bind by position.
  * @throws bad_request for an input that is not JSON; too_large when it is nested too deeply to be written: JSON.parse reads a million levels, JSON.stringify a
  * few thousand
  */
 export function instanceText(inputs: Inputs): string {
   const values = Array.from(inputs, ([name, value]) => [name, jsonOf(name, value)] as const);
   try {
-    return `{"instances":[${objectText(values)}]}`;
+    return `{"instances":[${objectText(values)}]${bindingText(inputs)}}`;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`, {
       cause: error,
     });
   }
+}
+
+function bindingText({ binding, size }: Inputs): string {
+  if (binding === undefined && size === 1) return '';
+  return `,"${BY_POSITION}":${binding === 'position'}`;
 }
 
 function jsonOf(name: string, value: Value): unknown {

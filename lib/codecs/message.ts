@@ -10,7 +10,15 @@ import type { Inputs, Value } from '../contract/values.ts';
 import { decodeArrowRecord } from './arrow/record.ts';
 import { type Allocate, decodeBase64 } from './base64.ts';
 import { encodeBase64 } from './encode-base64.ts';
-import { decodeInstances, instanceText, isObject, longName, type Parse } from './instances.ts';
+import {
+  BY_POSITION,
+  decodeInstances,
+  instanceText,
+  isObject,
+  longName,
+  type Parse,
+  withBinding,
+} from './instances.ts';
 import { parseText } from './json.ts';
 import { kindOf, quoteName } from './quote.ts';
 import { dimensionsOf, encodeTensors, readTensorFile } from './safetensors.ts';
@@ -100,7 +108,7 @@ type Decode = (data: string, allocate?: Allocate, parse?: Parse) => Inputs;
 /** By `serde`. Binary codecs travel as base64. */
 const CODECS: Readonly<Record<string, Decode>> = {
   /** An Arrow stream, as the Python and Scala clients send it. The default. */
-  arrow: (data, allocate) => decodeArrowRecord(decodeBase64(data, allocate)),
+  arrow: (data, allocate) => withBinding(decodeArrowRecord(decodeBase64(data, allocate)), 'position'),
   /** JSON text: {"instances": [{...}]}. */
   stream: (data, _, parse) => onlyInstance(data, parse),
   /** As the SDK sends it: every dtype, without conversion. */
@@ -123,7 +131,8 @@ export function decodeData(
 }
 
 function onlyInstance(data: string, parse?: Parse): Inputs {
-  const instances = decodeInstances(data, parse);
+  // Old clients name inputs as they like.
+  const instances = decodeInstances(data, parse, 'position');
   if (instances.length === 1) return instances[0] as Inputs;
   throw badRequest(`a record holds one instance, got ${instances.length}`);
 }
@@ -144,7 +153,7 @@ function inputsFromFile(bytes: Uint8Array): Inputs {
     else inputs.set(name, { kind: 'tensor', tensor });
   }
   if (inputs.size === 0) throw badRequest('expected at least one input, got none');
-  return inputs;
+  return withBinding(inputs, metadata[BY_POSITION] === 'true' ? 'position' : undefined);
 }
 
 function bytesOf(tensor: Tensor): Uint8Array {

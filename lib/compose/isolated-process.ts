@@ -39,7 +39,7 @@ async function answer(
       const sentBlock = 'columns' in request.run && !policy.exactSignature ? request.run : undefined;
       const made = sentBlock && (await opened.runBlock?.(sentBlock));
       if (made) return { outputs: made };
-      const outcomes = await opened.run(unpackRecords(request.run), policy);
+      const outcomes = await opened.run(unpackRecords(request.run, request.bindings), policy);
       const outputs = pack(outcomes.map((outcome) => (outcome.ok ? outcome.outputs : [])));
       return outputs && outcomes.every(({ ok }) => ok) ? { outputs } : { outcomes: outcomes.map(sent) };
     }

@@ -3,6 +3,7 @@
  * long as an environment, so a version's files are removed once nothing uses them. They may not go earlier, because
  * the isolated process of a running event may still open them.
  */
+import { quoteNames } from '../codecs/quote.ts';
 import { axesOf, type JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
 import { logError, logWarning } from '../contract/log.ts';
@@ -11,6 +12,7 @@ import { isVerdictCurrent, type Runtime } from '../contract/verification.ts';
 import { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { threadsForMemory } from '../inference/threads.ts';
+import { isByPosition } from '../pipeline/match-inputs.ts';
 import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from '../registry/download.ts';
 import { makeFolder, removeOthers } from '../registry/download-folder.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
@@ -59,7 +61,7 @@ export function openModel({ settings, openRunner, ...options }: OpenModelOptions
       const { openOnnx, RUNTIME } = await ONNX.load();
       warnUnverified(pointer, settings, RUNTIME);
       const open = openRunner ?? openOnnx;
-      return open(await findModelFile(folder), version, { ...settings, verification });
+      return warnOfPositions(await open(await findModelFile(folder), version, { ...settings, verification }));
     },
   });
 }
@@ -122,6 +124,28 @@ function warnUnverified(
   if (!isProven || isVerdictCurrent(verification, runtime, settings)) return;
   const why = 'this version of the model was not verified for this release and these settings';
   logWarning(`records run one by one: ${why}; \`cluster-serving model push\` verifies it`, { version });
+}
+
+/** The same runner, which logs once that records of the queue have names that are not the model's. */
+function warnOfPositions(runner: OnnxRunner): OnnxRunner {
+  const { inputs, version } = runner;
+  if (inputs.length < 2) return runner;
+  let hasWarned = false;
+  return {
+    ...runner,
+    run(records, policy) {
+      // A request says itself that its inputs bind by position.
+      if (!hasWarned && !policy?.failFast && records.some((record) => isByPosition(record, inputs))) {
+        hasWarned = true;
+        const names = quoteNames(inputs.map(({ name }) => name));
+        logWarning(
+          `records of several inputs bind in their order, because none of their names is an input of the model; send them as ${names}`,
+          { version },
+        );
+      }
+      return runner.run(records, policy);
+    },
+  };
 }
 
 /** The same runner; once it is closed, `then` is called. */

@@ -1,7 +1,7 @@
 /** Reads which axis of inputs or outputs counts the rows of a run: `{state: {batchAxis: 1}, rate: {batchAxis: none}}`. */
 import { badConfig } from '../contract/errors.ts';
+import { plainWord, suggest } from '../contract/suggest.ts';
 import type { BatchAxis } from '../contract/values.ts';
-import { plainWord, suggest } from './suggest.ts';
 import { type Fields, isFields, numberOf, shown, shownKey, type Value } from './value.ts';
 
 /** By name. */

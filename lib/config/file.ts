@@ -24,7 +24,7 @@ import { readJob } from './read.ts';
 import { advice, brokenRules, type Finding } from './rules.ts';
 import { SETTINGS } from './schema.ts';
 import { gatherSettings, MAX_PROBLEMS, type Problem, type Setting } from './settings.ts';
-import { type Field, type Fields, isFields, kindOf, type Value } from './value.ts';
+import { blankHint, type Field, type Fields, isFields, kindOf, type Value } from './value.ts';
 
 /** A config file. Refused with `bad_config`. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
@@ -147,15 +147,24 @@ function readYaml(content: string, name: string, example = 'modelPath: model'): 
       lineCounter: lines,
     });
     const [error] = document.errors;
-    if (error) throw wrong(yamlMessage(error.code, error.message), error.pos[0]);
+    if (error) {
+      const { code, message, pos } = error;
+      throw wrong(yamlMessage(code, message) + blankHint(lineAt(content, pos[0])), pos[0]);
+    }
     const root = new YamlReader(document, lines, wrong).value(document.contents, 0);
     if (root === null) return { fields: [] };
     if (isFields(root)) return root;
-    throw wrong(`expected keys with values, e.g. "${example}", got ${kindOf(root)}`);
+    const hint = typeof root === 'string' ? blankHint(root) : '';
+    throw wrong(`expected keys with values, e.g. "${example}", got ${kindOf(root)}${hint}`);
   } catch (error) {
     if (error instanceof ServingError) throw error;
     throw badConfig(`${name}: not YAML: ${(error as Error).message}`, { cause: error });
   }
+}
+
+function lineAt(content: string, position: number): string {
+  const end = content.indexOf('\n', position);
+  return content.slice(content.lastIndexOf('\n', position - 1) + 1, end === -1 ? undefined : end);
 }
 
 function assertTokens(content: string, wrong: Wrong): void {

@@ -4,7 +4,7 @@
  */
 import type { ImageSettings } from '../codecs/image/image.ts';
 import { badConfig } from '../contract/errors.ts';
-import { suggest } from './suggest.ts';
+import { suggest } from '../contract/suggest.ts';
 import type { Value } from './value.ts';
 
 type Numbers = Pick<ImageSettings, 'channels' | 'scale' | 'mean' | 'std'>;

@@ -43,10 +43,17 @@ const fromResize: Convert = (value) => {
   return imageSize(height, width);
 };
 
+const isChannels = (part: Value | undefined) => part === '3' || part === '1';
+
+function isImageShape(shape: Value): boolean {
+  const [first, second, third, ...rest] = parts(shape);
+  const hasThree = second !== undefined && third !== undefined && rest.length === 0;
+  return hasThree && (isChannels(first) || isChannels(third));
+}
+
 /** The guide has both orders: 3,224,224 and 224,224,3. The layout itself is read off the model. */
 const fromImageShape: Convert = (value) => {
   const [first, second, third, ...rest] = parts(value);
-  const isChannels = (part: Value | undefined) => part === '3' || part === '1';
   if (first !== undefined && second !== undefined && third !== undefined && rest.length === 0) {
     if (isChannels(first)) return imageSize(second, third);
     if (isChannels(third)) return imageSize(first, second);
@@ -56,14 +63,22 @@ const fromImageShape: Convert = (value) => {
   );
 };
 
-/** One shape, or one per input of `data.type`. Only that of an image adds to what the model says. */
+/**
+ * One shape, or one per input of `data.type`. Only that of an image adds to what the model says; without types, those of
+ * several that could be of images are.
+ */
 const fromShape: Convert = (value, valueOf) => {
   const list = bracketed(value);
   const isNested = Array.isArray(list) && Array.isArray(list[0]);
   const shapes = isNested ? (list as readonly Value[]) : [list];
-  const types = parts(valueOf('data.type') ?? valueOf('data.data_type') ?? 'image');
-  const isImage = (type: Value | undefined) => typeof type === 'string' && type.toLowerCase() === 'image';
-  const images = shapes.filter((_, i) => isImage(types[i])).map((shape) => fromImageShape(shape, valueOf));
+  const given = valueOf('data.type') ?? valueOf('data.data_type');
+  const types = parts(given ?? 'image');
+  const isImage = (shape: Value, i: number) => {
+    if (given === undefined && shapes.length > 1) return isImageShape(shape);
+    const type = types[i];
+    return typeof type === 'string' && type.toLowerCase() === 'image';
+  };
+  const images = shapes.filter(isImage).map((shape) => fromImageShape(shape, valueOf));
   if (new Set(images.map((size) => JSON.stringify(size))).size > 1) {
     throw badConfig('expected one size for all images of a record, got several');
   }
@@ -235,7 +250,7 @@ export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
     'modelMetaDataList.weightPath': replaced('every model is an ONNX file'),
     'modelMetaDataList.modelConCurrentNum': replaced(CONCURRENCY),
     'modelMetaDataList.inputCompileType': replaced(READ_OFF_VALUE),
-    'modelMetaDataList.features': replaced('inputs bind by name, or by position'),
+    'modelMetaDataList.features': replaced('inputs bind by name'),
     ...Object.fromEntries(Object.entries(FRONT_END).map(([key, rule]) => [`modelMetaDataList.${key}`, rule])),
     'modelMetaDataList.redisSecureEnabled': replaced(REDIS_TLS),
     'modelMetaDataList.redisTrustStorePath': replaced(NO_TRUST_STORE),

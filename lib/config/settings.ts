@@ -4,9 +4,10 @@
  * twice is an error, and so are two keys that disagree.
  */
 import { ServingError } from '../contract/errors.ts';
+import { plainWord, suggest } from '../contract/suggest.ts';
 import { LEGACY, type LegacyKey, SERVABLES, SERVABLES_REFUSED } from './legacy.ts';
-import { plainWord, suggest } from './suggest.ts';
 import {
+  blankHint,
   booleanOf,
   type Field,
   type Fields,
@@ -186,12 +187,14 @@ function fieldsOf(
   const inner = isList && value.length === 1 ? (value[0] as Value) : value;
   if (isFields(inner)) return inner.fields;
   const wordKey = WORD_KEYS.get(group);
-  if (wordKey !== undefined && typeof inner === 'string') return [{ key: wordKey, line, value: inner }];
+  const unspaced = typeof inner === 'string' ? blankHint(inner) : '';
+  if (wordKey !== undefined && typeof inner === 'string' && !unspaced)
+    return [{ key: wordKey, line, value: inner }];
   const keys = namesIn(group, known.names).join(', ');
   const text =
     isList && value.length > 1
       ? `${value.length} models: ${SERVABLES_REFUSED}`
-      : `expected ${wordKey === undefined ? '' : `a ${wordKey} or `}keys under it (${keys}), got ${kindOf(inner)}`;
+      : `expected ${wordKey === undefined ? '' : `a ${wordKey} or `}keys under it (${keys}), got ${kindOf(inner)}${unspaced}`;
   problems.push({ line, text: `${key}: ${text}` });
   return [];
 }
@@ -204,6 +207,8 @@ function hint(key: string, groupKey: string | undefined, known: KnownKeys): stri
     const [outer, inner] = dotted.split('.');
     return `; write ${inner} on a line of its own under ${outer}:`;
   }
+  const unspaced = blankHint(key);
+  if (unspaced !== '') return unspaced;
   const near = suggest(key, namesIn(group, known.names));
   const meant =
     elsewhere(key, known) ?? (near !== undefined && group !== undefined ? `${group}.${near}` : near);

@@ -34,8 +34,14 @@ export type Value =
   /** What a client of a worker sent. A model does not take it. */
   | { readonly kind: 'value'; readonly value: WorkerValue };
 
-/** Inputs of one record by name, in call order (position matters when names do not match the model's). */
-export type Inputs = ReadonlyMap<string, Value>;
+/** Inputs of one record by name, in the order of the call. */
+export interface Inputs extends ReadonlyMap<string, Value> {
+  /** How inputs of which none has a name of the model bind. Default: one input binds, several are refused. */
+  readonly binding?: Binding | undefined;
+}
+
+/** `name`: a record with other names is refused, as a row of a table; `position`: several inputs bind in their order. */
+export type Binding = 'name' | 'position';
 
 /** The axis that counts the rows of a run; `none`: all rows of the run share the tensor. */
 export type BatchAxis = number | 'none';

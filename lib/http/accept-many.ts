@@ -3,13 +3,13 @@
  * refused by itself; the answer has an entry for each, in the order of the body. Loaded at its first request.
  */
 import { randomUUID } from 'node:crypto';
-import { type Csv, readCsv } from '../codecs/csv.ts';
+import { type Csv, inputsOfRow, readCsv } from '../codecs/csv.ts';
 import { badRequest, ServingError, withUri } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
-import type { Inputs, Value } from '../contract/values.ts';
+import type { Inputs } from '../contract/values.ts';
 import type { SentRecord } from '../pipeline/submit.ts';
-import type { Submission } from './predictions.ts';
+import type { Submission, Submissions } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
 
@@ -18,14 +18,15 @@ import type { HttpResponse } from './response.ts';
  * which functions would read at each start.
  */
 export interface AcceptTools {
-  readonly readSubmissions: (body: Uint8Array) => readonly Submission[];
+  readonly readSubmissions: (body: Uint8Array) => Submissions;
   readonly instanceMessage: (uri: string, instance: Inputs) => string;
   /** @throws bad_request where the request's key is none */
   readonly identified: (submission: Submission, place: number) => SentRecord;
   readonly send: (record: SentRecord) => Promise<void>;
   readonly locationOf: (uri: string) => string;
   readonly logError: (error: ServingError) => void;
-  readonly json: (status: number, body: unknown) => HttpResponse;
+  readonly warningOf: (ignored: readonly string[]) => Record<string, string>;
+  readonly json: (status: number, body: unknown, headers: Record<string, string>) => HttpResponse;
 }
 
 interface Line<T> {
@@ -46,7 +47,8 @@ export async function acceptMany(
   isTable: boolean,
   tools: AcceptTools,
 ): Promise<HttpResponse> {
-  const read = isTable ? rowsOf(readCsv(request.body()), tools) : linesOf(request.body(), tools);
+  const ignored: string[] = [];
+  const read = isTable ? rowsOf(readCsv(request.body()), tools) : linesOf(request.body(), tools, ignored);
   // All before the first is sent: a key that is none, or too long with the place of a record, refuses the body.
   const records = read.map(({ line, is }, place): Line<SentRecord> => {
     return { line, is: is instanceof ServingError ? is : tools.identified(is, place) };
@@ -63,11 +65,16 @@ export async function acceptMany(
     return { line, status, uri, error, code, retryable };
   });
   const refused = entries.length - accepted;
-  return tools.json(refused === 0 ? 202 : 207, { accepted, refused, records: answers });
+  const status = refused === 0 ? 202 : 207;
+  return tools.json(status, { accepted, refused, records: answers }, tools.warningOf(ignored));
 }
 
 /** @throws bad_request for a body without a record, too_large */
-function linesOf(body: Uint8Array | string, { readSubmissions }: AcceptTools): Line<Submission>[] {
+function linesOf(
+  body: Uint8Array | string,
+  { readSubmissions }: AcceptTools,
+  ignored: string[],
+): Line<Submission>[] {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   const lines: Line<Submission>[] = [];
   let start = BYTE_ORDER_MARK.equals(bytes.subarray(0, BYTE_ORDER_MARK.length)) ? BYTE_ORDER_MARK.length : 0;
@@ -79,13 +86,15 @@ function linesOf(body: Uint8Array | string, { readSubmissions }: AcceptTools): L
     start = end + 1;
     if (!text) continue;
     assertRecords(lines.length + 1);
-    lines.push({ line, is: orError(() => onlyRecord(readSubmissions(text))) });
+    lines.push({ line, is: orError(() => onlyRecord(readSubmissions(text), ignored)) });
   }
   if (lines.length > 0) return lines;
   throw badRequest('the body is empty; expected a record on each line: {"uri":"…","instances":[{…}]}');
 }
 
-function onlyRecord(submissions: readonly Submission[]): Submission {
+/** @param ignored gets the keys that this record has, and others may have, too */
+function onlyRecord({ submissions, ignored: keys }: Submissions, ignored: string[]): Submission {
+  for (const key of keys) if (!ignored.includes(key)) ignored.push(key);
   const [record] = submissions;
   if (record && submissions.length === 1) return record;
   throw badRequest(`a line holds one record, got ${submissions.length} instances`);
@@ -99,13 +108,12 @@ function rowsOf({ columns, rows }: Csv, { instanceMessage }: AcceptTools): Line<
   // No codec of a message holds more.
   const count = columns.length - (at < 0 ? 0 : 1);
   if (count > LIMITS.inputsPerRecord) throw overLimit('inputsPerRecord', `line 1: ${count} columns are`);
+  const isInput = (_: string, i: number) => i !== at;
+  const names = columns.filter(isInput);
   return rows.map(({ cells, line }) => {
     const record = orError(() => {
       const uri = at < 0 ? randomUUID() : assertUri(cells[at]);
-      const inputs = new Map(
-        columns.map((name, i): [string, Value] => [name, { kind: 'json', value: cells[i] }]),
-      );
-      if (at >= 0) inputs.delete(URI);
+      const inputs = inputsOfRow(names, cells.filter(isInput));
       return { uri, message: instanceMessage(uri, inputs) };
     });
     return { line, is: record };

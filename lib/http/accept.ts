@@ -14,6 +14,7 @@ import {
   sendAnnounced,
   submit,
 } from '../pipeline/submit.ts';
+import { assertForm, assertQuery, warningOf } from './body-keys.ts';
 import { instanceMessage, locationOf, readSubmissions, type Submission } from './predictions.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
@@ -31,17 +32,18 @@ const MANY = /^(?:application\/(?:x-)?(?:ndjson|jsonl)|text\/csv)$/;
 
 export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Promise<HttpResponse> {
   const type = mediaType(request);
+  assertQuery(request);
   if (MANY.test(type)) return acceptLines(request, type === 'text/csv', deps);
-  const submissions = readSubmissions(request.body());
+  assertForm(type, '/predictions');
+  const { submissions, ignored } = readSubmissions(request.body());
   const several = submissions.length > 1;
   const records = submissions.map((one, i) => identified(one, request.headers, several ? i : undefined));
   await sendAll(records, deps);
+  const warning = warningOf(ignored);
   const [{ uri, identity }] = records as [SentRecord];
-  if (records.length === 1) return json(202, { uri, identity }, { location: locationOf(uri) });
-  return json(202, {
-    uris: records.map((record) => record.uri),
-    identities: records.map((record) => record.identity),
-  });
+  if (records.length === 1) return json(202, { uri, identity }, { location: locationOf(uri), ...warning });
+  const uris = records.map((record) => record.uri);
+  return json(202, { uris, identities: records.map((record) => record.identity) }, warning);
 }
 
 /** Loaded on demand: few requests have many records. */
@@ -53,6 +55,7 @@ async function acceptLines(request: HttpRequest, isTable: boolean, deps: AcceptD
     identified: (submission, place) => identified(submission, request.headers, place),
     send: (record) => sendAll([record], deps),
     locationOf,
+    warningOf,
     logError,
     json,
   });

@@ -36,6 +36,7 @@ export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefi
       'model-version',
       'inference-header-content-length',
       'traceparent',
+      'warning',
     ],
     maxAge: 3_600,
   };

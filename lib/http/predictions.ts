@@ -13,6 +13,13 @@ import type { Inputs, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/postprocess.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
 import { valueText } from '../pipeline/value-text.ts';
+import { checkKeys, RECORD_KEYS, SUBMIT_KEYS } from './body-keys.ts';
+
+export interface Submissions {
+  readonly submissions: readonly Submission[];
+  /** Keys of the body that change nothing. */
+  readonly ignored: readonly string[];
+}
 
 export interface Submission {
   readonly uri: string;
@@ -25,20 +32,23 @@ export interface Submission {
  * optional `uri` (one instance) or `uris` (one each); missing uris are generated.
  * @throws bad_request, too_large
  */
-export function readSubmissions(body: Uint8Array | string): Submission[] {
+export function readSubmissions(body: Uint8Array | string): Submissions {
   const { text, parsed } = readJson(body);
   if (isObject(parsed) && 'data' in parsed) {
+    const ignored = checkKeys(parsed, RECORD_KEYS);
     const record = wireRecord(parsed);
     // Errors that need no model are reported now: broken base64, invalid Arrow, two instances.
     decodeData(record);
-    return [{ uri: record.uri, message: JSON.stringify(record) }];
+    return { submissions: [{ uri: record.uri, message: JSON.stringify(record) }], ignored };
   }
+  const ignored = checkKeys(parsed, SUBMIT_KEYS);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
-  return instances.map((instance, i) => {
+  const submissions = instances.map((instance, i) => {
     const uri = uris[i] as string;
     return { uri, message: instanceMessage(uri, instance) };
   });
+  return { submissions, ignored };
 }
 
 export function instanceMessage(uri: string, instance: Inputs): string {

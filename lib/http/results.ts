@@ -9,6 +9,7 @@ import { badRequest, ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Reporter } from '../metrics/reporter.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
+import { assertQuery } from './body-keys.ts';
 import { assertAnswer, failureBody, pageText, preferredWaitMs } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import { binary, type HttpResponse, json, jsonText } from './response.ts';
@@ -42,8 +43,10 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
   const results = deps.results();
   if (parameters['uri'] === undefined && method === 'DELETE') {
     assertPage(parameters);
+    assertQuery(request, true);
     return jsonText(200, pageText(await results.takePage(PAGE, PAGE_BYTES)));
   }
+  assertQuery(request);
   const uri = request.uri();
   const identity = request.identity();
   const reporter = deps.reporter();

@@ -5,9 +5,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
-import type { Inputs, ModelNames, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
+import type { Binding, Inputs, ModelNames, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
 import type { Block } from '../pipeline/block.ts';
-import { packRecords, type SentRecords, unpack } from './packed.ts';
+import { bindingsOf, packRecords, type SentRecords, unpack } from './packed.ts';
 import type { OnnxSettings } from './runner.ts';
 
 export interface IsolatedModel {
@@ -23,7 +23,12 @@ export type SentOutcome =
 
 export type IsolatedRequest =
   | { readonly open: IsolatedModel }
-  | { readonly run: SentRecords; readonly policy?: RunPolicy }
+  | {
+      readonly run: SentRecords;
+      /** By record (packed.ts). */
+      readonly bindings?: readonly (Binding | undefined)[] | undefined;
+      readonly policy?: RunPolicy;
+    }
   /** For the run that is under way: records of it that have not run get a `timeout`. */
   | { readonly stop: true }
   | { readonly describe: true };
@@ -142,7 +147,7 @@ export function startIsolated(model: IsolatedModel): ChildProcess {
 }
 
 async function ask(child: ChildProcess, records: readonly Inputs[]): Promise<Outcome[]> {
-  const reply = await askProcess(child, { run: packRecords(records) });
+  const reply = await askProcess(child, { run: packRecords(records), bindings: bindingsOf(records) });
   if ('ended' in reply) {
     throw new ServingError('model_failed', `the model ended its process (${reply.ended})${on(records)}`);
   }

@@ -16,7 +16,7 @@ import {
   receivedOutcomes,
   startIsolated,
 } from './isolated-runner.ts';
-import { packFor } from './packed.ts';
+import { bindingsOf, packFor } from './packed.ts';
 
 /** The process ended during a run. */
 export class ProcessEnded extends ServingError {
@@ -51,7 +51,8 @@ export class OnnxProcess {
    */
   async run(records: readonly Inputs[], { failFast, exactSignature }: RunPolicy): Promise<Outcome[]> {
     const policy = { failFast: failFast ?? false, exactSignature: exactSignature ?? false };
-    const reply = await this.#ask({ run: packFor(records, this.#inputs), policy });
+    const run = packFor(records, this.#inputs);
+    const reply = await this.#ask({ run, bindings: bindingsOf(records, this.#inputs), policy });
     const outcomes = receivedOutcomes(reply);
     if (outcomes) return outcomes;
     throw unexpected(reply);

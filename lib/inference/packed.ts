@@ -2,9 +2,11 @@
  * Records and outcomes on their way between two processes. Small tensors that are alike, as those of a batch mostly are, travel as
  * one block for each input or output: an object for each of them takes V8 ten times as long.
  */
+
+import { withBinding } from '../codecs/instances.ts';
 import { contentOf } from '../contract/json-numbers.ts';
 import { allocate, isNumericDType, type NumericDType, type Tensor } from '../contract/tensor.ts';
-import type { Inputs, NamedTensor, TensorSpec } from '../contract/values.ts';
+import type { Binding, Inputs, NamedTensor, TensorSpec } from '../contract/values.ts';
 import type { Block } from '../pipeline/block.ts';
 import { flattened, hasExactly } from '../pipeline/flatten.ts';
 import { nestedBlock } from '../pipeline/nested-block.ts';
@@ -80,11 +82,27 @@ export function packRecords(records: readonly Inputs[]): SentRecords {
   return pack(tensors) ?? records;
 }
 
-export function unpackRecords(sent: SentRecords): readonly Inputs[] {
-  if (!('columns' in sent)) return sent;
-  return unpack(sent).map(
-    (tensors) => new Map(tensors.map(({ name, ...tensor }) => [name, { kind: 'tensor', tensor }])),
-  );
+/** How each record binds, which a Map does not take to another process; undefined where it does not matter. */
+export function bindingsOf(
+  records: readonly Inputs[],
+  specs: readonly TensorSpec[] = [],
+): (Binding | undefined)[] | undefined {
+  const matters = records.some((record) => record.binding !== undefined && !hasExactly(record, specs));
+  return matters ? records.map(({ binding }) => binding) : undefined;
+}
+
+export function unpackRecords(
+  sent: SentRecords,
+  bindings: readonly (Binding | undefined)[] = [],
+): readonly Inputs[] {
+  const records: readonly Inputs[] =
+    'columns' in sent
+      ? unpack(sent).map(
+          (tensors) => new Map(tensors.map(({ name, ...tensor }) => [name, { kind: 'tensor', tensor }])),
+        )
+      : sent;
+  for (const [i, binding] of bindings.entries()) withBinding(records[i] as Inputs, binding);
+  return records;
 }
 
 /** 0 for texts, which are no bytes. */

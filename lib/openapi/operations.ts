@@ -5,12 +5,17 @@ import { INFERENCE } from './inference-operations.ts';
 import { ref } from './inputs.ts';
 import { list, object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
-import { ENQUEUED, QUEUE } from './queue-operations.ts';
+import { ENQUEUED, QUEUE, WARNING } from './queue-operations.ts';
 import { SERVING } from './serving-operations.ts';
 import { WORKER } from './worker-operations.ts';
 
 const TOKENS = { ...list({ type: 'integer', minimum: 0, maximum: 2 ** 31 - 1 }), minItems: 1 };
 const ASYNC = parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.');
+
+const PREDICTED = {
+  200: { ...answer('A prediction for each instance.', ref('Predictions')), ...WARNING },
+  ...ENQUEUED,
+};
 
 export function operationsOf(facts: ServiceFacts): readonly Operation[] {
   const all = [
@@ -41,7 +46,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
       },
       'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
-    answers: { 200: answer('A prediction for each instance.', ref('Predictions')), ...ENQUEUED },
+    answers: PREDICTED,
     errors: [...RUN_ERRORS, 'queue_unavailable'],
   },
   {

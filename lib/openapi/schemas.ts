@@ -51,9 +51,27 @@ const TENSOR = object({
 
 const BASE64 = { contentEncoding: 'base64' } as const;
 
+const IGNORED = { description: 'Of another server: ignored, with a header `Warning`.' };
+/** What a body may have beside its instances. */
+const BESIDE = {
+  bindByPosition: {
+    type: 'boolean',
+    description:
+      'true: inputs of which none has a name of the model bind in their order; default for one input.',
+  },
+  id: IGNORED,
+  parameters: IGNORED,
+  signature_name: IGNORED,
+};
+
+/** An object in which any other key is refused. */
+function closed(properties: Json, optional: readonly string[]): Json {
+  return { ...object(properties, optional), additionalProperties: false };
+}
+
 /** The format tells a generator of requests what the text is. */
 function wireRecord(serde: string, encoding: Json): Json {
-  return object(
+  return closed(
     { uri: URI, data: { ...TEXT, ...encoding, format: serde }, serde: { type: 'string', const: serde } },
     serde === 'arrow' ? ['serde'] : [],
   );
@@ -61,13 +79,14 @@ function wireRecord(serde: string, encoding: Json): Json {
 
 const RECORDS: Json = {
   Records: {
-    ...object(
+    ...closed(
       {
         instances: list({ type: 'object', minProperties: 1 }, LIMITS.instances),
         uri: URI,
         uris: { ...list(URI, LIMITS.instances), uniqueItems: true, type: ['array', 'null'] },
+        ...BESIDE,
       },
-      ['uri', 'uris'],
+      ['uri', 'uris', ...Object.keys(BESIDE)],
     ),
     anyOf: [{ properties: { uris: { type: 'null' } } }, { not: { required: ['uri'] } }],
     description: 'Instances with a uri (one) or uris (one each); missing ones are made.',
@@ -194,7 +213,7 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
     ...RECORDS,
     ...VALUES,
     ...instance,
-    Instances: object({ instances: list(ref('Instance'), LIMITS.instances) }),
+    Instances: closed({ instances: list(ref('Instance'), LIMITS.instances), ...BESIDE }, Object.keys(BESIDE)),
     Predictions: object({
       predictions: {
         ...list({ type: 'string', pattern: '^\\{value=' }),

@@ -1,7 +1,6 @@
 /**
- * Binds a record's inputs to the model's: one tensor per model input, in the model's order, batch axis included. Names
- * count only when all match. A record whose names all differ binds by position, as with the old clients; one that
- * matches in part is refused as a typo.
+ * Binds a record's inputs to the model's: one tensor per model input, in the model's order, batch axis included. Which
+ * value belongs to which input is decided in match-inputs.ts.
  */
 import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeImage, imageTensor } from '../codecs/image/image.ts';
@@ -17,6 +16,7 @@ import { batchSize, rowShape } from './batch-axes.ts';
 import { castTensor } from './cast.ts';
 import { cellTensor, isColumn, joinColumns, mayMiss } from './columns.ts';
 import { assertImageSettings, type ImageChoice, imageSettings } from './image-choice.ts';
+import { ABSENT, matchInputs, type NamedValue } from './match-inputs.ts';
 import { jsonTensor } from './numbers.ts';
 import { type CheckedTensor, checkShape, formatSpec } from './shape-check.ts';
 import { assertRank, densify, type Sparse } from './sparse.ts';
@@ -132,9 +132,6 @@ function assertTexts(texts: readonly string[]): void {
   }
 }
 
-/** Of an optional text that a record leaves out. The first input is never optional. */
-const ABSENT: Value = { kind: 'tensor', tensor: { dtype: 'string', shape: [], data: [NO_TEXT] } };
-
 function noTexts({ rows, keepsBatchDim }: CheckedTensor): CheckedTensor {
   const data = new Array<string>(rows).fill(NO_TEXT);
   return { tensor: { dtype: 'string', shape: [rows], data }, rows, keepsBatchDim };
@@ -151,39 +148,6 @@ function isTokens(value: Value, { isText }: TensorSpec, { inputAlreadyBatched }:
   if (!isText || inputAlreadyBatched || value.kind !== 'tensor') return false;
   const { dtype, shape, data } = value.tensor;
   return /^u?int(32|64)$/.test(dtype) && shape.length === 1 && data.length > 0;
-}
-
-interface NamedValue {
-  readonly name: string;
-  readonly value: Value;
-}
-
-/** @throws bad_input when the names are not the model's */
-export function matchInputs(inputs: Inputs, specs: readonly TensorSpec[], byName = false): NamedValue[] {
-  const given = specs.filter(({ name, optional }) => !optional || inputs.has(name));
-  const values = matchGiven(inputs, given, byName);
-  if (given.length === specs.length) return values;
-  return specs.map((spec) => values[given.indexOf(spec)] ?? { name: spec.name, value: ABSENT });
-}
-
-function matchGiven(inputs: Inputs, specs: readonly TensorSpec[], byName: boolean): NamedValue[] {
-  const missing = specs.filter((spec) => !inputs.has(spec.name));
-  if (missing.length === 0 && inputs.size === specs.length) {
-    return specs.map((spec) => ({ name: spec.name, value: inputs.get(spec.name) as Value }));
-  }
-  if (!byName && missing.length === specs.length && inputs.size === specs.length) {
-    return [...inputs].map(([name, value]) => ({ name, value }));
-  }
-  const extra = [...inputs.keys()].filter((name) => !specs.some((spec) => spec.name === name));
-  const expected = specs.map(
-    (spec) =>
-      `${JSON.stringify(spec.name)} ${spec.dtype} ${formatSpec(byName ? spec.shape : rowShape(spec))}`,
-  );
-  const parts = [
-    missing.length > 0 ? `missing input ${quoteNames(missing.map((spec) => spec.name))}` : '',
-    extra.length > 0 ? `unknown input ${quoteNames(extra)}` : '',
-  ].filter((part) => part !== '');
-  throw badInput(`${parts.join(', ')}; the model expects ${expected.join(', ')}`);
 }
 
 export function inInput(name: string, error: unknown): ServingError {

@@ -5,10 +5,12 @@
  */
 import { quoteName, quoteNames } from '../codecs/quote.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
+import { foldName } from '../contract/suggest.ts';
 import { allocate, type NumericDType, type Tensor } from '../contract/tensor.ts';
 import type { Inputs, ModelNames, TensorSpec, Value } from '../contract/values.ts';
 import { rowShape } from './batch-axes.ts';
 import { storeFor } from './cast.ts';
+import { meantNames } from './match-inputs.ts';
 
 /** A decimal number as CSV files hold it. */
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -64,9 +66,7 @@ export function joinColumns(
   if (specs.length !== 1 || spec === undefined || inputs.has(spec.name)) return inputs;
   const names = Object.hasOwn(columns, spec.name) ? columns[spec.name] : undefined;
   if (names === undefined || spec.dtype === 'string') return inputs;
-  // One input of any name is the whole row, by its position.
-  const [only] = inputs.keys();
-  if (inputs.size === 1 && !names.includes(only as string)) return inputs;
+  if (isWholeRow(inputs, names)) return inputs;
   assertColumns(inputs, names);
   const data = allocate(spec.dtype, names.length);
   const store = storeFor(spec.dtype);
@@ -82,6 +82,14 @@ export function joinColumns(
   return new Map([[spec.name, { kind: 'tensor', tensor: { dtype: spec.dtype, shape, data } }]]);
 }
 
+/** One input of any name that means nothing is the whole row, by its position. */
+function isWholeRow(inputs: Inputs, names: readonly string[]): boolean {
+  if (inputs.size !== 1 || inputs.binding === 'name') return false;
+  const [only = ''] = inputs.keys();
+  const folded = foldName(only);
+  return !names.some((name) => foldName(name) === folded);
+}
+
 function assertColumns(inputs: Inputs, names: readonly string[]): void {
   const missing = names.filter((name) => !inputs.has(name));
   const known = new Set(names);
@@ -92,7 +100,7 @@ function assertColumns(inputs: Inputs, names: readonly string[]): void {
     unknown.length > 0 ? `unknown column ${quoteNames(unknown)}` : '',
   ];
   throw badInput(
-    `${parts.filter(Boolean).join(', ')}; the model's ${names.length} columns are ${quoteNames(names)}`,
+    `${parts.filter(Boolean).join(', ')}; the model's ${names.length} columns are ${quoteNames(names)}${meantNames(unknown, missing)}`,
   );
 }
 

@@ -10,8 +10,9 @@ import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { elementCount } from '../contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
-import { imageBytes, matchInputs } from './bind.ts';
+import { imageBytes } from './bind.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
+import { matchInputs } from './match-inputs.ts';
 
 interface DecodedSize {
   /** Pixels of decoded images. */

@@ -36,6 +36,20 @@ const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
 /** What a server in cluster mode answers to a client that knows no slots. */
 const CLUSTER_MODE = /^(MOVED|ASK|CROSSSLOT) /;
 
+/** What ioredis says of whatever was under way when the connection ended. */
+const CLOSED = 'Connection is closed.';
+
+/** Errors that do not say what to do, or not of what they speak. */
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [/^NOAUTH/, 'NOAUTH: it asks for a password, as in redis://user:password@host:port'],
+  [/^WRONGPASS/, 'WRONGPASS: it refuses the user or the password'],
+  [
+    /^Unknown RESP type/,
+    'its answer is not one of Redis: another service (HTTP?) has this port, or it wants TLS (rediss://)',
+  ],
+  [/^Connection is closed\.$/, 'it ended the connection'],
+];
+
 /** Sends commands; what may not be repeated sends one only. */
 export type Work<T> = (redis: Redis) => Promise<T>;
 
@@ -52,6 +66,8 @@ export class RedisConnection {
   #connection = 0;
   #dropping: Promise<void> | undefined;
   #closed = false;
+  /** Why the connection ended, or was not made. The error itself holds the command, and with it the password. */
+  #why: string | undefined;
 
   constructor(url: string, options: RedisOptions = {}) {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
@@ -73,8 +89,8 @@ export class RedisConnection {
       // The next command reconnects; a frozen function cannot.
       retryStrategy: () => null,
     });
-    // Without a listener ioredis prints the error. Commands that wait fail with it in any case.
-    this.redis.on('error', () => undefined);
+    // Without a listener ioredis prints the error. What waits fails with CLOSED, which does not say why.
+    this.#keepWhy(this.redis);
   }
 
   /**
@@ -126,6 +142,7 @@ export class RedisConnection {
   }
 
   async #connect(): Promise<void> {
+    this.#why = undefined;
     await this.#renewPassword(this.redis);
     try {
       await this.redis.connect();
@@ -175,7 +192,7 @@ export class RedisConnection {
       },
       autoResubscribe: true,
     });
-    redis.on('error', () => undefined);
+    this.#keepWhy(redis);
     redis.on('message', onMessage);
     try {
       await this.#renewPassword(redis);
@@ -194,6 +211,13 @@ export class RedisConnection {
     Object.assign(redis.options, { username, password: await password() });
   }
 
+  #keepWhy(redis: Redis): void {
+    redis.on('error', (error: NodeJS.ErrnoException) => {
+      // Several addresses that were refused at once have a code only.
+      this.#why = error.message || error.code;
+    });
+  }
+
   #tls() {
     const servername = this.#node?.certifiedName;
     return servername === undefined ? {} : { tls: { servername } };
@@ -201,10 +225,12 @@ export class RedisConnection {
 
   unavailable(error: unknown): ServingError {
     if (error instanceof ServingError) return error;
-    const message = error instanceof Error ? error.message : String(error);
+    const said = error instanceof Error ? error.message : String(error);
+    const message = (said === CLOSED ? this.#why : undefined) ?? said;
+    const hint = HINTS.find(([found]) => found.test(message))?.[1];
     const isUnknown = !this.#node && CLUSTER_MODE.test(message);
-    const hint = isUnknown ? '; it is in cluster mode: write ?cluster=on after its address' : '';
-    return new ServingError('results_unavailable', `Redis at ${this.#where}: ${message}${hint}`, {
+    const how = isUnknown ? '; it is in cluster mode: write ?cluster=on after its address' : '';
+    return new ServingError('results_unavailable', `Redis at ${this.#where}: ${hint ?? message}${how}`, {
       cause: error,
     });
   }

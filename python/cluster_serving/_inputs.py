@@ -36,6 +36,10 @@ class Sparse(NamedTuple):
     shape: Tuple[int, ...]
 
 
+class InOrder(Dict[str, Input]):
+    """Inputs that bind in their order where none has a name of the model, as the former client's did."""
+
+
 # An array of any dtype; texts have the dtype object. An input is that, an encoded image (bytes), or a sparse tensor.
 Array = Any
 Value = Any
@@ -81,7 +85,8 @@ def read_inputs(inputs: Mapping[str, Input]) -> Dict[str, Value]:
 
 def record_of(uri: str, inputs: Mapping[str, Input]) -> bytes:
     """The JSON of a record: `uri`, `data` and `serde`."""
-    data = base64.b64encode(_safetensors(read_inputs(inputs))).decode("ascii")
+    file = _safetensors(read_inputs(inputs), isinstance(inputs, InOrder))
+    data = base64.b64encode(file).decode("ascii")
     return dump({"uri": check_uri(uri), "data": data, "serde": "safetensors"})
 
 
@@ -257,8 +262,8 @@ def _whole(value: Any, rank: int, expected: str) -> Array:
     raise bad_request(expected)
 
 
-def _safetensors(values: Mapping[str, Value]) -> bytes:
-    kinds: Dict[str, str] = {}
+def _safetensors(values: Mapping[str, Value], by_position: bool) -> bytes:
+    kinds: Dict[str, str] = {"bindByPosition": "true"} if by_position else {}
     tensors: Dict[str, Array] = {}
     for name, value in values.items():
         if isinstance(value, bytes):
@@ -285,7 +290,7 @@ def _safetensors(values: Mapping[str, Value]) -> bytes:
         entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
         parts.append(data)
         offset += len(data)
-    # In the caller's order: position matters when names do not match the model's.
+    # In the caller's order: position matters for the former client's names.
     header = dump({**({"__metadata__": kinds} if kinds else {}), **{name: entries[name] for name in tensors}})
     padded = header + b" " * (-len(header) % 8)
     return b"".join([len(padded).to_bytes(8, "little"), padded, *parts])

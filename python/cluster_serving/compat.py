@@ -17,7 +17,7 @@ import numpy
 from ._api import check_timeout, deadline_of
 from ._arrow import arrays_of, arrow_of, modern
 from ._errors import ServingError, Unfetched, bad_config, bad_request
-from ._inputs import check_uri, dump
+from ._inputs import InOrder, check_uri, dump
 from ._redis import open_redis, within
 from ._results import Result, inside, prediction_of
 from .client import Client
@@ -143,7 +143,7 @@ class InputQueue(API):
 
     def _enqueue(self, uri: str, data: Mapping[str, Any], seconds: Optional[float] = None) -> None:
         if self.client is not None:
-            self.client.enqueue(uri, {name: modern(value) for name, value in data.items()})
+            self.client.enqueue(uri, InOrder((name, modern(value)) for name, value in data.items()))
             return
         fields = {"uri": check_uri(uri), "data": arrow_of(data)}
 

@@ -11,14 +11,14 @@ import { SAFETENSORS, SAFETENSORS_UNFIT } from './tables/safetensors.ts';
 import { SPARSE } from './tables/sparse.ts';
 import { STRUCTURE, SYNTAX } from './tables/syntax.ts';
 import { ENDPOINT_CASES, URIS } from './tables/uris.ts';
-import { VALUES } from './tables/values.ts';
+import { POSITIONS, VALUES } from './tables/values.ts';
 
 type Named = readonly [name: string, ...unknown[]];
 
 const GROUPS: Readonly<Record<string, readonly Named[]>> = {
   'no JSON': SYNTAX,
   'no instances': STRUCTURE,
-  'numbers, texts, shapes, names': VALUES,
+  'numbers, texts, shapes, names': [...VALUES, ...POSITIONS],
   'sparse tensors': SPARSE,
   base64: BASE64,
   images: IMAGES,

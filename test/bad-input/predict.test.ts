@@ -8,9 +8,10 @@ import { GOOD, type ModelName, Models } from './models.ts';
 import { BASE64, CUT_IMAGES, IMAGES } from './tables/images.ts';
 import { SPARSE } from './tables/sparse.ts';
 import { CUTS, STRUCTURE, SYNTAX } from './tables/syntax.ts';
-import { VALUES } from './tables/values.ts';
+import { POSITIONS, VALUES } from './tables/values.ts';
 
 const around = (instance: string) => `{"instances":[${instance}]}`;
+const byPosition = (instance: string) => `{"instances":[${instance}],"bindByPosition":true}`;
 
 async function assertServes(endpoint: Endpoint, model: ModelName): Promise<void> {
   const { status, body } = await endpoint(around(GOOD[model]));
@@ -30,7 +31,7 @@ function bodies(title: string, cases: readonly BodyCase[]): void {
   });
 }
 
-function instances(title: string, cases: readonly InstanceCase[]): void {
+function instances(title: string, cases: readonly InstanceCase[], body = around): void {
   test(title, async (t: TestContext) => {
     const models = new Models(t);
     const assertMemory = watchMemory();
@@ -39,7 +40,7 @@ function instances(title: string, cases: readonly InstanceCase[]): void {
       used.add(model);
       const endpoint = predictEndpoint(await models.runner(model));
       await t.test(name, async () => {
-        assertRefusal(await endpoint(around(textOf(instance))), code, message);
+        assertRefusal(await endpoint(body(textOf(instance))), code, message);
       });
     }
     for (const model of used) await assertServes(predictEndpoint(await models.runner(model)), model);
@@ -50,6 +51,7 @@ function instances(title: string, cases: readonly InstanceCase[]): void {
 bodies('a body that is no JSON is refused, and the next one is served', SYNTAX);
 bodies('a body without proper instances is refused, and the next one is served', STRUCTURE);
 instances('numbers, texts, shapes and names that do not fit are refused, and the next is served', VALUES);
+instances('inputs that bind by position are refused as others are', POSITIONS, byPosition);
 instances('a sparse tensor that does not fit is refused, and the next is served', SPARSE);
 instances('broken base64 is refused, and the next image is served', BASE64);
 instances('an image that cannot be decoded is refused, and the next is served', IMAGES);

@@ -24,7 +24,7 @@ import { BASE64, IMAGES } from './tables/images.ts';
 import { ENVELOPES, POINTERS, UNADDRESSED } from './tables/messages.ts';
 import { goodFile, SAFETENSORS, SAFETENSORS_UNFIT } from './tables/safetensors.ts';
 import { SPARSE } from './tables/sparse.ts';
-import { VALUES } from './tables/values.ts';
+import { POSITIONS, VALUES } from './tables/values.ts';
 
 interface BadRecord {
   readonly name: string;
@@ -88,7 +88,7 @@ const ofData = (serde: string, cases: readonly DataCase[]) => (): BadRecord[] =>
     message,
   }));
 
-group('values that do not fit fail their record and no other', ofInstances(VALUES));
+group('values that do not fit fail their record and no other', ofInstances([...VALUES, ...POSITIONS]));
 group('sparse tensors that do not fit fail their record and no other', ofInstances(SPARSE));
 group('broken base64 fails its record and no other', ofInstances(BASE64));
 group('images that cannot be decoded fail their record and no other', ofInstances(IMAGES));

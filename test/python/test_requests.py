@@ -1,5 +1,6 @@
 """What is sent: inputs, retries, identities, redirects, and who calls."""
 import asyncio
+import base64
 import hashlib
 import io
 import json
@@ -13,7 +14,7 @@ from datetime import datetime, timezone
 import numpy as np
 import servers
 from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueError, ServingError, connect
-from cluster_serving._inputs import instance_of, record_of
+from cluster_serving._inputs import InOrder, instance_of, record_of
 from cluster_serving._sigv4 import find_credentials, sign
 from cluster_serving.compat import OutputQueue
 from wkr_serving.client.deadline import Deadline
@@ -66,6 +67,12 @@ class Inputs(unittest.TestCase):
         for wrong in ("", "a\n", "é" * 513, "\ud800", 1, None):
             self.assertEqual(error_of(lambda: record_of(wrong, {"x": 1})).code, "bad_request")
         record_of("é" * 512, {"x": 1})
+
+    def test_only_the_former_client_leaves_names_to_the_order(self):
+        inputs = {"b": [1.0], "a": [2.0]}
+        for given, says in ((inputs, False), (InOrder(inputs), True)):
+            file = base64.b64decode(json.loads(record_of("u", given))["data"])
+            self.assertEqual(b'"bindByPosition":"true"' in file, says)
 
     def test_what_SQS_takes_in_no_message_is_escaped(self):
         body = record_of("a\ufffe\uffff", {"x": 1}).decode()

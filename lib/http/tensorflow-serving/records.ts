@@ -22,10 +22,11 @@ import {
 } from '../../contract/tensor.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { batchAxisOf, batchSize, rowShape } from '../../pipeline/batch-axes.ts';
-import { inInput, matchInputs } from '../../pipeline/bind.ts';
+import { inInput } from '../../pipeline/bind.ts';
 import { Scratch } from '../../pipeline/buffer-pool.ts';
 import { storeFor } from '../../pipeline/cast.ts';
 import { mayMiss } from '../../pipeline/columns.ts';
+import { matchInputs } from '../../pipeline/match-inputs.ts';
 import { jsonTensor } from '../../pipeline/numbers.ts';
 import { rowsOf, stackTensors } from '../../pipeline/stack.ts';
 

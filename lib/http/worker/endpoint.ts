@@ -115,8 +115,9 @@ function jsonItem(request: HttpRequest): Item {
   };
 }
 
+/** The item has no name of its own, so a model takes it as its first input. */
 function named(name: string, value: Value): Item {
-  return () => new Map([[name, value]]);
+  return ({ inputs }) => new Map([[inputs?.[0]?.name ?? name, value]]);
 }
 
 /** The file of a form. */

@@ -11,7 +11,7 @@ import { decodeFrame } from '../../codecs/values/value-frame.ts';
 import { ValueWriter } from '../../codecs/values/write-value.ts';
 import { badRequest, type ErrorRecord, ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
-import type { Inputs, Model, RunPolicy, Value } from '../../contract/values.ts';
+import type { Inputs, Model, Runner, RunPolicy, Value } from '../../contract/values.ts';
 import { EncodedImage, isEncodedImage, type WorkerValue } from '../../contract/worker-values.ts';
 import { prefersAsync } from '../accept.ts';
 import type { HttpRequest } from '../request.ts';
@@ -111,7 +111,7 @@ async function runItem(model: Model, value: WorkerValue, isOver: () => boolean):
   const policy: RunPolicy = { failFast: true, isOver };
   return model.use(async (runner) => {
     const ran = await runner
-      .run([recordOf(value)], policy)
+      .run([recordOf(value, runner)], policy)
       .catch((error: unknown) => [{ ok: false as const, error: ServingError.from(error) }]);
     const [outcome] = ran;
     if (!outcome) throw new ServingError('internal', 'the runner gave no outcome');
@@ -121,9 +121,9 @@ async function runItem(model: Model, value: WorkerValue, isOver: () => boolean):
   });
 }
 
-/** A model takes arrays and images, and binds them by position. */
-function recordOf(value: WorkerValue): Inputs {
-  return new Map([['item', inputOf(value)]]);
+/** A model takes arrays and images, as its first input. */
+function recordOf(value: WorkerValue, { inputs }: Runner): Inputs {
+  return new Map([[inputs?.[0]?.name ?? 'item', inputOf(value)]]);
 }
 
 function inputOf(value: WorkerValue): Value {

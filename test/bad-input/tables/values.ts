@@ -418,6 +418,24 @@ const NAMES: readonly InstanceCase[] = [
     /^input "b": expected int64 \[1\], got shape \[2\]/,
   ],
   [
+    'names of the model in another case and another order',
+    'two',
+    '{"B":[3],"A":[1,2]}',
+    'bad_input',
+    /^missing input "a", "b", unknown input "B", "A"; .*; did you mean "b" for "B", "a" for "A"\?$/,
+  ],
+  [
+    'a name of the model with a unit, for its only input',
+    'pair',
+    '{" X_ (m/s)":[1,2]}',
+    'bad_input',
+    /^missing input "x", unknown input " X_ \(m\/s\)"; .*; did you mean "x" for " X_ \(m\/s\)"\?$/,
+  ],
+];
+
+/** Of a body that says `bindByPosition`, and of clients that never did. */
+export const POSITIONS: readonly InstanceCase[] = [
+  [
     'by position, the second wrong',
     'two',
     '{"p":[1,2],"q":[0.5]}',

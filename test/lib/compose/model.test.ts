@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { decodeInstances } from '../../../lib/codecs/instances.ts';
 import { openModel, readyModel } from '../../../lib/compose/model.ts';
 import { Scope } from '../../../lib/compose/scope.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
@@ -28,6 +29,43 @@ test('a model that cannot be loaded does not keep a function from starting: its 
     model.use(async () => undefined),
     { code: 'model_unavailable' },
   );
+});
+
+test('records of the queue that bind by position are one line of the log for each version of a model', async (t) => {
+  const lines: string[] = [];
+  t.mock.method(process.stdout, 'write', (line: string) => lines.push(line) > 0);
+  const aws = await startAws({ port: 0, log: { info() {}, warn() {}, error() {} } });
+  t.after(() => aws.close());
+  await aws.createBucket('models');
+  useAws(aws.environment);
+  const s3 = openS3({ endpoint: aws.url, region: aws.region });
+  t.after(() => s3.destroy());
+  const folder = await temporaryFolder(t);
+  const columns = ['age', 'fare'].map((name) => ({ name, dtype: 'float32' as const, shape: ['N', 1] }));
+  await writeFile(join(folder, 'model.onnx'), identityModel(columns));
+  const location = { bucket: 'models', prefix: 'models/job/' };
+  await publishModel(s3, location, folder, {});
+  const model = openModel({
+    s3,
+    location,
+    directory: await temporaryFolder(t),
+    settings: { threads: 1, batchSize: 1, inputAlreadyBatched: false, image: {} },
+    refreshMs: 60_000,
+    now: Date.now,
+    onError: (error) => assert.fail(error),
+  });
+  t.after(() => model.close());
+  const asked = (text: string) => decodeInstances(text, undefined, 'position');
+  const run = (text: string, failFast = false) =>
+    model.use((runner) => runner.run(asked(text), { failFast }));
+  await run('{"instances":[{"fare":[1],"age":[2]}]}');
+  // A request says itself that it binds so.
+  await run('{"instances":[{"p":[1],"q":[2]}]}', true);
+  const warnings = () => lines.filter((line) => line.includes('bind in their order'));
+  assert.deepEqual(warnings(), []);
+  for (let i = 0; i < 3; i++) await run('{"instances":[{"p":[1],"q":[2]}]}');
+  assert.equal(warnings().length, 1);
+  assert.match(warnings()[0] ?? '', /"warn".*bind in their order.*send them as \\"age\\", \\"fare\\"/);
 });
 
 test('a version that was not verified for this job is one line of the log, which says what verifies it', async (t) => {

@@ -420,6 +420,19 @@ describe('YAML', () => {
     ['a missing space', 'jobName:x', /expected keys with values, .* got text/],
     ['a second document', 'jobName: a\n---\njobName: b\n', /line 2: a second YAML document starts here/],
     ['a tab', 'queue:\n\tbatchSize: 1\n', /line 2: not YAML: Tabs are not allowed as indentation/],
+    [
+      'keys without a blank behind the colon',
+      'jobName: a\nthreadPerModel:4\n',
+      /line 2: not YAML: .*; put a blank behind the colon, as in "modelPath: model"$/,
+    ],
+    [
+      'one in a group',
+      'image:\n  width:3\n',
+      /line 1: image: expected .*got text; put a blank behind the colon/,
+    ],
+    ['one in braces', '{jobName:a}', /line 1: "jobName:a": unknown key; put a blank behind the colon/],
+    ['one in quotes', '"jobName":a\n"modelPath":b', /line 1: not YAML: .*; put a blank behind the colon/],
+    ['an address alone', 's3://bucket/model', /got text$/],
     ['a key without a colon', 'jobName: a\nthreadPerModel\n', /line 2: not YAML: a key without ":"/],
     [
       'a key without a colon at the top',

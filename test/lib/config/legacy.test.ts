@@ -224,6 +224,32 @@ describe('the shape of an image in an old config', () => {
     assert.deepEqual(sizeOf('shape: "3,10,20", data_type: Image'), [10, 20]);
   });
 
+  test('of several inputs without types is that of the input that can be an image', () => {
+    assert.deepEqual(sizeOf('src: , shape: [[1],[3,224,448],[3]], filter: '), [224, 448]);
+    assert.deepEqual(sizeOf('shape: "[[2,3],[10,20,1]]"'), [10, 20]);
+    assert.deepEqual(readConfigText('data: {shape: [[1],[2,3]]}', 'test').job, DEFAULT_JOB);
+    assert.throws(
+      () => sizeOf('shape: [[3,10,20],[3,20,10]]'),
+      /one size for all images of a record, got several/,
+    );
+  });
+
+  test('reported: the shapes of the guide, and a key without a blank', async (t) => {
+    for (const name of ['shape.yaml', 'shape-of-the-guide.yaml']) {
+      const bytes = await fixture(t, `corpus/reported/guides/${name}`);
+      if (!bytes) return;
+      const { image, modelPath } = readConfigText(bytes.toString(), name).job;
+      assert.deepEqual([image.height, image.width, modelPath], [224, 224, 'model']);
+    }
+    for (const name of ['noblank.yaml', 'nospace.yaml']) {
+      const bytes = await fixture(t, `corpus/reported/guides/${name}`);
+      assert.throws(
+        () => readConfigText(String(bytes), name),
+        /put a blank behind the colon, as in "modelPath: model"$/,
+      );
+    }
+  });
+
   test('says nothing when no input is an image, and then a note says so', () => {
     const { job, notes } = readConfigText('data: {shape: [1, 2], type: tensor}', 'test');
     assert.deepEqual(job, DEFAULT_JOB);

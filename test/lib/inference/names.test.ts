@@ -55,11 +55,11 @@ test('any names keep their order, in JSON and in a message of either form', () =
     fc.property(names, (expected) => {
       const members = expected.map((key, i) => `${JSON.stringify(key)} : ${i}`).join(',');
       const [inputs] = decodeInstances(`{"instances":[{${members}}]}`);
-      const [submission] = readSubmissions(`{"instances":[{${members}}]}`);
+      const { submissions } = readSubmissions(`{"instances":[{${members}}]}`);
       const given = inputs as Inputs;
       assert.deepEqual([...given.keys()], expected);
       assert.deepEqual([...inputsOf(encodeMessage('u', given))], [...given]);
-      assert.deepEqual([...inputsOf(submission?.message ?? '')], [...given]);
+      assert.deepEqual([...inputsOf(submissions[0]?.message ?? '')], [...given]);
       const tensors = expected.map((key, i): [string, Value] => [
         key,
         // Of different widths, by which the tensors are sorted in the file.
@@ -91,7 +91,7 @@ test('inputs bound by position follow the order of the text', async (t) => {
       nodes: [{ op: 'Sub', inputs: ['a', 'b'], outputs: ['y'] }],
     }),
   );
-  const [outcome] = await runner.run(decodeInstances('{"instances":[{"1":[7],"0":[5]}]}'));
+  const [outcome] = await runner.run(decodeInstances('{"instances":[{"1":[7],"0":[5]}],"bindByPosition":true}'));
   assert.ok(outcome?.ok);
   assert.equal(outcome.outputs[0]?.data[0], 2);
 });

@@ -140,14 +140,11 @@ const twoInputs = identityModel([
   { name: 'b', dtype: 'int64', shape: ['N', 2] },
 ]);
 
-test('inputs bind by name in any order, and by position when no name matches', async (t) => {
+test('inputs bind by name in any order, and by position when no name matches and the body says so', async (t) => {
   const runner = await openModelBytes(t, twoInputs);
-  const outcomes = await runner.run(
-    json([
-      { b: [1, 2], a: [0.5] },
-      { p: [0.5], q: [1, 2] },
-    ]),
-  );
+  const body = { instances: [{ p: [0.5], q: [1, 2] }], bindByPosition: true };
+  const records = [...json([{ b: [1, 2], a: [0.5] }]), ...decodeInstances(JSON.stringify(body))];
+  const outcomes = await runner.run(records);
   for (const outcome of outcomes) {
     const [a, b] = outputsOf(outcome);
     assert.deepEqual([...(a?.data as Float32Array)], [0.5]);

@@ -1,6 +1,7 @@
 /** Bugs in lib/http, lib/compose and functions: statuses, limits, what is asked of whom, what comes again. */
 import type { Suite } from '../mutant.ts';
 
+const KEYS = 'test/bad-input/keys.test.ts';
 const RESPONSE = 'test/lib/http/response.test.ts';
 const ENDPOINT = 'test/lib/http/predictions-endpoint.test.ts';
 const ENVELOPES = 'test/bad-input/envelopes.test.ts';
@@ -289,8 +290,29 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'the column of the uris is no input',
-        find: 'if (at >= 0) inputs.delete(URI);',
-        replace: '',
+        find: 'const isInput = (_: string, i: number) => i !== at;',
+        replace: 'const isInput = (_: string, i: number) => i !== -2;',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/body-keys.ts',
+    tests: [KEYS],
+    bugs: [
+      {
+        guarantee: 'a key that asks for something is refused',
+        find: 'else assertNeedless(key, known, Object.hasOwn(body, known[0] as string));',
+        replace: 'else ignored.push(key);',
+      },
+      {
+        guarantee: 'DELETE of a page is refused where its query narrows it',
+        find: 'if (isAll && !/^x-/i.test(name))',
+        replace: 'if (false)',
+      },
+      {
+        guarantee: 'a header says what was ignored',
+        find: 'if (ignored.length === 0) return {};',
+        replace: 'if (ignored.length >= 0) return {};',
       },
     ],
   },

@@ -16,6 +16,7 @@ const BUDGET = 'test/bad-input/budget.test.ts';
 const PREDICT = 'test/bad-input/predict.test.ts';
 const QUEUE = 'test/bad-input/queue.test.ts';
 const INFERENCE = 'test/lib/http/inference.test.ts';
+const NAMES = 'test/bad-input/names.test.ts';
 
 export const PIPELINE: readonly Suite[] = [
   {
@@ -495,24 +496,40 @@ export const PIPELINE: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/pipeline/bind.ts',
-    tests: [RUNNER, PREDICT],
+    file: 'lib/pipeline/match-inputs.ts',
+    tests: [RUNNER, PREDICT, NAMES],
     bugs: [
       {
         guarantee: 'inputs bind by name when every name matches',
-        find: 'if (missing.length === 0 && inputs.size === specs.length) {',
+        find: 'if (missing.length === 0 && inputs.size === given.length) {',
         replace: 'if (missing.length === -1) {',
       },
       {
         guarantee: 'an unknown input is refused',
-        find: 'if (missing.length === 0 && inputs.size === specs.length) {',
+        find: 'if (missing.length === 0 && inputs.size === given.length) {',
         replace: 'if (missing.length === 0) {',
       },
       {
         guarantee: 'names that match in part are refused as a typo',
-        find: 'missing.length === specs.length && inputs.size',
-        replace: 'inputs.size',
+        find: '!byName && missing.length === given.length && inputs.size',
+        replace: '!byName && inputs.size',
       },
+      {
+        guarantee: 'a name that is nearly that of an input is refused',
+        find: 'bindsByPosition(inputs) && !hasNearName(inputs, specs)) {',
+        replace: 'bindsByPosition(inputs)) {',
+      },
+      {
+        guarantee: 'several inputs bind by position only where the record says so',
+        find: '(binding === undefined && size === 1)',
+        replace: 'binding === undefined',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/bind.ts',
+    tests: [RUNNER, PREDICT],
+    bugs: [
       {
         guarantee: 'texts with NUL or half a character are refused',
         find: 'assertTexts(tensor.data as readonly string[]);',

@@ -1,0 +1,145 @@
+/**
+ * What a body has beside its instances. An unknown one is refused, because a caller who writes it expects something of it:
+ * a call to a webhook that never comes, an hour that a result stays. What requests to other servers hold, and changes nothing
+ * here, is ignored with a warning.
+ */
+import { BY_POSITION, isObject } from '../codecs/instances.ts';
+import { quoteName, quoteNames } from '../codecs/quote.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
+import { foldName, suggest } from '../contract/suggest.ts';
+import type { HttpRequest } from './request.ts';
+
+const INSTANCES = 'instances';
+/** Of a body to `POST /predict`. */
+export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
+/** Of a body to `POST /predictions`. */
+export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris'];
+/** Of a record as clients of the queue write it. */
+export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde'];
+
+/** Of TensorFlow Serving, of the Open Inference Protocol and of Vertex AI; the last two are those of a golden request. */
+const FOREIGN: ReadonlySet<string> = new Set([
+  'signature_name',
+  'id',
+  'parameters',
+  'predictions',
+  'tolerance',
+]);
+
+const ASK = 'ask for the result, with GET /predictions/{uri} and the header "Prefer: wait=20"';
+const WAITS = 'POST /predictions answers at once, POST /predict when the model has run';
+const ADDRESS = 'the address of a request says which job answers, with the version that serves';
+const ORDER = 'records run as the queue delivers them';
+const SETTING = 'it is a setting of the job, in config.yaml';
+
+/** What this service has instead, by what the key means without its case and separators. */
+const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
+  [
+    /^uris?$/,
+    'POST /predict stores no result; POST /predictions does, and the header "Prefer: respond-async" asks for it',
+  ],
+  [/webhook|callback|notif/, `no service is called back: ${ASK}`],
+  [/priority/, ORDER],
+  [/^delay/, ORDER],
+  [
+    /ttl|^expir|retention/,
+    'how long a result stays is a setting of the job: resultTtlSeconds in config.yaml',
+  ],
+  [/^model(?:name|id|version)?$|^version$/, ADDRESS],
+  [/^(?:is)?async$|^sync$|^wait/, WAITS],
+  [/timeout|deadline/, 'a client ends its own waiting'],
+  [/idempoten|^identity$|^requestid$/, 'the header Idempotency-Key names an enqueue'],
+  [/^tenant|^group$/, 'tenants are those of SQS: the SDK sends them'],
+  [/batch|filter|^postprocess|^top[nk]$|^image$/, SETTING],
+  [/^outputs?(?:filter)?$/, 'POST /v2/models/{job}/infer selects outputs'],
+  [
+    /^inputs$/,
+    'POST /v1/models/{job}:predict takes "inputs" by column, POST /v2/models/{job}/infer as tensors',
+  ],
+];
+
+/**
+ * @param known the first of which the body needs: what is wrong without it is said where it is read
+ * @returns the keys that are ignored
+ * @throws bad_request for a key that is unknown, with what was meant or what there is instead
+ */
+export function checkKeys(body: unknown, known: readonly string[]): readonly string[] {
+  if (!isObject(body)) return [];
+  const ignored: string[] = [];
+  for (const key of Object.keys(body)) {
+    if (known.includes(key)) continue;
+    if (FOREIGN.has(key)) ignored.push(key);
+    else assertNeedless(key, known, Object.hasOwn(body, known[0] as string));
+  }
+  return ignored;
+}
+
+/** @throws bad_request */
+function assertNeedless(key: string, known: readonly string[], isComplete: boolean): void {
+  const where = `unknown key ${quoteName(key)} beside "${known[0]}"`;
+  if (!isComplete) return;
+  const near = suggest(key, known);
+  if (near !== undefined) throw badRequest(`${where}; did you mean "${near}"?`);
+  throw badRequest(
+    `${where}: ${insteadOf(key) ?? `expected ${quoteNames(known)}; inputs are in the instances`}`,
+  );
+}
+
+/** Forms that a body of JSON is sent instead of, and the route that takes them. */
+const ELSEWHERE: readonly (readonly [type: RegExp, path: string, instead: string])[] = [
+  [
+    /^multipart\//,
+    '/predict',
+    'an image is the whole body (curl --data-binary @file), or goes as a form to /encode_img_bytes',
+  ],
+  [
+    /^(?:multipart|image)\//,
+    '/predictions',
+    'an image is text in base64: {"instances":[{"<input>":{"b64":"…"}}]}; the SDK sends files',
+  ],
+  [/ndjson|jsonl/, '/predict', 'POST /predictions takes a record on each line'],
+];
+
+/** @throws unsupported_media_type naming what takes the body */
+export function assertForm(type: string, path: '/predict' | '/predictions'): void {
+  const other = ELSEWHERE.find(([form, of]) => of === path && form.test(type));
+  if (!other) return;
+  const message = `content-type ${quoteName(type)}: POST ${path} takes JSON or text/csv; ${other[2]}`;
+  throw new ServingError('unsupported_media_type', message);
+}
+
+/** The parameters of the query of a record. */
+const QUERY: readonly string[] = ['uri', 'identity', 'fetched'];
+
+/**
+ * What belongs elsewhere is not passed over; other parameters are those of caches and proxies.
+ * @param isAll whether the request is about every result, which none of them may narrow
+ * @throws bad_request
+ */
+export function assertQuery({ method, parameters }: HttpRequest, isAll = false): void {
+  for (const name of Object.keys(parameters)) {
+    const shown = `the query has ${quoteName(name)}`;
+    if (method === 'POST') {
+      const isOfBody = [...SUBMIT_KEYS, ...RECORD_KEYS].some((key) => foldName(key) === foldName(name));
+      const instead = isOfBody ? 'it belongs in the body' : insteadOf(name);
+      if (instead !== undefined) throw badRequest(`${shown}: ${instead}`);
+      continue;
+    }
+    if (QUERY.includes(name)) continue;
+    if (foldName(name) === 'wait') throw badRequest(`${shown}: the header "Prefer: wait=20" waits`);
+    const near = suggest(name, QUERY);
+    if (near !== undefined) throw badRequest(`${shown}; did you mean "${near}"?`);
+    if (isAll && !/^x-/i.test(name)) throw badRequest(`${shown}: the results of a page cannot be chosen`);
+  }
+}
+
+function insteadOf(key: string): string | undefined {
+  const folded = foldName(key);
+  return INSTEAD.find(([means]) => means.test(folded))?.[1];
+}
+
+/** The header that says what was ignored. */
+export function warningOf(ignored: readonly string[]): Record<string, string> {
+  if (ignored.length === 0) return {};
+  return { warning: `299 - "ignored keys of the body: ${[...new Set(ignored)].join(', ')}"` };
+}
