@@ -177,7 +177,7 @@ test('F28: what Redis refuses stops no other entry: a foreign list of dead entri
     const [sent, warned]: [string[], string[]] = [[], []];
     const send: Send = async ({ uri }) => {
       if (uri === 'foreign state') throw refused('WRONGTYPE Operation against a key');
-      if (uri === 'unknown') throw new RangeError('Invalid string length');
+      if (uri.startsWith('unknown')) throw new RangeError('Invalid string length');
       sent.push(uri);
     };
     const warn = (message: string) => warned.push(message);
@@ -187,7 +187,7 @@ test('F28: what Redis refuses stops no other entry: a foreign list of dead entri
     for (let i = 0; i < 300; i++) {
       if (i % 3 === 0) await redis.xadd(STREAM, '*', 'data', 'x');
       if (i % 50 === 0)
-        for (const uri of ['foreign state', 'unknown'])
+        for (const uri of ['foreign state', `unknown-${i}`])
           await redis.xadd(STREAM, '*', 'uri', uri, 'data', 'x');
       await redis.xadd(STREAM, '*', 'uri', `good-${i}`, 'data', 'x');
       good.push(`good-${i}`);
