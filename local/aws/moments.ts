@@ -124,12 +124,13 @@ export class OrderNumbers {
   }
 
   next(): number {
-    this.#last = this.latest();
+    this.latest();
     return ++this.#last;
   }
 
-  /** At least every number that was given. */
+  /** At least every number that was given, and below all that will be. */
   latest(): number {
-    return Math.max(Date.now() - 1, this.#last);
+    this.#last = Math.max(Date.now() - 1, this.#last);
+    return this.#last;
   }
 }
