@@ -24,6 +24,9 @@ export interface Group {
   readonly consumers: Map<Bytes, number>;
 }
 
+/** A claim looks at so many pending entries for each that it may claim. */
+const CLAIM_LOOKS = 10;
+
 export class Stream {
   /** In the order of their ids, because ids only grow. */
   readonly entries = new Map<Bytes, readonly Bytes[]>();
@@ -34,7 +37,7 @@ export class Stream {
   add(wanted: Bytes, fields: readonly Bytes[], nowMs: number): Bytes {
     const [lastMs, last] = idOf(this.lastId);
     const ms = Math.max(nowMs, lastMs);
-    const id = wanted === '*' ? `${ms}-${ms === lastMs ? last + 1 : 0}` : idOf(wanted).join('-');
+    const id = wanted === '*' ? `${ms}-${ms === lastMs ? last + 1 : 0}` : fullId(wanted);
     if (!isAfter(id, this.lastId)) {
       throw new ReplyError(
         'ERR The ID specified in XADD is equal or smaller than the target stream top item',
@@ -54,7 +57,7 @@ export class Stream {
 
   createGroup(name: Bytes, from: Bytes): void {
     if (this.groups.has(name)) throw new ReplyError('BUSYGROUP Consumer Group name already exists');
-    const firstId = from === '$' ? this.lastId : idOf(from).join('-');
+    const firstId = from === '$' ? this.lastId : fullId(from);
     this.groups.set(name, { firstId, lastId: firstId, pending: new Map(), consumers: new Map() });
   }
 
@@ -72,23 +75,32 @@ export class Stream {
     return read;
   }
 
-  /** Gives a consumer the pending entries that were delivered at least `idleMs` ago. */
-  claim(group: Group, consumer: Bytes, idleMs: number, most: number, nowMs: number): StreamEntry[] {
+  /**
+   * Gives a consumer the pending entries from `from` on that were delivered at least `idleMs` ago. Entries that were deleted
+   * from the stream are no longer pending then.
+   */
+  claim(group: Group, wanted: { consumer: Bytes; idleMs: number; from: Bytes; most: number }, nowMs: number) {
+    const { consumer, idleMs, from, most } = wanted;
     group.consumers.set(consumer, nowMs);
     const claimed: StreamEntry[] = [];
+    const deleted: Bytes[] = [];
+    let looked = 0;
     for (const [id, delivered] of group.pending) {
-      if (claimed.length >= most) break;
-      if (nowMs - delivered.atMs < idleMs) continue;
+      if (isAfter(from, id)) continue;
+      if (looked >= most * CLAIM_LOOKS || claimed.length + deleted.length >= most)
+        return { next: id, claimed, deleted };
+      looked += 1;
       const fields = this.entries.get(id);
       if (fields === undefined) {
         group.pending.delete(id);
-        continue;
+        deleted.push(id);
+      } else if (nowMs - delivered.atMs >= idleMs) {
+        delivered.consumer = consumer;
+        delivered.atMs = nowMs;
+        claimed.push([id, fields]);
       }
-      delivered.consumer = consumer;
-      delivered.atMs = nowMs;
-      claimed.push([id, fields]);
     }
-    return claimed;
+    return { next: '0-0', claimed, deleted };
   }
 }
 
@@ -97,6 +109,24 @@ function idOf(text: Bytes): Id {
   const [, ms, number = '0'] = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(text) ?? [];
   if (ms === undefined) throw new ReplyError('ERR Invalid stream ID specified as stream command argument');
   return [Number(ms), Number(number)];
+}
+
+/** The id with its number. @throws ReplyError */
+export function fullId(text: Bytes): Bytes {
+  return idOf(text).join('-');
+}
+
+/** @throws ReplyError for what is no id, or cannot be that of an entry */
+export function assertNewId(text: Bytes): void {
+  if (idOf(text).every((part) => part === 0))
+    throw new ReplyError('ERR The ID specified in XADD must be greater than 0-0');
+}
+
+/** The first id of a range: `-`, an id, or `(` and the id before it. @throws ReplyError */
+export function startOf(text: Bytes = '-'): Bytes {
+  if (text === '-') return '0-0';
+  const [ms, number] = idOf(text.replace(/^\(/, ''));
+  return `${ms}-${text.startsWith('(') ? number + 1 : number}`;
 }
 
 export function isAfter(one: Bytes, other: Bytes): boolean {

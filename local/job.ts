@@ -85,7 +85,8 @@ export async function openJob(
   const inProcesses = processRuns(job, onBatch);
   const environment = environmentOf(served, queue.url, services);
   const tracer = await openTracer(environment);
-  const scope = new Scope(environment, { ...inProcesses, tracer });
+  const latestOrder = () => services.aws.latestOrder();
+  const scope = new Scope(environment, { ...inProcesses, tracer, latestOrder });
   onClose(async () => tracer?.close());
   onClose(async () => {
     scope.get(s3Client).destroy();

@@ -3,7 +3,7 @@
  * first.
  */
 import { type Command, type CommandTable, count, grows, reads, shrinks } from '../command.ts';
-import { ERRORS, ReplyError } from '../replies.ts';
+import { type Bytes, ERRORS, OK, ReplyError } from '../replies.ts';
 
 function push(end: 'left' | 'right'): Command {
   return grows(-3, ({ store }, [, key = '', ...items]) => {
@@ -32,17 +32,27 @@ function pop(end: 'left' | 'right'): Command {
   });
 }
 
+/** The part of a list from one index to another; a negative one counts from the end. */
+function part(start: Bytes | undefined, stop: Bytes | undefined): (list: readonly Bytes[]) => Bytes[] {
+  const [first, last] = [count(start), count(stop)];
+  return (list) => {
+    const from = Math.max(0, first < 0 ? list.length + first : first);
+    return list.slice(from, Math.max(0, (last < 0 ? list.length + last : last) + 1));
+  };
+}
+
 export const LIST_COMMANDS: CommandTable = {
   lpush: push('left'),
   rpush: push('right'),
   lpop: pop('left'),
   rpop: pop('right'),
   llen: reads(2, ({ store }, [, key = '']) => store.list(key)?.length ?? 0),
-  lrange: reads(4, ({ store }, [, key = '', start, stop]) => {
-    const first = count(start);
-    const last = count(stop);
+  lrange: reads(4, ({ store }, [, key = '', start, stop]) => part(start, stop)(store.list(key) ?? [])),
+  ltrim: shrinks(4, ({ store }, [, key = '', start, stop]) => {
+    const cut = part(start, stop);
     const list = store.list(key) ?? [];
-    const from = Math.max(0, first < 0 ? list.length + first : first);
-    return list.slice(from, Math.max(0, (last < 0 ? list.length + last : last) + 1));
+    const kept = cut(list);
+    if (kept.length < list.length) store.put(key, kept);
+    return OK;
   }),
 };

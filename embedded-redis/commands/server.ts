@@ -12,7 +12,7 @@ import {
   subcommands,
   unscripted,
 } from '../command.ts';
-import { type Bytes, OK, type Reply, ReplyError } from '../replies.ts';
+import { type Bytes, OK, type Reply, ReplyError, wrongCount } from '../replies.ts';
 
 export const SERVER_VERSION = '7.0.0';
 
@@ -57,6 +57,15 @@ const client: CommandTable = {
     return OK;
   }),
   setinfo: reads(4, () => OK),
+  /** No command blocks here, so no client waits. */
+  unblock: reads(-3, (_context, [, , id, how = 'TIMEOUT', ...more]) => {
+    if (more.length > 0) throw wrongCount('client|unblock');
+    if (!/^(?:timeout|error)$/i.test(how)) {
+      throw new ReplyError('ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR');
+    }
+    count(id);
+    return 0;
+  }),
   list: reads(-2, ({ engine }) => {
     const lines = [...engine.sessions].map(
       ({ id, address, name, channels, patterns, protocol }) =>

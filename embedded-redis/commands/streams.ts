@@ -16,15 +16,21 @@ import {
 } from '../command.ts';
 import { type Bytes, ERRORS, OK, type Reply, ReplyError } from '../replies.ts';
 import type { Store } from '../store.ts';
-import { type Group, isAfter, Stream, type StreamEntry } from '../stream.ts';
+import { assertNewId, fullId, type Group, isAfter, Stream, type StreamEntry, startOf } from '../stream.ts';
 
 const READ_MOST = 1_000;
 
-function groupOf(store: Store, key: Bytes, name: Bytes): [Stream, Group] {
+const NO_COUNT = 'ERR COUNT must be > 0';
+const NO_STREAM =
+  'ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.';
+
+/** @param inRead whether the error names the command, as that of XREADGROUP does */
+function groupOf(store: Store, key: Bytes, name: Bytes, inRead = false): [Stream, Group] {
   const stream = store.stream(key);
   const group = stream?.groups.get(name);
   if (stream && group) return [stream, group];
-  throw new ReplyError(`NOGROUP No such key '${key}' or consumer group '${name}'`);
+  const where = inRead ? ' in XREADGROUP with GROUP option' : '';
+  throw new ReplyError(`NOGROUP No such key '${key}' or consumer group '${name}'${where}`);
 }
 
 const replyOf = (entries: readonly StreamEntry[]): Reply[] => entries.map(([id, fields]) => [id, fields]);
@@ -47,6 +53,7 @@ function add({ store }: Context, args: readonly Bytes[]): Reply {
   const { at, most, makes } = addOptions(args);
   const fields = inPairs(args, at + 1).flat();
   if (args[at] === undefined || fields.length === 0) throw new ReplyError(ERRORS.syntax);
+  if (args[at] !== '*') assertNewId(args[at]);
   const stream = store.stream(key) ?? (makes ? new Stream() : undefined);
   if (!stream) return null;
   const id = stream.add(args[at], fields, store.nowMs);
@@ -59,7 +66,7 @@ function add({ store }: Context, args: readonly Bytes[]): Reply {
 
 function remove({ store }: Context, [, key = '', ...ids]: readonly Bytes[]): Reply {
   const stream = store.stream(key);
-  const removed = ids.filter((id) => stream?.entries.delete(id)).length;
+  const removed = stream ? ids.map(fullId).filter((id) => stream.entries.delete(id)).length : 0;
   if (stream && removed > 0) store.put(key, stream);
   return removed;
 }
@@ -67,18 +74,17 @@ function remove({ store }: Context, [, key = '', ...ids]: readonly Bytes[]): Rep
 const GROUPS: CommandTable = {
   create: grows(-5, ({ store }, [, , key = '', name = '', from = '', makes]) => {
     const stream = store.stream(key) ?? (makes?.toLowerCase() === 'mkstream' ? new Stream() : undefined);
-    if (!stream) {
-      throw new ReplyError(
-        'ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.',
-      );
-    }
+    if (!stream) throw new ReplyError(NO_STREAM);
     stream.createGroup(name, from);
     store.put(key, stream);
     store.effects = [['XGROUP', 'CREATE', key, name, stream.groups.get(name)?.firstId ?? '0', 'MKSTREAM']];
     return OK;
   }),
   delconsumer: shrinks(5, ({ store }, [, , key = '', name = '', consumer = '']) => {
-    const [, group] = groupOf(store, key, name);
+    const stream = store.stream(key);
+    if (!stream) throw new ReplyError(NO_STREAM);
+    const group = stream.groups.get(name);
+    if (!group) throw new ReplyError(`NOGROUP No such consumer group '${name}' for key name '${key}'`);
     const had = [...group.pending].filter(([, delivered]) => delivered.consumer === consumer);
     for (const [id] of had) group.pending.delete(id);
     group.consumers.delete(consumer);
@@ -100,12 +106,32 @@ const readGroup: Command['run'] = ({ store, session }, args) => {
   if (args[1]?.toLowerCase() !== 'group' || streams < 4 || from !== '>' || more.length > 0)
     throw new ReplyError(ERRORS.syntax);
   const options = args.slice(4, streams);
-  const [stream, group] = groupOf(store, key, name);
+  const [stream, group] = groupOf(store, key, name, true);
   const most = count(optionOf(options, 'count') ?? String(READ_MOST));
   const entries = stream.read(group, consumer, most, store.nowMs);
   if (entries.length === 0) return { missing: 'array' };
   const reply = [key, replyOf(entries)];
   return session.protocol === 3 ? { fields: reply } : [reply];
+};
+
+/** XAUTOCLAIM key group consumer idle start [COUNT n] [JUSTID] */
+const autoClaim: Command['run'] = (
+  { store },
+  [, key = '', name = '', consumer = '', idle, start, ...options],
+) => {
+  const idleMs = Math.max(0, count(idle, 'ERR Invalid min-idle-time argument for XAUTOCLAIM'));
+  const from = startOf(start);
+  let [most, justIds] = [100, false];
+  for (let at = 0; at < options.length; at += 1) {
+    const word = options[at]?.toLowerCase();
+    if (word === 'justid') justIds = true;
+    else if (word === 'count' && at + 1 < options.length) most = count(options[++at], NO_COUNT);
+    else throw new ReplyError(ERRORS.syntax);
+    if (most < 1) throw new ReplyError(NO_COUNT);
+  }
+  const [stream, group] = groupOf(store, key, name);
+  const { next, claimed, deleted } = stream.claim(group, { consumer, idleMs, from, most }, store.nowMs);
+  return [next, justIds ? claimed.map(([id]) => id) : replyOf(claimed), deleted];
 };
 
 const INFO: CommandTable = {
@@ -140,6 +166,7 @@ export const STREAM_COMMANDS: CommandTable = {
   xlen: reads(2, ({ store }, [, key = '']) => store.stream(key)?.entries.size ?? 0),
   xrange: reads(-4, ({ store }, [, key = '', from = '-', to = '+', ...options]) => {
     const most = count(optionOf(options, 'count') ?? String(Number.MAX_SAFE_INTEGER));
+    for (const bound of [from, to]) if (!/^[-+]$/.test(bound)) fullId(bound);
     const found = [...(store.stream(key)?.entries ?? [])].filter(
       ([id]) => (from === '-' || !isAfter(from, id)) && (to === '+' || !isAfter(id, to)),
     );
@@ -149,13 +176,8 @@ export const STREAM_COMMANDS: CommandTable = {
   xreadgroup: unscripted(-7, readGroup),
   xack: reads(-4, ({ store }, [, key = '', name = '', ...ids]) => {
     const group = store.stream(key)?.groups.get(name);
-    return ids.filter((id) => group?.pending.delete(id)).length;
+    return group ? ids.map(fullId).filter((id) => group.pending.delete(id)).length : 0;
   }),
-  /** XAUTOCLAIM key group consumer idle start [COUNT n] */
-  xautoclaim: unscripted(-6, ({ store }, [, key = '', name = '', consumer = '', idle, , ...options]) => {
-    const [stream, group] = groupOf(store, key, name);
-    const most = count(optionOf(options, 'count') ?? '100');
-    return ['0-0', replyOf(stream.claim(group, consumer, count(idle), most, store.nowMs)), []];
-  }),
+  xautoclaim: unscripted(-6, autoClaim),
   xinfo: { arity: -2, run: subcommands('xinfo', INFO) },
 };

@@ -47,7 +47,11 @@ export function attributesBytes(attributes: MessageAttributes): number {
 /** A message as SQS delivers it, as far as its order goes. */
 export interface DeliveredMessage {
   readonly messageId: string;
-  readonly attributes: { readonly SentTimestamp?: string };
+  readonly attributes: {
+    readonly SentTimestamp?: string;
+    /** Of the queue of a single machine, whose clock may be set back: the numbers of its messages only grow. */
+    readonly SequenceNumber?: string | undefined;
+  };
   readonly messageAttributes?: Readonly<Record<string, { readonly stringValue?: string | undefined }>>;
 }
 
@@ -57,7 +61,8 @@ export interface DeliveredMessage {
  */
 export function enqueueOf({ messageId, attributes, messageAttributes = {} }: DeliveredMessage): Enqueue {
   const identity = messageAttributes[IDENTITY]?.stringValue;
-  const sentAt = wholeNumber(attributes.SentTimestamp);
+  // Those of a FIFO queue of AWS have twenty digits, and are no whole numbers here.
+  const sentAt = wholeNumber(attributes.SequenceNumber) || wholeNumber(attributes.SentTimestamp);
   const original = messageAttributes[ORIGINAL_SENT_TIMESTAMP]?.stringValue;
   const { traceparent, tracestate } = messageAttributes;
   const trace = readTrace({ traceparent: traceparent?.stringValue, tracestate: tracestate?.stringValue });

@@ -17,6 +17,7 @@ import { downloadModel, type ModelLocation, type ModelPointer, readPointer } fro
 import { makeFolder, removeOthers } from '../registry/download-folder.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
 import type { S3Client } from '../s3/objects.ts';
+import { CLOCK } from './clock.ts';
 import type { OnnxRunner, openOnnx } from './onnx.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
@@ -177,13 +178,14 @@ export function model(scope: Scope): ModelManager<OnnxRunner> {
 
 /** Where the environment finds versions, and where they go. */
 export function versionsOf(scope: Scope) {
-  const { job, modelDirectory } = scope.environment;
+  const { job, modelDirectory, inLambda } = scope.environment;
   return {
     s3: scope.get(s3Client),
     location: scope.get(modelLocation),
     directory: modelDirectory,
     refreshMs: job.modelRefreshSeconds * 1000,
-    now: Date.now,
+    // Lambda stops a process between its calls, and its other clocks with it. On a single machine the wall clock may be set.
+    now: inLambda ? Date.now : CLOCK.now,
     onError: (error: ServingError) => logError(error, { phase: 'model' }),
   };
 }

@@ -10,6 +10,7 @@ import { RecordStates } from '../redis/record-states.ts';
 import { ResultStore } from '../redis/results.ts';
 import { RunningReports } from '../redis/running.ts';
 import { CachedSecret, readParameter } from '../redis/secret.ts';
+import { CLOCK } from './clock.ts';
 import type { Scope } from './scope.ts';
 
 export function connection({ environment }: Scope): RedisConnection {
@@ -48,12 +49,14 @@ export function results(scope: Scope): ResultStore {
 }
 
 export function recordStates(scope: Scope): RecordStates {
-  return new RecordStates(scope.get(connection), { job: scope.environment.keyspace, now: Date.now });
+  const { environment, own } = scope;
+  const options = { job: environment.keyspace, now: Date.now, latestOrder: own.latestOrder };
+  return new RecordStates(scope.get(connection), options);
 }
 
 export function runningReports(scope: Scope): RunningReports {
   const timeoutMs = scope.environment.job.function.timeoutSeconds * 1000;
-  return new RunningReports(scope.get(recordStates), timeoutMs, Date.now);
+  return new RunningReports(scope.get(recordStates), timeoutMs, CLOCK.now);
 }
 
 /** Undefined when the job has no limit. */

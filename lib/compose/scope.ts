@@ -12,6 +12,8 @@ type Part<T> = (scope: Scope) => T;
 interface Own {
   /** Opens a version of the model. Default: in this process. */
   readonly openRunner?: typeof openOnnx;
+  /** At least the place in the order of every enqueue so far. Undefined: only SQS knows. */
+  readonly latestOrder?: () => number;
   /** Undefined: nothing is traced. */
   readonly tracer?: Tracer | undefined;
 }

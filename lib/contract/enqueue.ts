@@ -9,7 +9,10 @@ import type { TraceContext } from './trace.ts';
 export interface Enqueue {
   /** Made by the sender once, and kept by retries and replays; SQS's message id where the sender made none. */
   readonly identity: string;
-  /** When SQS took the message, in ms since 1970 by SQS's clock; 0 where that is not known. */
+  /**
+   * When SQS took the message, in ms since 1970 by SQS's clock; 0 where that is not known. On a single machine, the number
+   * that its queue gave to the message: about the same, but it never goes back.
+   */
   readonly sentAt: number;
   /** How often it was sent again from the dead letters. */
   readonly replays: number;

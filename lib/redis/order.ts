@@ -7,7 +7,7 @@
 import type { Enqueue } from '../contract/enqueue.ts';
 
 /** Stands for an identity in the order of a cancellation: it sorts after every identity that was sent in the same ms. */
-const CANCELLATION = '~';
+export const CANCELLATION = '~';
 /** How many identities Redis lists for a uri. One that seven others followed no longer matters. */
 const LISTED_IDENTITIES = 7;
 

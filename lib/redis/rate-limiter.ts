@@ -17,6 +17,8 @@ local now = time[1] * 1000 + time[2] / 1000
 local rate, maxWait = tonumber(ARGV[1]), tonumber(ARGV[2])
 local interval = 1000 / rate
 local full = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)
+-- Later than any bucket is full: the clock of Redis was set back.
+if full - now > (math.max(1, rate) + 1) * interval + maxWait then full = now end
 local wait = math.max(0, full - now - (math.max(1, rate) - 1) * interval)
 if wait > maxWait then return -1 - math.ceil(wait) end
 redis.call('SET', KEYS[1], string.format('%.3f', full + interval), 'PX', math.ceil(full + interval - now) + 1000)

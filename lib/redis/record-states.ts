@@ -26,17 +26,21 @@ export function payloadDigest(message: string): string {
 interface StatesOptions {
   readonly job: string;
   readonly now: () => number;
+  /** At least the place in the order of every enqueue so far, on a single machine. Without it, the clock of Redis says that. */
+  readonly latestOrder?: (() => number) | undefined;
 }
 
 export class RecordStates {
   readonly #connection: RedisConnection;
   readonly #job: string;
   readonly #now: () => number;
+  readonly #latestOrder: () => number;
 
-  constructor(connection: RedisConnection, { job, now }: StatesOptions) {
+  constructor(connection: RedisConnection, { job, now, latestOrder = () => 0 }: StatesOptions) {
     this.#connection = connection;
     this.#job = job;
     this.#now = now;
+    this.#latestOrder = latestOrder;
   }
 
   /**
@@ -126,7 +130,8 @@ export class RecordStates {
     const job = this.#job;
     const home = this.#connection.home(job, uri);
     const keys = [resultKey(job, uri), stateKey(home, uri), newestKey(home, uri), indexKey(home)];
-    const values = [this.#now(), OUTLASTS_QUEUE_MS, JSON.stringify(error), doneChannel(job, uri)];
+    const channel = doneChannel(job, uri);
+    const values = [this.#now(), OUTLASTS_QUEUE_MS, JSON.stringify(error), channel, this.#latestOrder()];
     await new ResultIndex(this.#connection, job).announce([home], OUTLASTS_QUEUE_MS);
     const run = (redis: Redis) => cancelUri(redis)(keys.length, ...keys, uri, ...values);
     return (await this.#connection.use(run, true, home)) === 1;

@@ -34,9 +34,10 @@ return 1`;
 export const withdrawEnqueue = script<number>('withdrawEnqueue', WITHDRAW);
 
 /**
- * KEYS: result, state, idempotency record, index. ARGV: uri, now ms, ttl ms, error, channel. Returns 0 when every known
- * enqueue has its outcome. A cancellation is later than every enqueue up to now by the clock of Redis. The clock of SQS may
- * be ahead, so the announced enqueues are also listed by their identities.
+ * KEYS: result, state, idempotency record, index. ARGV: uri, now ms, ttl ms, error, channel, the latest place in the order
+ * that the queue gave (0: not known). Returns 0 when every known enqueue has its outcome. A cancellation is later than every
+ * enqueue up to now by the clock of Redis. The clock of SQS may be ahead, so the announced enqueues are also listed by their
+ * identities; and behind, so what is announced after a cancellation is later than it (save-script.ts).
  */
 const CANCEL = `${ORDER}${TODAY}
 local status = redis.call('HGET', KEYS[1], 'status')
@@ -54,7 +55,7 @@ redis.call('HSET', KEYS[1], 'status', 'cancelled', 'value', 'NaN', 'error', ARGV
 if pending ~= '' then redis.call('HSET', KEYS[1], 'cancelled', pending) end
 if newest then redis.call('HSET', KEYS[1], 'after', newest) end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-redis.call('SET', KEYS[3], orderOfCancellation(today, newest), 'PX', ARGV[3])
+redis.call('SET', KEYS[3], orderOfCancellation(math.max(today, tonumber(ARGV[6])), newest), 'PX', ARGV[3])
 if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then redis.call('HSET', KEYS[2], 'pending', '', 'done', 1) end
 redis.call('ZADD', KEYS[4], today + ARGV[3], ARGV[1])
 if redis.call('PTTL', KEYS[4]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[4], ARGV[3]) end

@@ -4,6 +4,7 @@
  * when this one dies.
  */
 import type { RedisConnection } from './connection.ts';
+import { script } from './scripts.ts';
 
 /** Fields as they were written: a client may have written anything. */
 export interface StreamEntry {
@@ -34,6 +35,25 @@ interface GroupFacts {
 
 /** The list keeps its newest entries. */
 const DEAD_ENTRIES = 1_000;
+/** What is listed of an entry, whose fields may have any size: so the list takes at most 64 MiB. */
+const DEAD_BYTES = 64 * 1024;
+/** The cursor of the first and after the last claim. */
+export const FIRST = '0-0';
+
+/** KEYS: lease. ARGV: holder, beat, what a silent holder left. No time to live, because the clock of Redis may be set. */
+const HOLD = `
+local held, ours = redis.call('GET', KEYS[1]), ARGV[1] .. ' '
+if held and string.sub(held, 1, #ours) ~= ours and held ~= ARGV[3] then return held end
+redis.call('SET', KEYS[1], ours .. ARGV[2])
+return ''`;
+const holdStream = script<string>('holdStream', HOLD);
+
+/** KEYS: lease. ARGV: holder. */
+const RELEASE = `
+local held, ours = redis.call('GET', KEYS[1]), ARGV[1] .. ' '
+if held and string.sub(held, 1, #ours) == ours then redis.call('DEL', KEYS[1]) end
+return 0`;
+const releaseStream = script<number>('releaseStream', RELEASE);
 
 export class StreamConsumer {
   readonly #connection: RedisConnection;
@@ -102,24 +122,28 @@ export class StreamConsumer {
       await other.use((redis) => redis.client('UNBLOCK', id), false).catch(() => undefined);
   }
 
-  /** Claims entries that another consumer has not finished for `idleMs`. They are then pending for this consumer. */
-  async claim(count: number, idleMs: number): Promise<StreamEntry[]> {
+  /**
+   * Claims entries that were read and not removed for `idleMs`, from `cursor` on, in their order. They are then pending for
+   * this consumer.
+   * @returns where to go on; FIRST when there are no more
+   */
+  async claim(cursor: string, count: number, idleMs: number) {
     const { stream, group, consumer } = this.#options;
     const reply = await this.#connection.use(
-      (redis) => redis.callBuffer('XAUTOCLAIM', stream, group, consumer, idleMs, '0', 'COUNT', count),
+      (redis) => redis.callBuffer('XAUTOCLAIM', stream, group, consumer, idleMs, cursor, 'COUNT', count),
       true,
     );
-    return ((reply as [Buffer, RawEntry[]])[1] ?? []).flatMap(entryOf);
+    const [next, entries] = reply as [Buffer, RawEntry[]];
+    return { next: next.toString(), entries: entries.flatMap(entryOf) };
   }
 
   /**
-   * Removes entries from the stream. Twice is safe. In one transaction: if a consumer were killed between the two
-   * commands, an entry that is acknowledged and not deleted would never leave the stream.
+   * Removes entries from the stream by their ids. Twice is safe. In one transaction: if a consumer were killed between the
+   * two commands, an entry that is acknowledged and not deleted would never leave the stream.
    */
-  async remove(entries: readonly StreamEntry[]): Promise<void> {
-    if (entries.length === 0) return;
+  async remove(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
     const { stream, group } = this.#options;
-    const ids = entries.map(({ id }) => id);
     const replies = await this.#connection.use(
       (redis) =>
         redis
@@ -136,15 +160,36 @@ export class StreamConsumer {
   async reject(dead: readonly DeadEntry[]): Promise<void> {
     if (dead.length === 0) return;
     const list = `${this.#options.stream}:dead`;
-    const texts = dead.map(({ entry: { id, fields }, reason }) => {
-      const values = [...fields].map(([name, bytes]) => [name, bytes.toString()] as const);
-      return JSON.stringify({ id, reason, fields: Object.fromEntries(values) });
-    });
     await this.#connection.use(async (redis) => {
-      await redis.rpush(list, ...texts);
-      await redis.ltrim(list, -DEAD_ENTRIES, -1);
+      await redis.rpush(list, ...dead.map(deadText));
+      // A list that is longer than it should be must not keep the entries in the stream.
+      await redis.ltrim(list, -DEAD_ENTRIES, -1).catch(() => undefined);
     }, true);
-    await this.remove(dead.map(({ entry }) => entry));
+    await this.remove(dead.map(({ entry }) => entry.id));
+  }
+
+  async length(): Promise<number> {
+    return this.#connection.use((redis) => redis.xlen(this.#options.stream), true);
+  }
+
+  /**
+   * Takes or keeps the lease of the stream, whose holder alone reads it: two readers would enqueue the entries of one uri in
+   * any order.
+   * @param beat another one for each call, by which others see that the holder lives
+   * @param silent what a holder left that has been silent for too long, and may be replaced
+   * @returns what another holder left; '' when the lease is ours
+   */
+  async hold(holder: string, beat: string, silent: string): Promise<string> {
+    return this.#connection.use((redis) => holdStream(redis)(1, this.#leaseKey, holder, beat, silent), true);
+  }
+
+  /** Gives the lease back, if it is ours. */
+  async release(holder: string): Promise<void> {
+    await this.#connection.use((redis) => releaseStream(redis)(1, this.#leaseKey, holder), true);
+  }
+
+  get #leaseKey(): string {
+    return `${this.#options.stream}:bridge`;
   }
 
   /**
@@ -174,6 +219,19 @@ function entryOf([id, fields]: RawEntry): StreamEntry[] {
 
 function pairs<T>(list: readonly T[]): [string, T][] {
   return Array.from({ length: list.length / 2 }, (_, i) => [String(list[2 * i]), list[2 * i + 1] as T]);
+}
+
+/** Fields that do not fit are cut off, and the text then says so. */
+function deadText({ entry: { id, fields }, reason }: DeadEntry): string {
+  let left = DEAD_BYTES;
+  const kept: [string, string][] = [];
+  for (const [name, bytes] of fields) {
+    if (left <= 0) break;
+    kept.push([name.slice(0, left), bytes.subarray(0, Math.max(0, left - name.length)).toString()]);
+    left -= name.length + bytes.length;
+  }
+  const isCut = left < 0 || kept.length < fields.size;
+  return JSON.stringify({ id, reason, ...(isCut && { cut: true }), fields: Object.fromEntries(kept) });
 }
 
 /** How many streams are named to a person. */

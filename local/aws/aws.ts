@@ -90,6 +90,8 @@ export interface LocalAws {
   readonly environment: Readonly<Record<string, string>>;
   /** Creates the queue, or updates the settings of an existing one and keeps its messages. */
   createQueue(options: LocalQueueOptions): Promise<LocalQueue>;
+  /** At least the number of every message, by which the enqueues of a uri are ordered. */
+  latestOrder(): number;
   /** How full a queue is now. */
   queueFigures(queueUrl: string): QueueFigures;
   /** Creates the bucket if it is missing. */
@@ -138,6 +140,7 @@ export async function startAws(options: LocalAwsOptions): Promise<LocalAws> {
       AWS_ACCESS_KEY_ID: credentials.accessKeyId,
       AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
     },
+    latestOrder: () => storage.latestOrder(),
     queueFigures: (queueUrl) => queueFigures(storage.stores.sqsStore.getQueue(queueUrl)),
     createQueue: (queue) => attempt(`queue ${queue.name}`, () => createQueue(sqs, queue)),
     createBucket: (name) => attempt(`bucket ${name}`, () => createBucket(s3, name)),

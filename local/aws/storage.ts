@@ -7,6 +7,7 @@
 import { mkdirSync } from 'node:fs';
 import type { BuildAppOptions } from 'fauxqs';
 import { badConfig } from '../../lib/contract/errors.ts';
+import { OrderNumbers, timeStored, withMoments } from './moments.ts';
 import { withReadyLine } from './ready-line.ts';
 
 /** What SQS takes in no message. */
@@ -26,6 +27,8 @@ export interface Storage {
   giveBack(queue: SqsQueue, receiptHandle: string): void;
   /** Runs `write` in one transaction. */
   transaction<T>(write: () => T): T;
+  /** At least the number of every message, by which messages are ordered. */
+  latestOrder(): number;
   /** Updates the port in stored queue URLs, which is that of the last run. */
   renameQueues(queueUrlOf: (name: string) => string): void;
   close(): void;
@@ -44,7 +47,8 @@ export async function openStorage(dataDir: string | undefined): Promise<Storage>
   refused.test = (text) => NO_CHARACTER.test(text);
   const stores = { sqsStore: new SqsStore(), snsStore: new SnsStore(), s3Store: new S3Store() };
   const createQueue = stores.sqsStore.createQueue.bind(stores.sqsStore);
-  stores.sqsStore.createQueue = (...facts) => withReadyLine(createQueue(...facts));
+  let numbers = new OrderNumbers(0);
+  stores.sqsStore.createQueue = (...facts) => withMoments(withReadyLine(createQueue(...facts)), numbers);
   // Without a host, fauxqs derives queue URLs from the Host header, the address that the caller used.
   stores.sqsStore.host = '';
   const rename = (queueUrlOf: (name: string) => string) => renameQueues(stores.sqsStore, queueUrlOf);
@@ -53,16 +57,21 @@ export async function openStorage(dataDir: string | undefined): Promise<Storage>
       stores,
       giveBack: giveBackInMemory,
       transaction: (write) => write(),
+      latestOrder: () => numbers.latest(),
       renameQueues: rename,
       close: () => undefined,
     };
   }
   const persistence = await openPersistence(dataDir);
+  numbers = new OrderNumbers(lastOrder(persistence));
   persistence.load(stores.sqsStore, stores.snsStore, stores.s3Store);
   stores.sqsStore.persistence = persistence;
   stores.snsStore.persistence = persistence;
   stores.s3Store.persistence = persistence;
-  for (const queue of stores.sqsStore.allQueues()) queue.persistence = persistence;
+  for (const queue of stores.sqsStore.allQueues()) {
+    timeStored(queue);
+    queue.persistence = persistence;
+  }
   keepLastBody(persistence, stores.s3Store);
   const uncount = persistence['db'].prepare('UPDATE deliveries SET count = count - 1 WHERE message_id = ?');
   return {
@@ -78,6 +87,7 @@ export async function openStorage(dataDir: string | undefined): Promise<Storage>
       });
       return result as T;
     },
+    latestOrder: () => numbers.latest(),
     renameQueues: rename,
     close: () => persistence.close(),
   };
@@ -131,6 +141,25 @@ function countApart(persistence: Persistence): void {
     deleteMessage(messageId);
     forget.run(messageId);
   };
+}
+
+/**
+ * The last number that a message was given, which outlives the message: numbers grow although the clock is set back. It is
+ * kept with each message, in the same write.
+ */
+function lastOrder(persistence: Persistence): number {
+  const db = persistence['db'];
+  db.exec(`
+    BEGIN;
+    CREATE TABLE IF NOT EXISTS order_numbers (last INTEGER NOT NULL);
+    INSERT INTO order_numbers SELECT coalesce(max(sent_timestamp), 0) FROM sqs_messages
+      WHERE NOT EXISTS (SELECT 1 FROM order_numbers);
+    CREATE TRIGGER IF NOT EXISTS keep_order AFTER INSERT ON sqs_messages
+      WHEN CAST(NEW.sequence_number AS INTEGER) > (SELECT last FROM order_numbers)
+      BEGIN UPDATE order_numbers SET last = CAST(NEW.sequence_number AS INTEGER); END;
+    COMMIT`);
+  const row = db.prepare('SELECT last FROM order_numbers').get() as { last: number };
+  return row.last;
 }
 
 /**

@@ -1,16 +1,17 @@
 /**
  * Moves what clients of the original Cluster Serving write into a Redis stream to the job's queue, so that they work
  * unchanged. An entry is removed from the stream when the queue has its record: a bridge that is killed loses nothing, and
- * what it had read goes to another one.
+ * what it had read goes to the next one.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
-import { badConfig, type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
 import type { SentRecord } from '../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
-import { type DeadEntry, StreamConsumer, type StreamEntry } from '../../lib/redis/stream.ts';
-import { countOf, recordOf } from './record.ts';
+import { StreamConsumer } from '../../lib/redis/stream.ts';
+import { Lease } from './lease.ts';
+import { BLOCK_MS, Mover } from './mover.ts';
+import { countOf } from './record.ts';
 
 export interface BridgeOptions {
   /** The Redis of the stream. */
@@ -20,8 +21,10 @@ export interface BridgeOptions {
   readonly send: (record: SentRecord) => Promise<void>;
   readonly warn: (message: string) => void;
   readonly onMoved?: (moved: Moved) => void;
-  /** Entries that another bridge read and did not finish for so long are taken from it. Default 60 s. */
+  /** Other bridges of the stream stand by. One that is silent for so long is replaced. Default 15 s. */
   readonly claimAfterMs?: number | undefined;
+  /** Unique among the bridges of the stream that may run at the same time. Default: another one for each bridge. */
+  readonly name?: string;
   /** Ends when nothing was left to read. */
   readonly once?: boolean;
 }
@@ -43,42 +46,37 @@ export interface Bridge {
 export const GROUP = 'cluster-serving';
 const FORMER_GROUP = 'serving';
 
-const ENTRIES = 64;
-const BLOCK_MS = 1_000;
 const TIMEOUT_MS = 5_000;
-const CLAIM_AFTER_MS = 60_000;
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 10_000;
-/** Between reads of a server that does not block, as the embedded one. */
-const POLL_MS = 100;
-/** What another attempt with the same record cannot change. */
-const RECORD_FAULTS: readonly ErrorCode[] = ['bad_request', 'bad_input', 'too_large'];
+const CLAIM_AFTER_MS = 15_000;
 
 /** Opens the stream. @throws results_unavailable when Redis does not answer; bad_config when it is in cluster mode */
 export async function startBridge(options: BridgeOptions): Promise<Bridge> {
-  const { redisUrl, stream } = options;
+  const { redisUrl, stream: name, claimAfterMs = CLAIM_AFTER_MS } = options;
   const timeouts = { connectTimeoutMs: TIMEOUT_MS, commandTimeoutMs: TIMEOUT_MS + BLOCK_MS };
+  const reading = new RedisConnection(redisUrl, timeouts);
   const connection = new RedisConnection(redisUrl, timeouts);
   const consumer = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`;
-  const reader = new StreamConsumer(connection, { stream, group: GROUP, consumer });
+  const where = { stream: name, group: GROUP, consumer };
+  const [reader, stream] = [new StreamConsumer(reading, where), new StreamConsumer(connection, where)];
+  const closeAll = () => Promise.all([reading.close(), connection.close()]);
   const stop = new AbortController();
   try {
     await assertNoCluster(connection, redisUrl);
-    await createGroup(reader, options);
+    await createGroup(stream, options);
   } catch (error) {
-    await connection.close();
+    await closeAll();
     throw error;
   }
-  const ended = new Mover(reader, options, stop.signal).run();
-  const closed = ended.catch(() => undefined).then(() => connection.close());
+  const lease = new Lease(stream, options.name ?? consumer, claimAfterMs);
+  const ended = new Mover({ reader, stream }, lease, { ...options, claimAfterMs }, stop.signal).run();
+  const closed = ended.catch(() => undefined).then(closeAll);
   return {
     ended,
     async close() {
       stop.abort();
-      const other = new RedisConnection(redisUrl, timeouts);
       // Not awaited: a Redis that does not answer must not hold the end up longer than the read itself.
-      void reader.interrupt(other);
-      await closed.then(() => other.close());
+      void reader.interrupt(connection);
+      await closed;
     },
   };
 }
@@ -102,111 +100,4 @@ async function createGroup(reader: StreamConsumer, { stream, warn }: BridgeOptio
   if (former && former.pending > 0)
     warn(`stream ${stream}: ${countOf(former.pending)} that a former server read will not be enqueued again`);
   await reader.createGroup(former?.lastId ?? '0');
-}
-
-class Mover {
-  readonly #reader: StreamConsumer;
-  readonly #options: BridgeOptions;
-  readonly #stop: AbortSignal;
-  readonly #claimAfterMs: number;
-  #claimedAt = Number.NEGATIVE_INFINITY;
-  #enqueued = 0;
-  #dead = 0;
-
-  constructor(reader: StreamConsumer, options: BridgeOptions, stop: AbortSignal) {
-    this.#reader = reader;
-    this.#options = options;
-    this.#stop = stop;
-    this.#claimAfterMs = options.claimAfterMs ?? CLAIM_AFTER_MS;
-  }
-
-  async run(): Promise<Moved> {
-    while (!this.#stop.aborted) {
-      const beganAt = performance.now();
-      const entries = await this.#persistently(() => this.#next());
-      if (entries === undefined) break;
-      if (entries.length > 0) await this.#move(entries);
-      else if (this.#options.once) break;
-      else await stopsWithin(Math.max(0, beganAt + POLL_MS - performance.now()), this.#stop);
-    }
-    return this.#moved();
-  }
-
-  #moved(): Moved {
-    return { enqueued: this.#enqueued, dead: this.#dead };
-  }
-
-  async #next(): Promise<StreamEntry[]> {
-    try {
-      return await this.#claimOrRead();
-    } catch (error) {
-      // Somebody deleted the stream, as FLUSHALL does.
-      if (!/NOGROUP|no such key/i.test((error as Error).message)) throw error;
-      await this.#reader.createGroup('0');
-      return [];
-    }
-  }
-
-  async #claimOrRead(): Promise<StreamEntry[]> {
-    if (performance.now() - this.#claimedAt >= this.#claimAfterMs) {
-      const claimed = await this.#reader.claim(ENTRIES, this.#claimAfterMs);
-      if (claimed.length > 0) return claimed;
-      this.#claimedAt = performance.now();
-      await this.#reader.forgetConsumers(this.#claimAfterMs);
-    }
-    return this.#reader.read(ENTRIES, this.#options.once ? 1 : BLOCK_MS);
-  }
-
-  async #move(entries: readonly StreamEntry[]): Promise<void> {
-    const dead: DeadEntry[] = [];
-    let left = entries;
-    // What was not sent when the bridge stops stays pending in the stream.
-    await this.#persistently(async () => {
-      const outcomes = await Promise.all(left.map((entry) => this.#send(entry)));
-      const sent = left.filter((_, i) => outcomes[i] === undefined);
-      const failed = left.flatMap((entry, i) => (outcomes[i] ? [{ entry, error: outcomes[i] }] : []));
-      const refused = failed.filter(({ error }) => isRecordFault(error));
-      const others = failed.filter(({ error }) => !isRecordFault(error));
-      dead.push(...refused.map(({ entry, error }) => ({ entry, reason: error.message })));
-      left = others.map(({ entry }) => entry);
-      await this.#reader.remove(sent);
-      this.#enqueued += sent.length;
-      if (others[0]) throw others[0].error;
-    });
-    await this.#persistently(() => this.#reader.reject(dead));
-    this.#dead += dead.length;
-    this.#options.onMoved?.(this.#moved());
-  }
-
-  async #send(entry: StreamEntry): Promise<ServingError | undefined> {
-    try {
-      await this.#options.send(recordOf(entry));
-      return undefined;
-    } catch (error) {
-      return ServingError.from(error);
-    }
-  }
-
-  /** Repeats what fails until it succeeds. @returns undefined when the bridge was stopped before */
-  async #persistently<T>(work: () => Promise<T>): Promise<T | undefined> {
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-      try {
-        return await work();
-      } catch (error) {
-        const known = ServingError.from(error);
-        if (!known.retryable) throw known;
-        if (pauseMs === FIRST_PAUSE_MS)
-          this.#options.warn(`stream ${this.#options.stream}: ${known.message}; it is tried again`);
-        if (await stopsWithin(pauseMs, this.#stop)) return undefined;
-      }
-    }
-  }
-}
-
-function isRecordFault({ code }: ServingError): boolean {
-  return RECORD_FAULTS.includes(code);
-}
-
-function stopsWithin(ms: number, signal: AbortSignal): Promise<boolean> {
-  return delay(ms, false, { signal }).catch(() => true);
 }

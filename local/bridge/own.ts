@@ -16,6 +16,8 @@ export function bridgeOfJob(scope: Scope, log: LocalLog): Promise<Bridge> {
   return startBridge({
     redisUrl,
     stream: job.jobName,
+    // One service has the data folder of its Redis: a bridge that it left behind was killed.
+    name: 'service',
     send: (record) =>
       sendAnnounced(scope.get(recordStates), [record], async (one) => submit(queue(), payloads, one)),
     warn: (message) => log.warn(message),

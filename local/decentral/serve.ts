@@ -40,8 +40,8 @@ export async function serveDecentral(settings: DecentralSettings): Promise<numbe
   const { token: made, forget } = await makeToken(control.port);
   setToken(made);
   try {
-    const since = Date.now();
-    const page = () => statPage(supervisor.totals(), Date.now() - since);
+    const since = performance.now();
+    const page = () => statPage(supervisor.totals(), performance.now() - since);
     if (httpPort !== undefined) servers.push(await startPage(httpPort, page));
     const how = await Promise.race([ended, supervisor.start()]);
     if (how === undefined) {

@@ -28,7 +28,7 @@ export interface PollerOptions {
   readonly waitSeconds?: number;
   /** How long close() waits for running invocations. Default: the function's timeout, at most 10,000. */
   readonly closeTimeoutMs?: number;
-  /** Wall clock in ms, default Date.now. */
+  /** A clock in ms. Default: one that no one sets. */
   readonly clock?: () => number;
   /** The clock of an invocation's time limit, in ms. Default: `clock`. */
   readonly functionClock?: () => number;

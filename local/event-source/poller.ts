@@ -76,7 +76,7 @@ class EventSource {
 
   constructor(options: PollerOptions, queue: QueueFacts) {
     const { sqs, queueUrl, log, functionName, batchSize } = options;
-    const clock = options.clock ?? Date.now;
+    const clock = options.clock ?? (() => performance.now());
     const random = options.random ?? Math.random;
     this.#options = options;
     this.#queue = queue;

@@ -50,7 +50,7 @@ export interface GatewayOptions extends CallerRules {
   readonly closeTimeoutMs?: number;
   /** The option that errors name when the port is in use, default --port. */
   readonly portOption?: string;
-  /** Wall clock in ms, default Date.now. */
+  /** Wall clock in ms, for the time of an event. Default Date.now. */
   readonly clock?: () => number;
   /** Sees each request; what it returns is called when the request is over. */
   readonly observe?: Observe;

@@ -165,7 +165,7 @@ async function run(
 ): Promise<WireResponse> {
   const { log } = state;
   const timeoutMs = route.timeoutMs ?? state.timeoutMs;
-  const facts = { functionName: nameOf(route), timeoutMs, clock: state.clock };
+  const facts = { functionName: nameOf(route), timeoutMs };
   const invocation = await invoke(route.handler, event, facts, state.timeoutMs);
   const where = { route: event.routeKey, requestId: event.requestContext.requestId };
   if (invocation.kind === 'timed_out') {

@@ -2,11 +2,13 @@
  * Starts a Redis for the local stack: the machine's `redis-server`, else the embedded one. The two keep their data
  * apart (appendonlydir, embedded.aof), so results from before `redis-server` was installed are not visible.
  */
+
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { LOG_FILE } from '../../embedded-redis/engine.ts';
 import { loopbackHost, startEmbedded } from '../../embedded-redis/server.ts';
+import { runningTime } from '../running-time.ts';
 import { isInstalled } from './installed.ts';
 import { keepInstalled, type RestartLimits } from './kept.ts';
 
@@ -47,7 +49,7 @@ export async function startRedis(options: LocalRedisOptions): Promise<LocalRedis
     log(`Redis: the data in ${other} are of the other kind of server and are not read`);
   const urlOf = (at: number) => `redis://${net.isIPv6(host) ? `[${host}]` : host}:${at}`;
   if (!useInstalled) {
-    const embedded = await startEmbedded({ dataDir, port, host, log, now: Date.now });
+    const embedded = await startEmbedded({ dataDir, port, host, log, now: runningTime });
     return { url: urlOf(embedded.port), kind: 'embedded', ...embedded };
   }
   const kept = await keepInstalled({ command: serverCommand, dataDir, port, host, log }, options.restart);

@@ -1,9 +1,11 @@
 /** What the single machine adds to the HTTP API of a job for the worker service, in one piece. */
+
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
 import type { Source } from '../description/figures.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
+import { runningTime } from '../running-time.ts';
 import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
 import { LaterResults, resultsRoute } from './results.ts';
 import { controlRoute, countRequests, type StatOptions, statRoutes } from './routes.ts';
@@ -40,7 +42,7 @@ export interface ServiceParts {
 export function openServiceParts(options: ServicePartOptions): ServiceParts {
   const { ttlMs, log, control } = options;
   const statistics = new ServiceStatistics(() => performance.now());
-  const later = new LaterResults({ ttlMs, now: Date.now });
+  const later = new LaterResults({ ttlMs, now: runningTime });
   return {
     statistics,
     encode: { fetchImage: imageFetcher(options.fetch), later },

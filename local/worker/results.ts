@@ -37,6 +37,8 @@ export const RESULT_LIMITS = {
 
 /** A caller waits at most this long for the next result, below the gateway's 30 s. */
 const MAX_WAIT_SECONDS = 20;
+/** Larger cursors are no one's: that of a start is a thousand times the time in ms. */
+const MOST_CURSOR = 2 ** 52;
 /** What a result costs beside its value. */
 const RESULT_BYTES = 256;
 
@@ -52,7 +54,7 @@ interface Kept {
 
 export interface ResultsOptions {
   readonly ttlMs: number;
-  /** Wall clock in ms. */
+  /** Wall clock in ms at the start; it then only runs. */
   readonly now: () => number;
 }
 
@@ -109,6 +111,8 @@ export class LaterResults implements Later {
 
   /** The results of an identity after a cursor, or what comes within `waitMs`, as a frame. */
   async after(identity: string, cursor: number, waitMs: number): Promise<HttpResponse> {
+    // Of a start before the wall clock was set back: what comes now is to come after it.
+    if (cursor <= MOST_CURSOR) this.#cursor = Math.max(this.#cursor, cursor);
     let page = this.#page(identity, cursor);
     if (page.length === 0 && waitMs > 0) {
       await this.#next(identity, waitMs);

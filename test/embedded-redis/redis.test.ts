@@ -133,6 +133,19 @@ const SCENARIOS: Record<string, readonly (readonly [string, unknown])[]> = {
     ['XREADGROUP GROUP g', "!ERR wrong number of arguments for 'xreadgroup' command"],
     ['XACK s g 1-1 1-9', 1],
     ['XAUTOCLAIM s g one 0 0', ['0-0', [['1-2', ['uri', 'b']]], []]],
+    ['XADD s 1-3 uri c', '1-3'],
+    ['XADD s 1-4 uri d', '1-4'],
+    ['XREADGROUP GROUP g two COUNT 1 STREAMS s >', [['s', [['1-3', ['uri', 'c']]]]]],
+    ['XREADGROUP GROUP g two COUNT 1 STREAMS s >', [['s', [['1-4', ['uri', 'd']]]]]],
+    ['XAUTOCLAIM s g one 0 - COUNT 1', ['1-3', [['1-2', ['uri', 'b']]], []]],
+    ['XAUTOCLAIM s g one 0 (1-2 COUNT 1 JUSTID', ['1-4', ['1-3'], []]],
+    ['XDEL s 1-3', 1],
+    ['XAUTOCLAIM s g one 0 1-3', ['0-0', [['1-4', ['uri', 'd']]], ['1-3']]],
+    ['XAUTOCLAIM s g one x 0', '!ERR Invalid min-idle-time argument for XAUTOCLAIM'],
+    ['XAUTOCLAIM s g one 0 0 COUNT 0', '!ERR COUNT must be > 0'],
+    ['XAUTOCLAIM s g one 0 0 NO', SYNTAX],
+    ['XACK s g 1-4', 1],
+    ['XDEL s 1-4', 1],
     ['XAUTOCLAIM s g one 600000 0', ['0-0', [], []]],
     ['XACK s g 1-2', 1],
     ['XGROUP DELCONSUMER s g two', 0],
@@ -585,6 +598,8 @@ describe('random commands', {
     v: ['0', '1', '-5', '2.5', 'text', ''],
     s: ['0', '1', '-5', '2.5', '(1', '(-5', '-inf', '+inf', '(inf', 'text'],
     n: ['0', '1', '-1', '2', '10', 'x'],
+    i: ['0', '1-1', '1-2', '2-1', '3', '9-9', 'x'],
+    g: ['one', 'two'],
     o: ['NX', 'XX', 'GT', 'LT', 'CH', 'GET', 'KEEPTTL', 'WITHSCORES', 'REV', 'BYSCORE'],
   };
   /** Replies in an order of their own (SMEMBERS, KEYS, SCAN) and clock readings (PTTL) cannot be compared. */
@@ -594,7 +609,10 @@ describe('random commands', {
     'HINCRBY k f n|HINCRBYFLOAT k f v|ZADD k v f|ZADD k o v f|ZADD k o o v f v f|ZREM k f|ZSCORE k f|ZCARD k|ZRANK k f|' +
     'ZRANGE k n n|ZRANGE k n n o|ZRANGE k n n o o|ZRANGE k s s BYSCORE LIMIT n n o|ZRANGE k s s BYSCORE REV o|ZRANGEBYSCORE k s s o|ZCOUNT k s s|' +
     'ZREMRANGEBYRANK k n n|ZREMRANGEBYSCORE k s s|ZPOPMIN k|ZPOPMIN k n|SADD k f f|SREM k f|SCARD k|SISMEMBER k f|' +
-    'LPUSH k v v|RPUSH k v|LPOP k|LPOP k n|RPOP k n|LLEN k|LRANGE k n n|DEL k|DEL k k|EXISTS k k|TYPE k|RENAME k k|' +
+    'LPUSH k v v|RPUSH k v|LPOP k|LPOP k n|RPOP k n|LLEN k|LRANGE k n n|LTRIM k n n|LTRIM k n -1|CLIENT UNBLOCK n|CLIENT UNBLOCK n v|' +
+    'XADD k i f v|XDEL k i i|XLEN k|XRANGE k i +|XGROUP CREATE k g i|XGROUP CREATE k g 0 MKSTREAM|XGROUP DELCONSUMER k g f|XACK k g i i|' +
+    'XREADGROUP GROUP g f COUNT 2 BLOCK 1 STREAMS k >|XAUTOCLAIM k g f 0 i|XAUTOCLAIM k g f 0 i COUNT n|XAUTOCLAIM k g f 600000 i|' +
+    'DEL k|DEL k k|EXISTS k k|TYPE k|RENAME k k|' +
     'EXPIRE k n|EXPIRE k 100 o|EXPIRE k 200 o o|TTL k|PERSIST k|MULTI|EXEC|DISCARD|WATCH k|DBSIZE|GET|NONSENSE k'
   ).split('|');
 

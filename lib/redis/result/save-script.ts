@@ -3,7 +3,7 @@
  * onnxruntime, so it reads and writes for all records at once wherever that is possible.
  */
 import { SINCE_FIELD } from '../../metrics/fields.ts';
-import { ORDER } from '../order.ts';
+import { CANCELLATION, ORDER } from '../order.ts';
 import { TODAY } from '../scripts.ts';
 
 /**
@@ -18,13 +18,22 @@ const HEAD = 12;
 /**
  * An outcome becomes the result of its uri when its enqueue is later than every enqueue that has had an outcome. A result
  * of the first release names no enqueue: an outcome of a record that was sent after it finished replaces it, no other does.
+ * A cancellation removes all announcements of its uri, so what is announced came after it, whatever the clocks of SQS and Redis
+ * say.
  */
 const IS_NEW = `
-local function isNew(key, status, held, order, message)
-  if held and not isLater(order, held) then return false end
+local function isAnnouncedAfter(held, state, identity)
+  local _, cancellation = orderOf(held)
+  if cancellation ~= '${CANCELLATION}' then return false end
+  local pending = pcall('HGET', state, 'pending')
+  return type(pending) == 'string' and has(pending, identity)
+end
+local function isNew(key, status, held, order, message, state)
+  local _, identity = orderOf(order)
+  if held and not isLater(order, held) and not isAnnouncedAfter(held, state, identity) then return false end
   if not status then return true end
   local was = call('HMGET', key, 'identity', 'message', 'finishedAt', 'cancelled')
-  local sent, identity = orderOf(order)
+  local sent = orderOf(order)
   if was[4] and has(was[4], identity) then return false end
   if held and was[1] then return true end
   return was[1] ~= identity and was[2] ~= message and sent > (tonumber(was[3] or '') or 0)
@@ -114,7 +123,7 @@ for i, record in ipairs(records) do
     call('PEXPIRE', seen .. id, again)
   else
     local _, identity, replays = orderOf(order)
-    local written = isNew(key, before, held, order, id)
+    local written = isNew(key, before, held, order, id, states[i])
     if written then
       if before then call('DEL', key) end
       fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[first + i], identity, 12

@@ -60,7 +60,7 @@ test('a message is received as it is over HTTP, bytes and system attributes too'
     await aws.sqs.send(sending);
     const [message] = (await calls.send(receiving(url))).Messages ?? [];
     assert.ok(message);
-    const own = ['SentTimestamp', 'ApproximateFirstReceiveTimestamp'];
+    const own = ['SentTimestamp', 'ApproximateFirstReceiveTimestamp', 'SequenceNumber'];
     for (const name of own) assert.match(message.Attributes?.[name as never] ?? '', /^\d{13}$/);
     const Attributes = Object.entries(message.Attributes ?? {}).filter(([name]) => !own.includes(name));
     const bytes = Buffer.from(message.MessageAttributes?.['bytes']?.BinaryValue ?? []).toString('hex');

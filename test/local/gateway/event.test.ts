@@ -132,7 +132,9 @@ describe('gateway events', () => {
   it('gives each invocation a context of the function that counts down', async () => {
     const { context } = await eventOf('/predict', { method: 'POST', body: '{}', headers: json });
     assert.equal(context.functionName, 'predict');
-    assert.equal(context.getRemainingTimeInMillis(), 9000);
+    // The clock of events is not the one that counts down.
+    const left = context.getRemainingTimeInMillis();
+    assert.ok(left > 0 && left <= 9000, String(left));
     assert.match(context.awsRequestId, /^[0-9a-f-]{36}$/);
     assert.match(context.invokedFunctionArn, /:function:predict$/);
     assert.equal((await eventOf('/predictions/a')).context.functionName, 'predictions-uri');

@@ -153,6 +153,12 @@ function announcedFirst({ announced }: UriState, { identity }: Place): string[] 
   return [identity, ...announced.filter((one) => one !== identity)];
 }
 
+/** What was announced after a cancellation is later than it, whatever the times say; a cancellation ends all announcements. */
+function isNewest(state: UriState, place: Place): boolean {
+  const { newest, announced } = state;
+  return isLater(place, newest) || (newest?.identity === '~' && announced.includes(place.identity));
+}
+
 /** An outcome counts when nothing later had one; the record has its outcome either way. */
 function delivered(state: UriState, action: Extract<Action, { message: number }>): Step {
   const message = state.messages[action.message] as Sent;
@@ -164,7 +170,7 @@ function delivered(state: UriState, action: Extract<Action, { message: number }>
     announced: state.announced.filter((one) => one !== message.identity),
     archived: action.do === 'fail' && isFirst ? [...state.archived, place] : state.archived,
   };
-  if (isLater(place, state.newest) && !state.cancelled.includes(place.identity)) {
+  if (isNewest(state, place) && !state.cancelled.includes(place.identity)) {
     const kind = action.do === 'fail' ? 'failed' : 'succeeded';
     const visible: Outcome = { ...place, kind };
     return {
