@@ -2,7 +2,7 @@
  * Formats a result in a few lines: name, shape, largest value and the first eight values. --json prints all values.
  */
 import type { NamedTensor } from '../lib/contract/values.ts';
-import { shortestHalf } from '../lib/pipeline/postprocess.ts';
+import { rankingOf, shortestHalf } from '../lib/pipeline/postprocess.ts';
 import { valueText } from '../lib/pipeline/value-text.ts';
 import type { Result } from '../sdk/index.ts';
 
@@ -16,7 +16,8 @@ export function resultLines({ uri, outputs, filtered, value }: Result): string {
   return [uri, ...outputs.map((output) => `  ${outputText(output)}`)].join('\n');
 }
 
-function outputText({ name, dtype, shape, data }: NamedTensor): string {
+function outputText(output: NamedTensor): string {
+  const { name, dtype, shape, data } = output;
   const valueOf = (element: number | bigint) =>
     dtype === 'float16' ? shortestHalf(Number(element)) : Number(element);
   const numbers = dtype === 'string' ? undefined : Array.from(data as ArrayLike<number | bigint>, valueOf);
@@ -24,13 +25,12 @@ function outputText({ name, dtype, shape, data }: NamedTensor): string {
     ? numbers.slice(0, SHOWN).map((value) => String(Number(value.toPrecision(6))))
     : (data as readonly string[]).slice(0, SHOWN).map((text) => JSON.stringify(text));
   const rest = data.length > SHOWN ? ', …' : '';
-  return `${name} ${dtype}[${shape.join(',')}]${largestText(numbers)}  ${shown.join(', ')}${rest}`;
+  return `${name} ${dtype}[${shape.join(',')}]${numbers ? largestText(output, numbers) : ''}  ${shown.join(', ')}${rest}`;
 }
 
 /** The class that a classifier selects: "largest 0.999 at 3". */
-function largestText(numbers: readonly number[] | undefined): string {
-  if (!numbers || numbers.length < 2) return '';
-  let at = 0;
-  for (const [i, value] of numbers.entries()) if (value > (numbers[at] as number)) at = i;
+function largestText(output: NamedTensor, numbers: readonly number[]): string {
+  if (numbers.length < 2) return '';
+  const [at = 0] = rankingOf(output)(1);
   return `  largest ${Number((numbers[at] as number).toPrecision(6))} at ${at}`;
 }

@@ -5,6 +5,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setVariables, variables } from '../lib/contract/variables.ts';
+import { rankingOf } from '../lib/pipeline/postprocess.ts';
 import { InputQueue, OutputQueue, type Result } from '../sdk/index.ts';
 import type { Stack } from './stack.ts';
 
@@ -95,8 +96,9 @@ function dataOfResult(result: Result): readonly number[] {
 }
 
 function bestOf(probabilities: readonly number[]): { class: number; probability: number } {
-  const probability = Math.max(...probabilities);
-  return { class: probabilities.indexOf(probability), probability };
+  const data = Float32Array.from(probabilities);
+  const [best = 0] = rankingOf({ dtype: 'float32', shape: [data.length], data })(1);
+  return { class: best, probability: probabilities[best] as number };
 }
 
 /** The report as a table. */

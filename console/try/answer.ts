@@ -89,8 +89,9 @@ function isTensor(value: unknown): value is TensorText {
   return Array.isArray(data) && Array.isArray(shape);
 }
 
-function shownTensor({ data, shape }: TensorText, output: PortFacts | undefined, otherwise: string): Shown {
-  const name = output?.name ?? otherwise;
+function shownTensor({ data, shape }: TensorText, port: PortFacts | undefined, otherwise: string): Shown {
+  const name = port?.name ?? otherwise;
+  const output = port && namedFor(port, shape.at(-1));
   const head = { name, shape: `[${shape.join(', ')}]` };
   const isVector = shape.filter((size) => size !== 1).length === 1;
   if (
@@ -133,6 +134,11 @@ function barsOfFilter(value: unknown, outputs: readonly PortFacts[]): Bar[] | un
     Array.isArray(one) && Number.isInteger(one[0]) && typeof one[1] === 'number' && one.length <= 3;
   if (!value.every(isPair)) return undefined;
   return value.map(([index, score, label]) => ({ label: label ?? labelOf(index, outputs[0]), value: score }));
+}
+
+/** Names are those of as many values only. */
+function namedFor({ names, ...port }: PortFacts, width: number | undefined): PortFacts {
+  return names?.length === width ? { ...port, ...(names && { names }) } : port;
 }
 
 function labelOf(index: number, output: PortFacts | undefined): string {

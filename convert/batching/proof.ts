@@ -38,11 +38,17 @@ export function proofOf(model: Model, axes: InputAxes, onAnyAxis = false): Proof
   };
 }
 
+/** The axis of an input's rows; a scalar has none. */
+export function axisOf({ name, shape }: Graph['inputs'][number], axes: InputAxes): number | 'none' {
+  return shape?.length === 0 ? 'none' : (axes.get(name) ?? 0);
+}
+
 /** The number that all batch axes are fixed to; undefined when all are free. */
 function rowsOfInputs({ inputs }: Graph, axes: InputAxes): Size | undefined | ProofEnd {
   const sizes: (number | string)[] = [];
-  for (const { name, shape } of inputs) {
-    const axis = axes.get(name) ?? 0;
+  for (const input of inputs) {
+    const { name, shape } = input;
+    const axis = axisOf(input, axes);
     if (axis === 'none') continue;
     if (!shape) return new ProofEnd(`the shape of input "${name}" is not declared`, 'input', name);
     const dim = shape[axis];
@@ -58,8 +64,9 @@ function rowsOfInputs({ inputs }: Graph, axes: InputAxes): Size | undefined | Pr
 }
 
 /** Sizes of the same name may differ in a run, because onnxruntime does not compare them: each is one of its own. */
-function valueOf({ name, shape }: Graph['inputs'][number], axes: InputAxes, n: Size, names: Names): Value {
-  const axis = axes.get(name) ?? 0;
+function valueOf(input: Graph['inputs'][number], axes: InputAxes, n: Size, names: Names): Value {
+  const { shape } = input;
+  const axis = axisOf(input, axes);
   const dims = shape?.map((dim) => (typeof dim === 'number' ? size(dim) : names.dim()));
   if (axis === 'none' || !dims) return fixedOf(dims);
   return { kind: 'rows', shape: dims.with(axis, n), axis, outer: ONE, inner: ONE };

@@ -2,7 +2,7 @@
 import { ANALYSER_VERSION, type BatchAxes, type BatchingVerdict } from '../../lib/contract/verification.ts';
 import { readModel } from './model.ts';
 import type { ProbeReport, ProbeRequest } from './probe.ts';
-import { proofOf } from './proof.ts';
+import { axisOf, proofOf } from './proof.ts';
 
 export interface ProofOptions {
   /** By input name; 0 for those that are missing. */
@@ -23,7 +23,9 @@ export function prove(
 ): { readonly verdict: BatchingVerdict; readonly probe?: ProbeRequest } {
   const inputs = Object.entries(batchAxes).filter(([, axis]) => axis !== 0);
   // The service takes the rows of an output apart along any axis.
-  const { end, fixedRows, outputAxes } = proofOf(readModel(file), new Map(inputs), true);
+  const model = readModel(file);
+  const given = new Map(inputs);
+  const { end, fixedRows, outputAxes } = proofOf(model, given, true);
   const inputAxes = inputs.length > 0 ? { inputAxes: Object.fromEntries(inputs) } : {};
   if (end) {
     const { message: reason, operator, node } = end;
@@ -40,7 +42,8 @@ export function prove(
   };
   if (fixedRows === 1) return { verdict: { ...verdict, reason: 'the file fixes a run to one row' } };
   const rows = { fixedRows, maxRows: Math.max(2, maxRows) };
-  const probe = { file, inputAxes: inputs, outputAxes: [...outputAxes], ...rows, limitMs: probeMs };
+  const each = model.graph.inputs.map((input) => [input.name, axisOf(input, given)] as const);
+  const probe = { file, inputAxes: each, outputAxes: [...outputAxes], ...rows, limitMs: probeMs };
   return { verdict, probe };
 }
 

@@ -13,7 +13,7 @@ interface Ports {
 }
 
 /**
- * One instance for each row of the reference, along the first axis of its inputs and outputs.
+ * One instance for each row of the reference, along the first axis of its inputs and outputs. Each has the scalar inputs.
  * @param path a directory with in*.npy and out*.npy, or an .npz with the same names
  * @throws bad_model when a name is not the model's, an input or output is missing, or the rows differ in number
  */
@@ -22,8 +22,10 @@ export async function goldenOfReference(path: string, ports: Ports, filter: Filt
   const inputs = allOf(references.inputs, ports.inputs, 'input');
   const outputs = allOf(references.outputs, ports.outputs, 'output');
   const tensors = [...inputs, ...outputs];
-  const rows = tensors[0]?.tensor.shape[0] ?? 0;
-  const other = tensors.find(({ tensor }) => tensor.shape[0] !== rows);
+  const rows = tensors.find(({ tensor }) => tensor.shape.length > 0)?.tensor.shape[0] ?? 1;
+  const isOne = ({ tensor }: Named) => tensor.shape.length === 0;
+  const counted = [...inputs.filter((input) => !isOne(input)), ...outputs];
+  const other = counted.find((one) => (isOne(one) ? 1 : one.tensor.shape[0]) !== rows);
   if (other || rows === 0) {
     const shapes = tensors.map(({ name, tensor }) => `${name} ${formatShape(tensor.shape)}`).join(', ');
     throw badModel(
@@ -69,7 +71,9 @@ function allOf(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[],
   });
 }
 
-function rowOf({ dtype, shape, data }: Tensor, row: number): Tensor {
+function rowOf(tensor: Tensor, row: number): Tensor {
+  const { dtype, shape, data } = tensor;
+  if (shape.length === 0) return tensor;
   const width = elementCount(shape.slice(1));
   return { dtype, shape: shape.slice(1), data: data.slice(row * width, (row + 1) * width) };
 }

@@ -14,6 +14,8 @@ export interface OnnxFacts {
   /** The opset of the standard operators. */
   readonly opset: number;
   readonly irVersion: number;
+  /** Inputs and outputs of rank 0, which onnxruntime does not tell from an unknown rank. */
+  readonly scalars: readonly string[];
   /** Inputs of unknown rank. */
   readonly shapelessInputs: readonly string[];
   readonly shapelessOutputs: readonly string[];
@@ -39,8 +41,9 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   return {
     opset: Math.max(0, ...opsets.filter(isStandard).map((opset) => numberOf(opset, 'version'))),
     irVersion: numberOf(model, 'irVersion'),
-    shapelessInputs: shapelessOf(messagesOf(graph, 'inputs')),
-    shapelessOutputs: shapelessOf(messagesOf(graph, 'outputs')),
+    scalars: namesOf([...messagesOf(graph, 'inputs'), ...messagesOf(graph, 'outputs')], isScalar),
+    shapelessInputs: namesOf(messagesOf(graph, 'inputs'), isShapeless),
+    shapelessOutputs: namesOf(messagesOf(graph, 'outputs'), isShapeless),
     externalFiles: [...files].sort(),
   };
 }
@@ -57,18 +60,22 @@ export function readOnnx(path: string): Message {
   }
 }
 
-function shapelessOf(values: readonly Message[]): string[] {
-  return values.filter(isShapeless).map((value) => textOf(value, 'name'));
-}
-
-function isShapeless(input: Message): boolean {
-  const tensor = tensorTypeOf(input);
-  return tensor !== undefined && !has(tensor, 'shape');
+function namesOf(values: readonly Message[], isWanted: (value: Message) => boolean): string[] {
+  return values.filter(isWanted).map((value) => textOf(value, 'name'));
 }
 
 function tensorTypeOf(port: Message): Message | undefined {
   const type = messageOf(port, 'type');
   return type && messageOf(type, 'tensor');
+}
+
+function isShapeless(port: Message): boolean {
+  const tensor = tensorTypeOf(port);
+  return tensor !== undefined && !has(tensor, 'shape');
+}
+
+function isScalar(port: Message): boolean {
+  return tensorTypeOf(port) !== undefined && !isShapeless(port) && dimsOf(port).length === 0;
 }
 
 /** The sizes of an input or output; 0 where the file leaves one free, and none of an unknown rank. */

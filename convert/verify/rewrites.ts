@@ -13,8 +13,9 @@ import {
   type Verification,
 } from '../../lib/contract/verification.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
-import { batchAxisOf, batchSize, withInputAxes } from '../../lib/pipeline/batch-axes.ts';
+import { batchAxisOf, batchSize, withInputAxes, withRanks } from '../../lib/pipeline/batch-axes.ts';
 import { firstTaken, madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
+import { stackRows } from '../batching/rows.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
 import { agree, NO_NOISE, type Noise, noiseOf } from './difference.ts';
 import { OPTIMIZERS } from './optimizers.ts';
@@ -24,6 +25,8 @@ export interface RewritesRequest {
   readonly file: string;
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
+  /** Inputs and outputs of rank 0. */
+  readonly scalars?: readonly string[];
   /** What the user gives where the file leaves sizes free. */
   readonly sizes?: GivenShapes;
   /** Of inputs, by name; 0 for those that are missing. */
@@ -75,18 +78,39 @@ async function plainAnswers(request: RewritesRequest): Promise<PlainAnswers | st
   const threads = availableParallelism();
   const session = await openSession(file, { threads, optimization: AS_WRITTEN });
   try {
-    const inputs = withInputAxes(session.inputs, batchAxes);
+    const inputs = withInputAxes(withRanks(session.inputs, request.scalars), batchAxes);
     const sized = withGivenSizes(inputs, request.shapeless, request.sizes);
     return await firstTaken(waysToMakeUp(sized.inputs, sized.shapeless), async ({ specs, ...way }) => {
       const samples = await samplesOf(session, (row) =>
         specs.map((spec, input) => madeUpRow(spec, { ...way, axis: freeBatchAxis(spec), row, input })),
       );
       const answers = samples.map(({ answer }) => answer);
-      return { samples, outputAxes: shownOutputAxes({ inputs, outputs: session.outputs }, answers) };
+      const together = await answerTogether(session, specs, samples);
+      const ports = { inputs, outputs: session.outputs };
+      return { samples, outputAxes: shownOutputAxes(ports, answers, together) };
     });
   } finally {
     await session.close();
   }
+}
+
+/** Rows of a run that shows whether outputs have one place for each. */
+const TOGETHER = 3;
+
+/** Undefined where a run cannot have several rows, or the model does not take them. */
+async function answerTogether(session: Session, specs: readonly TensorSpec[], samples: readonly Sample[]) {
+  const axes = specs.map(freeBatchAxis);
+  const isFree = specs.every((spec, i) => axes[i] !== 'none' || batchAxisOf(spec) === 'none');
+  const taken = samples.slice(0, TOGETHER);
+  if (!isFree || axes.every((axis) => axis === 'none') || taken.length < TOGETHER) return undefined;
+  const feeds = axes.map((axis, i) => {
+    const parts = taken.map((sample) => sample.feeds[i] as Tensor);
+    return axis === 'none' ? (parts[0] as Tensor) : stackRows(parts, axis);
+  });
+  return session.run(feeds).then(
+    (outputs) => ({ rows: TOGETHER, outputs }),
+    () => undefined,
+  );
 }
 
 /** Where a made-up row has one place. */

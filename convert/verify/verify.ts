@@ -41,14 +41,14 @@ const PROCESS_MS = 300_000;
  */
 export async function findRewrites(file: string, options: RewritesOptions = {}): Promise<RewritesReport> {
   const { batchAxes, sizes } = options;
-  const { externalFiles, shapelessInputs: shapeless } = await readOnnxFacts(file);
+  const { externalFiles, scalars, shapelessInputs: shapeless } = await readOnnxFacts(file);
   const bytes = await sizeOf([file, ...externalFiles.map((name) => join(dirname(file), name))]);
   if (bytes > LARGE_BYTES) {
     const { RUNTIME } = await import('../../lib/inference/session.ts');
     const reason = 'the model is larger than 1 GB';
     return { runtime: { ...RUNTIME, ...ALL_REWRITES }, comparison: 'skipped', reason, outputAxes: {} };
   }
-  return ask('rewrites', { file, shapeless, sizes, batchAxes }, options);
+  return ask('rewrites', { file, shapeless, scalars, sizes, batchAxes }, options);
 }
 
 /** @throws bad_model when the file is damaged, does not load, or takes its process down; the signal's reason */
@@ -57,6 +57,7 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   signal?.throwIfAborted();
   if (known && (await isKnown(options))) return known;
   const { verdict, probe } = prove(file, options);
+  const { scalars } = await readOnnxFacts(file);
   return withModelProcess(options.process, async (process) => {
     const given = { ...options, process };
     const { outputAxes, ...compared } = options.rewrites ?? (await findRewrites(file, given));
@@ -67,8 +68,8 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
     const batching = { ...afterProbe(verdict, report), ...padding };
     // A proof of several rows knows the axes itself.
     const areAxesKnown = batching.verdict === 'proven' && probe !== undefined;
-    if (areAxesKnown || Object.keys(outputAxes).length === 0) return { batching, ...compared };
-    return { batching: { ...batching, outputAxes }, ...compared };
+    if (areAxesKnown || Object.keys(outputAxes).length === 0) return { batching, ...compared, scalars };
+    return { batching: { ...batching, outputAxes }, ...compared, scalars };
   });
 }
 

@@ -36,7 +36,8 @@ async function answer(
     const opened = await runner;
     if ('run' in request) {
       const policy = { ...request.policy, isOver: () => isOver };
-      const sentBlock = 'columns' in request.run && !policy.exactSignature ? request.run : undefined;
+      const isOwnForm = policy.exactSignature || policy.isRow;
+      const sentBlock = 'columns' in request.run && !isOwnForm ? request.run : undefined;
       const made = sentBlock && (await opened.runBlock?.(sentBlock));
       if (made) return { outputs: made };
       const outcomes = await opened.run(unpackRecords(request.run, request.bindings), policy);

@@ -11,7 +11,7 @@ import { Batcher, type BatchRunner, type Clock } from '../pipeline/batcher.ts';
 import { flattenedLarge } from '../pipeline/flatten.ts';
 import { Pace } from '../pipeline/pace.ts';
 import { Pool } from '../workers/pool.ts';
-import { labelled, type OnnxRunner } from './onnx.ts';
+import { classLabels, hasKnownRows, labelled, type OnnxRunner } from './onnx.ts';
 
 export interface OnnxPoolOptions {
   /** Processes, each with the model in its memory. */
@@ -56,6 +56,7 @@ export async function openPooledOnnx(
   });
   await pool.open();
   const { inputs, outputs, separable, names } = await known.promise;
+  const labels = classLabels(names, outputs);
   const isolated = new IsolatedRunner(model);
   const runner = new ProcessRunner(version, pool, options);
   const sharesRuns = separable && !settings.inputAlreadyBatched;
@@ -68,12 +69,13 @@ export async function openPooledOnnx(
     inputs,
     outputs,
     separable,
+    hasKnownRows: hasKnownRows(settings),
     names,
     pool,
     batcher,
     run: async (records, policy) =>
-      labelled(await batcher.run(flattenedLarge(records, inputs), policy), names),
-    runIsolated: async (records, limit) => labelled(await isolated.run(records, limit), names),
+      labelled(await batcher.run(flattenedLarge(records, inputs), policy), labels),
+    runIsolated: async (records, limit) => labelled(await isolated.run(records, limit), labels),
     async close() {
       await Promise.all([pool.close(), isolated.close()]);
     },

@@ -15,7 +15,7 @@ import type { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUNTIME, startOnnx } from '../inference/session.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
-import { batchAxisOf } from '../pipeline/batch-axes.ts';
+import { batchAxisOf, mayHaveClasses } from '../pipeline/batch-axes.ts';
 import { type Block, inferBlock } from '../pipeline/block.ts';
 import { infer } from '../pipeline/infer.ts';
 import { RunSize } from '../pipeline/run-size.ts';
@@ -27,6 +27,7 @@ export { RUNTIME, startOnnx };
 export interface OnnxRunner extends Runner {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
+  readonly hasKnownRows: boolean;
   /** Whether records may share a run. */
   readonly separable: boolean;
   readonly names: ModelNames;
@@ -37,17 +38,31 @@ export interface OnnxRunner extends Runner {
 /** Texts that are sorted by length together, over the runs of many records. */
 const SORTED_TEXTS = 256;
 
+/** Of the outputs that have classes: their labels, by name. */
+export function classLabels(
+  { labels }: ModelNames,
+  outputs: readonly TensorSpec[],
+): ReadonlyMap<string, readonly string[]> {
+  const classes = new Set(outputs.filter(mayHaveClasses).map(({ name }) => name));
+  return new Map(Object.entries(labels).filter(([name]) => classes.has(name)));
+}
+
 /** The outcomes, each output with the labels of its classes. */
-export function labelled(outcomes: Outcome[], { labels }: ModelNames): Outcome[] {
-  if (Object.keys(labels).length === 0) return outcomes;
+export function labelled(outcomes: Outcome[], labels: ReturnType<typeof classLabels>): Outcome[] {
+  if (labels.size === 0) return outcomes;
   const withLabels = (output: NamedTensor): NamedTensor => {
-    const own = Object.hasOwn(labels, output.name) ? labels[output.name] : undefined;
+    const own = labels.get(output.name);
     // The file may leave open how many classes there are.
     return own && output.shape.at(-1) === own.length ? { ...output, labels: own } : output;
   };
   return outcomes.map((outcome) =>
     outcome.ok ? { ...outcome, outputs: outcome.outputs.map(withLabels) } : outcome,
   );
+}
+
+/** Whether a verification or the owner's word says how rows relate. */
+export function hasKnownRows({ verification, batching = 'proven' }: OnnxSettings): boolean {
+  return verification !== undefined || batching !== 'proven';
 }
 
 /** The names beside the model's file. @throws model_unavailable, after closing the model, when they do not fit it */
@@ -84,6 +99,7 @@ async function openTexts(file: string, model: TensorRunner, settings: OnnxSettin
 export async function openOnnx(file: string, version: string, settings: OnnxSettings): Promise<OnnxRunner> {
   const model = await openTexts(file, await openTensorRunner(file, settings), settings);
   const names = await namesOf(file, model);
+  const labels = classLabels(names, model.outputs);
   let closing: Promise<unknown> | undefined;
   let isolated: Promise<IsolatedRunner> | undefined;
   // Loaded on demand: few environments need it, and loading child_process takes 3 ms of a cold start.
@@ -111,14 +127,15 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     inputs: model.inputs,
     outputs: model.outputs,
     separable: model.separable,
+    hasKnownRows: hasKnownRows(settings),
     run: async (records, policy) =>
       labelled(
         await infer(records, model.inputs, batch, (feeds, isOver) => model.run(feeds, isOver), policy),
-        names,
+        labels,
       ),
     runBlock: (block) => inferBlock(block, model, batch, (feeds) => model.run(feeds)),
     runIsolated: async (records, limitMs) =>
-      labelled(await (await isolatedRunner()).run(records, limitMs), names),
+      labelled(await (await isolatedRunner()).run(records, limitMs), labels),
     async close() {
       closing ??= Promise.all([model.close(), isolated?.then((opened) => opened.close())]);
       await closing;

@@ -48,7 +48,7 @@ const JOB = {
   ),
   postProcessing: setting(
     text(parseFilter),
-    'Filter of the answer: `topN(n)`, the n largest values, `topN(n, labels)`, with the labels of their classes, or `pickTopN(n)`, the first n rows.',
+    'Filter of the answer: `topN(n)`, the n largest values (equal ones by their index, NaN last), `topN(n, labels)`, with the labels of their classes, or `pickTopN(n)`, the first n rows.',
     { example: 'topN(5)' },
   ),
   inputAlreadyBatched: setting(flag, 'Whether records carry the batch dimension.'),

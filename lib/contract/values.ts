@@ -53,6 +53,11 @@ export interface TensorSpec {
   readonly shape: readonly (number | string)[];
   /** Default 0. */
   readonly batchAxis?: BatchAxis;
+  /**
+   * Whether an empty shape is that of a scalar (rank 0), or of an undeclared rank (false). onnxruntime reports both as
+   * empty, so the verification tells; undefined where there is none.
+   */
+  readonly isScalar?: boolean;
   /** One text for each row, which a tokenizer reads; whole numbers of rank 1 are its tokens. Default false. */
   readonly isText?: boolean;
   /** An input of texts that a record may leave out. Default false. */
@@ -107,6 +112,8 @@ export interface RunPolicy {
    * regardless of the job's inputAlreadyBatched; outputs keep theirs. Default false.
    */
   readonly exactSignature?: boolean;
+  /** True: records and outputs have no batch dimension, regardless of the job's inputAlreadyBatched. Default false. */
+  readonly isRow?: boolean;
   /** Called with false when records of the call run after all of them had waited, and with true when the rest waits. */
   readonly onWait?: (waits: boolean) => void;
 }
@@ -122,6 +129,8 @@ export interface Runner {
   /** The model's inputs and outputs with the batch dimension; undefined if unknown. */
   readonly inputs?: readonly TensorSpec[];
   readonly outputs?: readonly TensorSpec[];
+  /** False: nothing but the declared shapes says where outputs have their rows, and they may be wrong. Default true. */
+  readonly hasKnownRows?: boolean;
   /** What the model's columns and classes are called. */
   readonly names?: ModelNames;
   /** The memory of the records is reused once this has ended. */

@@ -5,7 +5,7 @@
  */
 
 /** Version of the rules behind a batching verdict. A verdict of another version is not used. */
-export const ANALYSER_VERSION = 1;
+export const ANALYSER_VERSION = 2;
 
 const LEVELS = ['all', 'extended', 'basic', 'disabled'] as const;
 
@@ -51,6 +51,11 @@ export interface Verification {
   /** Whether the optimized model answers as the unoptimized one does, and why that is not known. */
   readonly comparison: 'agrees' | 'skipped';
   readonly reason?: string | undefined;
+  /**
+   * The inputs and outputs that the file declares with rank 0. An empty shape that is not listed has an undeclared rank;
+   * undefined in a verification of an earlier release.
+   */
+  readonly scalars?: readonly string[] | undefined;
 }
 
 /** What a comparison of sessions holds for. */
@@ -80,9 +85,10 @@ export function readVerification(value: unknown): Verification | undefined {
 }
 
 function isVerification(value: unknown): value is Verification {
-  const { batching, runtime, comparison, reason } = (value ?? {}) as Unknown<Verification>;
+  const { batching, runtime, comparison, reason, scalars = [] } = (value ?? {}) as Unknown<Verification>;
   const isCompared = comparison === 'agrees' || comparison === 'skipped';
-  return isCompared && isOptionalText(reason) && isVerdict(batching) && isRuntime(runtime);
+  const areNames = Array.isArray(scalars) && scalars.every((name) => typeof name === 'string');
+  return isCompared && areNames && isOptionalText(reason) && isVerdict(batching) && isRuntime(runtime);
 }
 
 function isVerdict(value: unknown): value is BatchingVerdict {
@@ -130,11 +136,19 @@ export function isVerdictCurrent(
 ): verification is Verification {
   const { batching, runtime } = verification ?? {};
   const isOfRelease = batching?.analyser === ANALYSER_VERSION && runtime?.onnxruntime === onnxruntime;
-  return isOfRelease && axesText(batching.inputAxes) === axesText(batchAxes);
+  return isOfRelease && hasInputAxes(verification, batchAxes);
 }
 
-function axesText(axes: BatchAxes = {}): string {
-  const others = Object.entries(axes).filter(([, axis]) => axis !== 0);
+/** Whether it was made for these axes. All rows share a scalar, whether or not a job says so. */
+function hasInputAxes(verification: Verification | undefined, batchAxes: BatchAxes | undefined): boolean {
+  const { batching, scalars } = verification ?? {};
+  return axesText(batching?.inputAxes, scalars) === axesText(batchAxes, scalars);
+}
+
+function axesText(axes: BatchAxes = {}, scalars: readonly string[] = []): string {
+  const isImplied = (name: string, axis: number | 'none') =>
+    axis === 0 || (axis === 'none' && scalars.includes(name));
+  const others = Object.entries(axes).filter(([name, axis]) => !isImplied(name, axis));
   return JSON.stringify(others.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
@@ -158,8 +172,8 @@ export function storedOutputAxis(
   { verification, batchAxes }: { readonly verification?: Verification | undefined } & BatchingChoice,
   isOneRow: boolean,
 ): number | 'none' | undefined {
-  const { inputAxes, outputAxes, verdict } = verification?.batching ?? {};
-  if (axesText(inputAxes) !== axesText(batchAxes)) return undefined;
+  const { outputAxes, verdict } = verification?.batching ?? {};
+  if (!hasInputAxes(verification, batchAxes)) return undefined;
   if (outputAxes) return Object.hasOwn(outputAxes, name) ? outputAxes[name] : undefined;
   return verdict === 'proven' && !isOneRow ? 0 : undefined;
 }

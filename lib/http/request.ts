@@ -147,7 +147,9 @@ function withCharset(bytes: Uint8Array, event: APIGatewayProxyEventV2): Uint8Arr
   try {
     return decoder.decode(bytes);
   } catch {
-    throw badRequest(`the body is not valid ${quoteName(charset)}, the charset that its content-type declares`);
+    throw badRequest(
+      `the body is not valid ${quoteName(charset)}, the charset that its content-type declares`,
+    );
   }
 }
 

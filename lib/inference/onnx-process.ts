@@ -49,8 +49,12 @@ export class OnnxProcess {
    * One batch; the next may follow when this one has ended.
    * @throws ProcessEnded; with `failFast` the first failure
    */
-  async run(records: readonly Inputs[], { failFast, exactSignature }: RunPolicy): Promise<Outcome[]> {
-    const policy = { failFast: failFast ?? false, exactSignature: exactSignature ?? false };
+  async run(records: readonly Inputs[], { failFast, exactSignature, isRow }: RunPolicy): Promise<Outcome[]> {
+    const policy = {
+      failFast: failFast ?? false,
+      exactSignature: exactSignature ?? false,
+      isRow: isRow ?? false,
+    };
     const run = packFor(records, this.#inputs);
     const reply = await this.#ask({ run, bindings: bindingsOf(records, this.#inputs), policy });
     const outcomes = receivedOutcomes(reply);

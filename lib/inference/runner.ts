@@ -1,12 +1,12 @@
 /** Opens an ONNX model as a runner of tensors, warmed up, in the way that its verification and the job ask for. */
-import type { TensorRunner } from '../contract/values.ts';
+import type { TensorRunner, TensorSpec } from '../contract/values.ts';
 import {
   type BatchAxes,
   type BatchingChoice,
   mayShareRuns,
   type Verification,
 } from '../contract/verification.ts';
-import { batchAxisOf, withInputAxes, withOutputAxes } from '../pipeline/batch-axes.ts';
+import { batchAxisOf, withInputAxes, withOutputAxes, withRanks } from '../pipeline/batch-axes.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';
 import { openSession, RUNTIME, type Session } from './session.ts';
 import { fixedBatch, warmUp } from './warm-up.ts';
@@ -43,8 +43,9 @@ export async function tensorRunner(
   settings: Omit<TensorSettings, 'threads'>,
 ): Promise<TensorRunner> {
   const { image, verification, batchAxes } = settings;
-  const inputs = withInputAxes(session.inputs, batchAxes);
-  const outputs = withOutputAxes(session.outputs, inputs, settings);
+  const ranked = (specs: readonly TensorSpec[]) => withRanks(specs, verification?.scalars);
+  const inputs = withInputAxes(ranked(session.inputs), batchAxes);
+  const outputs = withOutputAxes(ranked(session.outputs), inputs, settings);
   const fixedRows = fixedBatch(inputs);
   await warmUp({ ...session, inputs }, fixedRows, image);
   const separable =

@@ -23,10 +23,39 @@ export function withoutAxis<Dim>(shape: readonly Dim[], axis: number): Dim[] {
   return axis === 0 ? shape.slice(1) : shape.toSpliced(axis, 1);
 }
 
+/** Whether all rows may share a scalar here, so that an array would be broadcast against them. */
+export function mayBeScalar({ shape, isScalar, batchAxis }: TensorSpec): boolean {
+  return shape.length === 0 && (isScalar === undefined || batchAxis === 'none');
+}
+
+/** Whether the last axis may count classes, and not rows or as many values as the data says. */
+export function mayHaveClasses(spec: TensorSpec): boolean {
+  const last = spec.shape.length - 1;
+  const isOpen = last === 0 && typeof spec.shape[0] === 'string';
+  return !isOpen && batchAxisOf(spec) !== last;
+}
+
 /** The declared size of the batch axis; undefined without one, and where the rank is not declared. */
 export function batchSize(spec: TensorSpec): number | string | undefined {
   const axis = batchAxisOf(spec);
   return axis === 'none' ? undefined : spec.shape[axis];
+}
+
+/**
+ * Which empty shapes are those of scalars. All rows of a run share a scalar input.
+ * @param scalars undefined where nobody read the file
+ */
+export function withRanks(
+  specs: readonly TensorSpec[],
+  scalars: readonly string[] | undefined,
+): readonly TensorSpec[] {
+  if (scalars === undefined) return specs;
+  return specs.map((spec): TensorSpec => {
+    if (spec.shape.length > 0) return spec;
+    return scalars.includes(spec.name)
+      ? { ...spec, isScalar: true, batchAxis: 'none' }
+      : { ...spec, isScalar: false };
+  });
 }
 
 /** The inputs with the batch axes that the job sets. @throws model_unavailable when they do not fit the model */
@@ -51,7 +80,8 @@ function assertAxes(setting: 'inputs' | 'outputs', specs: readonly TensorSpec[],
       throw modelUnavailable(`${where} the model has ${quoteNames(specs.map((one) => one.name))}`);
     }
     const rank = spec.shape.length;
-    if (axis === 'none' || rank === 0 || axis < rank) continue;
+    const isOpen = rank === 0 && !spec.isScalar;
+    if (axis === 'none' || isOpen || axis < rank) continue;
     throw modelUnavailable(
       `${where} batchAxis ${axis} is beyond its shape ${formatShape(spec.shape)}; axes count from 0`,
     );

@@ -247,7 +247,7 @@ export class Batcher implements Runner {
 
   #keyOf({ records, next, policy }: Call): string {
     const key = this.#options.keyOf?.(records[next] as Inputs) ?? '';
-    return policy.exactSignature ? `exact ${key}` : key;
+    return policy.exactSignature ? `exact ${key}` : policy.isRow ? `row ${key}` : key;
   }
 
   async #start(batch: readonly Place[]): Promise<void> {
@@ -258,6 +258,7 @@ export class Batcher implements Runner {
     const policy: RunPolicy = {
       failFast,
       exactSignature: first.policy.exactSignature ?? false,
+      isRow: first.policy.isRow ?? false,
       isOver: () => [...calls].every(({ policy: { isOver } }) => isOver?.() ?? false),
     };
     const records = batch.map(({ call, index }) => call.records[index] as Inputs);

@@ -12,7 +12,7 @@ import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { DType, NumericDType, Tensor, TypedArray } from '../contract/tensor.ts';
 import { NO_TEXT, tokensText } from '../contract/texts.ts';
 import type { Inputs, ModelNames, TensorSpec, Value } from '../contract/values.ts';
-import { batchSize, rowShape } from './batch-axes.ts';
+import { batchSize, mayBeScalar, rowShape } from './batch-axes.ts';
 import { castTensor } from './cast.ts';
 import { cellTensor, isColumn, joinColumns, mayMiss } from './columns.ts';
 import { assertImageSettings, type ImageChoice, imageSettings } from './image-choice.ts';
@@ -58,8 +58,7 @@ export function bindRecord(
   const take = (made: Tensor, value: Value, spec: TensorSpec) => {
     const fit = fitTo(made, value, spec, settings);
     fitted.push(fit);
-    // The proof took it for a scalar, and an array may be broadcast against the rows.
-    if (spec.batchAxis === 'none' && spec.shape.length === 0 && fit.tensor.shape.length > 0) runsAlone = true;
+    if (fit.tensor.shape.length > 0 && mayBeScalar(spec)) runsAlone = true;
   };
   const bindFrom = (first: number): Feeds | Promise<Feeds> => {
     for (let i = first; i < specs.length; i++) {
@@ -187,7 +186,8 @@ function cellOf(tensor: Tensor, spec: TensorSpec): Tensor {
 
 /** The old wire format joins a list of strings with a bar. An input of one text per record takes it unchanged. */
 function textTensor(text: string, spec: TensorSpec): Tensor {
-  if (batchSize(spec) !== undefined && isColumn(spec)) return { dtype: 'string', shape: [], data: [text] };
+  const isOne = spec.isScalar || (batchSize(spec) !== undefined && isColumn(spec));
+  if (isOne) return { dtype: 'string', shape: [], data: [text] };
   const items = text.split('|');
   return { dtype: 'string', shape: [items.length], data: items };
 }

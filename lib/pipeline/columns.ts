@@ -21,7 +21,8 @@ const INFINITE = /^([+-]?)inf(?:inity)?$/i;
 
 /** Whether the input takes one element per record, which no image is. */
 export function isColumn(spec: TensorSpec): boolean {
-  return spec.shape.length > 0 && rowShape(spec).every((dim) => dim === 1) && rowShape(spec).length <= 1;
+  if (spec.shape.length === 0) return spec.isScalar ?? false;
+  return rowShape(spec).every((dim) => dim === 1) && rowShape(spec).length <= 1;
 }
 
 /** Whether a number of the input may be missing: null, for NaN. A picture or a sequence has no missing values. */

@@ -18,9 +18,12 @@ export async function infer(
   specs: readonly TensorSpec[],
   jobSettings: BindSettings & BatchSettings,
   run: RunTensors,
-  { failFast = false, isOver = () => false, exactSignature = false }: RunPolicy = {},
+  { failFast = false, isOver = () => false, exactSignature = false, isRow = false }: RunPolicy = {},
 ): Promise<Outcome[]> {
-  const settings = exactSignature ? { ...jobSettings, inputAlreadyBatched: true, byName: true } : jobSettings;
+  const settings =
+    exactSignature || isRow
+      ? { ...jobSettings, inputAlreadyBatched: exactSignature, byName: true }
+      : jobSettings;
   const runInTime: RunTensors = (feeds) => (isOver() ? Promise.reject(noTime()) : run(feeds, isOver));
   const outcomes: Outcome[] = [];
   let slots: (Feeds | ServingError)[] = [];

@@ -66,19 +66,10 @@ export function outputsText(outputs: readonly Tensor[]): string {
   return texts.length === 1 ? (texts[0] as string) : `[${texts.join(',')}]`;
 }
 
-/**
- * Ties have the order of the original, which kept the first n ascending, let a strictly larger value take the place
- * of the smallest in front of its equals, and reversed the list at the end. So equal values of the first n keep their
- * order, and a later one goes in front of all that came before it and is the first to be dropped.
- */
 function topN(output: Tensor, n: number, labels?: readonly string[]): string {
   if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
   const data = output.data as TypedArray;
-  const place = (index: number) => (index < n ? index : -index);
-  const larger = downwards(output);
-  const best = firstOf(data.length, n, (a, b) => larger(a, b) || place(b) - place(a));
-  best.sort((a, b) => larger(a, b) || place(a) - place(b));
-  const pairs = best.map((index) => {
+  const pairs = rankingOf(output)(n).map((index) => {
     // The classes are the last axis, which is the index itself in an output of one.
     const label = labels === undefined ? '' : `,${JSON.stringify(labels[index % labels.length])}`;
     return `[${index},${numberText(data[index] as number | bigint, output.dtype)}${label}]`;
@@ -86,22 +77,27 @@ function topN(output: Tensor, n: number, labels?: readonly string[]): string {
   return `[${pairs.join(',')}]`;
 }
 
+/** The places, from `start` on, of the n largest of `length` values. Default: of all. */
+type Ranking = (n: number, start?: number, length?: number) => number[];
+
 /**
- * Compares the values at two indices: the larger one comes first. bigints are compared as they are, because a double would make
- * neighbours beyond 2^53 equal.
+ * The one order in which values are ranked: the largest first, equal ones by their index, NaN last; 0 and -0 are equal.
+ * bigints are compared as they are, because a double would make neighbours beyond 2^53 equal.
  */
-export function downwards({ dtype, data }: Tensor): (a: number, b: number) => number {
+export function rankingOf({ dtype, data }: Tensor): Ranking {
   const values =
     dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : (data as TypedArray);
-  return (a, b) => {
-    const [x, y] = [comparable(values[a]), comparable(values[b])];
-    if (x === y) return 0;
-    return x < y ? 1 : -1;
-  };
+  return (n, start = 0, length = values.length) =>
+    firstOf(length, n, (a, b) => {
+      const [x, y] = [values[start + a] as number | bigint, values[start + b] as number | bigint];
+      if (x > y) return -1;
+      if (x < y) return 1;
+      return Number(Number.isNaN(x)) - Number(Number.isNaN(y)) || a - b;
+    });
 }
 
 /** The first n of the indices below `length` in an order that has no ties. */
-export function firstOf(length: number, n: number, order: (a: number, b: number) => number): number[] {
+function firstOf(length: number, n: number, order: (a: number, b: number) => number): number[] {
   let first: number[] = [];
   let last: number | undefined;
   // Sorting 2n candidates whenever n of them are new takes log n per value, and no value is moved one by one.
@@ -116,11 +112,6 @@ export function firstOf(length: number, n: number, order: (a: number, b: number)
   }
   cut();
   return first;
-}
-
-/** NaN orders last: it is never "the largest". */
-function comparable(value: number | bigint | undefined): number | bigint {
-  return value === undefined || Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value;
 }
 
 /** The first n entries along the first dimension, nested as the output is. */

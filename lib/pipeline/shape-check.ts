@@ -26,8 +26,8 @@ export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boo
     throw badInput(`is empty (shape ${formatShape(shape)}), expected ${expected}`);
   }
   if (axis === 'none' || (spec.shape.length === 0 && shape.length === 0)) return checkShared(tensor, spec);
-  // Rank 0 is a scalar or an undeclared rank, which onnxruntime does not distinguish. A number is taken for a scalar,
-  // anything else has a batch axis as every other input has.
+  // Of an undeclared rank, which may be a scalar's where nobody read the file: a number is taken for a scalar, anything
+  // else has a batch axis as every other input has.
   const isDeclared = spec.shape.length > 0;
   if (alreadyBatched) {
     const rows = shape[axis];
@@ -47,10 +47,12 @@ export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boo
   throw mismatch(shape, spec, false);
 }
 
-/** An input that all rows of a run share comes whole. It counts no rows. */
-function checkShared(tensor: Tensor, spec: TensorSpec): CheckedTensor {
+/** An input that all rows of a run share comes whole. It counts no rows. A list of one value is that value for a scalar. */
+function checkShared(given: Tensor, spec: TensorSpec): CheckedTensor {
+  const isListOfOne = spec.isScalar && given.shape.length === 1 && given.shape[0] === 1;
+  const tensor = isListOfOne ? withShape(given, []) : given;
   const { shape } = tensor;
-  const isFit = spec.shape.length === 0 || matches(shape, spec.shape);
+  const isFit = (spec.shape.length === 0 && !spec.isScalar) || matches(shape, spec.shape);
   if (!isFit && !isOneElement(shape, spec.shape)) throw mismatch(shape, spec, true);
   return { tensor: isFit ? tensor : withShape(tensor, ones(spec.shape)), rows: 1, keepsBatchDim: true };
 }
@@ -81,9 +83,11 @@ function matches(shape: readonly number[], expected: readonly (number | string)[
 function mismatch(shape: readonly number[], spec: TensorSpec, alreadyBatched: boolean): ServingError {
   const expected = alreadyBatched ? spec.shape : rowShape(spec);
   const looksBatched = !alreadyBatched && matches(shape, spec.shape);
-  const hint = looksBatched
-    ? ' (send one record without the batch dimension, or set inputAlreadyBatched)'
-    : '';
+  const hint = spec.isScalar
+    ? ' (it has no rows: one value holds for the whole record)'
+    : looksBatched
+      ? ' (send one record without the batch dimension, or set inputAlreadyBatched)'
+      : '';
   return badInput(`expected ${spec.dtype} ${formatSpec(expected)}, got shape ${formatShape(shape)}${hint}`);
 }
 

@@ -2,7 +2,7 @@
 import type { PortFacts } from '../../console/api.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { ModelNames, TensorSpec } from '../../lib/contract/values.ts';
-import { rowShape } from '../../lib/pipeline/batch-axes.ts';
+import { mayHaveClasses, rowShape } from '../../lib/pipeline/batch-axes.ts';
 import { imageSettings } from '../../lib/pipeline/image-choice.ts';
 
 type Settings = Pick<JobConfig, 'image' | 'inputAlreadyBatched'>;
@@ -37,7 +37,7 @@ export function inputFacts(
 export function outputFacts(outputs: readonly TensorSpec[], names: ModelNames): PortFacts[] {
   return outputs.map((spec) => {
     const { name, dtype, shape } = spec;
-    const labels = named(names.labels, name);
+    const labels = mayHaveClasses(spec) ? named(names.labels, name) : undefined;
     return { name, dtype, shape, row: rowShape(spec), takes: 'numbers', ...(labels && { names: labels }) };
   });
 }

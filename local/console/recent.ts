@@ -3,6 +3,7 @@ import { MOST_RECORDS, type RecordFacts } from '../../console/api.ts';
 import type { DType } from '../../lib/contract/tensor.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { float16Value } from '../../lib/pipeline/cast.ts';
+import { rankingOf } from '../../lib/pipeline/postprocess.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 
 type FinishedRecord = Parameters<Sink['save']>[0][number];
@@ -84,12 +85,8 @@ function largestOf(dtype: DType, shape: readonly number[], data: NamedTensor['da
   const isVector = shape.filter((size) => size !== 1).length === 1;
   if (!isVector || data.length > MOST_SEARCHED || (dtype !== 'float32' && dtype !== 'float64'))
     return undefined;
-  let best = 0;
-  for (const [i, value] of (data as Float32Array).entries()) {
-    if (Number.isNaN(value)) return undefined;
-    if (value > ((data as Float32Array)[best] as number)) best = i;
-  }
-  return best;
+  const [best = 0] = rankingOf({ dtype, shape, data })(1);
+  return Number.isNaN(data[best]) ? undefined : best;
 }
 
 /** Fractions are rounded for the eye; whole numbers are not. */

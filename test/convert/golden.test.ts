@@ -167,6 +167,16 @@ test('a reference becomes one instance for each row, and its model passes', asyn
   assert.deepEqual(recorded.predictions, [answer('2.0,4.0', '2.0,3.0'), answer('6.0,8.0', '4.0,5.0')]);
   await writeGolden(directory, { name: 'ref', tolerance: 1e-4, ...recorded }, false);
   assert.equal((await check()).count, 1);
-  const fewer = { ...ports, outputs: [...ports.outputs, port('w')] };
+  await writeFile(join(path, 'in_rate.npy'), npyBytes([], Float32Array.of(0.5)));
+  const rate = { ...port('rate'), shape: [], isScalar: true };
+  const scaled = { ...ports, inputs: [...ports.inputs, rate] };
+  const { request: body } = await goldenOfReference(path, scaled, undefined);
+  assert.deepEqual(JSON.parse(body.replaceAll(/(\d)\.0/g, '$1')), {
+    instances: [
+      { x: [1, 2], rate: 0.5 },
+      { x: [3, 4], rate: 0.5 },
+    ],
+  });
+  const fewer = { ...scaled, outputs: [...ports.outputs, port('w')] };
   await assert.rejects(goldenOfReference(path, fewer, undefined), /an array for each output .*y, z, w/);
 });

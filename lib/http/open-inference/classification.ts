@@ -7,7 +7,7 @@ import { badRequest, ServingError } from '../../contract/errors.ts';
 import { elementCount } from '../../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../contract/values.ts';
 import { batchAxisOf } from '../../pipeline/batch-axes.ts';
-import { downwards, firstOf, numberText } from '../../pipeline/postprocess.ts';
+import { numberText, rankingOf } from '../../pipeline/postprocess.ts';
 
 /** Texts of one output: each costs a hundred times what a number does. */
 const MOST_TEXTS = 1_000_000;
@@ -24,7 +24,7 @@ export function assertClassified(name: string, spec: TensorSpec | undefined): vo
 
 /**
  * The k largest of each row, [rows, k], or of the whole output where it has no batch dimension, [k]; fewer where there are
- * fewer values. Equal values come in their order, and NaN last. Labels are those of a row that has as many values.
+ * fewer values. Labels are those of a row that has as many values.
  */
 export function classified(output: NamedTensor, spec: TensorSpec, k: number): NamedTensor {
   const { name, dtype, shape, data, labels } = output;
@@ -39,11 +39,10 @@ export function classified(output: NamedTensor, spec: TensorSpec, k: number): Na
     );
   }
   const named = labels?.length === width ? labels : undefined;
-  const larger = downwards(output);
+  const largest = rankingOf(output);
   const texts: string[] = [];
   for (let start = 0; start < rows * width; start += width) {
-    const order = (a: number, b: number) => larger(start + a, start + b) || a - b;
-    for (const index of firstOf(width, count, order)) {
+    for (const index of largest(count, start, width)) {
       const text = `${valueText(data[start + index] as number | bigint, dtype)}:${index}`;
       texts.push(named ? `${text}:${named[index]}` : text);
     }

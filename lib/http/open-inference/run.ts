@@ -6,7 +6,7 @@ import type { InferenceInput, InferenceRequest } from '../../codecs/open-inferen
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
-import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
+import { allocate, elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { Inputs, Model, NamedTensor, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { measure } from '../../metrics/emf.ts';
 import type { Reporter } from '../../metrics/reporter.ts';
@@ -165,6 +165,9 @@ function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
   const { name, dtype, shape, data } = input;
   try {
     const count = elementCount(shape);
+    // The binding refuses it, with the shape that the model expects.
+    if (count === 0 && Array.isArray(data) && data.length === 0)
+      return { dtype, shape, data: dtype === 'string' ? [] : allocate(dtype, 0) };
     const given = jsonTensor(data, dtype, isTable);
     const isFlat = given.shape.length === 1 && given.shape[0] === count;
     if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {

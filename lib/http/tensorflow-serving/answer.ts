@@ -16,15 +16,25 @@ export function answerText(
   rows: number,
   isRow: boolean,
 ): string {
-  // An element takes two characters and more, so outputs that cannot fit are not written.
-  const least = outputs.reduce((sum, { data }) => sum + data.length * 2, 0);
-  if (least > LIMITS.httpBodyBytes)
-    throw overLimit('httpBodyBytes', `the answer has ${least} bytes and more, which are`);
+  assertFits(outputs);
   if (verb === 'classify') return `{"results":[${classesOf(outputs, rows).join(',')}]}`;
   if (verb === 'regress') return `{"results":[${valuesOf(outputs, rows).join(',')}]}`;
   return isRow
     ? `{"predictions":[${predictionsOf(outputs, rows).join(',')}]}`
     : `{"outputs":${columnsOf(outputs)}}`;
+}
+
+/** An answer to a predict request whose rows were records of their own: an output may have another shape for each. */
+export function rowsText(records: readonly (readonly NamedTensor[])[]): string {
+  assertFits(records.flat());
+  return `{"predictions":[${records.map(columnsOf).join(',')}]}`;
+}
+
+/** An element takes two characters and more, so outputs that cannot fit are not written. @throws too_large */
+function assertFits(outputs: readonly NamedTensor[]): void {
+  const least = outputs.reduce((sum, { data }) => sum + data.length * 2, 0);
+  if (least > LIMITS.httpBodyBytes)
+    throw overLimit('httpBodyBytes', `the answer has ${least} bytes and more, which are`);
 }
 
 /** The value of the only output, or an object of all. */

@@ -19,8 +19,8 @@ import { type InferenceDeps, jobOf } from '../open-inference/run.ts';
 import { assertAnswer } from '../predictions.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json, jsonText } from '../response.ts';
-import { answerText } from './answer.ts';
-import { batchOf, recordsOf } from './records.ts';
+import { answerText, rowsText } from './answer.ts';
+import { batchOf, recordsOf, rowsAnswered } from './records.ts';
 
 const PATH =
   /^\/v1\/models\/(?<name>[^/:]+)(?:\/versions\/(?<version>[^/:]+)|\/labels\/(?<label>[^/:]+))?(?:(?<metadata>\/metadata)|:(?<verb>predict|classify|regress))?$/;
@@ -83,19 +83,24 @@ async function inferred(
   const read = decodeServing(request.body(), verb);
   assertSignature(read.signature, verb);
   const run = reporter.start('zoo.serving.request.predict');
-  const { outputs, rows, version } = await model.use(async (runner) => {
+  const { makeText, version } = await model.use(async (runner) => {
     assertVersion(asked, runner);
     if (!runner.inputs)
       throw new ServingError('not_found', 'a worker serves here, which has no signature; ask POST /predict');
     const records = recordsOf(read, runner);
     measure('Rows', records.rows);
-    const policy = { exactSignature: records.isWhole, isOver: requestDeadline(clock) };
+    const { isWhole, isList, rows } = records;
+    const policy = { exactSignature: isWhole, isRow: !isWhole, isOver: requestDeadline(clock) };
     const outcomes = await serveRequest(records.records, runner, policy);
-    const batch = batchOf(outcomes, records, runner.outputs);
-    return { outputs: batch, rows: records.rows, version: runner.version };
+    if (verb === 'predict' && isList && !isWhole) {
+      const each = rowsAnswered(outcomes, records);
+      return { makeText: () => rowsText(each), version: runner.version };
+    }
+    const outputs = batchOf(outcomes, records, runner.outputs);
+    return { makeText: () => answerText(verb, outputs, rows, isList), version: runner.version };
   });
   run();
-  const text = assertAnswer(answerText(verb, outputs, rows, read.list !== undefined));
+  const text = assertAnswer(makeText());
   stop();
   await reporter.flushWhenDue();
   return jsonText(200, text, { 'model-version': version });
@@ -134,15 +139,15 @@ function metadataOf({ version, inputs = [], outputs = [] }: Runner, name: string
   };
 }
 
-/** A shape without dimensions may be one that the model does not declare. */
+/** A shape without dimensions is one that the model does not declare, unless it is known to be a scalar's. */
 function tensorsOf(specs: readonly TensorSpec[]) {
-  const entries = specs.map(({ name, dtype, shape }) => {
+  const entries = specs.map(({ name, dtype, shape, isScalar }) => {
     const dim = shape.map((size) => ({ size: typeof size === 'number' ? String(size) : '-1', name: '' }));
     return [
       name,
       {
         dtype: `DT_${FLOATS[dtype] ?? dtype.toUpperCase()}`,
-        tensor_shape: { dim, unknown_rank: dim.length === 0 },
+        tensor_shape: { dim, unknown_rank: dim.length === 0 && !isScalar },
         name,
       },
     ] as const;

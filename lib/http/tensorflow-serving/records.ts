@@ -1,7 +1,8 @@
 /**
  * Turns the values of a request to TensorFlow Serving's API into records, and their outcomes into the outputs of one batch. A
  * request is one record of tensors, which runs as a whole, as there. Its rows are records of their own where such a record cannot
- * be: with images, with a model that takes one row at a time, and where rows are not counted along the first axis.
+ * be: with images, with a model that takes one row at a time, with scalars, and where rows are not known to be counted along the
+ * first axis of each input and output.
  */
 
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
@@ -34,6 +35,8 @@ export interface ServingRecords {
   readonly records: readonly Inputs[];
   /** Whether the request is one record, whose outputs keep their batch dimension. */
   readonly isWhole: boolean;
+  /** Whether the request gives its rows one by one. */
+  readonly isList: boolean;
   readonly rows: number;
   /** Whether each row came as a single number or text where the model takes a list of one. */
   readonly isSqueezed: boolean;
@@ -53,9 +56,10 @@ interface Column {
 /** @throws bad_input naming the input, too_large */
 export function recordsOf(
   request: ServingRequest,
-  { inputs: specs = [], outputs = [], names }: Runner,
+  { inputs: specs = [], outputs = [], hasKnownRows = true, names }: Runner,
 ): ServingRecords {
   const { values, list } = request;
+  const isList = list !== undefined;
   const given: Inputs = new Map(
     Array.from(values, ([name, value]) => [name ?? onlyName(specs), { kind: 'json', value }]),
   );
@@ -71,15 +75,16 @@ export function recordsOf(
   }
   const rows = Math.max(1, ...columns.map((column) => column.rows ?? 1));
   const isSqueezed = columns.every((column) => column.isSqueezed);
-  const isAcross = outputs.some(({ batchAxis = 0 }) => batchAxis !== 0 && batchAxis !== 'none');
+  const isApart = !hasKnownRows || outputs.some((spec) => batchAxisOf(spec) !== 0);
   const isWhole =
-    columns.every(({ spec, tensor }) => tensor && (!list || takesRows(spec, rows))) && (!list || !isAcross);
+    columns.every(({ spec, tensor }) => tensor && (!isList || takesRows(spec, rows))) &&
+    (!isList || !isApart);
   if (isWhole) {
     const tensors = columns.map(({ spec, tensor }): [string, Value] => [
       spec.name,
       { kind: 'tensor', tensor: tensor as Tensor },
     ]);
-    return { records: [new Map(tensors)], isWhole, rows, isSqueezed };
+    return { records: [new Map(tensors)], isWhole, isList, rows, isSqueezed };
   }
   const other = columns.find((column) => (column.rows ?? rows) !== rows);
   if (other)
@@ -88,7 +93,7 @@ export function recordsOf(
   const records = Array.from({ length: rows }, (_, row) => {
     return new Map(columns.map((column) => [column.spec.name, column.at(row)]));
   });
-  return { records, isWhole, rows, isSqueezed };
+  return { records, isWhole, isList, rows, isSqueezed };
 }
 
 function onlyName(specs: readonly TensorSpec[]): string {
@@ -155,7 +160,25 @@ function fitted(tensor: Tensor, spec: TensorSpec, isExample: boolean): Tensor {
 }
 
 function takesRows(spec: TensorSpec, rows: number): boolean {
-  return batchAxisOf(spec) === 0 && (rows === 1 || batchSize(spec) !== 1);
+  // Each value of an undeclared rank means what it means to POST /predict, where a number may be a scalar.
+  const isKnown = batchAxisOf(spec) === 0 && spec.shape.length > 0;
+  return isKnown && (rows === 1 || batchSize(spec) !== 1);
+}
+
+/** The outputs of rows that are records of their own. @throws model_failed */
+export function rowsAnswered(
+  outcomes: readonly Outcome[],
+  { isSqueezed }: Pick<ServingRecords, 'isSqueezed'>,
+): (readonly NamedTensor[])[] {
+  return outcomes.map((outcome) => {
+    const outputs = tensorsOf(outcome);
+    return isSqueezed ? outputs.map((output) => squeezed(output, 0)) : outputs;
+  });
+}
+
+function tensorsOf(outcome: Outcome): readonly NamedTensor[] {
+  if (outcome.ok && outcome.value === undefined) return outcome.outputs;
+  throw new ServingError('model_failed', 'the model returned no tensors; ask POST /predict for its value');
 }
 
 /** The outputs of the request as one batch. @throws model_failed where rows of their own do not make one */
@@ -164,22 +187,20 @@ export function batchOf(
   asked: ServingRecords,
   specs: Runner['outputs'],
 ): NamedTensor[] {
-  const each = outcomes.map((outcome) => {
-    if (outcome.ok && outcome.value === undefined) return outcome.outputs;
-    throw new ServingError('model_failed', 'the model returned no tensors; ask POST /predict for its value');
-  });
+  const each = outcomes.map(tensorsOf);
   const outputs = (each[0] ?? []).map((first, index): NamedTensor => {
     const spec = specs?.find(({ name }) => name === first.name);
-    if (asked.isWhole || (asked.rows === 1 && spec?.batchAxis === 'none')) return first;
+    const isOnly = !asked.isList && asked.rows === 1 && spec?.batchAxis === 'none';
+    if (asked.isWhole || isOnly) return first;
     const parts = each.map((own) => own[index] as NamedTensor);
     const odd = parts.find((part) => formatShape(part.shape) !== formatShape(first.shape));
     if (odd || spec?.batchAxis === 'none') {
       const why = odd
         ? `has shape ${formatShape(first.shape)} and ${formatShape(odd.shape)}`
-        : 'does not follow the rows';
+        : 'is not known to follow the rows';
       throw new ServingError(
         'model_failed',
-        `output ${quoteName(first.name)}: ${why}, so that several rows make no batch; ask for one at a time`,
+        `output ${quoteName(first.name)}: ${why}, so that the rows make no batch; ask :predict with "instances"`,
       );
     }
     const stacked = stackTensors(
@@ -190,10 +211,12 @@ export function batchOf(
     );
     return { ...first, ...stacked };
   });
-  return asked.isSqueezed ? outputs.map(squeezed) : outputs;
+  return asked.isSqueezed ? outputs.map((output) => squeezed(output, 1)) : outputs;
 }
 
-function squeezed(output: NamedTensor): NamedTensor {
+/** @param axes in front of a row */
+function squeezed(output: NamedTensor, axes: number): NamedTensor {
   const { shape } = output;
-  return shape.length === 2 && shape[1] === 1 ? { ...output, shape: shape.slice(0, 1) } : output;
+  const isOne = shape.length === axes + 1 && shape[axes] === 1;
+  return isOne ? { ...output, shape: shape.slice(0, axes) } : output;
 }

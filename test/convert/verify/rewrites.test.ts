@@ -56,6 +56,7 @@ test('a model of independent rows is proven, and its rewrites agree', async (t) 
     batching: { verdict: 'proven', analyser: ANALYSER_VERSION },
     runtime: { ...RUNTIME, level: 'all', disabledOptimizers: [] },
     comparison: 'agrees',
+    scalars: [],
   });
 });
 

@@ -602,8 +602,14 @@ describe('a config file', () => {
     const cases = [
       [join(folder, 'absent'), /config .*absent cannot be read: ENOENT/],
       [join(folder, 'folder'), /config .*folder cannot be read: EISDIR/],
-      [await write('utf16', Buffer.from('\uFEFFjobName: a', 'utf16le')), /utf16: is UTF-16; save it as UTF-8/],
-      [await write('latin1', Buffer.from('jobName: ä', 'latin1')), /latin1: line 1 is not valid UTF-8; save it as UTF-8/],
+      [
+        await write('utf16', Buffer.from('\uFEFFjobName: a', 'utf16le')),
+        /utf16: is UTF-16; save it as UTF-8/,
+      ],
+      [
+        await write('latin1', Buffer.from('jobName: ä', 'latin1')),
+        /latin1: line 1 is not valid UTF-8; save it as UTF-8/,
+      ],
       // 1 MiB and one byte cuts the last letter in two.
       [await write('large', `# ${'ä'.repeat(600_000)}`), /large: over the limit of 1048576 bytes/],
     ] as const;

@@ -34,13 +34,14 @@ const ELSEWHERE: Verification = {
   ...PROVEN,
   batching: { ...PROVEN.batching, inputAxes: { state: 1, sr: 'none' }, outputAxes: { stateN: 1 } },
 };
+const SCALARS: Verification = { ...PROVEN, scalars: ['rate'] };
 const elsewhere = (runtime: Partial<typeof HERE>): Verification => ({
   ...PROVEN,
   runtime: { ...PROVEN.runtime, ...runtime },
 });
 
 test('a verification is what it was after it was stored', () => {
-  for (const one of [PROVEN, MIXED, ELSEWHERE])
+  for (const one of [PROVEN, MIXED, ELSEWHERE, SCALARS])
     assert.deepEqual(readVerification(JSON.parse(JSON.stringify(one))), one);
 });
 
@@ -57,6 +58,8 @@ test('whatever is damaged or of another form is none', () => {
     { ...PROVEN, batching: { ...batching, inputAxes: { x: -1 } } },
     { ...PROVEN, batching: { ...batching, outputAxes: { y: 'all' } } },
     { ...PROVEN, comparison: 'differs' },
+    { ...PROVEN, scalars: 'rate' },
+    { ...PROVEN, scalars: [1] },
     { ...PROVEN, runtime: undefined },
     { ...PROVEN, runtime: { ...runtime, level: 'most' } },
     { ...PROVEN, runtime: { ...runtime, onnxruntime: 1.3 } },
@@ -96,6 +99,18 @@ test('a proof holds for the batch axes that it was made for', () => {
     assert.equal(mayShareRuns(made(inputAxes), HERE, { batchAxes }), holds, what);
     assert.equal(isCurrent(made(inputAxes), HERE, { batchAxes }), holds, what);
   }
+});
+
+test('a proof about rows that share a scalar holds whether or not a job says that they do', () => {
+  const made = (inputAxes: BatchAxes): Verification => ({
+    ...SCALARS,
+    batching: { ...PROVEN.batching, inputAxes },
+  });
+  const none = { rate: 'none' } as const;
+  assert.equal(mayShareRuns(SCALARS, HERE, { batchAxes: none }), true);
+  assert.equal(mayShareRuns(made(none), HERE), true);
+  assert.equal(mayShareRuns(made({ ...none, x: 'none' }), HERE), false);
+  assert.equal(mayShareRuns(SCALARS, HERE, { batchAxes: { x: 'none' } }), false);
 });
 
 test('always and never are the word of the owner', () => {

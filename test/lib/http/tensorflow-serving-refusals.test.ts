@@ -219,10 +219,17 @@ test('outputs that do not follow the rows have no row form, and a columnar one',
       outputs: [{ name: 'y', dtype: 'float32', shape: ['M'], batchAxis }],
       run: async () => each.map((one) => ({ ok: true, outputs: [one] })),
     });
-  const shared = byRow('none', output('y', 3), output('y', 3));
-  await refuses(shared, 422, /^output "y": does not follow the rows, so that several/, PREDICT, body);
+  // Each row is a record of its own, and answered as one.
+  const shared = byRow('none', output('y', 2, 1), output('y', 2, 1));
+  assert.equal((await shared(PREDICT, body)).text, '{"predictions":[[[0.0],[0.0]],[[0.0],[0.0]]]}');
+  const examples = { examples: [{ x: 1 }, { x: 2 }] };
+  const apart = /^output "y": is not known to follow the rows, so that the rows make no batch/;
+  await refuses(shared, 422, apart, 'half:classify', examples);
+  const one = byRow('none', output('y', 1, 2));
+  await refuses(one, 422, apart, 'half:classify', { examples: [{ x: 1 }] });
   const ragged = byRow(0, output('y', 3), output('y', 2));
-  await refuses(ragged, 422, /^output "y": has shape \[3\] and \[2\], so that several/, PREDICT, body);
+  assert.equal((await ragged(PREDICT, body)).text, '{"predictions":[[0.0,0.0,0.0],[0.0,0.0]]}');
+  await refuses(ragged, 422, /^output "y": has shape \[3\] and \[2\], so that the/, 'half:regress', examples);
   const huge = servingOf(answering(output('y', LIMITS.httpBodyBytes)));
   await refuses(huge, 413, /the answer has 12582912 bytes and more/, PREDICT, body);
 });

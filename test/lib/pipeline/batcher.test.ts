@@ -197,9 +197,14 @@ describe('a batcher', () => {
     void batcher.run(records('a1', 'b1', 'a2'), REQUEST);
     void batcher.run(records('a3'), REQUEST);
     void batcher.run(records('a4'), { ...REQUEST, exactSignature: true });
-    for (let i = 0; i < 4; i++) await runner.end();
+    void batcher.run(records('a5'), { ...REQUEST, isRow: true });
+    for (let i = 0; i < 5; i++) await runner.end();
     const rest = runner.batches.slice(1);
-    assert.deepEqual(rest, [['a1', 'a3'], ['a4'], ['b1'], ['a2']]);
+    assert.deepEqual(rest, [['a1', 'a3'], ['a4'], ['a5'], ['b1'], ['a2']]);
+    assert.deepEqual(
+      runner.policies.map(({ isRow }) => isRow),
+      runner.batches.map((batch) => batch[0] === 'a5'),
+    );
     assert.deepEqual(
       runner.policies.map(({ exactSignature }) => exactSignature),
       runner.batches.map((batch) => batch[0] === 'a4'),

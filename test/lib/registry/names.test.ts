@@ -7,7 +7,7 @@ import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { CLOCK } from '../../../lib/compose/clock.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { openPooledOnnx } from '../../../lib/compose/onnx-pool.ts';
-import type { TensorSpec } from '../../../lib/contract/values.ts';
+import type { TensorSpec, Value } from '../../../lib/contract/values.ts';
 import { filterText, parseFilter } from '../../../lib/pipeline/postprocess.ts';
 import { readNames } from '../../../lib/registry/names.ts';
 import { handlerOf } from '../../support/inference-endpoint.ts';
@@ -98,6 +98,26 @@ async function answered(runner: Parameters<typeof handlerOf>[0], filter: string)
   const { body } = await handlerOf(runner, { filter: parseFilter(filter) })(event);
   return (JSON.parse(body as string) as { predictions: [string] }).predictions[0];
 }
+
+test('labels are those of classes, never of as many rows or detections', async (t) => {
+  const named = { labels: { rows_out: LABELS, found_out: LABELS, classes_out: LABELS } };
+  const file = join(await folderOf(t, { 'names.json': JSON.stringify(named) }), 'model.onnx');
+  const port = (name: string, ...shape: (number | string)[]) => ({ name, dtype: 'float32' as const, shape });
+  await writeFile(file, identityModel([port('rows', 'N'), port('found', 'M'), port('classes', 'N', 'C')]));
+  const runner = await openOnnx(file, 'v', { ...SETTINGS, outputAxes: { found_out: 'none' } });
+  t.after(() => runner.close());
+  const three = (...shape: number[]): Value => ({
+    kind: 'tensor',
+    tensor: { dtype: 'float32', shape, data: new Float32Array(shape.reduce((all, dim) => all * dim, 1)) },
+  });
+  const record = new Map([['rows', three(3)], ['found', three(3)], ['classes', three(3, 3)]]); // biome-ignore format: short
+  const [outcome] = await runner.run([record], { exactSignature: true });
+  assert.deepEqual(outcome?.ok && outcome.outputs.map(({ labels }) => labels), [
+    undefined,
+    undefined,
+    LABELS,
+  ]);
+});
 
 test('the label stands behind the number, in this process, an isolated one and the pool', async (t) => {
   const folder = await folderOf(t, { 'names.json': JSON.stringify({ labels: { scores_out: LABELS } }) });

@@ -408,9 +408,9 @@ export const HTTP: readonly Suite[] = [
     tests: [EXTENSIONS],
     bugs: [
       {
-        guarantee: 'equal classes come in their order',
-        find: '|| a - b;',
-        replace: '|| b - a;',
+        guarantee: 'the classes of a row are its own',
+        find: 'largest(count, start, width)',
+        replace: 'largest(count, 0, width)',
       },
       {
         guarantee: 'a row has the labels of as many values only',

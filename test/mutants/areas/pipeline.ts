@@ -434,8 +434,20 @@ export const PIPELINE: readonly Suite[] = [
         replace: 'if (!spec) continue;\n    if (false) {',
       },
       {
+        guarantee: 'an array for an input that may be a scalar runs alone',
+        find: "(isScalar === undefined || batchAxis === 'none')",
+        replace: "batchAxis === 'none'",
+        tests: ['test/lib/inference/scalars.test.ts'],
+      },
+      {
+        guarantee: 'a scalar of the file has no axis of rows',
+        find: 'return scalars.includes(spec.name)',
+        replace: 'return false',
+        tests: ['test/lib/inference/scalars.test.ts'],
+      },
+      {
         guarantee: 'an axis beyond the shape is refused',
-        find: "if (axis === 'none' || rank === 0 || axis < rank) continue;",
+        find: "if (axis === 'none' || isOpen || axis < rank) continue;",
         replace: 'if (rank >= 0) continue;',
       },
     ],
@@ -483,14 +495,14 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'the Open Inference Protocol takes shapes with the batch dimension, whatever the job says',
-        find: '{ ...jobSettings, inputAlreadyBatched: true, byName: true }',
-        replace: '{ ...jobSettings, byName: true }',
+        find: 'inputAlreadyBatched: exactSignature, byName: true',
+        replace: 'byName: true',
         tests: [INFERENCE],
       },
       {
         guarantee: 'the Open Inference Protocol binds by name only',
-        find: '{ ...jobSettings, inputAlreadyBatched: true, byName: true }',
-        replace: '{ ...jobSettings, inputAlreadyBatched: true }',
+        find: 'inputAlreadyBatched: exactSignature, byName: true',
+        replace: 'inputAlreadyBatched: exactSignature',
         tests: ['test/lib/http/inference-refusals.test.ts'],
       },
     ],
@@ -843,18 +855,18 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'topN gives the largest in descending order',
-        find: 'best.sort((a, b) => larger(a, b) ||',
-        replace: 'best.sort((a, b) => larger(b, a) ||',
+        find: 'if (x > y) return -1;',
+        replace: 'if (x > y) return 1;',
       },
       {
-        guarantee: 'ties come in the order of the old server',
-        find: 'index < n ? index : -index',
-        replace: 'index',
+        guarantee: 'ties come by their index',
+        find: '|| a - b;',
+        replace: '|| b - a;',
       },
       {
         guarantee: 'NaN is never the largest',
-        find: 'value === undefined || Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value',
-        replace: 'value ?? 0',
+        find: 'Number(Number.isNaN(x)) - Number(Number.isNaN(y)) ||',
+        replace: '',
       },
       {
         guarantee: 'topN of text is refused',

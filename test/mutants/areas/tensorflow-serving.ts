@@ -78,8 +78,8 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
       },
       {
         guarantee: 'rows on another axis are not taken for those of the first',
-        find: 'return batchAxisOf(spec) === 0 && (',
-        replace: 'return batchAxisOf(spec) !== 1.5 && (',
+        find: 'const isKnown = batchAxisOf(spec) === 0 && ',
+        replace: 'const isKnown = ',
       },
       {
         guarantee: 'a model of one row answers several',
@@ -93,8 +93,20 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
       },
       {
         guarantee: 'single numbers are answered with single numbers',
-        find: 'return asked.isSqueezed ? outputs.map(squeezed) : outputs;',
+        find: 'return asked.isSqueezed ? outputs.map((output) => squeezed(output, 1)) : outputs;',
         replace: 'return outputs;',
+      },
+      {
+        guarantee: 'an output is not cut into rows because its length fits',
+        find: 'outputs.some((spec) => batchAxisOf(spec) !== 0)',
+        replace: 'outputs.some((spec) => Number(batchAxisOf(spec)) > 0)',
+        tests: ['test/lib/http/tensorflow-serving-rows.test.ts'],
+      },
+      {
+        guarantee: 'the rows of a model that nobody verified are records of their own',
+        find: '!hasKnownRows || ',
+        replace: '',
+        tests: ['test/lib/http/tensorflow-serving-rows.test.ts'],
       },
       {
         guarantee: 'a feature gets the shape of its input',
@@ -156,7 +168,7 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
       { guarantee: 'the limit of requests holds', find: 'await limiter?.acquire();', replace: '' },
       {
         guarantee: 'the rows of a request are one batch',
-        find: 'exactSignature: records.isWhole',
+        find: 'exactSignature: isWhole',
         replace: 'exactSignature: false',
       },
     ],
