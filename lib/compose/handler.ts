@@ -46,9 +46,14 @@ export async function lambdaHandler<D, E, R>(
     opened = undefined;
     logError(error, { phase: 'init' });
   };
-  if (environment.inLambda) await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
+  if (environment.inLambda) {
+    const endMs = process.uptime() * 1000 + INIT_WAIT_MS;
+    scope.clock = { getRemainingTimeInMillis: () => endMs - process.uptime() * 1000 };
+    await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
+  }
   const handle: Handler<E, R> = async (event, context) => {
     assertEvent(event, kind);
+    scope.clock = context;
     const handler = await opening().catch((error: unknown) => {
       forget(error);
       throw error;

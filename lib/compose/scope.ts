@@ -3,6 +3,7 @@
  * use other parts. A Lambda process has one scope; the single machine has one per job.
  */
 import type { Environment } from '../config/environment.ts';
+import type { InvocationClock } from '../pipeline/deadline.ts';
 import type { Tracer } from '../trace/tracer.ts';
 import type { openOnnx } from './onnx.ts';
 
@@ -19,11 +20,18 @@ interface Own {
 export class Scope {
   readonly environment: Environment;
   readonly own: Own;
+  /** The clock of the running invocation, or of INIT. On Lambda one runs at a time. */
+  clock: InvocationClock | undefined;
   readonly #opened = new Map<Part<unknown>, unknown>();
 
   constructor(environment: Environment, own: Own = {}) {
     this.environment = environment;
     this.own = own;
+  }
+
+  /** The time that what is running has left, in ms. */
+  leftMs(): number {
+    return this.clock?.getRemainingTimeInMillis() ?? Number.POSITIVE_INFINITY;
   }
 
   get<T>(part: Part<T>): T {
