@@ -4,6 +4,7 @@
  * because the isolated process of a running event may still open them.
  */
 import { ServingError } from '../contract/errors.ts';
+import { logWarning } from '../contract/log.ts';
 import type { Runner } from '../contract/values.ts';
 import { LoadStopped, type LoadTime, waitWithin } from '../inference/load-time.ts';
 import { type ManagerOptions, ModelManager } from '../inference/model-manager.ts';
@@ -69,6 +70,7 @@ class Versions<R extends Runner> {
     } catch (error) {
       // What was stopped is continued.
       if (!(error instanceof LoadStopped)) this.#latest = before;
+      else if (this.#open.length > 0) logWarning(error.message, { phase: 'model' });
       throw error;
     }
   }

@@ -19,7 +19,7 @@ export class LoadStopped extends ServingError {
   }
 }
 
-/** @param ms undefined, or infinite: without a limit */
+/** @param ms undefined, or infinite: without a limit. The signal's reason is LoadStopped */
 export function withinTime<T>(
   ms: number | undefined,
   work: (signal?: AbortSignal) => Promise<T>,
@@ -30,7 +30,8 @@ export function withinTime<T>(
 async function limited<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
   const limitMs = Math.max(0, Math.round(ms));
-  const late = () => stop.abort(new ServingError('timeout', `not done within ${limitMs} ms`));
+  const late = () =>
+    stop.abort(new LoadStopped(`no answer of S3 within ${limitMs} ms`, { progressed: false }));
   const timer = setTimeout(late, limitMs);
   try {
     return await work(stop.signal);
