@@ -1,6 +1,6 @@
 /** Composes a job's model: an ONNX file in front of onnxruntime, with the settings of the job and the memory of the function. */
 import { axesOf, type JobConfig } from '../config/job.ts';
-import { ServingError } from '../contract/errors.ts';
+import type { ServingError } from '../contract/errors.ts';
 import { logError, logWarning } from '../contract/log.ts';
 import { isVerdictCurrent, type Runtime } from '../contract/verification.ts';
 import type { ModelManager } from '../inference/model-manager.ts';

@@ -17,6 +17,8 @@ interface Own {
   readonly tracer?: Tracer | undefined;
 }
 
+const FAILURE_MS = 1_500;
+
 export class Scope {
   readonly environment: Environment;
   readonly own: Own;
@@ -32,6 +34,11 @@ export class Scope {
   /** The time that what is running has left, in ms. */
   leftMs(): number {
     return this.clock?.getRemainingTimeInMillis() ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** The time that a call of what is running may take: the rest is for its failure to be answered. */
+  limitMs(): number | undefined {
+    return this.clock && Math.max(0, Math.floor(this.leftMs() - FAILURE_MS));
   }
 
   get<T>(part: Part<T>): T {

@@ -5,6 +5,7 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
+import { leave } from '../contract/under-way.ts';
 import type { Runner } from '../contract/values.ts';
 import { LoadStopped, type LoadTime, waitWithin } from '../inference/load-time.ts';
 import { type ManagerOptions, ModelManager } from '../inference/model-manager.ts';
@@ -26,7 +27,7 @@ export interface VersionsOptions<R extends Runner> extends ManagerOptions {
 }
 
 /** Called after what is under way has asked S3. Failures are left to the opening. */
-const meanwhile = (work: () => Promise<unknown>) => setImmediate(() => void work().catch(() => undefined));
+const meanwhile = (work: () => Promise<unknown>) => setImmediate(() => leave(work()));
 
 export function openVersions<R extends Runner>(options: VersionsOptions<R>): ModelManager<R> {
   return new ModelManager(new Versions(options), options);
@@ -78,7 +79,7 @@ class Versions<R extends Runner> {
   /** The opening of a worker takes as long as its code: in the next invocation it goes on where it was frozen. */
   async #lasts(wanted: ModelPointer, time: LoadTime | undefined): Promise<R> {
     if (this.#lasting && this.#lasting.version !== wanted.version) {
-      this.#lasting.runner.then((runner) => runner.close()).catch(() => undefined);
+      leave(this.#lasting.runner.then((runner) => runner.close()));
       this.#lasting = undefined;
     }
     if (!this.#lasting) {

@@ -185,10 +185,16 @@ export async function listFolder(
     .filter(({ key }) => key !== prefix);
 }
 
-export async function putText(s3: S3Client, { bucket, key }: ObjectAddress, body: string): Promise<void> {
+/** @param limits default: as long as it goes on */
+export async function putText(
+  s3: S3Client,
+  { bucket, key }: ObjectAddress,
+  body: string,
+  { limitMs }: Pick<ReadLimits, 'limitMs'> = {},
+): Promise<void> {
   const { PutObjectCommand } = await sdk();
   const put = new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: 'application/json' });
-  await s3.send(put);
+  await s3.send(put, limitMs === undefined ? {} : { abortSignal: AbortSignal.timeout(limitMs) });
 }
 
 /** Not to be kept by what is in between, because a presigned URL of it is for one reader. */

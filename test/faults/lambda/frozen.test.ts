@@ -2,6 +2,7 @@
 import { before, describe, test } from 'node:test';
 import { type Bundles, packagedFunctions } from '../support/worker.ts';
 import { largeWhileFrozen, SERVED, slowStart, swapsWhileFrozen } from './support/frozen.ts';
+import { CALLS, leavesNothing } from './support/quiet.ts';
 
 const SEEDS = [1, 2, 3];
 
@@ -19,6 +20,12 @@ describe('F22: a function that is frozen after each answer', { concurrency: 2 },
       test(`${name}, seed ${seed}: a model of 20 MB at 10 MB/s arrives over several calls`, (t) =>
         largeWhileFrozen(t, bundles, name, seed, { mb: 20, mbPerSecond: 10, timeoutMs: 3_000 }));
     }
+  }
+
+  for (const name of Object.keys(CALLS)) {
+    for (const seed of SEEDS)
+      test(`${name}, seed ${seed}: nothing is left when it has answered`, (t) =>
+        leavesNothing(t, bundles, name, seed));
   }
 
   test('in INIT, whose time is over before its model is there: the first request continues the load', (t) =>

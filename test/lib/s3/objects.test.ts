@@ -21,9 +21,9 @@ function s3With(...bodies: (string | { readonly breaksOff: true } | { readonly r
       }
       if ('refuses' in body) throw Object.assign(new Error(body.refuses), { name: body.refuses });
       return {
-        Body: (async function* () {
-          throw new Error('the connection broke');
-        })(),
+        Body: {
+          [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('the connection broke')) }),
+        },
       };
     },
   } as unknown as S3Client;
