@@ -3,6 +3,7 @@
  * use other parts. A Lambda process has one scope; the single machine has one per job.
  */
 import type { Environment } from '../config/environment.ts';
+import type { Model } from '../contract/values.ts';
 import type { InvocationClock } from '../pipeline/deadline.ts';
 import type { Tracer } from '../trace/tracer.ts';
 import type { openOnnx } from './onnx.ts';
@@ -24,6 +25,8 @@ export class Scope {
   readonly own: Own;
   /** The clock of the running invocation, or of INIT. On Lambda one runs at a time. */
   clock: InvocationClock | undefined;
+  /** What serves requests and records here. */
+  served: Model | undefined;
   readonly #opened = new Map<Part<unknown>, unknown>();
 
   constructor(environment: Environment, own: Own = {}) {

@@ -12,6 +12,12 @@ import { WORKER } from './worker-operations.ts';
 const TOKENS = { ...list({ type: 'integer', minimum: 0, maximum: 2 ** 31 - 1 }), minItems: 1 };
 const ASYNC = parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.');
 
+const SERVED = object({ version: TEXT, at: { ...TEXT, format: 'date-time' } });
+/** `model` was pushed; environments have answered with those of `serving`. */
+const READY = object({ ready: { type: 'boolean', const: true }, model: TEXT, serving: list(SERVED) }, [
+  'serving',
+]);
+
 export function operationsOf(facts: ServiceFacts): readonly Operation[] {
   const all = [
     ...PREDICT(facts),
@@ -107,7 +113,7 @@ const STATE: Operations = () => [
     id: 'ready',
     tag: 'service',
     summary: 'Whether a prediction can work',
-    answers: { 200: answer('It can.', object({ ready: { type: 'boolean', const: true }, model: TEXT })) },
+    answers: { 200: answer('It can.', READY) },
     errors: ['model_unavailable', 'results_unavailable'],
   },
   {
