@@ -66,7 +66,7 @@ export async function publishJob({ root, config, bucket, client }: PublishReques
     ]);
     const known = readVerification(served.importReport?.verification);
     const { version, verification } = await publishModel(s3, location, served.directory, {
-      verify: (file, stored) => verifyVersion(file, { known: stored ?? known, job }),
+      verify: (file, stored) => verifyVersion(file, { known: stored ?? known, job, isDeployed: true }),
     });
     return { directory, version, notes: [...served.notes, ...verificationNotes(verification, job.batching)] };
   } finally {

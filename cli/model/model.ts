@@ -177,7 +177,7 @@ async function importTo(
       return publishModel(s3, location, imported.directory, {
         source,
         verify: (file, stored) =>
-          verifyVersion(file, { known: stored ?? verification, job: options.job, signal }),
+          verifyVersion(file, { known: stored ?? verification, job: options.job, signal, isDeployed: true }),
         signal,
       });
     }).catch((error: unknown) => {

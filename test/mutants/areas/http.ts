@@ -614,11 +614,16 @@ export const HTTP: readonly Suite[] = [
         survives:
           'Equivalent while a third version waits until the first is closed (lib/inference/model-manager.ts): what is open is then always among the latest.',
       },
+    ],
+  },
+  {
+    file: 'lib/compose/model.ts',
+    tests: ['test/lib/compose/model.test.ts'],
+    bugs: [
       {
         guarantee: 'a model that cannot load does not keep the function from starting',
         find: "await host.ready().catch((error: unknown) => logError(error, { phase: 'model' }));",
         replace: 'await host.ready();',
-        tests: ['test/lib/compose/model.test.ts'],
       },
     ],
   },
