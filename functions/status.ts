@@ -1,23 +1,25 @@
 /**
  * GET / (welcome), GET /metrics (timers of all functions of the job, for Prometheus too) and GET /ready (200 when a
- * prediction can work). Readiness asks S3 which model serves and Redis for a PONG, and loads no model.
+ * prediction can work). Readiness asks S3 which model was pushed and Redis which ones answer, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composeStatus } from '../lib/compose/status.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
+import { allEnded } from '../lib/contract/under-way.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
 import type { Family } from '../lib/metrics/exposition/families.ts';
 import { formatFor } from '../lib/metrics/exposition/text.ts';
+import type { ServingVersion } from '../lib/metrics/fields.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import { reports, type SharedTimers } from '../lib/metrics/timers.ts';
 
 interface StatusDeps {
   readonly results: {
-    /** @throws results_unavailable */
-    ping(): Promise<void>;
+    /** What environments have reported. @throws results_unavailable */
+    serving(): Promise<readonly ServingVersion[]>;
     timers(): Promise<SharedTimers>;
   };
   /** The version of the model that should serve. @throws model_unavailable */
@@ -48,8 +50,9 @@ export const status =
         return metricsAnswer({ job, timers, version, own: own() }, format);
       }
       if (path !== '/ready') throw new ServingError('not_found', `no such path: ${path}`);
-      const [model] = await Promise.all([modelVersion(), results.ping()]);
-      return json(200, { ready: true, model });
+      const [model, reported] = await allEnded([modelVersion(), results.serving()]);
+      const serving = reported.map(({ version, atMs }) => ({ version, at: new Date(atMs).toISOString() }));
+      return json(200, { ready: true, model, ...(serving.length > 0 ? { serving } : {}) });
     }, logError);
 
 export const handler = lambdaHandler('http', status, composeStatus);

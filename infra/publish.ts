@@ -75,7 +75,8 @@ export async function publishJob({
     const known = readVerification(served.importReport?.verification);
     const { version, verification, keptGolden } = await publishModel(s3, location, served.directory, {
       dropGolden,
-      verify: (file, stored, kept) => verifyVersion(file, { known: stored ?? known, kept, job }),
+      verify: (file, stored, kept) =>
+        verifyVersion(file, { known: stored ?? known, kept, job, isDeployed: true }),
     });
     const notes = [
       ...served.notes,

@@ -60,31 +60,52 @@ async function remote(url: string, output: Output, access: AccessOptions): Promi
   return answers.ready ? EXIT.ok : EXIT.notReady;
 }
 
-/** @returns the serving model when ready, else the reason; and the metrics with a count above 0 */
+/** @returns the pushed model and those that answer when ready, else the reason; and the metrics with a count above 0 */
 async function ask(http: string, access: AccessOptions) {
   const send = authorizedFetch(http, access);
   try {
     const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS, undefined, send);
-    const { ready, model } = (body ?? {}) as { ready?: unknown; model?: string };
+    const { ready, model, serving } = (body ?? {}) as Ready;
     if (ready !== true)
       throw new ServingError('internal', `${http}/ready did not answer as this service does`);
     const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS, undefined, send);
     const counted = (metrics.body as TimerReport[]).filter(({ count }) => count > 0);
-    return { ready: true, model, reason: undefined, metrics: counted, unreachable: false };
+    return { ready: true, model, serving, reason: undefined, metrics: counted, unreachable: false };
   } catch (error) {
     const known = ServingError.from(error);
     // Only if no server answered, the cause is the network's own error.
     const unreachable = known === error && known.cause instanceof TypeError;
-    return { ready: false, model: undefined, reason: known.message, metrics: [], unreachable };
+    return {
+      ready: false,
+      model: undefined,
+      serving: undefined,
+      reason: known.message,
+      metrics: [],
+      unreachable,
+    };
   }
 }
 
-function answerText({ ready, model, reason, metrics }: Awaited<ReturnType<typeof ask>>): string {
+interface Ready {
+  readonly ready?: unknown;
+  readonly model?: string;
+  readonly serving?: readonly { readonly version: string; readonly at: string }[];
+}
+
+function answerText({
+  ready,
+  model,
+  serving = [],
+  reason,
+  metrics,
+}: Awaited<ReturnType<typeof ask>>): string {
   if (!ready) return `not ready: ${reason}`;
   const ms = (value: number) => `${value.toFixed(1)} ms`.padStart(11);
   const rows = metrics.map(
     ({ name, count, mean, _99thPercentile }) =>
       `  ${name.padEnd(28)} ${String(count).padStart(8)} times  mean ${ms(mean)}  99 % ${ms(_99thPercentile)}`,
   );
-  return [`ready${model === undefined ? '' : `, model version ${model}`}`, ...rows].join('\n');
+  const others = serving.filter(({ version }) => version !== model);
+  const old = others.map(({ version, at }) => `  version ${version} answered too, last at ${at}`);
+  return [`ready${model === undefined ? '' : `, model version ${model}`}`, ...old, ...rows].join('\n');
 }

@@ -186,7 +186,13 @@ async function importTo(
         source,
         dropGolden: values['drop-golden'],
         verify: (file, stored, kept) =>
-          verifyVersion(file, { known: stored ?? verification, kept, job: options.job, signal }),
+          verifyVersion(file, {
+            known: stored ?? verification,
+            kept,
+            job: options.job,
+            signal,
+            isDeployed: true,
+          }),
         signal,
       });
     }).catch((error: unknown) => {

@@ -62,7 +62,14 @@ export async function push(
       async (folder, source, known) => {
         const { verifyVersion } = await import('../../convert/verify/version.ts');
         const verify: PublishOptions['verify'] = (file, stored, kept) =>
-          verifyVersion(file, { known: stored ?? known, kept, job, signal: stop.signal, process: models });
+          verifyVersion(file, {
+            known: stored ?? known,
+            kept,
+            job,
+            signal: stop.signal,
+            process: models,
+            isDeployed: true,
+          });
         const files = source.format === WORKER ? { anyFiles: true } : { verify };
         const upload = { activate, dropGolden, source, signal: stop.signal, onBytes, ...files };
         return { ...(await publishModel(s3, location, folder, upload)), format: source.format };

@@ -25,6 +25,8 @@ export interface GateRun extends Pick<GateOptions, 'shapeless' | 'sizes'> {
 }
 
 export interface GoldenAnswer {
+  /** How long opening the model took, with its warm-up. */
+  readonly openMs: number;
   readonly results: readonly GoldenResult[];
   readonly sample?: AnsweredSample | undefined;
 }
@@ -52,7 +54,9 @@ const THREADS = 1;
 export async function runGolden(run: GoldenRun): Promise<GoldenAnswer> {
   const { file, requests, gate, job, verification } = run;
   const filter = parseFilter(job.postProcessing);
+  const startedMs = performance.now();
   const runner = await openOnnx(file, 'golden', { ...modelSettings(job, THREADS), verification });
+  const openMs = performance.now() - startedMs;
   const results: GoldenResult[] = [];
   let sample: AnsweredSample | undefined;
   try {
@@ -80,5 +84,5 @@ export async function runGolden(run: GoldenRun): Promise<GoldenAnswer> {
   } finally {
     await runner.close();
   }
-  return { results, sample };
+  return { openMs, results, sample };
 }

@@ -19,6 +19,11 @@ interface VersionOptions extends VerifyOptions {
   readonly kept?: KeptGolden | undefined;
   /** False: no request is made, because the caller makes one. Default true. */
   readonly gate?: boolean | undefined;
+  /**
+   * True for a deployment: a model is refused whose opening takes more than half of the function's time. A running function
+   * opens a new version within a request, and nothing can stop the opening. Default false.
+   */
+  readonly isDeployed?: boolean | undefined;
   /** How long the model may take to open and to run on zeros, in ms. Default 60,000. */
   readonly readyMs?: number | undefined;
 }
@@ -41,11 +46,12 @@ export async function verifyVersion(file: string, options: VersionOptions): Prom
 async function assertOpens(
   file: string,
   process: ModelProcess,
-  { job, known, signal, readyMs: ms = READY_MS }: VersionOptions,
+  { job, known, signal, isDeployed, readyMs: ms = READY_MS }: VersionOptions,
 ): Promise<void> {
   const run = { file, job, verification: known, requests: [], gate: undefined };
   try {
-    await process.ask('golden', run, { ms, signal });
+    const { openMs } = await process.ask('golden', run, { ms, signal });
+    if (isDeployed) assertOpensWithin(openMs, job);
   } catch (error) {
     signal?.throwIfAborted();
     const { code, message } = ServingError.from(error);
@@ -53,4 +59,18 @@ async function assertOpens(
     const why = code === 'timeout' ? slow : message;
     throw badModel(why.includes(file) ? why : `${file}: ${why}`);
   }
+}
+
+/** The part of a function's time that the opening may take; the rest is for the request that meets it. */
+const OPEN_SHARE = 0.5;
+
+/** @throws bad_model */
+export function assertOpensWithin(openMs: number, { function: { timeoutSeconds } }: JobConfig): void {
+  const limitMs = timeoutSeconds * 1000 * OPEN_SHARE;
+  if (openMs <= limitMs) return;
+  const seconds = (ms: number) => `${(ms / 1000).toPrecision(3)} s`;
+  const needed = Math.ceil(openMs / OPEN_SHARE / 1000);
+  throw badModel(
+    `opening the model took ${seconds(openMs)} here; expected at most ${seconds(limitMs)}, half of function.timeoutSeconds, because a running function opens a new version within one request: set function.timeoutSeconds to ${needed} or more in config.yaml and deploy that first, or export a smaller model`,
+  );
 }

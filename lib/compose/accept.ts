@@ -11,7 +11,7 @@ export function sqsClient({ environment }: Scope): SQSClient {
 
 function queue(scope: Scope): Sender {
   const { queueUrl } = scope.environment;
-  const sender = new QueueSender(scope.get(sqsClient), { queueUrl });
+  const sender = new QueueSender(scope.get(sqsClient), { queueUrl, limitMs: () => scope.limitMs() });
   return scope.own.tracer?.sender(sender, queueUrl) ?? sender;
 }
 

@@ -1,4 +1,6 @@
 /** Composes the dependencies of the batch function. */
+
+import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { resultSink } from '../redis/result/sink.ts';
@@ -14,7 +16,7 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
   const { timers } = scope.get(reporter);
   const store = scope.get(results);
   // Before the model, so that Redis is connected while the model is downloaded. Its failure is that of the first command.
-  void scope.get(connection).open();
+  leave(scope.get(connection).open());
   const sink = resultSink(store, { filter, timers, large: scope.get(largeResults) });
   return {
     model: await scope.get(served),

@@ -5,8 +5,9 @@ import type { Runner } from '../contract/values.ts';
 import type { ModelManager } from '../inference/model-manager.ts';
 import { makeFolder } from '../registry/download-folder.ts';
 import { deployedRunner } from '../workers/deployed-runner.ts';
-import { openVersions, versionsOf } from './model.ts';
+import { versionsOf } from './model.ts';
 import type { Scope } from './scope.ts';
+import { openVersions } from './versions.ts';
 import { type OpenWorkerOptions, openBatches, type WorkerCode, type WorkerJob } from './worker.ts';
 
 /** Where packaging puts the code. */

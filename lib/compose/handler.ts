@@ -6,6 +6,8 @@
 import { readEnvironment } from '../config/environment.ts';
 import { logAlways, logError, logWith } from '../contract/log.ts';
 import { readTrace, type TraceHeaders } from '../contract/trace.ts';
+import { underWay } from '../contract/under-way.ts';
+import { waitWithin, withinTime } from '../inference/load-time.ts';
 import { createInvocationMetrics } from '../metrics/emf.ts';
 import type { Handler } from '../trace/tracer.ts';
 import { assertEvent, type EventKind } from './events.ts';
@@ -14,6 +16,9 @@ import { openTracer, traced } from './tracer.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
 const INIT_WAIT_MS = 8_000;
+/** The longest wait for what goes on beside an answer, and what it leaves for the answer. */
+const LEFT_MS = 2_000;
+const ANSWER_MS = 200;
 
 /**
  * @param kind of its events; others are refused
@@ -46,14 +51,25 @@ export async function lambdaHandler<D, E, R>(
     opened = undefined;
     logError(error, { phase: 'init' });
   };
-  if (environment.inLambda) await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
+  if (environment.inLambda) {
+    const endMs = process.uptime() * 1000 + INIT_WAIT_MS;
+    scope.clock = { getRemainingTimeInMillis: () => endMs - process.uptime() * 1000 };
+    await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
+    await ended(underWay(), scope);
+  }
   const handle: Handler<E, R> = async (event, context) => {
     assertEvent(event, kind);
+    scope.clock = context;
     const handler = await opening().catch((error: unknown) => {
       forget(error);
       throw error;
     });
-    return handler(event, context);
+    try {
+      return await handler(event, context);
+    } finally {
+      const ending = environment.inLambda && underWay();
+      if (ending) await ended(ending, scope);
+    }
   };
   if (!metrics) return handle;
   return (event, context) => {
@@ -67,6 +83,12 @@ export async function lambdaHandler<D, E, R>(
     logAsFunction();
     return logWith(ids, () => metrics.invocation(event, ids, () => handle(event, context)));
   };
+}
+
+/** Never throws. */
+async function ended(work: Promise<unknown> | undefined, scope: Scope): Promise<void> {
+  const limitMs = Math.min(LEFT_MS, scope.leftMs() - ANSWER_MS);
+  if (work) await withinTime(limitMs, (signal) => waitWithin(signal, work)).catch(() => undefined);
 }
 
 function wait(ms: number): Promise<void> {

@@ -26,5 +26,5 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
     reporter: scope.get(reporter),
   };
   // Last, so that a failure above leaves no open model behind.
-  return { ...deps, model: await scope.get(served) };
+  return { ...deps, model: (scope.served = await scope.get(served)) };
 }

@@ -9,9 +9,10 @@ interface TimerStore {
   save(finished: readonly never[], model: string, timers: Timers): Promise<unknown>;
 }
 
-export function reporterTo(store: TimerStore): Reporter {
+/** @param served the version that serves here, if there is one: it is delivered with the timers */
+export function reporterTo(store: TimerStore, served: () => string | undefined = () => undefined): Reporter {
   return new Reporter({
-    deliver: (timers) => store.save([], '', timers),
+    deliver: (timers) => store.save([], served() ?? '', timers),
     now: () => process.uptime() * 1000,
     onError: (error) => logError(error, { phase: 'metrics' }),
   });
@@ -21,7 +22,7 @@ export function reporterTo(store: TimerStore): Reporter {
  * One reporter for all functions of an environment. Redis is loaded only when the timers are due.
  */
 export function reporter(scope: Scope): Reporter {
-  return reporterTo({
-    save: async (...saving) => scope.get((await import('./redis.ts')).results).save(...saving),
-  });
+  const save: TimerStore['save'] = async (...saving) =>
+    scope.get((await import('./redis.ts')).results).save(...saving);
+  return reporterTo({ save }, () => scope.served?.version);
 }

@@ -17,7 +17,7 @@ export function s3Client({ environment }: Scope): S3Client {
 
 export function payloads(scope: Scope): PayloadStore {
   const { bucket, job } = scope.environment;
-  return new PayloadStore(scope.get(s3Client), bucket, job.jobName);
+  return new PayloadStore(scope.get(s3Client), bucket, job.jobName, () => scope.limitMs());
 }
 
 export function largeResults(scope: Scope): LargeResults {

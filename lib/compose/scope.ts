@@ -3,6 +3,8 @@
  * use other parts. A Lambda process has one scope; the single machine has one per job.
  */
 import type { Environment } from '../config/environment.ts';
+import type { Model } from '../contract/values.ts';
+import type { InvocationClock } from '../pipeline/deadline.ts';
 import type { Tracer } from '../trace/tracer.ts';
 import type { openOnnx } from './onnx.ts';
 
@@ -18,14 +20,30 @@ interface Own {
   readonly tracer?: Tracer | undefined;
 }
 
+const FAILURE_MS = 1_500;
+
 export class Scope {
   readonly environment: Environment;
   readonly own: Own;
+  /** The clock of the running invocation, or of INIT. On Lambda one runs at a time. */
+  clock: InvocationClock | undefined;
+  /** What serves requests and records here. */
+  served: Model | undefined;
   readonly #opened = new Map<Part<unknown>, unknown>();
 
   constructor(environment: Environment, own: Own = {}) {
     this.environment = environment;
     this.own = own;
+  }
+
+  /** The time that what is running has left, in ms. */
+  leftMs(): number {
+    return this.clock?.getRemainingTimeInMillis() ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** The time that a call of what is running may take: the rest is for its failure to be answered. */
+  limitMs(): number | undefined {
+    return this.clock && Math.max(0, Math.floor(this.leftMs() - FAILURE_MS));
   }
 
   get<T>(part: Part<T>): T {

@@ -146,6 +146,8 @@ export interface Runner {
 
 /** The model that serves. The runner stays open until `work` is done. @throws model_unavailable */
 export interface Model {
+  /** The version that serves, once one does. */
+  readonly version?: string | undefined;
   use<T>(work: (runner: Runner) => Promise<T>): Promise<T>;
 }
 

@@ -2,23 +2,37 @@
  * Keeps the runner that serves a job's model and replaces it for new versions. Running requests keep the runner they
  * started with, which closes after the last of them. A version that does not load is reported while the old one keeps
  * serving. At most two versions are open, because memory and /tmp have no room for a third.
+ *
+ * On Lambda nothing goes on after an answer, so what is due is awaited there, within a share of the invocation's time.
  */
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Runner } from '../contract/values.ts';
+import { LoadStopped, type LoadTime, waitWithin, withinTime } from './load-time.ts';
 
 interface RunnerSource<R extends Runner> {
   /** Returns the version that should serve. Cheap. */
-  version(): Promise<string>;
-  /** Downloads, verifies, opens and warms up a version. Expensive. */
-  open(version: string): Promise<R>;
+  version(signal?: AbortSignal): Promise<string>;
+  /**
+   * Downloads, verifies, opens and warms up a version. Expensive.
+   * @param time ends the download. Default: it may take as long as it takes
+   * @throws LoadStopped at the end of its time
+   */
+  open(version: string, time?: LoadTime): Promise<R>;
 }
 
-interface ManagerOptions {
+export interface ManagerOptions {
   /** How long the result of `version` is used, in ms. */
   readonly refreshMs: number;
   readonly now: () => number;
   /** Called when a version did not load, once per attempt. */
   readonly onError: (error: ServingError) => void;
+  /**
+   * The time that the running invocation has left, in ms: checks and loads are awaited, and stop within it. Undefined:
+   * they go on in the background.
+   */
+  readonly leftMs?: (() => number) | undefined;
+  /** From 0 to below 1. With `leftMs`, it spreads the checks of environments that started together. Default: 0. */
+  readonly random?: (() => number) | undefined;
 }
 
 interface OpenRunner<R> {
@@ -28,15 +42,26 @@ interface OpenRunner<R> {
   closed: boolean;
 }
 
+/** S3 answers within a tenth of a second. */
+const CHECK_MS = 300;
+/** The part of the time left that the load of a new version may take; the rest is for the request. */
+const LOAD_SHARE = 0.5;
+/** Of the first opening: an answer that it failed takes half of this. */
+const RESERVE_MS = 1_000;
+/** Part of the interval by which a check may come early. */
+const SPREAD = 0.5;
+
 export class ModelManager<R extends Runner = Runner> {
   readonly #source: RunnerSource<R>;
   readonly #options: ManagerOptions;
   #current: OpenRunner<R> | undefined;
   /** The previous runner, while it is not closed. */
   #leaving: OpenRunner<R> | undefined;
+  #closing: Promise<void> | undefined;
   #opening: Promise<OpenRunner<R>> | undefined;
   #refreshing: Promise<void> | undefined;
-  #checkedAt = Number.NEGATIVE_INFINITY;
+  #dueAt = Number.NEGATIVE_INFINITY;
+  #reportAt = Number.NEGATIVE_INFINITY;
 
   constructor(source: RunnerSource<R>, options: ManagerOptions) {
     this.#source = source;
@@ -48,19 +73,21 @@ export class ModelManager<R extends Runner = Runner> {
     return this.#current?.runner.version;
   }
 
-  /** Opens the model before the first request. @throws model_unavailable; the next call tries again */
+  /** Opens the model before the first request. @throws model_unavailable, timeout; the next call tries again */
   async ready(): Promise<void> {
-    if (!this.#serving()) await this.#openFirst();
+    if (!this.#current) await this.#openFirst();
   }
 
   /**
    * Calls `work` with the serving runner, which stays open until `work` is done.
-   * @throws model_unavailable when none has loaded yet, and whatever `work` throws
+   * @throws model_unavailable or timeout when none has loaded yet, and whatever `work` throws
    */
   async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
-    let opened = this.#serving() ?? (await this.#openFirst());
+    const refreshing = this.#refreshWhenDue();
+    if (refreshing) await refreshing;
+    let opened = this.#current ?? (await this.#first());
     // A swap may close it before this line runs; from here to `users++` nothing can.
-    while (opened.closed) opened = this.#serving() ?? (await this.#openFirst());
+    while (opened.closed) opened = this.#current ?? (await this.#first());
     opened.users++;
     try {
       return await work(opened.runner);
@@ -94,11 +121,25 @@ export class ModelManager<R extends Runner = Runner> {
     this.#current = undefined;
   }
 
-  /** Undefined before the first one is open. The current version serves while a new one is opened in the background. */
-  #serving(): OpenRunner<R> | undefined {
-    if (this.#current && this.#options.now() - this.#checkedAt >= this.#options.refreshMs)
-      void this.refresh();
-    return this.#current;
+  /** @returns what a call has to wait for: undefined when nothing is due, or when it goes on in the background */
+  #refreshWhenDue(): Promise<void> | undefined {
+    if (!this.#current) return undefined;
+    const isAwaited = this.#options.leftMs !== undefined;
+    if (isAwaited && this.#refreshing) return this.#refreshing;
+    const waitMs = this.#dueAt - this.#options.now();
+    // A clock that was set back makes it due.
+    if (waitMs > 0 && waitMs <= this.#options.refreshMs) return undefined;
+    const refreshing = this.refresh();
+    return isAwaited ? refreshing : undefined;
+  }
+
+  /** An opening of an earlier invocation, INIT for one, had less time than this one has. */
+  async #first(): Promise<OpenRunner<R>> {
+    const isEarlier = this.#opening !== undefined;
+    return this.#openFirst().catch((error: unknown) => {
+      if (isEarlier && error instanceof LoadStopped) return this.#openFirst();
+      throw error;
+    });
   }
 
   /** All first requests share one opening. After a failure the next request tries again. */
@@ -115,29 +156,72 @@ export class ModelManager<R extends Runner = Runner> {
   }
 
   async #open(): Promise<OpenRunner<R>> {
-    this.#checkedAt = this.#options.now();
+    this.#dueAt = this.#nextCheck();
+    const { leftMs } = this.#options;
     try {
-      const runner = await this.#source.open(await this.#source.version());
-      return { runner, users: 0, retired: false, closed: false };
+      return await withinTime(leftMs && leftMs() - RESERVE_MS, async (signal) => {
+        const version = await this.#source.version(signal);
+        return openRunner(await this.#source.open(version, signal && { signal, mayOpen: () => true }));
+      });
     } catch (error) {
       throw asModelError(error);
     }
   }
 
   async #refresh(): Promise<void> {
+    const { leftMs } = this.#options;
+    if (this.#closing && leftMs) await this.#closed(leftMs());
     // The next call after it is closed looks again.
     if (this.#leaving) return;
-    this.#checkedAt = this.#options.now();
+    const wasDueAt = this.#dueAt;
+    this.#dueAt = this.#nextCheck();
+    let isChecked = false;
     try {
-      const version = await this.#source.version();
-      const old = this.#current;
-      if (version === old?.runner.version) return;
-      const runner = await this.#source.open(version);
-      this.#current = { runner, users: 0, retired: false, closed: false };
-      if (old) this.#retire((this.#leaving = old));
+      const version = await withinTime(leftMs && Math.min(CHECK_MS, leftMs() * LOAD_SHARE), (signal) =>
+        this.#source.version(signal),
+      );
+      isChecked = true;
+      if (version !== this.version) await this.#load(version);
     } catch (error) {
-      this.#options.onError(asModelError(error));
+      const isUnderWay = error instanceof LoadStopped && error.progressed;
+      if (leftMs && (!isChecked || isUnderWay)) this.#dueAt = wasDueAt;
+      if (!isUnderWay) this.#report(error);
     }
+  }
+
+  async #load(version: string): Promise<void> {
+    const { leftMs, now } = this.#options;
+    const old = this.#current;
+    const limitMs = leftMs && leftMs() * LOAD_SHARE;
+    const startedAt = now();
+    const mayOpen = () => now() - startedAt <= (limitMs ?? 0) / 2;
+    const runner = await withinTime(limitMs, (signal) =>
+      this.#source.open(version, signal && { signal, mayOpen }),
+    );
+    this.#current = openRunner(runner);
+    if (!old) return;
+    this.#retire((this.#leaving = old));
+    if (leftMs) await this.#closed(leftMs());
+  }
+
+  /** Waits for the end of the runner that was replaced, as long as there is time. Never throws. */
+  async #closed(leftMs: number): Promise<void> {
+    const closing = this.#closing;
+    if (!closing) return;
+    await withinTime(leftMs * LOAD_SHARE, (signal) => waitWithin(signal, closing)).catch(() => undefined);
+  }
+
+  #nextCheck(): number {
+    const { now, refreshMs, leftMs, random = () => 0 } = this.#options;
+    return now() + (leftMs ? refreshMs * (1 - SPREAD * random()) : refreshMs);
+  }
+
+  /** A check that stays due may fail in each request. */
+  #report(error: unknown): void {
+    const { now, refreshMs, onError, leftMs } = this.#options;
+    if (leftMs && now() < this.#reportAt) return;
+    this.#reportAt = now() + refreshMs * SPREAD;
+    onError(asModelError(error));
   }
 
   #retire(opened: OpenRunner<R>): void {
@@ -148,13 +232,19 @@ export class ModelManager<R extends Runner = Runner> {
   #closeWhenIdle(opened: OpenRunner<R>): void {
     if (!opened.retired || opened.closed || opened.users > 0) return;
     opened.closed = true;
-    opened.runner
+    const closing = opened.runner
       .close()
       .catch((error: unknown) => this.#options.onError(asModelError(error)))
       .finally(() => {
         if (this.#leaving === opened) this.#leaving = undefined;
+        if (this.#closing === closing) this.#closing = undefined;
       });
+    this.#closing = closing;
   }
+}
+
+function openRunner<R>(runner: R): OpenRunner<R> {
+  return { runner, users: 0, retired: false, closed: false };
 }
 
 function asModelError(error: unknown): ServingError {

@@ -17,6 +17,23 @@ export function toIncrements(histograms: ReadonlyMap<TimerName, Histogram>): [st
 /** The field with the time of the job's first measurement, in ms since 1970. */
 export const SINCE_FIELD = 'since';
 
+/** The prefix of a field with the time, in ms since 1970, at which an environment last served with a version of the model. */
+export const SERVING_FIELD = 'serving|';
+
+/** A version of the model that environments have served with, and when one of them last reported it. */
+export interface ServingVersion {
+  readonly version: string;
+  readonly atMs: number;
+}
+
+/** The latest first. */
+export function servingFromFields(fields: Readonly<Record<string, string>>): ServingVersion[] {
+  return Object.entries(fields)
+    .filter(([field]) => field.startsWith(SERVING_FIELD))
+    .map(([field, at]) => ({ version: field.slice(SERVING_FIELD.length), atMs: Number(at) }))
+    .sort((a, b) => b.atMs - a.atMs);
+}
+
 /** Every timer of the contract, measured or not. Fields of later versions are ignored. */
 export function fromFields(fields: Readonly<Record<string, string>>): Map<TimerName, Histogram> {
   const histograms = new Map<TimerName, Histogram>(TIMERS.map((name) => [name, emptyHistogram()]));

@@ -16,6 +16,11 @@ const PREDICTED = {
   200: { ...answer('A prediction for each instance.', ref('Predictions')), ...WARNING },
   ...ENQUEUED,
 };
+const SERVED = object({ version: TEXT, at: { ...TEXT, format: 'date-time' } });
+/** `model` was pushed; environments have answered with those of `serving`. */
+const READY = object({ ready: { type: 'boolean', const: true }, model: TEXT, serving: list(SERVED) }, [
+  'serving',
+]);
 
 export function operationsOf(facts: ServiceFacts): readonly Operation[] {
   const all = [
@@ -112,7 +117,7 @@ const STATE: Operations = () => [
     id: 'ready',
     tag: 'service',
     summary: 'Whether a prediction can work',
-    answers: { 200: answer('It can.', object({ ready: { type: 'boolean', const: true }, model: TEXT })) },
+    answers: { 200: answer('It can.', READY) },
     errors: ['model_unavailable', 'results_unavailable'],
   },
   {

@@ -49,9 +49,15 @@ export function deadlineCheck(remainingMs: () => number): () => boolean {
   };
 }
 
-/** The check for a request, which has nothing to save. @param clock undefined when the function has no time limit */
+/**
+ * The check for a request, which has nothing to save. Its steps begin at the first call: before that it may have waited for a
+ * model, which is no step.
+ * @param clock undefined when the function has no time limit
+ */
 export function requestDeadline(clock: InvocationClock | undefined): () => boolean {
-  return clock ? deadlineCheck(() => clock.getRemainingTimeInMillis()) : () => false;
+  if (!clock) return () => false;
+  let check: (() => boolean) | undefined;
+  return () => (check ??= deadlineCheck(() => clock.getRemainingTimeInMillis()))();
 }
 
 /** The retryable error of a queued record for which no time is left. */

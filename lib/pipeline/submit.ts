@@ -7,6 +7,7 @@ import { encodePointer } from '../codecs/pointer.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { TraceContext } from '../contract/trace.ts';
+import { allEnded } from '../contract/under-way.ts';
 
 /** A record to send. */
 export interface SentRecord {
@@ -103,13 +104,4 @@ export async function sendAnnounced<R extends SentRecord>(
       });
     }),
   );
-}
-
-/** Like Promise.all, but nothing is in flight when it throws, because Lambda freezes after the answer. */
-async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
-  const settled = await Promise.allSettled(promises);
-  return settled.map((outcome) => {
-    if (outcome.status === 'rejected') throw outcome.reason;
-    return outcome.value;
-  });
 }

@@ -112,16 +112,24 @@ export function assertGroupId(text: string): string {
   );
 }
 
+/** The time that a call may take now, in ms, where that is less than usual. */
+type LimitMs = () => number | undefined;
+
 export class QueueSender {
   readonly #sqs: SQSClient;
   readonly #queueUrl: string;
+  readonly #limitMs: LimitMs;
   readonly #waiting: Pending[] = [];
   #calls = 0;
   #scheduled = false;
 
-  constructor(sqs: SQSClient, { queueUrl }: { readonly queueUrl: string }) {
+  constructor(
+    sqs: SQSClient,
+    { queueUrl, limitMs = () => undefined }: { readonly queueUrl: string; readonly limitMs?: LimitMs },
+  ) {
     this.#sqs = sqs;
     this.#queueUrl = queueUrl;
+    this.#limitMs = limitMs;
   }
 
   /**
@@ -183,7 +191,8 @@ export class QueueSender {
       }));
       const command = new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries });
       // The limit of an attempt ends with the headers of its answer.
-      const reply = await this.#sqs.send(command, { abortSignal: AbortSignal.timeout(BATCH_TIMEOUT_MS) });
+      const limitMs = Math.min(BATCH_TIMEOUT_MS, this.#limitMs() ?? BATCH_TIMEOUT_MS);
+      const reply = await this.#sqs.send(command, { abortSignal: AbortSignal.timeout(limitMs) });
       const refused = new Map((reply.Failed ?? []).map((failure) => [Number(failure.Id), failure]));
       // An entry on neither list (an empty answer of a proxy) may not be queued.
       const taken = new Set((reply.Successful ?? []).map(({ Id }) => Number(Id)));

@@ -5,6 +5,7 @@
  */
 import { Redis } from 'ioredis';
 import { badConfig, badRequest, ServingError } from '../contract/errors.ts';
+import { allEnded } from '../contract/under-way.ts';
 
 export interface RedisOptions {
   readonly connectTimeoutMs?: number;
@@ -176,9 +177,10 @@ export class RedisConnection {
 
   /**
    * Opens a second connection for subscriptions, which reconnects and subscribes again by itself.
+   * @param isNeeded whether it should reconnect. Without a subscription a broken one ends
    * @throws results_unavailable when it cannot be opened now
    */
-  async subscriber(onMessage: (channel: string) => void): Promise<Redis> {
+  async subscriber(onMessage: (channel: string) => void, isNeeded = () => true): Promise<Redis> {
     const redis = new Redis(this.#url, {
       ...this.#tls(),
       lazyConnect: true,
@@ -186,6 +188,7 @@ export class RedisConnection {
       commandTimeout: 5_000,
       maxRetriesPerRequest: 1,
       retryStrategy: (times) => {
+        if (!isNeeded()) return null;
         // When it is not there in time, the attempt fails, and the next one has it.
         this.#renewPassword(redis).catch(() => undefined);
         return Math.min(times * 100, RECONNECT_MS);
@@ -275,7 +278,7 @@ export async function forEachHome<T>(
   const places = Map.groupBy(homes.keys(), (i) => homes[i] as string);
   const done: T[] = [];
   for (const some of slicesOf([...places])) {
-    done.push(...(await Promise.all(some.map(([home, of]) => work(home, of)))));
+    done.push(...(await allEnded(some.map(([home, of]) => work(home, of)))));
   }
   return done;
 }

@@ -4,6 +4,7 @@
  * time to look again.
  */
 import type { Redis } from 'ioredis';
+import { leave } from '../contract/under-way.ts';
 import type { RedisConnection } from './connection.ts';
 
 /** The longest delay that a lost message causes, in ms. */
@@ -39,7 +40,7 @@ export class ResultNotifications {
       listeners.delete(onMessage);
       if (listeners.size > 0 || this.#listeners.get(channel) !== listeners) return;
       this.#listeners.delete(channel);
-      void this.#subscriber?.then((redis) => redis.unsubscribe(channel)).catch(() => undefined);
+      if (this.#subscriber) leave(this.#subscriber.then((redis) => redis.unsubscribe(channel)));
     };
     try {
       await this.#subscribe(channel);
@@ -69,19 +70,25 @@ export class ResultNotifications {
   }
 
   async #subscribe(channel: string): Promise<void> {
-    this.#subscriber ??= this.#connection.subscriber((heardOn) => {
-      for (const onMessage of this.#listeners.get(heardOn) ?? []) onMessage();
-    });
+    const isKept = this.#subscriber !== undefined;
+    this.#subscriber ??= this.#connection.subscriber(
+      (heardOn) => {
+        for (const onMessage of this.#listeners.get(heardOn) ?? []) onMessage();
+      },
+      () => this.#listeners.size > 0,
+    );
     try {
       await (await this.#subscriber).subscribe(channel);
     } catch (error) {
       this.close();
+      // A connection that was kept may have broken without a word while the environment was frozen.
+      if (isKept) return this.#subscribe(channel);
       throw this.#connection.unavailable(error);
     }
   }
 
   close(): void {
-    void this.#subscriber?.then((redis) => redis.disconnect()).catch(() => undefined);
+    if (this.#subscriber) leave(this.#subscriber.then((redis) => redis.disconnect()));
     this.#subscriber = undefined;
   }
 }

@@ -5,6 +5,7 @@
  * what is there too much is removed by a client that has found nothing there, after a minute.
  */
 import { indexKey, resultKey } from '../contract/names.ts';
+import { allEnded } from '../contract/under-way.ts';
 import { type RedisConnection, slicesOf } from './connection.ts';
 import { script, TODAY } from './scripts.ts';
 
@@ -99,7 +100,7 @@ export class ResultIndex {
     }
     const [today, ...listed] = await this.#connection.use((redis) => readHomes(redis)(1, list), true, list);
     for (const homes of slicesOf(pairsOf(listed))) {
-      const found = await Promise.all(homes.map(([home]) => this.#entries(home, count)));
+      const found = await allEnded(homes.map(([home]) => this.#entries(home, count)));
       const gone = homes.filter(
         ([, score], i) => found[i]?.length === 0 && Number(score) < Number(today) - WRITTEN_WITHIN_MS,
       );

@@ -6,7 +6,12 @@ import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
-import { SINCE_FIELD, fromFields as timersFromFields } from '../metrics/fields.ts';
+import {
+  type ServingVersion,
+  SINCE_FIELD,
+  servingFromFields,
+  fromFields as timersFromFields,
+} from '../metrics/fields.ts';
 import { reports, type SharedTimers, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
 import { type LeasedResult, MAX_BYTES, ResultLeases, type TakeLimits } from './leases.ts';
@@ -17,6 +22,8 @@ import { ResultIndex } from './result-index.ts';
 import { assertWaitMs, orAborted } from './wait-deadline.ts';
 
 const DRAIN_PAGE = 100;
+/** An environment that was not used for this long is gone. */
+const SERVING_MS = 3_600_000;
 
 export interface WaitOptions extends EnqueueQuery {
   readonly timeoutMs: number;
@@ -183,6 +190,14 @@ export class ResultStore {
 
   async metrics(): Promise<TimerReport[]> {
     return reports(await this.timers());
+  }
+
+  /** The versions of the model by which results were made within the last hour, the latest first. @throws results_unavailable */
+  async serving(): Promise<ServingVersion[]> {
+    const { job, now } = this.#options;
+    const key = metricsKey(job);
+    const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
+    return servingFromFields(fields).filter(({ atMs }) => now() - atMs <= SERVING_MS);
   }
 
   /** Resolves when Redis answers. @throws results_unavailable */

@@ -6,6 +6,7 @@ import { request as requestOverHttp } from 'node:http';
 import { request as requestOverHttps } from 'node:https';
 import { type Credentials, signedHeaders } from '../codecs/sigv4.ts';
 import { ServingError } from '../contract/errors.ts';
+import { leave } from '../contract/under-way.ts';
 
 export interface ParameterSecret {
   /** Name of the parameter, as "/my-job/redis". */
@@ -35,7 +36,7 @@ export class CachedSecret {
     this.#read = read;
     this.#now = now;
     // The first use of the value gets the error.
-    this.#start().catch(() => undefined);
+    leave(this.#start());
   }
 
   get(): Promise<string> {

@@ -3,6 +3,7 @@
  * that compares the time with an unchecked limit might never end.
  */
 import { badRequest } from '../contract/errors.ts';
+import { leave } from '../contract/under-way.ts';
 
 /** The longest delay that a timer of Node accepts: 24 days. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
@@ -26,6 +27,6 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
     return await Promise.race([work, aborted]);
   } finally {
     signal.removeEventListener('abort', onAbort);
-    work.catch(() => undefined);
+    leave(work);
   }
 }

@@ -11,13 +11,13 @@ import type { Verification } from '../contract/verification.ts';
 import { type S3Client, sizeOf } from '../s3/objects.ts';
 import { uploadFile } from '../s3/upload.ts';
 import {
-  digestFile,
   isModelPath,
   MAX_MODEL_FILES,
   type ModelLocation,
   type ModelPointer,
   unreachable,
 } from './download.ts';
+import { digestFile } from './download-file.ts';
 import { type KeptGolden, withKeptGolden } from './kept-golden.ts';
 import { findModelFile } from './onnx-file.ts';
 import { type CurrentModel, promote, readCurrent, type VersionContent, type VersionFile } from './pointer.ts';

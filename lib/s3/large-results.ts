@@ -8,6 +8,7 @@ import { ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { largeResultPrefix } from '../contract/names.ts';
 import type { LargePointer, ObjectDigest } from '../contract/result.ts';
+import { allEnded } from '../contract/under-way.ts';
 import { getRange, putBytes, type ReadLimits, type S3Client } from './objects.ts';
 
 /** For an object of 256 MiB at 9 MB/s. */
@@ -43,7 +44,7 @@ export class LargeResults {
     const put = (name: string, body: Uint8Array, type: string) =>
       putBytes(this.#s3, { bucket, key: name }, body, { type, abortSignal });
     try {
-      await Promise.all([
+      await allEnded([
         put(key, bytes, 'application/octet-stream'),
         put(`${key}.json`, json, 'application/json; charset=utf-8'),
       ]);

@@ -60,21 +60,29 @@ export interface TaggedText {
 }
 
 /** Reads a text up to 1 MiB; undefined when there is no such object. */
-export async function getText(s3: S3Client, address: ObjectAddress): Promise<string | undefined> {
-  return (await getTaggedText(s3, address))?.text;
+export async function getText(
+  s3: S3Client,
+  address: ObjectAddress,
+  limits?: ReadLimits,
+): Promise<string | undefined> {
+  return (await getTaggedText(s3, address, limits))?.text;
 }
 
 /** `getText` with the ETag of the object. */
-export async function getTaggedText(s3: S3Client, address: ObjectAddress): Promise<TaggedText | undefined> {
+export async function getTaggedText(
+  s3: S3Client,
+  address: ObjectAddress,
+  limits?: ReadLimits,
+): Promise<TaggedText | undefined> {
   try {
-    const { bytes, etag } = await getRange(s3, address, { start: 0, end: TEXT_BYTES });
+    const { bytes, etag } = await getRange(s3, address, { start: 0, end: TEXT_BYTES }, limits);
     return { text: Buffer.from(bytes).toString(), etag };
   } catch (error) {
     const { name } = error as Error;
     if (name === 'NoSuchKey') return undefined;
     if (name !== 'InvalidRange') throw error;
     // A range of an empty object is invalid.
-    const { etag } = await getRange(s3, address, { start: 0, end: 0 });
+    const { etag } = await getRange(s3, address, { start: 0, end: 0 }, limits);
     return { text: '', etag };
   }
 }
@@ -146,33 +154,47 @@ export async function readRange(
   });
   for (let attempt = 1; ; attempt++) {
     const { Body, ETag } = await s3.send(get, { abortSignal });
-    let bytes: Uint8Array | undefined;
+    writer.restart(ETag);
+    let isWritten = true;
     try {
-      bytes = await Body?.transformToByteArray();
+      // On Node the body is a stream of its bytes.
+      for await (const chunk of (Body ?? []) as AsyncIterable<Uint8Array>) {
+        isWritten = false;
+        writer.write(chunk);
+        isWritten = true;
+      }
+      return ETag;
     } catch (error) {
-      if (attempt === 2 || abortSignal.aborted) throw error;
-      continue;
+      if (!isWritten || attempt === 2 || abortSignal.aborted) throw error;
     }
-    writer.restart();
-    if (bytes) writer.write(bytes);
-    return ETag;
   }
 }
 
 /** Objects right under a prefix (at most 1,000), not those of its sub-folders. */
-export async function listFolder(s3: S3Client, bucket: string, prefix: string): Promise<ListedObject[]> {
+export async function listFolder(
+  s3: S3Client,
+  bucket: string,
+  prefix: string,
+  signal?: AbortSignal,
+): Promise<ListedObject[]> {
   const { ListObjectsV2Command } = await sdk();
   const list = new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, Delimiter: '/' });
-  const listing = await s3.send(list, { abortSignal: AbortSignal.timeout(READ_MS) });
+  const listing = await s3.send(list, { abortSignal: within(READ_MS, signal) });
   return (listing.Contents ?? [])
     .map(({ Key = '', Size = 0, ETag = '' }) => ({ key: Key, bytes: Size, etag: ETag }))
     .filter(({ key }) => key !== prefix);
 }
 
-export async function putText(s3: S3Client, { bucket, key }: ObjectAddress, body: string): Promise<void> {
+/** @param limits default: as long as it goes on */
+export async function putText(
+  s3: S3Client,
+  { bucket, key }: ObjectAddress,
+  body: string,
+  { limitMs }: Pick<ReadLimits, 'limitMs'> = {},
+): Promise<void> {
   const { PutObjectCommand } = await sdk();
   const put = new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: 'application/json' });
-  await s3.send(put);
+  await s3.send(put, limitMs === undefined ? {} : { abortSignal: AbortSignal.timeout(limitMs) });
 }
 
 /** Not to be kept by what is in between, because a presigned URL of it is for one reader. */

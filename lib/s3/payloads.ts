@@ -18,11 +18,19 @@ export class PayloadStore {
   readonly #s3: S3Client;
   readonly #bucket: string;
   readonly #job: string;
+  readonly #limitMs: () => number | undefined;
 
-  constructor(s3: S3Client, bucket: string, job: string) {
+  /** @param limitMs how long a put may take now. Default: as long as it goes on */
+  constructor(
+    s3: S3Client,
+    bucket: string,
+    job: string,
+    limitMs: () => number | undefined = () => undefined,
+  ) {
     this.#s3 = s3;
     this.#bucket = bucket;
     this.#job = job;
+    this.#limitMs = limitMs;
   }
 
   /** @returns the key for a pointer. @throws too_large, queue_unavailable */
@@ -30,7 +38,8 @@ export class PayloadStore {
     const bytes = Buffer.byteLength(body);
     if (bytes > LIMITS.payloadBytes) throw overLimit('payloadBytes', `the record is ${bytes} bytes,`);
     const key = payloadPrefix(this.#job) + randomUUID();
-    await putText(this.#s3, { bucket: this.#bucket, key }, body).catch((error: unknown) => {
+    const limitMs = this.#limitMs();
+    await putText(this.#s3, { bucket: this.#bucket, key }, body, { limitMs }).catch((error: unknown) => {
       throw unavailable('stored', error);
     });
     return key;

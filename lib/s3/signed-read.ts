@@ -9,13 +9,18 @@ import { objectUrl, type S3Place } from './presign.ts';
 
 /** Takes the bytes of an object as they arrive. What it throws is thrown to the caller. */
 export interface ByteWriter {
-  /** Called before the first byte of each attempt. */
-  readonly restart: () => void;
+  /** Called before the first byte of each attempt, with the ETag of the object. */
+  readonly restart: (etag: string | undefined) => void;
   readonly write: (bytes: Uint8Array) => void;
 }
 
 /** S3 answers within a tenth of a second; the SDK keeps the rest of the time. */
 const IDLE_MS = 2_000;
+/**
+ * S3 closes a connection that was not used for some seconds. What was closed while this environment was frozen may look open,
+ * and a request on it would get no answer.
+ */
+const KEPT_MS = 10_000;
 /** Needs no escaping, in a host name with the certificate of S3 and in a path. */
 const PLAIN_BUCKET = /^[a-z0-9-]+$/;
 const PLAIN_KEY = /^[\w./-]+$/;
@@ -49,7 +54,7 @@ export async function readSigned(
     body: '',
   });
   const { default: client } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
-  const agent = agents.get(url.protocol) ?? new client.Agent({ keepAlive: true });
+  const agent = agents.get(url.protocol) ?? new client.Agent({ keepAlive: true, timeout: KEPT_MS });
   agents.set(url.protocol, agent);
   const options = { agent, headers, signal, timeout: IDLE_MS };
   for (;;) {
@@ -96,7 +101,7 @@ function readPart(
         return;
       }
       let bytes = 0;
-      pass(writer.restart);
+      pass(() => writer.restart(response.headers.etag));
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
         if (bytes > most) fail(new Error(`more than ${most} bytes`));

@@ -25,6 +25,7 @@ export class Exporter {
   readonly #waiting: Span[] = [];
   #sending: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #stop = new AbortController();
   #pausedUntil = 0;
   #isWarned = false;
 
@@ -40,21 +41,21 @@ export class Exporter {
     else this.#schedule(SEND_EVERY_MS);
   }
 
-  /** Sends what waits. Waits no longer than `limitMs`, and not at all for a request that was under way before. */
+  /** Sends what waits. A request that takes longer than `limitMs` is aborted; its receiver has its spans, or is away. */
   async sendWithin(limitMs: number): Promise<void> {
-    if (this.#sending === undefined) await this.close(limitMs);
+    // They wait for an answer that has more time.
+    if (limitMs > 0) await this.close(limitMs);
   }
 
-  /** As sendWithin, and waits for a request that is under way too. */
+  /** As sendWithin, with at least one attempt. */
   async close(limitMs: number): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, limitMs);
-    });
-    await Promise.race([this.#send(), limit]);
+    const late = () => this.#stop.abort(new Error(`no answer within ${limitMs} ms`));
+    const timer = setTimeout(late, limitMs);
+    await this.#send();
     clearTimeout(timer);
+    if (this.#stop.signal.aborted) this.#stop = new AbortController();
   }
 
   #schedule(ms: number): void {
@@ -92,7 +93,7 @@ export class Exporter {
   async #post(spans: readonly Span[]): Promise<string | undefined> {
     const { url, headers, resource, timeoutMs } = this.#options;
     try {
-      const signal = AbortSignal.timeout(timeoutMs);
+      const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), this.#stop.signal]);
       const body = otlpBody(resource, spans);
       const answer = await fetch(url, { method: 'POST', headers, body, redirect: 'error', signal });
       // An answer that was read leaves its connection open for the next request.

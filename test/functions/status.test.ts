@@ -6,14 +6,14 @@ import { modelUnavailable, ServingError } from '../../lib/contract/errors.ts';
 import { quietReporter } from '../support/reporter.ts';
 
 interface World {
-  readonly ping?: () => Promise<void>;
+  readonly serving?: () => Promise<{ version: string; atMs: number }[]>;
   readonly modelVersion?: () => Promise<string>;
 }
 
-async function get(path: string, { ping, modelVersion }: World = {}) {
+async function get(path: string, { serving, modelVersion }: World = {}) {
   const handler = status({
     results: {
-      ping: ping ?? (async () => undefined),
+      serving: serving ?? (async () => []),
       timers: async () => ({ histograms: new Map(), seconds: 0 }),
     },
     jobName: 'job',
@@ -30,10 +30,26 @@ test('/ready is 200 with the version that serves when Redis and the model can be
   assert.deepEqual([statusCode, JSON.parse(body)], [200, { ready: true, model: 'v1' }]);
 });
 
+test('/ready names the version that was pushed, and apart from it those by which environments have answered', async () => {
+  const serving = async () => [
+    { version: 'v1', atMs: 2_000 },
+    { version: 'v0', atMs: 1_000 },
+  ];
+  const { body } = await get('/ready', { serving, modelVersion: async () => 'v2' });
+  assert.deepEqual(JSON.parse(body), {
+    ready: true,
+    model: 'v2',
+    serving: [
+      { version: 'v1', at: '1970-01-01T00:00:02.000Z' },
+      { version: 'v0', at: '1970-01-01T00:00:01.000Z' },
+    ],
+  });
+});
+
 test('/ready is 503 when Redis does not answer', async (t) => {
   t.mock.method(process.stdout, 'write', () => true);
-  const ping = () => Promise.reject(new ServingError('results_unavailable', 'away'));
-  const { statusCode, body } = await get('/ready', { ping });
+  const serving = () => Promise.reject(new ServingError('results_unavailable', 'away'));
+  const { statusCode, body } = await get('/ready', { serving });
   assert.deepEqual([statusCode, JSON.parse(body).code], [503, 'results_unavailable']);
 });
 

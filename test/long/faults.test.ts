@@ -6,7 +6,9 @@
 import { before, describe, test } from 'node:test';
 import { replayPoisoned } from '../cli/dlq/poison.ts';
 import { startDlq } from '../cli/dlq/support.ts';
+import { largeWhileFrozen, SERVED, swapsWhileFrozen } from '../faults/lambda/support/frozen.ts';
 import { killedDownloads } from '../faults/lambda/support/killed-downloads.ts';
+import { CALLS, leavesNothing } from '../faults/lambda/support/quiet.ts';
 import { crash, MOMENTS } from '../faults/support/crash.ts';
 import { deadLettered, deadLetteredUnderFaults } from '../faults/support/dead-letter.ts';
 import { duplicates, reordered } from '../faults/support/delivery.ts';
@@ -44,6 +46,28 @@ describe(`F3: the packaged batch function is killed, ${seeds(50)} seeds each`, {
 test('F11: after 48 kills at any moment of a download, a version that has its name is whole', async (t) => {
   const bundles = await packagedFunctions();
   await killedDownloads(t, bundles, 48);
+});
+
+describe(`F22: the packaged functions are frozen after each answer, ${seeds(10)} seeds`, {
+  concurrency: 2,
+}, () => {
+  let bundles: Bundles;
+  before(async () => {
+    bundles = await packagedFunctions();
+  });
+
+  for (let seed = 4; seed < 4 + seeds(10); seed++) {
+    for (const name of SERVED)
+      test(`${name}, seed ${seed}: pushed versions and rollbacks serve the first call after they are due`, (t) =>
+        swapsWhileFrozen(t, bundles, name, seed));
+    for (const name of Object.keys(CALLS))
+      test(`${name}, seed ${seed}: nothing is left when it has answered`, (t) =>
+        leavesNothing(t, bundles, name, seed));
+  }
+
+  for (const name of SERVED)
+    test(`${name}: a model of 200 MB at 10 MB/s arrives over several calls`, (t) =>
+      largeWhileFrozen(t, bundles, name, 1, { mb: 200, mbPerSecond: 10, timeoutMs: 30_000 }));
 });
 
 test('F4: of ten messages exactly those that must come again are named, 1,000 random masks', (t) =>

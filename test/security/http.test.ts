@@ -103,7 +103,7 @@ test('whatever is asked for, the answer has one of two content types and is not 
       );
   const endpoint = status({
     results: {
-      ping: async () => undefined,
+      serving: async () => [],
       timers: async () => ({ histograms: new Map(), seconds: 0 }),
     },
     jobName: 'job',

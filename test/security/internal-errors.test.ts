@@ -127,14 +127,14 @@ const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {
     looking({ states: () => ({ status: fail, cancel: fail }) }, 'POST', '/cancel', ASK),
   'status, the metrics': () =>
     status({
-      results: { timers: fail, ping: fail },
+      results: { timers: fail, serving: fail },
       modelVersion: fail,
       reporter: quietReporter(),
       jobName: 'job',
     })(event('GET', '/metrics')),
   'status, readiness': () =>
     status({
-      results: { timers: fail, ping: fail },
+      results: { timers: fail, serving: fail },
       modelVersion: fail,
       reporter: quietReporter(),
       jobName: 'job',

@@ -65,7 +65,7 @@ describe('one line of lib/compose/status.ts replaced', () => {
     }
     assert.ok(addresses);
     const answer = await fetch(`${addresses.http}/ready`);
-    assert.deepEqual(await answer.json(), { ready: true, model: VERSION });
+    assert.partialDeepStrictEqual(await answer.json(), { ready: true, model: VERSION });
 
     const processor = process.arch === 'arm64' ? 'arm64' : 'x64';
     await buildFunctions({ root: copy, processor });
@@ -81,6 +81,7 @@ describe('one line of lib/compose/status.ts replaced', () => {
     t.after(() => artifact.close());
     const event = { rawPath: '/ready', requestContext: { http: { method: 'GET' } }, headers: {} };
     const { statusCode, body } = (await artifact.invoke(event)) as { statusCode: number; body: string };
-    assert.deepEqual([statusCode, JSON.parse(body)], [200, { ready: true, model: VERSION }]);
+    assert.equal(statusCode, 200, body);
+    assert.partialDeepStrictEqual(JSON.parse(body), { ready: true, model: VERSION });
   });
 });

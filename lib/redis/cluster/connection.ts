@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { badConfig, type ServingError } from '../../contract/errors.ts';
 import { resultKey } from '../../contract/names.ts';
+import { leave } from '../../contract/under-way.ts';
 import { RedisConnection, type RedisOptions, type Work } from '../connection.ts';
 import { SLOTS, slotOf, tagOf } from './slots.ts';
 
@@ -56,7 +57,7 @@ export class ClusterConnection extends RedisConnection {
     this.#options = options;
     this.#nodes.set(this.#seed, {
       use: (work, repeatable) => super.use(work, repeatable),
-      subscriber: (onMessage) => super.subscriber(onMessage),
+      subscriber: (...subscribing) => super.subscriber(...subscribing),
       close: () => super.close(),
     });
   }
@@ -91,11 +92,11 @@ export class ClusterConnection extends RedisConnection {
   }
 
   /** Any node hears what is published on each. */
-  override async subscriber(onMessage: (channel: string) => void): Promise<Redis> {
+  override async subscriber(...subscribing: Parameters<RedisConnection['subscriber']>): Promise<Redis> {
     let failure: unknown;
     for (const node of this.#nodes.values()) {
       try {
-        return await node.subscriber(onMessage);
+        return await node.subscriber(...subscribing);
       } catch (error) {
         failure = error;
       }
@@ -135,12 +136,14 @@ export class ClusterConnection extends RedisConnection {
 
   /** @throws results_unavailable when no node that is known answers */
   #table(): Promise<Owners> {
-    this.#owners ??= Promise.any([...this.#nodes.values()].map((node) => this.#ownersBy(node))).catch(
-      (error: AggregateError) => {
-        this.#owners = undefined;
-        throw error.errors[0];
-      },
-    );
+    if (this.#owners) return this.#owners;
+    const asked = [...this.#nodes.values()].map((node) => this.#ownersBy(node));
+    // The first answer counts; the others are still on their way then.
+    for (const one of asked) leave(one);
+    this.#owners = Promise.any(asked).catch((error: AggregateError) => {
+      this.#owners = undefined;
+      throw error.errors[0];
+    });
     return this.#owners;
   }
 

@@ -2,7 +2,7 @@
  * The Lua script that saves the outcomes of a batch. It keeps Redis busy for about as long as a small model keeps
  * onnxruntime, so it reads and writes for all records at once wherever that is possible.
  */
-import { SINCE_FIELD } from '../../metrics/fields.ts';
+import { SERVING_FIELD, SINCE_FIELD } from '../../metrics/fields.ts';
 import { CANCELLATION, ORDER } from '../order.ts';
 import { TODAY } from '../scripts.ts';
 
@@ -92,6 +92,13 @@ if pairs > 0 then
   end
   if type(counted) ~= 'table' then
     call('HSETNX', KEYS[2], '${SINCE_FIELD}', now)
+    if model ~= '' and call('HSET', KEYS[2], '${SERVING_FIELD}' .. model, now) == 1 then
+      local all = call('HGETALL', KEYS[2])
+      for i = 1, #all, 2 do
+        local isServing = string.sub(all[i], 1, ${SERVING_FIELD.length}) == '${SERVING_FIELD}'
+        if isServing and now - all[i + 1] > tonumber(ARGV[5]) then call('HDEL', KEYS[2], all[i]) end
+      end
+    end
     call('PEXPIRE', KEYS[2], ARGV[5])
   end
 end

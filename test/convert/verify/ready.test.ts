@@ -49,6 +49,18 @@ test('a model that gets ready is not refused, and one that does not open is, by 
   }
 });
 
+test('a model that opens for more than half of the time of a function is refused for a deployment, and served here', async (t) => {
+  const file = join(await folderOf(t, plainModel()), 'model.onnx');
+  const job = { ...DEFAULT_JOB, function: { ...DEFAULT_JOB.function, timeoutSeconds: 0.0001 } };
+  await assert.rejects(verifyVersion(file, { job, isDeployed: true }), {
+    code: 'bad_model',
+    message:
+      /model\.onnx: opening the model took [\d.]+ s here; expected at most 0\.0000500 s, half of function\.timeoutSeconds, .* set function\.timeoutSeconds to \d+ or more/,
+  });
+  await verifyVersion(file, { job });
+  await verifyVersion(file, { job: DEFAULT_JOB, isDeployed: true });
+});
+
 test('a model that onnxruntime takes and we do not serve is refused by the name of its file', async (t) => {
   const constant = onnxModel({
     inputs: [],

@@ -3,7 +3,7 @@
  * full length, or the client sees a short answer and no fault.
  */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { signed } from '../../support/signed-request.ts';
 
@@ -48,12 +48,20 @@ export interface HttpProxy {
   onRequest: (request: SeenRequest) => RequestFate;
   /** `GET /bucket/key` and `AmazonSQS.SendMessageBatch`, so far. */
   readonly seen: string[];
+  /** Requests whose answer is not out yet. */
+  readonly waiting: number;
+  /** Ends every connection there is. */
+  resetAll(): void;
 }
 
 export async function startHttpProxy(t: TestContext, targetUrl: string): Promise<HttpProxy> {
   const seen: string[] = [];
   const agent = new http.Agent({ keepAlive: true });
+  const sockets = new Set<Socket>();
+  let waiting = 0;
   const server = http.createServer((incoming, outgoing) => {
+    waiting++;
+    outgoing.on('close', () => waiting--);
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('error', () => undefined);
@@ -77,7 +85,17 @@ export async function startHttpProxy(t: TestContext, targetUrl: string): Promise
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     onRequest: () => ({ kind: 'pass' }),
     seen,
+    get waiting() {
+      return waiting;
+    },
+    resetAll() {
+      for (const socket of sockets) reset(socket);
+    },
   };
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
   t.after(async () => {
     agent.destroy();
     server.closeAllConnections();
@@ -93,10 +111,7 @@ async function act(
   ask: (body: Buffer) => Promise<Answer>,
 ): Promise<void> {
   const end = () => {
-    const { socket } = outgoing;
-    // One that is ending already cannot be reset: its handle would never close.
-    if (socket?.writableEnded || socket?.readableEnded) socket.destroy();
-    else socket?.resetAndDestroy();
+    if (outgoing.socket) reset(outgoing.socket);
   };
   if (fate.kind === 'answer') return tell(outgoing, fate.answer);
   if (fate.kind === 'reset') {
@@ -124,6 +139,12 @@ async function act(
     fate.after?.();
     if (fate.kind === 'cut') outgoing.socket?.end();
   });
+}
+
+/** One that is ending already cannot be reset: its handle would never close. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded || socket.readableEnded) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 function tell(outgoing: http.ServerResponse, { status, headers, body }: Answer, after?: () => void): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Runner } from '../../../lib/contract/values.ts';
+import { LoadStopped } from '../../../lib/inference/load-time.ts';
 import { ModelManager } from '../../../lib/inference/model-manager.ts';
 
 class FakeRunner implements Runner {
@@ -119,4 +120,109 @@ test('a refresh that finds the version that serves opens nothing', async () => {
   await model.refresh();
   await model.refresh();
   assert.equal(opened.length, 1);
+});
+
+/** A source on Lambda, whose check and load end when the test says so. */
+function onLambda(leftMs = 10_000) {
+  const state = {
+    current: 'v0',
+    nowMs: 0,
+    checks: 0,
+    stalls: false,
+    progressed: true,
+    isHere: true,
+    aborted: 0,
+  };
+  const errors: string[] = [];
+  const stall = (signal: AbortSignal | undefined) =>
+    new Promise<never>((_, reject) => {
+      signal?.addEventListener('abort', () => {
+        state.aborted++;
+        reject(signal.reason as Error);
+      });
+    });
+  const model = new ModelManager<Runner>(
+    {
+      async version(signal) {
+        state.checks++;
+        if (state.stalls) await stall(signal);
+        return state.current;
+      },
+      async open(version) {
+        if (!state.isHere) throw new LoadStopped('on its way', { progressed: state.progressed });
+        return new FakeRunner(version);
+      },
+    },
+    {
+      refreshMs: 1_000,
+      now: () => state.nowMs,
+      leftMs: () => leftMs,
+      onError: ({ message }) => errors.push(message),
+    },
+  );
+  const serving = () => model.use(async ({ version }) => version);
+  return { model, state, errors, serving };
+}
+
+test('on Lambda the call that finds a check due waits for it and for the new version, and others share it', async () => {
+  const { model, state, serving } = onLambda();
+  await model.ready();
+  state.current = 'v1';
+  assert.equal(await serving(), 'v0');
+  state.nowMs = 1_000;
+  assert.deepEqual(await Promise.all([serving(), serving(), serving()]), ['v1', 'v1', 'v1']);
+  assert.equal(state.checks, 2);
+});
+
+test('on Lambda a check without an answer is aborted within 300 ms, the old version serves, and the next call asks again', async () => {
+  const { model, state, errors, serving } = onLambda();
+  await model.ready();
+  Object.assign(state, { current: 'v1', nowMs: 1_000, stalls: true });
+  assert.equal(await serving(), 'v0');
+  assert.deepEqual([state.aborted, errors], [1, ['no answer of S3 within 300 ms']]);
+  state.stalls = false;
+  assert.equal(await serving(), 'v1');
+});
+
+test('on Lambda a load that gets further goes on in the next call, one that does not waits for its turn', async () => {
+  const { model, state, errors, serving } = onLambda();
+  await model.ready();
+  Object.assign(state, { current: 'v1', nowMs: 1_000, isHere: false });
+  assert.deepEqual([await serving(), await serving(), state.checks, errors], ['v0', 'v0', 3, []]);
+  state.progressed = false;
+  assert.deepEqual([await serving(), await serving(), state.checks, errors.length], ['v0', 'v0', 4, 1]);
+  Object.assign(state, { nowMs: 2_000, isHere: true });
+  assert.equal(await serving(), 'v1');
+});
+
+test('on Lambda a first load that is stopped is an error of its call, and the next one continues', async () => {
+  const { state, serving } = onLambda();
+  state.isHere = false;
+  await assert.rejects(serving(), { code: 'timeout' });
+  state.isHere = true;
+  assert.equal(await serving(), 'v0');
+});
+
+test('a clock that was set back does not keep a version from being looked for', async () => {
+  const { model, state, serving } = onLambda();
+  state.nowMs = 3_600_000;
+  await model.ready();
+  Object.assign(state, { current: 'v1', nowMs: 10 });
+  assert.equal(await serving(), 'v1');
+});
+
+test('environments that start together look at different times, none of them later than the setting says', async () => {
+  const checks: number[] = [];
+  for (const random of [0, 0.25, 0.5, 0.75, 0.999]) {
+    let nowMs = 0;
+    const model = new ModelManager<Runner>(
+      { version: async () => (checks.push(nowMs), 'v0'), open: async (version) => new FakeRunner(version) },
+      { refreshMs: 1_000, now: () => nowMs, leftMs: () => 1_000, random: () => random, onError: assert.fail },
+    );
+    await model.ready();
+    checks.pop();
+    for (nowMs = 0; nowMs <= 1_000; nowMs += 50) await model.use(async () => undefined);
+  }
+  assert.deepEqual(checks.slice(0, 1), [1_000]);
+  assert.ok(new Set(checks).size >= 5, checks.join());
 });

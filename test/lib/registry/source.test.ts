@@ -182,7 +182,7 @@ function s3With(
     const { body = '', head } = objects.find(({ key }) => key === Key) ?? assert.fail();
     const facts = { ContentLength: body.length, ETag: md5(body), ...head };
     if (command instanceof HeadObjectCommand) return facts;
-    return { Body: { transformToByteArray: async () => Buffer.from(body) }, ETag: facts.ETag };
+    return { Body: [Buffer.from(body)], ETag: facts.ETag };
   };
   return { send } as unknown as S3Client;
 }

@@ -18,7 +18,7 @@ function memoryS3(fails?: string) {
       if (command instanceof PutObjectCommand)
         return void objects.set(Key, command.input as unknown as Stored);
       const { Body } = objects.get(Key) ?? assert.fail();
-      return { Body: { transformToByteArray: async () => Body } };
+      return { Body: [Body] };
     },
   } as unknown as S3Client;
   return { s3, objects, large: new LargeResults(s3, { bucket: 'b', job: 'job', now: () => 7 }) };

@@ -17,10 +17,14 @@ function s3With(...bodies: (string | { readonly breaksOff: true } | { readonly r
       asked.push(input);
       signals.push(abortSignal);
       if (typeof body === 'string') {
-        return { ETag: '"tag"', Body: { transformToByteArray: async () => Buffer.from(body) } };
+        return { ETag: '"tag"', Body: [Buffer.from(body)] };
       }
       if ('refuses' in body) throw Object.assign(new Error(body.refuses), { name: body.refuses });
-      return { Body: { transformToByteArray: () => Promise.reject(new Error('the connection broke')) } };
+      return {
+        Body: {
+          [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('the connection broke')) }),
+        },
+      };
     },
   } as unknown as S3Client;
   return { s3, asked, signals };

@@ -28,7 +28,7 @@ function store(sizes: Readonly<Record<string, number>>) {
       const bytes = Math.min(size, Number(Range.replace('bytes=0-', '')) + 1);
       seen.bytes += bytes;
       seen.mostBytes = Math.max(seen.mostBytes, seen.bytes);
-      return { Body: { transformToByteArray: async () => Buffer.alloc(bytes, 'x') } };
+      return { Body: [Buffer.alloc(bytes, 'x')] };
     },
   } as unknown as S3Client;
   return { reader: new PayloadStore(s3, 'bucket', 'job'), seen };

@@ -7,6 +7,7 @@ const SOURCE = 'test/security/model-source.test.ts';
 const POINTERS = 'test/security/pointers.test.ts';
 const SENDER = 'test/lib/queue/sender.test.ts';
 const FOLDER = 'test/faults/swap/folder.test.ts';
+const RESUME = 'test/lib/registry/resume.test.ts';
 const ONNX_FILE = 'test/lib/registry/onnx-file.test.ts';
 const DLQ = 'test/cli/dlq/dlq.test.ts';
 
@@ -233,7 +234,7 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'a body that breaks off is asked for once more',
-        find: 'if (attempt === 2 || abortSignal.aborted) throw error;',
+        find: 'if (!isWritten || attempt === 2 || abortSignal.aborted) throw error;',
         replace: 'throw error;',
       },
       {
@@ -358,17 +359,6 @@ export const AWS: readonly Suite[] = [
     tests: [SOURCE, PUBLISH],
     bugs: [
       {
-        guarantee: 'the checksum of a model is compared before it is opened',
-        find: 'if (actual !== expected) {',
-        replace: 'if (actual === "") {',
-      },
-      {
-        guarantee: 'the size of a model file is compared',
-        find: 'if (size !== file.bytes) {',
-        replace: 'if (size === -1) {',
-        tests: [SOURCE, 'test/faults/swap/torn.test.ts', FOLDER],
-      },
-      {
         guarantee: 'a pointer needs a sha256 for every file',
         find: "if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');",
         replace: "if (typeof sha256 !== 'string') throw new Error('sha256');",
@@ -418,16 +408,15 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'a folder that is there is compared to the last byte before it is used',
-        find: 'if (await isWhole(folder, pointer.files)) return folder;',
+        find: 'if (await isWhole(folder, files)) return folder;',
         replace: 'if (await stat(folder).then(() => true, () => false)) return folder;',
         tests: [FOLDER],
       },
       {
-        guarantee: 'all ranges of a download belong to one version of the object',
-        find: 'etag ??= given;',
-        replace: '',
-        survives:
-          'Accepted: a pointer without tags has a SHA-256 for each file, which refuses a mix of two versions; the tag finds it sooner.',
+        guarantee: 'what only a size could be compared of is not taken from another process',
+        find: 'if (!isOwn)',
+        replace: 'if (false)',
+        tests: [RESUME],
       },
       {
         guarantee: 'the version of a copied file changes with its content',
@@ -438,18 +427,58 @@ export const AWS: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/registry/download-file.ts',
+    tests: [SOURCE, PUBLISH],
+    bugs: [
+      {
+        guarantee: 'the checksum of a model is compared before it is opened',
+        find: 'if (actual !== expected) {',
+        replace: 'if (actual === "") {',
+      },
+      {
+        guarantee: 'the size of a model file is compared',
+        find: 'if (size !== file.bytes) {',
+        replace: 'if (size === -1) {',
+        tests: [SOURCE, 'test/faults/swap/torn.test.ts', FOLDER],
+      },
+      {
+        guarantee: 'a download that is continued names the object that it began with',
+        find: 'partial.noteEtag(place, etag);',
+        replace: ';',
+        tests: [RESUME],
+      },
+      {
+        guarantee: 'an object that was replaced is read from its beginning',
+        find: 'partial.forget(place);\n      return readParts',
+        replace: 'return readParts',
+        tests: [RESUME],
+      },
+    ],
+  },
+  {
+    file: 'lib/registry/partial.ts',
+    tests: [RESUME],
+    bugs: [
+      {
+        guarantee: 'a download goes on at the byte that it had reached',
+        find: 'this.#write([file, part, bytes]);',
+        replace: '',
+      },
+    ],
+  },
+  {
     file: 'lib/registry/download-folder.ts',
     tests: [FOLDER, SOURCE],
     bugs: [
       {
         guarantee: 'what is not in use is removed',
-        find: 'if (!keep.has(name) && !isUnderWay(name)) {',
+        find: "if (!keep.has(name.replace(/\\.partial-\\d+-\\d+$/, '')) && !isUnderWay(name)) {",
         replace: 'if (false) {',
       },
       {
         guarantee: 'what a living process downloads is not removed',
-        find: 'if (!keep.has(name) && !isUnderWay(name)) {',
-        replace: 'if (!keep.has(name)) {',
+        find: '&& !isUnderWay(name)) {',
+        replace: ') {',
       },
       {
         guarantee: 'what a dead process left is removed',
@@ -458,8 +487,8 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'a download that failed leaves nothing',
-        find: 'await rm(partial, { recursive: true, force: true });\n    underWay',
-        replace: 'underWay',
+        find: 'else await rm(path, { recursive: true, force: true });',
+        replace: '',
       },
     ],
   },

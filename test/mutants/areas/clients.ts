@@ -257,7 +257,7 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'work never runs on a closed runner',
-        find: 'while (opened.closed) opened = this.#serving() ?? (await this.#openFirst());',
+        find: 'while (opened.closed) opened = this.#current ?? (await this.#first());',
         replace: '',
       },
       {
@@ -279,8 +279,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'the same version is not opened again',
-        find: 'if (version === old?.runner.version) return;',
-        replace: '',
+        find: 'if (version !== this.version) await',
+        replace: 'await',
         tests: [MANAGER, FOLDER, 'test/lib/inference/model.test.ts'],
       },
       {
@@ -296,14 +296,26 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'a version that does not load is reported while the old one serves',
-        find: 'this.#options.onError(asModelError(error));\n    }\n  }',
-        replace: '}\n  }',
+        find: 'if (!isUnderWay) this.#report(error);',
+        replace: '',
         tests: [MANAGER, FOLDER, 'test/lib/inference/model.test.ts'],
       },
       {
+        guarantee: 'on Lambda a call waits for the check that it finds due',
+        find: 'return isAwaited ? refreshing : undefined;',
+        replace: 'return undefined;',
+        tests: [MANAGER],
+      },
+      {
+        guarantee: 'on Lambda a check that failed stays due',
+        find: '(!isChecked || isUnderWay)',
+        replace: 'isUnderWay',
+        tests: [MANAGER],
+      },
+      {
         guarantee: 'a new version is looked for every refreshMs',
-        find: 'this.#options.now() - this.#checkedAt >= this.#options.refreshMs',
-        replace: 'false',
+        find: 'if (waitMs > 0 && waitMs <= this.#options.refreshMs) return undefined;',
+        replace: 'return undefined;',
         tests: [MANAGER, 'test/lib/inference/model.test.ts', FOLDER],
       },
     ],

@@ -479,13 +479,13 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: '/ready asks Redis',
-        find: 'await Promise.all([modelVersion(), results.ping()])',
-        replace: 'await Promise.all([modelVersion()])',
+        find: 'await allEnded([modelVersion(), results.serving()])',
+        replace: 'await allEnded([modelVersion(), Promise.resolve([])])',
       },
       {
         guarantee: '/ready asks which model serves',
-        find: 'await Promise.all([modelVersion(), results.ping()])',
-        replace: "await Promise.all(['', results.ping()])",
+        find: 'await allEnded([modelVersion(), results.serving()])',
+        replace: "await allEnded([Promise.resolve(''), results.serving()])",
       },
       {
         guarantee: 'an unknown path is answered with 404',
@@ -616,31 +616,36 @@ export const HTTP: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/compose/model.ts',
+    file: 'lib/compose/versions.ts',
     tests: ['test/faults/swap/folder.test.ts'],
     bugs: [
       {
         guarantee: 'a version that does not open does not keep its folder',
-        find: '          latest = before;\n',
-        replace: '',
+        find: 'this.#latest = before;',
+        replace: ';',
       },
       {
         guarantee: 'an old version goes when it is closed',
-        find: 'open.splice(open.indexOf(runner), 1);',
+        find: 'this.#open.splice(this.#open.indexOf(runner), 1);',
         replace: '',
       },
       {
         guarantee: 'a version that is still used keeps its files',
-        find: 'new Set([...open.map(({ version }) => version), ...latest])',
-        replace: 'new Set(latest)',
+        find: 'new Set([...this.#open.map(({ version }) => version), ...this.#latest])',
+        replace: 'new Set(this.#latest)',
         survives:
           'Equivalent while a third version waits until the first is closed (lib/inference/model-manager.ts): what is open is then always among the latest.',
       },
+    ],
+  },
+  {
+    file: 'lib/compose/model.ts',
+    tests: ['test/lib/compose/model.test.ts'],
+    bugs: [
       {
         guarantee: 'a model that cannot load does not keep the function from starting',
         find: "await host.ready().catch((error: unknown) => logError(error, { phase: 'model' }));",
         replace: 'await host.ready();',
-        tests: ['test/lib/compose/model.test.ts'],
       },
     ],
   },

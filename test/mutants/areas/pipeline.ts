@@ -141,8 +141,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a request has a deadline too',
-        find: 'return clock ? deadlineCheck(() => clock.getRemainingTimeInMillis()) : () => false;',
-        replace: 'return () => clock === null;',
+        find: 'return () => (check ??= deadlineCheck(() => clock.getRemainingTimeInMillis()))();',
+        replace: 'return () => check === null;',
         tests: [SERVE, INFERENCE, 'test/lib/http/response.test.ts', BUDGET],
       },
     ],
@@ -1003,11 +1003,16 @@ export const PIPELINE: readonly Suite[] = [
         find: 'await (announced[i] as Announcement).withdraw();\n        throw error;',
         replace: 'throw error;',
       },
+    ],
+  },
+  {
+    file: 'lib/contract/under-way.ts',
+    tests: ['test/lib/pipeline/submit.test.ts'],
+    bugs: [
       {
         guarantee: 'nothing is still under way when sending fails',
-        find: 'const settled = await Promise.allSettled(promises);',
-        replace: 'await Promise.all(promises);\n  const settled = await Promise.allSettled(promises);',
-        tests: ['test/lib/pipeline/submit.test.ts'],
+        find: 'await Promise.allSettled(promises);',
+        replace: '',
       },
     ],
   },

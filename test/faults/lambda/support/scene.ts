@@ -1,6 +1,7 @@
 /** A bucket and a Redis with faults in front of both, and environments of the packaged functions that use them. */
 import type { TestContext } from 'node:test';
 import type { SQSBatchResponse } from 'aws-lambda';
+import type { FunctionName } from '../../../../infra/build/functions.ts';
 import { encodeMessage } from '../../../../lib/codecs/message.ts';
 import type { ServingError } from '../../../../lib/contract/errors.ts';
 import { modelPrefix } from '../../../../lib/contract/names.ts';
@@ -46,7 +47,8 @@ export async function openScene(t: TestContext, bundles: Bundles, settings: Reco
     redis,
     temp,
     bucket: aws.s3,
-    start: (name: 'batch' | 'predict', options: Partial<EnvironmentOptions> = {}): LambdaEnvironment => {
+    aws,
+    start: (name: FunctionName, options: Partial<EnvironmentOptions> = {}): LambdaEnvironment => {
       const given = { folder: bundles.folder(name), temp, ...options };
       return startEnvironment(t, { ...given, variables: { ...variables, ...options.variables } });
     },
@@ -97,18 +99,27 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
+/** @param path with its query */
+export function httpEvent(
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body?: unknown,
+) {
+  const [rawPath = '', rawQueryString = ''] = path.split('?');
+  return {
+    version: '2.0',
+    routeKey: `${method} ${rawPath}`,
+    rawPath,
+    rawQueryString,
+    queryStringParameters: Object.fromEntries(new URLSearchParams(rawQueryString)),
+    headers: { 'content-type': 'application/json', ...headers },
+    requestContext: { http: { method, path: rawPath } },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    isBase64Encoded: false,
+  };
+}
+
 export function predictX(environment: LambdaEnvironment, x: number, timeoutMs?: number): Promise<HttpAnswer> {
-  return environment.invoke(
-    {
-      version: '2.0',
-      routeKey: 'POST /predict',
-      rawPath: '/predict',
-      rawQueryString: '',
-      headers: { 'content-type': 'application/json' },
-      requestContext: { http: { method: 'POST', path: '/predict' } },
-      body: JSON.stringify({ instances: [{ x: [x] }] }),
-      isBase64Encoded: false,
-    },
-    timeoutMs,
-  );
+  return environment.invoke(httpEvent('POST', '/predict', {}, { instances: [{ x: [x] }] }), timeoutMs);
 }

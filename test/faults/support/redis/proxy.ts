@@ -46,6 +46,8 @@ export interface RedisProxy {
   /** Names of the commands so far. */
   readonly seen: readonly string[];
   connections: number;
+  /** Replies of the server so far, in pieces as they came. */
+  readonly replies: number;
   /** Ends every connection there is. */
   resetAll(): void;
 }
@@ -53,6 +55,7 @@ export interface RedisProxy {
 export async function startRedisProxy(t: TestContext, targetUrl: string): Promise<RedisProxy> {
   const sockets = new Set<net.Socket>();
   const seen: string[] = [];
+  let replies = 0;
   const server = net.createServer((client) => {
     proxy.connections++;
     track(client);
@@ -60,6 +63,7 @@ export async function startRedisProxy(t: TestContext, targetUrl: string): Promis
     if (word === 'reset') return reset(client);
     if (word === 'silent') return void client.resume();
     const upstream = track(net.connect(proxy.target, '127.0.0.1'));
+    upstream.on('data', () => replies++);
     const ask = (name: string, bytes: Buffer) => proxy.onCommand({ name, index: seen.push(name) - 1, bytes });
     join(client, upstream, ask, proxy.bytesPerMs);
   });
@@ -81,6 +85,9 @@ export async function startRedisProxy(t: TestContext, targetUrl: string): Promis
     onConnect: () => 'pass',
     seen,
     connections: 0,
+    get replies() {
+      return replies;
+    },
     resetAll: () => {
       for (const socket of sockets) reset(socket);
     },

@@ -1,0 +1,55 @@
+/** The time that an invocation gives to loading a model. Lambda freezes what is left running, so it is stopped and not left. */
+import { ServingError } from '../contract/errors.ts';
+
+export interface LoadTime {
+  /** Aborts when the time is over. */
+  readonly signal: AbortSignal;
+  /** Whether a session may be opened, which cannot be stopped, after the model was downloaded within this time. */
+  readonly mayOpen: () => boolean;
+}
+
+/** The time of a load was over before it ended. Another attempt continues it. */
+export class LoadStopped extends ServingError {
+  /** Whether this attempt got further than the one before. */
+  readonly progressed: boolean;
+
+  constructor(message: string, { progressed }: { readonly progressed: boolean }) {
+    super('timeout', message);
+    this.progressed = progressed;
+  }
+}
+
+/** @param ms undefined, or infinite: without a limit. The signal's reason is LoadStopped */
+export function withinTime<T>(
+  ms: number | undefined,
+  work: (signal?: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return ms === undefined || ms === Number.POSITIVE_INFINITY ? work() : limited(ms, work);
+}
+
+async function limited<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const limitMs = Math.max(0, Math.round(ms));
+  const late = () =>
+    stop.abort(new LoadStopped(`no answer of S3 within ${limitMs} ms`, { progressed: false }));
+  const timer = setTimeout(late, limitMs);
+  try {
+    return await work(stop.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Settles as `work` does, or rejects when the time is over, and `work` goes on. @throws the signal's reason */
+export async function waitWithin<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+  if (!signal) return work;
+  const over = Promise.withResolvers<never>();
+  const onAbort = () => over.reject(signal.reason as Error);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([work, over.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
