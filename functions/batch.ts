@@ -10,9 +10,15 @@ import type { Model } from '../lib/contract/values.ts';
 import { reportFailedEvent } from '../lib/metrics/outcomes.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import { measuredSteps } from '../lib/metrics/steps.ts';
-import { ageLimit, chunksOf, type Payloads } from '../lib/pipeline/chunks.ts';
+import { ageLimit, chunksOf, type Delivered, type Payloads } from '../lib/pipeline/chunks.ts';
 import { deadlineOf, type InvocationClock } from '../lib/pipeline/deadline.ts';
-import { queueSteps, type RunningReports, type Sink, serveQueue } from '../lib/pipeline/serve.ts';
+import {
+  type Endings,
+  queueSteps,
+  type RunningReports,
+  type Sink,
+  serveQueue,
+} from '../lib/pipeline/serve.ts';
 
 export interface BatchDeps {
   readonly model: Model;
@@ -21,6 +27,8 @@ export interface BatchDeps {
   /** The store of records that are too large for a message. */
   readonly payloads: Payloads;
   readonly reporter: Reporter;
+  /** How records of an event end that ran too often. Default: none does. */
+  readonly endings?: (delivered: readonly Delivered[]) => Endings;
   /** Records that waited longer are not run. Default 0: none is too old. */
   readonly recordTtlSeconds?: number;
   /** Wall clock in ms, for how long a record waited in the queue. Default Date.now. */
@@ -28,7 +36,7 @@ export interface BatchDeps {
 }
 
 export const batch =
-  ({ model, sink, running, payloads, reporter, recordTtlSeconds = 0, now = Date.now }: BatchDeps) =>
+  ({ model, sink, running, payloads, reporter, endings, recordTtlSeconds = 0, now = Date.now }: BatchDeps) =>
   async ({ Records }: SQSEvent, clock?: InvocationClock): Promise<SQSBatchResponse> => {
     const deadline = deadlineOf(clock);
     for (const { attributes } of Records) {
@@ -37,7 +45,7 @@ export const batch =
     try {
       return failures(
         await model.use((runner) => {
-          const steps = queueSteps({ runner, running, sink, deadline });
+          const steps = queueSteps({ runner, running, sink, deadline, ...endings?.(Records) });
           const chunks = chunksOf(Records, payloads, deadline, ageLimit(recordTtlSeconds, now));
           return serveQueue(chunks, measuredSteps(steps, reporter));
         }),

@@ -7,6 +7,7 @@ import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composeStatus } from '../lib/compose/status.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
+import { readyAnswer } from '../lib/http/readiness.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
 import type { Family } from '../lib/metrics/exposition/families.ts';
@@ -48,8 +49,7 @@ export const status =
         return metricsAnswer({ job, timers, version, own: own() }, format);
       }
       if (path !== '/ready') throw new ServingError('not_found', `no such path: ${path}`);
-      const [model] = await Promise.all([modelVersion(), results.ping()]);
-      return json(200, { ready: true, model });
+      return readyAnswer({ model: modelVersion(), results: results.ping() }, logError);
     }, logError);
 
 export const handler = lambdaHandler('http', status, composeStatus);

@@ -12,6 +12,7 @@ import {
   metricsKey,
   newestKey,
   resultKey,
+  runsKey,
   stateKey,
   takenMessagePrefix,
 } from '../lib/contract/names.ts';
@@ -44,6 +45,7 @@ export function accessRules(keyspace: string, isCluster = false): string[] {
       indexKey(home),
       newestKey(home, '*'),
       `${takenMessagePrefix(home)}*`,
+      runsKey(home, '*', '*'),
       leaseKey(home, '*', '*'),
       metricsKey(home),
     ]),

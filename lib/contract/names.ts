@@ -89,6 +89,11 @@ export function takenMessagePrefix(job: string): string {
   return `cluster-serving-seen_${job}:`;
 }
 
+/** How often a redelivered record began to run and got no outcome. A replay of the enqueue has a key of its own. */
+export function runsKey(job: string, enqueue: string, uri: string): string {
+  return `cluster-serving-runs_${job}:${enqueue}:${uri}`;
+}
+
 /** The key of a leased result until its client certainly has it. */
 export function leaseKey(job: string, leaseId: string, uri: string): string {
   return `cluster-serving-held_${job}:${leaseId}:${uri}`;
