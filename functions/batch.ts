@@ -4,21 +4,15 @@
  * record changes nothing.
  */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { composeBatch } from '../lib/compose/batch.ts';
+import { composeBatch, type EndingsOf } from '../lib/compose/batch.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import type { Model } from '../lib/contract/values.ts';
 import { reportFailedEvent } from '../lib/metrics/outcomes.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import { measuredSteps } from '../lib/metrics/steps.ts';
-import { ageLimit, chunksOf, type Delivered, type Payloads } from '../lib/pipeline/chunks.ts';
+import { ageLimit, chunksOf, type Payloads } from '../lib/pipeline/chunks.ts';
 import { deadlineOf, type InvocationClock } from '../lib/pipeline/deadline.ts';
-import {
-  type Endings,
-  queueSteps,
-  type RunningReports,
-  type Sink,
-  serveQueue,
-} from '../lib/pipeline/serve.ts';
+import { queueSteps, type RunningReports, type Sink, serveQueue } from '../lib/pipeline/serve.ts';
 
 export interface BatchDeps {
   readonly model: Model;
@@ -28,7 +22,7 @@ export interface BatchDeps {
   readonly payloads: Payloads;
   readonly reporter: Reporter;
   /** How records of an event end that ran too often. Default: none does. */
-  readonly endings?: (delivered: readonly Delivered[]) => Endings;
+  readonly endings?: EndingsOf;
   /** Records that waited longer are not run. Default 0: none is too old. */
   readonly recordTtlSeconds?: number;
   /** Wall clock in ms, for how long a record waited in the queue. Default Date.now. */

@@ -3,7 +3,7 @@
  * first: if the function stops in between, the message is delivered again and both steps are repeated with the same
  * outcome. The batch function ends records by itself; here arrives what it could not end in 1,000 deliveries.
  */
-import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { enqueueOf } from '../lib/codecs/attributes.ts';
 import { uriOf } from '../lib/codecs/dead-letter.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
@@ -16,14 +16,17 @@ import type { Sink } from '../lib/pipeline/serve.ts';
 interface DeadLetterDeps {
   readonly sink: Sink;
   readonly archive: Archive;
-  /** The deliveries before a record arrives here. */
+  /** The deliveries before a record arrives here, where SQS does not count more. */
   readonly attempts: number;
 }
 
 export const deadLetter =
   ({ sink, archive, attempts }: DeadLetterDeps) =>
   async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
-    const dead = Records.map(({ messageId: id }) => ({ id, attempts }));
+    // Of its deliveries, this one is that of the dead-letter queue.
+    const deliveriesOf = ({ attributes }: SQSRecord) =>
+      Math.max(attempts, Number(attributes.ApproximateReceiveCount) - 1);
+    const dead = Records.map((record) => ({ id: record.messageId, attempts: deliveriesOf(record) }));
     const again = new Set(await archiveDead(Records, dead, archive));
     for (const record of Records.filter(({ messageId }) => !again.has(messageId))) {
       const { messageId: id, body } = record;
@@ -31,7 +34,7 @@ export const deadLetter =
       // There is no uri to store a failure under; the archived message can still be inspected.
       if (uri === undefined) continue;
       const enqueue = enqueueOf(record);
-      const error = exceeded(id, `was delivered ${attempts} times without an outcome`);
+      const error = exceeded(id, deliveriesOf(record));
       try {
         const unsaved = await sink.save([{ id, enqueue, uri, outcome: { ok: false, error } }], '');
         for (const unsavedId of unsaved) again.add(unsavedId);

@@ -12,7 +12,6 @@ import {
   metricsKey,
   newestKey,
   resultKey,
-  runsKey,
   stateKey,
   takenMessagePrefix,
 } from '../lib/contract/names.ts';
@@ -45,7 +44,6 @@ export function accessRules(keyspace: string, isCluster = false): string[] {
       indexKey(home),
       newestKey(home, '*'),
       `${takenMessagePrefix(home)}*`,
-      runsKey(home, '*', '*'),
       leaseKey(home, '*', '*'),
       metricsKey(home),
     ]),

@@ -12,7 +12,10 @@ import { archive, largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
 
-export function endingsOf(runs: RunCounts, put: Archive): (delivered: readonly Delivered[]) => Endings {
+/** @param delivered the messages of an event */
+export type EndingsOf = (delivered: readonly Delivered[]) => Endings;
+
+export function endingsOf(runs: RunCounts, put: Archive): EndingsOf {
   return (delivered) => ({ runs, archive: (dead, isOver) => archiveDead(delivered, dead, put, isOver) });
 }
 

@@ -1,5 +1,4 @@
 /** Composes the dependencies of the dead-letter function. */
-import { MOST_DELIVERIES } from '../config/job.ts';
 import { resultSink } from '../redis/result/sink.ts';
 import { results } from './redis.ts';
 import { archive } from './s3.ts';
@@ -10,6 +9,6 @@ export async function composeDeadLetter(scope: Scope) {
   return {
     sink: scope.own.tracer?.sink(sink) ?? sink,
     archive: scope.get(archive),
-    attempts: MOST_DELIVERIES,
+    attempts: scope.environment.job.queue.maxReceiveCount,
   };
 }

@@ -89,9 +89,12 @@ export function takenMessagePrefix(job: string): string {
   return `cluster-serving-seen_${job}:`;
 }
 
-/** How often a redelivered record began to run and got no outcome. A replay of the enqueue has a key of its own. */
-export function runsKey(job: string, enqueue: string, uri: string): string {
-  return `cluster-serving-runs_${job}:${enqueue}:${uri}`;
+/**
+ * How often a redelivered record ran without an outcome. A replay of the enqueue has a count of its own. It is below a prefix that
+ * users of a shared Redis may use already, so that a job can be upgraded before the stack of its Redis. Ids of messages have no `:`.
+ */
+export function runCount(job: string, enqueue: string, uri: string): string {
+  return `${takenMessagePrefix(job)}runs:${enqueue}:${uri}`;
 }
 
 /** The key of a leased result until its client certainly has it. */

@@ -125,9 +125,7 @@ function start(model: IsolatedModel): Started {
   // A run without records ends when the model is open.
   const started: Started = {
     child,
-    ready: ask(child, []).then(() => {
-      started.isReady = true;
-    }),
+    ready: ask(child, []).then(() => (started.isReady = true)),
     isReady: false,
     waitedMs: 0,
   };

@@ -70,7 +70,7 @@ export async function runCounted(
       const runsNow = isOpen(record) ? count + 1 : count;
       if (outcome && runsNow < runs.most) return outcome;
       const last = outcome?.ok === false ? outcome.error : undefined;
-      return failed(exceeded(record.id, `failed ${runs.most} times`, last));
+      return failed(exceeded(record.id, runs.most, last));
     }),
     ended: [...begun].filter((record) => !isOpen(record)),
   };

@@ -39,10 +39,11 @@ export function deadLetterOf(delivered: Delivered, attempts: number): string {
   });
 }
 
-/** @param what happened to it, and how often: "failed 5 times" @param last its last failure */
-export function exceeded(id: string, what: string, last?: ServingError): ServingError {
+/** @param last how it failed the last time */
+export function exceeded(id: string, times: number, last?: ServingError): ServingError {
   const why = last ? `; at last: ${last.publicMessage}` : '';
-  return new ServingError('max_receives_exceeded', `the record ${what} and was archived as ${id}${why}`);
+  const message = `the record failed ${times} times and was archived as ${id}${why}`;
+  return new ServingError('max_receives_exceeded', message);
 }
 
 export function isExceeded(outcome: Outcome): boolean {

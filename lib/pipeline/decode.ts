@@ -75,8 +75,7 @@ export function decodeMessages(
         body instanceof ServingError ? unread(body) : decodeMessage(body, allocate, parseInstances);
       if (!(inputs instanceof ServingError)) records.push({ id, enqueue, uri, attempts, inputs });
       else {
-        const error =
-          isDead && inputs.retryable ? exceeded(id, `could not be read ${attempts} times`, inputs) : inputs;
+        const error = isDead && inputs.retryable ? exceeded(id, attempts, inputs) : inputs;
         if (error.retryable) returned.push({ id, error, trace: enqueue.trace });
         else finished.push({ id, enqueue, uri, outcome: { ok: false, error } });
       }

@@ -153,9 +153,9 @@ export function monitoringTests(template: () => Template, service: string): void
     }
   });
 
-  test('as many metrics are watched as docs/explanation/scaling.md says are billed: 25, and 3 for each node of Redis', () => {
+  test('as many metrics are watched as docs/explanation/scaling.md says are billed: 30, and 3 for each node of Redis', () => {
     const nodes = Number(propertiesOf(template(), 'Redis')['NumCacheClusters']);
-    assert.equal(alarms().flatMap(([, alarm]) => metricsOf(alarm)).length, 25 + 3 * nodes);
+    assert.equal(alarms().flatMap(([, alarm]) => metricsOf(alarm)).length, 30 + 3 * nodes);
   });
 
   test('every alarm tells the topic, both when it turns red and when it is over', () => {

@@ -137,9 +137,9 @@ describe('F24: the packaged batch function', { concurrency: 2 }, () => {
     const environment = start('batch');
     // The first one also sends the text of the script.
     await deliver(environment, batchEvent(messages(['warm'])));
-    const before = redis.seen.length;
+    const seen = redis.seen.length;
     assert.deepEqual(await deliver(environment, batchEvent(messages(['a', 'b', 'c']))), []);
-    const commands = redis.seen.slice(before).filter((name) => !OPENING.has(name));
+    const commands = redis.seen.slice(seen).filter((name) => !OPENING.has(name));
     assert.deepEqual(commands, ['EVALSHA']);
   });
 });

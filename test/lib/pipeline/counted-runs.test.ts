@@ -26,7 +26,7 @@ function counter(most: number, before: Readonly<Record<string, number | ServingE
       return uris(records).map((uri) => counts.get(uri) ?? 0);
     },
     async begin(records) {
-      steps.push(`count ${uris(records)}`);
+      steps.push(`count ${uris(records).join()}`);
       add(records, 1);
     },
     async takeBack(records) {
@@ -60,7 +60,7 @@ function isolated(steps: string[], run: (uris: readonly string[]) => Outcome[] |
     async runIsolated(records) {
       const uris = textsOf(records);
       const ran = run(uris) ?? uris.map(() => OK);
-      if (uris.length > 0) steps.push(`run ${uris}`);
+      if (uris.length > 0) steps.push(`run ${uris.join()}`);
       return ran;
     },
     close: async () => undefined,

@@ -4,7 +4,7 @@ import type { SQSBatchResponse } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { encodeMessage } from '../../../../lib/codecs/message.ts';
 import type { ServingError } from '../../../../lib/contract/errors.ts';
-import { modelPrefix, runsKey } from '../../../../lib/contract/names.ts';
+import { modelPrefix, runCount } from '../../../../lib/contract/names.ts';
 import type { Inputs } from '../../../../lib/contract/values.ts';
 import { RedisConnection } from '../../../../lib/redis/connection.ts';
 import { ResultStore } from '../../../../lib/redis/results.ts';
@@ -55,7 +55,7 @@ export async function openScene(t: TestContext, bundles: Bundles, settings: Reco
     },
     /** The counted runs of all records, as they are stored. */
     runs: async (): Promise<(string | null)[]> => {
-      const keys = await client.keys(runsKey(JOB, '*', '*'));
+      const keys = await client.keys(runCount(JOB, '*', '*'));
       return keys.length === 0 ? [] : client.mget(keys);
     },
     /** The number in the result, the code of the failure, or undefined when there is none. */
