@@ -4,7 +4,7 @@
  * record changes nothing.
  */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { composeBatch } from '../lib/compose/batch.ts';
+import { composeBatch, type EndingsOf } from '../lib/compose/batch.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import type { Model } from '../lib/contract/values.ts';
 import { reportFailedEvent } from '../lib/metrics/outcomes.ts';
@@ -21,6 +21,8 @@ export interface BatchDeps {
   /** The store of records that are too large for a message. */
   readonly payloads: Payloads;
   readonly reporter: Reporter;
+  /** How records of an event end that ran too often. Default: none does. */
+  readonly endings?: EndingsOf;
   /** Records that waited longer are not run. Default 0: none is too old. */
   readonly recordTtlSeconds?: number;
   /** Wall clock in ms, for how long a record waited in the queue. Default Date.now. */
@@ -28,7 +30,7 @@ export interface BatchDeps {
 }
 
 export const batch =
-  ({ model, sink, running, payloads, reporter, recordTtlSeconds = 0, now = Date.now }: BatchDeps) =>
+  ({ model, sink, running, payloads, reporter, endings, recordTtlSeconds = 0, now = Date.now }: BatchDeps) =>
   async ({ Records }: SQSEvent, clock?: InvocationClock): Promise<SQSBatchResponse> => {
     const deadline = deadlineOf(clock);
     for (const { attributes } of Records) {
@@ -37,7 +39,7 @@ export const batch =
     try {
       return failures(
         await model.use((runner) => {
-          const steps = queueSteps({ runner, running, sink, deadline });
+          const steps = queueSteps({ runner, running, sink, deadline, ...endings?.(Records) });
           const chunks = chunksOf(Records, payloads, deadline, ageLimit(recordTtlSeconds, now));
           return serveQueue(chunks, measuredSteps(steps, reporter));
         }),

@@ -1,59 +1,49 @@
 /**
  * Archives a message that was received too often in S3, and stores a failed result for its record. Archiving comes
  * first: if the function stops in between, the message is delivered again and both steps are repeated with the same
- * outcome. This function is in the VPC with Redis, where S3 is reachable for free.
+ * outcome. The batch function ends records by itself; here arrives what it could not end in 1,000 deliveries.
  */
-import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { enqueueOf } from '../lib/codecs/attributes.ts';
-import { encodeDeadLetter, uriOf } from '../lib/codecs/dead-letter.ts';
+import { uriOf } from '../lib/codecs/dead-letter.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
-import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
-import { measure } from '../lib/metrics/emf.ts';
+import { type Archive, archiveDead } from '../lib/metrics/dead-letters.ts';
+import { exceeded } from '../lib/pipeline/dead-letters.ts';
 import type { Sink } from '../lib/pipeline/serve.ts';
 
 interface DeadLetterDeps {
   readonly sink: Sink;
-  /** Stores one message under its id. */
-  readonly archive: (messageId: string, message: string) => Promise<void>;
-  /** The deliveries before a record arrives here. */
+  readonly archive: Archive;
+  /** The deliveries before a record arrives here, where SQS does not count more. */
   readonly attempts: number;
 }
 
 export const deadLetter =
-  (deps: DeadLetterDeps) =>
-  async (event: SQSEvent): Promise<SQSBatchResponse> => {
-    const batchItemFailures: SQSBatchItemFailure[] = [];
-    for (const record of event.Records) {
+  ({ sink, archive, attempts }: DeadLetterDeps) =>
+  async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
+    // Of its deliveries, this one is that of the dead-letter queue.
+    const deliveriesOf = ({ attributes }: SQSRecord) =>
+      Math.max(attempts, Number(attributes.ApproximateReceiveCount) - 1);
+    const dead = Records.map((record) => ({ id: record.messageId, attempts: deliveriesOf(record) }));
+    const again = new Set(await archiveDead(Records, dead, archive));
+    for (const record of Records.filter(({ messageId }) => !again.has(messageId))) {
+      const { messageId: id, body } = record;
+      const uri = uriOf(body);
+      // There is no uri to store a failure under; the archived message can still be inspected.
+      if (uri === undefined) continue;
+      const enqueue = enqueueOf(record);
+      const error = exceeded(id, deliveriesOf(record));
       try {
-        const unsaved = await deadLetterRecord(record, deps);
-        batchItemFailures.push(...unsaved.map((itemIdentifier) => ({ itemIdentifier })));
-      } catch (error) {
-        logError(error, { messageId: record.messageId, trace_id: enqueueOf(record).trace?.traceId });
-        batchItemFailures.push({ itemIdentifier: record.messageId });
+        const unsaved = await sink.save([{ id, enqueue, uri, outcome: { ok: false, error } }], '');
+        for (const unsavedId of unsaved) again.add(unsavedId);
+      } catch (failure) {
+        logError(failure, { messageId: id, trace_id: enqueue.trace?.traceId });
+        again.add(id);
       }
     }
-    return { batchItemFailures };
+    return { batchItemFailures: [...again].map((itemIdentifier) => ({ itemIdentifier })) };
   };
-
-/** @returns its id when its result could not be saved */
-async function deadLetterRecord(
-  record: SQSRecord,
-  { sink, archive, attempts }: DeadLetterDeps,
-): Promise<readonly string[]> {
-  const { messageId, body } = record;
-  const enqueue = enqueueOf(record);
-  const sentAt = enqueue.sentAt || undefined;
-  const { MessageGroupId: groupId } = record.attributes;
-  await archive(messageId, encodeDeadLetter({ messageId, ...enqueue, sentAt, attempts, groupId, body }));
-  measure('DeadLettered', 1);
-  const uri = uriOf(body);
-  // There is no uri to store a failure under; the archived message can still be inspected.
-  if (uri === undefined) return [];
-  const message = `the record failed ${attempts} times and was archived as ${messageId}`;
-  const error = new ServingError('max_receives_exceeded', message);
-  return sink.save([{ id: messageId, enqueue, uri, outcome: { ok: false, error } }], '');
-}
 
 export const handler = lambdaHandler('sqs', deadLetter, composeDeadLetter);

@@ -7,7 +7,7 @@ import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composeStatus } from '../lib/compose/status.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
-import { allEnded } from '../lib/contract/under-way.ts';
+import { readyAnswer } from '../lib/http/readiness.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
 import type { Family } from '../lib/metrics/exposition/families.ts';
@@ -50,9 +50,7 @@ export const status =
         return metricsAnswer({ job, timers, version, own: own() }, format);
       }
       if (path !== '/ready') throw new ServingError('not_found', `no such path: ${path}`);
-      const [model, reported] = await allEnded([modelVersion(), results.serving()]);
-      const serving = reported.map(({ version, atMs }) => ({ version, at: new Date(atMs).toISOString() }));
-      return json(200, { ready: true, model, ...(serving.length > 0 ? { serving } : {}) });
+      return readyAnswer({ model: modelVersion(), serving: results.serving() }, logError);
     }, logError);
 
 export const handler = lambdaHandler('http', status, composeStatus);

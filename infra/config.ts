@@ -8,6 +8,7 @@ import { type ConfigReading, readConfig } from '../lib/config/file.ts';
 import {
   DEFAULT_JOB,
   type JobConfig,
+  MOST_DELIVERIES,
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
 } from '../lib/config/job.ts';
@@ -84,23 +85,29 @@ export function readSettings(root: string, { stage, config, parameters, named = 
   const service = serviceName(job.jobName);
   const { jobName } = job;
   const resources = settingsOfResources(deployment, { service, stage, jobName, job: deployed });
+  const code = workerCode(deployment, { service, stage, language });
   return {
     ...deployment,
     ...settingsOfJob(job),
     ...resources,
-    ...workerCode(deployment, { service, stage, language }),
+    ...code,
     job: deployed,
     redisAlarmBytes: Math.round(deployment.redisMaxGB * 2 ** 30 * 0.8),
     ...queueNames(job, deployment.queueName === 'job' ? undefined : stage),
     files: filesOf(deployment),
-    monitoring: monitoringOf(deployment, job, { service, stage, alarmActions: resources.alarmActions }),
+    monitoring: monitoringOf(deployment, job, {
+      service,
+      stage,
+      batchName: code.code.batch.name,
+      alarmActions: resources.alarmActions,
+    }),
   };
 }
 
 function monitoringOf(
   deployment: Deployment,
   job: JobConfig,
-  names: Pick<MonitoringRequest, 'service' | 'stage' | 'alarmActions'>,
+  names: Pick<MonitoringRequest, 'service' | 'stage' | 'batchName' | 'alarmActions'>,
 ): Monitoring {
   if (deployment.monitoring === 'basic') return { Resources: {} };
   return fullMonitoring({
@@ -118,6 +125,7 @@ function settingsOfJob(job: JobConfig) {
     ...job.function,
     jobName: job.jobName,
     visibilityTimeoutSeconds: visibilityTimeoutSeconds(job),
+    mostDeliveries: MOST_DELIVERIES,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     modelPrefix: modelPrefix(job.jobName),
     deadLetterPrefix: deadLetterPrefix(job.jobName),

@@ -86,7 +86,7 @@ function redisWidgets(redisNodes: number): Widget[] {
   ];
 }
 
-function ourWidgets({ service, stage, jobName }: MonitoringRequest): Widget[] {
+function ourWidgets({ service, stage, jobName, batchName }: MonitoringRequest): Widget[] {
   const ours = (name: string, of: string, stat: string): Line => {
     return [
       OURS,
@@ -94,7 +94,7 @@ function ourWidgets({ service, stage, jobName }: MonitoringRequest): Widget[] {
       'Job',
       jobName,
       'Function',
-      `${service}-${stage}-${of}`,
+      of === 'batch' ? batchName : `${service}-${stage}-${of}`,
       { stat, label: `${of} ${name}` },
     ];
   };
@@ -116,7 +116,7 @@ function ourWidgets({ service, stage, jobName }: MonitoringRequest): Widget[] {
       title: 'Failures',
       lines: [
         ...['predict', 'batch', 'submit', 'predictions'].map((of) => ours('Failures', of, 'Sum')),
-        ours('DeadLettered', 'dead-letter', 'Sum'),
+        ...['batch', 'dead-letter'].map((of) => ours('DeadLettered', of, 'Sum')),
       ],
     },
   ];

@@ -1,5 +1,5 @@
 /**
- * Alarms and dashboard for `--param monitoring=full`; the three alarms of alarms.yml always exist. Lambda's Errors
+ * Alarms and dashboard for `--param monitoring=full`; those of alarms.yml always exist. Lambda's Errors
  * metric counts only crashes, timeouts and failed INITs: the handlers answer known errors and count them in
  * lib/metrics/emf.ts.
  */
@@ -145,7 +145,8 @@ function gatewayAlarms(): Alarm[] {
   ];
 }
 
-function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
+function queueAlarms({ service, stage, jobName, batchName }: MonitoringRequest): Alarm[] {
+  const of = (name: string) => ({ Job: jobName, Function: name });
   return [
     [
       'DeadLetterAgeAlarm',
@@ -160,15 +161,52 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
     ],
     [
       'DeadLetteredAlarm',
-      alarm({
-        says: `${MANY_DEAD_LETTERS} records became dead letters within an hour, which points to a common cause`,
-        metric: metricOf(OURS, 'DeadLettered', { Job: jobName, Function: `${service}-${stage}-dead-letter` }),
-        statistic: 'Sum',
-        from: MANY_DEAD_LETTERS,
-        seconds: 3600,
-      }),
+      combined(
+        'SUM',
+        {
+          says: `${MANY_DEAD_LETTERS} records became dead letters within an hour, which points to a common cause`,
+          statistic: 'Sum',
+          from: MANY_DEAD_LETTERS,
+          seconds: 3600,
+        },
+        [batchName, `${service}-${stage}-dead-letter`].map((name) =>
+          metricOf(OURS, 'DeadLettered', of(name)),
+        ),
+      ),
     ],
+    ...AWAY.map(([name, code, says]): Alarm => {
+      const metric = metricOf(OURS, `Failures_${code}`, of(batchName));
+      return [name, alarm({ says, metric, statistic: 'Sum', from: 1, times: 2, periods: 3 })];
+    }),
   ];
+}
+
+/** What records wait for, by the code with which they come again. */
+const AWAY = [
+  [
+    'ResultsAwayAlarm',
+    'results_unavailable',
+    'Results cannot be saved: Redis is away, or S3 for large ones; records wait',
+  ],
+  ['ModelAwayAlarm', 'model_unavailable', 'No model can be opened; records wait'],
+  ['PayloadsAwayAlarm', 'queue_unavailable', 'Large records cannot be read: S3 is away; they wait'],
+] as const;
+
+/** Of several metrics together. */
+function combined(
+  how: 'MAX' | 'SUM',
+  rule: Omit<Rule, 'metric'>,
+  metrics: readonly ReturnType<typeof metricOf>[],
+): Readonly<Record<string, unknown>> {
+  const { Statistic: _, Period, ...rest }: Readonly<Record<string, unknown>> = alarm({ ...rule, metric: {} });
+  const name = metrics[0]?.MetricName;
+  const whole = { Id: 'all', Expression: `${how}(METRICS())`, Label: name, ReturnData: true };
+  const parts = metrics.map((Metric, i) => ({
+    Id: `part${i + 1}`,
+    MetricStat: { Metric, Period, Stat: rule.statistic },
+    ReturnData: false,
+  }));
+  return { ...rest, Metrics: [whole, ...parts] };
 }
 
 function redisAlarms({ redisNodes }: Pick<MonitoringRequest, 'redisNodes'>): Alarm[] {
@@ -181,18 +219,7 @@ function redisAlarms({ redisNodes }: Pick<MonitoringRequest, 'redisNodes'>): Ala
     const [metric, ...others] = metrics;
     if (metric && others.length === 0) return alarm({ ...rule, metric });
     // The maximum of all nodes: which of them is the primary changes with a failover.
-    const {
-      Statistic: _,
-      Period,
-      ...rest
-    }: Readonly<Record<string, unknown>> = alarm({ ...rule, metric: {} });
-    const worst = { Id: 'worst', Expression: 'MAX(METRICS())', Label: name, ReturnData: true };
-    const nodes = metrics.map((Metric, i) => ({
-      Id: `node${i + 1}`,
-      MetricStat: { Metric, Period, Stat: statistic },
-      ReturnData: false,
-    }));
-    return { ...rest, Metrics: [worst, ...nodes] };
+    return combined('MAX', rule, metrics);
   };
   return [
     ['RedisEvictionsAlarm', on('Redis evicted results before they expired', 'Evictions', 'Sum', 1)],

@@ -8,6 +8,8 @@ export interface MonitoringRequest {
   readonly service: string;
   readonly stage: string;
   readonly jobName: string;
+  /** The name of batch; with a worker in Python it is another one. */
+  readonly batchName: string;
   /** The timeout of batch. */
   readonly timeoutSeconds: number;
   readonly predictTimeoutSeconds: number;

@@ -21,7 +21,7 @@ import { Scope } from '../lib/compose/scope.ts';
 import { composeStatus } from '../lib/compose/status.ts';
 import { openTracer, traced } from '../lib/compose/tracer.ts';
 import { type Environment, tracesOf } from '../lib/config/environment.ts';
-import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
+import { hiddenSeconds, type JobConfig, MOST_DELIVERIES, predictTimeoutSeconds } from '../lib/config/job.ts';
 import { logError } from '../lib/contract/log.ts';
 import { variables } from '../lib/contract/variables.ts';
 import { corsRules } from '../lib/http/cors.ts';
@@ -48,6 +48,8 @@ import {
 import { openServiceParts, type ServicePartOptions, type ServiceParts } from './worker/open.ts';
 
 export const LOCAL_BUCKET = 'cluster-serving';
+/** How long a message is delivered again before the queue gives it up. */
+const LEAST_DELIVERED_SECONDS = 2 * 86_400;
 
 /** The addresses of one job. */
 export interface JobAddresses extends Omit<ServedRuns, 'runs'> {
@@ -285,8 +287,9 @@ async function createResources(aws: LocalAws, job: JobConfig) {
   await aws.createBucket(LOCAL_BUCKET);
   const queue = await aws.createQueue({
     name: queueName(job.jobName),
-    visibilitySeconds: visibilityTimeoutSeconds(job),
-    maxReceiveCount: job.queue.maxReceiveCount,
+    visibilitySeconds: hiddenSeconds(job),
+    // Here a message may come again after seconds, so a day takes more deliveries than on SQS.
+    maxReceiveCount: Math.max(MOST_DELIVERIES, Math.ceil(LEAST_DELIVERED_SECONDS / hiddenSeconds(job))),
   });
   const deadLetterUrl = queue.deadLetter?.url;
   if (deadLetterUrl === undefined) throw new Error('a queue with maxReceiveCount has a dead-letter queue');

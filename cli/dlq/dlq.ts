@@ -1,5 +1,5 @@
 /**
- * `cluster-serving dlq`: lists, replays and purges the records that were delivered too often, which are archived in a
+ * `cluster-serving dlq`: lists, replays and purges the records that failed too often, which are archived in a
  * job's bucket. replay and purge change the archive, so they need a selection; none does not mean all.
  */
 import { replayAttributes } from '../../lib/codecs/attributes.ts';
@@ -16,7 +16,7 @@ const MAX_IDS = 1_000;
 export const command = defineCommand({
   name: 'dlq',
   usage: ['<list | show | replay | purge> [<id>...] [<field=value>...] [options]'],
-  about: `Records that were delivered too often are kept in the bucket, under dead-letters/<job>/, and their uris have the failure
+  about: `Records that failed too often are kept in the bucket, under dead-letters/<job>/, and their uris have the failure
 max_receives_exceeded.
 
 <which> is ids, conditions, or --all. All conditions must hold:

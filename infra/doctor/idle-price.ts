@@ -76,7 +76,7 @@ export function idlePrice(template: Template): IdlePrice {
   };
 }
 
-/** One line: `idle: 9.64 dollars a month: Redis 9.34, alarms 0.30 (us-east-1, prices of 2026-11; look yours up)`. */
+/** One line: `idle: 9.74 dollars a month: Redis 9.34, alarms 0.40 (us-east-1, prices of 2026-11; look yours up)`. */
 export function idlePriceText({ dollars, parts, unknown, region, asOf }: IdlePrice): string {
   const list = parts.map((part) => `${part.what} ${part.dollars.toFixed(2)}`).join(', ') || 'nothing';
   const known = dollars === undefined ? 'not known' : `${dollars.toFixed(2)} dollars a month`;

@@ -29,8 +29,8 @@ export function queueConcurrency({ job }: Pick<Facts, 'job'>): ReadonlyMap<strin
 const maxReceiveCount = settingsRule({
   id: 'queue-max-receive-count',
   topic: 'Queue',
-  looksAt: 'how often a message is delivered before it goes to the dead letters',
-  why: 'A throttled poller or a failed cold start uses up an attempt before the record has been looked at.',
+  looksAt: 'how often a record runs without an outcome before it becomes a dead letter',
+  why: 'In every other run a record shares the time of the function with others that may never end: a slow record needs some.',
   fix: 'queue.maxReceiveCount in config.yaml',
   check: ({ job }) => {
     const count = job.queue.maxReceiveCount;
@@ -89,7 +89,7 @@ const batchDuration = settingsRule({
   id: 'batch-duration',
   topic: 'Queue',
   looksAt: "queue.batchSize times the latency in the model's import report, against the timeout of batch",
-  why: 'Records that do not finish within the timeout are delivered again, which uses up an attempt; after queue.maxReceiveCount deliveries they become dead letters.',
+  why: 'Records that do not finish within the timeout are delivered again, which takes a visibility timeout, and from then on run in a process of their own; after queue.maxReceiveCount runs they become dead letters.',
   fix: 'a smaller queue.batchSize, a longer function.timeoutSeconds (up to 900) or more function.memoryMB in config.yaml',
   check: ({ model, template, job }) => {
     const { batchSize } = job.queue;
@@ -116,7 +116,7 @@ const reservedConcurrency = templateRule({
   id: 'queue-reserved-concurrency',
   topic: 'Queue',
   looksAt: 'ReservedConcurrentExecutions of a function that a queue invokes',
-  why: 'Throttled pollers return their messages to the queue, which uses up an attempt each time: good records become dead letters.',
+  why: 'Throttled pollers return their messages to the queue: records wait for a visibility timeout each time, and after 1,000 deliveries they become dead letters.',
   fix: 'no reservedConcurrency in serverless.yml, or one not below queue.maximumConcurrency',
   check: (template, facts) => {
     const concurrency = queueConcurrency(facts);

@@ -2,13 +2,24 @@
 
 import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
+import { type Archive, archiveDead } from '../metrics/dead-letters.ts';
+import type { Delivered } from '../pipeline/chunks.ts';
+import type { RunCounts } from '../pipeline/counted-runs.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
+import type { Endings } from '../pipeline/serve.ts';
 import { resultSink } from '../redis/result/sink.ts';
-import { connection, results, runningReports } from './redis.ts';
+import { connection, results, runCounts, runningReports } from './redis.ts';
 import { reporter } from './reporter.ts';
-import { largeResults, payloads } from './s3.ts';
+import { archive, largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
+
+/** @param delivered the messages of an event */
+export type EndingsOf = (delivered: readonly Delivered[]) => Endings;
+
+export function endingsOf(runs: RunCounts, put: Archive): EndingsOf {
+  return (delivered) => ({ runs, archive: (dead, isOver) => archiveDead(delivered, dead, put, isOver) });
+}
 
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
 export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
@@ -24,6 +35,7 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
     running: scope.get(runningReports),
     payloads: scope.get(payloads),
     reporter: scope.get(reporter),
+    endings: endingsOf(scope.get(runCounts), scope.get(archive)),
     recordTtlSeconds: scope.environment.job.queue.recordTtlSeconds,
   };
 }

@@ -8,6 +8,7 @@ import { cachePassword } from '../redis/iam.ts';
 import { RateLimiter } from '../redis/rate-limiter.ts';
 import { RecordStates } from '../redis/record-states.ts';
 import { ResultStore } from '../redis/results.ts';
+import { StoredRunCounts } from '../redis/run-counts.ts';
 import { RunningReports } from '../redis/running.ts';
 import { CachedSecret, readParameter } from '../redis/secret.ts';
 import { CLOCK } from './clock.ts';
@@ -57,6 +58,12 @@ export function recordStates(scope: Scope): RecordStates {
 export function runningReports(scope: Scope): RunningReports {
   const timeoutMs = scope.environment.job.function.timeoutSeconds * 1000;
   return new RunningReports(scope.get(recordStates), timeoutMs, CLOCK.now);
+}
+
+export function runCounts(scope: Scope): StoredRunCounts {
+  const { job, keyspace } = scope.environment;
+  const { maxReceiveCount: most, retentionSeconds } = job.queue;
+  return new StoredRunCounts(scope.get(connection), { job: keyspace, retentionSeconds, most });
 }
 
 /** Undefined when the job has no limit. */

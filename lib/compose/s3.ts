@@ -1,5 +1,6 @@
 /** Composes what uses S3: its client, large records, dead letters. Nothing is requested from S3 here. */
 import { deadLetterPrefix, modelPrefix } from '../contract/names.ts';
+import type { Archive } from '../metrics/dead-letters.ts';
 import type { ModelLocation } from '../registry/download.ts';
 import { LargeResults } from '../s3/large-results.ts';
 import { deferredS3, putText, type S3Client } from '../s3/objects.ts';
@@ -30,7 +31,7 @@ export function modelLocation({ environment }: Scope): ModelLocation {
 }
 
 /** Keeps one dead-lettered message under its id. */
-export function archive(scope: Scope): (messageId: string, message: string) => Promise<void> {
+export function archive(scope: Scope): Archive {
   const { bucket, job } = scope.environment;
   const prefix = deadLetterPrefix(job.jobName);
   return (messageId, message) =>

@@ -96,9 +96,22 @@ function flat(ports: Ports): BatchAxes {
   return Object.fromEntries(Object.entries(ports).map(([name, { batchAxis }]) => [name, batchAxis]));
 }
 
+/**
+ * Deliveries after which the queue itself gives a record up, the maximum of SQS. The batch function ends it long before, by its
+ * runs: what is left comes back because Redis, S3 or the model is away.
+ */
+export const MOST_DELIVERIES = 1_000;
+/** MOST_DELIVERIES take longer than a day. */
+const LEAST_VISIBILITY_SECONDS = 90;
+
 /** SQS must hide a message for six times the function's timeout, or a slow batch is delivered twice. */
-export function visibilityTimeoutSeconds(job: JobConfig): number {
+export function hiddenSeconds(job: JobConfig): number {
   return 6 * job.function.timeoutSeconds + job.queue.windowSeconds;
+}
+
+/** How long a deployed queue hides a message. */
+export function visibilityTimeoutSeconds(job: JobConfig): number {
+  return Math.max(LEAST_VISIBILITY_SECONDS, hiddenSeconds(job));
 }
 
 /** The timeout of the predict function. Lambda has whole seconds, so http.timeoutMs is rounded up. */

@@ -163,7 +163,10 @@ const QUEUE = {
     whole(2, 1_000),
     'Batch functions at the same time; `npm start` runs two, which share the model.',
   ),
-  maxReceiveCount: setting(whole(1, 1_000), 'Deliveries of a record before it becomes a dead letter.'),
+  maxReceiveCount: setting(
+    whole(1, 1_000),
+    'Runs of a record without an outcome, from its second delivery on, before it becomes a dead letter.',
+  ),
   retentionSeconds: setting(
     whole(60, MAX_RETENTION_SECONDS),
     'How long the queue of a deployment keeps a record that no function has taken; then SQS deletes it.',

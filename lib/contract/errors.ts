@@ -58,8 +58,8 @@ export const ERRORS = {
   /** The record waited longer than `queue.recordTtlSeconds` and was not run. Send it again, or raise the setting. */
   record_expired: final(410),
   /**
-   * The record was delivered `queue.maxReceiveCount` times without an outcome (formerly `out_of_tries`). Find the cause in
-   * the log, then run it again with `cluster-serving dlq replay`.
+   * From its second delivery on the record ran `queue.maxReceiveCount` times without an outcome (formerly `out_of_tries`). Find the
+   * cause in the log, then run it again with `cluster-serving dlq replay`.
    */
   max_receives_exceeded: final(500),
   /** A setting or an environment variable is wrong. Correct the one that the message or, over HTTP, the log names. */

@@ -89,6 +89,14 @@ export function takenMessagePrefix(job: string): string {
   return `cluster-serving-seen_${job}:`;
 }
 
+/**
+ * How often a redelivered record ran without an outcome. A replay of the enqueue has a count of its own. It is below a prefix that
+ * users of a shared Redis may use already, so that a job can be upgraded before the stack of its Redis. Ids of messages have no `:`.
+ */
+export function runCount(job: string, enqueue: string, uri: string): string {
+  return `${takenMessagePrefix(job)}runs:${enqueue}:${uri}`;
+}
+
 /** The key of a leased result until its client certainly has it. */
 export function leaseKey(job: string, leaseId: string, uri: string): string {
   return `cluster-serving-held_${job}:${leaseId}:${uri}`;

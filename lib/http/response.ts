@@ -8,7 +8,7 @@ import { ServingError } from '../contract/errors.ts';
 export type HttpResponse = APIGatewayProxyStructuredResultV2;
 
 /** Called with every error of status 500 and above. */
-type LogError = (error: ServingError) => void;
+export type LogError = (error: ServingError) => void;
 
 /** A body may contain what a caller sent, so browsers must not render it. */
 function headersFor(type: string): Record<string, string> {
@@ -94,7 +94,7 @@ export function within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
   });
 }
 
-function errorResponse(error: ServingError, log: LogError, bodyOf: ErrorBody): HttpResponse {
+export function errorResponse(error: ServingError, log: LogError, bodyOf: ErrorBody): HttpResponse {
   if (error.status >= 500) log(error);
   // Temporary errors say when to retry: opening a model takes a moment.
   const passing = error.status === 503 || error.status === 429;

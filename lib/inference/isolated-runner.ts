@@ -54,9 +54,24 @@ const CHILD = new URL(
   import.meta.url,
 );
 
+/**
+ * The longest opening of a model, in the time that events wait for it. What passes between events does not count: a frozen
+ * function makes no progress.
+ */
+const MOST_OPENING_MS = 15 * 60 * 1000;
+
+interface Started {
+  readonly child: ChildProcess;
+  /** Resolves when the model is open. */
+  readonly ready: Promise<unknown>;
+  isReady: boolean;
+  /** How long events have waited for it. */
+  waitedMs: number;
+}
+
 export class IsolatedRunner {
   readonly #model: IsolatedModel;
-  #child: ChildProcess | undefined;
+  #started: Started | undefined;
   /** One event at a time, so that a kill does not affect another event's records. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -65,6 +80,7 @@ export class IsolatedRunner {
   }
 
   /**
+   * A process that is not ready in time goes on opening the model, so that the next call finds it further.
    * @param limitMs for everything: the process may have to be started and the model loaded first
    * @throws timeout after `limitMs`, model_failed when the process ended; errors of opening the model
    */
@@ -75,28 +91,31 @@ export class IsolatedRunner {
   }
 
   async #run(records: readonly Inputs[], limitMs: number): Promise<Outcome[]> {
-    // One that ended while nothing ran says nothing any more: a record would wait for it in vain.
-    if (!this.#child || hasEnded(this.#child)) this.#child = startIsolated(this.#model);
-    const child = this.#child;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      const message = `the model did not end within ${Math.round(limitMs)} ms${on(records)}`;
-      timer = setTimeout(() => reject(new ServingError('timeout', message)), limitMs);
-    });
+    // A process that ended while nothing ran emits nothing any more: a record would wait for it in vain.
+    if (!this.#started || hasEnded(this.#started.child)) this.#started = start(this.#model);
+    const started = this.#started;
+    const beganMs = performance.now();
+    let isOpening = !started.isReady;
     try {
-      return await Promise.race([ask(child, records), late]);
+      if (isOpening) {
+        await within(limitMs, started.ready, 'the process of the model was not ready');
+        isOpening = false;
+      }
+      if (records.length === 0) return [];
+      const leftMs = limitMs - (performance.now() - beganMs);
+      return await within(leftMs, ask(started.child, records), 'the model did not end', ' on this record');
     } catch (error) {
-      await this.close();
+      if (isOpening) started.waitedMs += performance.now() - beganMs;
+      const goesOn = isOpening && isTimeout(error) && started.waitedMs < MOST_OPENING_MS;
+      if (!goesOn) await this.close();
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
   /** Ends the process at once. */
   async close(): Promise<void> {
-    const child = this.#child;
-    this.#child = undefined;
+    const child = this.#started?.child;
+    this.#started = undefined;
     if (!child || hasEnded(child)) return;
     // Referenced again, because its end must be awaited.
     child.ref();
@@ -104,6 +123,36 @@ export class IsolatedRunner {
     child.kill('SIGKILL');
     await ended;
   }
+}
+
+function start(model: IsolatedModel): Started {
+  const child = startIsolated(model);
+  // A run without records ends when the model is open.
+  const started: Started = {
+    child,
+    ready: ask(child, []).then(() => (started.isReady = true)),
+    isReady: false,
+    waitedMs: 0,
+  };
+  // An event that waits for it gets the error, and so does the next one if none waits now.
+  started.ready.catch(() => undefined);
+  return started;
+}
+
+/** @throws timeout with `what` */
+async function within<T>(limitMs: number, work: Promise<T>, what: string, where = ''): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const message = `${what} within ${Math.round(limitMs)} ms${where}`;
+    timer = setTimeout(() => reject(new ServingError('timeout', message)), limitMs);
+  });
+  // What ends after its limit has no reader.
+  work.catch(() => undefined);
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof ServingError && error.code === 'timeout';
 }
 
 function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {

@@ -24,7 +24,7 @@ const METRICS = {
   ColdStarts: { unit: 'Count', join: add },
   /** Failed requests and records, including those that are redelivered; `Failures_<code>` counts by code. */
   Failures: { unit: 'Count', join: add },
-  /** Messages that were delivered too often. */
+  /** Messages that were archived as dead letters. */
   DeadLettered: { unit: 'Count', join: add },
 } as const;
 

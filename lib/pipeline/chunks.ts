@@ -11,7 +11,11 @@ import { type Deadline, deadlineCheck, noTimeLeft } from './deadline.ts';
 
 /** A message as SQS delivers it. */
 export interface Delivered extends DeliveredMessage {
-  readonly attributes: { readonly ApproximateReceiveCount?: string; readonly SentTimestamp?: string };
+  readonly attributes: {
+    readonly ApproximateReceiveCount?: string;
+    readonly SentTimestamp?: string;
+    readonly MessageGroupId?: string | undefined;
+  };
   readonly body: string;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Decodes messages of the queue to records. A record that can never work gets a failed result. A record with a
- * retryable error goes back to the queue, and so does a message without a uri, because its failure could not be
- * stored.
+ * retryable error goes back to the queue. So does a message that cannot be read, because a newer release may read it; after
+ * some deliveries it is a dead letter.
  */
 import { decodeMessage } from '../codecs/message.ts';
 import { parseInstances } from '../codecs/numbers/parse.ts';
@@ -11,6 +11,7 @@ import type { TraceContext } from '../contract/trace.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import type { Scratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
+import { type DeadMessage, exceeded } from './dead-letters.ts';
 
 export interface QueuedRecord {
   /** Of its message. */
@@ -34,6 +35,8 @@ export interface ReturnedMessage {
   readonly id: string;
   readonly error: ServingError;
   readonly trace?: TraceContext | undefined;
+  /** Set when it cannot be read and was delivered often enough to be archived instead. */
+  readonly dead?: DeadMessage;
 }
 
 export interface Decoded {
@@ -50,21 +53,35 @@ export function isLate({ finished, returned }: Pick<Decoded, 'finished' | 'retur
   );
 }
 
-/** @param buffers memory for tensors. Never throws because of a record */
-export function decodeMessages(messages: readonly Message[], buffers: Scratch): Decoded {
+/**
+ * Never throws because of a record.
+ * @param buffers memory for tensors
+ * @param most deliveries of a message that cannot be read. Default: it is delivered for as long as the queue does
+ */
+export function decodeMessages(
+  messages: readonly Message[],
+  buffers: Scratch,
+  most = Number.POSITIVE_INFINITY,
+): Decoded {
   const allocate = (bytes: number) => buffers.take(bytes);
   const records: QueuedRecord[] = [];
   const finished: FinishedRecord[] = [];
   const returned: ReturnedMessage[] = [];
   for (const { id, enqueue, attempts, body } of messages) {
+    // A text is all that reading takes. An error stands for what is not here: S3 is away, or the time is over.
+    const isDead = typeof body === 'string' && attempts >= most;
     try {
       const { uri, inputs } =
         body instanceof ServingError ? unread(body) : decodeMessage(body, allocate, parseInstances);
       if (!(inputs instanceof ServingError)) records.push({ id, enqueue, uri, attempts, inputs });
-      else if (inputs.retryable) returned.push({ id, error: inputs, trace: enqueue.trace });
-      else finished.push({ id, enqueue, uri, outcome: { ok: false, error: inputs } });
+      else {
+        const error = isDead && inputs.retryable ? exceeded(id, attempts, inputs) : inputs;
+        if (error.retryable) returned.push({ id, error, trace: enqueue.trace });
+        else finished.push({ id, enqueue, uri, outcome: { ok: false, error } });
+      }
     } catch (error) {
-      returned.push({ id, error: ServingError.from(error), trace: enqueue.trace });
+      const dead = isDead && { dead: { id, attempts } };
+      returned.push({ id, error: ServingError.from(error), trace: enqueue.trace, ...dead });
     }
   }
   return { records, finished, returned };

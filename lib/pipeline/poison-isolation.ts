@@ -17,8 +17,9 @@ const LEAST_MS = 50;
 const FULL_SHARE = 0.8;
 
 /**
- * @param tries the number of deliveries. Every other time the first record gets all the time, so that a slow one
- * finishes and an endless one is found; in between, all of them get a turn.
+ * @param attempts how often they were tried, this time included. Every other time the first record gets all the time, so that a
+ * slow one finishes and an endless one is found; in between, all of them get a turn.
+ * @param begin called with places of records before they run, when the process is ready and there is time for them
  * @throws errors of opening the model, which decide nothing about the records
  */
 export async function runRedelivered(
@@ -26,27 +27,36 @@ export async function runRedelivered(
   run: RunIsolated,
   { remainingMs, fullMs }: Deadline,
   attempts: number,
+  begin: (places: readonly number[]) => Promise<void> = async () => undefined,
 ): Promise<Outcome[]> {
   if (records.length === 0) return [];
-  if (records.length > 1 && attempts <= 2) {
-    const absent = await absence(run, remainingMs());
-    if (absent) return records.map(() => absent);
+  const absent = await absence(run, remainingMs());
+  if (absent) return records.map(() => absent);
+  let isReady = true;
+  if (records.length > 1 && attempts <= 2 && remainingMs() * TOGETHER_SHARE >= LEAST_MS) {
+    await begin([...records.keys()]);
     try {
       return await run(records, remainingMs() * TOGETHER_SHARE);
     } catch (error) {
       if (!isRecordFault(error)) throw error;
+      isReady = false;
     }
   }
   const wholeTime = attempts > 2 && attempts % 2 === 1;
   const outcomes: Outcome[] = [];
-  let isReady = false;
   for (const [i, record] of records.entries()) {
-    const absent = isReady ? undefined : await absence(run, remainingMs());
-    if (absent) return [...outcomes, ...records.slice(i).map(() => absent)];
-    const leftMs = remainingMs();
+    const gone = isReady ? undefined : await absence(run, remainingMs());
+    if (gone) return [...outcomes, ...records.slice(i).map(() => gone)];
+    isReady = true;
     // Half of the remaining time, so that the next record gets a turn however many are endless.
-    const limitMs = i === 0 && wholeTime ? leftMs : leftMs / 2;
-    const alone = await runAlone(record, run, limitMs, fullMs);
+    const share = i === 0 && wholeTime ? 1 : 1 / 2;
+    if (remainingMs() * share < LEAST_MS) {
+      outcomes.push(late());
+      continue;
+    }
+    await begin([i]);
+    // What was counted runs, even if counting took the time.
+    const alone = await runAlone(record, run, Math.max(LEAST_MS, remainingMs() * share), fullMs);
     isReady = !alone.endedProcess;
     outcomes.push(...alone.outcomes);
   }
@@ -79,7 +89,6 @@ interface Alone {
 }
 
 async function runAlone(record: Inputs, run: RunIsolated, limitMs: number, fullMs: number): Promise<Alone> {
-  if (limitMs < LEAST_MS) return { outcomes: [late()], endedProcess: false };
   try {
     return { outcomes: await run([record], limitMs), endedProcess: false };
   } catch (error) {

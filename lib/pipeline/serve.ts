@@ -5,10 +5,12 @@
  * length and order.
  */
 import { inInstance } from '../codecs/instances.ts';
-import { ServingError } from '../contract/errors.ts';
+import type { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
+import { assertOneEach, type CountedRecord, type RunCounts, runCounted, UNCOUNTED } from './counted-runs.ts';
+import { type ArchiveDead, type DeadMessage, isExceeded } from './dead-letters.ts';
 import { type Deadline, deadlineCheck } from './deadline.ts';
 import {
   type Decoded,
@@ -18,7 +20,6 @@ import {
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
-import { runRedelivered } from './poison-isolation.ts';
 
 /** The outcome of one chunk. */
 export interface RanRecords {
@@ -26,6 +27,8 @@ export interface RanRecords {
   readonly returned: readonly ReturnedMessage[];
   /** Resolves when all reports about running records have ended. Never rejects. */
   readonly notified?: Promise<void>;
+  /** Counted records whose run has ended. Default none. */
+  readonly ended?: readonly CountedRecord[] | undefined;
 }
 
 /** The steps of the queue's path. Metrics are a wrapper around them (lib/metrics/steps.ts). */
@@ -83,37 +86,68 @@ export interface Sink {
   save(finished: readonly FinishedRecord[], model: string): Promise<readonly string[]>;
 }
 
-interface StepParts {
+/** How records end that ran too often, and messages that cannot be read. */
+export interface Endings {
+  readonly runs: RunCounts;
+  readonly archive: ArchiveDead;
+}
+
+/** Without endings, records are run as often as they are delivered. */
+interface StepParts extends Partial<Endings> {
   readonly runner: Runner;
   readonly running: RunningReports;
   readonly sink: Sink;
   readonly deadline: Deadline;
 }
 
-export function queueSteps({ runner, running, sink, deadline }: StepParts): Steps {
+export function queueSteps({ runner, running, sink, deadline, runs = UNCOUNTED, archive }: StepParts): Steps {
   return {
-    decode: decodeMessages,
+    decode: (chunk, buffers) => decodeMessages(chunk, buffers, archive && runs.most),
     async run(decoded, buffers) {
       const stop = await running.begin(decoded.records);
-      const outcomes = await runQueued(decoded.records, runner, deadline);
+      const { outcomes, ended } = await runQueued(decoded.records, { runner, deadline, runs });
       const notified = stop();
-      return { ...sortOutcomes(decoded, outcomes, buffers), notified };
+      return { ...sortOutcomes(decoded, outcomes, buffers), notified, ended };
     },
-    async save({ finished, returned, notified }) {
-      const ids = isLate({ finished, returned }) ? [] : sink.save(finished, runner.version);
-      const [unsaved] = await Promise.all([ids, notified]);
-      return [...returned.map(({ id }) => id), ...unsaved];
+    async save({ finished, returned, notified, ended = [] }) {
+      const dead = deadOf({ finished, returned }, runs.most);
+      const lost = dead && archive && (await archive(dead, deadlineCheck(deadline.remainingMs)));
+      const savable = lost ? finished.filter(({ id }) => !lost.has(id)) : finished;
+      const again = lost ? returned.filter(({ id, dead: isDead }) => !isDead || lost.has(id)) : returned;
+      try {
+        const ids = isLate({ finished, returned }) ? [] : sink.save(savable, runner.version);
+        const [unsaved] = await Promise.all([ids, notified]);
+        const unarchived = lost ? finished.filter(({ id }) => lost.has(id)) : [];
+        return [...[...again, ...unarchived].map(({ id }) => id), ...unsaved];
+      } finally {
+        // Also where S3 or Redis did not take a result: the run is not at fault.
+        if (ended.length > 0 && deadline.remainingMs() > 0) await runs.takeBack(ended);
+      }
     },
   };
 }
 
-/** New records run in this process, redelivered ones in an isolated process. */
-function runQueued(records: readonly QueuedRecord[], runner: Runner, deadline: Deadline): Promise<Outcome[]> {
+/** Undefined where all messages live on or have an outcome. */
+function deadOf({ finished, returned }: RanRecords, most: number): DeadMessage[] | undefined {
+  if (!finished.some(({ outcome }) => isExceeded(outcome)) && !returned.some(({ dead }) => dead))
+    return undefined;
+  const exhausted = finished.filter(({ outcome }) => isExceeded(outcome));
+  return [
+    ...exhausted.map(({ id }) => ({ id, attempts: most })),
+    ...returned.flatMap(({ dead }) => dead ?? []),
+  ];
+}
+
+type Queued = Required<Pick<StepParts, 'runner' | 'deadline' | 'runs'>>;
+
+/** New records run in this process; redelivered ones are counted, and run in an isolated process. */
+async function runQueued(records: readonly QueuedRecord[], { runner, deadline, runs }: Queued) {
+  if (records.some(({ attempts }) => attempts > 1)) return runCounted(records, runner, deadline, runs);
   const inputs = records.map((record) => record.inputs);
-  const attempts = Math.max(1, ...records.map((record) => record.attempts));
-  const runIsolated = runner.runIsolated?.bind(runner);
-  if (attempts > 1 && runIsolated) return runRedelivered(inputs, runIsolated, deadline, attempts);
-  return runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
+  return {
+    outcomes: await runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) }),
+    ended: undefined,
+  };
 }
 
 /** Runs records and returns as many outcomes. */
@@ -126,15 +160,6 @@ export function runMessages(messages: readonly Message[], run: RunRecords): Prom
     run: async (decoded, buffers) =>
       sortOutcomes(decoded, await run(decoded.records.map(({ inputs }) => inputs)), buffers),
   });
-}
-
-/** Outcomes match records by position, so a runner that returns another number of them answers none. */
-function assertOneEach(outcomes: readonly Outcome[], records: readonly unknown[]): void {
-  if (outcomes.length === records.length) return;
-  throw new ServingError(
-    'internal',
-    `the runner gave ${outcomes.length} outcomes for ${records.length} records`,
-  );
 }
 
 /** Sorts outcomes: a retryable failure returns the message to the queue, anything else finishes the record. */

@@ -4,6 +4,7 @@
  */
 import { modelUnavailable } from '../contract/errors.ts';
 import type { Clock } from '../pipeline/batcher.ts';
+import { afterAwake } from './awake.ts';
 
 /** A process of the pool. */
 export interface Pooled {
@@ -225,7 +226,9 @@ export class Pool<P extends Pooled> {
     const process = start(place.number);
     place.process = process;
     place.batches = 0;
-    const stop = clock.after(startTimeoutMs, () => process.kill(`was not ready within ${startTimeoutMs} ms`));
+    const stop = afterAwake(clock, startTimeoutMs, () => {
+      process.kill(`was not ready within ${startTimeoutMs} ms`);
+    });
     const ending = process.ended.then((how) => this.#ended(place, process, how));
     this.#retiring.add(ending);
     void ending.then(() => this.#retiring.delete(ending));

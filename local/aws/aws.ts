@@ -24,7 +24,8 @@ import { openStorage, type SqsQueue } from './storage.ts';
 const MAX_VISIBILITY_SECONDS = 43_200;
 const MIN_RETENTION_SECONDS = 60;
 const MAX_RETENTION_SECONDS = 1_209_600;
-const MAX_RECEIVES = 1000;
+/** SQS has 1,000. Here messages may come again sooner. */
+const MAX_RECEIVES = 100_000;
 
 export interface LocalAwsOptions {
   /** 0 takes any free port. */

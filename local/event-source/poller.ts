@@ -2,7 +2,7 @@
  * Invokes a handler with batches from an SQS queue, as Lambda's event source mapping does with
  * ReportBatchItemFailures. Successful messages are deleted; failed ones become visible again after their timeout,
  * until the redrive policy moves them to the dead-letter queue. They are not released early, because a poison message
- * would cause a busy loop.
+ * would cause a busy loop. While whole events fail it receives less often: something is away.
  */
 import { ChangeMessageVisibilityBatchCommand, type Message } from '@aws-sdk/client-sqs';
 import type { SQSEvent } from 'aws-lambda';
@@ -11,13 +11,15 @@ import { Deleter } from './delete.ts';
 import { judge, type QueueFacts, toRecord } from './event.ts';
 import { Gatherer, type HeldMessage } from './gather.ts';
 import { checkOptions, describeQueue, type PollerOptions } from './options.ts';
-import { Receiver } from './receive.ts';
+import { backoffMs, Receiver } from './receive.ts';
 
 export type { PollerOptions } from './options.ts';
 
 /** {"Records":[]} with some reserve. */
 const ENVELOPE_BYTES = 64;
 const MAX_PER_CALL = 10;
+/** The longest pause after an event of which every message failed. What is back is noticed after it. */
+const MAX_REST_MS = 2_000;
 
 interface PollerStats {
   readonly received: number;
@@ -73,6 +75,8 @@ class EventSource {
   #failedMessages = 0;
   #returned = 0;
   #running = 0;
+  /** Events in a row of which every message failed. */
+  #failedInARow = 0;
 
   constructor(options: PollerOptions, queue: QueueFacts) {
     const { sqs, queueUrl, log, functionName, batchSize } = options;
@@ -186,10 +190,21 @@ class EventSource {
     this.#invocations += 1;
     const done = await this.#invoke(batch);
     this.#failedMessages += batch.length - done.length;
+    this.#restAfter(done.length === 0);
     await this.#deleter.delete(done.map((message) => message.receiptHandle));
     this.#running -= 1;
     this.pump();
     this.#reportIdle();
+  }
+
+  #restAfter(hasFailed: boolean): void {
+    if (!hasFailed) {
+      this.#failedInARow = 0;
+      return;
+    }
+    const random = this.#options.random ?? Math.random;
+    this.#receiver.rest(Math.min(MAX_REST_MS, backoffMs(this.#failedInARow, random)));
+    this.#failedInARow += 1;
   }
 
   /** Returns the messages that succeeded. */

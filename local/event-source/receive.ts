@@ -58,6 +58,11 @@ export class Receiver {
     }
   }
 
+  /** Starts no call for a while. */
+  rest(ms: number): void {
+    this.#wait(ms);
+  }
+
   /** Aborts all calls. Messages that still arrive go to onMessages. */
   async stop(): Promise<void> {
     this.#stopped = true;

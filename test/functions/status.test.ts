@@ -61,6 +61,22 @@ test('/ready is 503 when no model can be found', async (t) => {
   assert.deepEqual([statusCode, JSON.parse(body).code], [503, 'model_unavailable']);
 });
 
+test('/ready says of everything that is away what it is, and no address', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const serving = () => Promise.reject(new ServingError('results_unavailable', 'Redis at 10.0.0.7'));
+  const s3 = () => Promise.reject(modelUnavailable('s3://bucket', { cause: new Error('ECONNREFUSED') }));
+  const none = () => Promise.reject(modelUnavailable('none'));
+  const errorOf = async (world: World) => JSON.parse((await get('/ready', world)).body).error as string;
+  const [redis, model] = ['the results cannot be reached (Redis)', 'the model cannot be reached (S3)'];
+  assert.equal(await errorOf({ serving }), `not ready: ${redis}; the log says why`);
+  assert.equal(await errorOf({ modelVersion: s3 }), `not ready: ${model}; the log says why`);
+  assert.equal(
+    await errorOf({ serving, modelVersion: s3 }),
+    `not ready: ${redis}, and ${model}; the log says why`,
+  );
+  assert.equal(await errorOf({ modelVersion: none }), 'not ready: no model can be served; the log says why');
+});
+
 test('GET / is the text of the old front end, /metrics a list, and any other path is not found', async () => {
   assert.deepEqual(await get('/'), {
     statusCode: 200,

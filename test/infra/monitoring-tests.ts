@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { isErrorCode } from '../../lib/contract/errors.ts';
 import { propertiesOf, referencesOf, resourcesOf, type Template } from '../support/template.ts';
 
 /** What each namespace has, of all that we use, and the dimension it is found by. */
@@ -85,6 +86,9 @@ export function monitoringTests(template: () => Template, service: string): void
       'DeadLetterAlarm',
       'DeadLetterAgeAlarm',
       'DeadLetteredAlarm',
+      'ResultsAwayAlarm',
+      'ModelAwayAlarm',
+      'PayloadsAwayAlarm',
       'ApiErrorsAlarm',
       'ApiLatencyAlarm',
       'RedisMemoryAlarm',
@@ -115,7 +119,9 @@ export function monitoringTests(template: () => Template, service: string): void
     for (const [name, alarm] of alarms()) {
       for (const { Namespace, MetricName, Dimensions } of metricsOf(alarm)) {
         if (Namespace !== 'ClusterServing') continue;
-        assert.match(source, new RegExp(`^ {2}${MetricName}: \\{ unit`, 'm'), name);
+        const [, code] = /^Failures_(\w+)$/.exec(MetricName) ?? [];
+        if (code === undefined) assert.match(source, new RegExp(`^ {2}${MetricName}: \\{ unit`, 'm'), name);
+        else assert.ok(isErrorCode(code), name);
         const { Job, Function: functionName } = Object.fromEntries(
           Dimensions.map(({ Name, Value }) => [Name, Value]),
         );
@@ -147,9 +153,9 @@ export function monitoringTests(template: () => Template, service: string): void
     }
   });
 
-  test('as many metrics are watched as docs/explanation/scaling.md says are billed: 25, and 3 for each node of Redis', () => {
+  test('as many metrics are watched as docs/explanation/scaling.md says are billed: 30, and 3 for each node of Redis', () => {
     const nodes = Number(propertiesOf(template(), 'Redis')['NumCacheClusters']);
-    assert.equal(alarms().flatMap(([, alarm]) => metricsOf(alarm)).length, 25 + 3 * nodes);
+    assert.equal(alarms().flatMap(([, alarm]) => metricsOf(alarm)).length, 30 + 3 * nodes);
   });
 
   test('every alarm tells the topic, both when it turns red and when it is over', () => {

@@ -67,6 +67,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     's3:GetObject Bucket models/serving_stream/*',
     's3:GetObject Bucket payloads/serving_stream/*',
     's3:ListBucket Bucket',
+    's3:PutObject Bucket dead-letters/serving_stream/*',
     's3:PutObject Bucket results/serving_stream/*',
     'sqs:DeleteMessage Queue',
     'sqs:GetQueueAttributes Queue',
@@ -160,9 +161,32 @@ export function templateTests(packaged: () => Packaged): void {
     ]);
   });
 
-  test('a record is delivered as often as the defaults say before it becomes a dead letter', () => {
-    const { maxReceiveCount } = propertiesOf(template, 'Queue')['RedrivePolicy'] as Record<string, unknown>;
-    assert.equal(maxReceiveCount, DEFAULT_JOB.queue.maxReceiveCount);
+  test('the queue gives a record up after more than a day of deliveries; the function ends it by its runs before', () => {
+    const { RedrivePolicy, VisibilityTimeout } = propertiesOf(template, 'Queue');
+    const { maxReceiveCount } = RedrivePolicy as Record<string, unknown>;
+    assert.equal(maxReceiveCount, 1_000);
+    assert.equal(VisibilityTimeout, 180);
+    const { Variables } = functions.get('batch')?.['Environment'] as { Variables: Record<string, string> };
+    assert.equal(
+      JSON.parse(Variables[CONFIG] as string).queue.maxReceiveCount,
+      DEFAULT_JOB.queue.maxReceiveCount,
+    );
+  });
+
+  test('the alarm on dead letters looks at both functions that make them', () => {
+    const { Metrics } = propertiesOf(template, 'DeadLetterAlarm');
+    const metrics = (
+      Metrics as { MetricStat?: { Metric: { MetricName: string; Dimensions: unknown } } }[]
+    ).flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
+    assert.deepEqual(
+      metrics.map(({ MetricName }) => MetricName),
+      ['DeadLettered', 'Invocations'],
+    );
+    assert.deepEqual(metrics[0]?.Dimensions, [
+      { Name: 'Job', Value: 'serving_stream' },
+      { Name: 'Function', Value: functions.get('batch')?.['FunctionName'] },
+    ]);
+    assert.deepEqual(referencesOf(metrics[1]?.Dimensions), ['DeadDashletterLambdaFunction']);
   });
 
   test('each function has exactly the variables of its side', () => {

@@ -16,6 +16,7 @@ import { RecordStates } from '../../lib/redis/record-states.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
+import { StoredRunCounts } from '../../lib/redis/run-counts.ts';
 import { enqueued } from '../support/enqueue.ts';
 import { type ProtectedRedis, protectedRedis } from '../support/protected-redis.ts';
 import type { Hooks } from '../support/runner.ts';
@@ -70,6 +71,12 @@ async function flow(t: Hooks, connection: RedisConnection, job: string): Promise
   await states.announce({ uri: 'r', identity: 'three', message: 'm' });
   assert.equal(await replacer.store(record, succeeded, 'v'), 'replaced');
   assert.equal((await replacer.outcomes(['r'])).length, 1);
+  const runs = new StoredRunCounts(connection, { job, retentionSeconds: 60, most: 5 });
+  const again = { uri: 'again', enqueue: enqueued('five'), attempts: 2 };
+  await runs.begin([again]);
+  assert.deepEqual(await runs.read([again]), [1]);
+  await runs.takeBack([again]);
+  assert.deepEqual(await runs.read([again]), [0]);
   // A result for the others to try to read.
   await results.save([{ uri: 'kept', enqueue: enqueued('four'), fields: succeeded }], 'v');
 }

@@ -102,7 +102,7 @@ describe('serverless package with a config.yaml and parameters', () => {
     const queue = propertiesOf(template, 'Queue');
     assert.equal(queue['QueueName'], `${serviceName('night_shift')}-prod-queue`);
     assert.equal(queue['VisibilityTimeout'], 6 * 60 + 5);
-    assert.equal((queue['RedrivePolicy'] as { maxReceiveCount: number }).maxReceiveCount, 3);
+    assert.equal((queue['RedrivePolicy'] as { maxReceiveCount: number }).maxReceiveCount, 1_000);
     const mapping = propertiesOf(template, 'BatchEventSourceMappingSQSQueue');
     assert.equal(mapping['BatchSize'], 100);
     assert.equal(mapping['MaximumBatchingWindowInSeconds'], 5);

@@ -7,7 +7,7 @@ import { childEnvironment } from '../support/environment.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { ROOT } from '../support/start.ts';
 
-const SUITES = ['results', 'leases', 'record-states', 'replace-result', 'rate-limiter'];
+const SUITES = ['results', 'run-counts', 'leases', 'record-states', 'replace-result', 'rate-limiter'];
 
 /**
  * What is about another server, one server's memory, the bytes of a connection without TLS, the one index of a job, or the order

@@ -139,6 +139,18 @@ describe('a pool', () => {
     await opening;
   });
 
+  test('one that was frozen while it started goes on: what passed meanwhile is not its time', async () => {
+    const { pool, clock, all, latest } = open({ startTimeoutMs: 5_000 });
+    const opening = pool.open();
+    await clock.advance(3_500);
+    // The clock goes on in the sleep, and the timer that is due by then fires once.
+    clock.leap(600_000);
+    await clock.advance(500);
+    latest().becomeReady();
+    await opening;
+    assert.equal(all.length, 1);
+  });
+
   test('a process that ended is started again after a pause, which doubles until a batch completes', async () => {
     const { pool, clock, all, latest, crashes } = await ready();
     for (const [count, pause] of [100, 200, 400].entries()) {

@@ -1,6 +1,7 @@
 /** The last step of a queued record: postprocesses its outcome and saves it in Redis, or in S3 what is too large for it. */
 import { ServingError } from '../../contract/errors.ts';
 import { logError } from '../../contract/log.ts';
+import { measureFailures } from '../../metrics/emf.ts';
 import type { Timers } from '../../metrics/timers.ts';
 import type { Sink } from '../../pipeline/serve.ts';
 import type { ResultStore } from '../results.ts';
@@ -27,6 +28,7 @@ export function resultSink(results: Pick<ResultStore, 'save'>, settings: SaveSet
         if (!(fields instanceof ServingError)) saved.push({ uri, fields, message: id, enqueue });
         else {
           unsaved.add(id);
+          measureFailures(fields.code);
           logError(fields, { messageId: id, trace_id: enqueue.trace?.traceId });
         }
       }

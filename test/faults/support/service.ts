@@ -10,15 +10,17 @@ import { batch } from '../../../functions/batch.ts';
 import { deadLetter } from '../../../functions/dead-letter.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
+import { endingsOf } from '../../../lib/compose/batch.ts';
 import { reporterTo } from '../../../lib/compose/reporter.ts';
 import { deadLetterPrefix } from '../../../lib/contract/names.ts';
-import type { Runner } from '../../../lib/contract/values.ts';
+import type { Model, Runner } from '../../../lib/contract/values.ts';
 import { submit } from '../../../lib/pipeline/submit.ts';
 import { openSqs, QueueSender } from '../../../lib/queue/sender.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { resultSink } from '../../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { StoredRunCounts } from '../../../lib/redis/run-counts.ts';
 import { RunningReports } from '../../../lib/redis/running.ts';
 import { openS3 } from '../../../lib/s3/client.ts';
 import { putText } from '../../../lib/s3/objects.ts';
@@ -90,6 +92,10 @@ export async function startQueue(t: TestContext, maxReceiveCount?: number): Prom
 export interface WorkerOptions {
   readonly redisUrl: string;
   readonly runner?: Runner;
+  /** Default: a model that has the runner at any time. */
+  readonly model?: Model;
+  /** Runs of a record from its second delivery on. Default 5. */
+  readonly maxReceiveCount?: number;
   readonly job?: string;
   readonly ttlSeconds?: number;
   readonly now?: () => number;
@@ -114,21 +120,30 @@ function openStates(t: TestContext, { redisUrl, job = JOB, timeouts }: WorkerOpt
 
 /** The batch handler as one Lambda environment holds it. */
 export async function openWorker(t: TestContext, options: WorkerOptions): Promise<SqsHandler> {
+  const { redisUrl, job = JOB, timeouts, maxReceiveCount: most = 5 } = options;
   const results = openStore(t, options);
   const reporter = reporterTo(results);
   const runner = options.runner ?? (await lineRunner(t));
+  const counting = new RedisConnection(redisUrl, timeouts);
+  t.after(() => counting.close());
+  const s3 = openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] });
   return batch({
-    model: { use: (work) => work(runner) },
+    model: options.model ?? { use: (work) => work(runner) },
     sink: resultSink(results, { timers: reporter.timers }),
     running: new RunningReports(openStates(t, options), 30_000, Date.now),
-    payloads: new PayloadStore(
-      openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] }),
-      BUCKET,
-      options.job ?? JOB,
-    ),
+    payloads: new PayloadStore(s3, BUCKET, job),
     reporter,
+    endings: endingsOf(
+      new StoredRunCounts(counting, { job, retentionSeconds: 3600, most }),
+      archiveIn(s3, job),
+    ),
     ...(options.now ? { now: options.now } : {}),
   });
+}
+
+function archiveIn(s3: ReturnType<typeof openS3>, job: string) {
+  return (id: string, message: string) =>
+    putText(s3, { bucket: BUCKET, key: `${deadLetterPrefix(job)}${id}.json` }, message);
 }
 
 export function lineRunner(t: TestContext): Promise<Runner> {
@@ -141,8 +156,7 @@ export function openDeadLetter(t: TestContext, options: WorkerOptions): SqsHandl
   const job = options.job ?? JOB;
   return deadLetter({
     sink: resultSink(openStore(t, options)),
-    archive: (id, message) =>
-      putText(s3, { bucket: BUCKET, key: `${deadLetterPrefix(job)}${id}.json` }, message),
+    archive: archiveIn(s3, job),
     attempts: 3,
   });
 }

@@ -144,11 +144,19 @@ const WHOLE: readonly Check[] = [
         return [Namespace, MetricName, ...referencesOf(Dimensions)];
       };
       assert.deepEqual(watched('QueueAgeAlarm'), ['AWS/SQS', 'ApproximateAgeOfOldestMessage', 'Queue']);
-      assert.deepEqual(watched('DeadLetterAlarm'), [
-        'AWS/Lambda',
-        'Invocations',
-        'DeadDashletterLambdaFunction',
-      ]);
+      // What the batch function ended by itself, and what SQS gave up.
+      const { Metrics } = propertiesOf(template, 'DeadLetterAlarm');
+      const parts = (Metrics as { MetricStat?: { Metric: Record<string, unknown> } }[]).flatMap(
+        ({ MetricStat }) => MetricStat?.Metric ?? [],
+      );
+      assert.deepEqual(
+        parts.map(({ Namespace, MetricName }) => [Namespace, MetricName]),
+        [
+          ['ClusterServing', 'DeadLettered'],
+          ['AWS/Lambda', 'Invocations'],
+        ],
+      );
+      assert.deepEqual(referencesOf(parts[1]?.['Dimensions']), ['DeadDashletterLambdaFunction']);
       const hasOwn = Object.hasOwn(template.Resources, 'Redis');
       assert.equal(Object.hasOwn(template.Resources, 'RedisMemoryAlarm'), hasOwn);
       if (!hasOwn) return;

@@ -261,5 +261,24 @@ for (const way of ['sqs', 'direct'] as const) {
       assert.deepEqual(receives, ['1', '2']);
       assert.deepEqual(await counts(queue.url), { visible: 0, hidden: 0 });
     });
+
+    it('receives less often while every event fails, and as before once one succeeds', async () => {
+      const queue = await newQueue({ visibilitySeconds: 600 });
+      let isAway = true;
+      let events = 0;
+      const handler: PollerOptions['handler'] = async ({ Records }) => {
+        events += 1;
+        return {
+          batchItemFailures: isAway ? Records.map(({ messageId: id }) => ({ itemIdentifier: id })) : [],
+        };
+      };
+      for (let i = 0; i < 20; i++) await send(queue, Array(10).fill('record'));
+      const poller = await poll(queue, { batchSize: 1, maximumConcurrency: 1, handler, random: () => 1 });
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      // Pauses of 100, 200, 400 and 800 ms; without them all 200 were taken.
+      assert.ok(events >= 1 && events <= 20, String(events));
+      isAway = false;
+      await untilTrue(() => poller.stats().deleted === 200 - poller.stats().failedMessages);
+    });
   });
 }

@@ -1,10 +1,11 @@
 /** A bucket and a Redis with faults in front of both, and environments of the packaged functions that use them. */
 import type { TestContext } from 'node:test';
 import type { SQSBatchResponse } from 'aws-lambda';
+import { Redis } from 'ioredis';
 import type { FunctionName } from '../../../../infra/build/functions.ts';
 import { encodeMessage } from '../../../../lib/codecs/message.ts';
 import type { ServingError } from '../../../../lib/contract/errors.ts';
-import { modelPrefix } from '../../../../lib/contract/names.ts';
+import { modelPrefix, runCount } from '../../../../lib/contract/names.ts';
 import type { Inputs } from '../../../../lib/contract/values.ts';
 import { RedisConnection } from '../../../../lib/redis/connection.ts';
 import { ResultStore } from '../../../../lib/redis/results.ts';
@@ -17,7 +18,7 @@ import type { Bundles } from '../../support/worker.ts';
 import { QUIET } from '../../swap/models.ts';
 import { type EnvironmentOptions, type LambdaEnvironment, startEnvironment } from './environment.ts';
 
-const JOB = 'lambda';
+export const JOB = 'lambda';
 const BUCKET = 'lambda-bucket';
 export const LOCATION = { bucket: BUCKET, prefix: modelPrefix(JOB) };
 
@@ -35,6 +36,8 @@ export async function openScene(t: TestContext, bundles: Bundles, settings: Reco
     now: Date.now,
   });
   t.after(() => results.close());
+  const client = new Redis(redisDirect);
+  t.after(() => client.disconnect());
   const variables = {
     ...aws.environment,
     AWS_ENDPOINT_URL: s3.url,
@@ -51,6 +54,11 @@ export async function openScene(t: TestContext, bundles: Bundles, settings: Reco
     start: (name: FunctionName, options: Partial<EnvironmentOptions> = {}): LambdaEnvironment => {
       const given = { folder: bundles.folder(name), temp, ...options };
       return startEnvironment(t, { ...given, variables: { ...variables, ...options.variables } });
+    },
+    /** The counted runs of all records, as they are stored. */
+    runs: async (): Promise<(string | null)[]> => {
+      const keys = await client.keys(runCount(JOB, '*', '*'));
+      return keys.length === 0 ? [] : client.mget(keys);
     },
     /** The number in the result, the code of the failure, or undefined when there is none. */
     outcomeOf: (uri: string): Promise<unknown> =>

@@ -1,0 +1,51 @@
+/**
+ * Messages that get no outcome by being delivered again. They are archived as they were delivered before their failure is saved: if
+ * the function stops in between, the message comes again and both steps are repeated.
+ */
+import { enqueueOf } from '../codecs/attributes.ts';
+import { encodeDeadLetter } from '../codecs/dead-letter.ts';
+import { ServingError } from '../contract/errors.ts';
+import type { Outcome } from '../contract/values.ts';
+import type { Delivered } from './chunks.ts';
+
+export interface DeadMessage {
+  readonly id: string;
+  /** How often its record ran; of one that cannot be read, its deliveries. */
+  readonly attempts: number;
+}
+
+/**
+ * Never throws.
+ * @param isOver asked before each step; what was not archived by then comes again
+ * @returns ids of those that could not be archived
+ */
+export type ArchiveDead = (
+  dead: readonly DeadMessage[],
+  isOver?: () => boolean,
+) => Promise<ReadonlySet<string>>;
+
+/** The file in which a message is archived. */
+export function deadLetterOf(delivered: Delivered, attempts: number): string {
+  const { messageId, attributes, body } = delivered;
+  const enqueue = enqueueOf(delivered);
+  const { MessageGroupId: groupId } = attributes;
+  return encodeDeadLetter({
+    messageId,
+    ...enqueue,
+    sentAt: enqueue.sentAt || undefined,
+    attempts,
+    groupId,
+    body,
+  });
+}
+
+/** @param last how it failed the last time */
+export function exceeded(id: string, times: number, last?: ServingError): ServingError {
+  const why = last ? `; at last: ${last.publicMessage}` : '';
+  const message = `the record failed ${times} times and was archived as ${id}${why}`;
+  return new ServingError('max_receives_exceeded', message);
+}
+
+export function isExceeded(outcome: Outcome): boolean {
+  return !outcome.ok && outcome.error.code === 'max_receives_exceeded';
+}

@@ -1,0 +1,110 @@
+/**
+ * Counts in Redis how often a redelivered record began to run and got no outcome. The receive count of SQS does not say that: it
+ * grows in an outage too. A delivery is counted once, however often its command is sent, because its number is stored too.
+ */
+import type { Redis } from 'ioredis';
+import { ServingError } from '../contract/errors.ts';
+import { runCount } from '../contract/names.ts';
+import type { CountedRecord, RunCounts } from '../pipeline/counted-runs.ts';
+import { forEachHome, type RedisConnection } from './connection.ts';
+import { script } from './scripts.ts';
+
+/** Lua: the runs in the key, and the delivery that was counted last. */
+const HELD = `
+local function held(key)
+  local text = redis.pcall('GET', key)
+  local runs, delivery = string.match(type(text) == 'string' and text or '', '^(%d+) (%d+)$')
+  return tonumber(runs or '0'), delivery
+end`;
+
+/** KEYS: one for each record. ARGV: ttl ms, then the number of each record's delivery. */
+const BEGIN = `${HELD}
+for i, key in ipairs(KEYS) do
+  local runs, delivery = held(key)
+  if delivery ~= ARGV[i + 1] then
+    redis.call('SET', key, string.format('%d %s', runs + 1, ARGV[i + 1]), 'PX', ARGV[1])
+  end
+end
+return 0`;
+const beginRuns = script<number>('beginRuns', BEGIN);
+
+/** As BEGIN. No delivery has the number 0. */
+const TAKE_BACK = `${HELD}
+for i, key in ipairs(KEYS) do
+  local runs, delivery = held(key)
+  if delivery == ARGV[i + 1] then
+    if runs > 1 then redis.call('SET', key, string.format('%d 0', runs - 1), 'PX', ARGV[1])
+    else redis.call('DEL', key) end
+  end
+end
+return 0`;
+const takeBackRuns = script<number>('takeBackRuns', TAKE_BACK);
+
+interface RunCountsOptions {
+  readonly job: string;
+  /** How long the queue keeps a message. */
+  readonly retentionSeconds: number;
+  /** The runs after which a record is not run again. */
+  readonly most: number;
+}
+
+export class StoredRunCounts implements RunCounts {
+  readonly most: number;
+  readonly #connection: RedisConnection;
+  readonly #options: RunCountsOptions;
+
+  constructor(connection: RedisConnection, options: RunCountsOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    this.most = options.most;
+  }
+
+  /** In cluster mode a node that is away costs the records of its slots, unless all fail. */
+  async read(records: readonly CountedRecord[]): Promise<readonly (number | ServingError)[]> {
+    const counts: (number | ServingError)[] = [];
+    await this.#forEachHome(records, async (home, keys, places) => {
+      const read = this.#connection.use((redis) => redis.mget(...keys), true, home);
+      const texts = await read.catch((error: unknown) => ServingError.from(error));
+      for (const [i, place] of places.entries()) counts[place] = countIn(texts, i);
+    });
+    const [first] = counts;
+    if (first instanceof ServingError && counts.every((count) => count instanceof ServingError)) throw first;
+    return counts;
+  }
+
+  async begin(records: readonly CountedRecord[]): Promise<void> {
+    await this.#change(beginRuns, records);
+  }
+
+  async takeBack(records: readonly CountedRecord[]): Promise<void> {
+    // What stays counted is one run of several.
+    await this.#change(takeBackRuns, records).catch(() => undefined);
+  }
+
+  async #change(change: typeof beginRuns, records: readonly CountedRecord[]): Promise<void> {
+    const ttlMs = this.#options.retentionSeconds * 1000;
+    await this.#forEachHome(records, async (home, keys, places) => {
+      const deliveries = places.map((i) => (records[i] as CountedRecord).attempts);
+      const run = (redis: Redis) => change(redis)(keys.length, ...keys, ttlMs, ...deliveries);
+      await this.#connection.use(run, true, home);
+    });
+  }
+
+  async #forEachHome(
+    records: readonly CountedRecord[],
+    work: (home: string, keys: readonly string[], places: readonly number[]) => Promise<void>,
+  ): Promise<void> {
+    const homes = records.map(({ uri }) => this.#connection.home(this.#options.job, uri));
+    await forEachHome(homes, (home, places) => {
+      const keys = places.map((i) => {
+        const { enqueue, uri } = records[i] as CountedRecord;
+        return runCount(home, `${enqueue.identity}.${enqueue.replays}`, uri);
+      });
+      return work(home, keys, places);
+    });
+  }
+}
+
+function countIn(texts: readonly (string | null)[] | ServingError, i: number): number | ServingError {
+  return texts instanceof ServingError ? texts : Number.parseInt(texts[i] ?? '0', 10) || 0;
+}
