@@ -6,7 +6,8 @@ import { badRequest, ServingError } from '../contract/errors.ts';
 import { jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { keysInOrder, objectText, parseText } from './json.ts';
+import { objectText, parseText } from './json.ts';
+import { keysInOrder } from './json-keys.ts';
 import { kindOf, quoteName, quoteNames } from './quote.ts';
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
@@ -73,9 +74,9 @@ export function instancesOf(parsed: unknown, text: string): Inputs[] {
   if (instances.length > LIMITS.instances) {
     throw overLimit('instances', `${instances.length} instances are`, 'a request');
   }
-  const keysOf = keysInOrder(text);
+  const keysOf = keysInOrder(text, 'instances');
   return instances.map((instance: unknown, index) =>
-    decodeInstance(instance, `instances[${index}]`, (object) => keysOf(object, ['instances', index])),
+    decodeInstance(instance, `instances[${index}]`, (object) => keysOf(object, index)),
   );
 }
 
