@@ -95,7 +95,8 @@ export class CsvReader {
 
   #endLine(): void {
     const isPair =
-      this.#text.charCodeAt(this.#at) === CARRIAGE_RETURN && this.#text.charCodeAt(this.#at + 1) === LINE_FEED;
+      this.#text.charCodeAt(this.#at) === CARRIAGE_RETURN &&
+      this.#text.charCodeAt(this.#at + 1) === LINE_FEED;
     this.#at += isPair ? 2 : 1;
     this.#line++;
   }

@@ -6,11 +6,9 @@ import { ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 
 /** Texts up to this length are harmless. */
-const SMALL_CHARACTERS = 65_536;
+const SMALL_CHARACTERS = 1_048_576;
 /** So are this many levels. A text with fewer brackets is not searched, which covers nearly every array of numbers. */
-const HARMLESS_BRACKETS = 50_000;
-/** A text or a member takes at least so many characters, as `"",` does. */
-const LEAST_CHARACTERS = 3;
+const HARMLESS_BRACKETS = 100_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -23,9 +21,8 @@ const CLOSE_OBJECT = 0x7d;
 /** Whether a text of JSON, or what is made of several, has to be counted. */
 export function isIntricate(text: string): boolean {
   if (text.length <= SMALL_CHARACTERS) return false;
-  if (hasMore(text, ['[', '{'], HARMLESS_BRACKETS)) return true;
   // Each member has two quotes, and each text.
-  return text.length > LEAST_CHARACTERS * LIMITS.jsonMembers && hasMore(text, ['"'], 2 * LIMITS.jsonMembers);
+  return hasMore(text, ['[', '{'], HARMLESS_BRACKETS) || hasMore(text, ['"'], 2 * LIMITS.jsonMembers);
 }
 
 /** Searching for a character is native; a loop over 6 MiB of them takes 25 ms. */
@@ -76,13 +73,13 @@ export class JsonStructure {
 
   /** @throws too_large */
   assertFits(): void {
-    const refuseOver = (count: number, limit: 'jsonNodes' | 'jsonMembers' | 'jsonTexts', parts: string) => {
+    const refuseOver = (count: number, limit: 'jsonNodes' | 'jsonMembers' | 'texts', parts: string) => {
       if (count > LIMITS[limit] * this.#share)
         throw overLimit(limit, `${this.#what}JSON whose ${parts} are`, 'in 6 MiB');
     };
     refuseOver(this.#nodes, 'jsonNodes', 'arrays and objects');
     refuseOver(this.#members, 'jsonMembers', 'members of objects');
-    refuseOver(this.#texts, 'jsonTexts', 'texts and keys');
+    refuseOver(this.#texts, 'texts', 'texts and keys');
   }
 }
 

@@ -7,11 +7,11 @@ import { endOfText, isIntricate, JsonStructure } from './json-structure.ts';
 export const MOST_DEPTH: number = 2 * LIMITS.tensorRank;
 
 /**
- * @throws too_large for a large text that is nested deeper than any tensor, or made of too many parts; SyntaxError for
- * invalid JSON
+ * @param allowed the length whose number of parts the text may have, Infinity for any number. Default: its own
+ * @throws too_large for a large text that is nested too deeply, or made of too many parts; SyntaxError for invalid JSON
  */
-export function parseText(text: string, mostDepth: number = MOST_DEPTH): unknown {
-  if (isIntricate(text)) new JsonStructure(text.length).read(text, mostDepth);
+export function parseText(text: string, mostDepth: number = MOST_DEPTH, allowed = text.length): unknown {
+  if (isIntricate(text)) new JsonStructure(allowed).read(text, mostDepth);
   return JSON.parse(text);
 }
 

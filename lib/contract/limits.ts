@@ -47,10 +47,10 @@ export const LIMITS = {
   // Half a million objects with another key each take V8 a second. 1,000 records of 256 inputs are below.
   /** Members of all objects in 6 MiB of JSON. */
   jsonMembers: 262_144,
-  /** Texts and keys in 6 MiB of JSON. */
-  jsonTexts: 524_288,
+  /** Texts and keys in 6 MiB of JSON, texts of a binary tensor. */
+  texts: 524_288,
   /** Arrays and objects in 6 MiB of JSON. */
-  jsonNodes: 1_048_576,
+  jsonNodes: 524_288,
   /** Columns of a table as CSV. */
   csvColumns: 4_096,
   // Each cell takes some 100 bytes as a value of its record.

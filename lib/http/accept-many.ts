@@ -49,7 +49,9 @@ export async function acceptMany(
   isTable: boolean,
   tools: AcceptTools,
 ): Promise<HttpResponse> {
-  const read = isTable ? rowsOf(readCsv(request.body(), 'recordsPerBody'), tools) : linesOf(request.body(), tools);
+  const read = isTable
+    ? rowsOf(readCsv(request.body(), 'recordsPerBody'), tools)
+    : linesOf(request.body(), tools);
   // All before the first is sent: a key that is none, or too long with the place of a record, refuses the body.
   const records = read.map(({ line, is }, place): Line<SentRecord> => {
     return { line, is: is instanceof ServingError ? is : tools.identified(is, place) };
@@ -73,7 +75,9 @@ export async function acceptMany(
 function linesOf(body: Uint8Array | string, { readSubmission }: AcceptTools): Line<Submission>[] {
   const bytes = bytesOf(body);
   // Brackets and quotes are the same bytes in UTF-8.
-  const structure = isIntricate(bytes.toString('latin1')) ? new JsonStructure(bytes.length, 'the body is ') : undefined;
+  const structure = isIntricate(bytes.toString('latin1'))
+    ? new JsonStructure(bytes.length, 'the body is ')
+    : undefined;
   const lines: Line<Submission>[] = [];
   let start = BYTE_ORDER_MARK.equals(bytes.subarray(0, BYTE_ORDER_MARK.length)) ? BYTE_ORDER_MARK.length : 0;
   for (let line = 1; start < bytes.length; line++) {
@@ -96,7 +100,9 @@ function linesOf(body: Uint8Array | string, { readSubmission }: AcceptTools): Li
 }
 
 function bytesOf(body: Uint8Array | string): Buffer {
-  return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.length);
+  return typeof body === 'string'
+    ? Buffer.from(body)
+    : Buffer.from(body.buffer, body.byteOffset, body.length);
 }
 
 function endOfLine(bytes: Buffer, start: number): number {

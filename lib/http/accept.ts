@@ -14,7 +14,13 @@ import {
   sendAnnounced,
   submit,
 } from '../pipeline/submit.ts';
-import { instanceMessage, locationOf, readSubmission, readSubmissions, type Submission } from './predictions.ts';
+import {
+  instanceMessage,
+  locationOf,
+  readSubmission,
+  readSubmissions,
+  type Submission,
+} from './predictions.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
 
