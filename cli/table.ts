@@ -1,6 +1,7 @@
 /** Tables as CSV files: their rows become records of the queue, or requests of some rows each. */
 import { basename } from 'node:path';
-import { type Csv, type CsvRow, readCsv } from '../lib/codecs/csv.ts';
+import { type Csv, readCsv } from '../lib/codecs/csv.ts';
+import type { CsvRow } from '../lib/codecs/csv-reader.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { LIMITS } from '../lib/contract/limits.ts';
 import { assertUri } from '../lib/contract/names.ts';

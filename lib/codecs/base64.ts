@@ -5,8 +5,7 @@
  */
 import { badRequest } from '../contract/errors.ts';
 
-const WHITE_SPACE = /[ \t\n\v\f\r]+/g;
-const FOREIGN = /[^A-Za-z0-9+/_\-=]/;
+const FOREIGN = /[^A-Za-z0-9+/_\-= \t\n\v\f\r]/;
 
 /** Allocates memory. */
 export type Allocate = (bytes: number) => Buffer;
@@ -24,9 +23,21 @@ export function decodeBase64(text: string, allocate: Allocate = fresh): Uint8Arr
   while (end > 0 && isWhiteSpace(text.charCodeAt(end - 1))) end--;
   return (
     decodeExactly(text.slice(0, end), allocate) ??
-    decodeExactly(text.replace(WHITE_SPACE, ''), allocate) ??
+    decodeExactly(withoutWhiteSpace(text), allocate) ??
     refuse(text)
   );
+}
+
+/** Byte by byte, because a text may be white space in every second place: to replace that takes fifty times its size. */
+function withoutWhiteSpace(text: string): string {
+  if (!isAsciiText(text)) return text;
+  const bytes = Buffer.from(text, 'latin1');
+  let length = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (!isWhiteSpace(byte)) bytes[length++] = byte;
+  }
+  return bytes.toString('latin1', 0, length);
 }
 
 function isWhiteSpace(unit: number): boolean {
@@ -65,7 +76,7 @@ function isAsciiText(text: string): boolean {
 }
 
 function refuse(text: string): never {
-  const foreign = text.replace(WHITE_SPACE, (run) => 'A'.repeat(run.length)).search(FOREIGN);
+  const foreign = text.search(FOREIGN);
   if (foreign !== -1) {
     const found = JSON.stringify(String.fromCodePoint(text.codePointAt(foreign) as number));
     throw badRequest(`base64: unexpected ${found} at position ${foreign} of ${text.length}`);
@@ -77,6 +88,6 @@ function refuse(text: string): never {
     );
   }
   throw badRequest(
-    `base64: cut off at position ${text.length}: ${text.replace(WHITE_SPACE, '').length} characters are no whole bytes`,
+    `base64: cut off at position ${text.length}: ${withoutWhiteSpace(text).length} characters are no whole bytes`,
   );
 }

@@ -1,81 +1,76 @@
 /**
+/**
  * Tables as CSV (RFC 4180, but for blanks around cells): the first line names the columns, each row is a record. Only the
- * model knows what a cell is.
+ * model knows what a cell is. 6 MiB may be six million cells or empty lines, so what is too much is refused while it is read.
  */
-import { CsvError, parse } from 'csv-parse/sync';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
+import { CsvReader, type CsvRow } from './csv-reader.ts';
 import { longName, withBinding } from './instances.ts';
 import { quoteName } from './quote.ts';
-
-export interface CsvRow {
-  /** Where it ends; lines count from 1. */
-  readonly line: number;
-  /** One per column. */
-  readonly cells: readonly string[];
-}
+import { decodeUtf8, utf8Problem } from './utf8.ts';
 
 export interface Csv {
   readonly columns: readonly string[];
+  /** With a cell per column. */
   readonly rows: readonly CsvRow[];
 }
 
-/** @throws bad_request naming the line; too_large */
-export function readCsv(body: Uint8Array | string): Csv {
-  const [head, ...lines] = parsed(body);
-  if (head === undefined) throw badRequest('the CSV is empty; expected a line with the names of the columns');
-  const columns = head.cells;
-  assertColumns(columns);
-  // An empty line is the missing value of a table with one column.
-  const rows = lines.filter(({ cells }) => columns.length === 1 || cells.length > 1 || cells[0] !== '');
-  const other = rows.find(({ cells }) => cells.length !== columns.length);
-  if (other) {
-    throw badRequest(
-      `line ${other.line}: ${other.cells.length} cells, expected ${columns.length} as in the first line`,
-    );
+/**
+ * @param mostRows the limit of its rows; a table for a request has one, and `csvCells` too
+ * @throws bad_request naming the line; too_large
+ */
+export function readCsv(body: Uint8Array | string, mostRows?: 'instances' | 'recordsPerBody'): Csv {
+  const reader = new CsvReader(textOf(body));
+  const columns = readColumns(reader);
+  const rows: CsvRow[] = [];
+  for (;;) {
+    // An empty line is the missing value of a table with one column.
+    if (columns.length > 1) reader.skipEmptyLines();
+    const row = reader.read(columns.length);
+    if (row === undefined) break;
+    const { cells, line } = row;
+    if (columns.length > 1 && cells.length === 1 && cells[0] === '') continue;
+    if (cells.length !== columns.length) {
+      const count = cells.length > columns.length ? `at least ${cells.length}` : cells.length;
+      throw badRequest(`line ${line}: ${count} cells, expected ${columns.length} as in the first line`);
+    }
+    rows.push(row);
+    if (mostRows) assertFits(rows.length, columns.length, mostRows);
   }
   if (rows.length === 0) throw badRequest('the CSV has no rows below the names of its columns');
   return { columns, rows };
 }
 
-function parsed(body: Uint8Array | string): CsvRow[] {
-  const lines: CsvRow[] = [];
-  try {
-    parse(textOf(body), {
-      bom: true,
-      // Blanks around a cell do not count, in names, numbers and texts alike; a text that has some is written in quotes.
-      trim: true,
-      relax_column_count: true,
-      onRecord: (cells: readonly string[], { lines: line }: { readonly lines: number }) => {
-        lines.push({ cells, line });
-        return null;
-      },
-    });
-    return lines;
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    throw badRequest(`the CSV cannot be read: ${error.message}`, { cause: error });
+function assertFits(rows: number, columns: number, mostRows: 'instances' | 'recordsPerBody'): void {
+  if (rows > LIMITS[mostRows]) throw overLimit(mostRows, `at least ${rows} rows are`, 'a request');
+  if (rows * columns > LIMITS.csvCells) {
+    throw overLimit('csvCells', `at least ${rows} rows of ${columns} cells are`, 'cells');
   }
 }
 
 function textOf(body: Uint8Array | string): string {
-  try {
-    return typeof body === 'string' ? body : new TextDecoder('utf-8', { fatal: true }).decode(body);
-  } catch (error) {
-    throw badRequest('the CSV is not valid UTF-8', { cause: error });
-  }
+  const text = typeof body === 'string' ? body : decodeUtf8(body);
+  if (text !== undefined) return text;
+  throw badRequest(`the CSV cannot be read: ${utf8Problem(body as Uint8Array)}`);
 }
 
-function assertColumns(columns: readonly string[]): void {
-  if (columns.length > LIMITS.csvColumns) {
-    throw overLimit('csvColumns', `line 1: ${columns.length} columns are`);
+function readColumns(reader: CsvReader): readonly string[] {
+  const head = reader.read(LIMITS.csvColumns);
+  if (head === undefined) throw badRequest('the CSV is empty; expected a line with the names of the columns');
+  if (head.cells.length > LIMITS.csvColumns) {
+    throw overLimit('csvColumns', `line 1: at least ${head.cells.length} columns are`);
   }
+  const columns = head.cells;
+  const names = new Set<string>();
   for (const [i, name] of columns.entries()) {
     if (name === '') throw badRequest(`line 1: column ${i + 1} has no name (pandas: to_csv(index=False))`);
     if (name.length > LIMITS.inputNameLength) throw longName(name, 'line 1: ');
-    if (columns.indexOf(name) !== i) throw badRequest(`line 1: the column ${quoteName(name)} stands twice`);
+    if (names.has(name)) throw badRequest(`line 1: the column ${quoteName(name)} stands twice`);
+    names.add(name);
   }
+  return columns;
 }
 
 /** The rows as records, with their lines. @throws as `readCsv`; too_large over LIMITS.instances */
@@ -83,8 +78,7 @@ export function decodeCsv(body: Uint8Array | string): {
   readonly records: Inputs[];
   readonly lines: number[];
 } {
-  const { columns, rows } = readCsv(body);
-  if (rows.length > LIMITS.instances) throw overLimit('instances', `${rows.length} rows are`, 'a request');
+  const { columns, rows } = readCsv(body, 'instances');
   const records = rows.map(({ cells }) => inputsOfRow(columns, cells));
   return { records, lines: rows.map(({ line }) => line) };
 }

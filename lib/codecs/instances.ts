@@ -7,7 +7,9 @@ import { jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { suggest } from '../contract/suggest.ts';
 import type { Binding, Inputs, Value } from '../contract/values.ts';
-import { endOfText, keysInOrder, objectText, parseText } from './json.ts';
+import { objectText, parseText } from './json.ts';
+import { keysInOrder } from './json-keys.ts';
+import { endOfText } from './json-structure.ts';
 import { kindOf, quoteName, quoteNames, quoteValue } from './quote.ts';
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
@@ -116,11 +118,11 @@ export function instancesOf(parsed: unknown, text: string, otherwise?: Binding):
   if (instances.length > LIMITS.instances) {
     throw overLimit('instances', `${instances.length} instances are`, 'a request');
   }
-  const keysOf = keysInOrder(text);
+  const keysOf = keysInOrder(text, 'instances');
   const binding = bindingOf(parsed, otherwise);
   return instances.map((instance: unknown, index) =>
     withBinding(
-      decodeInstance(instance, `instances[${index}]`, (object) => keysOf(object, ['instances', index])),
+      decodeInstance(instance, `instances[${index}]`, (object) => keysOf(object, index)),
       binding,
     ),
   );
@@ -166,22 +168,28 @@ export function longName(name: string, where = ''): ServingError {
   return overLimit('inputNameLength', `${where}the name ${quoteName(name)} has ${name.length} characters,`);
 }
 
+/** JSON.stringify compares each level with all above it, so 6 kB of brackets take 6 ms. Nothing that is served is as deep. */
+const MOST_LEVELS = 100;
+
 /**
  * The JSON text of one instance, as in a message, its names in their order. It says how the inputs bind, because those of
  * an old client, which does not, may bind by position.
- * @throws bad_request for an input that is not JSON; too_large when it is nested too deeply to be written: JSON.parse reads a million levels, JSON.stringify a
- * few thousand
+ * @throws bad_request for an input that is not JSON; too_large when it is nested too deeply to be written
  */
 export function instanceText(inputs: Inputs): string {
   const values = Array.from(inputs, ([name, value]) => [name, jsonOf(name, value)] as const);
-  try {
-    return `{"instances":[${objectText(values)}]${bindingText(inputs)}}`;
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`, {
-      cause: error,
-    });
+  for (const [, value] of values) assertLevels(value, MOST_LEVELS);
+  return `{"instances":[${objectText(values)}]${bindingText(inputs)}}`;
+}
+
+/** @throws too_large */
+function assertLevels(value: unknown, levels: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (levels === 0) {
+    throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`);
   }
+  const held: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  for (const one of held) if (typeof one === 'object') assertLevels(one, levels - 1);
 }
 
 function bindingText({ binding, size }: Inputs): string {

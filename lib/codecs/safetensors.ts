@@ -15,7 +15,8 @@ import {
   viewBytes,
 } from '../contract/tensor.ts';
 import { isObject } from './instances.ts';
-import { keysInOrder, objectText, parseText } from './json.ts';
+import { objectText, parseText } from './json.ts';
+import { keysInOrder } from './json-keys.ts';
 import { quoteName, quoteValue } from './quote.ts';
 
 /** `F64`, `I8`, `U16`, `BOOL`. */
@@ -164,7 +165,7 @@ function readHeader(bytes: Uint8Array): {
     throw broken((error as Error).message);
   }
   if (!isObject(header)) throw broken('the header is no object');
-  return { header, names: keysInOrder(text)(header, []), bodyAt: 8 + length };
+  return { header, names: keysInOrder(text)(header), bodyAt: 8 + length };
 }
 
 function metadataOf(value: unknown): Record<string, string> {

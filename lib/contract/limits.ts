@@ -44,8 +44,18 @@ export const LIMITS = {
   recordsPerBody: 1_000,
   /** Inputs of one record, tensors of one `/v2` request. */
   inputsPerRecord: 256,
+  // Half a million objects with another key each take V8 a second. 1,000 records of 256 inputs are below.
+  /** Members of all objects in 6 MiB of JSON. */
+  jsonMembers: 262_144,
+  /** Texts and keys in 6 MiB of JSON, texts of a binary tensor. */
+  texts: 524_288,
+  /** Arrays and objects in 6 MiB of JSON. */
+  jsonNodes: 524_288,
   /** Columns of a table as CSV. */
   csvColumns: 4_096,
+  // Each cell takes some 100 bytes as a value of its record.
+  /** Cells of one table as CSV that a request has, over all its rows. */
+  csvCells: 524_288,
   /** Characters of an input's name. */
   inputNameLength: 256,
   /** A uri. Answered with `bad_request`, and the `id` of a `/v2` request with `too_large`. */

@@ -4,12 +4,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import { type Csv, inputsOfRow, readCsv } from '../codecs/csv.ts';
+import { MOST_DEPTH } from '../codecs/json.ts';
+import { isIntricate, JsonStructure } from '../codecs/json-structure.ts';
 import { badRequest, ServingError, withUri } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Inputs } from '../contract/values.ts';
 import type { SentRecord } from '../pipeline/submit.ts';
-import type { Submission, Submissions } from './predictions.ts';
+import type { Submission } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
 
@@ -18,7 +20,11 @@ import type { HttpResponse } from './response.ts';
  * which functions would read at each start.
  */
 export interface AcceptTools {
-  readonly readSubmissions: (body: Uint8Array) => Submissions;
+  /** @throws bad_request for another number of instances than one */
+  readonly readSubmission: (body: Uint8Array) => {
+    readonly submission: Submission;
+    readonly ignored: readonly string[];
+  };
   readonly instanceMessage: (uri: string, instance: Inputs) => string;
   /** @throws bad_request where the request's key is none */
   readonly identified: (submission: Submission, place: number) => SentRecord;
@@ -48,7 +54,9 @@ export async function acceptMany(
   tools: AcceptTools,
 ): Promise<HttpResponse> {
   const ignored: string[] = [];
-  const read = isTable ? rowsOf(readCsv(request.body()), tools) : linesOf(request.body(), tools, ignored);
+  const read = isTable
+    ? rowsOf(readCsv(request.body(), 'recordsPerBody'), tools)
+    : linesOf(request.body(), tools, ignored);
   // All before the first is sent: a key that is none, or too long with the place of a record, refuses the body.
   const records = read.map(({ line, is }, place): Line<SentRecord> => {
     return { line, is: is instanceof ServingError ? is : tools.identified(is, place) };
@@ -72,37 +80,50 @@ export async function acceptMany(
 /** @throws bad_request for a body without a record, too_large */
 function linesOf(
   body: Uint8Array | string,
-  { readSubmissions }: AcceptTools,
+  { readSubmission }: AcceptTools,
   ignored: string[],
 ): Line<Submission>[] {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  const bytes = bytesOf(body);
+  // Brackets and quotes are the same bytes in UTF-8.
+  const structure = isIntricate(bytes.toString('latin1'))
+    ? new JsonStructure(bytes.length, 'the body is ')
+    : undefined;
   const lines: Line<Submission>[] = [];
   let start = BYTE_ORDER_MARK.equals(bytes.subarray(0, BYTE_ORDER_MARK.length)) ? BYTE_ORDER_MARK.length : 0;
   for (let line = 1; start < bytes.length; line++) {
-    const feed = bytes.indexOf(LINE_FEED, start);
-    const end = feed === -1 ? bytes.length : feed;
-    while (start < end && BLANKS.has(bytes[start] as number)) start++;
+    while (BLANKS.has(bytes[start] as number)) start++;
+    const end = bytes[start] === LINE_FEED ? start : endOfLine(bytes, start);
     const text = start < end && bytes.subarray(start, end);
     start = end + 1;
     if (!text) continue;
     assertRecords(lines.length + 1);
-    lines.push({ line, is: orError(() => onlyRecord(readSubmissions(text), ignored)) });
+    const is = orError(() => {
+      structure?.read(text.toString('latin1'), MOST_DEPTH);
+      const { submission, ignored: keys } = readSubmission(text);
+      for (const key of keys) if (!ignored.includes(key)) ignored.push(key);
+      return submission;
+    });
+    lines.push({ line, is });
+    // The lines share the limits of a body, so one of them over a limit refuses all.
+    structure?.assertFits();
   }
   if (lines.length > 0) return lines;
   throw badRequest('the body is empty; expected a record on each line: {"uri":"…","instances":[{…}]}');
 }
 
-/** @param ignored gets the keys that this record has, and others may have, too */
-function onlyRecord({ submissions, ignored: keys }: Submissions, ignored: string[]): Submission {
-  for (const key of keys) if (!ignored.includes(key)) ignored.push(key);
-  const [record] = submissions;
-  if (record && submissions.length === 1) return record;
-  throw badRequest(`a line holds one record, got ${submissions.length} instances`);
+function bytesOf(body: Uint8Array | string): Buffer {
+  return typeof body === 'string'
+    ? Buffer.from(body)
+    : Buffer.from(body.buffer, body.byteOffset, body.length);
+}
+
+function endOfLine(bytes: Buffer, start: number): number {
+  const feed = bytes.indexOf(LINE_FEED, start);
+  return feed === -1 ? bytes.length : feed;
 }
 
 /** @throws bad_request, too_large */
 function rowsOf({ columns, rows }: Csv, { instanceMessage }: AcceptTools): Line<Submission>[] {
-  assertRecords(rows.length);
   const at = columns.indexOf(URI);
   if (at === 0 && columns.length === 1) throw badRequest('line 1: there is no column but that of the uris');
   // No codec of a message holds more.

@@ -15,7 +15,13 @@ import {
   submit,
 } from '../pipeline/submit.ts';
 import { assertForm, assertQuery, warningOf } from './body-keys.ts';
-import { instanceMessage, locationOf, readSubmissions, type Submission } from './predictions.ts';
+import {
+  instanceMessage,
+  locationOf,
+  readSubmission,
+  readSubmissions,
+  type Submission,
+} from './predictions.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
 
@@ -50,7 +56,7 @@ export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Pro
 async function acceptLines(request: HttpRequest, isTable: boolean, deps: AcceptDeps): Promise<HttpResponse> {
   const { acceptMany } = await import('./accept-many.ts');
   return acceptMany(request, isTable, {
-    readSubmissions,
+    readSubmission,
     instanceMessage,
     identified: (submission, place) => identified(submission, request.headers, place),
     send: (record) => sendAll([record], deps),

@@ -33,6 +33,19 @@ export interface Submission {
  * @throws bad_request, too_large
  */
 export function readSubmissions(body: Uint8Array | string): Submissions {
+  return submissionsOf(body, LIMITS.instances);
+}
+
+/** `readSubmissions` of one record. @throws bad_request for several, too */
+export function readSubmission(line: Uint8Array): {
+  readonly submission: Submission;
+  readonly ignored: readonly string[];
+} {
+  const { submissions, ignored } = submissionsOf(line, 1);
+  return { submission: submissions[0] as Submission, ignored };
+}
+
+function submissionsOf(body: Uint8Array | string, most: number): Submissions {
   const { text, parsed } = readJson(body);
   if (isObject(parsed) && 'data' in parsed) {
     const ignored = checkKeys(parsed, RECORD_KEYS);
@@ -42,6 +55,7 @@ export function readSubmissions(body: Uint8Array | string): Submissions {
     return { submissions: [{ uri: record.uri, message: JSON.stringify(record) }], ignored };
   }
   const ignored = checkKeys(parsed, SUBMIT_KEYS);
+  if (most === 1) assertOne(parsed);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
   const submissions = instances.map((instance, i) => {
@@ -49,6 +63,13 @@ export function readSubmissions(body: Uint8Array | string): Submissions {
     return { uri, message: instanceMessage(uri, instance) };
   });
   return { submissions, ignored };
+}
+
+/** Before a thousand instances become as many messages. Anything else that is wrong is said later. */
+function assertOne(body: unknown): void {
+  const instances = isObject(body) ? body['instances'] : undefined;
+  if (!Array.isArray(instances) || instances.length < 2) return;
+  throw badRequest(`a line holds one record, got ${instances.length} instances`);
 }
 
 export function instanceMessage(uri: string, instance: Inputs): string {
@@ -66,7 +87,8 @@ function urisFor(body: Readonly<Record<string, unknown>>, count: number): string
     throw badRequest(`uris: expected one per instance (${count}), got ${got}`);
   }
   const checked = given.map(assertUri);
-  const twice = checked.find((one, i) => checked.indexOf(one) !== i);
+  const seen = new Set<string>();
+  const twice = checked.find((one) => seen.size === seen.add(one).size);
   if (twice !== undefined) {
     // A uri has one result, so the second record's would be lost.
     throw badRequest(`uris: expected a different one per instance, got ${quoteName(twice)} twice`);

@@ -73,7 +73,11 @@ export function readInfer(bytes: Uint8Array): InferCall {
 
 /** An input or output with the fields of the REST protocol. */
 function entryOf({ name = '', datatype, shape, parameters }: Message) {
-  const dims = Array.from((shape as BigInt64Array | undefined) ?? [], Number);
+  // One dimension too many is enough for a refusal; six million of them fit into 6 MiB.
+  const dims = Array.from(
+    (shape as BigInt64Array | undefined)?.subarray(0, LIMITS.tensorRank + 1) ?? [],
+    Number,
+  );
   return { name, datatype, shape: dims, parameters: parametersOf({ parameters }) };
 }
 

@@ -12,6 +12,8 @@ const SHORT_NAME_LENGTH = 64;
 export class FlatReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
+  /** Bytes read as texts. */
+  #textBytes = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
@@ -85,6 +87,13 @@ export class FlatReader {
 
   string(at: number): string {
     const { start, count } = this.items(at, 1);
+    this.#textBytes += count;
+    // Otherwise 4,096 columns could share one name of 4 MB, which would become 16 GB.
+    if (this.#textBytes > this.#bytes.length) {
+      throw badRequest(
+        `Arrow metadata is corrupt: its texts have more bytes together than its ${this.#bytes.length} bytes`,
+      );
+    }
     if (count <= SHORT_NAME_LENGTH) {
       let text = '';
       let i = start;

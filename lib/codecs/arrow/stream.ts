@@ -197,6 +197,7 @@ export class ArrowBatch {
   /** The first `count` cells of a utf8 or large_utf8 field as text. */
   textsOf(field: ArrowField, count: number): string[] {
     if (count === 0) return [];
+    if (count > LIMITS.texts) throw overLimit('texts', `${count} texts are`);
     const large = field.type === 'large_utf8';
     const offsetBytes = this.bufferOf(field, 1, (count + 1) * (large ? 8 : 4));
     const offsets = viewBytes(large ? 'int64' : 'int32', offsetBytes);

@@ -4,7 +4,8 @@
  * is broken, a key that is there twice) is read by JSON.parse alone, so that each answer and each error is its own.
  */
 import type { JsonNumbers } from '../../contract/json-numbers.ts';
-import { endOfText, parseText } from '../json.ts';
+import { parseText } from '../json.ts';
+import { endOfText } from '../json-structure.ts';
 import type { Scanner } from './scan.ts';
 
 /** Below this length, cutting gains nothing. */

@@ -3,7 +3,7 @@
  * aligned, else a copy.
  */
 import { badInput, ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import {
   bytesPerElement,
   type DType,
@@ -49,7 +49,7 @@ export function binaryTensor(
   try {
     const dtype = DTYPES.get(datatype) as DType;
     const count = elementCount(shape, LIMITS.tensorElements);
-    if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, count) };
+    if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, assertTexts(count)) };
     const expected = count * (datatype === BF16 ? 2 : bytesPerElement(dtype));
     if (expected !== bytes.byteLength) {
       throw badInput(
@@ -63,6 +63,12 @@ export function binaryTensor(
     const { code, message } = ServingError.from(error);
     throw new ServingError(code, `${where}: ${message}`, { cause: error });
   }
+}
+
+/** @throws too_large */
+function assertTexts(count: number): number {
+  if (count > LIMITS.texts) throw overLimit('texts', `${count} BYTES elements are`);
+  return count;
 }
 
 /** bfloat16 is the upper half of a float32. */

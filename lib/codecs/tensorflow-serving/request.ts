@@ -7,7 +7,7 @@ import { JsonNumbers } from '../../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { decodeBase64 } from '../base64.ts';
 import { bodyText, isObject, readJson } from '../instances.ts';
-import { exactly, parseText, type Reviver } from '../json.ts';
+import { exactNumber, markValues, unmark } from '../json.ts';
 import { EACH, type Place, parseAround } from '../numbers/parse.ts';
 import { kindOf, quoteNames, quoteValue } from '../quote.ts';
 
@@ -70,10 +70,9 @@ const EXAMPLES = '{"examples": [{"<input>": <value or list>}]}';
 
 /** A word or a number that JSON.parse cannot read, or rounds. What looks like one in a text costs time and changes nothing. */
 const SPECIAL = /[[{,:\s-](?:NaN|Inf|\d{16})/;
-const TEXT_OR_WORD = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Inf(?:inity)?)\b/gs;
-/** Numbers that stand for the words until they are parsed. */
-const NAN_MARK = '0e9999';
-const INFINITY_MARK = '1e9999';
+/** Words, and numbers that JSON.parse may round, or take for infinite. None is a key, or a part of another number. */
+const WORD_OR_NUMBER =
+  /(?<![\w.+-])-?(?:NaN|Inf(?:inity)?|[1-9]\d{15,}|(?:0|[1-9]\d*)(?:\.\d+)?[eE]\+?\d{3,})(?![\w.]|\s*:)/g;
 
 /** Where numbers without names are. */
 const NUMBERS: readonly Place[] = [['instances'], ['inputs'], ['inputs', EACH]];
@@ -83,24 +82,18 @@ function readBody(body: Uint8Array | string, example: string) {
   const around = parseAround(text, NUMBERS);
   if (around && !SPECIAL.test(around.rest)) return { parsed: around.parsed, hasSpecials: false };
   if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasSpecials: false };
-  const marked = text.replace(TEXT_OR_WORD, (found) => {
-    if (found.startsWith('"')) return found;
-    return (found.startsWith('-') ? '-' : '') + (found.endsWith('NaN') ? NAN_MARK : INFINITY_MARK);
-  });
-  return {
-    parsed: readJson(marked, example, (all) => parseText(all, undefined, exactNumber)).parsed,
-    hasSpecials: true,
-  };
+  const { parsed } = readJson(markValues(text, WORD_OR_NUMBER), example);
+  return { parsed: unmark(parsed, valueOf), hasSpecials: true };
 }
 
-const exactNumber: Reviver = (key, value, context) => {
-  const { source = '' } = context;
-  const mark = source.replace('-', '');
-  if (mark === NAN_MARK) return NaN;
-  if (typeof value !== 'number' || Number.isFinite(value)) return exactly(key, value, context);
-  if (mark === INFINITY_MARK) return value;
+/** @throws bad_input */
+function valueOf(source: string): number | bigint {
+  if (source.endsWith('NaN')) return NaN;
+  if (source.includes('Inf')) return source.startsWith('-') ? -Infinity : Infinity;
+  const value = exactNumber(source);
+  if (typeof value === 'bigint' || Number.isFinite(value)) return value;
   throw badInput(`a number is out of the range of float64: ${quoteValue(source)}`);
-};
+}
 
 function rowsOf(list: unknown, name: 'instances' | 'examples'): readonly unknown[] {
   if (!Array.isArray(list)) throw badRequest(`"${name}": expected a list, got ${kindOf(list)}`);

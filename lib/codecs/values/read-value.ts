@@ -1,4 +1,5 @@
 /** Reads the values of a frame, which value.ts wrote. Everything is checked, because the other process runs a user's code. */
+import { ServingError } from '../../contract/errors.ts';
 import {
   allocate,
   bytesPerElement,
@@ -9,7 +10,7 @@ import {
 } from '../../contract/tensor.ts';
 import { EncodedImage, Tuple, type WorkerValue } from '../../contract/worker-values.ts';
 import { dateOf } from './datetime.ts';
-import { isCount, ProtocolError, parseJson } from './frame.ts';
+import { FRAME_LIMITS, isCount, ProtocolError, parseJson } from './frame.ts';
 import { asDict } from './tensor-like.ts';
 import { areBooleans, countOf, isMember, TAG, VALUE_LIMITS } from './write-value.ts';
 
@@ -27,15 +28,18 @@ type Tagged = Readonly<Record<string, unknown>>;
 export class ValueReader {
   readonly #blocks: readonly Uint8Array[];
   readonly #image: (bytes: Uint8Array) => WorkerValue;
+  readonly #parse: (bytes: Uint8Array) => unknown;
   readonly #used: Set<number> = new Set();
 
-  /** @param image makes a value of the bytes of an encoded image */
+  /** @param image makes a value of the bytes of an encoded image @param parse reads the JSON of a block */
   constructor(
     blocks: readonly Uint8Array[],
     image: (bytes: Uint8Array) => WorkerValue = (bytes) => new EncodedImage(bytes),
+    parse: (bytes: Uint8Array) => unknown = parseJson,
   ) {
     this.#blocks = blocks;
     this.#image = image;
+    this.#parse = parse;
   }
 
   /** @returns the value; arrays and bytes in it are views of the frame's memory. @throws ProtocolError */
@@ -44,9 +48,11 @@ export class ValueReader {
       const text = this.#block(fields(json, 'b')['b']);
       if (text.byteLength > VALUE_LIMITS.jsonBytes) throw malformed('JSON in a block is too long');
       try {
-        return this.#value(parseJson(text), 0);
+        return this.#value(this.#parse(text), 0);
       } catch (error) {
-        throw error instanceof ProtocolError ? error : malformed('the JSON in a block cannot be read', error);
+        if (error instanceof ProtocolError) throw error;
+        if (error instanceof ServingError) throw malformed(`a block is ${error.message}`, error);
+        throw malformed('the JSON in a block cannot be read', error);
       }
     }
     return this.#value(json, 0);
@@ -187,6 +193,8 @@ function readInteger(v: unknown): bigint {
 
 function entriesOf(items: unknown): (readonly [string, unknown])[] {
   if (!Array.isArray(items)) throw malformed('items is no list');
+  if (items.length > FRAME_LIMITS.entries)
+    throw malformed(`a dict has more than ${FRAME_LIMITS.entries} items`);
   return items.map((pair: unknown) => {
     if (!Array.isArray(pair) || pair.length !== 2 || typeof pair[0] !== 'string') {
       throw malformed('an item of a dict is no key and value');

@@ -2,7 +2,7 @@
  * The routes of the worker service (`POST /encode…`): each body is one item. A job with a model takes them too, as one
  * record. Their answers have an envelope of their own, `{error_code, error_message, data}`.
  */
-import { decodeInstances, readJson } from '../../codecs/instances.ts';
+import { instancesOf, readJson } from '../../codecs/instances.ts';
 import { quoteName } from '../../codecs/quote.ts';
 import { decodeUtf8 } from '../../codecs/utf8.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
@@ -110,7 +110,7 @@ function jsonItem(request: HttpRequest): Item {
   const value = asItem(parsed);
   return (runner) => {
     if (!runner.inputs) return new Map<string, Value>([['item', { kind: 'json', value }]]);
-    const [record] = decodeInstances(`{"instances":[${text}]}`);
+    const [record] = instancesOf({ instances: [parsed] }, `{"instances":[${text}]}`);
     return record as Inputs;
   };
 }

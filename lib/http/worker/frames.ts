@@ -4,7 +4,7 @@
  */
 
 import { assertImage } from '../../codecs/image/image.ts';
-import { encodeFrame, ProtocolError } from '../../codecs/values/frame.ts';
+import { encodeFrame, ProtocolError, parseRequest } from '../../codecs/values/frame.ts';
 import { ValueReader } from '../../codecs/values/read-value.ts';
 import { isTensorLike } from '../../codecs/values/tensor-like.ts';
 import { decodeFrame } from '../../codecs/values/value-frame.ts';
@@ -140,7 +140,7 @@ function readAsked(bytes: Uint8Array): Asked {
     if (type !== 'encode' || !('value' in header) || Object.keys(others).length > 0) {
       throw badRequest('expected a frame of type "encode" with identity, id and value, and nothing else');
     }
-    const reader = new ValueReader(blocks, readImage);
+    const reader = new ValueReader(blocks, readImage, parseRequest);
     const asked = { identity: nameOf(identity, 'identity'), id: nameOf(id, 'id'), value: reader.read(value) };
     reader.end();
     return asked;

@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { parseText } from '../../../lib/codecs/json.ts';
 
 /** Long enough, and with enough brackets, that the depth is looked at before it is parsed. */
-const many = (item: string) => `[${Array<string>(400_000).fill(item).join(',')}]`;
+const many = (item: string) => `[${Array<string>(250_000).fill(item).join(',')}]`;
 
 test('hundreds of thousands of arrays or objects side by side are no depth', () => {
   for (const item of ['[]', '{}', '{"a":[]}']) {
-    assert.equal((parseText(many(item)) as unknown[]).length, 400_000, item);
+    assert.equal((parseText(many(item)) as unknown[]).length, 250_000, item);
   }
 });
 

@@ -1,0 +1,106 @@
+/**
+ * Refuses JSON that takes far more to parse than its length tells, before it is parsed: three million brackets fit into 6 MiB
+ * and become 250 MB, and half a million objects, each with another key, take V8 a second. What is in texts counts for nothing.
+ */
+import { ServingError } from '../contract/errors.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
+
+/** Texts up to this length are harmless. */
+const SMALL_CHARACTERS = 1_048_576;
+/** So are this many levels. A text with fewer brackets is not searched, which covers nearly every array of numbers. */
+const HARMLESS_BRACKETS = 100_000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/** Whether a text of JSON, or what is made of several, has to be counted. */
+export function isIntricate(text: string): boolean {
+  if (text.length <= SMALL_CHARACTERS) return false;
+  // Each member has two quotes, and each text.
+  return hasMore(text, ['[', '{'], HARMLESS_BRACKETS) || hasMore(text, ['"'], 2 * LIMITS.jsonMembers);
+}
+
+/** Searching for a character is native; a loop over 6 MiB of them takes 25 ms. */
+function hasMore(text: string, characters: readonly string[], count: number): boolean {
+  let left = count;
+  for (const character of characters) {
+    for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) {
+      if (--left < 0) return true;
+    }
+  }
+  return false;
+}
+
+/** Counts what one or several texts of JSON are made of. The limits are for 6 MiB of them; longer ones may have more. */
+export class JsonStructure {
+  readonly #share: number;
+  readonly #what: string;
+  #nodes = 0;
+  #members = 0;
+  #texts = 0;
+
+  /** @param characters of all texts together @param what begins the text of errors */
+  constructor(characters: number, what = '') {
+    this.#what = what;
+    this.#share = Math.max(1, characters / LIMITS.httpBodyBytes);
+  }
+
+  /** Stops at the first limit. @throws too_large, as `assertFits` does, or for a text that is nested too deeply */
+  read(text: string, mostDepth: number): void {
+    let depth = 0;
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) {
+        at = endOfText(text, at);
+        this.#texts++;
+        if (at === -1) break;
+      } else if (code === COLON) this.#members++;
+      else if (code === OPEN_ARRAY || code === OPEN_OBJECT) {
+        this.#nodes++;
+        if (++depth > mostDepth) throw tooDeep(this.#what);
+      } else if (code === CLOSE_ARRAY || code === CLOSE_OBJECT) {
+        depth--;
+        this.assertFits();
+      }
+    }
+    this.assertFits();
+  }
+
+  /** @throws too_large */
+  assertFits(): void {
+    const refuseOver = (count: number, limit: 'jsonNodes' | 'jsonMembers' | 'texts', parts: string) => {
+      if (count > LIMITS[limit] * this.#share)
+        throw overLimit(limit, `${this.#what}JSON whose ${parts} are`, 'in 6 MiB');
+    };
+    refuseOver(this.#nodes, 'jsonNodes', 'arrays and objects');
+    refuseOver(this.#members, 'jsonMembers', 'members of objects');
+    refuseOver(this.#texts, 'texts', 'texts and keys');
+  }
+}
+
+function tooDeep(what: string): ServingError {
+  return new ServingError(
+    'too_large',
+    `${what}nested deeper than ${LIMITS.tensorRank} dimensions (tensorRank) ever are`,
+  );
+}
+
+/** Where the text in quotes that begins at `start` ends; -1 when it is not closed. */
+export function endOfText(json: string, start: number): number {
+  let end = start;
+  do end = json.indexOf('"', end + 1);
+  while (isEscaped(json, end));
+  return end;
+}
+
+/** Whether an odd number of backslashes precedes `at`. */
+function isEscaped(json: string, at: number): boolean {
+  let backslashes = 0;
+  while (json.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
+  return backslashes % 2 === 1;
+}
