@@ -96,8 +96,7 @@ function dataOfResult(result: Result): readonly number[] {
 }
 
 function bestOf(probabilities: readonly number[]): { class: number; probability: number } {
-  const data = Float32Array.from(probabilities);
-  const [best = 0] = rankingOf({ dtype: 'float32', shape: [data.length], data })(1);
+  const [best = 0] = rankingOf({ dtype: 'float32', data: Float32Array.from(probabilities) })(1);
   return { class: best, probability: probabilities[best] as number };
 }
 

@@ -85,7 +85,7 @@ function largestOf(dtype: DType, shape: readonly number[], data: NamedTensor['da
   const isVector = shape.filter((size) => size !== 1).length === 1;
   if (!isVector || data.length > MOST_SEARCHED || (dtype !== 'float32' && dtype !== 'float64'))
     return undefined;
-  const [best = 0] = rankingOf({ dtype, shape, data })(1);
+  const [best = 0] = rankingOf({ dtype, data })(1);
   return Number.isNaN(data[best]) ? undefined : best;
 }
 

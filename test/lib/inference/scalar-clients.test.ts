@@ -6,13 +6,13 @@ import { promisify } from 'node:util';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { bytes as field } from '../../convert/support/protobuf.ts';
+import { openVerified } from '../../convert/support/verified.ts';
 import { connect, inferMessage, jobOf, serviceOf } from '../../local/grpc/client.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { bytesOf } from '../../support/open-inference.ts';
 import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from '../../support/python.ts';
 import type { Hooks } from '../../support/runner.ts';
 import { runMessageBodies, throughPredict } from '../../support/three-paths.ts';
-import { openVerified } from '../../support/verified.ts';
 
 const open = (t: Hooks) =>
   openVerified(

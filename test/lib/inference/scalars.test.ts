@@ -5,13 +5,13 @@ import { encodeBase64 } from '../../../lib/codecs/encode-base64.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Runner, Value } from '../../../lib/contract/values.ts';
+import { openCopied, openVerified } from '../../convert/support/verified.ts';
 import { encodeArrowRecord } from '../../support/arrow-record.ts';
 import { handlerOf } from '../../support/inference-endpoint.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { answerOf, eventOf } from '../../support/open-inference.ts';
 import { servingOf } from '../../support/tensorflow-serving.ts';
 import { runMessageBodies, throughPredict, throughQueue, throughV2 } from '../../support/three-paths.ts';
-import { openCopied, openVerified } from '../../support/verified.ts';
 
 const tensor = (dtype: 'float32' | 'bool', shape: readonly number[], ...values: number[]): Tensor => ({
   dtype,

@@ -100,13 +100,13 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
         guarantee: 'an output is not cut into rows because its length fits',
         find: 'outputs.some((spec) => batchAxisOf(spec) !== 0)',
         replace: 'outputs.some((spec) => Number(batchAxisOf(spec)) > 0)',
-        tests: ['test/lib/http/tensorflow-serving-rows.test.ts'],
+        tests: ['test/lib/http/rows-of-instances.test.ts'],
       },
       {
         guarantee: 'the rows of a model that nobody verified are records of their own',
         find: '!hasKnownRows || ',
         replace: '',
-        tests: ['test/lib/http/tensorflow-serving-rows.test.ts'],
+        tests: ['test/lib/http/rows-of-instances.test.ts'],
       },
       {
         guarantee: 'a feature gets the shape of its input',

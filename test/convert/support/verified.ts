@@ -1,11 +1,11 @@
 /** Opens a model as a version that was verified, or one of which nothing is known. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { verifyModel } from '../../convert/verify/verify.ts';
-import type { OnnxRunner } from '../../lib/compose/onnx.ts';
-import type { OnnxSettings } from '../../lib/inference/runner.ts';
-import { models } from '../convert/support/models.ts';
-import { type Hooks, openModelBytes, temporaryFolder } from './runner.ts';
+import { verifyModel } from '../../../convert/verify/verify.ts';
+import type { OnnxRunner } from '../../../lib/compose/onnx.ts';
+import type { OnnxSettings } from '../../../lib/inference/runner.ts';
+import { type Hooks, openModelBytes, temporaryFolder } from '../../support/runner.ts';
+import { models } from './models.ts';
 
 export async function openVerified(
   t: Hooks,

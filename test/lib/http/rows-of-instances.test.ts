@@ -1,11 +1,11 @@
 /** Which outputs TensorFlow Serving's API cuts into rows: those that are known to follow them, never those of a fitting length. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { openCopied, openVerified } from '../../convert/support/verified.ts';
 import type { NodeSpec, ValueSpec, WeightSpec } from '../../support/onnx.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { servingOf } from '../../support/tensorflow-serving.ts';
 import { throughPredict } from '../../support/three-paths.ts';
-import { openCopied, openVerified } from '../../support/verified.ts';
 
 const int64 = (name: string, ...values: number[]): WeightSpec => ({
   name,
