@@ -3,8 +3,8 @@
  * definition. --help is answered whatever else is on the command line.
  */
 import { type ParseArgsOptionDescriptor, parseArgs } from 'node:util';
-import { suggest } from '../lib/contract/suggest.ts';
 import { ServingError } from '../lib/contract/errors.ts';
+import { suggest } from '../lib/contract/suggest.ts';
 import type { Output } from './output.ts';
 
 export interface Option {

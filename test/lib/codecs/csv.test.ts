@@ -11,7 +11,9 @@ import { identityModel, type ValueSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 test('cells keep quotes, separators and lines of their own; a byte order mark and empty lines are skipped', () => {
-  const { columns, rows } = readCsv('\ufeffname, age ,note\r\n"a ""b"", c",3,"two\nlines"\r\n\r\n" x ",,\r\n');
+  const { columns, rows } = readCsv(
+    '\ufeffname, age ,note\r\n"a ""b"", c",3,"two\nlines"\r\n\r\n" x ",,\r\n',
+  );
   assert.deepEqual(columns, ['name', 'age', 'note']);
   assert.deepEqual(rows, [
     { line: 3, cells: ['a "b", c', '3', 'two\nlines'] },

@@ -91,7 +91,9 @@ test('inputs bound by position follow the order of the text', async (t) => {
       nodes: [{ op: 'Sub', inputs: ['a', 'b'], outputs: ['y'] }],
     }),
   );
-  const [outcome] = await runner.run(decodeInstances('{"instances":[{"1":[7],"0":[5]}],"bindByPosition":true}'));
+  const [outcome] = await runner.run(
+    decodeInstances('{"instances":[{"1":[7],"0":[5]}],"bindByPosition":true}'),
+  );
   assert.ok(outcome?.ok);
   assert.equal(outcome.outputs[0]?.data[0], 2);
 });
