@@ -5,12 +5,11 @@
  */
 import { quoteName, quoteNames } from '../codecs/quote.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
-import { foldName } from '../contract/suggest.ts';
 import { allocate, type NumericDType, type Tensor } from '../contract/tensor.ts';
 import type { Inputs, ModelNames, TensorSpec, Value } from '../contract/values.ts';
 import { rowShape } from './batch-axes.ts';
 import { storeFor } from './cast.ts';
-import { meantNames } from './match-inputs.ts';
+import { hasNearName, meantNames } from './match-inputs.ts';
 
 /** A decimal number as CSV files hold it. */
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -85,10 +84,7 @@ export function joinColumns(
 
 /** One input of any name that means nothing is the whole row, by its position. */
 function isWholeRow(inputs: Inputs, names: readonly string[]): boolean {
-  if (inputs.size !== 1 || inputs.binding === 'name') return false;
-  const [only = ''] = inputs.keys();
-  const folded = foldName(only);
-  return !names.some((name) => foldName(name) === folded);
+  return inputs.size === 1 && inputs.binding !== 'name' && !hasNearName(inputs, names);
 }
 
 function assertColumns(inputs: Inputs, names: readonly string[]): void {

@@ -74,11 +74,15 @@ export function isByPosition(inputs: Inputs, specs: readonly TensorSpec[]): bool
 }
 
 /** By the inputs or columns of a model, which records of old clients ask for one after the other. */
-const folds = new WeakMap<readonly object[] | readonly string[], ReadonlySet<string>>();
+const folds = new WeakMap<object, ReadonlySet<string>>();
 
-function hasNearName(inputs: Inputs, specs: readonly TensorSpec[]): boolean {
-  let names = folds.get(specs);
-  if (names === undefined) folds.set(specs, (names = new Set(specs.map(({ name }) => foldName(name)))));
+/** Whether an input is named nearly as one of the model's. */
+export function hasNearName(inputs: Inputs, known: readonly (TensorSpec | string)[]): boolean {
+  let names = folds.get(known);
+  if (names === undefined) {
+    names = new Set(known.map((one) => foldName(typeof one === 'string' ? one : one.name)));
+    folds.set(known, names);
+  }
   for (const name of inputs.keys()) if (names.has(foldName(name))) return true;
   return false;
 }

@@ -64,6 +64,8 @@ export interface EnqueueManyOptions extends CallOptions {
 /** The contract's request: one value per input of the model, as JSON; a text is a base64 image, or text. */
 export interface PredictRequest {
   readonly instances: readonly object[];
+  /** Inputs of which none has a name of the model bind in their order. Default: one input does, several are refused. */
+  readonly bindByPosition?: boolean;
 }
 
 /** What is sent of a record. */
@@ -264,10 +266,10 @@ export abstract class RecordWriter {
   }
 }
 
-/** Of this, an input's value can be no element. */
+/** Of this, an input's value can be no element. What else it has, the service knows or refuses. */
 function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[]): given is PredictRequest {
   const { instances } = given as { readonly instances?: unknown };
-  return Object.keys(given).length === 1 && Array.isArray(instances) && instances.every(isObject);
+  return Array.isArray(instances) && instances.every(isObject);
 }
 
 /** The service passes over what is malformed; here is only kept out what no header can have. */

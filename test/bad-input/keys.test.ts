@@ -122,7 +122,7 @@ test('an image is a body of its own for a model that takes one, whatever its con
     width: 2,
     height: 1,
     data: Uint8Array.of(10, 20, 30, 40, 50, 60),
-  } as never);
+  });
   const ask = predictEndpoint(
     await openModelBytes(t, identityModel([{ name: 'Image', dtype: 'float32', shape: ['N', 3, 1, 2] }])),
   );

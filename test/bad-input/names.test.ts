@@ -12,6 +12,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { foldName } from '../../lib/contract/suggest.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 import { readSubmissions } from '../../lib/http/predictions.ts';
+import { InputQueue } from '../../sdk/index.ts';
 import { encodeArrowRecord } from '../support/arrow-record.ts';
 import { fixture, sharedPath } from '../support/fixtures.ts';
 import { identityModel, onnxModel } from '../support/onnx.ts';
@@ -197,6 +198,20 @@ test('a record keeps how it binds on its way to the process of a model', async (
   }
   const [kept] = await onnx.run([record('p', 'q', json)]);
   assert.equal(kept?.ok, false);
+});
+
+test('the SDK sends a request with bindByPosition as it is', async () => {
+  const bodies: string[] = [];
+  const queue = new InputQueue({
+    frontendUrl: 'http://any',
+    fetch: async (_, init) => {
+      bodies.push(String(init?.body));
+      return Response.json({ predictions: ['{value=[1]}'] });
+    },
+  });
+  const request = { instances: [{ p: [7], q: [5] }], bindByPosition: true };
+  assert.deepEqual(await queue.predict(request), ['{value=[1]}']);
+  assert.deepEqual(bodies, [JSON.stringify(request)]);
 });
 
 const REPORTED: readonly (readonly [
