@@ -156,8 +156,8 @@ function orError<T>(work: () => T): T | ServingError {
 }
 
 /**
- * Of several records under one uri the last line counts, so it is sent when the queue has the others. Which of those came
- * first does not matter: none of them is the last.
+ * Of several records under one uri the last line counts, so it is sent when the queue has the others. They are sent together,
+ * because a body may have a thousand of them: where the last one cannot be sent, any of the others may count.
  */
 async function sendInOrder(
   records: readonly Line<SentRecord>[],

@@ -5,7 +5,7 @@ import contextvars
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import (Any, Callable, Deque, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar,
+from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar,
                     Union)
 
 from ._api import CALL, Call
@@ -13,6 +13,8 @@ from ._errors import ServingError
 from ._inputs import Input
 from ._results import Enqueued
 
+# Uris of records that may be under way.
+_MOST_TURNS = 10_000
 # Of enqueue_many, which then reads no further records.
 _MOST_ERRORS = 100
 
@@ -79,6 +81,62 @@ class Tally:
         if self._errors:
             raise EnqueueError(self._errors, self._enqueued)
         return self._enqueued
+
+
+class Turn:
+    """Some records, each with a uri of its own, and the turns that they come after."""
+
+    def __init__(self, records: List[Any], before: List["Future[None]"]) -> None:
+        self.records = records
+        self.before = before
+        self.ended: "Future[None]" = Future()
+
+    def run(self, call: Callable[[List[Any]], _B]) -> _B:
+        """Calls for the records when it is their turn."""
+        try:
+            for each in self.before:
+                each.result()
+            return call(self.records)
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Lets those begin that come after it."""
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+class Turns:
+    """Keeps the records of one uri in their order: of several the last one counts. Others are sent meanwhile."""
+
+    def __init__(self) -> None:
+        self._last: Dict[str, "Future[None]"] = {}
+
+    def of(self, batches: Iterable[List[Any]]) -> Iterator[Turn]:
+        """Each of the batches, in parts where a uri comes twice."""
+        for batch in batches:
+            yield from self.parts(batch)
+
+    def parts(self, batch: List[Any]) -> Iterator[Turn]:
+        """The turns of one batch."""
+        part: Dict[str, None] = {}
+        start = 0
+        for i, record in enumerate(batch):
+            uri = record[0] if isinstance(record, tuple) and record else None
+            if not isinstance(uri, str):
+                continue
+            if uri in part:
+                yield self._next(batch[start:i], part)
+                part, start = {}, i
+            part[uri] = None
+        yield self._next(batch[start:], part)
+
+    def _next(self, records: List[Any], uris: Iterable[str]) -> Turn:
+        if len(self._last) > _MOST_TURNS:
+            self._last = {uri: ended for uri, ended in self._last.items() if not ended.done()}
+        turn = Turn(records, [self._last[uri] for uri in uris if uri in self._last])
+        self._last.update((uri, turn.ended) for uri in uris)
+        return turn
 
 
 def in_order(call: Callable[[_A], _B], items: Iterable[_A], width: int, may_cancel: bool = False) -> Iterator[_B]:

@@ -18,7 +18,7 @@ from wkr_serving.client.deadline import Deadline
 from ._api import CALL, Call, check_timeout
 from ._errors import ServingError, bad_request
 from ._inputs import Input
-from ._many import Record, Tally
+from ._many import Record, Tally, Turn, Turns
 from ._results import Enqueued, Outcome, Result
 from .client import Client, Uri, named
 
@@ -65,24 +65,31 @@ class AsyncClient:
     async def enqueue_many(self, records: _Records, *, timeout: Optional[float] = None) -> List[Enqueued]:
         """As `Client.enqueue_many`; the iterable may be asynchronous."""
         tally = Tally()
+        turns = Turns()
 
-        async def batches() -> AsyncIterator[List[Any]]:
+        async def batches() -> AsyncIterator[Turn]:
             batch: List[Any] = []
             async for record in _each(records):
                 batch.append(record)
                 if len(batch) == self._client._per_call:
-                    yield batch
+                    for turn in turns.parts(batch):
+                        yield turn
                     batch = []
                     if tally.is_enough:
                         return
-            if batch:
-                yield batch
+            for turn in turns.parts(batch) if batch else ():
+                yield turn
 
-        async def send(some: List[Any]) -> List[Union[Enqueued, ServingError]]:
+        async def send(turn: Turn) -> List[Union[Enqueued, ServingError]]:
+            some = turn.records
             try:
+                for each in turn.before:
+                    await asyncio.wrap_future(each)
                 return await self._run(timeout, lambda: self._client._enqueue_all(some, timeout))
             except ServingError as error:
                 return [error.with_uri(each[0]) if isinstance(each, tuple) and each else error for each in some]
+            finally:
+                turn.end()
 
         async for outcomes in self._in_order(send, batches()):
             tally.add(outcomes)

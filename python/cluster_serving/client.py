@@ -17,7 +17,7 @@ from ._access import Access
 from ._api import CALL, Api, check_timeout, deadline_of
 from ._errors import ServingError, Unfetched, bad_config, bad_request
 from ._inputs import Input, check_uri, dump, instance_of, kind_of, record_of
-from ._many import Record, Tally, in_order
+from ._many import Record, Tally, Turns, in_order
 from ._results import Enqueued, Outcome, Output, Result, declared_outputs, parse, prediction_of, result_of
 from ._sigv4 import Credentials, quote
 from ._sqs import MESSAGES, Message, Sqs
@@ -112,11 +112,11 @@ class Client:
         """Enqueues the records `(uri, inputs)` or `(uri, inputs, identity)` of any iterable: over HTTPS 16 at a time, to
         SQS in 16 calls of ten.
 
-        The iterable is read as fast as the queue accepts. `timeout` is that of one call. Raises EnqueueError.
+        Of several records under one uri the last one counts. The iterable is read as fast as the queue accepts. `timeout` is that of one call. Raises EnqueueError.
         """
         tally = Tally()
-        batches = tally.batches(records, self._per_call)
-        for outcomes in in_order(lambda some: self._enqueue_all(some, timeout), batches, _IN_FLIGHT):
+        turns = Turns().of(tally.batches(records, self._per_call))
+        for outcomes in in_order(lambda turn: turn.run(lambda some: self._enqueue_all(some, timeout)), turns, _IN_FLIGHT):
             tally.add(outcomes)
         return tally.enqueued_or_raise()
 

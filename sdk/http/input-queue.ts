@@ -8,6 +8,7 @@ import { assertIdentity } from '../../lib/contract/enqueue.ts';
 import { badConfig, ServingError, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
+import { Turns } from '../../lib/pipeline/turns.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
@@ -90,6 +91,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 export abstract class RecordWriter {
   protected readonly job: string;
   readonly #api: { readonly url: string; readonly send: Fetch } | undefined;
+  readonly #turns = new Turns();
   /** The declared outputs of the last version of the model that was seen; undefined where it does not say. */
   #declared: { readonly model: string; readonly outputs: readonly DeclaredOutput[] | undefined } | undefined;
 
@@ -116,8 +118,8 @@ export abstract class RecordWriter {
   }
 
   /**
-   * Resolves when the queue has the record. Of several records under one uri the last enqueued counts, by the time at which
-   * the queue took them.
+   * Resolves when the queue has the record. Of several records under one uri the last enqueued counts: those of one
+   * InputQueue in the order of the calls, others by the time at which the queue took them.
    * @throws queue_unavailable, too_large, bad_request, timeout; with redisUrl results_unavailable; each with the uri
    */
   async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
@@ -125,8 +127,12 @@ export abstract class RecordWriter {
       const identity = assertIdentity(options.identity ?? newIdentity());
       const { tenant: groupId } = options;
       if (groupId !== undefined) this.assertTenant(groupId);
-      const message = encodeBinaryMessage(uri, await this.toInputs(inputs));
-      await this.enqueueMessage({ ...options, uri, identity, message, groupId }, options);
+      // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
+      const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
+      made.catch(() => undefined);
+      await this.#inTurn(uri, options, async (signal) =>
+        this.send({ ...options, uri, identity, message: await made, groupId }, signal),
+      );
       return { uri, identity };
     } catch (error) {
       if (options.signal?.aborted) throw error;
@@ -135,12 +141,18 @@ export abstract class RecordWriter {
   }
 
   /**
-   * Enqueues a record whose message was made elsewhere. Calls of one tick are sent to SQS together, ten per request.
+   * Enqueues a record whose message was made elsewhere. Calls of one tick for different uris share requests to SQS.
    * @throws as `enqueue`
    */
-  async enqueueMessage(record: Message, { timeoutMs = ENQUEUE_MS, signal }: CallOptions = {}): Promise<void> {
-    const limit = { timeoutMs, signal, what: 'the queue did not take the record in', uri: record.uri };
-    await limited(limit, (end) => this.send(record, end));
+  enqueueMessage(record: Message, options: CallOptions = {}): Promise<void> {
+    return this.#inTurn(record.uri, options, (signal) => this.send(record, signal));
+  }
+
+  /** The wait for its turn is a part of the call. */
+  #inTurn(uri: string, options: CallOptions, send: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { timeoutMs = ENQUEUE_MS, signal } = options;
+    const limit = { timeoutMs, signal, what: 'the queue did not take the record in', uri };
+    return limited(limit, (end) => this.#turns.run(uri, async () => end.throwIfAborted() ?? send(end)));
   }
 
   /**

@@ -401,6 +401,35 @@ class Sqs(unittest.TestCase):
             Client(sqs=url + self.QUEUE, **self.keys).enqueue_many([("a", large), ("b", large), ("c", {"x": 1})])
             self.assertEqual([len(json.loads(each.body)["Entries"]) for each in seen], [1, 2])
 
+    def test_records_of_one_uri_are_sent_one_after_the_other(self):
+        records = [("a" if i % 3 else f"u{i}", {"x": np.zeros(1 + 16 * i, np.float32)}) for i in range(40)]
+
+        async def in_asyncio(**where):
+            async with AsyncClient(**where) as client:
+                return await client.enqueue_many(records)
+
+        def slow(answer):
+            def delayed(request):
+                time.sleep(0.001 * (len(request.body) * 7919 % 29))
+                order.append(json.loads(request.body))
+                return answer(request)
+            return delayed
+
+        order = []
+        for answer, where in ((self.taken(), lambda url: {"sqs": url + self.QUEUE, **self.keys}),
+                              (answers(QUEUED), lambda url: {"url": url, "timeout": 600})):
+            with servers.api(slow(answer)) as (url, _):
+                for call in (lambda: Client(**where(url)).enqueue_many(records), lambda: asyncio.run(in_asyncio(**where(url)))):
+                    order.clear()
+                    self.assertEqual([each.uri for each in call()], [uri for uri, _ in records])
+                    bodies = [json.loads(entry["MessageBody"]) for each in order for entry in each.get("Entries", ())] or order
+                    sent = [len(each["data"]) for each in bodies if each["uri"] == "a"]
+                    self.assertEqual((len(sent), sent), (26, sorted(sent)))
+                    self.assertEqual(len(bodies), 40)
+                    for each in order:
+                        uris = [json.loads(entry["MessageBody"])["uri"] for entry in each.get("Entries", ())]
+                        self.assertEqual(len(uris), len(set(uris)))
+
     def test_what_is_refused_for_now_is_sent_again_alone_and_each_other_failure_is_named(self):
         given = [self.taken("b", "c"), self.taken("b")]
         too_large = {"x": np.zeros(300_000, np.float32)}

@@ -50,6 +50,19 @@ test('a cursor of an earlier start finds what came since', async () => {
   assert.deepEqual(outcomes, [{ id: '2', value: 2 }]);
 });
 
+test('what comes after a start with an earlier clock comes after a cursor of before', async () => {
+  const { clock, results, put, ask } = openResults();
+  const ahead = (clock.ms + 3_600_000) * 1_000;
+  assert.deepEqual(await ask(ahead), { cursor: ahead, ids: [], outcomes: [] });
+  await put(value(1));
+  assert.deepEqual((await ask(ahead)).ids, ['1']);
+  // Larger than any time: a number that no service gave.
+  await ask(Number.MAX_SAFE_INTEGER);
+  await put(value(2), { id: '2' });
+  assert.deepEqual((await ask(ahead)).ids, ['1', '2']);
+  results.close();
+});
+
 test('the oldest of 10,001 results goes, and an answer has 1,000 of them', async () => {
   const { put, ask } = openResults();
   for (let i = 0; i <= RESULT_LIMITS.results; i++) await put(value(i), { id: String(i) });
