@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { InputQueue } from '../../sdk/input-queue.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
+import { quietLog } from '../faults/support/quiet.ts';
 import { loopModel } from '../support/endless.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
@@ -17,10 +18,10 @@ const TRIAL_ROUNDS = 200_000;
 const TRIALS = 3;
 
 test('the events of a full queue do not spend their time limit waiting for each other', async (t) => {
+  const log = quietLog(t);
   const folder = await temporaryFolder(t);
   await writeFile(join(folder, 'model.onnx'), loopModel());
   const stack = await testStack(t, {
-    // Of an event that ran out of time, the record fails, and does not come again.
     config: `jobName: slow\nqueue: {batchSize: 1, maxReceiveCount: 1}\nfunction: {timeoutSeconds: ${TIMEOUT_SECONDS}}`,
     modelDirectory: folder,
   });
@@ -39,5 +40,10 @@ test('the events of a full queue do not spend their time limit waiting for each 
   const uris = Array.from({ length: RECORDS }, (_, i) => `record-${i}`);
   await queue.enqueueMany(uris.map((uri) => ({ uri, inputs: { rounds } })));
   const outcomes = await Promise.all(uris.map((uri) => results.wait(uri, { timeoutMs: 170_000 })));
+  // A record whose event ran out of time comes again, and the log says it.
+  assert.deepEqual(
+    log.lines.filter((line) => line.includes('"timeout"')),
+    [],
+  );
   assert.deepEqual(new Set(outcomes.map(({ outputs }) => Number(outputs[0]?.data[0]))), new Set([rounds]));
 });

@@ -146,11 +146,10 @@ const WHOLE: readonly Check[] = [
       assert.deepEqual(watched('QueueAgeAlarm'), ['AWS/SQS', 'ApproximateAgeOfOldestMessage', 'Queue']);
       // What the batch function ended by itself, and what SQS gave up.
       const { Metrics } = propertiesOf(template, 'DeadLetterAlarm');
-      const parts = (Metrics as { MetricStat?: { Metric: Record<string, unknown> } }[]).flatMap(
-        ({ MetricStat }) => MetricStat?.Metric ?? [],
-      );
+      const queries = Metrics as { MetricStat?: { Metric: Record<string, unknown> } }[];
+      const parts = queries.flatMap(({ MetricStat }) => (MetricStat ? [MetricStat.Metric] : []));
       assert.deepEqual(
-        parts.map(({ Namespace, MetricName }) => [Namespace, MetricName]),
+        parts.map(({ Namespace: space, MetricName: name }) => [space, name]),
         [
           ['ClusterServing', 'DeadLettered'],
           ['AWS/Lambda', 'Invocations'],

@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readEnvironment } from '../../../lib/config/environment.ts';
-import { DEFAULT_JOB, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../../../lib/config/job.ts';
+import {
+  DEFAULT_JOB,
+  hiddenSeconds,
+  MOST_DELIVERIES,
+  predictTimeoutSeconds,
+  visibilityTimeoutSeconds,
+} from '../../../lib/config/job.ts';
 import { parseConfig } from '../../support/config.ts';
 
 const RANGES: readonly (readonly [path: string, min: number, max: number])[] = [
@@ -47,6 +53,12 @@ test('the defaults are those of the documents', () => {
 test('a message is hidden for six times what its function may take, and its window', () => {
   const job = parseConfig('function:\n  timeoutSeconds: 100\nqueue:\n  windowSeconds: 7\n', 'config.yaml');
   assert.equal(visibilityTimeoutSeconds(job), 607);
+});
+
+test('the deliveries after which SQS gives a message up take more than a day, with the shortest function too', () => {
+  const shortest = parseConfig('function:\n  timeoutSeconds: 3\n', 'config.yaml');
+  assert.equal(hiddenSeconds(shortest), 18);
+  assert.ok(visibilityTimeoutSeconds(shortest) * MOST_DELIVERIES > 86_400);
 });
 
 test('the predict function ends before API Gateway gives up after 30 s', () => {

@@ -67,6 +67,30 @@ function isGone(pid: number): boolean {
   }
 }
 
+test('a process that is not ready in time goes on, and the next call finds it further', async (t) => {
+  const isolated = await open(t);
+  const pids = new Set<number>();
+  for (let times = 0; times < 3; times++) {
+    await assert.rejects(isolated.run([], 1), { code: 'timeout', message: /was not ready within 1 ms$/ });
+    for (const pid of await children()) pids.add(pid);
+  }
+  assert.deepEqual(valuesOf(await isolated.run([record(2)], 60_000)), [2]);
+  assert.deepEqual([...pids], await children());
+});
+
+test('a run that does not end in time takes its process along', async (t) => {
+  const isolated = await open(t);
+  await isolated.run([], 60_000);
+  const before = await children();
+  for (const pid of before) process.kill(pid, 'SIGSTOP');
+  await assert.rejects(isolated.run([record(1)], 200), {
+    code: 'timeout',
+    message: /did not end within 200 ms/,
+  });
+  assert.deepEqual(valuesOf(await isolated.run([record(2)], 60_000)), [2]);
+  assert.notDeepEqual(await children(), before);
+});
+
 test('records whose process ends are model_failed, with how it ended, and the next ones get a new process', async (t) => {
   const isolated = await open(t);
   const running = isolated.run([record(1)], 60_000);

@@ -479,13 +479,13 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: '/ready asks Redis',
-        find: 'await allEnded([modelVersion(), results.serving()])',
-        replace: 'await allEnded([modelVersion(), Promise.resolve([])])',
+        find: 'serving: results.serving() }',
+        replace: 'serving: Promise.resolve([]) }',
       },
       {
         guarantee: '/ready asks which model serves',
-        find: 'await allEnded([modelVersion(), results.serving()])',
-        replace: "await allEnded([Promise.resolve(''), results.serving()])",
+        find: 'model: modelVersion(),',
+        replace: "model: Promise.resolve(''),",
       },
       {
         guarantee: 'an unknown path is answered with 404',
@@ -504,34 +504,46 @@ export const HTTP: readonly Suite[] = [
     tests: [DEAD_LETTER],
     bugs: [
       {
-        guarantee: 'a dead-lettered message is archived before its failure is stored',
-        find: 'attempts, groupId, body }));',
-        replace: 'attempts, groupId, body: "" }));',
-      },
-      {
-        guarantee: 'a dead letter keeps the tenant of its record',
-        find: 'attempts, groupId, body }));',
-        replace: 'attempts, body }));',
-      },
-      {
         guarantee: 'a message whose failure could not be saved comes again',
-        find: 'batchItemFailures.push(...unsaved.map((itemIdentifier) => ({ itemIdentifier })));',
+        find: 'for (const unsavedId of unsaved) again.add(unsavedId);',
         replace: '',
       },
       {
         guarantee: 'a message that could not be archived comes again',
-        find: 'batchItemFailures.push({ itemIdentifier: record.messageId });',
-        replace: '',
-      },
-      {
-        guarantee: 'one message that fails does not keep the others from being archived',
-        find: 'logError(error, { messageId: record.messageId, trace_id: enqueueOf(record).trace?.traceId });',
-        replace: 'throw error;',
+        find: 'new Set(await archiveDead(Records, dead, archive))',
+        replace: 'new Set((await archiveDead(Records, dead, archive), [] as string[]))',
       },
       {
         guarantee: 'a message without a uri is archived and done',
-        find: 'if (uri === undefined) return [];',
-        replace: 'if (uri === undefined) return [messageId];',
+        find: 'if (uri === undefined) continue;',
+        replace: 'if (uri === undefined) { again.add(id); continue; }',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/dead-letters.ts',
+    tests: [DEAD_LETTER],
+    bugs: [
+      {
+        guarantee: 'a dead-lettered message is archived as it was delivered',
+        find: 'groupId,\n    body,',
+        replace: 'groupId,\n    body: "",',
+      },
+      {
+        guarantee: 'a dead letter keeps the tenant of its record',
+        find: 'attempts,\n    groupId,',
+        replace: 'attempts,',
+      },
+    ],
+  },
+  {
+    file: 'lib/metrics/dead-letters.ts',
+    tests: [DEAD_LETTER],
+    bugs: [
+      {
+        guarantee: 'one message that fails does not keep the others from being archived',
+        find: 'lost.add(id);\n      logError',
+        replace: 'throw error;\n      logError',
       },
     ],
   },

@@ -8,6 +8,7 @@ const MEANING = 'test/lib/inference/record-meaning.test.ts';
 const RUNNER = 'test/lib/inference/runner.test.ts';
 const ISOLATION = 'test/lib/pipeline/poison-isolation.test.ts';
 const SERVE = 'test/lib/pipeline/serve.test.ts';
+const COUNTED = 'test/lib/pipeline/counted-runs.test.ts';
 const PAYLOADS = 'test/lib/s3/payloads.test.ts';
 const POOL = 'test/lib/pipeline/buffer-pool.test.ts';
 const CAST = 'test/lib/pipeline/cast.test.ts';
@@ -25,20 +26,15 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a redelivered record runs in an isolated process, from its second delivery on',
-        find: 'if (attempts > 1 && runIsolated)',
-        replace: 'if (attempts > 2 && runIsolated)',
+        find: 'some(({ attempts }) => attempts > 1)',
+        replace: 'some(({ attempts }) => attempts > 2)',
         tests: [SERVE],
       },
       {
         guarantee: 'a new record does not pay for an isolated process',
-        find: 'if (attempts > 1 && runIsolated)',
-        replace: 'if (attempts > 0 && runIsolated)',
+        find: 'some(({ attempts }) => attempts > 1)',
+        replace: 'some(({ attempts }) => attempts > 0)',
         tests: [SERVE],
-      },
-      {
-        guarantee: 'a runner that gives another number of outcomes answers none',
-        find: 'if (outcomes.length === records.length) return;',
-        replace: 'return;',
       },
       {
         guarantee: 'a request with one failed instance fails as a whole',
@@ -52,14 +48,14 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'messages that could not be saved come again',
-        find: 'return [...returned.map(({ id }) => id), ...unsaved];',
-        replace: 'return returned.map(({ id }) => id);',
+        find: 'return [...[...again, ...unarchived].map(({ id }) => id), ...unsaved];',
+        replace: 'return [...again, ...unarchived].map(({ id }) => id);',
         tests: [SERVE],
       },
       {
         guarantee: 'messages that were returned come again',
-        find: 'return [...returned.map(({ id }) => id), ...unsaved];',
-        replace: 'return [...unsaved];',
+        find: 'return [...[...again, ...unarchived].map(({ id }) => id), ...unsaved];',
+        replace: 'return [...unarchived.map(({ id }) => id), ...unsaved];',
       },
       {
         guarantee: 'nothing is saved of a chunk that there was no time for',
@@ -148,18 +144,65 @@ export const PIPELINE: readonly Suite[] = [
     ],
   },
   {
+    file: 'lib/pipeline/counted-runs.ts',
+    tests: [COUNTED],
+    bugs: [
+      {
+        guarantee: 'a runner that gives another number of outcomes answers none',
+        find: 'if (outcomes.length === records.length) return;',
+        replace: 'return;',
+        tests: [SERVE],
+      },
+      {
+        guarantee: 'a record that ran too often does not run again',
+        find: 'Number(counts.get(record)) < runs.most);',
+        replace: 'Number(counts.get(record)) <= runs.most);',
+      },
+      {
+        guarantee: 'a record is counted once in a delivery',
+        find: 'const uncounted = some.filter((record) => !begun.has(record));',
+        replace: 'const uncounted = some;',
+      },
+      {
+        guarantee: 'the last run that gets no outcome ends its record',
+        find: 'isOpen(record) ? count + 1 : count',
+        replace: 'count',
+      },
+      {
+        guarantee: 'a run without an outcome stays counted',
+        find: 'ended: [...begun].filter((record) => !isOpen(record)),',
+        replace: 'ended: [...begun],',
+      },
+      {
+        guarantee: 'deliveries in an outage do not make records run alone',
+        find: ': before + 2;',
+        replace: ': Math.max(...allowed.map(({ attempts: tried }) => tried));',
+      },
+      {
+        guarantee: 'a record with one run does not share it',
+        find: 'runs.most === 1 ? 3',
+        replace: 'runs.most === 0 ? 3',
+      },
+      {
+        guarantee: 'waiting in vain for a process is no run',
+        find: '|| !WAITED.has(outcome.error.code)',
+        replace: '|| true',
+      },
+    ],
+  },
+  {
     file: 'lib/pipeline/decode.ts',
     tests: [SERVE, QUEUE],
     bugs: [
       {
         guarantee: 'a record that can never work is finished with a failure and not delivered again',
-        find: 'else if (inputs.retryable) returned',
-        replace: 'else if (true) returned',
+        find: 'if (error.retryable) returned',
+        replace: 'if (true) returned',
         tests: [QUEUE],
       },
       {
         guarantee: 'a record whose payload cannot be read now goes back to the queue',
-        find: 'else if (inputs.retryable) returned.push({ id, error: inputs, trace: enqueue.trace });',
+        find: 'if (error.retryable) returned.push({ id, error, trace: enqueue.trace });\n        else ',
         replace: '',
         tests: [SERVE],
       },
@@ -184,23 +227,23 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'records run together at their second delivery and alone from the third on',
-        find: 'if (records.length > 1 && attempts <= 2) {',
-        replace: 'if (records.length > 1 && attempts <= 3) {',
+        find: 'records.length > 1 && attempts <= 2 &&',
+        replace: 'records.length > 1 && attempts <= 3 &&',
       },
       {
         guarantee: 'records that are redelivered for the first time run together',
-        find: 'if (records.length > 1 && attempts <= 2) {',
-        replace: 'if (records.length > 1 && attempts <= 1) {',
+        find: 'records.length > 1 && attempts <= 2 &&',
+        replace: 'records.length > 1 && attempts <= 1 &&',
       },
       {
         guarantee: 'running together takes a third of the time, so that each record can still run alone',
-        find: 'remainingMs() * TOGETHER_SHARE',
-        replace: 'remainingMs()',
+        find: 'run(records, remainingMs() * TOGETHER_SHARE)',
+        replace: 'run(records, remainingMs())',
       },
       {
         guarantee: 'a model that cannot be opened decides nothing about the records that ran together',
-        find: 'if (!isRecordFault(error)) throw error;\n    }\n  }',
-        replace: '}\n  }',
+        find: 'if (!isRecordFault(error)) throw error;\n      isReady = false;',
+        replace: 'isReady = false;',
       },
       {
         guarantee: 'every other time the first record has all the time there is',
@@ -214,18 +257,18 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: "the process is started outside of any record's time limit",
-        find: 'const absent = isReady ? undefined : await absence(run, remainingMs());',
-        replace: 'const absent: Outcome | undefined = isReady ? undefined : undefined;',
+        find: 'const gone = isReady ? undefined : await absence(run, remainingMs());',
+        replace: 'const gone: Outcome | undefined = isReady ? undefined : undefined;',
       },
       {
         guarantee: 'only the first record has the whole time',
-        find: 'i === 0 && wholeTime ? leftMs : leftMs / 2',
-        replace: 'wholeTime ? leftMs : leftMs / 2',
+        find: 'i === 0 && wholeTime ? 1 : 1 / 2',
+        replace: 'wholeTime ? 1 : 1 / 2',
       },
       {
         guarantee: 'the next record always has half of what is left',
-        find: 'wholeTime ? leftMs : leftMs / 2',
-        replace: 'wholeTime ? leftMs : leftMs',
+        find: 'wholeTime ? 1 : 1 / 2',
+        replace: 'wholeTime ? 1 : 1',
       },
       {
         guarantee: "a record is given up only after it had the function's time",
@@ -249,8 +292,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'no run is started when hardly any time is left',
-        find: 'if (limitMs < LEAST_MS) return { outcomes: [late()], endedProcess: false };',
-        replace: '',
+        find: 'if (remainingMs() * share < LEAST_MS) {',
+        replace: 'if (remainingMs() * share < 0) {',
       },
     ],
   },
