@@ -17,7 +17,7 @@ import {
   type ModelPointer,
   unreachable,
 } from './download.ts';
-import { digestFile } from './download-file.ts';
+import { digestFile } from './model-file.ts';
 import { findModelFile } from './onnx-file.ts';
 import { type CurrentModel, promote, readCurrent, type VersionContent, type VersionFile } from './pointer.ts';
 import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
