@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { copyFile, mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { badModel } from '../lib/contract/errors.ts';
-import { digestFile } from '../lib/registry/download-file.ts';
+import { digestFile } from '../lib/registry/model-file.ts';
 import type { FoundModel } from './detect.ts';
 import type { FileFacts } from './import-report.ts';
 import { assertWithin } from './mlflow.ts';

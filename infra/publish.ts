@@ -1,7 +1,7 @@
 /**
  * Uploads the model of `modelPath` to the bucket of its stack and makes it serve; before there is a stack, only
- * checks that it could serve. A running environment looks for a new version every modelRefreshSeconds and answers
- * with the old one until then.
+ * checks that it could serve. A running environment looks for a new version at its first call after
+ * modelRefreshSeconds and answers with the old one until then.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';

@@ -98,7 +98,7 @@ const large = settingsRule({
   id: 'model-large',
   topic: 'Model',
   looksAt: 'size of the model',
-  why: 'The download reaches about 55 MB/s in each of eight streams. INIT has 10 s for download, verification and warm-up; if that is not enough, Lambda runs it again within the timeout of the request.',
+  why: 'The download reaches about 55 MB/s in each of eight streams. INIT has 10 s for download, verification and warm-up; what of the download is not there by then is continued by the first request.',
   fix: 'a smaller model (fp16, int8), more function.memoryMB for network bandwidth, --param provisioned to avoid cold starts',
   check: ({ model }) => {
     if (!('bytes' in model) || model.bytes <= MOST_MODEL_BYTES) return [];

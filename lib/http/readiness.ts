@@ -29,7 +29,7 @@ export async function readyAnswer(checks: Checks, log: LogError): Promise<HttpRe
   const [first = new ServingError('internal', 'not ready'), ...others] = errors;
   // A defect is not something that is away.
   const defect = errors.find(({ code }) => code === 'internal');
-  if (defect) return errorResponse(defect, log);
+  if (defect) throw defect;
   for (const other of others) log(other);
   const error = `not ready: ${errors.map(nameOf).join(', and ')}; the log says why`;
   return errorResponse(first, log, ({ code }) => ({ error, code }));

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
-import { downloadFile, hasDigest, type ModelFile, verify } from './download-file.ts';
 import { inPartial } from './download-folder.ts';
+import { downloadFile, hasDigest, type ModelFile, verify } from './model-file.ts';
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
 export interface ModelPointer {

@@ -17,8 +17,8 @@ import {
   type ModelPointer,
   unreachable,
 } from './download.ts';
-import { digestFile } from './download-file.ts';
 import { type KeptGolden, withKeptGolden } from './kept-golden.ts';
+import { digestFile } from './model-file.ts';
 import { findModelFile } from './onnx-file.ts';
 import { type CurrentModel, promote, readCurrent, type VersionContent, type VersionFile } from './pointer.ts';
 import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';

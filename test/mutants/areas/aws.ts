@@ -427,7 +427,7 @@ export const AWS: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/registry/download-file.ts',
+    file: 'lib/registry/model-file.ts',
     tests: [SOURCE, PUBLISH],
     bugs: [
       {
