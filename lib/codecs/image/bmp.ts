@@ -3,6 +3,7 @@ import { readBmpHeader } from './headers.ts';
 import type { Pixels } from './pixels.ts';
 import { assertReaches, broken, unsupported } from './refusal.ts';
 import { assertHolds, paint } from './samples.ts';
+import { nextTurn, SliceCount } from './slices.ts';
 
 /** After the file's own header of 14 bytes. */
 const INFO = 14;
@@ -39,7 +40,7 @@ interface Layout {
  * The caller has compared `readBmpHeader` with the pixel limit.
  * @throws bad_input for a cut or damaged file, unsupported_media_type for what OpenCV does not read, or shows wrongly
  */
-export function decodeBmp(bytes: Uint8Array): Pixels {
+export async function decodeBmp(bytes: Uint8Array): Promise<Pixels> {
   const layout = readLayout(bytes);
   const { width, height, bits, compression, start } = layout;
   const packed = compression === RLE4 || compression === RLE8;
@@ -47,7 +48,9 @@ export function decodeBmp(bytes: Uint8Array): Pixels {
   const stride = packed ? width : Math.ceil((width * bits) / 32) * 4;
   assertReaches('BMP', bytes, packed ? start : start + stride * height);
   const data = new Uint8Array(3 * width * height);
+  const slice = new SliceCount();
   for (let y = 0; y < height; y++) {
+    if (slice.isOver(width)) await nextTurn();
     const row = stride * (layout.topDown ? y : height - 1 - y);
     const first = y * width;
     if (bits <= 8) {

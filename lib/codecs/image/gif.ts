@@ -8,6 +8,7 @@ import { expandLzw, LZW_RATIO } from './lzw.ts';
 import type { Pixels } from './pixels.ts';
 import { assertReaches, broken } from './refusal.ts';
 import { assertHolds, paint } from './samples.ts';
+import { inSlices, SLICE_PIXELS, SliceCount, type Slices } from './slices.ts';
 
 const EXTENSION = 0x21;
 const FRAME = 0x2c;
@@ -36,7 +37,7 @@ interface Frame {
 }
 
 /** The caller has compared `readGifHeader` with the pixel limit. @throws bad_input for a cut or damaged file */
-export function decodeGif(bytes: Uint8Array): Pixels {
+export async function decodeGif(bytes: Uint8Array): Promise<Pixels> {
   const screen = readGifHeader(bytes);
   const own = paletteAt(bytes, 13, bytes[10]!);
   const background = bytes[11]! * 3;
@@ -47,18 +48,19 @@ export function decodeGif(bytes: Uint8Array): Pixels {
     throw broken('GIF', 'its first frame goes beyond its screen');
   }
   if (frame.width * frame.height === 0) throw broken('GIF', 'its first frame has no pixels');
-  const indices = expandFrame(bytes, frame);
+  const indices = await expandFrame(bytes, frame);
   const colours = new Uint8Array(768);
   colours.set(palette.length > 0 ? palette : own);
-  assertColours(indices, (palette.length > 0 ? palette : own).length / 3, frame.transparent);
+  await inSlices(assertColours(indices, (palette.length > 0 ? palette : own).length / 3, frame.transparent));
   const backdrop = own.length > 0 ? own.subarray(background, background + 3) : Uint8Array.of(0, 0, 0);
   if (frame.transparent >= 0) colours.set(backdrop, frame.transparent * 3);
   const data = new Uint8Array(3 * screen.width * screen.height);
   data.set(backdrop);
   // What is filled, again behind itself, until all is.
   for (let at = 3; at < data.length; at *= 2) data.copyWithin(at, 0, at);
-  draw(indices, frame, colours, { ...screen, data });
-  return { width: screen.width, height: screen.height, data };
+  const pixels = { width: screen.width, height: screen.height, data };
+  await inSlices(draw(indices, frame, colours, pixels));
+  return pixels;
 }
 
 /** The palette that begins at `at`; empty when the flags say that there is none. */
@@ -116,7 +118,10 @@ function endOfBlocks(bytes: Uint8Array, start: number): number {
 }
 
 /** The number of the colour of each pixel, in the order of the file. */
-function expandFrame(bytes: Uint8Array, { width, height, data }: Omit<Frame, 'palette'>): Uint8Array {
+async function expandFrame(
+  bytes: Uint8Array,
+  { width, height, data }: Omit<Frame, 'palette'>,
+): Promise<Uint8Array> {
   const bits = bytes[data - 1]!;
   if (bits < 2 || bits > 8) throw broken('GIF', `its data begin with the code size ${bits}, not 2 to 8`);
   const packed = new Uint8Array(endOfBlocks(bytes, data) - data);
@@ -127,22 +132,33 @@ function expandFrame(bytes: Uint8Array, { width, height, data }: Omit<Frame, 'pa
   }
   assertHolds('GIF', length, width * height, LZW_RATIO);
   const indices = new Uint8Array(width * height);
-  expandLzw('GIF', bits, packed.subarray(0, length), indices);
+  await inSlices(expandLzw('GIF', bits, packed.subarray(0, length), indices));
   return indices;
 }
 
-function assertColours(indices: Uint8Array, count: number, transparent: number): void {
-  for (const index of indices) {
-    if (index < count || index === transparent) continue;
-    throw broken('GIF', `colour ${index} is not in its palette of ${count}`);
+function* assertColours(indices: Uint8Array, count: number, transparent: number): Slices<void> {
+  // A palette is full with 256 colours.
+  for (let start = 0; start < indices.length && count < 256; start += SLICE_PIXELS) {
+    if (start > 0) yield;
+    const odd = indices
+      .subarray(start, start + SLICE_PIXELS)
+      .find((index) => index >= count && index !== transparent);
+    if (odd !== undefined) throw broken('GIF', `colour ${odd} is not in its palette of ${count}`);
   }
 }
 
-function draw(indices: Uint8Array, frame: Omit<Frame, 'palette'>, colours: Uint8Array, screen: Pixels): void {
+function* draw(
+  indices: Uint8Array,
+  frame: Omit<Frame, 'palette'>,
+  colours: Uint8Array,
+  screen: Pixels,
+): Slices<void> {
   const { left, top, width, height } = frame;
   let row = 0;
+  const slice = new SliceCount();
   for (const [from, step] of frame.interlaced ? PASSES : [[0, 1] as const]) {
     for (let y = from; y < height; y += step, row += width) {
+      if (slice.isOver(width)) yield;
       const first = (top + y) * screen.width + left;
       paint(indices, row, 8, 8, colours, { data: screen.data, first, step: 1, columns: width });
     }

@@ -10,6 +10,7 @@ import { FORMAT_NAMES, FORMATS, foreignFormat, type ImageFormat, type ImageHeade
 import { type Elements, levelTables, type Normalisation } from './levels.ts';
 import type { Pixels } from './pixels.ts';
 import { resizer } from './resize.ts';
+import { inSlices, SLICE_PIXELS, SliceCount, type Slices } from './slices.ts';
 
 export interface ImageSettings extends Normalisation {
   /** Target width in pixels; left out, the image keeps its own. The aspect ratio is not kept. */
@@ -74,11 +75,19 @@ export async function decodeImage(bytes: Uint8Array): Promise<Pixels> {
 
 /**
  * Resized, normalised and laid out in one pass, as [C,H,W] or [H,W,C]. Integer dtypes round and clamp; the pipeline
- * refuses settings that need it. float16 is the raw 16 bits.
+ * refuses settings that need it. float16 is the raw 16 bits. A promise for a large image.
  * @throws bad_config for settings that make no sense, too_large for a target over LIMITS.imagePixels,
  * bad_input for a bool input
  */
-export function imageTensor(pixels: Pixels, settings: ImageSettings, dtype: NumericDType): Tensor {
+export function imageTensor(
+  pixels: Pixels,
+  settings: ImageSettings,
+  dtype: NumericDType,
+): Tensor | Promise<Tensor> {
+  return inSlices(tensorSlices(pixels, settings, dtype));
+}
+
+function* tensorSlices(pixels: Pixels, settings: ImageSettings, dtype: NumericDType): Slices<Tensor> {
   const { width = pixels.width, height = pixels.height, channels, layout } = settings;
   for (const [name, size] of [['width', width] as const, ['height', height] as const]) {
     if (!Number.isSafeInteger(size) || size < 1) {
@@ -91,21 +100,25 @@ export function imageTensor(pixels: Pixels, settings: ImageSettings, dtype: Nume
   // Each element is written below, so none needs to be 0 before.
   const bytes = Buffer.allocUnsafeSlow(count * width * height * bytesPerElement(dtype));
   const data = viewBytes(dtype, bytes);
-  // Pixels of the target's size are taken as one long row.
+  // Pixels of the target's size are taken as long rows.
   const own = width === pixels.width && height === pixels.height;
-  const rowPixels = own ? width * height : width;
+  const all = width * height;
+  const rowPixels = own ? Math.min(all, SLICE_PIXELS) : width;
   const resized = own ? undefined : resizer(pixels, width, height);
   const colours = new Uint8Array(own ? 0 : 3 * width);
   const greys = new Uint8Array(channels === 'grey' ? rowPixels : 0);
-  for (let first = 0, y = 0; first < width * height; first += rowPixels, y++) {
-    const row = resized === undefined ? pixels.data : resized.row(y, colours);
-    if (channels === 'grey') placeGreys(toGrey(row, greys), tables[0]!, data, first);
+  const slice = new SliceCount();
+  for (let first = 0, y = 0; first < all; first += rowPixels, y++) {
+    const behind = Math.min(first + rowPixels, all);
+    const row = resized?.row(y, colours) ?? pixels.data.subarray(3 * first, 3 * behind);
+    if (channels === 'grey')
+      placeGreys(toGrey(row, greys.subarray(0, behind - first)), tables[0]!, data, first);
     else {
       const red = channels === 'bgr' ? 2 : 0;
-      const [step, plane] = layout === 'chw' ? [1, width * height] : [3, 1];
-      const end = (first + rowPixels) * step;
-      placeColours(row, red, tables, data, { first: first * step, end, step, plane });
+      const [step, plane] = layout === 'chw' ? [1, all] : [3, 1];
+      placeColours(row, red, tables, data, { first: first * step, end: behind * step, step, plane });
     }
+    if (slice.isOver(rowPixels) && behind < all) yield;
   }
   return { dtype, shape: layout === 'chw' ? [count, height, width] : [height, width, count], data };
 }

@@ -4,12 +4,18 @@
  * first; without an end marker nothing is decoded, as in OpenCV 5.
  */
 import type { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
 import { sharedDecoder } from './libjpeg.ts';
 import { exifOrientation, orient, type Pixels } from './pixels.ts';
 import { broken as brokenFile, unsupported } from './refusal.ts';
 
-/** Encoders write up to about 20; each can cost 25 ms, a walk over every coefficient of 16 Mi pixels. */
+/** Encoders write up to about 20. */
 const SCANS = 50;
+/**
+ * Each scan can cost a walk over every coefficient, 25 ms for 16 Mi pixels, and the decoder in WebAssembly cannot stop for others:
+ * the largest image may have 20.
+ */
+const SCANNED_PIXELS = 20 * LIMITS.imagePixels;
 /** Segments before the first scan. A colour profile in pieces takes about a dozen. */
 const SEGMENTS = 1_000;
 
@@ -77,7 +83,7 @@ export function readJpegHeader(bytes: Uint8Array): Header {
  */
 export async function decodeJpeg(bytes: Uint8Array): Promise<Pixels> {
   const header = readJpegHeader(bytes);
-  const whole = bytes.subarray(0, findEnd(bytes, header.scans));
+  const whole = bytes.subarray(0, findEnd(bytes, header));
   const pixels = header.isCmyk
     ? await (await import('./cmyk/decode.ts')).decodeCmyk(whole, header)
     : await sharedDecoder.decode(whole, header);
@@ -96,7 +102,8 @@ function readFrame(body: Uint8Array): Frame {
 }
 
 /** The index after the end-of-image marker. Coded data contains 0xff only before a 0 or a marker. */
-function findEnd(bytes: Uint8Array, firstScan: number): number {
+function findEnd(bytes: Uint8Array, { width, height, scans: firstScan }: Header): number {
+  const most = Math.min(SCANS, Math.floor(SCANNED_PIXELS / (width * height)));
   let scans = 0;
   for (let at = bytes.indexOf(0xff, firstScan); at >= 0; at = bytes.indexOf(0xff, at)) {
     const marker = bytes[at + 1];
@@ -107,7 +114,7 @@ function findEnd(bytes: Uint8Array, firstScan: number): number {
       at += 2;
     } else {
       if (marker === SOS) scans++;
-      if (scans > SCANS) throw broken(`it has more than ${SCANS} scans`);
+      if (scans > most) throw broken(`it has more than ${most} scans`);
       at += 2 + segmentLength(bytes, at, marker);
     }
   }

@@ -3,38 +3,62 @@
  * code earlier. Every text of the table has been written before, so the table holds places in the output.
  */
 import { broken, tooLong, tooShort } from './refusal.ts';
+import { SLICE_PIXELS, type Slices } from './slices.ts';
 
 const CODES = 4_096;
 /** A full table of codes of 12 bits: the longest text is as long as the table. */
 export const LZW_RATIO = 2_731;
 
-// Decoding is synchronous, so one table serves all pictures.
-const tableOfPlaces = new Int32Array(CODES);
-const tableOfLengths = new Int32Array(CODES);
+/** Between two slices. */
+interface LzwState {
+  readonly places: Int32Array;
+  readonly lengths: Int32Array;
+  next: number;
+  width: number;
+  held: number;
+  count: number;
+  from: number;
+  to: number;
+  /** Bytes of the text before, which ends at `to`; 0 after a clear. */
+  before: number;
+}
 
 /**
  * Fills `out`.
  * @param bits of a literal: 2 to 8
  * @throws bad_input for codes that do not exist, and for more or fewer bytes
  */
-export function expandLzw(format: 'GIF' | 'TIFF', bits: number, packed: Uint8Array, out: Uint8Array): void {
-  // As constants of the function: what belongs to the module or an array is loaded anew for each code.
-  const places = tableOfPlaces;
-  const lengths = tableOfLengths;
+export function* expandLzw(
+  format: 'GIF' | 'TIFF',
+  bits: number,
+  packed: Uint8Array,
+  out: Uint8Array,
+): Slices<void> {
+  const [places, lengths] = [new Int32Array(CODES), new Int32Array(CODES)];
+  const start = { next: (1 << bits) + 2, width: bits + 1, held: 0, count: 0, from: 0, to: 0, before: 0 };
+  const state: LzwState = { places, lengths, ...start };
+  while (!expandSlice(format, bits, packed, out, state)) yield;
+  if (state.to < out.length) throw tooShort(format, state.to, out.length);
+}
+
+/** Returns whether the end is reached. */
+function expandSlice(
+  format: 'GIF' | 'TIFF',
+  bits: number,
+  packed: Uint8Array,
+  out: Uint8Array,
+  state: LzwState,
+): boolean {
+  // As constants of the function: what belongs to an object or an array is loaded anew for each code.
+  const { places, lengths } = state;
   const available = packed.length;
   const size = out.length;
   const upwards = format === 'GIF';
   const early = upwards ? 0 : 1;
   const clear = 1 << bits;
-  let next = clear + 2;
-  let width = bits + 1;
-  let held = 0;
-  let count = 0;
-  let from = 0;
-  let to = 0;
-  /** Bytes of the text before, which ends at `to`; 0 after a clear. */
-  let before = 0;
-  for (;;) {
+  let { next, width, held, count, from, to, before } = state;
+  const pause = to + SLICE_PIXELS;
+  while (to < pause) {
     while (count < width && from < available) {
       const byte = packed[from++]!;
       held = upwards ? held | (byte << count) : (held << 8) | byte;
@@ -71,5 +95,6 @@ export function expandLzw(format: 'GIF' | 'TIFF', bits: number, packed: Uint8Arr
     // Byte by byte: a text may end with its own first byte.
     for (let at = places[code]!; to < end; at++) out[to++] = out[at]!;
   }
-  if (to < size) throw tooShort(format, to, size);
+  Object.assign(state, { next, width, held, count, from, to, before });
+  return to < pause;
 }

@@ -2,6 +2,7 @@
  * Turns decoded pixels the right way up by their EXIF orientation. EXIF comes from untrusted callers; as in OpenCV, a
  * garbled block means "as stored" and is never an error.
  */
+import { inSlices, SliceCount, type Slices } from './slices.ts';
 import { SHORT, tiffEntry } from './tiff-directory.ts';
 
 /** An image in memory: 8-bit RGB, interleaved, rows from the top. */
@@ -21,9 +22,12 @@ export function exifOrientation(tiff: Uint8Array): number {
   return value >= 1 && value <= 8 ? value : 1;
 }
 
-/** Turns the image by its EXIF orientation; 5 to 8 swap width and height. */
-export function orient(pixels: Pixels, orientation: number): Pixels {
-  if (orientation === 1) return pixels;
+/** Turns the image by its EXIF orientation; 5 to 8 swap width and height. A promise for a large one. */
+export function orient(pixels: Pixels, orientation: number): Pixels | Promise<Pixels> {
+  return orientation === 1 ? pixels : inSlices(turn(pixels, orientation));
+}
+
+function* turn(pixels: Pixels, orientation: number): Slices<Pixels> {
   const { width, height, data } = pixels;
   // Each orientation is a mirror left-right and up-down of the stored image, 5-8 then swap the axes.
   const mirrored = [2, 3, 7, 8].includes(orientation);
@@ -35,8 +39,10 @@ export function orient(pixels: Pixels, orientation: number): Pixels {
   const [outWidth, outHeight] = swapped ? [height, width] : [width, height];
   const [stepX, stepY] = swapped ? [stepRow, stepColumn] : [stepColumn, stepRow];
   const out = new Uint8Array(data.length);
+  const slice = new SliceCount();
   let to = 0;
   for (let y = 0; y < outHeight; y++) {
+    if (slice.isOver(outWidth)) yield;
     let from = (start + y * stepY) * 3;
     for (let x = 0; x < outWidth; x++, from += stepX * 3, to += 3) {
       out[to] = data[from]!;

@@ -8,6 +8,7 @@ import type { ServingError } from '../../contract/errors.ts';
 import { exifOrientation, orient, type Pixels } from './pixels.ts';
 import { broken as brokenFile } from './refusal.ts';
 import { greys, inflate, paint, type Target } from './samples.ts';
+import { inSlices, SliceCount, type Slices } from './slices.ts';
 
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 /** More chunks than any encoder writes for 32 MiB. Empty chunks would only cost memory. */
@@ -96,12 +97,22 @@ export function readPngHeader(bytes: Uint8Array): Header {
  * The caller has compared `readPngHeader` with the pixel limit.
  * @throws bad_input for anything libpng would refuse, and for image data beyond the header's size
  */
-export function decodePng(bytes: Uint8Array): Pixels {
+export function decodePng(bytes: Uint8Array): Pixels | Promise<Pixels> {
   const header = readPngHeader(bytes);
   const { deflated, palette, orientation } = readParts(bytes, header);
-  const { width, height, bitsPerPixel } = header;
+  const turned = (pixels: Pixels) => orient(pixels, orientation);
+  const read = (scanlines: Buffer) => {
+    const pixels = inSlices(readRows(header, palette, scanlines));
+    return pixels instanceof Promise ? pixels.then(turned) : turned(pixels);
+  };
   const scanlines = inflate('PNG', deflated, scanlineBytes(header));
+  return scanlines instanceof Promise ? scanlines.then(read) : read(scanlines);
+}
+
+function* readRows(header: Header, palette: Uint8Array, scanlines: Buffer): Slices<Pixels> {
+  const { width, height, bitsPerPixel } = header;
   const colours = header.colourType === GREY ? greys(header.depth) : palette;
+  const slice = new SliceCount();
   const data = new Uint8Array(3 * width * height);
   const distance = Math.max(1, bitsPerPixel >> 3);
   let at = 0;
@@ -111,13 +122,14 @@ export function decodePng(bytes: Uint8Array): Pixels {
     const rowBytes = Math.ceil((columns * bitsPerPixel) / 8);
     let above = -1;
     for (let row = y; row < height; row += stepY) {
+      if (slice.isOver(columns)) yield;
       unfilter(scanlines, at, above, rowBytes, distance);
       above = at + 1;
       expand(header, scanlines, above, colours, { data, first: row * width + x, step: stepX, columns });
       at = above + rowBytes;
     }
   }
-  return orient({ width, height, data }, orientation);
+  return { width, height, data };
 }
 
 function readChunk(bytes: Uint8Array, start: number): Chunk {

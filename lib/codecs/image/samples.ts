@@ -1,5 +1,6 @@
 /** What the decoders of several formats do with samples: inflate them, and paint those that stand for a colour. */
-import { inflateSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { inflate as inflateLater, inflateSync } from 'node:zlib';
 import { broken, tooLong, tooShort } from './refusal.ts';
 
 /** Deflate cannot do better: 258 bytes for 2 bits. */
@@ -15,21 +16,31 @@ export function assertHolds(format: string, packed: number, expected: number, ra
   throw broken(format, `${packed} bytes of image data cannot hold the ${expected} its header promises`);
 }
 
-/** @throws bad_input for damaged data, and for other than `expected` bytes */
-export function inflate(format: string, deflated: Uint8Array, expected: number): Buffer {
+/** What becomes more is inflated by another thread. */
+const INFLATED_HERE = 8 * 1024 * 1024;
+
+/** A promise for many bytes. @throws bad_input for damaged data, and for other than `expected` bytes */
+export function inflate(format: string, deflated: Uint8Array, expected: number): Buffer | Promise<Buffer> {
   assertHolds(format, deflated.length, expected, DEFLATE_RATIO);
-  let samples: Buffer;
-  try {
-    // One extra byte, so that zlib sees the end without a second chunk of the same size.
-    const chunkSize = Math.max(64, expected + 1);
-    samples = inflateSync(deflated, { maxOutputLength: expected, chunkSize });
-  } catch (error) {
+  // One extra byte, so that zlib sees the end without a second chunk of the same size.
+  const options = { maxOutputLength: expected, chunkSize: Math.max(64, expected + 1) };
+  const whole = (samples: Buffer): Buffer => {
+    if (samples.length < expected) throw tooShort(format, samples.length, expected);
+    return samples;
+  };
+  const refuse = (error: unknown): never => {
     if (error instanceof RangeError) throw tooLong(format, expected);
     const why = error instanceof Error ? error.message : String(error);
     throw broken(format, `its image data is damaged (${why})`);
+  };
+  if (expected > INFLATED_HERE) return promisify(inflateLater)(deflated, options).then(whole, refuse);
+  let samples: Buffer;
+  try {
+    samples = inflateSync(deflated, options);
+  } catch (error) {
+    return refuse(error);
   }
-  if (samples.length < expected) throw tooShort(format, samples.length, expected);
-  return samples;
+  return whole(samples);
 }
 
 /** The grey levels of the sample values, as a palette. */

@@ -9,6 +9,7 @@ import { expandLzw, LZW_RATIO } from './lzw.ts';
 import { orient, type Pixels } from './pixels.ts';
 import { assertReaches, broken, tooLong, tooShort, unsupported } from './refusal.ts';
 import { assertHolds, DEFLATE_RATIO, greys, inflate, paint } from './samples.ts';
+import { inSlices, nextTurn, SLICE_PIXELS, SliceCount } from './slices.ts';
 import { tiffNumbers } from './tiff-directory.ts';
 
 /** More than any writer makes of 16 megapixels; each costs a start of zlib. */
@@ -66,23 +67,31 @@ interface Layout {
  * The caller has compared `readTiffHeader` with the pixel limit.
  * @throws bad_input for a cut or damaged file, unsupported_media_type for another kind of TIFF
  */
-export function decodeTiff(bytes: Uint8Array): Pixels {
+export async function decodeTiff(bytes: Uint8Array): Promise<Pixels> {
   const layout = readLayout(bytes);
   const { width, height, samples, space } = layout;
   const { offsets, lengths, rows } = readStrips(bytes, layout);
   const colours = space === RGB ? undefined : coloursOf(bytes, space);
   const data = new Uint8Array(3 * width * height);
+  const slice = new SliceCount();
+  const most = Math.max(1, Math.floor(SLICE_PIXELS / width));
   for (let y = 0, strip = 0; y < height; y += rows, strip++) {
-    const pixels = width * Math.min(rows, height - y);
+    const stripRows = Math.min(rows, height - y);
     const start = offsets[strip]!;
     const end = start + lengths[strip]!;
     assertReaches('TIFF', bytes, end);
-    const stored = expandStrip(layout, bytes.subarray(start, end), pixels * samples);
-    if (layout.differences) addUp(stored, width * samples, samples);
-    const first = y * width;
-    if (colours !== undefined) {
-      paint(stored, 0, 8, 8 * samples, colours, { data, first, step: 1, columns: pixels });
-    } else copyRgb(stored, layout, data.subarray(first * 3, (first + pixels) * 3));
+    const expanded = expandStrip(layout, bytes.subarray(start, end), stripRows * width * samples);
+    const stored = expanded instanceof Promise ? await expanded : expanded;
+    for (let row = 0; row < stripRows; row += most) {
+      const pixels = width * Math.min(most, stripRows - row);
+      const part = stored.subarray(row * width * samples, (row * width + pixels) * samples);
+      if (layout.differences) addUp(part, width * samples, samples);
+      const first = (y + row) * width;
+      if (colours !== undefined) {
+        paint(part, 0, 8, 8 * samples, colours, { data, first, step: 1, columns: pixels });
+      } else copyRgb(part, layout, data.subarray(first * 3, (first + pixels) * 3));
+      if (slice.isOver(pixels)) await nextTurn();
+    }
   }
   return orient({ width, height, data }, layout.orientation);
 }
@@ -181,7 +190,11 @@ function coloursOf(bytes: Uint8Array, space: number): Uint8Array {
   return Uint8Array.from(map, (_, index) => map[(index % 3) * 256 + Math.floor(index / 3)]! >> shift);
 }
 
-function expandStrip({ compression }: Layout, packed: Uint8Array, length: number): Uint8Array {
+function expandStrip(
+  { compression }: Layout,
+  packed: Uint8Array,
+  length: number,
+): Uint8Array | Promise<Uint8Array> {
   if (DEFLATE.includes(compression)) return inflate('TIFF', packed, length);
   if (compression === 1) {
     if (packed.length < length) throw tooShort('TIFF', packed.length, length);
@@ -190,8 +203,11 @@ function expandStrip({ compression }: Layout, packed: Uint8Array, length: number
   const out = new Uint8Array(length);
   if (compression === PACK_BITS) unpackBits(packed, out);
   // The first code is a clear. What begins otherwise is an LZW of before TIFF 5, with its bits the other way round.
-  else if (packed[0] === 0x80) expandLzw('TIFF', 8, packed, out);
-  else throw broken('TIFF', 'its image data is damaged, or is LZW of before TIFF 5');
+  else if (packed[0] !== 0x80) throw broken('TIFF', 'its image data is damaged, or is LZW of before TIFF 5');
+  else {
+    const expanding = inSlices(expandLzw('TIFF', 8, packed, out));
+    if (expanding) return expanding.then(() => out);
+  }
   return out;
 }
 

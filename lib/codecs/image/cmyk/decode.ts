@@ -8,6 +8,7 @@ import { ServingError } from '../../../contract/errors.ts';
 import { sharedDecoder } from '../libjpeg.ts';
 import type { Pixels } from '../pixels.ts';
 import { broken } from '../refusal.ts';
+import { inSlices, nextTurn, SLICE_PIXELS, type Slices } from '../slices.ts';
 import { damaged } from './bits.ts';
 import { AC, type Component, type Frame, type Scan, splitBlocks } from './scan.ts';
 
@@ -31,21 +32,37 @@ export async function decodeCmyk(
   jpeg: Uint8Array,
   size: { readonly width: number; readonly height: number },
 ): Promise<Pixels> {
-  const { color, black, place, isYcck } = split(jpeg);
+  const { color, black, place, isYcck } = await inSlices(split(jpeg));
   const pixels = await sharedDecoder.decode(color, size);
+  await nextTurn();
   const { data: blacks } = await sharedDecoder.decode(black, size);
-  const { data } = pixels;
-  for (let at = 0; at < data.length; at += 3) {
-    const k = blacks[at + place]!;
-    for (let channel = at; channel < at + 3; channel++) {
-      const level = data[channel]!;
-      data[channel] = k - (((isYcck ? level : 255 - level) * k) >> 8);
-    }
-  }
+  await inSlices(mix(pixels.data, blacks, place, isYcck));
   return pixels;
 }
 
-function split(jpeg: Uint8Array) {
+/** Takes the levels of black off the others, in place. */
+function* mix(data: Uint8Array, blacks: Uint8Array, place: number, isYcck: boolean): Slices<void> {
+  for (let start = 0; start < data.length; start += 3 * SLICE_PIXELS) {
+    yield;
+    const end = Math.min(data.length, start + 3 * SLICE_PIXELS);
+    for (let at = start; at < end; at += 3) {
+      const k = blacks[at + place]!;
+      for (let channel = at; channel < at + 3; channel++) {
+        const level = data[channel]!;
+        data[channel] = k - (((isYcck ? level : 255 - level) * k) >> 8);
+      }
+    }
+  }
+}
+
+interface Split {
+  readonly color: Uint8Array;
+  readonly black: Uint8Array;
+  readonly place: number;
+  readonly isYcck: boolean;
+}
+
+function* split(jpeg: Uint8Array): Slices<Split> {
   const color: Uint8Array[] = [];
   const black: Uint8Array[] = [];
   const tables = new Map<number, Uint8Array>();
@@ -85,7 +102,7 @@ function split(jpeg: Uint8Array) {
       if (scan.selected.length > 1 && ++wholeScans > WHOLE_SCANS) {
         throw broken('JPEG', `it has more than ${WHOLE_SCANS} scans of all components`);
       }
-      addScan({ frame, tables, interval, coded, ...scan }, color, black);
+      yield* addScan({ frame, tables, interval, coded, ...scan }, color, black);
     }
   }
   const file = (parts: Uint8Array[]) =>
@@ -120,7 +137,7 @@ function readFrame(marker: number, body: Uint8Array): Frame {
 }
 
 /** Adds one scan of the file to the two files. */
-function addScan(scan: Scan, color: Uint8Array[], black: Uint8Array[]): void {
+function* addScan(scan: Scan, color: Uint8Array[], black: Uint8Array[]): Slices<void> {
   const { frame, tables, selected, range } = scan;
   const numbers = selected.map(({ dc, ac }) => (dc << 4) | ac);
   if (selected.length === 1) {
@@ -139,7 +156,7 @@ function addScan(scan: Scan, color: Uint8Array[], black: Uint8Array[]): void {
   ) {
     throw unsupported('whose scans hold two or three components');
   }
-  const [three, one] = splitBlocks(scan);
+  const [three, one] = yield* splitBlocks(scan);
   const ids = numbers.slice(0, 3).map((tablesOf, index) => [index + 1, tablesOf] as const);
   color.push(tablesSegment(tables), scanSegment(ids, range), three);
   const { dc, ac } = selected[3]!;

@@ -1,5 +1,6 @@
 /** Splits the blocks of a scan of all four components. */
 import { broken } from '../refusal.ts';
+import type { Slices } from '../slices.ts';
 import { BitReader, BitWriter, damaged, type HuffmanTable, huffmanTable } from './bits.ts';
 
 export interface Component {
@@ -34,18 +35,20 @@ export interface Scan {
 }
 
 const PROGRESSIVE = 0xc2;
+/** Units of at most 40 blocks of 64 samples that are copied between two turns. */
+const SLICE_MCUS = 4_096;
 /** The class of tables for all coefficients but the first. */
 export const AC = 0x10;
 
 /** The blocks of the first three components, and those of the fourth between empty ones. */
-export function splitBlocks({
+export function* splitBlocks({
   frame,
   tables,
   interval,
   selected,
   range,
   coded,
-}: Scan): [Uint8Array, Uint8Array] {
+}: Scan): Slices<[Uint8Array, Uint8Array]> {
   const [from, to, approximation = 0] = range;
   const isSequential = frame.marker !== PROGRESSIVE;
   if (!isSequential && (from !== 0 || to !== 0)) throw damaged();
@@ -64,6 +67,7 @@ export function splitBlocks({
   const before = frame.place === 0 ? 0 : bits[0]!;
   const after = bits.slice(frame.place + 1).reduce((sum, count) => sum + count, 0);
   for (let mcu = 0; mcu < frame.mcus; mcu++) {
+    if (mcu % SLICE_MCUS === SLICE_MCUS - 1) yield;
     if (interval > 0 && mcu > 0 && mcu % interval === 0) {
       const marker = reader.restart();
       color.marker(marker);

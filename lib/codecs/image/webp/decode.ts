@@ -4,6 +4,7 @@
  * without blending, and shows the first frame of an animation on a black canvas.
  */
 import { orient, type Pixels } from '../pixels.ts';
+import { inSlices, SliceCount, type Slices } from '../slices.ts';
 import { compileOnce, keepInstance } from '../webassembly.ts';
 import { broken, type Frame, frameFile, readWebp } from './header.ts';
 
@@ -53,7 +54,7 @@ export async function decodeWebp(bytes: Uint8Array): Promise<Pixels> {
   const { width, height, orientation, frame } = readWebp(bytes);
   const file = frameFile(frame);
   const { data } = await kept.use((instance) => decodeFrame(instance, file, frame));
-  return orient({ width, height, data: onCanvas(data, frame, width, height) }, orientation);
+  return orient({ width, height, data: await inSlices(onCanvas(data, frame, width, height)) }, orientation);
 }
 
 function decodeFrame(instance: Instance, file: Uint8Array, { width, height }: Frame): Decoded {
@@ -68,9 +69,16 @@ function decodeFrame(instance: Instance, file: Uint8Array, { width, height }: Fr
 }
 
 /** RGB without alpha; what the frame does not cover is black. */
-function onCanvas(rgba: Uint8ClampedArray, frame: Frame, width: number, height: number): Uint8Array {
+function* onCanvas(
+  rgba: Uint8ClampedArray,
+  frame: Frame,
+  width: number,
+  height: number,
+): Slices<Uint8Array> {
   const rgb = new Uint8Array(3 * width * height);
+  const slice = new SliceCount();
   for (let y = 0, from = 0; y < frame.height; y++) {
+    if (slice.isOver(frame.width)) yield;
     let to = 3 * ((frame.y + y) * width + frame.x);
     for (let x = 0; x < frame.width; x++, from += 4, to += 3) {
       rgb[to] = rgba[from]!;

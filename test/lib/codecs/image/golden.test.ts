@@ -70,7 +70,7 @@ describe('images of the old system', { skip }, () => {
     it(`${golden.name} becomes the tensor OpenCV made of it, to 3 levels a pixel and 0.5 in the mean`, async () => {
       const pixels = await decodeImage(encoded(golden.name));
       const [height, width] = golden.shape_hwc;
-      const chw = imageTensor(pixels, DEFAULT_IMAGE, 'float32');
+      const chw = await imageTensor(pixels, DEFAULT_IMAGE, 'float32');
       assert.deepEqual(chw.shape, [3, height, width]);
       const planes = [...chw.data].map(Number);
       assertNear(planes.slice(0, 5), golden.first5_chw_flat, 3);
@@ -78,7 +78,7 @@ describe('images of the old system', { skip }, () => {
       const means = [0, 1, 2].map((channel) => mean(planes.slice(channel * size, (channel + 1) * size)));
       assertNear(means, golden.mean_bgr, 0.5);
       assertNear([mean(planes)], [golden.sum / (3 * size)], 0.5);
-      const hwc = imageTensor(pixels, { ...DEFAULT_IMAGE, layout: 'hwc' }, 'float32');
+      const hwc = await imageTensor(pixels, { ...DEFAULT_IMAGE, layout: 'hwc' }, 'float32');
       assert.deepEqual(hwc.shape, golden.shape_hwc);
       assertNear([...hwc.data].map(Number).slice(0, 5), golden.first5_hwc_flat, 3);
     });

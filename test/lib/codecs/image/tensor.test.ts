@@ -6,11 +6,11 @@ import {
   decodeImage,
   type ImageSettings,
   imageSize,
-  imageTensor,
+  imageTensor as imageTensorOf,
 } from '../../../../lib/codecs/image/image.ts';
 import type { Pixels } from '../../../../lib/codecs/image/pixels.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
-import type { NumericDType } from '../../../../lib/contract/tensor.ts';
+import type { NumericDType, Tensor } from '../../../../lib/contract/tensor.ts';
 import fc from '../../../support/fast-check.ts';
 
 /** Red 1 2 3 / 4 5 6, green ten and blue a hundred more. */
@@ -22,6 +22,13 @@ const STEPS: Pixels = {
 const RED = [1, 2, 3, 4, 5, 6];
 const GREEN = RED.map((level) => level + 10);
 const BLUE = RED.map((level) => level + 100);
+
+/** That of a small image, which is no promise. */
+function imageTensor(...given: Parameters<typeof imageTensorOf>): Tensor {
+  const made = imageTensorOf(...given);
+  assert.ok(!(made instanceof Promise));
+  return made;
+}
 
 function values(
   pixels: Pixels,
