@@ -28,6 +28,10 @@ export interface GatewayRoute {
   readonly refuses?: () => boolean;
   /** True: has its own slots, so it answers even when all others are taken. For short handlers such as /ready. */
   readonly ownSlots?: boolean;
+  /** Whether a request waits for a result. Such requests have slots of their own. */
+  readonly waits?: (headers: Readonly<Record<string, string>>, query: string) => boolean;
+  /** Called when clients of this route have left, or may have. */
+  readonly onLeave?: () => void;
   /** The limit of a body and of an answer, in bytes, instead of those of API Gateway and Lambda. */
   readonly maxBytes?: number;
   /** True for a request that needs no token, because what it answers holds nothing of the service. */

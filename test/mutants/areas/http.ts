@@ -338,7 +338,7 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: '/v2 takes from the same token bucket as /predict',
-        find: 'await limiter?.acquire();',
+        find: 'await limiter?.acquire(caller);',
         replace: '',
       },
       {
@@ -535,7 +535,7 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'POST /predict takes a token',
-        find: 'if (deps.limiter) await deps.limiter.acquire();',
+        find: 'if (deps.limiter) await deps.limiter.acquire(clock?.caller);',
         replace: '',
         tests: ['test/lib/http/predictions.test.ts'],
       },
