@@ -20,12 +20,14 @@ export interface PredictionsDeps extends AcceptDeps, ResultsDeps {
   readonly states: () => States;
 }
 
-export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2, clock?: InvocationClock) =>
-  respond(async () => {
-    const request = readRequest(event);
-    if (isStatePath(request.path)) return answerState(request, deps.states());
-    return request.method === 'POST' ? acceptRecords(request, deps)
-      : answerResults(request, deps, clock?.caller);
-  }, logError);
+export const predictions =
+  (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2, clock?: InvocationClock) =>
+    respond(async () => {
+      const request = readRequest(event);
+      if (isStatePath(request.path)) return answerState(request, deps.states());
+      return request.method === 'POST'
+        ? acceptRecords(request, deps)
+        : answerResults(request, deps, clock?.caller);
+    }, logError);
 
 export const handler = lambdaHandler('http', predictions, composePredictions);

@@ -145,15 +145,11 @@ export class Batcher implements Runner {
     }
     const verdict = pace ? pace.admit(line) : this.refuses() ? 'refused' : 'waits';
     if (verdict === 'waits') return;
-    const error = this.#refusal();
-    if (verdict === 'sheds') this.#shed(error);
-    throw error;
+    if (verdict === 'sheds') this.#shed();
+    throw this.#refusal();
   }
 
-  /**
-   * Refuses all that wait if there are still too many when what has arrived by now was read: a client that left is known only
-   * then.
-   */
+  /** Refuses all that wait if they are still too many when what has arrived was read, because clients may have left. */
   #decideIn(nextTurn: (call: () => void) => void, pace: Pace): void {
     if (this.#isVerdictDue) return;
     this.#isVerdictDue = true;
@@ -162,7 +158,7 @@ export class Batcher implements Runner {
         this.#isVerdictDue = false;
         const line = this.#line();
         if (pace.isFull({ ...line, requests: line.requests - 1 }) && pace.admit(line) === 'sheds')
-          this.#shed(this.#refusal());
+          this.#shed();
       }),
     );
   }
@@ -173,14 +169,16 @@ export class Batcher implements Runner {
     return new ServingError('rate_limited', text, { retryAfterSeconds: 1 });
   }
 
-  #shed(error: ServingError): void {
+  #shed(): void {
+    const error = this.#refusal();
     for (const call of this.#lines.requests.extract(() => true)) call.reject(error);
   }
 
   #reviewed(): void {
     if (!this.#isReviewDue) return;
     this.#isReviewDue = false;
-    this.#options.pace?.left(this.#lines.review());
+    const left = this.#lines.review();
+    this.#options.pace?.left(left);
   }
 
   #dispatchIn(turns: number): void {

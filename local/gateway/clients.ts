@@ -9,7 +9,7 @@ import type { Caller } from '../../lib/contract/values.ts';
 import { callerIsGone } from '../../lib/pipeline/deadline.ts';
 import { newRequestId } from './event.ts';
 import type { GatewayRoute } from './routes.ts';
-import type { Slot } from './slots.ts';
+import type { Slot, Slots } from './slots.ts';
 
 /** Node answers requests of HTTP/1.0 with it, too. */
 const BEGINNING = 'HTTP/1.1 ';
@@ -31,9 +31,8 @@ export class Served implements Caller {
   readonly seen: Seen = {};
   presence: Caller['presence'] = 'waits';
   /** While its handler runs. */
-  slot?: Slot;
-  /** Called when `presence` has changed. */
-  onPresence: (() => void) | undefined;
+  #slot: Slot | undefined;
+  #onPresence: (() => void) | undefined;
   #left: AbortController | undefined;
 
   constructor(response: ServerResponse) {
@@ -46,13 +45,22 @@ export class Served implements Caller {
     return this.#left.signal;
   }
 
+  /** @param onPresence called when its presence changes */
+  take(slots: Slots, onPresence: (() => void) | undefined): Slot {
+    this.#slot = slots.take();
+    this.#onPresence = onPresence;
+    // It may have left before there was a slot to free.
+    if (this.presence !== 'waits') this.#slot.abandon();
+    return this.#slot;
+  }
+
   become(presence: Caller['presence']): void {
     if (this.presence === presence || this.presence === 'gone') return;
     this.presence = presence;
-    if (presence === 'waits') this.slot?.resume();
-    else this.slot?.abandon();
+    if (presence === 'waits') this.#slot?.resume();
+    else this.#slot?.abandon();
     if (presence === 'gone') this.#left?.abort(callerIsGone());
-    this.onPresence?.();
+    this.#onPresence?.();
   }
 }
 
@@ -83,15 +91,15 @@ function findOut(socket: Duplex, waiting: readonly Served[]): void {
   // An answer that is being written finds out by itself.
   if (!first || first.response.headersSent || !socket.writable) return;
   const become = (presence: Caller['presence']) => {
-    for (const served of [...waiting]) served.become(presence);
+    for (const served of waiting) served.become(presence);
   };
   become('doubtful');
-  const { write } = socket;
+  const write = socket.write.bind(socket);
   let taken = 0;
   let timer: NodeJS.Timeout | undefined;
   const send = () => {
     if (!socket.writable) return;
-    write.call(socket, BEGINNING[taken++], 'latin1');
+    write(BEGINNING.charAt(taken++), 'latin1');
     if (taken === TAKEN_CHARACTERS + 1) become('waits');
     if (taken < BEGINNING.length) timer = setTimeout(send, FIRST_PAUSE_MS * 2 ** (taken - 1));
   };
@@ -101,7 +109,7 @@ function findOut(socket: Duplex, waiting: readonly Served[]): void {
     clearTimeout(timer);
     socket.write = write;
     // Duplex.write has two forms, which differ in what follows the chunk.
-    return (write as (...parameters: unknown[]) => boolean).call(socket, chunk.slice(taken), ...others);
+    return (write as (...parameters: unknown[]) => boolean)(chunk.slice(taken), ...others);
   };
   socket.once('close', () => clearTimeout(timer));
 }

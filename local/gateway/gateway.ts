@@ -9,8 +9,8 @@ import type { LocalLog } from '../aws/lambda.ts';
 import { listenError } from '../ports.ts';
 import { MAX_BODY_BYTES } from './body.ts';
 import type { CallerRules } from './caller.ts';
-import { MAX_HEADER_BYTES, newRequestId } from './event.ts';
 import { Clients } from './clients.ts';
+import { MAX_HEADER_BYTES, newRequestId } from './event.ts';
 import { acceptRequest, type GatewayState, nameOf, type Observe, refuseSocket } from './requests.ts';
 import { gatewayMessage, writeResponse } from './response.ts';
 import { compileRoutes, type GatewayRoute } from './routes.ts';
@@ -44,9 +44,11 @@ export interface GatewayOptions extends CallerRules {
   readonly requestTimeoutMs?: number;
   /**
    * Concurrent requests, default 1000; further ones are answered 429. A request whose client left does not count, but
-   * at most four times as many handlers run. Routes with `ownSlots` have 100 of their own, and waits for results 4,000.
+   * at most four times as many handlers run. Routes with `ownSlots` have 100 of their own.
    */
   readonly maxConcurrentRequests?: number;
+  /** Requests that wait for results, default 4,000; further ones are answered 429. */
+  readonly maxWaits?: number;
   /** Bytes of all bodies in memory, default 512 MiB; further requests are answered 429. */
   readonly maxHeldBytes?: number;
   /** How long close() waits for running requests, in ms; default 10,000. */
@@ -78,7 +80,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     observe: options.observe ?? (() => () => undefined),
     places: new Slots(options.maxConcurrentRequests ?? MAX_REQUESTS),
     ownSlots: new Slots(MAX_OWN_REQUESTS),
-    waitSlots: new Slots(MAX_WAITS),
+    waitSlots: new Slots(options.maxWaits ?? MAX_WAITS),
     clients: new Clients(),
     heldBytes: 0,
     openResponses: 0,

@@ -10,13 +10,7 @@ import { endAfterBody, MAX_BODY_BYTES, MAX_DROPPED_BYTES, readBody } from './bod
 import { type CallerRules, foreignHost, foreignOrigin, withoutToken } from './caller.ts';
 import { type Clients, type Seen, Served } from './clients.ts';
 import { applyCors } from './cors.ts';
-import {
-  gatewayEvent,
-  isTooLargeForLambda,
-  MAX_HEADER_BYTES,
-  type RequestHead,
-  readHead,
-} from './event.ts';
+import { gatewayEvent, isTooLargeForLambda, MAX_HEADER_BYTES, type RequestHead, readHead } from './event.ts';
 import {
   enveloped,
   GATEWAY_MESSAGES,
@@ -89,12 +83,12 @@ export function acceptRequest(state: GatewayState, request: IncomingMessage, res
 }
 
 async function serve(state: GatewayState, request: IncomingMessage, served: Served): Promise<void> {
-  const { response, requestId, seen } = served;
+  const { response, requestId } = served;
   const head = readHead(request);
   const [rawPath, rawQueryString] = splitUrl(request.url ?? '');
   const path = decodePath(rawPath);
   const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
-  if (match) seen.route = match.route;
+  if (match) served.seen.route = match.route;
   const shaped = (wire: WireResponse) => (match?.route.hasEnvelope ? enveloped(wire) : wire);
   const dismiss = (wire: WireResponse) =>
     refuseRequest(state, request, response, head, shaped(wire), requestId);
@@ -103,24 +97,18 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
   const foreign = foreignHost(state.callers, caller);
   if (foreign) return dismiss(foreign);
   if (applyCors(state.callers.cors, request, response)) return;
-  const isOpen = match?.route.isOpen?.(head.headers) ?? false;
-  const refused =
-    foreignOrigin(state.callers, caller) ?? (isOpen ? undefined : withoutToken(state.callers, caller));
+  const noToken = match?.route.isOpen?.(head.headers) ? undefined : withoutToken(state.callers, caller);
+  const refused = foreignOrigin(state.callers, caller) ?? noToken;
   if (refused) return dismiss(refused);
   const refuse = (status: GatewayStatus) => dismiss(gatewayMessage(status));
   if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
   if (path === undefined) return refuse(400);
   if (match === undefined) return refuse(404);
-  const { ownSlots, waits, onLeave } = match.route;
-  const isWait = waits?.(head.headers, rawQueryString) ?? false;
-  const places = ownSlots ? state.ownSlots : isWait ? state.waitSlots : state.places;
-  if (places.isFull && (await staysFull(places))) return isWait ? dismiss(tooManyWaits()) : refuse(429);
+  const places = slotsFor(state, match.route, head, rawQueryString);
+  if (places.isFull && (await staysFull(places)))
+    return places === state.waitSlots ? dismiss(tooManyWaits()) : refuse(429);
   if (match.route.refuses?.()) return refuse(429);
-  const slot = places.take();
-  served.slot = slot;
-  served.onPresence = onLeave;
-  // It may have left before there was a slot to free.
-  if (served.presence !== 'waits') slot.abandon();
+  const slot = served.take(places, match.route.onLeave);
   const { maxBytes } = match.route;
   let heldBytes = 0;
   const hold = (bytes: number) => {
@@ -131,10 +119,9 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
   };
   try {
     const read = await readBody(request, head.bodyBytes, maxBytes ?? MAX_BODY_BYTES, hold);
-    if (read.kind === 'gone') return;
+    if (read.kind === 'gone' || served.presence === 'gone') return;
     if (read.kind === 'too_large') return refuse(413);
     if (read.kind === 'no_room') return refuse(429);
-    if (served.presence === 'gone') return;
     const event = gatewayEvent({
       request,
       head,
@@ -154,6 +141,16 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
     slot.release();
     state.heldBytes -= heldBytes;
   }
+}
+
+function slotsFor(
+  { places, ownSlots, waitSlots }: GatewayState,
+  route: GatewayRoute,
+  { headers }: RequestHead,
+  query: string,
+): Slots {
+  if (route.ownSlots) return ownSlots;
+  return route.waits?.(headers, query) ? waitSlots : places;
 }
 
 /** @returns the path, and the query without its question mark */

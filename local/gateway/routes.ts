@@ -5,6 +5,7 @@
  */
 import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'aws-lambda';
 import { badConfig } from '../../lib/contract/errors.ts';
+import type { InvocationClock } from '../../lib/pipeline/deadline.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'ANY'] as const;
 type RouteMethod = (typeof METHODS)[number];
@@ -18,7 +19,7 @@ export interface GatewayRoute {
   readonly path: string;
   readonly handler: (
     event: APIGatewayProxyEventV2,
-    context: Context,
+    context: Context & InvocationClock,
   ) => Promise<APIGatewayProxyResultV2<unknown>>;
   /** The function's name in the context. Default: the route's path without slashes and braces. */
   readonly functionName?: string;

@@ -17,7 +17,6 @@ import {
   writeOutcome,
 } from '../../lib/http/worker/frames.ts';
 import { errorEnvelope } from '../../lib/http/worker/paths.ts';
-import type { InvocationClock } from '../../lib/pipeline/deadline.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 
 const MiB = 1024 * 1024;
@@ -233,7 +232,7 @@ export function resultsRoute(results: LaterResults, log: (error: ServingError) =
     maxBytes: LIMITS.frameBytes,
     hasEnvelope: true,
     waits: (_, query) => Number(new URLSearchParams(query).get('wait')) > 0,
-    handler: (event, clock: InvocationClock) =>
+    handler: (event, clock) =>
       respond(
         () => {
           const { identity, after, wait } = readRequest(event).parameters;

@@ -28,7 +28,8 @@ export interface PredictOptions extends CallOptions, Traced {}
 export interface EnqueueOptions extends CallOptions, Traced {
   /**
    * Names this enqueue, in 1 to 64 letters, digits, ".", "_" or "-". Default a random UUID. To be given when the same
-   * enqueue is tried again after an error, because the queue may have the record although its answer was lost.
+   * enqueue is tried again after an error, because the queue may have the record although its answer was lost. Where the
+   * service or this client reaches Redis, another record under the same identity is refused with `conflict`.
    */
   readonly identity?: string | undefined;
   /**
@@ -74,6 +75,8 @@ export interface Message extends Traced {
   readonly message: string;
   /** Of the tenant. */
   readonly groupId?: string | undefined;
+  /** Whether the caller named its enqueue, and may have used the name before. */
+  readonly isNamed?: boolean;
 }
 
 type TextHeaders = Readonly<Record<string, string>>;
@@ -116,7 +119,7 @@ export abstract class RecordWriter {
   /**
    * Resolves when the queue has the record. Of several records under one uri the last enqueued counts, by the time at which
    * the queue took them.
-   * @throws queue_unavailable, too_large, bad_request, timeout; with redisUrl results_unavailable; each with the uri
+   * @throws queue_unavailable, too_large, bad_request, conflict, timeout; with redisUrl results_unavailable; each with the uri
    */
   async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
     try {
@@ -124,7 +127,8 @@ export abstract class RecordWriter {
       const { tenant: groupId } = options;
       if (groupId !== undefined) this.assertTenant(groupId);
       const message = encodeBinaryMessage(uri, await this.toInputs(inputs));
-      await this.enqueueMessage({ ...options, uri, identity, message, groupId }, options);
+      const isNamed = options.identity !== undefined;
+      await this.enqueueMessage({ ...options, uri, identity, message, groupId, isNamed }, options);
       return { uri, identity };
     } catch (error) {
       if (options.signal?.aborted) throw error;

@@ -58,11 +58,7 @@ export async function answerWorker(
   return response;
 }
 
-async function answerItem(
-  request: HttpRequest,
-  deps: WorkerDeps,
-  policy: RunPolicy,
-): Promise<HttpResponse> {
+async function answerItem(request: HttpRequest, deps: WorkerDeps, policy: RunPolicy): Promise<HttpResponse> {
   if (request.path === '/encode' && mediaType(request) === FRAME_TYPE) {
     const later = deps.encode?.later;
     return runFrame(request, { model: deps.model, later, policy });

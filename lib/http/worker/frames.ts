@@ -65,7 +65,9 @@ export async function runFrame(
       throw badRequest('Prefer: respond-async is served on a single machine only; use POST /predictions');
     }
     later.run({ identity, id, bytes: bytes.byteLength }, (isOver) =>
-      runItem(model, value, { isOver }).catch((error: unknown) => ({ error: ServingError.from(error).toJSON() })),
+      runItem(model, value, { isOver }).catch((error: unknown) => ({
+        error: ServingError.from(error).toJSON(),
+      })),
     );
     return json(202, { error_code: 0, error_message: '', data: { id } });
   }
