@@ -27,25 +27,30 @@ export interface Submission {
   readonly message: string;
 }
 
+/** Names a record that has no uri. @param data its instance as text */
+export type NameRecord = (data: string) => string;
+
+const atRandom: NameRecord = () => randomUUID();
+
 /**
  * Accepts a wire record {uri, data, serde}, as the SDK makes it, or {instances: [...]} as for /predict, with an
  * optional `uri` (one instance) or `uris` (one each); missing uris are generated.
  * @throws bad_request, too_large
  */
-export function readSubmissions(body: Uint8Array | string): Submissions {
-  return submissionsOf(body, LIMITS.instances);
+export function readSubmissions(body: Uint8Array | string, nameRecord: NameRecord = atRandom): Submissions {
+  return submissionsOf(body, LIMITS.instances, nameRecord);
 }
 
 /** `readSubmissions` of one record. @throws bad_request for several, too */
-export function readSubmission(line: Uint8Array): {
-  readonly submission: Submission;
-  readonly ignored: readonly string[];
-} {
-  const { submissions, ignored } = submissionsOf(line, 1);
+export function readSubmission(
+  line: Uint8Array,
+  nameRecord: NameRecord = atRandom,
+): { readonly submission: Submission; readonly ignored: readonly string[] } {
+  const { submissions, ignored } = submissionsOf(line, 1, nameRecord);
   return { submission: submissions[0] as Submission, ignored };
 }
 
-function submissionsOf(body: Uint8Array | string, most: number): Submissions {
+function submissionsOf(body: Uint8Array | string, most: number, nameRecord: NameRecord): Submissions {
   const { text, parsed } = readJson(body);
   if (isObject(parsed) && 'data' in parsed) {
     const ignored = checkKeys(parsed, RECORD_KEYS);
@@ -58,10 +63,7 @@ function submissionsOf(body: Uint8Array | string, most: number): Submissions {
   if (most === 1) assertOne(parsed);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
-  const submissions = instances.map((instance, i) => {
-    const uri = uris[i] as string;
-    return { uri, message: instanceMessage(uri, instance) };
-  });
+  const submissions = instances.map((instance, i) => instanceSubmission(uris?.[i], instance, nameRecord));
   return { submissions, ignored };
 }
 
@@ -72,14 +74,21 @@ function assertOne(body: unknown): void {
   throw badRequest(`a line holds one record, got ${instances.length} instances`);
 }
 
-export function instanceMessage(uri: string, instance: Inputs): string {
-  return JSON.stringify({ uri, data: instanceText(instance), serde: 'stream' });
+export function instanceSubmission(
+  given: string | undefined,
+  instance: Inputs,
+  nameRecord: NameRecord = atRandom,
+): Submission {
+  const data = instanceText(instance);
+  const uri = given ?? nameRecord(data);
+  return { uri, message: JSON.stringify({ uri, data, serde: 'stream' }) };
 }
 
-function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] {
+/** Undefined where the body has none. */
+function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] | undefined {
   const { uri } = body;
   const uris = body['uris'] ?? undefined;
-  if (uris === undefined && uri === undefined) return Array.from({ length: count }, () => randomUUID());
+  if (uris === undefined && uri === undefined) return undefined;
   if (uris !== undefined && uri !== undefined) throw badRequest('"uri" and "uris" exclude each other');
   const given = uris ?? [uri];
   if (!Array.isArray(given) || given.length !== count) {

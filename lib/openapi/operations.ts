@@ -52,7 +52,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
       'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
     answers: PREDICTED,
-    errors: [...RUN_ERRORS, 'queue_unavailable'],
+    errors: [...RUN_ERRORS, 'conflict', 'queue_unavailable'],
   },
   {
     method: 'post',

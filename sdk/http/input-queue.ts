@@ -29,7 +29,8 @@ export interface PredictOptions extends CallOptions, Traced {}
 export interface EnqueueOptions extends CallOptions, Traced {
   /**
    * Names this enqueue, in 1 to 64 letters, digits, ".", "_" or "-". Default a random UUID. To be given when the same
-   * enqueue is tried again after an error, because the queue may have the record although its answer was lost.
+   * enqueue is tried again after an error, because the queue may have the record although its answer was lost. Where the
+   * service or this client reaches Redis, another record under the same identity is refused with `conflict`.
    */
   readonly identity?: string | undefined;
   /**
@@ -77,6 +78,8 @@ export interface Message extends Traced {
   readonly message: string;
   /** Of the tenant. */
   readonly groupId?: string | undefined;
+  /** Whether the caller named its enqueue, and may have used the name before. */
+  readonly isNamed?: boolean;
 }
 
 type TextHeaders = Readonly<Record<string, string>>;
@@ -120,18 +123,19 @@ export abstract class RecordWriter {
   /**
    * Resolves when the queue has the record. Of several records under one uri the last enqueued counts: those of one
    * InputQueue in the order of the calls, others by the time at which the queue took them.
-   * @throws queue_unavailable, too_large, bad_request, timeout; with redisUrl results_unavailable; each with the uri
+   * @throws queue_unavailable, too_large, bad_request, conflict, timeout; with redisUrl results_unavailable; each with the uri
    */
   async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
     try {
       const identity = assertIdentity(options.identity ?? newIdentity());
       const { tenant: groupId } = options;
       if (groupId !== undefined) this.assertTenant(groupId);
+      const isNamed = options.identity !== undefined;
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
       const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
       made.catch(() => undefined);
       await this.#inTurn(uri, options, async (signal) =>
-        this.send({ ...options, uri, identity, message: await made, groupId }, signal),
+        this.send({ ...options, uri, identity, message: await made, groupId, isNamed }, signal),
       );
       return { uri, identity };
     } catch (error) {

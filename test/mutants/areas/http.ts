@@ -360,7 +360,7 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: '/v2 takes from the same token bucket as /predict',
-        find: 'await limiter?.acquire();',
+        find: 'await limiter?.acquire(caller);',
         replace: '',
       },
       {
@@ -569,7 +569,7 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'POST /predict takes a token',
-        find: 'if (deps.limiter) await deps.limiter.acquire();',
+        find: 'if (deps.limiter) await deps.limiter.acquire(clock?.caller);',
         replace: '',
         tests: ['test/lib/http/predictions.test.ts'],
       },
