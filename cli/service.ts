@@ -121,10 +121,8 @@ export function dataDirOf(values: Pick<ServiceValues, 'data-dir'>): string {
  */
 export function accessOf(values: ServiceValues, record?: StackRecord): AccessOptions {
   const { auth, region, 'api-key-file': keyFile } = values;
-  // The record is a file, which an earlier version may have written without options.
-  const local: Partial<StackRecord> = record ?? {};
   const isSaid = auth !== undefined || keyFile !== undefined;
-  const path = values['token-file'] ?? (isSaid ? undefined : local.startedWith?.['token-file']);
+  const path = values['token-file'] ?? (isSaid ? undefined : record?.startedWith['token-file']);
   return {
     ...(region !== undefined && { region }),
     ...(typeof path === 'string' && { token: readToken(path, MAX_TOKEN) }),

@@ -131,9 +131,16 @@ export async function writeOptions(dataDir: string, startedWith: StartedWith): P
   await writeWhole(join(dataDir, OPTIONS), startedWith);
 }
 
-/** The record of a service that runs or ended without a stop; undefined after a stop. */
+/**
+ * The record of a service that runs or ended without a stop; undefined after a stop. The service may be of an earlier
+ * version, whose record lacks what this one has.
+ */
 async function lastRecord(dataDir: string): Promise<StackRecord | undefined> {
-  return readJson<StackRecord>(join(dataDir, RECORD));
+  const record = await readJson<Partial<StackRecord>>(join(dataDir, RECORD));
+  if (!record) return undefined;
+  const startedWith = record.startedWith ?? (await readJson<StartedWith>(join(dataDir, OPTIONS))) ?? {};
+  // Every version has written the other fields.
+  return { jobs: [record], environment: {}, ...record, startedWith } as StackRecord;
 }
 
 /** @returns a function that removes the record */

@@ -32,6 +32,7 @@ import { type LocalConsole, openConsole } from './console/open.ts';
 import { makeToken, newToken } from './decentral/token.ts';
 import { descriptionRoutes } from './description/routes.ts';
 import { startPoller } from './event-source/poller.ts';
+import { FLAGS_ADVICE } from './gateway/caller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
 import type { GrpcJob } from './grpc/methods.ts';
 import { jobRoutes } from './job-routes.ts';
@@ -114,15 +115,17 @@ export async function openJob(
   await openEventSources(scope, services, { ...opened, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
-  const options = await gatewayOptions(scope, services, opened);
+  const advice = services.terminate && FLAGS_ADVICE;
+  const options = { ...(await gatewayOptions(scope, services, opened)), advice };
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
   if (served.secondPort !== undefined) {
-    const second = await startGateway({ ...options, port: served.secondPort });
+    const second = await startGateway({ ...options, port: served.secondPort, portOption: '-http_port' });
     onClose(() => second.close());
   }
   if (controlToken !== undefined) {
-    const { forget } = await makeToken(gateway.port, controlToken);
+    const host = new URL(gateway.url).hostname.replace(/^\[(.*)\]$/, '$1');
+    const { forget } = await makeToken(gateway.port, controlToken, host);
     onClose(forget);
   }
   onClose(async () => parts.close());

@@ -98,7 +98,9 @@ export function readSettings(values: StartValues): StartSettings {
   const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
   const token = values['token-file'] === undefined ? {} : { 'token-file': resolve(values['token-file']) };
   const paths = { ...token, config: configs, 'data-dir': dataDir };
-  const options = Object.entries(values).filter(([name, value]) => value !== undefined && name !== 'once');
+  // A restart may repeat what another version was started with.
+  const isKept = (name: string) => name !== 'once' && Object.hasOwn(START_OPTIONS, name);
+  const options = Object.entries(values).filter(([name, value]) => value !== undefined && isKept(name));
   const served = read.map(({ path, job }) => ({
     job,
     modelDirectory: resolveModelPath(dirname(path), job.modelPath),

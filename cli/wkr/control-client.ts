@@ -1,9 +1,13 @@
-/** Calls the control channel of a service on this machine, with the token of its port. */
+/** Finds the control channel of a service on this machine, and calls it with the token of its port. */
 import { type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
 import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
-import { findToken } from '../../local/decentral/token.ts';
+import { type Control, controlFolder, findControls } from '../../local/decentral/token.ts';
+import { wrongUse } from '../command.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** A service that is too busy to accept a connection is there. */
+const REACH_MS = 2_000;
 
 interface Envelope {
   readonly error_code?: unknown;
@@ -13,19 +17,20 @@ interface Envelope {
 }
 
 /**
- * @returns the data of the answer; undefined when nothing listens on the port
+ * @returns the data of the answer; undefined when nothing listens there
  * @throws timeout when the answer is not complete after `timeoutMs`, and the service's own errors
  */
 export async function callControl(
-  port: number,
+  control: Control,
   verb: string,
   body: object,
   timeoutMs: number,
 ): Promise<unknown> {
-  const token = await findToken(port);
+  const { port } = control;
   const signal = AbortSignal.timeout(timeoutMs);
   try {
-    const response = await send(port, verb, JSON.stringify(body), token, signal);
+    const response = await send(control, verb, JSON.stringify(body), signal);
+    if (response.statusCode === 401) throw withoutToken(control);
     return dataOf(await readJson(response));
   } catch (error) {
     if (signal.aborted) {
@@ -34,19 +39,62 @@ export async function callControl(
         `no answer of port ${port} within ${timeoutMs} ms; -timeout allows more`,
       );
     }
-    if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return undefined;
+    if (NONE_THERE.has((error as NodeJS.ErrnoException).code)) return undefined;
     throw error;
   }
 }
 
-function send(port: number, verb: string, body: string, token: string | undefined, signal: AbortSignal) {
+/** No service can have the port of an address that says this. */
+const NONE_THERE: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'EADDRNOTAVAIL', 'ENETUNREACH']);
+
+/**
+ * Where the service of a port is.
+ * @param host the address to look at; without it, all of this machine
+ * @throws bad_config when there are several
+ */
+export async function findControl(port: number, host?: string): Promise<Control> {
+  const controls = await findControls(port, host);
+  const [first, second] = controls;
+  if (first && !second) return first;
+  // A service that was killed leaves its token.
+  const reached = await Promise.all(controls.map(isReached));
+  const alive = controls.filter((_, i) => reached[i]);
+  if (alive.length < 2) return alive[0] ?? (first as Control);
+  const hosts = alive.map((control) => control.host).join(', ');
+  throw wrongUse(`services listen on port ${port} of ${hosts}; -ip says which one is meant`);
+}
+
+/** Whether something listens there. */
+export function isReached({ host, port }: Pick<Control, 'host' | 'port'>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: REACH_MS });
+    const end = (found: boolean) => {
+      socket.destroy();
+      resolve(found);
+    };
+    socket.once('connect', () => end(true));
+    socket.once('timeout', () => end(true));
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => end(!NONE_THERE.has(code)));
+  });
+}
+
+function withoutToken({ port, token }: Control): ServingError {
+  const which = token === undefined ? 'there is none' : 'there is another';
+  return new ServingError(
+    'unauthorized',
+    `the service of port ${port} needs its token, and ${which} in ${controlFolder()}; ` +
+      'run this as the user who started the service, with the WKR_CONTROL_DIR of its start',
+  );
+}
+
+function send({ host, port, token }: Control, verb: string, body: string, signal: AbortSignal) {
   return new Promise<IncomingMessage>((resolve, reject) => {
     const headers = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
     };
-    const options = { host: '127.0.0.1', port, path: `/control/${verb}`, method: 'POST', headers, signal };
+    const options = { host, port, path: `/control/${verb}`, method: 'POST', headers, signal };
     request(options, resolve).once('error', reject).end(body);
   });
 }

@@ -2,6 +2,7 @@
  * Reads the flags of the wkr commands, which begin with one dash: `-port 21324`, `-port=21324`. A flag is defined once:
  * parsing, --help and docs/reference/worker-commands.md follow from it.
  */
+import { ServingError } from '../../lib/contract/errors.ts';
 import { suggest } from '../../lib/contract/suggest.ts';
 import { columns, type Options, type Values, wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
@@ -26,6 +27,8 @@ interface Definition<F extends Flags> {
   readonly required: readonly (keyof F & string)[];
   /** Flags whose value may be several words, as a list that a shell has split. */
   readonly wordLists?: readonly string[];
+  /** What is said here for options and settings that no flag is named after. */
+  readonly spelled?: Readonly<Record<string, string>>;
   /** @returns the exit code */
   readonly run: (given: Given<F>, output: Output) => Promise<number>;
 }
@@ -36,6 +39,7 @@ export interface WkrCommand {
   run(args: readonly string[], output: Output): Promise<number>;
 }
 
+const FOREIGN = /(?<=^|[\s([])--([a-z]+(?:-[a-z]+)*)|\b(?:http|worker)\.([a-z]+[a-zA-Z]*)\b/g;
 const FLAG = /^--?([A-Za-z]\w*)(?:=(.*))?$/s;
 /** The arguments of a command that starts a class. */
 export const CLASS_USAGE = 'module.Class [flags]';
@@ -51,9 +55,23 @@ export function defineWkrCommand<const F extends Flags>(definition: Definition<F
         output.answer({ help }, help);
         return 0;
       }
-      return definition.run(read(definition, args), output);
+      try {
+        return await definition.run(read(definition, args), output);
+      } catch (error) {
+        throw inFlags(definition, error);
+      }
     },
   };
+}
+
+/** Parts of the service name options of `cluster-serving start` and settings of a config.yaml, which are flags here. */
+function inFlags<F extends Flags>({ flags, spelled = {} }: Definition<F>, error: unknown): unknown {
+  if (!(error instanceof ServingError) || error.code !== 'bad_config') return error;
+  const message = error.message.replaceAll(FOREIGN, (word: string, option?: string, setting = '') => {
+    const flag = option?.replaceAll('-', '_') ?? setting.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase();
+    return spelled[word] ?? (Object.hasOwn(flags, flag) ? `-${flag}` : word);
+  });
+  return message === error.message ? error : new ServingError(error.code, message, { cause: error });
 }
 
 /** @param example of a module and its class. @throws bad_config unless there is just one */

@@ -11,6 +11,7 @@ interface Started<F extends Flags> {
   readonly flags: F;
   readonly required: readonly (keyof F & string)[];
   readonly wordLists: readonly string[];
+  readonly spelled?: Readonly<Record<string, string>>;
   /** @throws bad_config for what the start would refuse */
   readonly read: (given: Given<F>) => Pick<ScriptRequest, 'startLimitS' | 'stopLimitS'> & {
     readonly name: string | undefined;

@@ -2,7 +2,7 @@
  * Rules about config.yaml as a whole, the parameters of the deployment, and whether the template still matches them.
  * Parameters of a single topic are checked with that topic.
  */
-import { visibilityTimeoutSeconds } from '../../lib/config/job.ts';
+import { visibilityTimeoutSeconds, withDefaults } from '../../lib/config/job.ts';
 import { type Finding, isProduction, listed, settingsRule, templateRule } from './rule.ts';
 import { functionsOf, recordOf, stageOf, type Template, textOf } from './template.ts';
 
@@ -142,7 +142,9 @@ function differentSettings(template: Template, job: string): string[] {
   const text = packaged.find((value) => typeof value === 'string');
   if (text === undefined || text === job) return [];
   try {
-    const [before, now] = [recordOf(JSON.parse(text)), recordOf(JSON.parse(job))];
+    // A template of an earlier version lacks the newer settings, which have their defaults then.
+    const read = (each: string) => recordOf(withDefaults(recordOf(JSON.parse(each))));
+    const [before, now] = [read(text), read(job)];
     const keys = new Set([...Object.keys(before), ...Object.keys(now)]);
     return [...keys].filter((key) => JSON.stringify(before[key]) !== JSON.stringify(now[key]));
   } catch {

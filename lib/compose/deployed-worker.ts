@@ -5,6 +5,7 @@ import type { Runner } from '../contract/values.ts';
 import type { ModelManager } from '../inference/model-manager.ts';
 import { makeFolder } from '../registry/download-folder.ts';
 import { deployedRunner } from '../workers/deployed-runner.ts';
+import { EVENT_LOG } from '../workers/log.ts';
 import { versionsOf } from './model.ts';
 import type { Scope } from './scope.ts';
 import { openVersions } from './versions.ts';
@@ -20,7 +21,8 @@ export function worker(scope: Scope): ModelManager {
     async open(folder, { version }) {
       // Of a model without files nothing was downloaded.
       await makeFolder(folder);
-      return openProcess(scope.environment.job, { directory: CODE, modelDir: folder, version });
+      const code = { directory: CODE, modelDir: folder, version };
+      return openProcess(scope.environment.job, code, { log: EVENT_LOG });
     },
   });
 }
@@ -36,7 +38,7 @@ export async function readyWorker(scope: Scope): Promise<ModelManager> {
 export async function openProcess(
   job: WorkerJob,
   code: WorkerCode,
-  options?: Pick<OpenWorkerOptions, 'onCrash'>,
+  options?: Pick<OpenWorkerOptions, 'log' | 'onCrash'>,
 ): Promise<Runner> {
   const { batching, ...opened } = await openBatches(job, code, options);
   return deployedRunner({ ...opened, ...batching, stopMs: job.worker.stopTimeout });

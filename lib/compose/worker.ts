@@ -10,7 +10,7 @@ import { Batcher } from '../pipeline/batcher.ts';
 import { type Load, nextSize } from '../workers/autoscale.ts';
 import { assertDevices, languageOf, loopCommand, loopEnvironment } from '../workers/command.ts';
 import { stackKey } from '../workers/items.ts';
-import { FileLog, STDERR_LOG } from '../workers/log.ts';
+import { FileLog, type ServiceLog, STDERR_LOG } from '../workers/log.ts';
 import { assertMemoryLimit, limitMemory } from '../workers/memory.ts';
 import type { Open } from '../workers/messages.ts';
 import { Pool } from '../workers/pool.ts';
@@ -23,6 +23,8 @@ import type { Scope } from './scope.ts';
 const LOAD_EVERY_MS = 5_000;
 
 export interface OpenWorkerOptions extends Pick<WorkerRunnerOptions, 'onBatch'> {
+  /** Takes what the processes print. Default: the files of `worker.logDir`, else stderr. */
+  readonly log?: ServiceLog;
   /** Default: logs it. */
   readonly onCrash?: (reason: string, place: number) => void;
   /** For a worker whose files are watched: their version, and what calls the start off. */
@@ -66,11 +68,16 @@ export async function openWorker(scope: Scope, options: OpenWorkerOptions = {}):
 export async function openBatches(
   { worker, batchSize }: WorkerJob,
   { version, ...folders }: WorkerCode,
-  { watched, onCrash = logCrash, ...hooks }: OpenWorkerOptions = {},
+  { watched, log = logOf(worker, folders), onCrash = logCrash, ...hooks }: OpenWorkerOptions = {},
 ) {
   // Bytecode counts as current when the file has the second and the size that it had: two quick saves share them.
   const own = watched ? { PYTHONDONTWRITEBYTECODE: '1' } : {};
-  const { pool, facts } = poolOf(worker, { ...folders, batchSize }, { ...variables, ...own }, onCrash);
+  const { pool, facts } = poolOf(
+    worker,
+    { ...folders, batchSize },
+    { ...variables, ...own },
+    { log, onCrash },
+  );
   const callOff = () => void pool.close(0);
   watched?.signal.addEventListener('abort', callOff);
   try {
@@ -107,7 +114,7 @@ function poolOf(
   worker: WorkerSettings,
   { directory, modelDir, batchSize }: Folders & { readonly batchSize: number },
   inherited: Variables,
-  onCrash: (reason: string, place: number) => void,
+  { log, onCrash }: Required<Pick<OpenWorkerOptions, 'log' | 'onCrash'>>,
 ): { readonly pool: Pool<WorkerProcess>; readonly facts: () => WorkerFacts } {
   if (worker.class === undefined) throw badConfig('worker.class: the job has no worker');
   const grows = worker.numWorkerExpanded > worker.numWorker;
@@ -119,9 +126,6 @@ function poolOf(
   const tmpFolder = resolve(directory, worker.tmpFolder ?? resolve(tmpdir(), 'tmp_wkr'));
   const code = { worker: worker.class, directory, tmpFolder, transferProto, verbose, logName };
   const open = { ...code, modelDir, modelName, batchSize, gpuMemoryFraction };
-  const log = worker.logDir
-    ? new FileLog(resolve(directory, worker.logDir), logName, () => new Date())
-    : STDERR_LOG;
   const { length } = worker.deviceMap;
   const deviceOf = (place: number) =>
     place < worker.numWorker ? (worker.deviceMap[place % length] as number) : worker.deviceToExpand;
@@ -130,7 +134,8 @@ function poolOf(
     size: worker.numWorker,
     start(place) {
       const environment = loopEnvironment(inherited, deviceOf(place));
-      const process = new WorkerProcess({ command, environment, directory, log });
+      const source = { name: `${logName} worker ${place}`, worker: place };
+      const process = new WorkerProcess({ command, environment, directory, log, source });
       limitMemory(process, worker.memoryMB, CLOCK);
       return process;
     },
@@ -147,8 +152,12 @@ function poolOf(
   return { pool, facts: () => facts };
 }
 
+function logOf({ logDir, logName }: WorkerSettings, { directory }: Folders): ServiceLog {
+  return logDir ? new FileLog(resolve(directory, logDir), logName, () => new Date()) : STDERR_LOG;
+}
+
 function logCrash(reason: string, place: number): void {
-  logWarning(`worker ${place} ended: ${reason}`);
+  logWarning(`worker ${place} ended: ${reason}`, { worker: place });
 }
 
 function startError(error: unknown): ServingError {

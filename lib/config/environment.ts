@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { badConfig } from '../contract/errors.ts';
 import { variables as ownVariables, type Variables } from '../contract/variables.ts';
-import { DEFAULT_JOB, type JobConfig } from './job.ts';
+import { DEFAULT_JOB, type JobConfig, withDefaults } from './job.ts';
 
 /** docs/reference/config.md lists the variables that these comments name. */
 export interface Environment {
@@ -166,9 +166,8 @@ function required(variables: Variables, name: string): string {
 function readJob(text: string | undefined): JobConfig {
   if (!text) return DEFAULT_JOB;
   try {
-    const job = JSON.parse(text) as Partial<JobConfig>;
-    // Settings of an earlier version, beside which a deployment runs this code for a moment, lack the newer ones.
-    return { ...DEFAULT_JOB, ...job, queue: { ...DEFAULT_JOB.queue, ...job.queue } };
+    // A deployment runs this code for a moment beside the settings of an earlier version.
+    return withDefaults(JSON.parse(text) as object);
   } catch (error) {
     throw badConfig(`CLUSTER_SERVING_CONFIG is not JSON: ${(error as Error).message}`);
   }

@@ -84,6 +84,28 @@ export const DEFAULT_JOB: JobConfig = {
   },
 };
 
+/**
+ * A job of settings that lack some, in any group: what an earlier version wrote lacks the settings that this one added.
+ * What is unknown here stays, because a later version may have written it.
+ */
+export function withDefaults(settings: object): JobConfig {
+  // The values were checked when they were written.
+  return merge(DEFAULT_JOB, settings) as JobConfig;
+}
+
+function merge(defaults: object, settings: object): object {
+  const merged: Record<string, unknown> = { ...defaults, ...settings };
+  for (const [key, value] of Object.entries(defaults)) {
+    const set = merged[key] ?? value;
+    merged[key] = isGroup(value) ? merge(value, isGroup(set) ? set : {}) : set;
+  }
+  return merged;
+}
+
+function isGroup(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** The batch axes that a job sets, by name. */
 export function axesOf({ inputs, outputs }: Pick<JobConfig, 'inputs' | 'outputs'>): {
   readonly batchAxes: BatchAxes;

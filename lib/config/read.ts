@@ -1,7 +1,7 @@
 /** Reads a JobConfig from the settings of a config file and reports every wrong value. */
 import { ServingError } from '../contract/errors.ts';
 import { withPreset } from './image-presets.ts';
-import { DEFAULT_JOB, type JobConfig } from './job.ts';
+import { type JobConfig, withDefaults } from './job.ts';
 import type { SettingDefinition, ValuesOf } from './readers.ts';
 import { GROUPS } from './schema.ts';
 import type { Problem, Setting } from './settings.ts';
@@ -13,16 +13,15 @@ export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfi
   const read = <Name extends keyof typeof GROUPS>(name: Name) =>
     readValues(GROUPS[name], name === '' ? '' : `${name}.`, settings, problems);
   const { preset, ...image } = read('image');
-  const job: JobConfig = {
-    ...DEFAULT_JOB,
+  const job = withDefaults({
     ...read(''),
-    image: { ...DEFAULT_JOB.image, ...withPreset(image, preset) },
-    import: { ...DEFAULT_JOB.import, ...read('import') },
-    queue: { ...DEFAULT_JOB.queue, ...read('queue') },
-    function: { ...DEFAULT_JOB.function, ...read('function') },
-    http: { ...DEFAULT_JOB.http, ...read('http') },
-    worker: { ...DEFAULT_JOB.worker, ...read('worker') },
-  };
+    image: withPreset(image, preset),
+    import: read('import'),
+    queue: read('queue'),
+    function: read('function'),
+    http: read('http'),
+    worker: read('worker'),
+  });
   return { job, problems };
 }
 

@@ -7,6 +7,8 @@ import { ServingError } from './errors.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
+export type Level = 'debug' | 'info' | 'warn' | 'error';
+
 /** The fields of every line of this process. */
 let ofProcess: Fields = {};
 
@@ -28,11 +30,11 @@ export function logWith<T>(fields: Fields, work: () => T): T {
  */
 export function logError(error: unknown, fields: Fields = {}): void {
   const known = ServingError.from(error);
-  write('error', known.message, { code: known.code, uri: known.uri, stack: stackOf(known), ...fields });
+  logLine('error', known.message, { code: known.code, uri: known.uri, stack: stackOf(known), ...fields });
 }
 
 export function logWarning(message: string, fields: Fields = {}): void {
-  write('warn', message, fields);
+  logLine('warn', message, fields);
 }
 
 function stackOf(error: Error): string {
@@ -40,7 +42,7 @@ function stackOf(error: Error): string {
   return `${error.stack ?? error.message}${cause}`;
 }
 
-function write(level: string, message: string, fields: Fields): void {
+export function logLine(level: Level, message: string, fields: Fields): void {
   const timestamp = new Date().toISOString();
   const line = { level, message, timestamp, ...ofProcess, ...invocation.getStore(), ...fields };
   process.stdout.write(`${JSON.stringify(line)}\n`);

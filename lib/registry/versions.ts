@@ -23,8 +23,8 @@ interface Manifest extends VersionContent {
   readonly version: string;
   /** ISO 8601. */
   readonly uploadedAt: string;
-  /** The source of the model; for an ONNX directory only the format. */
-  readonly source: ModelOrigin;
+  /** The source of the model; for an ONNX directory only the format. Undefined in a manifest of an earlier release. */
+  readonly source?: ModelOrigin;
 }
 
 export interface ModelOrigin {
@@ -91,7 +91,7 @@ export async function listVersions(s3: S3Client, location: ModelLocation): Promi
       bytes: objects.bytes,
       files: objects.keys.length,
       uploadedAt: manifests[i]?.uploadedAt ?? new Date(objects.modifiedAt).toISOString(),
-      format: manifests[i]?.source.format,
+      format: manifests[i]?.source?.format,
       ...(manifests[i]?.verification && { verification: manifests[i].verification }),
       serves: version === current.version,
       before: version === before,

@@ -6,6 +6,7 @@
 import { isTensorLike } from '../codecs/values/tensor-like.ts';
 import { allocate, type Tensor } from '../contract/tensor.ts';
 import type { WorkerValue } from '../contract/worker-values.ts';
+import { localTime } from './local-time.ts';
 
 export interface WorkerLogger {
   debug(message: string): void;
@@ -78,8 +79,7 @@ export abstract class WKRHardWorker<Envs = unknown, Model = unknown> {
   /** A logger that writes to the log of the service. */
   newLogger(): WorkerLogger {
     const write = (stream: NodeJS.WriteStream, level: string) => (message: string) => {
-      const time = new Date().toISOString().replace('T', ' ').replace('.', ',').slice(0, -1);
-      stream.write(`${time} ${level} ${this.logName} worker ${this.workerId}: ${message}\n`);
+      stream.write(`${localTime(new Date())} ${level} ${this.logName} worker ${this.workerId}: ${message}\n`);
     };
     return {
       debug: this.verbose ? write(process.stdout, 'DEBUG') : () => undefined,

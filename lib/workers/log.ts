@@ -1,10 +1,12 @@
 /**
- * The log of a service: what its processes print goes to <name>_<YYYY-MM-DD>.log, their errors to .err. A file that has
+ * The log of a service: what its processes print goes to <name>_<YYYY-MM-DD>.log, their errors, stamped, to .err. A file that has
  * grown to the limit gets the ending .1, and the one before it .2. What cannot be written, as on a full disk, is lost.
  */
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { localTime } from './local-time.ts';
+import { type LogSource, logEvents, stamp } from './stamp.ts';
 
 const MB = 1_000_000;
 interface LogLimits {
@@ -20,11 +22,25 @@ const NEWLINE = 10;
 export type LogStream = 'log' | 'err';
 
 export interface ServiceLog {
-  /** @param lines one or more, each with its newline */
-  write(stream: LogStream, lines: Uint8Array): void;
+  /**
+   * @param lines one or more, each with its newline
+   * @param from the process that wrote them; without it, they are complete
+   */
+  write(stream: LogStream, lines: Uint8Array, from?: LogSource): void;
 }
 
-export const STDERR_LOG: ServiceLog = { write: (_, lines) => void process.stderr.write(lines) };
+export const STDERR_LOG: ServiceLog = {
+  write: (...line) => void process.stderr.write(completed(new Date(), ...line)),
+};
+
+/** The log of a function. */
+export const EVENT_LOG: ServiceLog = {
+  write: (stream, lines, from = { name: '', pid: undefined }) => logEvents(stream === 'err', lines, from),
+};
+
+function completed(now: Date, stream: LogStream, lines: Uint8Array, from?: LogSource): Uint8Array {
+  return stream === 'err' && from ? stamp(lines, from, now) : lines;
+}
 
 interface OpenFile {
   readonly path: string;
@@ -46,10 +62,11 @@ export class FileLog implements ServiceLog {
     this.#limits = limits;
   }
 
-  write(stream: LogStream, lines: Uint8Array): void {
+  write(stream: LogStream, lines: Uint8Array, from?: LogSource): void {
     try {
-      const file = this.#fileOf(stream, lines.byteLength);
-      file.bytes += writeSync(file.fd, lines);
+      const bytes = completed(this.#clock(), stream, lines, from);
+      const file = this.#fileOf(stream, bytes.byteLength);
+      file.bytes += writeSync(file.fd, bytes);
     } catch {
       // The next lines may find room again.
       this.#close(stream);
@@ -57,7 +74,8 @@ export class FileLog implements ServiceLog {
   }
 
   #fileOf(stream: LogStream, more: number): OpenFile {
-    const path = `${this.#stem}_${dateOf(this.#clock())}.${stream}`;
+    const [day] = localTime(this.#clock()).split(' ');
+    const path = `${this.#stem}_${day}.${stream}`;
     const known = this.#files.get(stream);
     const file = known?.path === path ? known : this.#open(stream, path);
     if (file.bytes === 0 || file.bytes + more <= this.#limits.bytes) return file;
@@ -91,24 +109,18 @@ function move(from: string, to: string): void {
   }
 }
 
-/** In local time, as the loggers of Python have it. */
-function dateOf(date: Date): string {
-  const two = (value: number) => String(value).padStart(2, '0');
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-}
-
 /** Writes whole lines, so that those of several processes do not mix. */
-export function logLines(input: Readable, log: ServiceLog, stream: LogStream): void {
+export function logLines(input: Readable, log: ServiceLog, stream: LogStream, from?: LogSource): void {
   let rest = Buffer.alloc(0);
   input.on('data', (chunk: Buffer) => {
     const all = Buffer.concat([rest, chunk]);
     const isLong = all.byteLength > MAX_LINE_BYTES;
     const end = all.lastIndexOf(NEWLINE) + 1 || (isLong ? all.byteLength : 0);
-    if (end > 0) log.write(stream, all.subarray(0, end));
+    if (end > 0) log.write(stream, all.subarray(0, end), from);
     rest = all.subarray(end);
   });
   input.on('close', () => {
-    if (rest.byteLength > 0) log.write(stream, Buffer.concat([rest, Buffer.from('\n')]));
+    if (rest.byteLength > 0) log.write(stream, Buffer.concat([rest, Buffer.from('\n')]), from);
   });
   // The process may end while it is read.
   input.on('error', () => undefined);

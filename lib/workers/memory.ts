@@ -23,7 +23,7 @@ export function limitMemory(worker: Limited, limitMB: number, clock: Clock): voi
   let stop = () => {};
   const measure = () => {
     const usedMB = residentMB(worker.pid);
-    if (usedMB > limitMB) worker.kill(`used ${usedMB} MB, over worker.memoryMB`);
+    if (usedMB > limitMB) worker.kill(`used ${usedMB} MB, over worker.memoryMB (-memory_mb)`);
     else stop = clock.after(EVERY_MS, measure);
   };
   stop = clock.after(EVERY_MS, measure);

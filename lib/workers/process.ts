@@ -2,10 +2,12 @@
  * One process of a worker, seen from the service: it is started, loads the user's class, runs one batch after the other
  * and retires. A frame that breaks the protocol ends it, because nothing it says can be trusted any more.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FrameDecoder, ProtocolError } from '../codecs/values/frame.ts';
-import { logLines, type ServiceLog } from './log.ts';
+import { type LogStream, logLines, type ServiceLog } from './log.ts';
 import {
   encodeMessage,
   type FromWorker,
@@ -19,6 +21,8 @@ import {
   type ToWorker,
 } from './messages.ts';
 import { readFromWorker } from './read-message.ts';
+import { faultText } from './results.ts';
+import type { LogSource } from './stamp.ts';
 
 const PIPES_OPEN_MS = 1_000;
 
@@ -29,6 +33,8 @@ export interface WorkerCommand {
   readonly directory: string;
   /** Takes what the worker prints. */
   readonly log: ServiceLog;
+  /** What the worker is in the log. */
+  readonly source: Omit<LogSource, 'pid'>;
 }
 
 /** The process ended while something was expected of it. */
@@ -69,17 +75,22 @@ export class WorkerProcess {
   #runs = 0;
   #why: string | undefined;
   #how: string | undefined;
+  /** What it prints is logged with the ids of the invocation that runs it, and not of the one that started it. */
+  #inInvocation = AsyncLocalStorage.snapshot();
+  readonly #log: (stream: LogStream, lines: Uint8Array) => void;
   /** How it ended. Never rejects. */
   readonly ended: Promise<string>;
 
-  constructor({ command: [name, ...args], environment, directory, log }: WorkerCommand) {
+  constructor({ command: [name, ...args], environment, directory, log, source }: WorkerCommand) {
     this.#child = spawn(name, args, {
       cwd: directory,
       env: environment,
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
     });
-    logLines(this.#child.stdout as Readable, log, 'log');
-    logLines(this.#child.stderr as Readable, log, 'err');
+    const from = { ...source, pid: this.#child.pid };
+    this.#log = (stream, lines) => this.#inInvocation(() => log.write(stream, lines, from));
+    logLines(this.#child.stdout as Readable, { write: this.#log }, 'log');
+    logLines(this.#child.stderr as Readable, { write: this.#log }, 'err');
     // It may end while it is written to; its end is what is reported.
     this.#outgoing.on('error', () => this.#hungUp());
     const decoder = new FrameDecoder();
@@ -117,6 +128,7 @@ export class WorkerProcess {
   async run(items: readonly unknown[]): Promise<RunResult | RunFailed> {
     if (this.#why !== undefined) throw new WorkerEnded(await this.ended, false);
     const id = ++this.#runs;
+    this.#inInvocation = AsyncLocalStorage.snapshot();
     this.#send({ type: 'run', id, items });
     const message = await this.#receive();
     if (message.type !== 'result' || message.id !== id) {
@@ -127,6 +139,7 @@ export class WorkerProcess {
     if ('outcomes' in message && message.outcomes.length !== items.length) {
       throw this.#breach(`${message.outcomes.length} outcomes for ${items.length} items`);
     }
+    if ('failed' in message) await this.#report(message);
     return message;
   }
 
@@ -149,6 +162,14 @@ export class WorkerProcess {
   kill(why?: string): void {
     this.#why ??= why;
     this.#child.kill('SIGKILL');
+  }
+
+  /** Logs why a batch failed, before its answer: Lambda may freeze this process after that. */
+  async #report({ failed }: RunFailed): Promise<void> {
+    // The pipe of stderr holds the traceback by now.
+    await nextTurn();
+    if (failed.kind === 'raised') return;
+    this.#log('err', Buffer.from(`${faultText(failed)}; its batch failed\n`));
   }
 
   get #outgoing(): Writable {

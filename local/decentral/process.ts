@@ -86,16 +86,17 @@ export class ClientProcess {
       });
       this.#settle();
     });
-    this.#connect(log);
+    this.#connect(log, opening.logName);
     this.#send({ type: 'open', protocol: PROTOCOL, ...opening });
   }
 
-  #connect(log: ServiceLog): void {
+  #connect(log: ServiceLog, name: string): void {
     // Without file descriptors left, a child has none of them, and an error follows.
     const stdio: readonly unknown[] = this.#child.stdio ?? [];
     const [, out, err, outgoing, incoming] = stdio as [null?, Readable?, Readable?, Writable?, Readable?];
-    if (out) logLines(out, log, 'log');
-    if (err) logLines(err, log, 'err');
+    const from = { name, pid: this.#child.pid };
+    if (out) logLines(out, log, 'log', from);
+    if (err) logLines(err, log, 'err', from);
     // It may end while it is written to or read.
     outgoing?.on('error', () => undefined);
     incoming?.on('error', () => undefined);

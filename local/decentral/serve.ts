@@ -3,6 +3,7 @@
  * is loaded and the control channel answers; a server that a client cannot reach yet holds nothing up.
  */
 import { badRequest } from '../../lib/contract/errors.ts';
+import { localTime } from '../../lib/workers/local-time.ts';
 import { FileLog, type ServiceLog, STDERR_LOG } from '../../lib/workers/log.ts';
 import { outliveOutput } from '../output.ts';
 import { onStopSignal } from '../signals.ts';
@@ -94,5 +95,5 @@ function verbsOf(
 }
 
 function writeNote(log: ServiceLog, name: string, text: string): void {
-  log.write('log', Buffer.from(`${new Date().toISOString()} INFO ${name}: ${text}\n`));
+  log.write('log', Buffer.from(`${localTime(new Date())} INFO ${name}: ${text}\n`));
 }

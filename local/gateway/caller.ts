@@ -9,6 +9,26 @@ import type { CorsRules } from '../../lib/http/cors.ts';
 import { isOwnHost } from '../hosts.ts';
 import { refusal, type WireResponse } from './response.ts';
 
+/** What a refused caller can do, as parts of sentences. */
+export interface CallerAdvice {
+  readonly host: string;
+  readonly origin: string;
+  readonly token: string;
+}
+
+const ADVICE: CallerAdvice = {
+  host: 'for that of a proxy, start with --allow-host <name> or list it under http.allowedHosts in config.yaml',
+  origin: 'allow it under http.corsOrigins in config.yaml',
+  token: 'our commands read it from --token-file <file>',
+};
+
+/** For a service that was started from flags. */
+export const FLAGS_ADVICE: CallerAdvice = {
+  host: 'a proxy has to call it by its address',
+  origin: 'start with -cors <origin> to allow it',
+  token: 'our clients take it as `token`, or from WKR_TOKEN',
+};
+
 export interface CallerRules {
   /** Undefined: pages of other origins may not call. */
   readonly cors?: CorsRules | undefined;
@@ -16,6 +36,8 @@ export interface CallerRules {
   readonly allowedHosts?: readonly string[] | undefined;
   /** What every request must carry as `Authorization: Bearer <token>`; undefined when none is needed. */
   readonly token?: string | undefined;
+  /** Default: that of `cluster-serving start`. */
+  readonly advice?: CallerAdvice | undefined;
 }
 
 /** What is asked of a request. */
@@ -32,8 +54,7 @@ export function foreignHost(rules: CallerRules, { headers, socket }: Caller): Wi
   if (isOwnHost(host, rules.allowedHosts, socket.localAddress)) return undefined;
   return refusal(
     403,
-    `the host ${JSON.stringify(host ?? '')} is no name of this service; for that of a proxy, start with --allow-host <name> ` +
-      'or list it under http.allowedHosts in config.yaml',
+    `the host ${JSON.stringify(host ?? '')} is no name of this service; ${(rules.advice ?? ADVICE).host}`,
   );
 }
 
@@ -46,16 +67,19 @@ export function foreignOrigin(
   if (origin === undefined || SAFE_METHODS.has(method) || isOwnOrigin(origin, host, rules)) return undefined;
   return refusal(
     403,
-    `pages of the origin ${JSON.stringify(origin)} may not call this service; allow it under http.corsOrigins in config.yaml`,
+    `pages of the origin ${JSON.stringify(origin)} may not call this service; ${(rules.advice ?? ADVICE).origin}`,
   );
 }
 
 /** The answer to a request that does not carry the token. */
-export function withoutToken({ token }: CallerRules, { headers }: Caller): WireResponse | undefined {
+export function withoutToken(
+  { token, advice = ADVICE }: CallerRules,
+  { headers }: Caller,
+): WireResponse | undefined {
   if (token === undefined || isBearer(headers.authorization, token)) return undefined;
   const wire = refusal(
     401,
-    'this service needs its token: send the header "Authorization: Bearer <token>"; our commands read it from --token-file <file>',
+    `this service needs its token: send the header "Authorization: Bearer <token>"; ${advice.token}`,
   );
   return { ...wire, headers: [...wire.headers, 'www-authenticate', 'Bearer'] };
 }

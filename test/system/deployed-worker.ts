@@ -38,6 +38,21 @@ function post(environment: LambdaEnvironment, path: string, body: unknown): Prom
   });
 }
 
+/** What the worker wrote to stderr is in events of the function, with its invocation. */
+function assertEvents(output: string): void {
+  const events = output
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+    .filter(({ worker, pid }) => worker === 0 && typeof pid === 'number');
+  const [poison] = events.filter(({ message }) => /poison/.test(String(message)));
+  assert.ok(poison, output);
+  assert.deepEqual([poison['level'], typeof poison['timestamp']], ['error', 'string']);
+  assert.match(String(poison['message']), /server\.\w+/);
+  assert.equal(poison['cold_start'], false, output);
+  assert.doesNotMatch(output, /^(Traceback|RangeError|ValueError)/m);
+}
+
 /** What the worker answered to one item: its number, the size of the batch, the process. */
 export async function encode(
   environment: LambdaEnvironment,
@@ -78,6 +93,8 @@ export function deployedWorkerTests(packaged: (t: TestContext) => Promise<Packag
     assert.deepEqual(sizes, [3, 3, 3, 1], body);
     const crashed = await post(environment, '/encode_json', -2);
     assert.equal(crashed.statusCode, 422, crashed.body);
+    assert.equal((await post(environment, '/encode_json', -1)).statusCode, 422);
+    assertEvents(environment.output());
     const [, , next] = await encode(environment, 1);
     assert.notEqual(next, pid);
   });

@@ -26,6 +26,37 @@ export const FILES = { python: 'server.py', typescript: 'server.ts' } as const;
 
 export const ENVIRONMENT = { ...process.env, PYTHONPATH: PYTHON_PACKAGE, PYTHONDONTWRITEBYTECODE: '1' };
 
+/** The bodies of a worker's methods, in both languages. */
+export interface Source {
+  readonly python: string;
+  readonly typescript: string;
+}
+
+const python = (body: string) => `from wkr_serving.server import WKRHardWorker
+import os, sys, json, numpy as np
+
+class Worker(WKRHardWorker):
+    def get_model(self, envs, model_dir, model_name, tmp_dir):
+        return "the model"
+
+    def predict(self, model, input):
+        return input
+
+${body.replaceAll(/^/gm, '    ')}
+`;
+
+const typescript = (body: string) => `import { WKRHardWorker } from '${SDK}';
+export class Worker extends WKRHardWorker {
+  getModel(): any { return 'the model'; }
+  predict(_model: unknown, input: any): any { return input; }
+${body}
+}
+`;
+
+/** Node takes the last of two methods with one name, and so does Python. */
+export const sourceOf = (language: Language, { python: py, typescript: ts }: Source) =>
+  language === 'python' ? python(py) : typescript(ts);
+
 const started = new Set<WorkerChild>();
 
 /** Ends the workers that a test has started, and removes their folders. */

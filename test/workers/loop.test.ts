@@ -5,40 +5,9 @@ import { join } from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import type { FromWorker, RunResult } from '../../lib/workers/messages.ts';
 import { WITH_PYTHON } from '../support/python.ts';
-import { endWorkers, type Language, openMessage, SDK, WorkerChild } from './child.ts';
+import { endWorkers, openMessage, type Source, sourceOf, WorkerChild } from './child.ts';
 
 afterEach(endWorkers);
-
-/** The bodies of a worker's methods, in both languages. */
-interface Source {
-  readonly python: string;
-  readonly typescript: string;
-}
-
-const python = (body: string) => `from wkr_serving.server import WKRHardWorker
-import os, sys, json, numpy as np
-
-class Worker(WKRHardWorker):
-    def get_model(self, envs, model_dir, model_name, tmp_dir):
-        return "the model"
-
-    def predict(self, model, input):
-        return input
-
-${body.replaceAll(/^/gm, '    ')}
-`;
-
-const typescript = (body: string) => `import { WKRHardWorker } from '${SDK}';
-export class Worker extends WKRHardWorker {
-  getModel(): any { return 'the model'; }
-  predict(_model: unknown, input: any): any { return input; }
-${body}
-}
-`;
-
-/** Node takes the last of two methods with one name, and so does Python. */
-const sourceOf = (language: Language, { python: py, typescript: ts }: Source) =>
-  language === 'python' ? python(py) : typescript(ts);
 
 const ECHO: Source = { python: '', typescript: '' };
 

@@ -3,8 +3,11 @@ import { MAX_CLIENTS, readServers } from '../../../local/decentral/servers.ts';
 import { isLoopback } from '../../../local/hosts.ts';
 import { type Values, wrongUse } from '../../command.ts';
 import { EXIT, type Output } from '../../output.ts';
-import { callControl } from '../control-client.ts';
+import { callControl, findControl } from '../control-client.ts';
 import { defineWkrCommand } from '../flags.ts';
+
+/** Of every supervisor. */
+const CONTROL_HOST = '127.0.0.1';
 
 const FLAGS = {
   port: { value: 'n', range: [1, 65_535], about: 'the -port of wkr-decentral-start' },
@@ -33,7 +36,7 @@ async function ask(
 ): Promise<number> {
   const { port = 0, ip, timeout } = values;
   if (!isLoopback(ip)) throw wrongUse(`-ip: the control channel is on the machine itself, not on ${ip}`);
-  const answer = await callControl(port, verb, body, timeout);
+  const answer = await callControl(await findControl(port, CONTROL_HOST), verb, body, timeout);
   if (answer === undefined) {
     output.note(`nothing listens on port ${port}`);
     return EXIT.notRunning;

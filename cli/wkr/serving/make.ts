@@ -1,6 +1,6 @@
 /** `wkr-serving-make`: prints the production script of a `wkr-serving-start`. */
 import { defineMake } from '../make.ts';
-import { readServing, START_FLAGS } from './start.ts';
+import { readServing, SPELLED, START_FLAGS } from './start.ts';
 
 export const command = defineMake({
   start: 'wkr-serving-start',
@@ -8,6 +8,7 @@ export const command = defineMake({
   flags: START_FLAGS,
   required: ['name'],
   wordLists: ['device_map', 'allow_img_host'],
+  spelled: SPELLED,
   read({ positionals, values }) {
     readServing(positionals, values);
     const { name, start_timeout: startMs, stop_timeout: stopMs } = values;

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { readConfigText } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
+import { badConfig, ServingError } from '../../../lib/contract/errors.ts';
 import { variables } from '../../../lib/contract/variables.ts';
 import { type Access, readAccess, readToken } from '../../../local/access.ts';
 import { isLoopback } from '../../../local/hosts.ts';
@@ -124,6 +125,12 @@ export const START_FLAGS = {
   http_stat_dashboard: { about: IGNORED },
 } as const;
 
+export const SPELLED = {
+  '--data-dir': '-name',
+  'http.corsOrigins': '-cors',
+  'worker.class': 'the class',
+};
+
 type StartValues = Values<typeof START_FLAGS>;
 
 /** @throws bad_config */
@@ -188,7 +195,12 @@ function jobOf(worker: string, name: string, values: StartValues): JobConfig {
       durationSqueeze: values.duration_squeeze,
     },
   };
-  return readConfigText(JSON.stringify(job), 'the flags').job;
+  try {
+    return readConfigText(JSON.stringify(job), 'the flags').job;
+  } catch (error) {
+    // It has one line.
+    throw badConfig(ServingError.from(error).message.replaceAll(/^the flags:\n|^ *line 1: /gm, ''));
+  }
 }
 
 function accessOf({ host, token_file: file, no_token: noToken, cors }: StartValues): Access {
@@ -199,7 +211,7 @@ function accessOf({ host, token_file: file, no_token: noToken, cors }: StartValu
     if (opens) throw wrongUse(`${opens} lets others call; pass -token_file <file> or -no_token`);
   }
   const access = readAccess({ host, 'no-token': true });
-  if (file !== undefined) return { ...access, token: readToken(file) };
+  if (file !== undefined) return { ...access, token: readToken(file, undefined, '-token_file') };
   if (!own) return access;
   if (isToken(own)) return { ...access, token: own };
   throw wrongUse('WKR_TOKEN: expected 16 to 512 letters, digits and - . _ ~ + /');
@@ -213,6 +225,7 @@ answered, and stays until it is terminated.`,
   flags: START_FLAGS,
   required: [],
   wordLists: ['device_map', 'allow_img_host'],
+  spelled: SPELLED,
   async run({ positionals, values }) {
     const settings = readServing(positionals, values);
     const { serve } = await import('../../../local/serve.ts');

@@ -1,33 +1,39 @@
 /** `wkr-serving-terminate`: stops a service on this machine, and waits until it has ended. */
+import { networkInterfaces } from 'node:os';
 import { modelUnavailable, ServingError } from '../../../lib/contract/errors.ts';
 import { isLoopback } from '../../../local/hosts.ts';
 import { wrongUse } from '../../command.ts';
 import { EXIT } from '../../output.ts';
-import { callControl } from '../control-client.ts';
+import { callControl, findControl, isReached } from '../control-client.ts';
 import { defineWkrCommand } from '../flags.ts';
 
 const ASK_AGAIN_MS = 100;
+/** They stand for any address of this machine. */
+const ANY = ['localhost', '0.0.0.0', '::'];
 
 export const command = defineWkrCommand({
   name: 'wkr-serving-terminate',
   usage: '-port <n> [flags]',
   about: `Lets the service of a port finish what it has accepted, ends it, and waits until it has ended.`,
   flags: {
-    ip: { value: 'address', default: 'localhost', about: 'this machine; the token of another is not here' },
+    ip: {
+      value: 'address',
+      default: 'localhost',
+      about: 'address of the service, where several of this machine have the port',
+    },
     port: { value: 'n', range: [1, 65_535], about: 'port of the HTTP API' },
     timeout: { value: 'ms', range: [1, 3_600_000], default: 5_000, about: 'how long to wait' },
   },
   required: ['port'],
   async run({ values: { ip, port = 0, timeout } }, output) {
-    if (!isLoopback(ip) && ip !== '0.0.0.0')
-      throw wrongUse(`-ip ${ip}: a service is terminated on its own machine`);
     const endMs = performance.now() + timeout;
     const left = () => Math.max(1, Math.ceil(endMs - performance.now()));
-    if ((await callControl(port, 'terminate', {}, left())) === undefined) {
-      output.failure(modelUnavailable(`nothing listens on port ${port}`));
+    const service = await findControl(port, addressOf(ip));
+    if ((await callControl(service, 'terminate', {}, left())) === undefined) {
+      output.failure(modelUnavailable(`nothing listens on port ${port} of ${service.host}`));
       return EXIT.notRunning;
     }
-    while ((await stillThere(port, left())) && performance.now() < endMs) {
+    while ((await isReached(service)) && performance.now() < endMs) {
       await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
     }
     if (performance.now() >= endMs) {
@@ -39,12 +45,11 @@ export const command = defineWkrCommand({
   },
 });
 
-/** A port that refuses connections has no service any more. */
-async function stillThere(port: number, limitMs: number): Promise<boolean> {
-  try {
-    await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(limitMs) });
-    return true;
-  } catch (error) {
-    return (error as { cause?: { code?: unknown } }).cause?.code !== 'ECONNREFUSED';
-  }
+/** @returns undefined for any address. @throws bad_config for that of another machine, whose token is not here */
+function addressOf(ip: string): string | undefined {
+  const host = ip.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+  if (ANY.includes(host) || host.endsWith('.localhost')) return undefined;
+  const own = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
+  if (isLoopback(host) || own.includes(host)) return host;
+  throw wrongUse(`-ip ${ip}: expected an address of this machine, on which a service is terminated`);
 }

@@ -3,13 +3,13 @@
 It calls `do_work` over and over until it is retired, and reports how that goes.
 """
 import threading
-import traceback
 from typing import Any, Dict, Optional
 
 from ..client import WKRWorker
 from .frames import ProtocolError
 from .logger import new_logger
-from .process import FAULT_BYTES, Connection, cut, in_phase, leave, load_class, receive_open, run_process, text_of
+from .process import (FAULT_BYTES, Connection, cut, in_phase, leave, load_class, print_traceback, receive_open,
+                      run_process, text_of)
 
 _LEAST_PAUSE_S = 0.03
 _MOST_PAUSE_S = 5.0
@@ -46,8 +46,8 @@ def serve(connection: Connection) -> None:
             retiring.wait(pause_s(failures))
     try:
         worker.off_model(model)
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        print_traceback(error)
     progress.report()
     connection.send({"type": "retired"})
     leave(0)
@@ -92,8 +92,8 @@ def _await_retire(connection: Connection, retiring: threading.Event) -> None:
         if header.get("type") != "retire":
             raise ProtocolError("malformed message: unknown type")
         retiring.set()
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        print_traceback(error)
         leave(1)
 
 

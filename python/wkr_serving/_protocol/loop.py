@@ -4,7 +4,6 @@ import io
 import os
 import shutil
 import tempfile
-import traceback
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import numpy
@@ -12,7 +11,7 @@ import numpy
 from ..server import WKRHardWorker, helper
 from .frames import Header, ProtocolError
 from .process import (FAULT_BYTES, TYPE_BYTES, Connection, StartError, cut, in_phase, json_bytes, leave, load_class,
-                      receive_open, run_process, text_of)
+                      print_traceback, receive_open, run_process, text_of)
 from .values import ValueReader, ValueWriter
 
 _FAULTS_BYTES = 256 * 1024
@@ -80,8 +79,8 @@ class Job:
     def close(self) -> None:
         try:
             self.worker.off_model(self._model)
-        except Exception:
-            traceback.print_exc()
+        except Exception as error:
+            print_traceback(error)
         shutil.rmtree(self.tmp_dir, ignore_errors=True)
 
     def _load(self, opened: Header) -> Any:
@@ -126,7 +125,7 @@ class Job:
             raise
         except BaseException as error:
             # SystemExit too: a process that ends by itself would fail the batch as well.
-            traceback.print_exc()
+            print_traceback(error)
             raise BatchError("raised", type(error).__name__, text_of(error)) from error
 
 

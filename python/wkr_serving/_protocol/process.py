@@ -68,8 +68,8 @@ class Connection:
                 self._frames.put(frame)
                 if frame[0].get("type") == "retire":
                     return
-        except BaseException:
-            traceback.print_exc()
+        except BaseException as error:
+            print_traceback(error)
         # The worker may never ask for the next frame. Not sys.exit(), which waits for the threads of the worker.
         os._exit(1)
 
@@ -90,8 +90,8 @@ def run_process(serve: Callable[[Connection], None]) -> None:
         except StartError as failed:
             connection.send({"type": "failed", "phase": failed.phase, "error": fault_with_traceback(failed.error)})
             leave(_OTHER_PROTOCOL if failed.phase == "hello" else 1)
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        print_traceback(error)
         leave(1)
 
 
@@ -131,9 +131,15 @@ def load_class(name: str, directory: str, base: Any) -> Any:
     return found if issubclass(found, base) else type(found.__name__, (found, base), {})
 
 
-def fault_with_traceback(error: BaseException) -> Dict[str, str]:
-    traceback.print_exception(type(error), error, error.__traceback__)
+def print_traceback(error: BaseException) -> str:
+    """Writes it at once, so that it stays together in the log, and returns its lines."""
     lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    print(lines, end="", file=sys.stderr)
+    return lines
+
+
+def fault_with_traceback(error: BaseException) -> Dict[str, str]:
+    lines = print_traceback(error)
     # Its end says most.
     while json_bytes(lines) > _TRACEBACK_BYTES:
         lines = lines[len(lines) // 8 + 1:]

@@ -102,7 +102,7 @@ class WKROnnxWorker(WKRHardWorker):
     def get_model(self, envs: Any, model_dir: str, model_name: str, tmp_dir: str) -> Any:
         """Opens the file: an `onnxruntime.InferenceSession`."""
         if not model_name:
-            raise ValueError("the name of the ONNX file is missing (worker.modelName)")
+            raise ValueError("the name of the ONNX file is missing (worker.modelName, -model_name)")
         # Read at the import: without it, some versions write an id to the home folder, to be sent to Microsoft.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         try:

@@ -1,6 +1,6 @@
 /** What can be wrong with the parameters and with access, and what only looks wrong; for test/long/doctor.test.ts. */
 import { textOf } from '../../../infra/doctor/template.ts';
-import { DEFAULT_JOB } from '../../../lib/config/job.ts';
+import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import type { Case, QuietCase } from './draft.ts';
 
 const ROUTE = 'HttpApiRoutePostPredict';
@@ -172,6 +172,19 @@ export const PARAMETER_CASES: readonly Case[] = [
 ];
 
 export const PARAMETER_QUIET: readonly QuietCase[] = [
+  {
+    rule: 'template-stale',
+    name: 'packaged by a version without a group of settings and without a setting, which have their defaults',
+    change: ({ facts }) => {
+      const { settings } = facts;
+      const { worker: _, ...job } = JSON.parse(
+        textOf(settings.variables.batch['CLUSTER_SERVING_CONFIG']),
+      ) as JobConfig;
+      const { memoryMB: __, ...functions } = job.function;
+      const batch = { CLUSTER_SERVING_CONFIG: JSON.stringify({ ...job, function: functions }) };
+      facts.settings = { ...settings, variables: { ...settings.variables, batch } };
+    },
+  },
   {
     rule: 'secrets-in-environment',
     name: 'the ARN of a secret, a number of tokens',

@@ -8,7 +8,7 @@ import { readPointer } from '../../../lib/registry/download.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { listVersions, rollBack } from '../../../lib/registry/versions.ts';
 import { openS3 } from '../../../lib/s3/client.ts';
-import type { S3Client } from '../../../lib/s3/objects.ts';
+import { getText, putText, type S3Client } from '../../../lib/s3/objects.ts';
 import { startAws } from '../../../local/aws/aws.ts';
 import { useAws } from '../../support/environment.ts';
 import { identityModel } from '../../support/onnx.ts';
@@ -66,4 +66,19 @@ test('a model that does not pass its verification is not uploaded', async (t) =>
     code: 'bad_model',
   });
   assert.deepEqual(await listVersions(s3, LOCATION), []);
+});
+
+test('a manifest without the source of its model, as an earlier release or a person writes it, is listed', async (t) => {
+  const s3 = await openedS3(t);
+  const { version } = await publishModel(s3, LOCATION, await modelFolder(t, 'a'));
+  const address = { bucket: LOCATION.bucket, key: `${LOCATION.prefix}manifests/${version}.json` };
+  const {
+    source: _,
+    uploadedAt: __,
+    ...manifest
+  } = JSON.parse((await getText(s3, address)) ?? '') as Record<string, unknown>;
+  await putText(s3, address, JSON.stringify(manifest));
+  const [listed] = await listVersions(s3, LOCATION);
+  assert.deepEqual([listed?.version, listed?.format, listed?.serves], [version, undefined, true]);
+  assert.match(listed?.uploadedAt ?? '', /^\d{4}-/);
 });

@@ -125,7 +125,7 @@ export const WORKER_ACCEPTANCE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'acceptance 10: what C writes to descriptor 1 is in the log',
-        find: "logLines(this.#child.stdout as Readable, log, 'log');",
+        find: "logLines(this.#child.stdout as Readable, { write: this.#log }, 'log');",
         replace: 'this.#child.stdout?.resume();',
         tests: [SERVE],
       },

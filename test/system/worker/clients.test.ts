@@ -104,7 +104,12 @@ test('a get_model that raises blocks no other client, and what do_work raises is
     log,
     /client refuses:7 #1: get_model: ConnectionError: refused by 7; it starts again in 0\.1 s/,
   );
-  assert.match(err, /ERROR work fails:1 #3: do_work failed\nTraceback[^]*ValueError: no answer/);
+  assert.match(
+    err,
+    /ERROR work fails:1 #3: do_work failed\n.* ERROR work fails:1 #3: Traceback[^]* #3: ValueError: no answer/,
+  );
+  for (const written of err.trimEnd().split('\n'))
+    assert.match(written, /^\S+ \S+,\d{3} ERROR work \w+:\d #\d: /);
   assert.doesNotMatch(log, /Traceback/);
 });
 

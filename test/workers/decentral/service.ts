@@ -134,7 +134,7 @@ export class Supervised {
 
   /** Of the control channel, when it is ready. */
   get port(): number | undefined {
-    const [, port] = /^ready http:\/\/(?:127\.0\.0\.1|localhost):(\d+)$/m.exec(this.output) ?? [];
+    const [, port] = /^ready http:\/\/(?:[\w.]+|\[[\da-f:]+\]):(\d+)$/m.exec(this.output) ?? [];
     return port === undefined ? undefined : Number(port);
   }
 

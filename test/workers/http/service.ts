@@ -118,6 +118,7 @@ async function openPool(
         environment: ENVIRONMENT,
         directory: folder,
         log: STDERR_LOG,
+        source: { name: 'WKRServer worker 0', worker: 0 },
       }),
     ready: async (process) => {
       const { retryAlone, imageAs } = await process.open(openMessage(folder, { transferProto }));
