@@ -184,3 +184,8 @@ test('a checksum is compared before a session opens: the only way to a folder of
   assert.match(source, /await verify\(target, file, digest\);/);
   const open = sources.get('lib/compose/versions.ts') as string;
   assert.match(open, /await downloadModel\(/);
+  assert.match(
+    open,
+    /const folder = await this\.#download\(wanted, time\);\s+this\.#lasting = .*options\.open\(folder, wanted\)/,
+  );
+});
