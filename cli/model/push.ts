@@ -53,6 +53,7 @@ export async function push(
   const progress = showProgress(output.json);
   const onBytes = (done: number, total: number) =>
     progress.update({ done: done / MB, total: total / MB, unit: 'MB', label: 'sent' });
+  const deployed = { job, signal: stop.signal, process: models, isDeployed: true };
   const withFolder = job.worker.class === undefined ? withOnnx : withFiles;
   try {
     const published = await withFolder(
@@ -62,14 +63,7 @@ export async function push(
       async (folder, source, known) => {
         const { verifyVersion } = await import('../../convert/verify/version.ts');
         const verify: PublishOptions['verify'] = (file, stored, kept) =>
-          verifyVersion(file, {
-            known: stored ?? known,
-            kept,
-            job,
-            signal: stop.signal,
-            process: models,
-            isDeployed: true,
-          });
+          verifyVersion(file, { ...deployed, known: stored ?? known, kept });
         const files = source.format === WORKER ? { anyFiles: true } : { verify };
         const upload = { activate, dropGolden, source, signal: stop.signal, onBytes, ...files };
         return { ...(await publishModel(s3, location, folder, upload)), format: source.format };

@@ -112,7 +112,7 @@ class Versions<R extends Runner> {
       came += more;
     };
     try {
-      const limits = { signal: time?.signal, onBytes, keeps: true };
+      const limits = { signal: time?.signal, onBytes, keeps: time !== undefined };
       const folder = await downloadModel(s3, location, wanted, directory, limits);
       if (!time || came === 0 || time.mayOpen()) return folder;
     } catch (error) {

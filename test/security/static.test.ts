@@ -180,12 +180,13 @@ test('a session opens from a path: from a buffer, weights would be looked for in
 });
 
 test('a checksum is compared before a session opens: the only way to a folder of the model is through verify', () => {
-  const source = sources.get('lib/registry/model-file.ts') as string;
-  assert.match(source, /await verify\(target, file, digest\);/);
+  const file = sources.get('lib/registry/model-file.ts') as string;
+  assert.match(file, /export async function downloadFile[\s\S]*await verify\(target, file, digest\);\n}/);
+  const folder = sources.get('lib/registry/download.ts') as string;
+  assert.match(folder, /await downloadFile\([\s\S]*await rename\(partial\.folder, folder\)/);
   const open = sources.get('lib/compose/versions.ts') as string;
-  assert.match(open, /await downloadModel\(/);
   assert.match(
     open,
-    /const folder = await this\.#download\(wanted, time\);\s+this\.#lasting = .*options\.open\(folder, wanted\)/,
+    /await this\.#download\([\s\S]*this\.#options\.open\(folder, [\s\S]*await downloadModel\(/,
   );
 });
