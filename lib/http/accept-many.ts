@@ -36,8 +36,8 @@ export interface AcceptTools {
   readonly send: (record: SentRecord) => Promise<void>;
   readonly locationOf: (uri: string) => string;
   readonly logError: (error: ServingError) => void;
-  readonly warningOf: (ignored: readonly string[]) => Record<string, string>;
-  readonly json: (status: number, body: unknown, headers: Record<string, string>) => HttpResponse;
+  readonly warningOf: (ignored: readonly string[]) => Record<string, string> | undefined;
+  readonly json: (status: number, body: unknown, headers?: Record<string, string>) => HttpResponse;
 }
 
 interface Line<T> {

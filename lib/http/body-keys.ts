@@ -58,15 +58,19 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
   ],
 ];
 
+const NONE: readonly string[] = [];
+
 /**
  * @param known the first of which the body needs: what is wrong without it is said where it is read
  * @returns the keys that are ignored
  * @throws bad_request for a key that is unknown, with what was meant or what there is instead
  */
 export function checkKeys(body: unknown, known: readonly string[]): readonly string[] {
-  if (!isObject(body)) return [];
+  if (!isObject(body)) return NONE;
+  const keys = Object.keys(body);
+  if (keys.length === 1 && keys[0] === known[0]) return NONE;
   const ignored: string[] = [];
-  for (const key of Object.keys(body)) {
+  for (const key of keys) {
     if (known.includes(key)) continue;
     if (FOREIGN.has(key)) ignored.push(key);
     else assertNeedless(key, known, Object.hasOwn(body, known[0] as string));
@@ -102,6 +106,7 @@ const ELSEWHERE: readonly (readonly [type: RegExp, path: string, instead: string
 
 /** @throws unsupported_media_type naming what takes the body */
 export function assertForm(type: string, path: '/predict' | '/predictions'): void {
+  if (type === 'application/json') return;
   const other = ELSEWHERE.find(([form, of]) => of === path && form.test(type));
   if (!other) return;
   const message = `content-type ${quoteName(type)}: POST ${path} takes JSON or text/csv; ${other[2]}`;
@@ -139,7 +144,7 @@ function insteadOf(key: string): string | undefined {
 }
 
 /** The header that says what was ignored. */
-export function warningOf(ignored: readonly string[]): Record<string, string> {
-  if (ignored.length === 0) return {};
+export function warningOf(ignored: readonly string[]): Record<string, string> | undefined {
+  if (ignored.length === 0) return undefined;
   return { warning: `299 - "ignored keys of the body: ${[...new Set(ignored)].join(', ')}"` };
 }

@@ -13,7 +13,7 @@ interface Instances {
   /** Throws an error of one of them, with its place in the body as the caller counts it. */
   readonly inPlace: (error: unknown) => never;
   /** Headers of the answer. */
-  readonly headers?: Record<string, string>;
+  readonly headers?: Record<string, string> | undefined;
 }
 
 /** A promise for a table only. @throws bad_request, too_large */
@@ -39,9 +39,12 @@ async function readTable(request: HttpRequest): Promise<Instances> {
   return { instances: records, inPlace: (error) => raise(atLine(ServingError.from(error), lines)) };
 }
 
+/** That of nearly every JSON. */
+const BRACE = 0x7b;
+
 /** The first bytes of an image begin no JSON, so that curl needs no content type. */
 function isImage(type: string, body: Uint8Array): boolean {
-  return type.startsWith('image/') || FORMATS.some((format) => format.is(body));
+  return type.startsWith('image/') || (body[0] !== BRACE && FORMATS.some((format) => format.is(body)));
 }
 
 /** Near to the name of no input: it binds because it is the only one. */

@@ -73,17 +73,29 @@ export function isByPosition(inputs: Inputs, specs: readonly TensorSpec[]): bool
   );
 }
 
-/** By the inputs or columns of a model, which records of old clients ask for one after the other. */
-const folds = new WeakMap<object, ReadonlySet<string>>();
+interface Folds {
+  readonly names: ReadonlySet<string>;
+  /** Names of inputs that are near to none of them: a client sends the same ones again. */
+  readonly far: Set<string>;
+}
+
+/** By the inputs or columns of a model. */
+const folds = new WeakMap<object, Folds>();
+const MOST_FAR = 256;
 
 /** Whether an input is named nearly as one of the model's. */
 export function hasNearName(inputs: Inputs, known: readonly (TensorSpec | string)[]): boolean {
-  let names = folds.get(known);
-  if (names === undefined) {
-    names = new Set(known.map((one) => foldName(typeof one === 'string' ? one : one.name)));
-    folds.set(known, names);
+  let fold = folds.get(known);
+  if (fold === undefined) {
+    const names = new Set(known.map((one) => foldName(typeof one === 'string' ? one : one.name)));
+    folds.set(known, (fold = { names, far: new Set() }));
   }
-  for (const name of inputs.keys()) if (names.has(foldName(name))) return true;
+  const { names, far } = fold;
+  for (const name of inputs.keys()) {
+    if (far.has(name)) continue;
+    if (names.has(foldName(name))) return true;
+    if (far.size < MOST_FAR) far.add(name);
+  }
   return false;
 }
 
