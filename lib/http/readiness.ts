@@ -9,21 +9,23 @@ interface Checks {
   readonly results: Promise<void>;
 }
 
+/** @throws what is no absence */
 export async function readyAnswer(checks: Checks, log: LogError): Promise<HttpResponse> {
   const [model, results] = await Promise.allSettled([checks.model, checks.results]);
   const errors = [results, model].flatMap((check) =>
     check.status === 'rejected' ? ServingError.from(check.reason) : [],
   );
+  const names = errors.map(nameOf);
   const [first, ...others] = errors;
   if (!first) return json(200, { ready: true, model: (model as PromiseFulfilledResult<string>).value });
   for (const other of others) log(other);
-  const error = `not ready: ${errors.map(nameOf).join(', and ')}; the log says why`;
+  const error = `not ready: ${names.join(', and ')}; the log says why`;
   return errorResponse(first, log, ({ code }) => ({ error, code }));
 }
 
-/** What is away, without a host or a path. */
-function nameOf({ code, cause, publicMessage }: ServingError): string {
-  if (code === 'results_unavailable') return 'the results cannot be reached (Redis)';
-  if (code !== 'model_unavailable') return publicMessage;
-  return cause === undefined ? 'no model can be served' : 'the model cannot be reached (S3)';
+/** What is away, without a host or a path. @throws any other error */
+function nameOf(error: ServingError): string {
+  if (error.code === 'results_unavailable') return 'the results cannot be reached (Redis)';
+  if (error.code !== 'model_unavailable') throw error;
+  return error.cause === undefined ? 'no model can be served' : 'the model cannot be reached (S3)';
 }
