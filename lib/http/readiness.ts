@@ -10,6 +10,7 @@ interface Checks {
   readonly serving: Promise<readonly ServingVersion[]>;
 }
 
+/** @throws what is no absence */
 export async function readyAnswer(checks: Checks, log: LogError): Promise<HttpResponse> {
   const [model, serving] = await Promise.allSettled([checks.model, checks.serving]);
   if (model.status === 'fulfilled' && serving.status === 'fulfilled') {
@@ -27,17 +28,15 @@ export async function readyAnswer(checks: Checks, log: LogError): Promise<HttpRe
     check.status === 'rejected' ? ServingError.from(check.reason) : [],
   );
   const [first = new ServingError('internal', 'not ready'), ...others] = errors;
-  // A defect is not something that is away.
-  const defect = errors.find(({ code }) => code === 'internal');
-  if (defect) throw defect;
+  const names = errors.map(nameOf);
   for (const other of others) log(other);
-  const error = `not ready: ${errors.map(nameOf).join(', and ')}; the log says why`;
+  const error = `not ready: ${names.join(', and ')}; the log says why`;
   return errorResponse(first, log, ({ code }) => ({ error, code }));
 }
 
-/** What is away, without a host or a path. */
-function nameOf({ code, cause, publicMessage }: ServingError): string {
-  if (code === 'results_unavailable') return 'the results cannot be reached (Redis)';
-  if (code !== 'model_unavailable') return publicMessage;
-  return cause === undefined ? 'no model can be served' : 'the model cannot be reached (S3)';
+/** What is away, without a host or a path. @throws any other error */
+function nameOf(error: ServingError): string {
+  if (error.code === 'results_unavailable') return 'the results cannot be reached (Redis)';
+  if (error.code !== 'model_unavailable') throw error;
+  return error.cause === undefined ? 'no model can be served' : 'the model cannot be reached (S3)';
 }

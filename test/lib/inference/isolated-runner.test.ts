@@ -31,8 +31,10 @@ test('a run that was given up leaves nothing behind that the next one would take
 
 test('a run that is given up takes no other run along', async (t) => {
   const isolated = await open(t);
+  await isolated.run([], 60_000);
+  for (const pid of await children()) process.kill(pid, 'SIGSTOP');
   const [first, second] = await Promise.allSettled([
-    isolated.run([record(1)], 1),
+    isolated.run([record(1)], 100),
     isolated.run([record(2)], 60_000),
   ]);
   assert.equal(first.status, 'rejected');

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { runCount } from '../../../lib/contract/names.ts';
+import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { StoredRunCounts } from '../../../lib/redis/run-counts.ts';
 import { enqueued } from '../../support/enqueue.ts';
@@ -10,7 +11,7 @@ import { PATIENT, redisUrl } from '../../support/redis.ts';
 const JOB = 'job';
 
 async function open(t: TestContext, embedded = false) {
-  const connection = new RedisConnection(await redisUrl(t, embedded), PATIENT);
+  const connection = openRedis(await redisUrl(t, embedded), PATIENT);
   t.after(() => connection.close());
   const runs = new StoredRunCounts(connection, { job: JOB, retentionSeconds: 60, most: 5 });
   const at = (uri: string, attempts: number, replays = 0) => ({
