@@ -50,7 +50,8 @@ export class Queue {
       this.#states ??= import('./redis-results.ts').then((redis) => redis.openStates(redisUrl, this.#job));
     const states = (await this.#states)?.states;
     // Over HTTPS the service compares it.
-    const request = record.isNamed && !sendOverHttp ? { key: record.identity } : undefined;
+    const { key } = record;
+    const request = key === undefined || sendOverHttp ? undefined : { key };
     await sendAnnounced(states, [{ ...record, request }], async (one) => {
       if (sendOverHttp) return sendOverHttp();
       const sender = await this.#open();

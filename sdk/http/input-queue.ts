@@ -78,8 +78,8 @@ export interface Message extends Traced {
   readonly message: string;
   /** Of the tenant. */
   readonly groupId?: string | undefined;
-  /** Whether the caller named its enqueue, and may have used the name before. */
-  readonly isNamed?: boolean;
+  /** The identity, where the caller gave it and may have used it before. */
+  readonly key?: string | undefined;
 }
 
 type TextHeaders = Readonly<Record<string, string>>;
@@ -111,7 +111,7 @@ export abstract class RecordWriter {
 
   /** @throws bad_config, bad_request */
   protected assertTenant(_tenant: string): void {
-    throw badConfig('a tenant is for the queue: give queueUrl or a stack, too');
+    throw badConfig('a tenant is for the queue: give queueUrl or a stack');
   }
 
   /** Sends a message whose parts were checked. */
@@ -127,15 +127,14 @@ export abstract class RecordWriter {
    */
   async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
     try {
-      const identity = assertIdentity(options.identity ?? newIdentity());
-      const { tenant: groupId } = options;
+      const { identity: key, tenant: groupId } = options;
+      const identity = assertIdentity(key ?? newIdentity());
       if (groupId !== undefined) this.assertTenant(groupId);
-      const isNamed = options.identity !== undefined;
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
       const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
       made.catch(() => undefined);
       await this.#inTurn(uri, options, async (signal) =>
-        this.send({ ...options, uri, identity, message: await made, groupId, isNamed }, signal),
+        this.send({ ...options, uri, identity, message: await made, groupId, key }, signal),
       );
       return { uri, identity };
     } catch (error) {

@@ -128,7 +128,7 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'white space anywhere is passed over',
-        find: "decodeExactly(withoutWhiteSpace(text), allocate) ??",
+        find: 'decodeExactly(withoutWhiteSpace(text), allocate) ??',
         replace: '',
       },
     ],

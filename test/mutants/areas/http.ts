@@ -581,8 +581,8 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'a request has a deadline',
-        find: 'const policy = { isOver: requestDeadline(clock) };',
-        replace: 'const policy = { isOver: () => requestDeadline === undefined };',
+        find: 'const policy = requestPolicy(clock);',
+        replace: 'const policy = { isOver: () => requestPolicy === undefined };',
         tests: ['test/lib/http/predictions.test.ts', SERVE],
       },
     ],

@@ -137,8 +137,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a request has a deadline too',
-        find: 'return () => (check ??= deadlineCheck(() => clock.getRemainingTimeInMillis()))();',
-        replace: 'return () => check === null;',
+        find: 'const isLate = () => (check ??= deadlineCheck(() => clock.getRemainingTimeInMillis()))();',
+        replace: 'const isLate = () => check === null;',
         tests: [SERVE, INFERENCE, 'test/lib/http/response.test.ts', BUDGET],
       },
     ],
