@@ -14,7 +14,7 @@ import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
 import type { WorkerDeps } from '../lib/http/worker/endpoint.ts';
 import { measure } from '../lib/metrics/emf.ts';
-import { type InvocationClock, requestDeadline } from '../lib/pipeline/deadline.ts';
+import { type InvocationClock, requestPolicy } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../lib/pipeline/serve.ts';
 
@@ -33,13 +33,13 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
       const other = request.path === '/predict' ? undefined : await answerOther(request, deps, clock);
       if (other) return other;
       const stop = deps.reporter.start('zoo.serving.request.overall');
-      if (deps.limiter) await deps.limiter.acquire();
+      if (deps.limiter) await deps.limiter.acquire(clock?.caller);
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const read = readInstances(request);
       const { instances, inPlace } = read instanceof Promise ? await read : read;
       measure('Rows', instances.length);
       const run = deps.reporter.start('zoo.serving.request.predict');
-      const policy = { isOver: requestDeadline(clock) };
+      const policy = requestPolicy(clock);
       const { outcomes, version } = await deps.model.use(async (runner) => ({
         outcomes: await serveRequest(instances, runner, policy).catch(inPlace),
         version: runner.version,

@@ -64,7 +64,11 @@ export function limiter(scope: Scope): RateLimiter | undefined {
     job: scope.environment.keyspace,
     tokensPerSecond: http.tokensPerSecond,
     acquireTimeoutMs: http.tokenAcquireTimeoutMs,
-    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        setTimeout(resolve, ms);
+        signal?.addEventListener('abort', () => resolve());
+      }),
     onError: (error) => logError(error, { phase: 'limiter' }),
   });
 }

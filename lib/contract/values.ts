@@ -82,6 +82,16 @@ export type Outcome =
   | { readonly ok: false; readonly error: ServingError };
 
 /**
+ * Who waits for an answer. A client that closes its connection and one that only ends its sending look alike at first:
+ * such a client is `doubtful` until it is known.
+ */
+export interface Caller {
+  readonly presence: 'waits' | 'doubtful' | 'gone';
+  /** Aborted when the caller is gone; created when it is first asked for. */
+  readonly signal: AbortSignal;
+}
+
+/**
  * The policy of an endpoint for a run. A request always fails at its first failure (lib/pipeline/serve.ts); the run
  * stage implements the rest and the decoded-size budget.
  */
@@ -96,6 +106,11 @@ export interface RunPolicy {
    * `timeout`, which is retryable. Default never.
    */
   readonly isOver?: () => boolean;
+  /**
+   * Records of a caller who is gone are not run and fail with `cancelled`. Default: nothing is known of the caller, as on
+   * Lambda.
+   */
+  readonly caller?: Caller | undefined;
   /**
    * True: the records are tensors exactly as the model declares them, by name and with the batch dimension,
    * regardless of the job's inputAlreadyBatched; outputs keep theirs. Default false.

@@ -8,7 +8,7 @@ import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, NamedTensor, Outcome, Runner } from '../contract/values.ts';
 import { measure } from '../metrics/emf.ts';
-import { type InvocationClock, requestDeadline } from '../pipeline/deadline.ts';
+import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
 import { floatText } from '../pipeline/postprocess.ts';
 import { serveRequest } from '../pipeline/serve.ts';
 import { assertModel, type InferenceDeps, jobOf } from './open-inference/run.ts';
@@ -32,7 +32,7 @@ export async function answerEmbeddings(
 ): Promise<HttpResponse> {
   const { reporter, limiter } = deps;
   const stop = reporter.start('zoo.serving.request.overall');
-  await limiter?.acquire();
+  await limiter?.acquire(clock?.caller);
   const model = jobOf(deps);
   const { records, isBase64, dimensions } = askedOf(request, model);
   measure('Rows', records.length);
@@ -40,7 +40,7 @@ export async function answerEmbeddings(
   const { outcomes, version } = await deps.model.use(async (runner) => {
     assertEmbeds(runner, model, dimensions);
     return {
-      outcomes: await serveRequest(records, runner, { isOver: requestDeadline(clock) }),
+      outcomes: await serveRequest(records, runner, requestPolicy(clock)),
       version: runner.version,
     };
   });

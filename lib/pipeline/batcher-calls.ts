@@ -1,5 +1,7 @@
 /** The calls that a batcher holds, and the places of their records in a batch. */
-import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
+import type { ServingError } from '../contract/errors.ts';
+import type { Caller, Inputs, Outcome, RunPolicy } from '../contract/values.ts';
+import { callerIsGone, noTimeLeft } from './deadline.ts';
 import type { Batched } from './pace.ts';
 
 /** One call of the batcher's `run`. */
@@ -17,6 +19,71 @@ export interface Call {
   readonly reject: (error: unknown) => void;
 }
 
+/** Calls with records that have not started. The first one is next. */
+export class CallLine {
+  readonly calls: Call[] = [];
+  /** Their records that have not started. */
+  records = 0;
+
+  push(call: Call): void {
+    this.calls.push(call);
+    this.records += call.records.length - call.next;
+  }
+
+  /** Removes the calls that `leaves` selects. @returns them, in their order */
+  extract(leaves: (call: Call) => boolean): Call[] {
+    const extracted = this.calls.filter(leaves);
+    if (extracted.length === 0) return extracted;
+    const all = new Set(extracted);
+    this.calls.splice(0, this.calls.length, ...this.calls.filter((call) => !all.has(call)));
+    for (const call of extracted) this.records -= call.records.length - call.next;
+    return extracted;
+  }
+
+  /** The calls that were skipped went to the end one after the other, and come first again. */
+  rotate(skipped: number): void {
+    if (skipped > 0) this.calls.unshift(...this.calls.splice(this.calls.length - skipped, skipped));
+  }
+}
+
+/** The lines of a batcher. */
+export class CallLines {
+  readonly requests = new CallLine();
+  readonly queue = new CallLine();
+  /** Requests that are not run until it is known whether their callers are still there. */
+  readonly #doubtful = new CallLine();
+
+  /** Records that wait. */
+  get waiting(): number {
+    return this.requests.records + this.queue.records;
+  }
+
+  get oldestMs(): number {
+    return Math.min(...[...this.requests.calls, ...this.queue.calls].map(({ sinceMs }) => sinceMs));
+  }
+
+  /**
+   * Sorts requests by whether their callers wait. What has not started of those who are gone fails.
+   * @returns how many of those had not started at all
+   */
+  review(): number {
+    const is = (presence: Caller['presence']) => (call: Call) => call.policy.caller?.presence === presence;
+    const gone = [this.requests, this.#doubtful].flatMap((line) => line.extract(is('gone')));
+    const unstarted = gone.filter(({ next }) => next === 0).length;
+    for (const call of gone) fail(call, callerIsGone());
+    for (const call of this.#doubtful.extract(is('waits'))) this.requests.push(call);
+    for (const call of this.requests.extract(is('doubtful'))) this.#doubtful.push(call);
+    return unstarted;
+  }
+
+  /** Calls that have no time left get their error before they cost a run. */
+  dropLate(): void {
+    for (const line of [this.requests, this.queue, this.#doubtful])
+      for (const call of line.extract(({ policy }) => policy.isOver?.() ?? false))
+        fail(call, call.policy.caller?.presence === 'gone' ? callerIsGone() : noTimeLeft());
+  }
+}
+
 /** One record of a call, in a batch. */
 export interface Place {
   readonly call: Call;
@@ -32,8 +99,19 @@ export function made(batch: readonly Place[]): Batched {
   return { requests, requested: ofRequests.length, queued: batch.length - ofRequests.length };
 }
 
+/** A batch goes on as long as one of its calls has time. */
+export function policyOf(calls: ReadonlySet<Call>, failFast: boolean, exactSignature: boolean): RunPolicy {
+  const isOver = () => [...calls].every(({ policy }) => policy.isOver?.() ?? false);
+  return { failFast, exactSignature, isOver };
+}
+
 /** The call's promise is resolved with its last outcome. */
 export function finish(call: Call, index: number, outcome: Outcome): void {
   call.outcomes[index] = outcome;
   if (--call.unfinished === 0) call.resolve(call.outcomes);
+}
+
+/** Ends what has not started of a call that left its line. */
+function fail(call: Call, error: ServingError): void {
+  while (call.next < call.records.length) finish(call, call.next++, { ok: false, error });
 }

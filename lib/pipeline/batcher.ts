@@ -5,8 +5,7 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../contract/values.ts';
-import { type Call, finish, made, type Place } from './batcher-calls.ts';
-import { noTimeLeft } from './deadline.ts';
+import { type Call, type CallLine, CallLines, finish, made, type Place, policyOf } from './batcher-calls.ts';
 import type { Line, Pace } from './pace.ts';
 
 /** A runner that takes several batches at once, up to a number that changes. */
@@ -44,6 +43,7 @@ export interface BatcherOptions {
 }
 
 const MAX_WAITING = 512;
+const TOO_MANY = 'more requests than this machine can serve';
 const QUEUE_TURN = 5;
 /** How often calls are asked for their deadline while no batch can start. */
 const LATE_CHECK_MS = 250;
@@ -58,16 +58,13 @@ export class Batcher implements Runner {
   readonly runIsolated?: NonNullable<Runner['runIsolated']>;
   readonly #runner: BatchRunner;
   readonly #options: BatcherOptions;
-  /** Calls with records that have not started. The first one is next. */
-  readonly #requests: Call[] = [];
-  readonly #queue: Call[] = [];
-  /** Records in these lines. */
-  #waitingRequests = 0;
-  #waitingQueue = 0;
+  readonly #lines = new CallLines();
   /** Batches since the queue's turn. */
   #batches = 0;
   #running = 0;
   #isDispatchDue = false;
+  #isReviewDue = false;
+  #isVerdictDue = false;
   #stopTimer: (() => void) | undefined;
 
   constructor(runner: BatchRunner, options: BatcherOptions) {
@@ -85,13 +82,14 @@ export class Batcher implements Runner {
 
   /** Records that wait. */
   get waiting(): number {
-    return this.#waitingRequests + this.#waitingQueue;
+    return this.#lines.waiting;
   }
 
   /** Whether a request would be refused now. Call it before spending anything on one. */
   refuses(): boolean {
     const { pace, maxWaiting = MAX_WAITING } = this.#options;
-    return pace ? pace.refuses(this.#line()) : this.#waitingRequests >= maxWaiting;
+    const line = this.#line();
+    return pace ? pace.refuses(line) : line.records >= maxWaiting;
   }
 
   /** @throws rate_limited for a request when too many wait; with a pace for those that wait too */
@@ -110,10 +108,19 @@ export class Batcher implements Runner {
         resolve,
         reject,
       };
-      (policy.failFast ? this.#requests : this.#queue).push(call);
-      this.#count(call, records.length);
+      (policy.failFast ? this.#lines.requests : this.#lines.queue).push(call);
       // Where no batch can start, those that wait are looked at when one has ended, or at the next check for late ones.
       if (this.#runner.free > 0 || !this.#stopTimer) this.#dispatchIn(1);
+    });
+  }
+
+  /** To be called when the presence of a caller has changed. What has not started of those who are gone fails soon. */
+  review(): void {
+    if (this.#isReviewDue) return;
+    this.#isReviewDue = true;
+    (this.#options.nextTurn ?? queueMicrotask)(() => {
+      this.#reviewed();
+      this.#dispatchIn(1);
     });
   }
 
@@ -123,24 +130,55 @@ export class Batcher implements Runner {
   }
 
   #line(): Line {
-    const processes = Math.max(1, this.#running + this.#runner.free);
-    return { requests: this.#requests.length, records: this.#waitingRequests, processes };
+    this.#reviewed();
+    const { calls, records } = this.#lines.requests;
+    return { requests: calls.length, records, processes: Math.max(1, this.#running + this.#runner.free) };
   }
 
   /** @throws rate_limited */
   #admit(): void {
-    const { pace } = this.#options;
-    const verdict = pace ? pace.admit(this.#line()) : this.refuses() ? 'refused' : 'waits';
-    if (verdict === 'waits') return;
-    const text = pace
-      ? 'more requests than this machine can serve'
-      : `${this.#waitingRequests} records wait already`;
-    const error = new ServingError('rate_limited', text, { retryAfterSeconds: 1 });
-    for (const call of verdict === 'sheds' ? this.#requests.splice(0) : []) {
-      this.#count(call, call.next - call.records.length);
-      call.reject(error);
+    const { pace, nextTurn } = this.#options;
+    const line = this.#line();
+    if (pace && nextTurn && pace.isFull(line)) {
+      pace.arrived(line);
+      return this.#decideIn(nextTurn, pace);
     }
-    throw error;
+    const verdict = pace ? pace.admit(line) : this.refuses() ? 'refused' : 'waits';
+    if (verdict === 'waits') return;
+    if (verdict === 'sheds') this.#shed();
+    throw this.#refusal();
+  }
+
+  /** Refuses all that wait if they are still too many when what has arrived was read, because clients may have left. */
+  #decideIn(nextTurn: (call: () => void) => void, pace: Pace): void {
+    if (this.#isVerdictDue) return;
+    this.#isVerdictDue = true;
+    nextTurn(() =>
+      nextTurn(() => {
+        this.#isVerdictDue = false;
+        const line = this.#line();
+        if (pace.isFull({ ...line, requests: line.requests - 1 }) && pace.admit(line) === 'sheds')
+          this.#shed();
+      }),
+    );
+  }
+
+  #refusal(): ServingError {
+    const { records } = this.#lines.requests;
+    const text = this.#options.pace ? TOO_MANY : `${records} records wait already`;
+    return new ServingError('rate_limited', text, { retryAfterSeconds: 1 });
+  }
+
+  #shed(): void {
+    const error = this.#refusal();
+    for (const call of this.#lines.requests.extract(() => true)) call.reject(error);
+  }
+
+  #reviewed(): void {
+    if (!this.#isReviewDue) return;
+    this.#isReviewDue = false;
+    const left = this.#lines.review();
+    this.#options.pace?.left(left);
   }
 
   #dispatchIn(turns: number): void {
@@ -163,7 +201,8 @@ export class Batcher implements Runner {
   #dispatch(): void {
     this.#stopTimer?.();
     this.#stopTimer = undefined;
-    this.#dropLate();
+    this.#reviewed();
+    this.#lines.dropLate();
     while (this.waiting > 0) {
       const dueMs = this.#runner.free > 0 ? this.#dueMs() : LATE_CHECK_MS;
       if (dueMs > 0) {
@@ -178,31 +217,19 @@ export class Batcher implements Runner {
   #dueMs(): number {
     const { batchSize, timeoutMs, clock } = this.#options;
     if (timeoutMs === 0 || this.waiting >= batchSize) return 0;
-    const oldest = Math.min(...[...this.#requests, ...this.#queue].map(({ sinceMs }) => sinceMs));
-    return Math.max(0, oldest + timeoutMs - clock.now());
-  }
-
-  /** The records of calls that have no time left get their error before they cost a run. */
-  #dropLate(): void {
-    for (const line of [this.#requests, this.#queue]) {
-      for (const call of line.filter(({ policy }) => policy.isOver?.())) {
-        while (call.next < call.records.length) {
-          finish(call, this.#next(call), { ok: false, error: noTimeLeft() });
-        }
-        line.splice(line.indexOf(call), 1);
-      }
-    }
+    return Math.max(0, this.#lines.oldestMs + timeoutMs - clock.now());
   }
 
   #take(): Place[] {
     const { pace, batchSize } = this.#options;
+    const { requests, queue } = this.#lines;
     const queueFirst = ++this.#batches >= QUEUE_TURN && (pace?.isQueueDue() ?? true);
     if (queueFirst) this.#batches = 0;
     const batch: Place[] = [];
     const addQueue = (requested: number) =>
-      this.#add(batch, this.#queue, pace ? batch.length + pace.queued(requested) : batchSize);
+      this.#add(batch, queue, pace ? batch.length + pace.queued(requested) : batchSize);
     if (queueFirst) addQueue(0);
-    this.#add(batch, this.#requests, Math.min(pace?.requested ?? batchSize, batch.length + this.#share()));
+    this.#add(batch, requests, Math.min(pace?.requested ?? batchSize, batch.length + this.#share()));
     if (!queueFirst) addQueue(batch.length);
     return batch;
   }
@@ -210,39 +237,30 @@ export class Batcher implements Runner {
   /** Most records of requests in this batch, so that those that came together leave no process idle. */
   #share(): number {
     if (!this.#options.nextTurn) return Number.POSITIVE_INFINITY;
-    return Math.ceil(this.#waitingRequests / Math.max(1, this.#runner.free));
+    return Math.ceil(this.#lines.requests.records / Math.max(1, this.#runner.free));
   }
 
   /** Adds records of calls that take turns. A call whose next record does not fit into this batch waits for another. */
-  #add(batch: Place[], line: Call[], batchSize: number): void {
+  #add(batch: Place[], line: CallLine, batchSize: number): void {
+    const { calls } = line;
     let skipped = 0;
-    while (batch.length < batchSize && skipped < line.length) {
-      const call = line.shift() as Call;
+    while (batch.length < batchSize && skipped < calls.length) {
+      const call = calls.shift() as Call;
       const key = this.#keyOf(call);
       const fits = key === (batch[0]?.key ?? key);
       const taken = fits ? this.#fitting(call, batch.length, batchSize) : 0;
-      for (let i = 0; i < taken; i++) batch.push({ call, key, index: this.#next(call) });
+      for (let i = 0; i < taken; i++) batch.push({ call, key, index: call.next++ });
+      line.records -= taken;
       skipped = taken > 0 ? 0 : skipped + 1;
-      if (call.next < call.records.length) line.push(call);
+      if (call.next < call.records.length) calls.push(call);
     }
-    rotate(line, skipped);
+    line.rotate(skipped);
   }
 
   /** How many records of a call go into a batch at once. */
   #fitting({ records, policy }: Call, taken: number, batchSize: number): number {
     if (!this.#options.wholeRequests || !policy.failFast) return 1;
     return taken === 0 || taken + records.length <= batchSize ? records.length : 0;
-  }
-
-  /** @returns the index of the call's next record, which no longer waits */
-  #next(call: Call): number {
-    this.#count(call, -1);
-    return call.next++;
-  }
-
-  #count({ policy }: Call, records: number): void {
-    if (policy.failFast) this.#waitingRequests += records;
-    else this.#waitingQueue += records;
   }
 
   #keyOf({ records, next, policy }: Call): string {
@@ -252,14 +270,10 @@ export class Batcher implements Runner {
 
   async #start(batch: readonly Place[]): Promise<void> {
     const calls = new Set(batch.map(({ call }) => call));
-    const [{ call: first }] = batch as [Place];
+    const first = (batch[0] as Place).call;
     const isRequest = calls.size === 1 && batch.length === first.records.length;
     const failFast = isRequest && Boolean(this.#options.wholeRequests && first.policy.failFast);
-    const policy: RunPolicy = {
-      failFast,
-      exactSignature: first.policy.exactSignature ?? false,
-      isOver: () => [...calls].every(({ policy: { isOver } }) => isOver?.() ?? false),
-    };
+    const policy = policyOf(calls, failFast, first.policy.exactSignature ?? false);
     const records = batch.map(({ call, index }) => call.records[index] as Inputs);
     const startedMs = this.#options.clock.now();
     this.#running++;
@@ -282,9 +296,4 @@ export class Batcher implements Runner {
     for (const call of calls) if (--call.running === 0 && call.unfinished > 0) call.policy.onWait?.(true);
     this.#dispatchIn(TURNS_AFTER_BATCH);
   }
-}
-
-/** The calls that were skipped went to the end one after the other, and come first again. */
-function rotate(line: Call[], skipped: number): void {
-  if (skipped > 0) line.unshift(...line.splice(line.length - skipped, skipped));
 }

@@ -4,6 +4,7 @@
  */
 
 import { ServingError } from '../contract/errors.ts';
+import type { Caller, RunPolicy } from '../contract/values.ts';
 
 /** The time that a function has for its records, without the time for saving results. */
 export interface Deadline {
@@ -15,6 +16,8 @@ export interface Deadline {
 /** What Lambda says of an invocation. */
 export interface InvocationClock {
   getRemainingTimeInMillis(): number;
+  /** Who waits for the answer. Only a single machine sees its clients leave. */
+  readonly caller?: Caller | undefined;
 }
 
 /** Saving may take two seconds to reconnect to Redis, and one to answer. */
@@ -49,9 +52,24 @@ export function deadlineCheck(remainingMs: () => number): () => boolean {
   };
 }
 
-/** The check for a request, which has nothing to save. @param clock undefined when the function has no time limit */
-export function requestDeadline(clock: InvocationClock | undefined): () => boolean {
-  return clock ? deadlineCheck(() => clock.getRemainingTimeInMillis()) : () => false;
+/** The policy of a request, which has nothing to save. @param clock undefined when the function has no time limit */
+export function requestPolicy(
+  clock: InvocationClock | undefined,
+): Required<Pick<RunPolicy, 'isOver'>> & Pick<RunPolicy, 'caller'> {
+  if (!clock) return { isOver: () => false };
+  const { caller } = clock;
+  const isLate = deadlineCheck(() => clock.getRemainingTimeInMillis());
+  return { isOver: () => isLate() || caller?.presence === 'gone', caller };
+}
+
+/** @throws cancelled when the caller is gone */
+export function assertCaller(caller: Caller | undefined): void {
+  if (caller?.presence === 'gone') throw callerIsGone();
+}
+
+/** The error of a request whose answer cannot be delivered. */
+export function callerIsGone(): ServingError {
+  return new ServingError('cancelled', 'the client left before the answer');
 }
 
 /** The retryable error of a queued record for which no time is left. */

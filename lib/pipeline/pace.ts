@@ -85,6 +85,21 @@ export class Pace {
     return 'sheds';
   }
 
+  /** Whether `admit` would refuse those that wait with this one. */
+  isFull(line: Line): boolean {
+    return !this.#overloaded && line.requests >= this.#room(line);
+  }
+
+  /** A request has come that may wait until it is known how many of those before it still wait. */
+  arrived(line: Line): void {
+    this.#arrive(line.processes);
+  }
+
+  /** The callers of so many requests left before these ran: no load that repeats itself. */
+  left(requests: number): void {
+    this.#arrivals = Math.max(0, this.#arrivals - requests);
+  }
+
   /** Whether a request would be refused. One that would counts as an arrival. */
   refuses(line: Line): boolean {
     if (!this.#overloaded || line.records < this.#most(line)) return false;

@@ -2,8 +2,11 @@
  * Limits the requests per second of all environments of a job together, by the clock of Redis because theirs differ. When
  * Redis cannot be reached, requests go on: predictions do not need it.
  */
+import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
 import { limiterKey } from '../contract/names.ts';
+import type { Caller } from '../contract/values.ts';
+import { callerIsGone } from '../pipeline/deadline.ts';
 import type { RedisConnection } from './connection.ts';
 import { script } from './scripts.ts';
 
@@ -23,12 +26,21 @@ redis.call('SET', KEYS[1], string.format('%.3f', full + interval), 'PX', math.ce
 return math.ceil(wait)`;
 const acquireToken = script<number>('acquireToken', ACQUIRE);
 
+/** Gives a token back whose request does not use it. KEYS: the bucket. ARGV: tokens per second. */
+const RETURN = `
+local full = tonumber(redis.call('GET', KEYS[1]) or 0)
+local left = redis.call('PTTL', KEYS[1])
+if left > 0 then redis.call('SET', KEYS[1], string.format('%.3f', full - 1000 / ARGV[1]), 'PX', left) end
+return 0`;
+const returnToken = script<number>('returnToken', RETURN);
+
 interface LimiterOptions {
   readonly job: string;
   readonly tokensPerSecond: number;
   /** Longest wait for a token, in ms. */
   readonly acquireTimeoutMs: number;
-  readonly sleep: (ms: number) => Promise<void>;
+  /** Ends early when the signal is aborted. */
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
   /** Called when Redis did not answer; the request goes on. */
   readonly onError: (error: unknown) => void;
 }
@@ -42,8 +54,11 @@ export class RateLimiter {
     this.#options = options;
   }
 
-  /** Takes one token, waiting up to acquireTimeoutMs. @throws rate_limited, which says after how long to retry */
-  async acquire(): Promise<void> {
+  /**
+   * Takes one token, waiting up to acquireTimeoutMs. A caller who leaves while it waits gives its token back.
+   * @throws rate_limited, which says after how long to retry; cancelled
+   */
+  async acquire(caller?: Caller): Promise<void> {
     const waitMs = await this.#ask();
     if (waitMs < 0) {
       const backMs = -1 - waitMs;
@@ -51,7 +66,17 @@ export class RateLimiter {
         retryAfterSeconds: Math.max(1, Math.ceil(backMs / 1000)),
       });
     }
-    if (waitMs > 0) await this.#options.sleep(waitMs);
+    if (waitMs > 0) await this.#options.sleep(waitMs, caller?.signal);
+    if (caller?.presence !== 'gone') return;
+    await this.#give();
+    throw callerIsGone();
+  }
+
+  /** A token that cannot be given back is lost, as if its request had run. */
+  async #give(): Promise<void> {
+    const key = limiterKey(this.#options.job);
+    const give = (redis: Redis) => returnToken(redis)(1, key, this.#options.tokensPerSecond);
+    await this.#connection.use(give, false, key).catch(this.#options.onError);
   }
 
   async #ask(): Promise<number> {

@@ -18,7 +18,7 @@ import { logError } from '../../contract/log.ts';
 import { SERVER_VERSION } from '../../contract/names.ts';
 import type { ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
 import { withScratch } from '../../pipeline/buffer-pool.ts';
-import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
+import { type InvocationClock, requestPolicy } from '../../pipeline/deadline.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json, respond } from '../response.ts';
 import { inferenceAnswer } from './answer.ts';
@@ -145,14 +145,14 @@ async function inferred(
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
   // The tensors are views of the body; the response keeps no reference to either.
-  return admitted(name, deps, (watch) =>
+  return admitted(name, deps, clock?.caller, (watch) =>
     withScratch(async (scratch) => {
       const allocate = (bytes: number) => scratch.take(bytes);
       const jsonLength = jsonLengthOf(request.headers[JSON_LENGTH_HEADER]);
       const body = request.body({ alignedAt: jsonLength, allocate });
       const read = jsonLength === 0 ? undefined : decodeInference(body, jsonLength);
       const asked = read ?? ((runner: Runner) => rawRequest(body, runner));
-      const answer = await runInference(asked, deps, { version, isOver: requestDeadline(clock), watch });
+      const answer = await runInference(asked, deps, { version, policy: requestPolicy(clock), watch });
       return compressed(inferenceAnswer(answer, allocate), request.headers['accept-encoding']);
     }),
   );

@@ -7,18 +7,19 @@ import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
 import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
-import type { Inputs, Model, NamedTensor, Runner, TensorSpec, Value } from '../../contract/values.ts';
+import type { Caller, Inputs, Model, NamedTensor, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { measure } from '../../metrics/emf.ts';
 import type { Reporter } from '../../metrics/reporter.ts';
 import { mayMiss } from '../../pipeline/columns.ts';
+import type { requestPolicy } from '../../pipeline/deadline.ts';
 import { jsonTensor } from '../../pipeline/numbers.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { assertClassified, classified } from './classification.ts';
 import { Watch } from './statistics.ts';
 
 export interface Limiter {
-  /** Takes one token. @throws rate_limited with the time to retry after */
-  acquire(): Promise<void>;
+  /** Takes one token. @throws rate_limited with the time to retry after; cancelled when the caller leaves */
+  acquire(caller?: Caller): Promise<void>;
 }
 
 export interface InferenceDeps {
@@ -79,6 +80,7 @@ export function assertVersion(version: string | undefined, runner: Runner, job: 
 export async function admitted<T>(
   name: string | undefined,
   deps: InferenceDeps,
+  caller: Caller | undefined,
   answer: (watch: Watch) => Promise<T>,
 ): Promise<T> {
   const { reporter, limiter } = deps;
@@ -86,7 +88,7 @@ export async function admitted<T>(
   assertModel(name ?? model, model);
   const stop = reporter.start('zoo.serving.request.overall');
   const watch = new Watch(reporter.now);
-  await limiter?.acquire();
+  await limiter?.acquire(caller);
   watch.end('queue');
   const answered = await answer(watch).catch((error: unknown) => {
     watch.failed();
@@ -102,8 +104,7 @@ export async function admitted<T>(
 interface Run {
   /** The version that is asked for; undefined for the one that serves. */
   readonly version: string | undefined;
-  /** True when there is no time left, or nobody waits any more. */
-  readonly isOver: () => boolean;
+  readonly policy: ReturnType<typeof requestPolicy>;
   readonly watch: Watch;
 }
 
@@ -115,7 +116,7 @@ interface Run {
 export async function runInference(
   asked: InferenceRequest | ((runner: Runner) => InferenceRequest),
   deps: InferenceDeps,
-  { version, isOver, watch }: Run,
+  { version, policy, watch }: Run,
 ): Promise<InferenceAnswer> {
   const model = jobOf(deps);
   watch.end('compute_input');
@@ -130,8 +131,8 @@ export async function runInference(
     measure('Rows', rows);
     watch.reaches(deps.model, runner.version, rows);
     watch.end('compute_input');
-    const isLate = () => isOver() || watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
-    const [outcome] = await serveRequest([record], runner, { exactSignature: true, isOver: isLate });
+    const isOver = () => policy.isOver() || watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
+    const [outcome] = await serveRequest([record], runner, { ...policy, exactSignature: true, isOver });
     watch.end('compute_infer');
     if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
     if (outcome.value !== undefined)

@@ -13,7 +13,7 @@ import { badRequest, ServingError } from '../../contract/errors.ts';
 import type { DType } from '../../contract/tensor.ts';
 import type { Runner, TensorSpec } from '../../contract/values.ts';
 import { measure } from '../../metrics/emf.ts';
-import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
+import { type InvocationClock, requestPolicy } from '../../pipeline/deadline.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { type InferenceDeps, jobOf } from '../open-inference/run.ts';
 import { assertAnswer } from '../predictions.ts';
@@ -79,7 +79,7 @@ async function inferred(
   const { verb, name, job } = asked;
   if (name !== job) throw notFound(asked);
   const stop = reporter.start('zoo.serving.request.overall');
-  await limiter?.acquire();
+  await limiter?.acquire(clock?.caller);
   const read = decodeServing(request.body(), verb);
   assertSignature(read.signature, verb);
   const run = reporter.start('zoo.serving.request.predict');
@@ -89,7 +89,7 @@ async function inferred(
       throw new ServingError('not_found', 'a worker serves here, which has no signature; ask POST /predict');
     const records = recordsOf(read, runner);
     measure('Rows', records.rows);
-    const policy = { exactSignature: records.isWhole, isOver: requestDeadline(clock) };
+    const policy = { exactSignature: records.isWhole, ...requestPolicy(clock) };
     const outcomes = await serveRequest(records.records, runner, policy);
     const batch = batchOf(outcomes, records, runner.outputs);
     return { outputs: batch, rows: records.rows, version: runner.version };

@@ -7,9 +7,9 @@ import { quoteName } from '../../codecs/quote.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { SERVER_VERSION } from '../../contract/names.ts';
-import type { Inputs, Outcome, Runner, Value } from '../../contract/values.ts';
+import type { Inputs, Outcome, Runner, RunPolicy, Value } from '../../contract/values.ts';
 import { measure } from '../../metrics/emf.ts';
-import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
+import { type InvocationClock, requestPolicy } from '../../pipeline/deadline.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { valueText } from '../../pipeline/value-text.ts';
 import type { InferenceDeps } from '../open-inference/run.ts';
@@ -50,26 +50,22 @@ export async function answerWorker(
   if (request.method === 'GET') return deployedStatus(deps);
   const { reporter, limiter } = deps;
   const stop = reporter.start('zoo.serving.request.overall');
-  await limiter?.acquire();
-  const response = await answerItem(request, deps, requestDeadline(clock));
+  await limiter?.acquire(clock?.caller);
+  const response = await answerItem(request, deps, requestPolicy(clock));
   measure('Rows', 1);
   stop();
   await reporter.flushWhenDue();
   return response;
 }
 
-async function answerItem(
-  request: HttpRequest,
-  deps: WorkerDeps,
-  isOver: () => boolean,
-): Promise<HttpResponse> {
+async function answerItem(request: HttpRequest, deps: WorkerDeps, policy: RunPolicy): Promise<HttpResponse> {
   if (request.path === '/encode' && mediaType(request) === FRAME_TYPE) {
     const later = deps.encode?.later;
-    return runFrame(request, { model: deps.model, later, isOver });
+    return runFrame(request, { model: deps.model, later, policy });
   }
   const item = await readItem(request, deps);
   return deps.model.use(async (runner) => {
-    const [outcome] = await serveRequest([item(runner)], runner, { isOver });
+    const [outcome] = await serveRequest([item(runner)], runner, policy);
     const text = valueText(valueOf(outcome as Success, runner));
     const body = assertAnswer(`{"error_code":0,"error_message":"Success.","data":${text}}`);
     return jsonText(200, body, { 'model-version': runner.version });

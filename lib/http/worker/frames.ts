@@ -43,7 +43,7 @@ export interface LaterItem {
 interface FrameDeps {
   readonly model: Model;
   readonly later: Later | undefined;
-  readonly isOver: () => boolean;
+  readonly policy: RunPolicy;
 }
 
 interface Asked {
@@ -55,7 +55,7 @@ interface Asked {
 /** @throws bad_request for a malformed frame; retryable errors of the item */
 export async function runFrame(
   request: HttpRequest,
-  { model, later, isOver }: FrameDeps,
+  { model, later, policy }: FrameDeps,
 ): Promise<HttpResponse> {
   const body = request.body({ limit: 'frameBytes' });
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
@@ -64,12 +64,14 @@ export async function runFrame(
     if (!later) {
       throw badRequest('Prefer: respond-async is served on a single machine only; use POST /predictions');
     }
-    later.run({ identity, id, bytes: bytes.byteLength }, (isLate) =>
-      runItem(model, value, isLate).catch((error: unknown) => ({ error: ServingError.from(error).toJSON() })),
+    later.run({ identity, id, bytes: bytes.byteLength }, (isOver) =>
+      runItem(model, value, { isOver }).catch((error: unknown) => ({
+        error: ServingError.from(error).toJSON(),
+      })),
     );
     return json(202, { error_code: 0, error_message: '', data: { id } });
   }
-  const outcome = await runItem(model, value, isOver);
+  const outcome = await runItem(model, value, policy);
   // Lambda carries bytes as base64.
   const limit = later ? LIMITS.frameBytes : (LIMITS.httpBodyBytes / 4) * 3;
   return frameAnswer((writer) => ({ type: 'encoded', id, outcome: writeOutcome(outcome, writer) }), limit);
@@ -107,11 +109,10 @@ export function writeOutcome(outcome: ItemOutcome, writer: ValueWriter): unknown
 }
 
 /** @throws what the same item may not meet when it is sent again */
-async function runItem(model: Model, value: WorkerValue, isOver: () => boolean): Promise<ItemOutcome> {
-  const policy: RunPolicy = { failFast: true, isOver };
+async function runItem(model: Model, value: WorkerValue, policy: RunPolicy): Promise<ItemOutcome> {
   return model.use(async (runner) => {
     const ran = await runner
-      .run([recordOf(value)], policy)
+      .run([recordOf(value)], { ...policy, failFast: true })
       .catch((error: unknown) => [{ ok: false as const, error: ServingError.from(error) }]);
     const [outcome] = ran;
     if (!outcome) throw new ServingError('internal', 'the runner gave no outcome');

@@ -56,6 +56,18 @@ for (const preferEmbedded of [false, true]) {
     for (const [i, ms] of slept.entries()) assert.ok(ms <= (i + 1) * 10_000 && ms > i * 10_000, slept.join());
     assert.ok((slept.at(-1) as number) > (slept[0] as number));
   });
+
+  test(`${kind}: a caller who leaves while it waits gives its token back`, async (t) => {
+    const { make, slept } = await limiters(t, 1 / 10, 15_000);
+    const limiter = make();
+    await limiter.acquire();
+    const gone = { presence: 'gone', signal: AbortSignal.abort() } as const;
+    for (let i = 0; i < 5; i++) await assert.rejects(limiter.acquire(gone), { code: 'cancelled' });
+    await limiter.acquire();
+    assert.equal(slept.length, 6);
+    assert.ok(slept.every((ms) => ms <= 10_000));
+    await assert.rejects(limiter.acquire(), { code: 'rate_limited' });
+  });
 }
 
 test('a Redis that is away lets requests pass and says so', async (t) => {
