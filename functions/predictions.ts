@@ -14,16 +14,20 @@ import { readRequest } from '../lib/http/request.ts';
 import { respond } from '../lib/http/response.ts';
 import { answerResults, type ResultsDeps } from '../lib/http/results.ts';
 import { answerState, isStatePath, type States } from '../lib/http/states.ts';
+import type { InvocationClock } from '../lib/pipeline/deadline.ts';
 
 export interface PredictionsDeps extends AcceptDeps, ResultsDeps {
   readonly states: () => States;
 }
 
-export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2) =>
-  respond(async () => {
-    const request = readRequest(event);
-    if (isStatePath(request.path)) return answerState(request, deps.states());
-    return request.method === 'POST' ? acceptRecords(request, deps) : answerResults(request, deps);
-  }, logError);
+export const predictions =
+  (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2, clock?: InvocationClock) =>
+    respond(async () => {
+      const request = readRequest(event);
+      if (isStatePath(request.path)) return answerState(request, deps.states());
+      return request.method === 'POST'
+        ? acceptRecords(request, deps)
+        : answerResults(request, deps, clock?.caller);
+    }, logError);
 
 export const handler = lambdaHandler('http', predictions, composePredictions);

@@ -234,7 +234,7 @@ async function gatewayOptions(
   const reading = await composePredictions(scope);
   const served = { ...deps, model: parts.counted(deps.model, 'request') };
   const timeoutMs = predictTimeoutSeconds(job) * 1000;
-  const refuses = () => runs.refuses();
+  const limits = { timeoutMs, refuses: () => runs.refuses(), onLeave: () => runs.onLeave() };
   const { figures } = parts.statistics;
   const { observe } = figures;
   const trace: GrpcJob['trace'] = ({ headers, routeKey }, work) => {
@@ -242,7 +242,7 @@ async function gatewayOptions(
     // Only a function that is frozen between its requests asks its context.
     return traced(scope, 'http', work)(event, {} as Context);
   };
-  services.offer?.({ deps: served, timeoutMs, refuses, observe, trace, stopMs: runs.stopMs });
+  services.offer?.({ deps: served, ...limits, observe, trace, stopMs: runs.stopMs });
   const handlers = {
     predict: traced(scope, 'http', predict({ ...served, encode: parts.encode })),
     predictions: traced(scope, 'http', predictions({ ...reading, locate: localLocation })),
@@ -263,7 +263,7 @@ async function gatewayOptions(
     ...access,
     allowedHosts,
     routes: parts.count(
-      jobRoutes(handlers, { timeoutMs, refuses }, [
+      jobRoutes(handlers, limits, [
         ...parts.routes,
         ...descriptionRoutes({
           job: job.jobName,

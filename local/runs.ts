@@ -76,6 +76,8 @@ export interface Runs {
   readonly events: number;
   /** True while a request would be refused. */
   readonly refuses: () => boolean;
+  /** Called when clients have left, or may have: what waits of them is not run. */
+  readonly onLeave: () => void;
   /** The version that can run records now. @throws model_unavailable */
   readonly version?: () => Promise<string>;
   /** How long running requests may take when the service stops, in ms. */
@@ -133,6 +135,7 @@ export function processRuns(
     },
     events: EVENTS_PER_PROCESS * job.processes,
     refuses: () => latest?.batcher.refuses() ?? false,
+    onLeave: () => latest?.batcher.review(),
   };
   return {
     runs,
@@ -168,6 +171,7 @@ export async function serveWorker(
     },
     events: EVENTS_PER_PROCESS * worker.numWorker,
     refuses: () => opened.runner.refuses(),
+    onLeave: () => opened.runner.review(),
     async version() {
       if (opened.isReady()) return opened.version;
       throw modelUnavailable('no process of the worker is ready');

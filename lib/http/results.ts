@@ -7,6 +7,7 @@ import { encodeBase64 } from '../codecs/encode-base64.ts';
 import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
+import type { Caller } from '../contract/values.ts';
 import type { Reporter } from '../metrics/reporter.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
 import { assertAnswer, failureBody, pageText, preferredWaitMs } from './predictions.ts';
@@ -15,7 +16,11 @@ import { binary, type HttpResponse, json, jsonText } from './response.ts';
 
 export interface Results {
   /** @throws the record's own error when it failed; results_unavailable */
-  getWithin(uri: string, waitMs: number, query: EnqueueQuery): Promise<Result | undefined>;
+  getWithin(
+    uri: string,
+    waitMs: number,
+    query: EnqueueQuery & { readonly signal?: AbortSignal | undefined },
+  ): Promise<Result | undefined>;
   /** @param query.use called with the result; if it throws, the result stays */
   take(
     uri: string,
@@ -37,7 +42,12 @@ const PAGE = 100;
 /** Of their stored values: as JSON they are up to three times that. */
 const PAGE_BYTES = 1_500_000;
 
-export async function answerResults(request: HttpRequest, deps: ResultsDeps): Promise<HttpResponse> {
+/** @param caller whose leaving ends a wait */
+export async function answerResults(
+  request: HttpRequest,
+  deps: ResultsDeps,
+  caller?: Caller,
+): Promise<HttpResponse> {
   const { method, parameters, headers } = request;
   const results = deps.results();
   if (parameters['uri'] === undefined && method === 'DELETE') {
@@ -55,7 +65,8 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
     const asked = { uri, identity, isRaw, fetched, locate: deps.locate };
     if (fetched === undefined) {
       const seen = await answerWith(asked, async (use) => {
-        use(await results.getWithin(uri, waitMs, { identity }));
+        const signal = waitMs > 0 ? caller?.signal : undefined;
+        use(await results.getWithin(uri, waitMs, { identity, signal }));
       });
       if (method !== 'DELETE') return seen;
     }

@@ -116,8 +116,12 @@ export class ResultStore {
     }
   }
 
-  /** Waits for a result up to a time limit; undefined when there is none by then. */
-  async getWithin(uri: string, timeoutMs: number, query: EnqueueQuery = {}): Promise<Result | undefined> {
+  /** Waits for a result up to a time limit; undefined when there is none by then. @throws the signal's reason */
+  async getWithin(
+    uri: string,
+    timeoutMs: number,
+    query: Omit<WaitOptions, 'timeoutMs'> = {},
+  ): Promise<Result | undefined> {
     if (timeoutMs === 0) return this.get(uri, query);
     return this.wait(uri, { ...query, timeoutMs }).catch((error: unknown) => {
       if (error instanceof ServingError && error.code === 'timeout') return undefined;

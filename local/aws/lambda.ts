@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'aws-lambda';
 import { ServingError } from '../../lib/contract/errors.ts';
+import type { Caller } from '../../lib/contract/values.ts';
 
 /** The account id of all local resources, as in fauxqs. */
 export const LOCAL_ACCOUNT_ID = '000000000000';
@@ -30,6 +31,8 @@ export interface LocalFunction {
   readonly region?: string;
   /** The clock of the timeout, in ms. Default Date.now. */
   readonly clock?: () => number;
+  /** Who waits for the answer, as the handlers of this repository know it (`InvocationClock`). */
+  readonly caller?: Caller;
 }
 
 type Invocation<Result> =
@@ -46,6 +49,7 @@ class LocalContext implements Context {
   callbackWaitsForEmptyEventLoop = false;
   functionVersion = '$LATEST';
   logStreamName = 'local';
+  readonly caller: Caller | undefined;
   done = callbacksAreGone;
   fail = callbacksAreGone;
   succeed = callbacksAreGone;
@@ -56,6 +60,7 @@ class LocalContext implements Context {
 
   constructor(facts: LocalFunction) {
     this.#facts = facts;
+    this.caller = facts.caller;
     this.#clock = facts.clock ?? Date.now;
     this.#deadlineMs = this.#clock() + facts.timeoutMs;
   }

@@ -4,7 +4,7 @@
  */
 
 import type { Outcome } from '../../lib/contract/values.ts';
-import { Counter, type Family, Histogram } from '../../lib/metrics/exposition/families.ts';
+import { Counter, type Family, Histogram, type Labels } from '../../lib/metrics/exposition/families.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import type { QueueFigures } from '../aws/aws.ts';
 import type { LoadSource, Totals } from '../console/history.ts';
@@ -14,6 +14,8 @@ import type { Observe } from '../gateway/requests.ts';
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const BATCH_RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const SUCCEEDED = 'succeeded';
+/** A request whose client left before the answer, as nginx counts it. */
+const LEFT = '499';
 const BATCH_SECONDS = [0.0005, ...REQUEST_SECONDS];
 
 /** What is asked when the figures are. */
@@ -49,7 +51,7 @@ export class ServiceFigures {
       this.#inFlight--;
       const { method, path: route, functionName } = request.route ?? { method: 'none', path: 'none' };
       if (method === 'POST' && functionName === 'predict') this.#asked++;
-      this.requests.add({ method, route, status: status === undefined ? 'none' : String(status) });
+      this.requests.add({ method, route, status: status === undefined ? LEFT : String(status) });
       this.requestSeconds.observe({ method, route }, ms / 1000);
     };
   };
@@ -81,7 +83,10 @@ export class ServiceFigures {
   totals(): Omit<Totals, 'arrived'> {
     const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
     const outcomes = this.records.values;
-    const failures = outcomes.filter(({ labels }) => labels['outcome'] !== SUCCEEDED);
+    // A request is cancelled by its client, and fails nothing.
+    const isGood = ({ source, outcome }: Labels) =>
+      outcome === SUCCEEDED || (source === 'request' && outcome === 'cancelled');
+    const failures = outcomes.filter(({ labels }) => !isGood(labels));
     return {
       requests: this.#asked,
       finished: sum(outcomes.map(({ value }) => value)),
@@ -97,7 +102,7 @@ export class ServiceFigures {
       {
         name: 'cluster_serving_requests',
         type: 'counter',
-        help: 'Requests by route and status, the refused ones included, those of gRPC with the status of HTTP; "none": no such route, or the client left before the answer.',
+        help: 'Requests by route and status, the refused ones included, those of gRPC with the status of HTTP; route "none": no such route; status 499: the client left before the answer.',
         values: this.requests.values,
       },
       {
@@ -111,7 +116,7 @@ export class ServiceFigures {
       {
         name: 'cluster_serving_records',
         type: 'counter',
-        help: 'Records by where they came from and their outcome: "succeeded", or the code of the error.',
+        help: 'Records by where they came from and their outcome: "succeeded", or the code of the error; "cancelled" of a request: its client left before they ran.',
         values: this.records.values,
       },
       {

@@ -9,6 +9,7 @@ import type { LocalLog } from '../aws/lambda.ts';
 import { listenError } from '../ports.ts';
 import { MAX_BODY_BYTES } from './body.ts';
 import type { CallerRules } from './caller.ts';
+import { Clients } from './clients.ts';
 import { MAX_HEADER_BYTES, newRequestId } from './event.ts';
 import { acceptRequest, type GatewayState, nameOf, type Observe, refuseSocket } from './requests.ts';
 import { gatewayMessage, writeResponse } from './response.ts';
@@ -24,6 +25,8 @@ const BACKLOG = 4096;
 const MAX_REQUESTS = 1000;
 /** For routes with `ownSlots`. */
 const MAX_OWN_REQUESTS = 100;
+/** Clients that wait for results at the same time, apart from all other requests. More are answered 429 with `Retry-After`. */
+const MAX_WAITS = 4_000;
 const MAX_HELD_BYTES = 512 * 1024 * 1024;
 const KEEP_ALIVE_MS = 60_000;
 const CHECK_INTERVAL_MS = 500;
@@ -44,6 +47,8 @@ export interface GatewayOptions extends CallerRules {
    * at most four times as many handlers run. Routes with `ownSlots` have 100 of their own.
    */
   readonly maxConcurrentRequests?: number;
+  /** Requests that wait for results, default 4,000; further ones are answered 429. */
+  readonly maxWaits?: number;
   /** Bytes of all bodies in memory, default 512 MiB; further requests are answered 429. */
   readonly maxHeldBytes?: number;
   /** How long close() waits for running requests, in ms; default 10,000. */
@@ -75,6 +80,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     observe: options.observe ?? (() => () => undefined),
     places: new Slots(options.maxConcurrentRequests ?? MAX_REQUESTS),
     ownSlots: new Slots(MAX_OWN_REQUESTS),
+    waitSlots: new Slots(options.maxWaits ?? MAX_WAITS),
+    clients: new Clients(),
     heldBytes: 0,
     openResponses: 0,
     answered: new WeakSet(),
@@ -92,6 +99,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     keepAliveTimeout: KEEP_ALIVE_MS,
   });
   server.maxConnections = MAX_CONNECTIONS;
+  // A client that ends its sending may still read. The types of Node do not have this option.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.on('connection', (socket) => state.clients.connected(socket));
   server.on('request', (request, response) => acceptRequest(state, request, response));
   server.on('checkContinue', (request, response) => {
     // A client refused here never sends its body, so nothing waits for it.

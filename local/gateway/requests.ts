@@ -4,39 +4,33 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
 import { endAfterBody, MAX_BODY_BYTES, MAX_DROPPED_BYTES, readBody } from './body.ts';
 import { type CallerRules, foreignHost, foreignOrigin, withoutToken } from './caller.ts';
+import { type Clients, type Seen, Served } from './clients.ts';
 import { applyCors } from './cors.ts';
-import {
-  gatewayEvent,
-  isTooLargeForLambda,
-  MAX_HEADER_BYTES,
-  newRequestId,
-  type RequestHead,
-  readHead,
-} from './event.ts';
+import { gatewayEvent, isTooLargeForLambda, MAX_HEADER_BYTES, type RequestHead, readHead } from './event.ts';
 import {
   enveloped,
   GATEWAY_MESSAGES,
   type GatewayStatus,
   gatewayMessage,
+  tooManyWaits,
   toWire,
   type WireResponse,
   writeEarly,
   writeResponse,
 } from './response.ts';
 import { decodePath, findRoute, type GatewayRoute, type RouteTable } from './routes.ts';
-import type { Slot, Slots } from './slots.ts';
-
-/** A request while it is served. */
-export interface Seen {
-  /** Undefined until it is known, and where there is none. */
-  route?: Pick<GatewayRoute, 'method' | 'path' | 'functionName'>;
-}
+import type { Slots } from './slots.ts';
 
 /** Called when a request arrives. @returns called when it is over; no status: the client left before the answer */
 export type Observe = (request: Seen) => (status: number | undefined, tookMs: number) => void;
+
+const TURNS_BEFORE_REFUSAL = 2;
+/** A client that takes none of its answer for so long is disconnected. */
+const STALLED_ANSWER_MS = 30_000;
 
 export interface GatewayState {
   readonly observe: Observe;
@@ -51,6 +45,9 @@ export interface GatewayState {
   readonly places: Slots;
   /** Slots for the routes that have their own. */
   readonly ownSlots: Slots;
+  /** Slots for requests that wait for results. */
+  readonly waitSlots: Slots;
+  readonly clients: Clients;
   /** Bytes of all bodies; each counts until its handler ends. */
   heldBytes: number;
   /**
@@ -66,13 +63,16 @@ export interface GatewayState {
 
 export function acceptRequest(state: GatewayState, request: IncomingMessage, response: ServerResponse): void {
   state.openResponses++;
-  const served: Served = { response, requestId: newRequestId(), seen: {} };
+  const served = new Served(response);
   const { requestId, seen } = served;
+  const { socket } = request;
+  state.clients.add(socket, served);
   const startedMs = performance.now();
   const over = state.observe(seen);
   response.once('close', () => {
     state.openResponses--;
-    served.slot?.abandon();
+    state.clients.remove(socket, served);
+    if (!response.writableFinished) served.become('gone');
     over(response.headersSent ? response.statusCode : undefined, performance.now() - startedMs);
     if (state.openResponses === 0) state.onIdle();
   });
@@ -82,21 +82,13 @@ export function acceptRequest(state: GatewayState, request: IncomingMessage, res
   });
 }
 
-interface Served {
-  readonly response: ServerResponse;
-  readonly requestId: string;
-  readonly seen: Seen;
-  /** While its handler runs. */
-  slot?: Slot;
-}
-
 async function serve(state: GatewayState, request: IncomingMessage, served: Served): Promise<void> {
-  const { response, requestId, seen } = served;
+  const { response, requestId } = served;
   const head = readHead(request);
   const [rawPath, rawQueryString] = splitUrl(request.url ?? '');
   const path = decodePath(rawPath);
   const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
-  if (match) seen.route = match.route;
+  if (match) served.seen.route = match.route;
   const shaped = (wire: WireResponse) => (match?.route.hasEnvelope ? enveloped(wire) : wire);
   const dismiss = (wire: WireResponse) =>
     refuseRequest(state, request, response, head, shaped(wire), requestId);
@@ -105,18 +97,18 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
   const foreign = foreignHost(state.callers, caller);
   if (foreign) return dismiss(foreign);
   if (applyCors(state.callers.cors, request, response)) return;
-  const isOpen = match?.route.isOpen?.(head.headers) ?? false;
-  const refused =
-    foreignOrigin(state.callers, caller) ?? (isOpen ? undefined : withoutToken(state.callers, caller));
+  const noToken = match?.route.isOpen?.(head.headers) ? undefined : withoutToken(state.callers, caller);
+  const refused = foreignOrigin(state.callers, caller) ?? noToken;
   if (refused) return dismiss(refused);
   const refuse = (status: GatewayStatus) => dismiss(gatewayMessage(status));
   if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
   if (path === undefined) return refuse(400);
   if (match === undefined) return refuse(404);
-  const places = match.route.ownSlots ? state.ownSlots : state.places;
-  if (places.isFull || match.route.refuses?.()) return refuse(429);
-  const slot = places.take();
-  served.slot = slot;
+  const places = slotsFor(state, match.route, head, rawQueryString);
+  if (places.isFull && (await staysFull(places)))
+    return places === state.waitSlots ? dismiss(tooManyWaits()) : refuse(429);
+  if (match.route.refuses?.()) return refuse(429);
+  const slot = served.take(places, match.route.onLeave);
   const { maxBytes } = match.route;
   let heldBytes = 0;
   const hold = (bytes: number) => {
@@ -127,7 +119,7 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
   };
   try {
     const read = await readBody(request, head.bodyBytes, maxBytes ?? MAX_BODY_BYTES, hold);
-    if (read.kind === 'gone') return;
+    if (read.kind === 'gone' || served.presence === 'gone') return;
     if (read.kind === 'too_large') return refuse(413);
     if (read.kind === 'no_room') return refuse(429);
     const event = gatewayEvent({
@@ -143,12 +135,22 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
     if (maxBytes === undefined && isTooLargeForLambda(event)) {
       return answer(state, response, shaped(gatewayMessage(413)), requestId);
     }
-    const wire = await run(state, match.route, event, shaped);
-    if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
+    const wire = await run(state, match.route, event, shaped, served);
+    answer(state, response, wire, requestId);
   } finally {
     slot.release();
     state.heldBytes -= heldBytes;
   }
+}
+
+function slotsFor(
+  { places, ownSlots, waitSlots }: GatewayState,
+  route: GatewayRoute,
+  { headers }: RequestHead,
+  query: string,
+): Slots {
+  if (route.ownSlots) return ownSlots;
+  return route.waits?.(headers, query) ? waitSlots : places;
 }
 
 /** @returns the path, and the query without its question mark */
@@ -162,10 +164,11 @@ async function run(
   route: GatewayRoute,
   event: Parameters<GatewayRoute['handler']>[0],
   shaped: (wire: WireResponse) => WireResponse,
+  caller: Served,
 ): Promise<WireResponse> {
   const { log } = state;
   const timeoutMs = route.timeoutMs ?? state.timeoutMs;
-  const facts = { functionName: nameOf(route), timeoutMs, clock: state.clock };
+  const facts = { functionName: nameOf(route), timeoutMs, clock: state.clock, caller };
   const invocation = await invoke(route.handler, event, facts, state.timeoutMs);
   const where = { route: event.routeKey, requestId: event.requestContext.requestId };
   if (invocation.kind === 'timed_out') {
@@ -202,7 +205,25 @@ function toWireSafely(result: unknown, maxBytes: number | undefined): ReturnType
 }
 
 function answer(state: GatewayState, response: ServerResponse, wire: WireResponse, requestId: string): void {
-  if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
+  if (response.destroyed) return;
+  writeResponse(response, wire, requestId, state.closing);
+  if (response.writableLength > 0) holdAnswer(state, response, wire.bodyBytes);
+}
+
+/** An answer that its client has not taken yet counts as a body, and a client that takes none of it is disconnected. */
+function holdAnswer(state: GatewayState, response: ServerResponse, bytes: number): void {
+  state.heldBytes += bytes;
+  // Node closes a connection after this time without progress, and sets another time when the answer is sent.
+  response.socket?.setTimeout(STALLED_ANSWER_MS);
+  response.once('close', () => {
+    state.heldBytes -= bytes;
+  });
+}
+
+/** Clients that left free their slots when what has arrived by now was read. */
+async function staysFull(slots: Slots): Promise<boolean> {
+  for (let turn = 0; turn < TURNS_BEFORE_REFUSAL && slots.isFull; turn++) await setImmediate();
+  return slots.isFull;
 }
 
 /** Answers before the body is read: at once when there is none, else while the body is dropped. */

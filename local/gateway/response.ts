@@ -37,10 +37,24 @@ export function gatewayMessage(status: GatewayStatus): WireResponse {
 }
 
 /** An answer in the form of the service's own errors, so that clients show the text. */
-export function refusal(status: 401 | 403, error: string): WireResponse {
-  const body = JSON.stringify({ error, code: 'unauthorized' });
+export function refusal(
+  status: 401 | 403 | 429,
+  error: string,
+  code: ErrorCode = 'unauthorized',
+): WireResponse {
+  const body = JSON.stringify({ error, code });
   const headers = ['content-type', 'application/json', 'x-content-type-options', 'nosniff'];
   return { status, headers, body, bodyBytes: Buffer.byteLength(body) };
+}
+
+/** The refusal of a request that would wait for a result. */
+export function tooManyWaits(): WireResponse {
+  const wire = refusal(
+    429,
+    'too many clients wait for results; ask again later, or without waiting',
+    'rate_limited',
+  );
+  return { ...wire, headers: [...wire.headers, 'retry-after', '1'] };
 }
 
 const MESSAGE_CODES: Readonly<Record<number, ErrorCode>> = {

@@ -5,6 +5,7 @@
  */
 import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'aws-lambda';
 import { badConfig } from '../../lib/contract/errors.ts';
+import type { InvocationClock } from '../../lib/pipeline/deadline.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'ANY'] as const;
 type RouteMethod = (typeof METHODS)[number];
@@ -18,7 +19,7 @@ export interface GatewayRoute {
   readonly path: string;
   readonly handler: (
     event: APIGatewayProxyEventV2,
-    context: Context,
+    context: Context & InvocationClock,
   ) => Promise<APIGatewayProxyResultV2<unknown>>;
   /** The function's name in the context. Default: the route's path without slashes and braces. */
   readonly functionName?: string;
@@ -28,6 +29,10 @@ export interface GatewayRoute {
   readonly refuses?: () => boolean;
   /** True: has its own slots, so it answers even when all others are taken. For short handlers such as /ready. */
   readonly ownSlots?: boolean;
+  /** Whether a request waits for a result. Such requests have slots of their own. */
+  readonly waits?: (headers: Readonly<Record<string, string>>, query: string) => boolean;
+  /** Called when clients of this route have left, or may have. */
+  readonly onLeave?: () => void;
   /** The limit of a body and of an answer, in bytes, instead of those of API Gateway and Lambda. */
   readonly maxBytes?: number;
   /** True for a request that needs no token, because what it answers holds nothing of the service. */

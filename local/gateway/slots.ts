@@ -1,15 +1,16 @@
 /**
- * Limits concurrent requests. A handler cannot be stopped from outside: when its client leaves, the request frees its
- * slot but the handler keeps running. These handlers are limited too; otherwise opening and closing connections would
- * accumulate them.
+ * Limits concurrent requests. When a client leaves, or may have left, its request frees its slot at once, but what runs in
+ * its handler goes on. These handlers are limited too; otherwise opening and closing connections would accumulate them.
  */
 /** How many handlers may run per slot, including those whose client left. */
 const HANDLERS_PER_PLACE = 4;
 
 /** Of one request. */
 export interface Slot {
-  /** The client has left: it waits no longer. */
+  /** The client has left, or may have: it does not count as waiting. */
   readonly abandon: () => void;
+  /** The client is still there. */
+  readonly resume: () => void;
   /** To call once, when the handler has ended. */
   readonly release: () => void;
 }
@@ -39,6 +40,12 @@ export class Slots {
         state = 'left';
         this.#taken -= 1;
         this.#left += 1;
+      },
+      resume: () => {
+        if (state !== 'left') return;
+        state = 'taken';
+        this.#left -= 1;
+        this.#taken += 1;
       },
       release: () => {
         if (state === 'left') this.#left -= 1;

@@ -18,7 +18,7 @@ import {
   jobOf,
   runInference,
 } from '../../lib/http/open-inference/run.ts';
-import { type InvocationClock, requestDeadline } from '../../lib/pipeline/deadline.ts';
+import { type InvocationClock, requestPolicy } from '../../lib/pipeline/deadline.ts';
 import type { Observe } from '../gateway/requests.ts';
 import { tooMany } from './admission.ts';
 import { readInfer, readRequest } from './request.ts';
@@ -31,6 +31,8 @@ export interface GrpcJob {
   readonly timeoutMs: number;
   /** True while a run would be refused. */
   readonly refuses: () => boolean;
+  /** Called when a caller has left. */
+  readonly onLeave?: () => void;
   /** How long accepted calls may take when the service stops, in ms. */
   readonly stopMs?: number | undefined;
   /** Sees each inference; what it returns is called when it is over. */
@@ -165,21 +167,22 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
   const { model, version, request } = readInfer(bytes);
   const { deps, timeoutMs, refuses, observe, trace = untraced } = jobNamed(jobs, model);
   const startedMs = performance.now();
+  const within = clock(timeoutMs);
   const over = observe({ route: INFER_ROUTE });
   const routeKey = `${INFER_ROUTE.method} ${INFER_ROUTE.path}`;
   const outcome = await trace({ headers, routeKey }, async () => {
     try {
       if (refuses()) throw tooMany('more requests than this machine can serve');
-      const isOver = requestDeadline(clock(timeoutMs));
-      const answer = await admitted(model, deps, async (watch) =>
-        answerOf(await runInference(request, deps, { version, isOver, watch })),
+      const policy = requestPolicy(within);
+      const answer = await admitted(model, deps, within.caller, async (watch) =>
+        answerOf(await runInference(request, deps, { version, policy, watch })),
       );
       return { statusCode: 200, answer };
     } catch (error) {
       return { statusCode: ServingError.from(error).status, error };
     }
   });
-  over(outcome.statusCode, performance.now() - startedMs);
+  over(within.caller?.presence === 'gone' ? undefined : outcome.statusCode, performance.now() - startedMs);
   if (!('answer' in outcome)) throw outcome.error;
   return outcome.answer;
 }

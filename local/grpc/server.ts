@@ -12,7 +12,9 @@ import {
   type UntypedHandleCall,
 } from '@grpc/grpc-js';
 import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
+import type { Caller } from '../../lib/contract/values.ts';
 import { within } from '../../lib/http/response.ts';
+import { callerIsGone } from '../../lib/pipeline/deadline.ts';
 import type { Access } from '../access.ts';
 import { listenError } from '../ports.ts';
 import { Admission, MAX_CALLS, MAX_HELD_BYTES, tooMany } from './admission.ts';
@@ -93,6 +95,7 @@ function definitionOf(name: string) {
 function handlerOf(method: Method, jobs: Jobs, held: Held): handleUnaryCall<Buffer, Buffer> {
   const limitMs = Math.max(...jobs.map(({ timeoutMs }) => timeoutMs));
   return (call, callback) => {
+    const caller = new CallerOf(call, jobs);
     const answer = async () => {
       const bytes = call.request.byteLength;
       if (held.bytes + bytes > held.most) throw tooMany(`messages of ${held.bytes} bytes are under way`);
@@ -102,7 +105,7 @@ function handlerOf(method: Method, jobs: Jobs, held: Held): handleUnaryCall<Buff
           await method.run(jobs, {
             bytes: call.request,
             headers: call.metadata.getMap(),
-            clock: clockOf(call),
+            clock: clockOf(call, caller),
           }),
           method,
         );
@@ -129,11 +132,37 @@ function encoded(answer: object, { answer: table }: Method): Buffer {
   return Buffer.concat(parts, length);
 }
 
-/** The time that a call has: none once nobody waits for it. */
-function clockOf(call: ServerUnaryCall<Buffer, Buffer>) {
+class CallerOf implements Caller {
+  readonly #call: ServerUnaryCall<Buffer, Buffer>;
+  #left: AbortController | undefined;
+
+  constructor(call: ServerUnaryCall<Buffer, Buffer>, jobs: Jobs) {
+    this.#call = call;
+    // Also emitted when its deadline is over, and after the answer.
+    call.once('cancelled', () => {
+      this.#left?.abort(callerIsGone());
+      for (const job of jobs) job.onLeave?.();
+    });
+  }
+
+  get presence(): Caller['presence'] {
+    const isOver = this.#call.cancelled || Number(this.#call.getDeadline()) <= Date.now();
+    return isOver ? 'gone' : 'waits';
+  }
+
+  get signal(): AbortSignal {
+    this.#left ??= new AbortController();
+    if (this.presence === 'gone') this.#left.abort(callerIsGone());
+    return this.#left.signal;
+  }
+}
+
+/** The time that a call has: none once its caller has left. */
+function clockOf(call: ServerUnaryCall<Buffer, Buffer>, caller: Caller) {
   return (timeoutMs: number) => {
     const endMs = performance.now() + Math.min(timeoutMs, Number(call.getDeadline()) - Date.now());
-    return { getRemainingTimeInMillis: () => (call.cancelled ? 0 : endMs - performance.now()) };
+    const getRemainingTimeInMillis = () => (call.cancelled ? 0 : endMs - performance.now());
+    return { getRemainingTimeInMillis, caller };
   };
 }
 

@@ -108,10 +108,10 @@ export class LaterResults implements Later {
   }
 
   /** The results of an identity after a cursor, or what comes within `waitMs`, as a frame. */
-  async after(identity: string, cursor: number, waitMs: number): Promise<HttpResponse> {
+  async after(identity: string, cursor: number, waitMs: number, signal?: AbortSignal): Promise<HttpResponse> {
     let page = this.#page(identity, cursor);
     if (page.length === 0 && waitMs > 0) {
-      await this.#next(identity, waitMs);
+      await this.#next(identity, waitMs, signal);
       page = this.#page(identity, cursor);
     }
     return pageAnswer(page, cursor);
@@ -166,7 +166,8 @@ export class LaterResults implements Later {
     return page;
   }
 
-  #next(identity: string, waitMs: number): Promise<void> {
+  /** Ends early when the caller leaves. */
+  #next(identity: string, waitMs: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const callers = this.#callers.get(identity) ?? new Set();
       this.#callers.set(identity, callers);
@@ -178,6 +179,7 @@ export class LaterResults implements Later {
       };
       const timer = setTimeout(wake, waitMs);
       callers.add(wake);
+      signal?.addEventListener('abort', wake);
     });
   }
 }
@@ -229,12 +231,14 @@ export function resultsRoute(results: LaterResults, log: (error: ServingError) =
     functionName: 'results',
     maxBytes: LIMITS.frameBytes,
     hasEnvelope: true,
-    handler: (event) =>
+    waits: (_, query) => Number(new URLSearchParams(query).get('wait')) > 0,
+    handler: (event, clock) =>
       respond(
         () => {
           const { identity, after, wait } = readRequest(event).parameters;
           const seconds = Math.min(MAX_WAIT_SECONDS, wholeNumber(wait, 'wait'));
-          return results.after(nameOf(identity, 'identity'), wholeNumber(after, 'after'), seconds * 1_000);
+          const cursor = wholeNumber(after, 'after');
+          return results.after(nameOf(identity, 'identity'), cursor, seconds * 1_000, clock.caller?.signal);
         },
         log,
         errorEnvelope,

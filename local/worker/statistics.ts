@@ -220,11 +220,16 @@ export function withStatistics(model: Model, statistics: ServiceStatistics, sour
       outcomes = Array.from({ length: records }, () => failed);
       throw error;
     } finally {
-      const failed = outcomes.filter(({ ok }) => !ok).length;
+      const failed = outcomes.filter((outcome) => !outcome.ok && !hasLeft(outcome)).length;
       statistics.finished(records, failed, statistics.now() - startedMs);
       if (source === 'request') for (const outcome of outcomes) statistics.figures.record(source, outcome);
     }
   });
+}
+
+/** The client left before the record ran, which is no fault of either. */
+function hasLeft(outcome: Outcome): boolean {
+  return !outcome.ok && outcome.error.code === 'cancelled';
 }
 
 /** Goes around a run of so many records. */

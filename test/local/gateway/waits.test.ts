@@ -1,32 +1,60 @@
-/**
- * A thousand clients wait for results that never come, on the whole local stack: other requests must still be served.
- */
+/** Requests that wait for results have a limit of their own, and a refusal that says so. */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { quietLog } from '../../faults/support/quiet.ts';
-import { testStack } from '../../support/stack.ts';
+import { startGateway } from '../../../local/gateway/gateway.ts';
 import { until } from '../../support/until.ts';
 
-const WAITS = 1_000;
+const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-test('a thousand waits block no request to /ready, and no request at all once their clients left', async (t) => {
-  // The remaining waits find Redis closed in the end.
-  quietLog(t);
-  const stack = await testStack(t);
-  const { port } = new URL(stack.url);
-  const status = async (path: string) => (await fetch(`${stack.url}${path}`)).status;
-  const sockets = Array.from({ length: WAITS }, (_, i) => {
-    const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
-    socket.write(`GET /predictions/none-${i} HTTP/1.1\r\nhost: localhost\r\nprefer: wait=20\r\n\r\n`);
+test('waits take no slot of other requests, and more of them than the limit are refused until clients leave', async (t) => {
+  let waiting = 0;
+  const gateway = await startGateway({
+    port: 0,
+    log: QUIET,
+    maxConcurrentRequests: 1,
+    maxWaits: 2,
+    closeTimeoutMs: 1,
+    routes: [
+      {
+        method: 'GET',
+        path: '/result',
+        waits: ({ prefer }) => prefer === 'wait=20',
+        handler: (_, { caller }) => {
+          if (!caller) throw new Error('the gateway says who waits');
+          waiting++;
+          return new Promise((resolve) => {
+            caller.signal.addEventListener('abort', () => {
+              waiting--;
+              resolve({ statusCode: 409 });
+            });
+          });
+        },
+      },
+      { method: 'GET', path: '/other', handler: async () => ({ statusCode: 200 }) },
+    ],
+  });
+  t.after(() => gateway.close());
+  const sockets = [0, 1].map(() => {
+    const socket = connect(gateway.port, '127.0.0.1').on('error', () => undefined);
+    socket.write('GET /result HTTP/1.1\r\nhost: localhost\r\nprefer: wait=20\r\n\r\n');
     return socket;
   });
   t.after(() => sockets.map((socket) => socket.destroy()));
-  await until(async () => (await status('/status?uri=x')) === 429);
-  for (const path of ['/', '/ready', '/metrics']) assert.equal(await status(path), 200, path);
-  const leftAt = performance.now();
+  await until(() => waiting === 2);
+  assert.equal((await fetch(`${gateway.url}/other`)).status, 200);
+  const refused = await fetch(`${gateway.url}/result`, { headers: { prefer: 'wait=20' } });
+  assert.deepEqual(
+    [refused.status, refused.headers.get('retry-after'), await refused.json()],
+    [
+      429,
+      '1',
+      {
+        error: 'too many clients wait for results; ask again later, or without waiting',
+        code: 'rate_limited',
+      },
+    ],
+  );
   for (const socket of sockets) socket.destroy();
-  // Well before the waits are over, which cannot be ended from outside.
-  await until(async () => (await status('/status?uri=x')) !== 429, 10_000);
-  t.diagnostic(`free ${Math.round(performance.now() - leftAt)} ms after the clients left`);
+  await until(() => waiting === 0);
 });
