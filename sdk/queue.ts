@@ -49,7 +49,10 @@ export class Queue {
     if (redisUrl !== undefined)
       this.#states ??= import('./redis-results.ts').then((redis) => redis.openStates(redisUrl, this.#job));
     const states = (await this.#states)?.states;
-    await sendAnnounced(states, [record], async (one) => {
+    // Over HTTPS the service compares it.
+    const { key } = record;
+    const request = key === undefined || sendOverHttp ? undefined : { key };
+    await sendAnnounced(states, [{ ...record, request }], async (one) => {
       if (sendOverHttp) return sendOverHttp();
       const sender = await this.#open();
       signal.throwIfAborted();

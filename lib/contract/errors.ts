@@ -33,7 +33,7 @@ export const ERRORS = {
   forbidden: final(403),
   /** There is no result under this uri, or no such path, model or version. Wait for the result, or correct the name. */
   not_found: final(404),
-  /** It is too late to cancel, a dead letter's uri was used again, or another model version came first. Look at what is there now. */
+  /** It is too late to cancel, an `Idempotency-Key` or a dead letter's uri was used again, or another model version came first. Look at what is there now; give another request a key of its own. */
   conflict: final(409),
   /** A size or count is over a limit, which the message names. Send less, or shorten answers with `postProcessing`. */
   too_large: final(413),

@@ -68,6 +68,14 @@ export function stateKey(job: string, uri: string): string {
   return `cluster-serving-state_${job}:${uri}`;
 }
 
+/**
+ * The digest of the request that a client gave this Idempotency-Key. No uri has a control character, so it is the state of
+ * none; users of a Redis that jobs share have the right to it with their states.
+ */
+export function requestKey(job: string, key: string): string {
+  return stateKey(job, `idempotency-key\t${key}`);
+}
+
 /** The sorted set of uris with a result, scored by expiry (ms), which `dequeue` walks instead of KEYS. */
 export function indexKey(job: string): string {
   return `cluster-serving-index_${job}`;

@@ -2,13 +2,12 @@
  * POST /predictions with a record on each line: JSON texts (NDJSON), or the rows of a table as CSV. Each record is accepted or
  * refused by itself; the answer has an entry for each, in the order of the body. Loaded at its first request.
  */
-import { randomUUID } from 'node:crypto';
 import { type Csv, readCsv } from '../codecs/csv.ts';
 import { badRequest, ServingError, withUri } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import type { SentRecord } from '../pipeline/submit.ts';
+import type { NamedRequest, SentRecord } from '../pipeline/submit.ts';
 import type { Submission } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
@@ -19,9 +18,15 @@ import type { HttpResponse } from './response.ts';
  */
 export interface AcceptTools {
   readonly readSubmissions: (body: Uint8Array) => readonly Submission[];
-  readonly instanceMessage: (uri: string, instance: Inputs) => string;
+  readonly instanceSubmission: (uri: string | undefined, instance: Inputs) => Submission;
+  /** @param submissions undefined for a record that is refused */
+  readonly namedRequest: (submissions: readonly (Submission | undefined)[]) => NamedRequest | undefined;
   /** @throws bad_request where the request's key is none */
-  readonly identified: (submission: Submission, place: number) => SentRecord;
+  readonly identified: (
+    submission: Submission,
+    request: NamedRequest | undefined,
+    place: number,
+  ) => SentRecord;
   readonly send: (record: SentRecord) => Promise<void>;
   readonly locationOf: (uri: string) => string;
   readonly logError: (error: ServingError) => void;
@@ -40,19 +45,21 @@ const BLANKS: ReadonlySet<number> = new Set([0x09, 0x0d, 0x20]);
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const URI = 'uri';
 
-/** @throws bad_request, too_large for a body of which nothing was enqueued */
+/** @throws bad_request, too_large, conflict for a body of which nothing was enqueued */
 export async function acceptMany(
   request: HttpRequest,
   isTable: boolean,
   tools: AcceptTools,
 ): Promise<HttpResponse> {
   const read = isTable ? rowsOf(readCsv(request.body()), tools) : linesOf(request.body(), tools);
+  const named = tools.namedRequest(read.map(({ is }) => (is instanceof ServingError ? undefined : is)));
   // All before the first is sent: a key that is none, or too long with the place of a record, refuses the body.
   const records = read.map(({ line, is }, place): Line<SentRecord> => {
-    return { line, is: is instanceof ServingError ? is : tools.identified(is, place) };
+    return { line, is: is instanceof ServingError ? is : tools.identified(is, named, place) };
   });
   const entries = await sendInOrder(records, tools.send);
   logCauses(entries, tools.logError);
+  assertUnused(entries);
   const accepted = entries.filter(({ is }) => !(is instanceof ServingError)).length;
   const answers = entries.map(({ line, is }) => {
     if (!(is instanceof ServingError)) {
@@ -64,6 +71,13 @@ export async function acceptMany(
   });
   const refused = entries.length - accepted;
   return tools.json(refused === 0 ? 202 : 207, { accepted, refused, records: answers });
+}
+
+/** @throws conflict when the key of the request was used for another one, so that no record was sent */
+function assertUnused(entries: readonly Line<SentRecord>[]): void {
+  const conflict = entries.find(({ is }) => is instanceof ServingError && is.code === 'conflict')?.is;
+  if (conflict && entries.every(({ is }) => is instanceof ServingError))
+    throw new ServingError('conflict', (conflict as ServingError).message);
 }
 
 /** @throws bad_request for a body without a record, too_large */
@@ -92,7 +106,7 @@ function onlyRecord(submissions: readonly Submission[]): Submission {
 }
 
 /** @throws bad_request, too_large */
-function rowsOf({ columns, rows }: Csv, { instanceMessage }: AcceptTools): Line<Submission>[] {
+function rowsOf({ columns, rows }: Csv, { instanceSubmission }: AcceptTools): Line<Submission>[] {
   assertRecords(rows.length);
   const at = columns.indexOf(URI);
   if (at === 0 && columns.length === 1) throw badRequest('line 1: there is no column but that of the uris');
@@ -101,12 +115,12 @@ function rowsOf({ columns, rows }: Csv, { instanceMessage }: AcceptTools): Line<
   if (count > LIMITS.inputsPerRecord) throw overLimit('inputsPerRecord', `line 1: ${count} columns are`);
   return rows.map(({ cells, line }) => {
     const record = orError(() => {
-      const uri = at < 0 ? randomUUID() : assertUri(cells[at]);
+      const uri = at < 0 ? undefined : assertUri(cells[at]);
       const inputs = new Map(
         columns.map((name, i): [string, Value] => [name, { kind: 'json', value: cells[i] }]),
       );
       if (at >= 0) inputs.delete(URI);
-      return { uri, message: instanceMessage(uri, inputs) };
+      return instanceSubmission(uri, inputs);
     });
     return { line, is: record };
   });

@@ -2,19 +2,26 @@
  * Puts a request's records into the queue and answers 202 with their uris and identities, once SQS has every record. Bodies
  * with a record on each line are read in accept-many.ts.
  */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { assertIdentity } from '../contract/enqueue.ts';
 import { logError } from '../contract/log.ts';
 import { readTrace } from '../contract/trace.ts';
 import {
   type Announcer,
   type LargeRecords,
+  type NamedRequest,
   type Sender,
   type SentRecord,
   sendAnnounced,
   submit,
 } from '../pipeline/submit.ts';
-import { instanceMessage, locationOf, readSubmissions, type Submission } from './predictions.ts';
+import {
+  instanceSubmission,
+  locationOf,
+  type NameRecord,
+  readSubmissions,
+  type Submission,
+} from './predictions.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
 
@@ -32,9 +39,11 @@ const MANY = /^(?:application\/(?:x-)?(?:ndjson|jsonl)|text\/csv)$/;
 export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Promise<HttpResponse> {
   const type = mediaType(request);
   if (MANY.test(type)) return acceptLines(request, type === 'text/csv', deps);
-  const submissions = readSubmissions(request.body());
+  const { headers } = request;
+  const submissions = readSubmissions(request.body(), namesOf(headers));
+  const named = namedRequest(submissions, headers, deps);
   const several = submissions.length > 1;
-  const records = submissions.map((one, i) => identified(one, request.headers, several ? i : undefined));
+  const records = submissions.map((one, i) => identified(one, headers, named, several ? i : undefined));
   await sendAll(records, deps);
   const [{ uri, identity }] = records as [SentRecord];
   if (records.length === 1) return json(202, { uri, identity }, { location: locationOf(uri) });
@@ -47,10 +56,13 @@ export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Pro
 /** Loaded on demand: few requests have many records. */
 async function acceptLines(request: HttpRequest, isTable: boolean, deps: AcceptDeps): Promise<HttpResponse> {
   const { acceptMany } = await import('./accept-many.ts');
+  const { headers } = request;
+  const nameRecord = namesOf(headers);
   return acceptMany(request, isTable, {
-    readSubmissions,
-    instanceMessage,
-    identified: (submission, place) => identified(submission, request.headers, place),
+    readSubmissions: (body) => readSubmissions(body, nameRecord),
+    instanceSubmission: (uri, instance) => instanceSubmission(uri, instance, nameRecord),
+    namedRequest: (submissions) => namedRequest(submissions, headers, deps),
+    identified: (submission, named, place) => identified(submission, headers, named, place),
     send: (record) => sendAll([record], deps),
     locationOf,
     logError,
@@ -66,12 +78,49 @@ async function sendAll(
   await sendAnnounced(announcer?.(), records, (record) => submit(sender, payloads, record));
 }
 
+const KEY = 'idempotency-key';
+
 /** @param place of one of several, with which the request's key is continued. @throws bad_request for a bad key */
-function identified(submission: Submission, headers: HttpRequest['headers'], place?: number): SentRecord {
-  const key = headers['idempotency-key'];
+function identified(
+  submission: Submission,
+  headers: HttpRequest['headers'],
+  request: NamedRequest | undefined,
+  place?: number,
+): SentRecord {
+  const key = headers[KEY];
   const trace = readTrace(headers);
   if (key === undefined) return { ...submission, identity: randomUUID(), trace };
-  return { ...submission, identity: assertIdentity(place === undefined ? key : `${key}-${place}`), trace };
+  const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);
+  return { ...submission, identity, request, trace };
+}
+
+/** With a key, the same body gets the same uris, so that repeating a request makes no second result. */
+function namesOf(headers: HttpRequest['headers']): NameRecord | undefined {
+  const key = headers[KEY];
+  if (key === undefined) return undefined;
+  let place = 0;
+  return (data) => {
+    const digest = createHash('sha256').update(`${key}\n${place++}\n${data}`).digest('hex');
+    // A UUID of version 8, whose bits are free.
+    return digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-8$3-8$4-$5');
+  };
+}
+
+/**
+ * What the key of a request stands for: the uris and the data of its records, whatever the body looked like. Compared where
+ * records are announced.
+ */
+function namedRequest(
+  submissions: readonly (Submission | undefined)[],
+  headers: HttpRequest['headers'],
+  { announcer }: AcceptDeps,
+): NamedRequest | undefined {
+  const key = headers[KEY];
+  if (key === undefined || !announcer) return undefined;
+  if (submissions.length === 1) return { key };
+  const digest = createHash('sha256');
+  for (const one of submissions) digest.update(`${one?.message ?? ''}\n`);
+  return { key, digest: digest.digest('hex').slice(0, 16) };
 }
 
 /** `Prefer: respond-async` (RFC 7240). */

@@ -20,12 +20,17 @@ export interface Submission {
   readonly message: string;
 }
 
+/** Names a record that has no uri. @param data its instance as text */
+export type NameRecord = (data: string) => string;
+
+const atRandom: NameRecord = () => randomUUID();
+
 /**
  * Accepts a wire record {uri, data, serde}, as the SDK makes it, or {instances: [...]} as for /predict, with an
  * optional `uri` (one instance) or `uris` (one each); missing uris are generated.
  * @throws bad_request, too_large
  */
-export function readSubmissions(body: Uint8Array | string): Submission[] {
+export function readSubmissions(body: Uint8Array | string, nameRecord: NameRecord = atRandom): Submission[] {
   const { text, parsed } = readJson(body);
   if (isObject(parsed) && 'data' in parsed) {
     const record = wireRecord(parsed);
@@ -35,20 +40,24 @@ export function readSubmissions(body: Uint8Array | string): Submission[] {
   }
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
-  return instances.map((instance, i) => {
-    const uri = uris[i] as string;
-    return { uri, message: instanceMessage(uri, instance) };
-  });
+  return instances.map((instance, i) => instanceSubmission(uris?.[i], instance, nameRecord));
 }
 
-export function instanceMessage(uri: string, instance: Inputs): string {
-  return JSON.stringify({ uri, data: instanceText(instance), serde: 'stream' });
+export function instanceSubmission(
+  given: string | undefined,
+  instance: Inputs,
+  nameRecord: NameRecord = atRandom,
+): Submission {
+  const data = instanceText(instance);
+  const uri = given ?? nameRecord(data);
+  return { uri, message: JSON.stringify({ uri, data, serde: 'stream' }) };
 }
 
-function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] {
+/** Undefined where the body has none. */
+function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] | undefined {
   const { uri } = body;
   const uris = body['uris'] ?? undefined;
-  if (uris === undefined && uri === undefined) return Array.from({ length: count }, () => randomUUID());
+  if (uris === undefined && uri === undefined) return undefined;
   if (uris !== undefined && uri !== undefined) throw badRequest('"uri" and "uris" exclude each other');
   const given = uris ?? [uri];
   if (!Array.isArray(given) || given.length !== count) {

@@ -42,7 +42,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
       'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
     },
     answers: { 200: answer('A prediction for each instance.', ref('Predictions')), ...ENQUEUED },
-    errors: [...RUN_ERRORS, 'queue_unavailable'],
+    errors: [...RUN_ERRORS, 'conflict', 'queue_unavailable'],
   },
   {
     method: 'post',

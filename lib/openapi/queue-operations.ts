@@ -20,7 +20,12 @@ const FETCHED = parameter(
   'The id of a large result that was fetched and may be deleted.',
 );
 const WAIT = parameter('Prefer', 'header', TEXT, '`wait=10` waits up to so many seconds, at most 20.');
-const KEY = parameter('Idempotency-Key', 'header', IDENTITY, 'Becomes the identity of the record.');
+const KEY = parameter(
+  'Idempotency-Key',
+  'header',
+  IDENTITY,
+  'Becomes the identity of the record. One key with another body is refused.',
+);
 const RESULT = answer('The result.', ref('Result'));
 const SEE_OTHER = {
   ...answer('A result over 1 MiB: fetch `Location`, without credentials.', ref('Succeeded')),
@@ -63,6 +68,7 @@ export const QUEUE: Operations = ({ example }) => [
       'bad_input',
       'too_large',
       'unsupported_media_type',
+      'conflict',
       'queue_unavailable',
       'results_unavailable',
     ],

@@ -17,8 +17,17 @@ export interface SentRecord {
   readonly message: string;
   /** Of the tenant, for a fair queue. */
   readonly groupId?: string | undefined;
+  /** The request that it came with, where its client named that. */
+  readonly request?: NamedRequest | undefined;
   /** Travels with its message. */
   readonly trace?: TraceContext | undefined;
+}
+
+/** A request that its client may send again. Its name is never used for another one. */
+export interface NamedRequest {
+  readonly key: string;
+  /** Of all of its records. Default that of its only one. */
+  readonly digest?: string | undefined;
 }
 
 export interface Announcement {
@@ -28,7 +37,7 @@ export interface Announcement {
 
 /** Lets `status` know what is queued. */
 export interface Announcer {
-  /** @throws results_unavailable */
+  /** @throws results_unavailable; conflict when the key of its request was used for another one */
   announce(record: SentRecord): Promise<Announcement>;
 }
 
@@ -82,7 +91,7 @@ export async function submit(
  * Announces all records, then sends them. If one cannot be announced, nothing is sent. If one cannot be sent, its
  * announcement is withdrawn and the others stay sent.
  * @param announcer undefined without Redis: `status` then knows a record only when it has its outcome
- * @throws results_unavailable, errors of `send`: the first one, after all have ended
+ * @throws results_unavailable, conflict, errors of `send`: the first one, after all have ended
  */
 export async function sendAnnounced<R extends SentRecord>(
   announcer: Announcer | undefined,

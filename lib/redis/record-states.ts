@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
-import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
+import { doneChannel, indexKey, newestKey, requestKey, resultKey, stateKey } from '../contract/names.ts';
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
 import type { RunningRecord } from '../pipeline/serve.ts';
 import type { Announcement, SentRecord } from '../pipeline/submit.ts';
@@ -41,17 +41,18 @@ export class RecordStates {
 
   /**
    * Announces a record that is about to be sent. Calls of one tick share a round trip, and a repeated call with the same
-   * identity counts once.
-   * @throws results_unavailable
+   * identity counts once. In cluster mode the key of a request is compared among the uris of a slot, so always for the same
+   * uri.
+   * @throws results_unavailable; conflict when the key of its request was used for another one
    */
-  async announce({ uri, message, identity }: SentRecord): Promise<Announcement> {
-    const state = stateKey(this.#connection.home(this.#job, uri), uri);
+  async announce({ uri, message, identity, request }: SentRecord): Promise<Announcement> {
+    const home = this.#connection.home(this.#job, uri);
+    const state = stateKey(home, uri);
+    const keys = request ? [state, requestKey(home, request.key)] : [state];
     const payload = payloadDigest(message);
-    await this.#connection.use(
-      (redis) => announceEnqueue(redis)(1, state, identity, payload, OUTLASTS_QUEUE_MS),
-      true,
-      state,
-    );
+    const values = [identity, payload, OUTLASTS_QUEUE_MS, request?.digest ?? payload];
+    const announce = (redis: Redis) => announceEnqueue(redis)(keys.length, ...keys, ...values);
+    if ((await this.#connection.use(announce, true, state)) === 0) throw keyIsUsed(request?.key ?? '');
     return {
       withdraw: async () => {
         const result = resultKey(this.#job, uri);
@@ -131,6 +132,11 @@ export class RecordStates {
     const run = (redis: Redis) => cancelUri(redis)(keys.length, ...keys, uri, ...values);
     return (await this.#connection.use(run, true, home)) === 1;
   }
+}
+
+function keyIsUsed(key: string): ServingError {
+  const text = `the Idempotency-Key ${JSON.stringify(key)} was used for another request; send this one with a new key`;
+  return new ServingError('conflict', text);
 }
 
 type Texts = readonly (string | null)[];

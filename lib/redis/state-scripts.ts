@@ -7,10 +7,16 @@ import { ORDER } from './order.ts';
 import { script, TODAY } from './scripts.ts';
 
 /**
- * KEYS: state. ARGV: identity, payload, ttl ms. The field `payload` belongs to the enqueue named by `last`; clients of the
+ * KEYS: state, and that of the request's key if it has one. ARGV: identity, payload, ttl ms, digest of the request. Returns 0,
+ * and changes nothing, when the key was used for another request. The field `payload` belongs to the enqueue named by `last`; clients of the
  * first release refuse any other payload. The field `done` is set once every announced enqueue has its outcome.
  */
 const ANNOUNCE = `${ORDER}
+if KEYS[2] then
+  local used = redis.call('GET', KEYS[2])
+  if used and used ~= ARGV[4] then return 0 end
+  redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[3])
+end
 local held = redis.call('HMGET', KEYS[1], 'pending', 'done')
 local pending = not held[2] and held[1] or ''
 redis.call('HSET', KEYS[1], 'payload', ARGV[2], 'last', ARGV[1], 'pending', withFirst(pending, ARGV[1]))

@@ -28,7 +28,8 @@ export interface PredictOptions extends CallOptions, Traced {}
 export interface EnqueueOptions extends CallOptions, Traced {
   /**
    * Names this enqueue, in 1 to 64 letters, digits, ".", "_" or "-". Default a random UUID. To be given when the same
-   * enqueue is tried again after an error, because the queue may have the record although its answer was lost.
+   * enqueue is tried again after an error, because the queue may have the record although its answer was lost. Where the
+   * service or this client reaches Redis, another record under the same identity is refused with `conflict`.
    */
   readonly identity?: string | undefined;
   /**
@@ -74,6 +75,8 @@ export interface Message extends Traced {
   readonly message: string;
   /** Of the tenant. */
   readonly groupId?: string | undefined;
+  /** The identity, where the caller gave it and may have used it before. */
+  readonly key?: string | undefined;
 }
 
 type TextHeaders = Readonly<Record<string, string>>;
@@ -104,7 +107,7 @@ export abstract class RecordWriter {
 
   /** @throws bad_config, bad_request */
   protected assertTenant(_tenant: string): void {
-    throw badConfig('a tenant is for the queue: give queueUrl or a stack, too');
+    throw badConfig('a tenant is for the queue: give queueUrl or a stack');
   }
 
   /** Sends a message whose parts were checked. */
@@ -116,15 +119,15 @@ export abstract class RecordWriter {
   /**
    * Resolves when the queue has the record. Of several records under one uri the last enqueued counts, by the time at which
    * the queue took them.
-   * @throws queue_unavailable, too_large, bad_request, timeout; with redisUrl results_unavailable; each with the uri
+   * @throws queue_unavailable, too_large, bad_request, conflict, timeout; with redisUrl results_unavailable; each with the uri
    */
   async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
     try {
-      const identity = assertIdentity(options.identity ?? newIdentity());
-      const { tenant: groupId } = options;
+      const { identity: key, tenant: groupId } = options;
+      const identity = assertIdentity(key ?? newIdentity());
       if (groupId !== undefined) this.assertTenant(groupId);
       const message = encodeBinaryMessage(uri, await this.toInputs(inputs));
-      await this.enqueueMessage({ ...options, uri, identity, message, groupId }, options);
+      await this.enqueueMessage({ ...options, uri, identity, message, groupId, key }, options);
       return { uri, identity };
     } catch (error) {
       if (options.signal?.aborted) throw error;

@@ -122,7 +122,7 @@ describe('six jobs and stages on one Redis', () => {
         );
       for (const other of JOBS.filter((one) => one !== job)) {
         const { keys, channels } = keysOf(other);
-        assert.deepEqual([keys.length, channels.length], [8, 1], String(keys));
+        assert.deepEqual([keys.length, channels.length], [9, 1], String(keys));
         for (const key of keys) {
           await refuses(`reads ${key}`, (redis) => redis.hgetall(key));
           await refuses(`writes ${key}`, (redis) => redis.set(key, ''));
