@@ -97,8 +97,8 @@ export const CONSOLE_PAGE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'only the page of the console needs no token',
-        find: 'match?.route.isOpen?.(head.headers) ?? false',
-        replace: 'match?.route.isOpen?.(head.headers) ?? true',
+        find: 'match?.route.isOpen?.(head.headers) ? undefined',
+        replace: 'match ? undefined',
       },
     ],
   },

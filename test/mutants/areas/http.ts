@@ -338,7 +338,7 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: '/v2 takes from the same token bucket as /predict',
-        find: 'await limiter?.acquire();',
+        find: 'await limiter?.acquire(caller);',
         replace: '',
       },
       {
@@ -535,7 +535,7 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'POST /predict takes a token',
-        find: 'if (deps.limiter) await deps.limiter.acquire();',
+        find: 'if (deps.limiter) await deps.limiter.acquire(clock?.caller);',
         replace: '',
         tests: ['test/lib/http/predictions.test.ts'],
       },
@@ -547,8 +547,8 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'a request has a deadline',
-        find: 'const policy = { isOver: requestDeadline(clock) };',
-        replace: 'const policy = { isOver: () => requestDeadline === undefined };',
+        find: 'const policy = requestPolicy(clock);',
+        replace: 'const policy = { isOver: () => requestPolicy === undefined };',
         tests: ['test/lib/http/predictions.test.ts', SERVE],
       },
     ],

@@ -413,13 +413,19 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'one request more than there are slots is answered with 429',
-        find: 'if (places.isFull || match.route.refuses?.()) return refuse(429);',
-        replace: '',
+        find: 'if (places.isFull && (await staysFull(places)))',
+        replace: 'if (places.isFull && !(await staysFull(places)))',
       },
       {
         guarantee: 'routes with slots of their own are answered while all others are busy',
-        find: 'match.route.ownSlots ? state.ownSlots : state.places',
-        replace: 'state.places',
+        find: 'if (route.ownSlots) return ownSlots;',
+        replace: 'if (route.ownSlots) return places;',
+      },
+      {
+        guarantee: 'clients that wait for results take no slot of other requests',
+        find: 'route.waits?.(headers, query) ? waitSlots : places',
+        replace: 'places',
+        tests: ['test/local/gateway/waits.test.ts'],
       },
       {
         guarantee: 'the bytes of a body are free again when its handler has ended',

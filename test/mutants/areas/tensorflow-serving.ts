@@ -153,7 +153,11 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
         find: 'if (label !== undefined)',
         replace: "if (label === '')",
       },
-      { guarantee: 'the limit of requests holds', find: 'await limiter?.acquire();', replace: '' },
+      {
+        guarantee: 'the limit of requests holds',
+        find: 'await limiter?.acquire(clock?.caller);',
+        replace: '',
+      },
       {
         guarantee: 'the rows of a request are one batch',
         find: 'exactSignature: records.isWhole',

@@ -8,6 +8,27 @@ const SERVE = 'test/workers/serve.test.ts';
 
 export const WORKERS: readonly Suite[] = [
   {
+    file: 'lib/pipeline/batcher-calls.ts',
+    tests: ['test/lib/pipeline/callers.test.ts'],
+    bugs: [
+      {
+        guarantee: 'what was left does not run',
+        find: "line.extract(is('gone'))",
+        replace: 'line.extract(() => false)',
+      },
+      {
+        guarantee: 'a caller who may have left takes no place of others',
+        find: "this.requests.extract(is('doubtful'))",
+        replace: 'this.requests.extract(() => false)',
+      },
+      {
+        guarantee: 'a caller who is still there is served',
+        find: "this.#doubtful.extract(is('waits'))",
+        replace: 'this.#doubtful.extract(() => false)',
+      },
+    ],
+  },
+  {
     file: 'lib/pipeline/batcher.ts',
     tests: [BATCHER],
     bugs: [
@@ -53,8 +74,8 @@ export const WORKERS: readonly Suite[] = [
       },
       {
         guarantee: 'calls take turns',
-        find: 'if (call.next < call.records.length) line.push(call);',
-        replace: 'if (call.next < call.records.length) line.unshift(call);',
+        find: 'if (call.next < call.records.length) calls.push(call);',
+        replace: 'if (call.next < call.records.length) calls.unshift(call);',
       },
       {
         guarantee: 'records of one batch have one key',
@@ -63,8 +84,8 @@ export const WORKERS: readonly Suite[] = [
       },
       {
         guarantee: 'a record that waits is sent after its time',
-        find: 'oldest + timeoutMs - clock.now()',
-        replace: 'oldest + 2 * timeoutMs - clock.now()',
+        find: 'oldestMs + timeoutMs - clock.now()',
+        replace: 'oldestMs + 2 * timeoutMs - clock.now()',
       },
       {
         guarantee: 'a request is refused when too many wait',
@@ -78,8 +99,8 @@ export const WORKERS: readonly Suite[] = [
       },
       {
         guarantee: 'a call without time is not run',
-        find: 'line.filter(({ policy }) => policy.isOver?.())',
-        replace: 'line.filter(({ policy }) => policy.isOver === undefined && policy.isOver)',
+        find: 'this.#lines.dropLate();',
+        replace: '',
       },
       {
         guarantee: 'a request with one budget is not cut',
@@ -98,8 +119,8 @@ export const WORKERS: readonly Suite[] = [
       },
       {
         guarantee: 'requests that were sent away do not run',
-        find: "verdict === 'sheds' ? this.#requests.splice(0) : []",
-        replace: "verdict === 'sheds' ? this.#requests : []",
+        find: 'this.#lines.requests.extract(() => true)',
+        replace: 'this.#lines.requests.calls',
         tests: [PACE],
       },
     ],
