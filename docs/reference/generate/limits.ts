@@ -20,6 +20,7 @@ export const OTHERS: readonly (readonly [file: string, ...constants: string[]])[
   ['local/start-options.ts', 'MAX_JOBS'],
   ['local/gateway/body.ts', 'MAX_BODY_BYTES'],
   ['local/gateway/event.ts', 'MAX_HEADER_BYTES'],
+  ['local/gateway/gateway.ts', 'MAX_WAITS'],
 ];
 
 const MiB = 1024 * 1024;
