@@ -208,7 +208,7 @@ function sizes(fields: Fields, { image, keepsSize }: Given): readonly Unapplied[
   if (resample !== BILINEAR)
     found.push({ field: `resample ${JSON.stringify(resample)}`, advice: 'the service scales bilinearly' });
   const { height, width } = fieldsOf(size) ?? { height: size, width: size };
-  if (typeof height !== 'number') return found;
+  if (typeof height !== 'number' || typeof width !== 'number') return found;
   const isOther = image.height !== undefined && (image.height !== height || image.width !== width);
   if (keepsSize || isOther) {
     const now = isOther ? `${image.height} x ${image.width} now` : 'pictures keep their size now';

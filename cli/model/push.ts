@@ -11,7 +11,7 @@ import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import { type PublishOptions, publishModel } from '../../lib/registry/publish.ts';
+import { type Published, type PublishOptions, publishModel } from '../../lib/registry/publish.ts';
 import type { ModelOrigin } from '../../lib/registry/versions.ts';
 import { wrongUse } from '../command.ts';
 import { bytesText } from '../dlq/text.ts';
@@ -70,30 +70,39 @@ export async function push(
       },
     );
     progress.end();
-    const { version, files, skipped, before, serves, format, verification, keptGolden } = published;
-    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    const uploaded = files.length - skipped;
-    const counts = { bytes, files: files.length, uploaded, skipped };
-    const was = before === undefined || before === version ? '' : `, in place of ${before}`;
-    const there = skipped > 0 ? `; ${skipped} were there` : '';
-    const now = serves
-      ? `serves from ${text}${was}`
-      : `lies in ${text}; \`model rollback ${version}\` promotes it`;
-    output.answer(
-      { version, to: text, format, ...counts, serves, before: before ?? null, keptGolden, verification },
-      [
-        `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}`,
-        `version ${version} ${now}`,
-        ...keptGoldenNotes(keptGolden),
-        ...verificationNotes(verification, job.batching),
-      ].join('\n'),
-    );
+    report(published, text, job, output);
     return EXIT.ok;
   } finally {
     progress.end();
     models.close();
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
+}
+
+function report(
+  published: Published & { readonly format: string },
+  text: string,
+  { batching }: JobConfig,
+  output: Output,
+): void {
+  const { version, files, skipped, before, serves, format, verification, keptGolden } = published;
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const uploaded = files.length - skipped;
+  const counts = { bytes, files: files.length, uploaded, skipped };
+  const was = before === undefined || before === version ? '' : `, in place of ${before}`;
+  const there = skipped > 0 ? `; ${skipped} were there` : '';
+  const now = serves
+    ? `serves from ${text}${was}`
+    : `lies in ${text}; \`model rollback ${version}\` promotes it`;
+  output.answer(
+    { version, to: text, format, ...counts, serves, before: before ?? null, keptGolden, verification },
+    [
+      `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}`,
+      `version ${version} ${now}`,
+      ...keptGoldenNotes(keptGolden),
+      ...verificationNotes(verification, batching),
+    ].join('\n'),
+  );
 }
 
 /** Calls `work` with a worker's folder, which may hold any files: only its code knows what they are. */

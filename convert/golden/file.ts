@@ -43,7 +43,8 @@ export async function goldenRequests(directory: string, kept?: string): Promise<
     throw badModel(`${folder}: ${paths.size} golden requests${with_}, over the limit of ${MAX_REQUESTS}`);
   }
   const requests: GoldenRequest[] = [];
-  for (const [file, path] of [...paths].sort()) {
+  for (const file of [...paths.keys()].sort()) {
+    const path = paths.get(file) ?? '';
     const { size } = await stat(path);
     if (size > MAX_BYTES) throw badModel(`${path}: ${size} bytes, over the limit of ${MAX_BYTES}`);
     requests.push(parseGolden(await readFile(path), file.slice(0, -'.json'.length), path));

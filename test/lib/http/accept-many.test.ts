@@ -180,7 +180,12 @@ test('a body without a record, over the limit of records, of bytes, or with a ke
       CSV,
     ],
     ['uri,x\na\n', 'bad_request', /^line 2: 1 cells, expected 2/, CSV],
-    [Uint8Array.of(0x78, 0x0a, 0xff), 'bad_request', /^the CSV cannot be read: line 2 is not valid UTF-8; /, CSV],
+    [
+      Uint8Array.of(0x78, 0x0a, 0xff),
+      'bad_request',
+      /^the CSV cannot be read: line 2 is not valid UTF-8; /,
+      CSV,
+    ],
   ] as const) {
     const answer = await post(body, { send, headers });
     assert.equal(answer.body.code, code, String(message));
