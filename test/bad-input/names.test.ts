@@ -205,7 +205,7 @@ test('the SDK sends a request with bindByPosition as it is', async () => {
   const queue = new InputQueue({
     frontendUrl: 'http://any',
     fetch: async (_, init) => {
-      bodies.push(String(init?.body));
+      bodies.push(init.body as string);
       return Response.json({ predictions: ['{value=[1]}'] });
     },
   });
