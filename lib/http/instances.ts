@@ -5,7 +5,7 @@ import { parseInstances } from '../codecs/numbers/parse.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs } from '../contract/values.ts';
 import { prefersAsync } from './accept.ts';
-import { assertForm, assertQuery, checkKeys, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from './body-keys.ts';
+import { assertForm, checkKeys, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from './body-keys.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 
 interface Instances {
@@ -19,7 +19,6 @@ interface Instances {
 /** A promise for a table only. @throws bad_request, too_large */
 export function readInstances(request: HttpRequest): Instances | Promise<Instances> {
   const type = mediaType(request);
-  assertQuery(request);
   if (type === 'text/csv') return readTable(request);
   assertForm(type, '/predict');
   const body = request.body();

@@ -1,7 +1,4 @@
-/**
- * Enqueues records and asks for predictions: the client half of the enqueue contract. Every call resolves when the queue has
- * the record, or throws; the Python client only printed a line when the queue was full, and lost the record.
- */
+/** Enqueues records and asks for predictions: the client half of the contract. A call ends when the queue has the record, or throws. */
 import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertIdentity } from '../../lib/contract/enqueue.ts';
