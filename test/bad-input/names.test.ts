@@ -205,11 +205,7 @@ test('the SDK sends a request with bindByPosition as it is', async () => {
   const queue = new InputQueue({
     frontendUrl: 'http://any',
     fetch: async (_, init) => {
-<<<<<<< HEAD
-      bodies.push(typeof init?.body === 'string' ? init.body : '');
-=======
       bodies.push(init.body as string);
->>>>>>> work-h
       return Response.json({ predictions: ['{value=[1]}'] });
     },
   });
