@@ -1,9 +1,10 @@
 /**
  * `cluster-serving bridge`: moves the records that clients of the original Cluster Serving write into a Redis stream to
- * the queue of a service. It runs until it is stopped, and any number of it may run.
+ * the queue of a service. It runs until it is stopped. Of several, one works and the others stand by.
  */
 import { DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
-import { type Moved, startBridge } from '../../local/bridge/bridge.ts';
+import { startBridge } from '../../local/bridge/bridge.ts';
+import type { Moved } from '../../local/bridge/options.ts';
 import { countOf } from '../../local/bridge/record.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
@@ -16,8 +17,8 @@ export const command = defineCommand({
   name: 'bridge',
   usage: ['--redis <url> [options]'],
   about: `Moves the records of a Redis stream into the queue, so that clients of Analytics Zoo Cluster Serving and BigDL
-work unchanged. A record leaves the stream when the queue has it; one without a readable uri or data goes to the list
-<stream>:dead. A service of this machine does the same for its own Redis by itself.`,
+work unchanged. A record leaves the stream when the queue has it; those of one uri are sent in their order. One without a
+readable uri or data goes to the list <stream>:dead. A service of this machine does the same for its own Redis by itself.`,
   options: {
     redis: { value: 'url', about: 'Redis of the stream, redis://host:port or rediss://...' },
     stream: { value: 'name', about: `stream to read (default: the name of the job; ${DEFAULT_JOB_NAME})` },
@@ -25,8 +26,8 @@ work unchanged. A record leaves the stream when the queue has it; one without a 
     'claim-seconds': {
       range: [1, 86_400],
       value: 's',
-      default: 60,
-      about: 'take over what another bridge read and did not finish for so long',
+      default: 15,
+      about: 'take over from a bridge that has been silent for so long',
     },
     ...SERVICE_OPTIONS,
     ...QUEUE_OPTIONS,

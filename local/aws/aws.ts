@@ -18,7 +18,8 @@ import { directSqs, type SqsCalls } from './direct.ts';
 import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './lambda.ts';
 import { buildLocalApp } from './server.ts';
 import { SignatureCheck } from './signature.ts';
-import { openStorage, type SqsQueue } from './storage.ts';
+import { openStorage } from './storage.ts';
+import type { SqsQueue } from './stores.ts';
 
 /** SQS limits. */
 const MAX_VISIBILITY_SECONDS = 43_200;

@@ -13,7 +13,8 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { part, type Storage, type Stores } from './storage.ts';
+import { part, type Storage } from './storage.ts';
+import type { Stores } from './stores.ts';
 
 /** The interface of an SQS client, with or without HTTP. */
 export type SqsCalls = Pick<SQSClient, 'send'>;

@@ -3,7 +3,7 @@
  * clock and compares them with it later. Here such a moment is kept by a clock that only runs, and read as what it is by the
  * wall clock now, so the time between them is the time that has passed. The order of messages is a number of its own.
  */
-import type { SqsQueue } from './storage.ts';
+import type { SqsQueue } from './stores.ts';
 
 type QueuedMessage = NonNullable<ReturnType<SqsQueue['messages']['at']>>;
 type Delivery = NonNullable<ReturnType<SqsQueue['inflightMessages']['get']>>;

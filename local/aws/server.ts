@@ -6,7 +6,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { type BuildAppOptions, buildApp } from 'fauxqs';
 import { Refused, type SignatureCheck } from './signature.ts';
-import type { SqsQueue, Storage } from './storage.ts';
+import type { Storage } from './storage.ts';
+import type { SqsQueue } from './stores.ts';
 
 /** SQLite's limit for a value; S3 takes 5 GiB in one PUT. */
 const MAX_OBJECT_BYTES = 900 * 1024 * 1024;

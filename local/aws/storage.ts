@@ -5,10 +5,10 @@
  * test/local/aws/aws.test.ts checks each part.
  */
 import { mkdirSync } from 'node:fs';
-import type { BuildAppOptions } from 'fauxqs';
 import { badConfig } from '../../lib/contract/errors.ts';
 import { OrderNumbers, timeStored, withMoments } from './moments.ts';
 import { withReadyLine } from './ready-line.ts';
+import type { SqsQueue, Stores } from './stores.ts';
 
 /** What SQS takes in no message. */
 const NO_CHARACTER = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u;
@@ -17,8 +17,6 @@ const KEPT_BODY_MS = 5000;
 /** Of 4 kB: a checkpoint costs two fsyncs, and what was written and deleted before it is never copied. */
 const CHECKPOINT_PAGES = 4_000;
 
-export type Stores = NonNullable<BuildAppOptions['stores']>;
-export type SqsQueue = ReturnType<Stores['sqsStore']['createQueue']>;
 type Persistence = NonNullable<Stores['sqsStore']['persistence']>;
 
 export interface Storage {

@@ -6,34 +6,12 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { badConfig } from '../../lib/contract/errors.ts';
-import type { SentRecord } from '../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { StreamConsumer } from '../../lib/redis/stream.ts';
 import { Lease } from './lease.ts';
 import { BLOCK_MS, Mover } from './mover.ts';
+import type { BridgeOptions, Moved } from './options.ts';
 import { countOf } from './record.ts';
-
-export interface BridgeOptions {
-  /** The Redis of the stream. */
-  readonly redisUrl: string;
-  readonly stream: string;
-  /** Sends a record to the queue. @throws ServingError */
-  readonly send: (record: SentRecord) => Promise<void>;
-  readonly warn: (message: string) => void;
-  readonly onMoved?: (moved: Moved) => void;
-  /** Other bridges of the stream stand by. One that is silent for so long is replaced. Default 15 s. */
-  readonly claimAfterMs?: number | undefined;
-  /** Unique among the bridges of the stream that may run at the same time. Default: another one for each bridge. */
-  readonly name?: string;
-  /** Ends when nothing was left to read. */
-  readonly once?: boolean;
-}
-
-/** Entries since the start. */
-export interface Moved {
-  readonly enqueued: number;
-  readonly dead: number;
-}
 
 export interface Bridge {
   /** Resolves when the bridge has ended, rejects when it cannot work. */

@@ -104,7 +104,7 @@ export class Deliveries {
     let isFailing = false;
     for (let [attempts, pauseMs] = [1, FIRST_PAUSE_MS]; ; attempts++, pauseMs = longer(pauseMs)) {
       if (!(await this.#maySend(term))) break;
-      const error = await send(record).then(() => undefined, ServingError.from);
+      const error = await errorOf(send(record));
       if (error === undefined) {
         this.#sent.add(entry.id);
         this.#removals.add(entry.id);
@@ -159,7 +159,7 @@ export class Deliveries {
   async #kept(what: string, work: () => Promise<void>): Promise<boolean> {
     const { stop, warn } = this.#options;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = longer(pauseMs)) {
-      const error = await work().then(() => undefined, ServingError.from);
+      const error = await errorOf(work());
       if (error === undefined) {
         this.#refused.delete(what);
         return true;
@@ -182,6 +182,15 @@ export class Deliveries {
 function readRecord(entry: StreamEntry): SentRecord | ServingError {
   try {
     return recordOf(entry);
+  } catch (error) {
+    return ServingError.from(error);
+  }
+}
+
+async function errorOf(work: Promise<void>): Promise<ServingError | undefined> {
+  try {
+    await work;
+    return undefined;
   } catch (error) {
     return ServingError.from(error);
   }

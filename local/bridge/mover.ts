@@ -1,9 +1,9 @@
 /** Reads the stream while it holds its lease, first what bridges before it left, and hands the entries over in their order. */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { FIRST, type StreamConsumer, type StreamEntry } from '../../lib/redis/stream.ts';
-import type { BridgeOptions, Moved } from './bridge.ts';
 import { Deliveries, isRefusal } from './deliveries.ts';
 import type { Lease } from './lease.ts';
+import type { BridgeOptions, Moved } from './options.ts';
 import { FIRST_PAUSE_MS, longer, stopsWithin } from './pause.ts';
 
 /** Two consumers of the same name, because a read that waits holds up what its connection is asked later. */
@@ -58,10 +58,7 @@ export class Mover {
       maySend: () => lease.isSafe,
       warn: (message) => this.#warn(message),
       onMoved: () => options.onMoved?.(this.#moved()),
-      onFailure: (error) => {
-        this.#failure ??= error;
-        this.#failed.abort();
-      },
+      onFailure: (error) => this.#fail(error),
       stop: this.#stop,
     });
   }
@@ -157,12 +154,8 @@ export class Mover {
 
   async #recover(error: ServingError, pauseMs: number): Promise<void> {
     // A stream can be deleted, as FLUSHALL does.
-    if (isGone(error)) return void (await this.#stream.createGroup('0').catch(() => undefined));
-    if (!error.retryable) {
-      this.#failure ??= error;
-      this.#failed.abort();
-      return;
-    }
+    if (isGone(error)) return this.#stream.createGroup('0').catch(() => undefined);
+    if (!error.retryable) return this.#fail(error);
     if (!this.#isTroubled) this.#warn(`${error.message}; it is tried again`);
     this.#isTroubled = true;
     await stopsWithin(pauseMs, this.#stop);
@@ -175,6 +168,11 @@ export class Mover {
     for (const { fields } of entries) for (const value of fields.values()) bytes += value.length;
     const fitting = Math.floor((entries.length * READ_BYTES) / Math.max(1, bytes));
     this.#entries = Math.max(1, Math.min(MOST_ENTRIES, 2 * this.#entries, fitting));
+  }
+
+  #fail(error: ServingError): void {
+    this.#failure ??= error;
+    this.#failed.abort();
   }
 
   #moved(): Moved {

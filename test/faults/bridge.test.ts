@@ -15,7 +15,8 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { type SentRecord, submit } from '../../lib/pipeline/submit.ts';
 import { QueueSender } from '../../lib/queue/sender.ts';
 import { isLater } from '../../lib/redis/order.ts';
-import { type BridgeOptions, startBridge } from '../../local/bridge/bridge.ts';
+import { startBridge } from '../../local/bridge/bridge.ts';
+import type { BridgeOptions } from '../../local/bridge/options.ts';
 import { toRecord } from '../../local/event-source/event.ts';
 import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
@@ -147,16 +148,16 @@ for (const [seed, preferEmbedded] of [
     const proxy = await cuttable(t, url);
     const common = { stream: STREAM, warn: () => undefined, claimAfterMs: 1_000 };
     let sent = 0;
-    const test = new AbortController();
+    const end = new AbortController();
     const sendOnce: Send = async (record) => {
       // Some sends of the first bridge never end.
-      if (whole(random, 0, 3) === 0) return void (await once(test.signal, 'abort'));
+      if (whole(random, 0, 3) === 0) return void (await once(end.signal, 'abort'));
       await slow(random, queue.send)(record);
       sent++;
     };
     const first = await startBridge({ ...common, redisUrl: proxy.url, send: sendOnce });
     t.after(() => {
-      test.abort();
+      end.abort();
       return first.close();
     });
     await until(() => sent >= 3);
@@ -194,13 +195,35 @@ test('F28: what Redis refuses stops no other entry: a foreign list of dead entri
     }
     await until(() => good.every((uri) => sent.includes(uri)));
     assert.deepEqual(sent, good);
-    // Each of them is told once, and the dead entries are moved when the key is free.
+    // Of each is warned once, and the dead entries are moved when the key is free.
     assert.equal(warned.filter((text) => text.includes('cannot be listed')).length, 1);
     assert.equal(warned.filter((text) => text.includes('keep other bridges away')).length, 1);
     await redis.del(`${STREAM}:dead`);
     await until(async () => (await redis.xlen(STREAM)) === 0);
     assert.equal(await redis.llen(`${STREAM}:dead`), 112);
   }
+});
+
+test('F28: a bridge that may have been replaced sends nothing more', async (t) => {
+  const url = await redisUrl(t);
+  const redis = await client(t, url);
+  const proxy = await cuttable(t, url);
+  let sent = 0;
+  const send: Send = async () => {
+    await delay(10);
+    sent++;
+  };
+  for (let i = 0; i < 250; i++) await redis.xadd(STREAM, '*', 'uri', 'a', 'data', 'x');
+  const options = { redisUrl: proxy.url, stream: STREAM, warn: () => undefined, claimAfterMs: 1_000 };
+  const bridge = await startBridge({ ...options, send });
+  t.after(() => bridge.close());
+  await until(() => sent >= 70);
+  proxy.cut();
+  // Half of its lease, and half a second more.
+  await delay(1_000);
+  const then = sent;
+  await delay(300);
+  assert.deepEqual([sent, sent < 250], [then, true]);
 });
 
 function refused(message: string): ServingError {

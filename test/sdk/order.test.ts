@@ -1,17 +1,17 @@
 /** What one caller enqueues under one uri comes in the order of its calls, also those that it does not wait for. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { InputQueue, ServingError } from '../../sdk/index.ts';
+import { InputQueue, type ServingError } from '../../sdk/index.ts';
 
 /** A service that answers its first requests last. @returns its url, and the values that it got of each uri */
 async function slowService(t: { after(work: () => unknown): void }) {
   const got = new Map<string, number[]>();
   let requests = 0;
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const pause = Math.max(0, 60 - 10 * requests++);
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -21,7 +21,8 @@ async function slowService(t: { after(work: () => unknown): void }) {
     response
       .writeHead(202, { 'content-type': 'application/json' })
       .end(JSON.stringify({ uri, identity: 'i' }));
-  });
+  };
+  const server = createServer((request, response) => void answer(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());

@@ -25,8 +25,8 @@ globalThis.Date = new Proxy(RealDate, {
 });
 
 // Node's own header is not of this Date, and the AWS SDK corrects its clock by it.
-const { writeHead } = ServerResponse.prototype;
-ServerResponse.prototype.writeHead = function (...values) {
+const writeHead = Reflect.get(ServerResponse.prototype, 'writeHead');
+Reflect.set(ServerResponse.prototype, 'writeHead', function (...values) {
   if (!this.hasHeader('date')) this.setHeader('date', new Date().toUTCString());
   return writeHead.apply(this, values);
-};
+});

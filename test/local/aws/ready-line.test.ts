@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withReadyLine } from '../../../local/aws/ready-line.ts';
-import { openStorage, type SqsQueue } from '../../../local/aws/storage.ts';
+import { openStorage } from '../../../local/aws/storage.ts';
+import type { SqsQueue } from '../../../local/aws/stores.ts';
 import fc from '../../support/fast-check.ts';
 
 type Message = SqsQueue['messages'][number];

@@ -8,7 +8,8 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import type { SentRecord } from '../../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { StreamConsumer } from '../../../lib/redis/stream.ts';
-import { type BridgeOptions, GROUP, startBridge } from '../../../local/bridge/bridge.ts';
+import { GROUP, startBridge } from '../../../local/bridge/bridge.ts';
+import type { BridgeOptions } from '../../../local/bridge/options.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 
@@ -171,6 +172,46 @@ test('what a bridge read before it died is taken over by another, under the same
   await until(async () => (await redis.xlen(STREAM)) === 0);
   assert.deepEqual(new Set(sent.map(({ uri }) => uri)), new Set(['left behind', 'new']));
   await until(async () => ((await redis.xinfo('CONSUMERS', STREAM, GROUP)) as unknown[]).length === 1);
+});
+
+test('what was read before is enqueued before what comes later, also when it was read just now', async (t) => {
+  const { redis, add, sent, bridge } = await stream(t);
+  await redis.xgroup('CREATE', STREAM, GROUP, '0', 'MKSTREAM');
+  await add('a', 'Zmlyc3Q=');
+  await redis.xreadgroup('GROUP', GROUP, 'killed', 'COUNT', 9, 'STREAMS', STREAM, '>');
+  await add('a', 'bGFzdA==');
+  await bridge();
+  await until(() => sent.length === 2);
+  assert.deepEqual(
+    sent.map(({ message }) => (JSON.parse(message) as { data: string }).data),
+    ['Zmlyc3Q=', 'bGFzdA=='],
+  );
+});
+
+test('of two bridges one works; the other takes over when it ends', async (t) => {
+  const { add, bridge } = await stream(t);
+  const by: string[] = [];
+  const send = (name: string) => async () => void by.push(name);
+  const first = await bridge({ send: send('first'), name: 'service' });
+  await add('a');
+  await until(() => by.length === 1);
+  const second = await bridge({ send: send('second') });
+  for (let i = 0; i < 20; i++) await add(`b-${i}`);
+  await until(() => by.length === 21);
+  assert.deepEqual(new Set(by), new Set(['first']));
+  await first.close();
+  await add('c');
+  await until(() => by.length === 22);
+  assert.equal(by.at(-1), 'second');
+  await second.close();
+});
+
+test('a service that was killed gets its stream back at once', async (t) => {
+  const { redis, add, uris, bridge } = await stream(t);
+  await redis.set(`${STREAM}:bridge`, 'service 1');
+  await add('a');
+  await bridge({ name: 'service', claimAfterMs: 600_000 });
+  await until(() => uris().length === 1);
 });
 
 test('an entry whose consumer is cut off while it removes it is gone or still pending', async (t) => {

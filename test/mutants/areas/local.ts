@@ -745,16 +745,6 @@ export const LOCAL: readonly Suite[] = [
     tests: ['test/local/bridge/bridge.test.ts'],
     bugs: [
       {
-        guarantee: 'an entry whose record the queue does not have stays in the stream',
-        find: 'await this.#reader.remove(sent);',
-        replace: 'await this.#reader.remove(left);',
-      },
-      {
-        guarantee: 'what another attempt cannot change goes to the dead entries',
-        find: "['bad_request', 'bad_input', 'too_large']",
-        replace: "['bad_request', 'bad_input']",
-      },
-      {
         guarantee: 'a bridge begins where a server of the original ended',
         find: "former?.lastId ?? '0'",
         replace: "'0'",
@@ -764,20 +754,78 @@ export const LOCAL: readonly Suite[] = [
         find: 'name === FORMER_GROUP && consumers > 0',
         replace: 'name === FORMER_GROUP',
       },
+    ],
+  },
+  {
+    file: 'local/aws/moments.ts',
+    tests: ['test/local/aws/clock.test.ts'],
+    bugs: [
+      {
+        guarantee: 'the order of messages never goes back with the clock',
+        find: 'this.#last = Math.max(Date.now() - 1, this.#last);',
+        replace: 'this.#last = Date.now();',
+      },
+      {
+        guarantee: 'a clock that is set changes no wait of a message',
+        find: 'if (Math.abs(measuredMs - offsetMs) > SET_MS) offsetMs = measuredMs;',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'local/bridge/mover.ts',
+    tests: ['test/local/bridge/bridge.test.ts', 'test/faults/bridge.test.ts'],
+    bugs: [
       {
         guarantee: 'a stream that was deleted gets its group again',
-        find: "      await this.#reader.createGroup('0');\n      return [];",
-        replace: '      return [];',
+        find: "    if (isGone(error)) return this.#stream.createGroup('0').catch(() => undefined);\n",
+        replace: '',
+      },
+      {
+        guarantee: 'what a bridge before read is enqueued before what comes later',
+        find: 'if (!wasHeld && this.#isHeld) this.#isUnsure = true;',
+        replace: 'if (this.#isHeld) this.#isUnsure = false;',
+      },
+    ],
+  },
+  {
+    file: 'local/bridge/deliveries.ts',
+    tests: ['test/local/bridge/bridge.test.ts', 'test/faults/bridge.test.ts'],
+    bugs: [
+      {
+        guarantee: 'an entry whose record the queue does not have stays in the stream',
+        find: 'if (error === undefined) {\n        this.#sent',
+        replace: 'if (error === undefined || error.retryable) {\n        this.#sent',
+      },
+      {
+        guarantee: 'what another attempt cannot change goes to the dead entries',
+        find: "['bad_request', 'bad_input', 'too_large']",
+        replace: "['bad_request', 'bad_input']",
       },
       {
         guarantee: 'an outage is one warning',
-        find: 'if (pauseMs === FIRST_PAUSE_MS)\n',
-        replace: 'if (pauseMs > 0)\n',
+        find: 'if (!isFailing && this.#failing++ === 0)',
+        replace: 'if (this.#failing++ >= 0)',
       },
       {
         guarantee: 'an error of the settings ends the bridge',
-        find: 'if (!known.retryable) throw known;',
-        replace: '',
+        find: 'if (!error.retryable) {',
+        replace: 'if (false) {',
+      },
+      {
+        guarantee: 'entries of one uri are sent in their order',
+        find: 'this.#turns.run(record.uri, ',
+        replace: 'this.#turns.run(entry.id, ',
+      },
+      {
+        guarantee: 'a bridge that may have been replaced sends nothing',
+        find: 'if (maySend()) return true;',
+        replace: 'return true;',
+      },
+      {
+        guarantee: 'what Redis refuses stays in the stream, and stops no other entry',
+        find: 'if (!isRefusal(error) && !(await',
+        replace: 'if (!(await',
       },
     ],
   },

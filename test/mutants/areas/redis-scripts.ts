@@ -20,7 +20,7 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       {
         guarantee:
           'SAVE: what is earlier than the idempotency record changes nothing (docs: the life of a uri)',
-        find: 'if held and not isLater(order, held) then return false end',
+        find: 'if held and not isLater(order, held) and not isAnnouncedAfter(held, state, identity) then return false end',
         replace: 'if held and held == order then return false end',
       },
       {

@@ -153,7 +153,7 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'CANCEL: a deleted cancellation still keeps earlier records out',
-        find: "redis.call('SET', KEYS[3], orderOfCancellation(today, newest), 'PX', ARGV[3])",
+        find: "redis.call('SET', KEYS[3], orderOfCancellation(math.max(today, tonumber(ARGV[6])), newest), 'PX', ARGV[3])",
         replace: '',
       },
       {

@@ -154,7 +154,7 @@ function announcedFirst({ announced }: UriState, { identity }: Place): string[] 
 }
 
 /** What was announced after a cancellation is later than it, whatever the times say; a cancellation ends all announcements. */
-function isNewest(state: UriState, place: Place): boolean {
+function isLatest(state: UriState, place: Place): boolean {
   const { newest, announced } = state;
   return isLater(place, newest) || (newest?.identity === '~' && announced.includes(place.identity));
 }
@@ -170,7 +170,7 @@ function delivered(state: UriState, action: Extract<Action, { message: number }>
     announced: state.announced.filter((one) => one !== message.identity),
     archived: action.do === 'fail' && isFirst ? [...state.archived, place] : state.archived,
   };
-  if (isNewest(state, place) && !state.cancelled.includes(place.identity)) {
+  if (isLatest(state, place) && !state.cancelled.includes(place.identity)) {
     const kind = action.do === 'fail' ? 'failed' : 'succeeded';
     const visible: Outcome = { ...place, kind };
     return {
