@@ -9,8 +9,9 @@ import { setVariables, variables } from '../lib/contract/variables.ts';
 import { readToken } from '../local/access.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
 import { type AccessOptions, AUTH_KINDS, type AuthKind, authorizedFetch } from '../sdk/access.ts';
-import { postJson } from '../sdk/fetch.ts';
+import { postJson, request } from '../sdk/fetch.ts';
 import { MAX_TOKEN } from '../sdk/http/access.ts';
+import { servedJob } from '../sdk/http/served-model.ts';
 import { accessOfStack, findStack } from '../sdk/stack.ts';
 import { unexpected, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
@@ -53,6 +54,8 @@ export type ServiceValues = { readonly [O in ServiceOption]?: string | undefined
   readonly auth?: AuthKind | undefined;
 };
 
+const ANSWER_MS = 35_000;
+
 type Address = 'http' | 'queueUrl' | 'endpoint' | 'region' | 'bucket' | 'redisUrl';
 /** `access` is what its HTTPS API asks for. */
 export type Service = { readonly job: string; readonly access: AccessOptions } & {
@@ -78,6 +81,16 @@ export async function findService(values: ServiceValues): Promise<Service | unde
   const hasCredentials = credentials.some((name) => Boolean(variables[name]));
   if (values.job === undefined && !hasCredentials) return undefined;
   return { job, bucket, region: values.region, access: {} };
+}
+
+/** The service with the name of the job that it serves, where only its address was given. */
+export async function withServedJob(service: Service, { url, job }: ServiceValues): Promise<Service> {
+  const { http, access } = service;
+  if (url === undefined || job !== undefined || http === undefined) return service;
+  const send = authorizedFetch(http, access);
+  const get = async (path: string) => (await request(http + path, {}, ANSWER_MS, undefined, send)).body;
+  // A service of an earlier release does not say it; and what else is wrong is the error of the next request.
+  return { ...service, job: (await servedJob(get).catch(() => undefined)) ?? service.job };
 }
 
 interface Sent {

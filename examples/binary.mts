@@ -15,8 +15,12 @@ interface Described {
   readonly parameters?: { readonly binary_data_size?: number };
 }
 
-/** Model and version are from GET /v2/models/<job>; -1 is a free dimension, here the rows. */
-const job = process.env['CLUSTER_SERVING_JOB'] ?? 'serving_stream';
+/** The model has the name of the job, which the service says. */
+const stats = (await (await send(`${url}/v2/models/stats`, {})).json()) as {
+  model_stats: { name: string }[];
+};
+const job = stats.model_stats[0]?.name;
+/** -1 is a free dimension, here the rows. */
 const model = (await (await send(`${url}/v2/models/${job}`, {})).json()) as { inputs: Described[] };
 const [input] = model.inputs;
 if (input?.datatype !== 'FP32')

@@ -10,7 +10,7 @@ import type { Queue, QueueOptions } from './queue.ts';
 import { retrying } from './retries.ts';
 
 export interface InputQueueOptions extends AccessOptions, QueueOptions {
-  /** Job name. Default serving_stream. */
+  /** Job name. Default: over HTTPS the job that the service serves, else serving_stream. */
   readonly name?: string;
   /** Of SQS and S3, and of signatures where the url does not say it. Default: the AWS SDK's own (AWS_REGION). */
   readonly region?: string;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ExecFileOptions, execFile, spawn } from 'node:child_process';
 import { appendFile, copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { bundleHttp } from '../infra/packages/sdk.ts';
@@ -73,8 +73,10 @@ test('every example does what its README says, and leaves the results of others 
   const folder = await temporaryFolder(t);
   const origin = await startStatic(t, folder);
   const config = `modelPath: ${EXAMPLES}/digits/model\nimageResize: 8,8\nhttp: { corsOrigins: ["${origin}"] }\n`;
-  await writeFile(join(folder, 'config.yaml'), config);
-  const data = ['--data-dir', join(folder, 'data'), '--config', join(folder, 'config.yaml')];
+  // The first has another name than a client that gives none means.
+  const configs = ['digits', 'serving_stream'].map((job) => join(folder, `${job}.yaml`));
+  for (const path of configs) await writeFile(path, `${config}jobName: ${basename(path, '.yaml')}\n`);
+  const data = ['--data-dir', join(folder, 'data'), ...configs.flatMap((path) => ['--config', path])];
   const { addresses } = await startReady(t, ...data);
   const here = { CLUSTER_SERVING_URL: addresses.http };
 
@@ -102,7 +104,7 @@ test('every example does what its README says, and leaves the results of others 
     await usePage(one, origin);
   });
 
-  const { api, placeOf } = await signedDeployment(t, addresses);
+  const { api, placeOf } = await signedDeployment(t, { ...addresses, ...addresses.jobs[1] });
   await testCommands(' with a deployment that expects signed requests', placeOf, testOf, () => {
     assert.deepEqual(api.refused, []);
     assert.ok(api.seen.splice(0).length > 0);

@@ -14,8 +14,8 @@ import { type Addresses, ROOT, startReady } from './support/start.ts';
 
 const run = promisify(execFile);
 
-function here(code: string, { http, redisUrl }: Addresses): string {
-  return code.replaceAll('http://localhost:10020', http).replaceAll('redis://localhost:10022', redisUrl);
+function here(code: string, { http }: Pick<Addresses, 'http'>): string {
+  return code.replaceAll('http://localhost:10020', http);
 }
 
 function sampleWith(samples: readonly string[], mark: string): RegExp {
@@ -25,7 +25,17 @@ function sampleWith(samples: readonly string[], mark: string): RegExp {
 }
 
 test('the curl commands and the SDK example of the README do what it says, and docs/reference/http.md shows the answers', async (t) => {
-  const { addresses } = await startReady(t, '--data-dir', await temporaryFolder(t));
+  const other = await temporaryFolder(t);
+  const sample = await readFile(join(ROOT, 'examples/digits/config.yaml'), 'utf8');
+  await writeFile(
+    join(other, 'config.yaml'),
+    `${sample.replace('modelPath: ', `modelPath: ${join(ROOT, 'examples/digits')}/`)}\njobName: other\n`,
+  );
+  const configs = [join(ROOT, 'examples/digits'), other].map((each) => [
+    '--config',
+    join(each, 'config.yaml'),
+  ]);
+  const { addresses } = await startReady(t, '--data-dir', await temporaryFolder(t), ...configs.flat());
   const shell = await textsOf('sh');
   const bash = async (block: string | undefined) => {
     assert.ok(block);
@@ -67,14 +77,19 @@ test('the curl commands and the SDK example of the README do what it says, and d
   const folder = join(ROOT, '.cluster-serving', `readme-${process.pid}`);
   t.after(() => rm(folder, { recursive: true, force: true }));
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'try.ts'), here(example, addresses));
-  const { stdout } = await run(process.execPath, [join(folder, 'try.ts')], {
-    cwd: ROOT,
-    env: childEnvironment(addresses.environment),
-  });
-  assert.match(stdout, /^Float32Array\(10\) \[/);
+  for (const job of addresses.jobs) {
+    await writeFile(join(folder, 'try.ts'), here(example, job));
+    const { stdout } = await run(process.execPath, [join(folder, 'try.ts')], {
+      cwd: ROOT,
+      env: childEnvironment(),
+    });
+    assert.match(stdout, /^Float32Array\(10\) \[/);
+  }
 
-  // Without the lines that were to be pasted, and with no more than a region.
+  // By way of SQS, without the lines that were to be pasted, and with no more than a region.
+  const bySqs =
+    "import { InputQueue } from 'cluster-serving';\nawait new InputQueue().enqueue('a', { image: { bytes: new Uint8Array(9) } });";
+  await writeFile(join(folder, 'try.ts'), bySqs);
   const nowhere = { AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: '/dev/null' };
   for (const region of [{}, { AWS_REGION: 'us-east-1', AWS_EC2_METADATA_DISABLED: 'true' }]) {
     const env = childEnvironment({ ...nowhere, ...region });

@@ -8,7 +8,7 @@ import { authorizedFetch } from '../../sdk/access.ts';
 import { type Fetch, requestBytes } from '../../sdk/fetch.ts';
 import { wrongUse } from '../command.ts';
 import { type DlqPlace, type DlqValues, openDlq } from '../dlq/place.ts';
-import { findService, useAccount } from '../service.ts';
+import { findService, useAccount, withServedJob } from '../service.ts';
 import { remoteConsole } from './source.ts';
 
 /** As the API waits. */
@@ -22,9 +22,10 @@ export async function openRemote(
   values: RemoteValues,
   token: string,
 ): Promise<{ readonly gateway: Gateway; readonly close: () => Promise<void> }> {
-  const service = await findService(values);
-  const http = service?.http;
-  if (service === undefined || http === undefined) throw wrongUse('console of what? Pass --stack or --url');
+  const found = await findService(values);
+  const http = found?.http;
+  if (found === undefined || http === undefined) throw wrongUse('console of what? Pass --stack or --url');
+  const service = await withServedJob(found, values);
   const { job, bucket, region } = service;
   // Where the bucket is.
   useAccount({ region });

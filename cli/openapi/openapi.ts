@@ -12,7 +12,7 @@ import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
 import { errorOf, type Fetch, postJson, request, requestBytes } from '../../sdk/fetch.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT } from '../output.ts';
-import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
+import { findService, JOB, notRunning, SERVICE_OPTIONS, withServedJob } from '../service.ts';
 
 const TIMEOUT_MS = 35_000;
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -31,11 +31,15 @@ A deployment is asked for its model, and runs it up to twenty times to find an e
   async run({ out, ...values }, output) {
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --stack');
-    const { http, access, job } = service;
+    const { http, access } = service;
     if (http === undefined) throw wrongUse('openapi needs the HTTPS API: pass --url or --stack');
     const send = authorizedFetch(http, access);
-    const found =
-      (await own(http, send)) ?? (await made(http, { job, send, security: securityOf(http, access) }));
+    const asked = async () => ({
+      ...(await withServedJob(service, values)),
+      send,
+      security: securityOf(http, access),
+    });
+    const found = (await own(http, send)) ?? (await made(http, await asked()));
     const document = { ...found, servers: [{ url: http }] };
     const text = JSON.stringify(document, undefined, 2);
     if (out === undefined) output.answer(document, text);

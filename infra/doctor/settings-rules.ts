@@ -136,13 +136,12 @@ const stale = templateRule({
   },
 });
 
-/** Top-level keys of the job's settings that differ from those in the template. */
+/** Top-level keys of the job's settings that differ from those in the template. What that lacks has its default. */
 function differentSettings(template: Template, job: string): string[] {
   const packaged = functionsOf(template).map(({ variables }) => variables['CLUSTER_SERVING_CONFIG']);
   const text = packaged.find((value) => typeof value === 'string');
   if (text === undefined || text === job) return [];
   try {
-    // A template of an earlier version lacks the newer settings, which have their defaults then.
     const read = (each: string) => recordOf(withDefaults(recordOf(JSON.parse(each))));
     const [before, now] = [read(text), read(job)];
     const keys = new Set([...Object.keys(before), ...Object.keys(now)]);

@@ -22,6 +22,7 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
     accept: queueing &&
       redis && { ...scope.get(queueing.accept), announcer: () => scope.get(redis.recordStates) },
     filter: parseFilter(job.postProcessing),
+    postProcessing: job.postProcessing,
     limiter: redis && scope.get(redis.limiter),
     reporter: scope.get(reporter),
   };

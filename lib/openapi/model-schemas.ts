@@ -4,13 +4,17 @@ import { COUNT, list, OBJECT, object, TEXT } from './json-schema.ts';
 
 /** What the Open Inference Protocol and Triton's extensions say of a model. */
 export const MODEL: Json = {
-  ModelMetadata: object({
-    name: TEXT,
-    versions: list(TEXT),
-    platform: TEXT,
-    inputs: list(ref('TensorMetadata')),
-    outputs: list(ref('TensorMetadata')),
-  }),
+  ModelMetadata: object(
+    {
+      name: TEXT,
+      versions: list(TEXT),
+      platform: TEXT,
+      inputs: list(ref('TensorMetadata')),
+      outputs: list(ref('TensorMetadata')),
+      parameters: { ...OBJECT, description: 'post_processing: the filter of the answers beside /v2.' },
+    },
+    ['parameters'],
+  ),
   TensorMetadata: object(
     { name: TEXT, datatype: TEXT, shape: list({ type: 'integer', minimum: -1 }), parameters: OBJECT },
     ['parameters'],

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
@@ -17,6 +17,8 @@ _DATATYPES = {"BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "u
               "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16",
               "FP32": "float32", "FP64": "float64", "BYTES": "string"}
 _DTYPES = set(_DATATYPES.values())
+# Of an answer without outputs, where the service does not say more.
+_SOURCE = "its filter or its worker"
 
 
 class Enqueued(NamedTuple):
@@ -33,7 +35,8 @@ class Result:
     `outputs` has the model's outputs by name, in its order: arrays with dtype and shape; texts have the dtype object.
     NaN stands for NaN and infinity, which JSON lacks. Where a filter or a worker answered with something else, there
     are no outputs and `value` is that as JSON. `model` is the version of the model. A prediction has the contract's
-    text, `{value=…}`; a result from the queue has uri, identity and when it was finished.
+    text, `{value=…}`; a result from the queue has uri, identity and when it was finished. `source` says where an answer
+    without outputs comes from.
     """
 
     outputs: Mapping[str, Any]
@@ -43,12 +46,16 @@ class Result:
     uri: str = ""
     identity: str = ""
     finished_at: Optional[datetime] = None
+    source: str = field(default=_SOURCE, repr=False)
 
     @property
     def output(self) -> Any:
-        """The array of the only output. Raises bad_request where there is not exactly one."""
-        if len(self.outputs) != 1:
-            raise ServingError("bad_request", f"there are {len(self.outputs)} outputs: {list(self.outputs)}")
+        """The array of the only output. Raises bad_request where there is not exactly one, with what to read instead."""
+        if not self.outputs:
+            raise ServingError("bad_request", f"the job answers with {self.source}: read .value")
+        if len(self.outputs) > 1:
+            raise ServingError("bad_request", f"there are {len(self.outputs)} outputs: read .outputs, which has "
+                               f"{list(self.outputs)}")
         return next(iter(self.outputs.values()))
 
 
@@ -74,6 +81,21 @@ class Output(NamedTuple):
     dtype: str
 
 
+class Model(NamedTuple):
+    """What the service says of its model: the outputs, and the filter of the job, if it has one or does not say it."""
+
+    outputs: List[Output]
+    filter: Optional[str]
+    is_worker: bool
+
+    @property
+    def source(self) -> str:
+        """Where an answer without outputs comes from."""
+        if self.filter is not None:
+            return f"its filter {self.filter}"
+        return "its worker" if self.is_worker else "its filter"
+
+
 def parse(data: bytes, what: str) -> Any:
     """Parses JSON. Raises internal."""
     try:
@@ -82,8 +104,8 @@ def parse(data: bytes, what: str) -> Any:
         raise _malformed(f"{what} is no JSON") from error
 
 
-def result_of(answer: Any) -> Result:
-    """Reads a result of the queue. Raises the record's own error; internal."""
+def result_of(answer: Any, models: Mapping[str, Optional[Model]]) -> Result:
+    """Reads a result of the queue. `models` are those that are known, by version. Raises the record's own error; internal."""
     if not isinstance(answer, dict) or not isinstance(answer.get("uri"), str):
         raise _malformed("a result has no uri")
     uri, identity = answer["uri"], str(answer.get("identity") or "")
@@ -97,24 +119,28 @@ def result_of(answer: Any) -> Result:
         if not isinstance(output, dict) or not isinstance(output.get("name"), str):
             raise _malformed("an output has no name")
         outputs[output["name"]] = _array_of(output, output.get("dtype"))
-    return Result(outputs, value, str(answer.get("model", "")), None, uri, identity, _time(answer.get("finishedAt")))
+    model = str(answer.get("model", ""))
+    known = models.get(model)
+    source = "its worker" if "filtered" not in answer else known.source if known else "its filter"
+    return Result(outputs, value, model, None, uri, identity, _time(answer.get("finishedAt")), source)
 
 
-def prediction_of(text: Any, model: str, declared: Optional[Sequence[Output]]) -> Result:
+def prediction_of(text: Any, version: str, model: Optional[Model]) -> Result:
     """Reads one text of a prediction.
 
-    `declared` are the model's outputs; without them, an array has the dtype that its numbers have in JSON (bool,
-    int64, float64), and the names are output0, output1 and so on.
+    Without the `model`, an array has the dtype that its numbers have in JSON (bool, int64, float64), and the names are
+    output0, output1 and so on.
     """
     value = parse(inside(text).encode("utf-8"), "a prediction")
     tensors = value if isinstance(value, list) else [value]
     if not tensors or not all(isinstance(each, dict) and set(each) == {"data", "shape"} for each in tensors):
-        return Result({}, value, model, text)
-    if declared is None or len(declared) != len(tensors):
+        return Result({}, value, version, text, source=model.source if model else _SOURCE)
+    declared = model.outputs if model else []
+    if len(declared) != len(tensors):
         declared = [Output(f"output{i}", "") for i in range(len(tensors))]
     named = zip(declared, tensors)
     outputs = {name: _array_of(each, dtype or _dtype_of(each["data"])) for (name, dtype), each in named}
-    return Result(outputs, None, model, text)
+    return Result(outputs, None, version, text)
 
 
 def inside(text: Any) -> str:
@@ -124,13 +150,24 @@ def inside(text: Any) -> str:
     return text[len("{value="):-1]
 
 
-def declared_outputs(metadata: Any) -> List[Output]:
-    """Reads the outputs from the metadata of /v2. Raises internal."""
-    outputs = _list(metadata.get("outputs") if isinstance(metadata, dict) else None, "outputs")
+def model_of(metadata: Any) -> Model:
+    """Reads the metadata of /v2. Raises internal."""
+    described = metadata if isinstance(metadata, dict) else {}
+    outputs, parameters = _list(described.get("outputs"), "outputs"), described.get("parameters")
+    filter_text = parameters.get("post_processing") if isinstance(parameters, dict) else None
     try:
-        return [Output(str(each["name"]), _DATATYPES[each["datatype"]]) for each in outputs]
+        declared = [Output(str(each["name"]), _DATATYPES[each["datatype"]]) for each in outputs]
     except (KeyError, TypeError) as error:
         raise _malformed("the metadata of the model has an unknown output") from error
+    return Model(declared, filter_text if isinstance(filter_text, str) else None, described.get("platform") == "worker")
+
+
+def job_of(statistics: Any) -> Optional[str]:
+    """Reads which job a service serves. None where it does not say it."""
+    models = statistics.get("model_stats") if isinstance(statistics, dict) else None
+    first = models[0] if isinstance(models, list) and models else None
+    name = first.get("name") if isinstance(first, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _array_of(tensor: Mapping[str, Any], dtype: Any) -> Any:

@@ -18,7 +18,7 @@ from ._api import CALL, Api, check_timeout, deadline_of
 from ._errors import ServingError, Unfetched, bad_config, bad_request
 from ._inputs import Input, check_uri, dump, instance_of, kind_of, record_of
 from ._many import Record, Tally, Turns, in_order
-from ._results import Enqueued, Outcome, Output, Result, declared_outputs, parse, prediction_of, result_of
+from ._results import Enqueued, Model, Outcome, Result, job_of, model_of, parse, prediction_of, result_of
 from ._sigv4 import Credentials, quote
 from ._sqs import MESSAGES, Message, Sqs
 
@@ -45,7 +45,7 @@ class Client:
     credentials  returns the AWS credentials; by default they are found as the AWS tools find them.
     ssl_context  by default that of the system, with SSL_CERT_FILE. HTTPS_PROXY and NO_PROXY hold.
     sqs          the url of the queue: `enqueue` then sends to SQS instead, signed with the AWS credentials.
-    name         of the job, whose model says the dtypes of a prediction.
+    name         of the job, whose model says the names and dtypes of a prediction; by default the service is asked once.
 
     Every call ends within its `timeout` in seconds, and raises ServingError with `code`, `status`, `retryable` and
     `uri`. Codes of every call: timeout, queue_unavailable (no connection), unauthorized, rate_limited, too_large (an
@@ -55,7 +55,7 @@ class Client:
     def __init__(self, url: Optional[str] = None, *, timeout: float = 30.0, auth: Optional[str] = None,
                  token: Optional[str] = None, api_key: Optional[str] = None, region: Optional[str] = None,
                  credentials: Optional[Callable[[], Credentials]] = None, ssl_context: Optional[ssl.SSLContext] = None,
-                 sqs: Optional[str] = None, name: str = "serving_stream") -> None:
+                 sqs: Optional[str] = None, name: Optional[str] = None) -> None:
         url = url or os.environ.get("CLUSTER_SERVING_URL")
         if not url and not sqs:
             raise bad_config("where is the service? Say it with url=, CLUSTER_SERVING_URL, or connect(stack=…)")
@@ -64,8 +64,11 @@ class Client:
         self._api = Api(url, Access(url, auth, token, api_key, region, credentials), ssl_context) if url else None
         self._sqs = Sqs(sqs, region, credentials, ssl_context) if sqs else None
         self._lock = threading.Lock()
-        # The declared outputs by version of the model; None where it does not say.
-        self._declared: Dict[str, Optional[List[Output]]] = {}
+        # The job that the service serves, when it has said so.
+        self._job: Optional[str] = None
+        # What the service says of the last version of its model, by version; None where it does not say.
+        self._models: Dict[str, Optional[Model]] = {}
+        self._asking = threading.Lock()
         # Taken from the service, but not yet given to the caller of `drain`: answers and outcomes.
         self._left: Deque[Any] = deque()
 
@@ -90,8 +93,8 @@ class Client:
         texts, model = self._texts(dump({"instances": instances}), deadline)
         if len(texts) != len(instances):
             raise ServingError("internal", f"{self._over_http.url} answered another number of predictions")
-        declared = self._declared_by(model, deadline)
-        results = [prediction_of(text, model, declared) for text in texts]
+        described = self._model(model, deadline)
+        results = [prediction_of(text, model, described) for text in texts]
         return results[0] if is_one else results
 
     def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
@@ -244,38 +247,67 @@ class Client:
     def _per_call(self) -> int:
         return 1 if self._sqs is None else MESSAGES
 
-    def _predict_text(self, body: bytes, timeout: Optional[float] = None) -> Any:
-        """Returns the text `{value=…}` that answers the first instance of the JSON of `POST /predict`."""
-        return next(iter(self._texts(body, self._limit(timeout))[0]), None)
+    def _predict_text(self, body: bytes, timeout: Optional[float] = None) -> Tuple[Any, str]:
+        """The text `{value=…}` that answers the first instance of the JSON of `POST /predict`, and the whole answer."""
+        texts, answer = self._answered(body, self._limit(timeout))
+        return next(iter(texts), None), answer.body.decode("utf-8")
 
     def _texts(self, body: bytes, deadline: Deadline) -> Tuple[List[Any], str]:
         """The texts `{value=…}` that answer the JSON of a prediction, and the version of the model."""
+        texts, answer = self._answered(body, deadline)
+        return texts, str(answer.headers.get("Model-Version", ""))
+
+    def _answered(self, body: bytes, deadline: Deadline) -> Tuple[List[Any], Any]:
         answer = self._over_http.answer("POST", "/predict", deadline, body, _JSON)
         parsed = parse(answer.body, "the answer")
         texts = parsed.get("predictions") if isinstance(parsed, dict) else None
         if not isinstance(texts, list):
             raise ServingError("internal", f"{self._over_http.url} answered without predictions")
-        return texts, str(answer.headers.get("Model-Version", ""))
+        return texts, answer
 
     def _limit(self, timeout: Optional[float], where: Optional[str] = None) -> Deadline:
         return deadline_of(self._timeout if timeout is None else timeout, where or self._over_http.url)
 
-    def _declared_by(self, model: str, deadline: Deadline) -> Optional[List[Output]]:
-        declared = self._declared
-        if model not in declared:
+    def _model(self, version: str, deadline: Deadline) -> Optional[Model]:
+        models = self._models
+        if version not in models:
+            # Threads that ask at the same time share the answer.
             try:
-                metadata = self._over_http.json("GET", f"/v2/models/{quote(self._name)}", deadline)
-                # Another one if the model has just changed: then JSON alone says the dtypes.
-                versions = metadata.get("versions") if isinstance(metadata, dict) else None
-                is_same = isinstance(versions, list) and model in versions
-                declared = {model: declared_outputs(metadata) if is_same else None}
-            except ServingError as error:
-                # For who may call /predict alone, and for a job of another name.
-                if error.code not in ("not_found", "bad_config", "unauthorized"):
-                    raise
-                declared = {model: None}
-            self._declared = declared
-        return declared[model]
+                is_first = self._asking.acquire(timeout=deadline.remaining() or -1)
+            except TimeoutError:
+                is_first = False
+            if not is_first:
+                raise ServingError("timeout", f"{self._over_http.url} did not describe its model in time")
+            try:
+                models = self._models
+                if version not in models:
+                    models = self._models = {version: self._ask_model(version, deadline)}
+            finally:
+                self._asking.release()
+        return models[version]
+
+    def _ask_model(self, version: str, deadline: Deadline) -> Optional[Model]:
+        known = self._name or self._job
+        try:
+            job = known or job_of(self._over_http.json("GET", "/v2/models/stats", deadline))
+            if job is None:
+                return None
+            metadata = self._over_http.json("GET", f"/v2/models/{quote(job)}", deadline)
+        except ServingError as error:
+            # For who may call /predict alone, and of a service without the metadata.
+            if error.code in ("bad_config", "unauthorized"):
+                return None
+            if error.code != "not_found":
+                raise
+            if self._name:
+                raise bad_config(f"name: {error.message}") from error
+            # The address has another job by now.
+            self._job = None
+            return None if known is None else self._ask_model(version, deadline)
+        self._job = job
+        versions = metadata.get("versions") if isinstance(metadata, dict) else None
+        # Another one if the model has just changed: then JSON alone says the dtypes.
+        return model_of(metadata) if isinstance(versions, list) and version in versions else None
 
     def _enqueue_all(self, records: Sequence[Any], timeout: Optional[float]) -> List[Union[Enqueued, ServingError]]:
         """Enqueues as many records as one call takes. Returns the error of each that the queue does not have."""
@@ -310,7 +342,7 @@ class Client:
         # The first release passes the identity over, and answers with whatever result the uri has.
         if wanted is not None and isinstance(answer, dict) and answer.get("identity") != wanted:
             return None
-        return result_of(answer)
+        return result_of(answer, self._models)
 
     def _drained(self, limit: Callable[[], Deadline]) -> Iterator[Outcome]:
         more = True
@@ -331,7 +363,7 @@ class Client:
             if not self._left or _is_large(self._left[0]):
                 return None
             found = self._left.popleft()
-        return found if isinstance(found, Outcome) else outcome_of(found)
+        return found if isinstance(found, Outcome) else outcome_of(found, self._models)
 
     def _take_page(self, deadline: Deadline) -> bool:
         """Takes results from the service, for `_take`. Returns whether there may be more."""
@@ -350,7 +382,8 @@ class Client:
             large = self._left.popleft()
         uri, identity = str(large.get("uri")), large.get("identity")
         try:
-            whole = outcome_of(self._over_http.json("DELETE", f"/predictions?{_parameters(*named(uri, identity))}", deadline))
+            path = f"/predictions?{_parameters(*named(uri, identity))}"
+            whole = outcome_of(self._over_http.json("DELETE", path, deadline), self._models)
         except ServingError as error:
             if error.code == "not_found":
                 # Another client has it.
@@ -418,11 +451,11 @@ def _parameters(uri: str, identity: Optional[str]) -> str:
     return f"uri={quote(uri)}" + ("" if identity is None else f"&identity={identity}")
 
 
-def outcome_of(answer: Any) -> Outcome:
+def outcome_of(answer: Any, models: Mapping[str, Optional[Model]]) -> Outcome:
     """Reads one result of a page."""
     identity = str(answer.get("identity") or "") if isinstance(answer, dict) else ""
     try:
-        result = result_of(answer)
+        result = result_of(answer, models)
         return Outcome(result.uri, identity, result, None)
     except ServingError as error:
         if error.uri is None:

@@ -26,6 +26,23 @@ RESULT_PREFIX = "cluster-serving_"
 _T = TypeVar("_T")
 
 
+class Answer(str):
+    """The text of a prediction as 0.11 returned it, and the response that the guide prints: `text` is its JSON."""
+
+    status_code = 200
+    text: str
+
+    # It is copied with one argument.
+    def __new__(cls, value: str, text: str = "") -> Answer:
+        answer = super().__new__(cls, value)
+        answer.text = text
+        return answer
+
+    def json(self) -> Any:
+        """The JSON of the response."""
+        return json.loads(self.text)
+
+
 class API:
     """What both queues share: where the service is.
 
@@ -44,7 +61,9 @@ class API:
         self.host = host or "localhost"
         self.port = port or "6379"
         self.timeout = check_timeout(timeout)
-        self.client = Client(url, sqs=sqs, name=name, timeout=timeout, **options) if url or sqs else None
+        # By that name every service was meant.
+        self._job = None if name == "serving_stream" else name
+        self.client = Client(url, sqs=sqs, name=self._job, timeout=timeout, **options) if url or sqs else None
         if self.client is None and options:
             raise bad_config(f"{', '.join(options)}: for url= and sqs=, not for Redis")
         self._redis: Any = None
@@ -82,7 +101,7 @@ class InputQueue(API):
         super().__init__(host, port, name, url, sqs, **options)
         self.frontend_url = frontend_url
         self.input_threshold = 0.6
-        self._frontend = Client(frontend_url, name=name) if frontend_url and self.client is None else self.client
+        self._frontend = Client(frontend_url, name=self._job) if frontend_url and self.client is None else self.client
         self._output = OutputQueue(host, port, name, timeout=self.timeout) if self.client is None else None
 
     def enqueue(self, uri: str, **data: Any) -> None:
@@ -105,13 +124,14 @@ class InputQueue(API):
         """Returns the answer to one record, within `timeout` seconds.
 
         With an HTTPS address, `request_data` is JSON, `{"instances": […]}`, and the answer is the text between
-        `{value=` and `}`. Otherwise it is that JSON, a dict of inputs, or an ndarray; the answer is that of `query`, and
+        `{value=` and `}`, an `Answer`. Otherwise it is that JSON, a dict of inputs, or an ndarray; the answer is that of `query`, and
         "[]" when there is none in time.
         """
         end = time.monotonic() + check_timeout(timeout)
         if self._frontend is not None and self._frontend._api is not None:
             body = request_data if isinstance(request_data, str) else json.dumps(request_data)
-            return inside(self._frontend._predict_text(body.encode("utf-8"), timeout))
+            found, answer = self._frontend._predict_text(body.encode("utf-8"), timeout)
+            return Answer(inside(found), answer)
         if self._output is None:
             raise bad_config("predict needs url=, or host and port")
         uri = str(uuid.uuid4())

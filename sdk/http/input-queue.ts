@@ -2,7 +2,7 @@
 import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertIdentity } from '../../lib/contract/enqueue.ts';
-import { badConfig, ServingError, withUri } from '../../lib/contract/errors.ts';
+import { badConfig, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/turns.ts';
@@ -10,8 +10,9 @@ import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
 import { stoppable } from './in-order.ts';
-import { type DeclaredOutput, declaredOutputs, type Prediction, predictionOf } from './predictions.ts';
+import { type Prediction, predictionOf } from './predictions.ts';
 import { hexOf } from './redirect.ts';
+import { ServedModel } from './served-model.ts';
 import { instanceJson } from './tensors.ts';
 
 interface Traced {
@@ -92,13 +93,17 @@ export abstract class RecordWriter {
   protected readonly job: string;
   readonly #api: { readonly url: string; readonly send: Fetch } | undefined;
   readonly #turns = new Turns();
-  /** The declared outputs of the last version of the model that was seen; undefined where it does not say. */
-  #declared: { readonly model: string; readonly outputs: readonly DeclaredOutput[] | undefined } | undefined;
+  readonly #served: ServedModel;
 
   /** @throws bad_config */
   constructor(name: string | undefined, api: { readonly url: string; readonly send: Fetch } | undefined) {
     this.job = assertJobName(name ?? DEFAULT_JOB_NAME);
     this.#api = api && { ...api, url: api.url.replace(/\/+$/, '') };
+    // Calls share what it asks, so that the end of one does not end it.
+    this.#served = new ServedModel(
+      name,
+      async (path) => (await this.#request(path, {}, undefined, PREDICT_MS)).body,
+    );
   }
 
   /** Converts the inputs of one record, whose values may be files. */
@@ -237,8 +242,8 @@ export abstract class RecordWriter {
     );
     const { texts, model } = await this.#predicted(`{"instances":[${instances.join(',')}]}`, signal, headers);
     if (texts.length !== instances.length) throw malformed('the number of predictions differs');
-    const declared = await this.#outputsOf(model, signal);
-    return texts.map((text) => predictionOf(text, model, declared));
+    const facts = await limited({ signal }, () => this.#served.of(model));
+    return texts.map((text) => predictionOf(text, model, facts));
   }
 
   async #predicted(body: string, signal: AbortSignal, headers: TextHeaders) {
@@ -248,33 +253,13 @@ export abstract class RecordWriter {
     return { texts: predictions as string[], model: answer.headers.get('model-version') ?? '' };
   }
 
-  async #outputsOf(model: string, signal: AbortSignal): Promise<readonly DeclaredOutput[] | undefined> {
-    if (this.#declared?.model !== model)
-      this.#declared = { model, outputs: await this.#askOutputs(model, signal) };
-    return this.#declared.outputs;
-  }
-
-  async #askOutputs(model: string, signal: AbortSignal): Promise<readonly DeclaredOutput[] | undefined> {
-    try {
-      const { body } = await this.#request(`/v2/models/${encodeURIComponent(this.job)}`, {}, signal);
-      const { versions } = (body ?? {}) as { readonly versions?: unknown };
-      // Another one if the model has just changed: then JSON alone says the dtypes.
-      return Array.isArray(versions) && versions.includes(model) ? declaredOutputs(body) : undefined;
-    } catch (error) {
-      // For who may call /predict alone, and for a job of another name.
-      const { code } = ServingError.from(error);
-      if (['not_found', 'bad_config', 'unauthorized'].includes(code)) return undefined;
-      throw error;
-    }
-  }
-
   #post(path: string, body: string, signal: AbortSignal, headers: TextHeaders): Promise<Answer> {
     return this.#request(path, { method: 'POST', body, headers: { ...JSON_TYPE, ...headers } }, signal);
   }
 
-  #request(path: string, init: RequestInit, signal: AbortSignal): Promise<Answer> {
+  #request(path: string, init: RequestInit, signal?: AbortSignal, limitMs = Infinity): Promise<Answer> {
     if (!this.#api) throw badConfig('this needs the option frontendUrl');
-    return request(this.#api.url + path, init, Infinity, signal, this.#api.send);
+    return request(this.#api.url + path, init, limitMs, signal, this.#api.send);
   }
 }
 

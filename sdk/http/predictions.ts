@@ -1,7 +1,9 @@
 /** Reads the answer of POST /predict: a text for each instance, in which an output has no name and no dtype. */
 import { isObject } from '../../lib/codecs/instances.ts';
+import { badRequest } from '../../lib/contract/errors.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { malformed, parse } from '../fetch.ts';
+import type { ModelFacts } from './served-model.ts';
 import { tensorOf } from './tensors.ts';
 
 /** What the model, or a worker, made of one record. */
@@ -13,55 +15,55 @@ export interface Prediction {
    * NaN and for infinity, which JSON lacks.
    */
   readonly outputs: readonly NamedTensor[];
+  /**
+   * The only output. It throws bad_request where there is not exactly one, as for a job whose filter or worker answers with
+   * something else, and says where the answer is.
+   */
+  readonly output: NamedTensor;
   /** What a filter or a worker answered, as JSON; with `topN(n, labels)` the classes by their labels. */
   readonly value?: unknown;
   /** The version of the model. */
   readonly model: string;
 }
 
-/** An output as a model declares it. */
-export interface DeclaredOutput {
-  readonly name: string;
-  readonly dtype: string;
-}
-
-/** @throws internal */
-export function declaredOutputs(metadata: unknown): DeclaredOutput[] {
-  const outputs: unknown = isObject(metadata) ? metadata['outputs'] : undefined;
-  if (!Array.isArray(outputs)) throw malformed('the metadata has no outputs');
-  return outputs.map((output: unknown) => {
-    const { name, datatype } = isObject(output) ? output : {};
-    // A datatype that is unknown is refused where its elements are read.
-    return { name: String(name), dtype: dtypeIn(String(datatype)) };
-  });
-}
-
 /**
- * @param declared the model's outputs; without them, arrays are bool, string or float64, as JSON has them, and the names are
- *   output0, output1 and so on
+ * @param facts of the model; without them, arrays are bool, string or float64, as JSON has them, and the names are output0,
+ *   output1 and so on
  * @throws internal
  */
-export function predictionOf(
-  text: unknown,
-  model: string,
-  declared: readonly DeclaredOutput[] | undefined,
-): Prediction {
+export function predictionOf(text: unknown, model: string, facts: ModelFacts | undefined): Prediction {
   const isText = typeof text === 'string' && /^\{value=.*\}$/s.test(text);
   const value = isText ? parse(text.slice('{value='.length, -1)) : undefined;
   if (!isText || value === undefined) throw malformed('a prediction is no {value=…}');
   const tensors: readonly unknown[] = Array.isArray(value) ? value : [value];
-  if (tensors.length === 0 || !tensors.every(isTensor)) return { text, outputs: [], value, model };
-  const isDeclared = declared?.length === tensors.length;
+  if (tensors.length === 0 || !tensors.every(isTensor))
+    return withOutput({ text, outputs: [], value, model }, facts);
+  const declared = facts?.outputs.length === tensors.length ? facts.outputs : [];
   const outputs = tensors.map(({ data, shape }, i) => {
-    const { name, dtype } = (isDeclared && declared[i]) || { name: `output${i}`, dtype: dtypeOf(data) };
+    const { name, dtype } = declared[i] ?? { name: `output${i}`, dtype: dtypeOf(data) };
     return tensorOf(name, { dtype, shape, data });
   });
-  return { text, outputs, model };
+  return withOutput({ text, outputs, model }, facts);
 }
 
-/** The datatypes of /v2 are FP16, FP32, FP64, BYTES, and otherwise the names in capital letters. */
-function dtypeIn(datatype: string): string {
-  return datatype.replace('FP', 'float').replace('BYTES', 'string').toLowerCase();
+/** The property is no part of what is compared, copied or written as JSON, because it may throw. */
+function withOutput(prediction: Omit<Prediction, 'output'>, facts: ModelFacts | undefined): Prediction {
+  const { outputs } = prediction;
+  const get = () => {
+    const [first, second] = outputs;
+    if (first && !second) return first;
+    if (first) throw badRequest(`there are ${outputs.length} outputs: read .outputs`);
+    throw badRequest(`the job answers with ${sourceOf(facts)}: read .value`);
+  };
+  // It has the property from here on.
+  return Object.defineProperty(prediction, 'output', { get }) as Prediction;
+}
+
+/** Where an answer without outputs comes from. */
+function sourceOf(facts: ModelFacts | undefined): string {
+  if (facts === undefined) return 'its filter or its worker';
+  const { filter = '', isWorker } = facts;
+  return isWorker && filter === '' ? 'its worker' : `its filter ${filter}`.trim();
 }
 
 interface BareTensor {

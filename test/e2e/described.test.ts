@@ -22,7 +22,9 @@ after(async () => {
 });
 
 before(async () => {
-  stack = await testStack({ after: (close) => closers.push(close) });
+  // Each project of `init` has another name than the default, and an address alone does not say it.
+  const config = 'jobName: digits\nimageResize: 8,8';
+  stack = await testStack({ after: (close) => closers.push(close) }, { config });
   ({ document, ask } = await describedService(stack.url));
 });
 

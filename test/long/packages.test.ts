@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { buildFunctions } from '../../infra/build/functions.ts';
+import type { Stack } from '../../local/stack.ts';
 import { cleaningUp, IMAGES, serviceFolder } from '../cli/cli.ts';
 import { readArchive } from '../infra/archive.ts';
 import { childEnvironment } from '../support/environment.ts';
@@ -227,8 +228,12 @@ describe('the packages as they are installed', () => {
     assert.match(found.stdout, /^packed program\.mjs this Node {2}probabilities float32\[10\]/);
   });
 
-  test('the programs of its README run as they stand, but for the port', async (t) => {
-    const stack = await testStack(t);
+  test('the programs of its README run as they stand, but for the port, whatever the job is called', async (t) => {
+    for (const job of ['serving_stream', 'digits'])
+      await runReadme(await testStack(t, { config: `jobName: ${job}\nimageResize: 8,8` }));
+  });
+
+  async function runReadme(stack: Stack): Promise<void> {
     await copyFile(join(IMAGES, 'digit-3.png'), join(sdk.folder, 'digit-3.png'));
     const readme = await readFile(join(sdk.path, 'README.md'), 'utf8');
     const programs = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program]) => program as string);
@@ -245,7 +250,7 @@ describe('the packages as they are installed', () => {
       const { stdout } = await execute(process.execPath, [path], { cwd: sdk.folder });
       assert.match(stdout, expected[i] as RegExp);
     }
-  });
+  }
 
   test('the local service says which package it lacks where one was left out', async () => {
     const without = await install(archives.cli, await newFolder(), ['onnxruntime-node']);

@@ -9,6 +9,7 @@ import pickle
 import time
 import unittest
 import unittest.mock
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 import numpy as np
@@ -225,6 +226,46 @@ class Answers(unittest.TestCase):
             with servers.api(answers((200, {"predictions": [text]}))) as (url, _):
                 found = Client(url, timeout=600).predict({"x": 1})
                 self.assertEqual((found.value, dict(found.outputs)), (value, {}))
+
+    def test_without_a_name_the_service_is_asked_once_for_its_job(self):
+        declared = {"versions": ["v1", "v2"], "outputs": [{"name": "p", "datatype": "FP32"}],
+                    "parameters": {"post_processing": "topN(2)"}}
+        state = {"job": "j", "version": "v1", "text": '{value={"data":[0.1],"shape":[1]}}'}
+
+        def answer(request):
+            if request.path == "/v2/models/stats":
+                return 200, {"model_stats": [{"name": state["job"]}]}
+            if request.path == f"/v2/models/{state['job']}":
+                return 200, declared
+            if request.path.startswith("/v2"):
+                return 404, {"error": f"the model of this job is \"{state['job']}\"", "code": "not_found"}
+            return 200, {"predictions": [state["text"]]}, {"Model-Version": state["version"]}
+
+        def asked():
+            paths = [request.path for request in seen if request.path != "/predict"]
+            seen.clear()
+            return paths
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600)
+            with ThreadPoolExecutor(8) as pool:
+                found = list(pool.map(lambda _: client.predict({"x": 1}), range(16)))
+            self.assertEqual([(list(each.outputs), each.output.dtype.name) for each in found], [(["p"], "float32")] * 16)
+            self.assertEqual(asked(), ["/v2/models/stats", "/v2/models/j"])
+            state["version"] = "v2"
+            client.predict({"x": 1})
+            self.assertEqual(asked(), ["/v2/models/j"])
+            # Another job at the address.
+            state.update(job="k", version="v1")
+            self.assertEqual(list(client.predict({"x": 1}).outputs), ["p"])
+            self.assertEqual(asked(), ["/v2/models/j", "/v2/models/stats", "/v2/models/k"])
+            state["text"] = "{value=[[3,0.9],[1,0.1]]}"
+            error = error_of(lambda: client.predict({"x": 1}).output)
+            self.assertEqual(error.message, "the job answers with its filter topN(2): read .value")
+            wrong = Client(url, timeout=600, name="other")
+            for _ in range(2):
+                error = error_of(lambda: wrong.predict({"x": 1}))
+                self.assertEqual((error.code, error.message), ("bad_config", 'name: the model of this job is "k"'))
 
     def test_a_large_result_is_read_once_where_the_service_says_without_saying_who_calls(self):
         large = {**FOUND[1], "identity": "i"}

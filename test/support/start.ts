@@ -63,6 +63,7 @@ export function startWith(
 
 export interface Addresses {
   readonly http: string;
+  readonly jobs: readonly { readonly job: string; readonly http: string }[];
   readonly queueUrl: string;
   readonly redisUrl: string;
   readonly grpc?: string;

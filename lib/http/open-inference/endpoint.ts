@@ -99,12 +99,12 @@ function ofModel(deps: InferenceDeps, { name, version }: Asked, what: string | u
       case 'stats':
         return json(200, { model_stats: [modelStatistics(deps.model, runner.version, job)] });
       default:
-        return json(200, metadata(runner, job));
+        return json(200, metadata(runner, job, deps.postProcessing?.trim()));
     }
   });
 }
 
-function metadata(runner: Runner, job: string) {
+function metadata(runner: Runner, job: string, filter: string | undefined) {
   const { version, inputs = [], outputs = [], names } = runner;
   const tensors = (specs: readonly TensorSpec[], namesOf: ModelNames['labels'] = {}) =>
     specs.map((spec) => ({
@@ -119,6 +119,7 @@ function metadata(runner: Runner, job: string) {
     platform: platformOf(runner).platform,
     inputs: tensors(inputs, names?.columns),
     outputs: tensors(outputs, names?.labels),
+    ...(filter ? { parameters: { post_processing: filter } } : {}),
   };
 }
 

@@ -29,6 +29,8 @@ export interface InferenceDeps {
   readonly reporter: Reporter;
   /** The model's name under /v2. Default "serving_stream". */
   readonly jobName?: string;
+  /** The filter of the job's other answers, for those who read these; those of /v2 have none. Default: none. */
+  readonly postProcessing?: string;
   /** Rows that may share a run. Default 32. */
   readonly batchSize?: number;
 }

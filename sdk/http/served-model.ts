@@ -1,0 +1,105 @@
+/**
+ * What an answer of POST /predict does not say of the model: the names and dtypes of its outputs, and the job's filter. The
+ * service is asked once for each version of the model, and once which job it serves unless the client was told.
+ */
+import { badConfig, ServingError } from '../../lib/contract/errors.ts';
+import { malformed } from '../fetch.ts';
+
+/** An output as a model declares it. */
+export interface DeclaredOutput {
+  readonly name: string;
+  readonly dtype: string;
+}
+
+export interface ModelFacts {
+  readonly outputs: readonly DeclaredOutput[];
+  /** `topN(2)`; undefined without a filter, and where an earlier release does not say it. */
+  readonly filter: string | undefined;
+  readonly isWorker: boolean;
+}
+
+/** Gets JSON from a path of the service. @throws the service's errors */
+type Get = (path: string) => Promise<unknown>;
+
+/** Of JSON that may be anything. */
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Codes of those who may call /predict alone, and of services without the metadata. */
+const UNKNOWN: readonly string[] = ['bad_config', 'unauthorized'];
+
+export class ServedModel {
+  readonly #get: Get;
+  readonly #name: string | undefined;
+  #job: string | undefined;
+  #last: { readonly version: string; readonly facts: Promise<ModelFacts | undefined> } | undefined;
+
+  /** @param name of the job; undefined to ask the service for it */
+  constructor(name: string | undefined, get: Get) {
+    this.#name = name;
+    this.#get = get;
+  }
+
+  /**
+   * Calls at the same time share a question.
+   * @returns undefined when the service does not say it. @throws bad_config for a name of another job; and as `get`
+   */
+  of(version: string): Promise<ModelFacts | undefined> {
+    if (this.#last?.version !== version) {
+      const last = { version, facts: this.#ask(version) };
+      this.#last = last;
+      last.facts.catch(() => {
+        if (this.#last === last) this.#last = undefined;
+      });
+    }
+    return this.#last.facts;
+  }
+
+  async #ask(version: string): Promise<ModelFacts | undefined> {
+    const known = this.#name ?? this.#job;
+    try {
+      const job = known ?? (this.#job = await servedJob(this.#get));
+      if (job === undefined) return undefined;
+      const metadata = await this.#get(`/v2/models/${encodeURIComponent(job)}`);
+      const { versions } = Object(metadata) as Fields;
+      // Another one if the model has just changed: then JSON alone says the dtypes.
+      return Array.isArray(versions) && versions.includes(version) ? modelFacts(metadata) : undefined;
+    } catch (error) {
+      const { code, message } = ServingError.from(error);
+      if (UNKNOWN.includes(code)) return undefined;
+      if (code !== 'not_found') throw error;
+      if (this.#name) throw badConfig(`name: ${message}`, { cause: error });
+      // The address has another job by now.
+      this.#job = undefined;
+      return known ? this.#ask(version) : undefined;
+    }
+  }
+}
+
+/** The job that a service serves; undefined where it does not say it. @throws as `get` */
+export async function servedJob(get: Get): Promise<string | undefined> {
+  const { model_stats: models } = Object(await get('/v2/models/stats')) as Fields;
+  const { name } = Object(Array.isArray(models) && models[0]) as Fields;
+  return typeof name === 'string' ? name : undefined;
+}
+
+/** @throws internal */
+function modelFacts(metadata: unknown): ModelFacts {
+  const { outputs, parameters, platform } = Object(metadata) as Fields;
+  if (!Array.isArray(outputs)) throw malformed('the metadata has no outputs');
+  // It is only shown.
+  const { post_processing: filter } = Object(parameters) as { readonly post_processing?: string };
+  return {
+    outputs: outputs.map((output: unknown) => {
+      const { name, datatype } = Object(output) as Fields;
+      // A datatype that is unknown is refused where its elements are read.
+      return { name: String(name), dtype: dtypeIn(String(datatype)) };
+    }),
+    filter,
+    isWorker: platform === 'worker',
+  };
+}
+
+/** The datatypes of /v2 are FP16, FP32, FP64, BYTES, and otherwise the names in capital letters. */
+function dtypeIn(datatype: string): string {
+  return datatype.replace('FP', 'float').replace('BYTES', 'string').toLowerCase();
+}

@@ -1,0 +1,171 @@
+/** Names and dtypes of a prediction, whatever the job is called, and what is said where there are no outputs. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { InputQueue } from '../../sdk/index.ts';
+import { SAMPLE, testStack } from '../support/stack.ts';
+
+const TENSORS = '{value=[{"data":[0.1],"shape":[1]},{"data":["9007199254740993"],"shape":[1]}]}';
+const OUTPUTS = [
+  { name: 'p', datatype: 'FP32' },
+  { name: 'q', datatype: 'INT64' },
+];
+
+interface Stub {
+  job: string;
+  version: string;
+  readonly paths: string[];
+  text: string;
+  metadata: object;
+  /** Answers a path otherwise. */
+  other?: (path: string) => Response | undefined | Promise<Response>;
+}
+
+function serviceOf(options: Partial<Stub> = {}, name?: string) {
+  const stub: Stub = { job: 'j', version: 'v1', paths: [], text: TENSORS, metadata: {}, ...options };
+  const notFound = (message: string) => Response.json({ error: message, code: 'not_found' }, { status: 404 });
+  const fetch = async (url: string) => {
+    const path = new URL(url).pathname;
+    stub.paths.push(path);
+    const other = await stub.other?.(path);
+    if (other) return other;
+    const headers = { 'model-version': stub.version };
+    if (path === '/predict') return Response.json({ predictions: [stub.text] }, { headers });
+    if (path === '/v2/models/stats') return Response.json({ model_stats: [{ name: stub.job }] });
+    if (path !== `/v2/models/${stub.job}`)
+      return notFound(`no model "${path.split('/').at(-1)}"; the model of this job is "${stub.job}"`);
+    return Response.json({
+      versions: [stub.version],
+      platform: 'onnxruntime_onnx',
+      outputs: OUTPUTS,
+      ...stub.metadata,
+    });
+  };
+  const queue = new InputQueue({ frontendUrl: 'https://api.example', fetch, ...(name && { name }) });
+  const named = async () =>
+    (await queue.predict({ x: 1 })).outputs.map((each) => `${each.name} ${each.dtype}`);
+  return { stub, queue, named };
+}
+
+test('without a name the service is asked once for its job, and once for each version of its model', async () => {
+  const { stub, named } = serviceOf();
+  for (let i = 0; i < 3; i++) assert.deepEqual(await named(), ['p float32', 'q int64']);
+  stub.version = 'v2';
+  assert.deepEqual(await named(), ['p float32', 'q int64']);
+  assert.deepEqual(
+    stub.paths.filter((path) => path !== '/predict'),
+    ['/v2/models/stats', '/v2/models/j', '/v2/models/j'],
+  );
+});
+
+test('calls at the same time share the question, and one that is called off does not end it', async () => {
+  const gate = Promise.withResolvers<undefined>();
+  const { stub, queue } = serviceOf({
+    other: (path) => (path.startsWith('/v2') ? gate.promise : undefined) as never,
+  });
+  const stop = new AbortController();
+  const first = queue.predict({ x: 1 }, { signal: stop.signal });
+  const others = Array.from({ length: 9 }, () => queue.predict({ x: 1 }));
+  while (!stub.paths.includes('/v2/models/stats')) await new Promise(setImmediate);
+  stop.abort(new Error('no more'));
+  await assert.rejects(first, /no more/);
+  gate.resolve(undefined);
+  for (const { outputs } of await Promise.all(others)) assert.equal(outputs[0]?.name, 'p');
+  assert.deepEqual(
+    stub.paths.filter((path) => path !== '/predict'),
+    ['/v2/models/stats', '/v2/models/j'],
+  );
+});
+
+test('a name of another job is an error each time, which says the job', async () => {
+  const { stub, queue } = serviceOf({}, 'wrong');
+  for (let i = 0; i < 2; i++)
+    await assert.rejects(queue.predict({ x: 1 }), {
+      code: 'bad_config',
+      message: 'name: no model "wrong"; the model of this job is "j"',
+    });
+  assert.ok(!stub.paths.includes('/v2/models/stats'));
+  // The contract's own form has no names.
+  assert.deepEqual(await queue.predict({ instances: [{ x: 1 }] }), [TENSORS]);
+});
+
+test('where another job serves at the address by now, it is asked again', async () => {
+  const { stub, named } = serviceOf();
+  await named();
+  Object.assign(stub, { job: 'other', version: 'v9' });
+  assert.deepEqual(await named(), ['p float32', 'q int64']);
+});
+
+test('an outage while the model is asked for is the error of the call, and the next one asks again', async () => {
+  const { stub, queue, named } = serviceOf();
+  stub.other = (path) =>
+    path.startsWith('/v2') ? Response.json({ error: 'no', code: 'bad_input' }, { status: 400 }) : undefined;
+  await assert.rejects(queue.predict({ x: 1 }), { code: 'bad_input' });
+  delete stub.other;
+  assert.deepEqual(await named(), ['p float32', 'q int64']);
+});
+
+for (const [title, answer] of [
+  ['may not be asked', () => Response.json({ message: 'Forbidden' }, { status: 403 })],
+  ['is of a release without it', () => Response.json({ message: 'Not Found' }, { status: 404 })],
+  ['answers with something else', () => Response.json({ predictions: [] })],
+] as const) {
+  test(`where the metadata ${title}, names and dtypes are those of JSON`, async () => {
+    const { named } = serviceOf({ other: (path) => (path.startsWith('/v2') ? answer() : undefined) });
+    assert.deepEqual(await named(), ['output0 float64', 'output1 string']);
+  });
+}
+
+test('.output is the only output; without one it says where the answer is', async () => {
+  const outputOf = async (options: Partial<Stub>) => {
+    const found = await serviceOf(options).queue.predict({ x: 1 });
+    // It may throw, so it is no part of what is copied or written.
+    assert.ok(!Object.keys(found).includes('output'));
+    return found.output;
+  };
+  const one = { text: '{value={"data":[1],"shape":[1]}}', metadata: { outputs: OUTPUTS.slice(0, 1) } };
+  assert.equal((await outputOf(one)).name, 'p');
+  const text = '{value=[[3,0.9],[1,0.1]]}';
+  for (const [options, message] of [
+    [
+      { text, metadata: { parameters: { post_processing: 'topN(2)' } } },
+      'the job answers with its filter topN(2): read .value',
+    ],
+    [{ text }, 'the job answers with its filter: read .value'],
+    [{ text, metadata: { platform: 'worker', outputs: [] } }, 'the job answers with its worker: read .value'],
+    [
+      {
+        text,
+        other: (path: string) => (path === '/predict' ? undefined : new Response(null, { status: 403 })),
+      },
+      'the job answers with its filter or its worker: read .value',
+    ],
+    [{}, 'there are 2 outputs: read .outputs'],
+  ] as const)
+    await assert.rejects(outputOf(options), { code: 'bad_request', message });
+});
+
+for (const job of ['serving_stream', 'digits']) {
+  test(`a job called ${job} has the names and dtypes of its outputs without being named`, async (t) => {
+    const { url } = await testStack(t, { config: `jobName: ${job}\nimageResize: 8,8` });
+    const input = new InputQueue({ frontendUrl: url });
+    t.after(() => input.close());
+    const { output } = await input.predict({ image: `${SAMPLE}images/digit-3.png` });
+    assert.deepEqual([output.name, output.dtype, output.shape], ['probabilities', 'float32', [10]]);
+    const wrong = new InputQueue({ frontendUrl: url, name: 'other' });
+    await assert.rejects(wrong.predict({ image: `${SAMPLE}images/digit-3.png` }), {
+      code: 'bad_config',
+      message: `name: no model "other"; the model of this job is "${job}"`,
+    });
+  });
+
+  test(`a job called ${job} says its filter`, async (t) => {
+    const { url } = await testStack(t, {
+      config: `jobName: ${job}\npostProcessing: topN(2)\nimageResize: 8,8`,
+    });
+    const input = new InputQueue({ frontendUrl: url });
+    t.after(() => input.close());
+    const found = await input.predict({ image: `${SAMPLE}images/digit-3.png` });
+    assert.equal((found.value as number[][])[0]?.[0], 3);
+    assert.throws(() => found.output, { message: 'the job answers with its filter topN(2): read .value' });
+  });
+}
