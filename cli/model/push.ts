@@ -70,7 +70,7 @@ export async function push(
       },
     );
     progress.end();
-    report(published, text, job, output);
+    answerOf(published, text, job, output);
     return EXIT.ok;
   } finally {
     progress.end();
@@ -79,7 +79,7 @@ export async function push(
   }
 }
 
-function report(
+function answerOf(
   published: Published & { readonly format: string },
   text: string,
   { batching }: JobConfig,

@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 31_750 },
-  { folders: ['local'], lines: 9_850 },
-  { folders: ['cli'], lines: 8_250 },
-  { folders: ['infra'], lines: 5_950 },
-  { folders: ['sdk'], lines: 3_300 },
-  { folders: ['convert', 'console', 'bench', 'embedded-redis'], lines: 57_750 },
+  { folders: ['functions', 'lib'], lines: 35_000 },
+  { folders: ['local'], lines: 10_800 },
+  { folders: ['cli'], lines: 8_450 },
+  { folders: ['infra'], lines: 6_000 },
+  { folders: ['sdk'], lines: 3_400 },
+  { folders: ['convert', 'console', 'bench', 'embedded-redis'], lines: 58_350 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
