@@ -26,24 +26,25 @@ export interface Submission {
  * @throws bad_request, too_large
  */
 export function readSubmissions(body: Uint8Array | string): Submission[] {
-  return submissionsOf(body, LIMITS.instances);
+  const { text, parsed } = readJson(body);
+  return submissionsOf(text, parsed);
 }
 
 /** `readSubmissions` of one record. @throws bad_request for several, too */
 export function readSubmission(line: Uint8Array): Submission {
-  const [submission] = submissionsOf(line, 1);
+  const { text, parsed } = readJson(line);
+  assertOne(parsed);
+  const [submission] = submissionsOf(text, parsed);
   return submission as Submission;
 }
 
-function submissionsOf(body: Uint8Array | string, most: number): Submission[] {
-  const { text, parsed } = readJson(body);
+function submissionsOf(text: string, parsed: unknown): Submission[] {
   if (isObject(parsed) && 'data' in parsed) {
     const record = wireRecord(parsed);
     // Errors that need no model are reported now: broken base64, invalid Arrow, two instances.
     decodeData(record);
     return [{ uri: record.uri, message: JSON.stringify(record) }];
   }
-  if (most === 1) assertOne(parsed);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
   return instances.map((instance, i) => {

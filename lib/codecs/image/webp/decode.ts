@@ -69,12 +69,7 @@ function decodeFrame(instance: Instance, file: Uint8Array, { width, height }: Fr
 }
 
 /** RGB without alpha; what the frame does not cover is black. */
-function* onCanvas(
-  rgba: Uint8ClampedArray,
-  frame: Frame,
-  width: number,
-  height: number,
-): Slices<Uint8Array> {
+function* onCanvas(rgba: Uint8ClampedArray, frame: Frame, width: number, height: number): Slices<Uint8Array> {
   const rgb = new Uint8Array(3 * width * height);
   const slice = new SliceCount();
   for (let y = 0, from = 0; y < frame.height; y++) {
