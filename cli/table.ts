@@ -78,7 +78,11 @@ export function* partsOf(rows: readonly CsvRow[]): Generator<readonly CsvRow[]> 
   let characters = 0;
   for (const row of rows) {
     const own = row.cells.reduce((sum, cell) => sum + cell.length + 3, 0);
-    if (part.length > 0 && (part.length === LIMITS.instances || characters + own > REQUEST_CHARACTERS)) {
+    const isFull =
+      part.length === LIMITS.instances ||
+      (part.length + 1) * row.cells.length > LIMITS.csvCells ||
+      characters + own > REQUEST_CHARACTERS;
+    if (part.length > 0 && isFull) {
       yield part;
       [part, characters] = [[], 0];
     }

@@ -35,7 +35,7 @@ function findKeys(text: string, list: string | undefined): ReadonlyMap<number, R
     const character = text[at];
     if (character === '{' || character === '[') depth++;
     else if (character === '}' || character === ']') depth--;
-    else if (character === ',' && depth === 2) index++;
+    else if (character === ',' && depth === level - 1) index++;
     else if (character === '"') {
       const start = at;
       at = endOfText(text, start);

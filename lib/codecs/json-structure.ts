@@ -92,10 +92,15 @@ function tooDeep(what: string): ServingError {
 
 /** Where the text in quotes that begins at `start` ends; -1 when it is not closed. */
 export function endOfText(json: string, start: number): number {
-  let end = start;
-  do end = json.indexOf('"', end + 1);
-  while (isEscaped(json, end));
-  return end;
+  const end = json.indexOf('"', start + 1);
+  if (!isEscaped(json, end)) return end;
+  // Where one quote is escaped, many may be: to search for each takes longer than to look at each character.
+  for (let at = end + 1; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) return at;
+    if (code === BACKSLASH) at++;
+  }
+  return -1;
 }
 
 /** Whether an odd number of backslashes precedes `at`. */

@@ -1,5 +1,5 @@
 /** Parses and writes JSON of untrusted callers, with whole numbers that JSON.parse rounds and words that it does not know. */
-import { LIMITS } from '../contract/limits.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
 import { isKey } from './json-keys.ts';
 import { endOfText, isIntricate, JsonStructure } from './json-structure.ts';
 
@@ -11,8 +11,13 @@ export const MOST_DEPTH: number = 2 * LIMITS.tensorRank;
  * @throws too_large for a large text that is nested too deeply, or made of too many parts; SyntaxError for invalid JSON
  */
 export function parseText(text: string, mostDepth: number = MOST_DEPTH, allowed = text.length): unknown {
-  if (isIntricate(text)) new JsonStructure(allowed).read(text, mostDepth);
+  assertParts(text, mostDepth, allowed);
   return JSON.parse(text);
+}
+
+/** What parseText refuses, before it parses. @throws too_large */
+export function assertParts(text: string, mostDepth: number = MOST_DEPTH, allowed = text.length): void {
+  if (isIntricate(text)) new JsonStructure(allowed).read(text, mostDepth);
 }
 
 /** In front of what a text of JSON marks; a text that begins with it has it twice then. */
@@ -21,22 +26,53 @@ const ESCAPED_MARK = '\\u0001';
 
 /**
  * JSON with values as texts that begin with a mark. `unmark` takes them for what they are.
- * @param special matches values outside of texts, no keys
+ * @param special matches values outside of texts, no keys; global
+ * @throws too_large for so many that they would take fifty times their length
  */
 export function markValues(text: string, special: RegExp): string {
-  const mark = (part: string) => part.replace(special, `"${ESCAPED_MARK}$&"`);
-  const parts: string[] = [];
+  const out = new JoinedText();
+  let left: number = LIMITS.texts;
+  const markPart = (part: string) => {
+    let from = 0;
+    special.lastIndex = 0;
+    // Not replace(), which collects all that it finds before the first is replaced.
+    for (let found = special.exec(part); found; found = special.exec(part)) {
+      if (--left < 0) throw overLimit('texts', 'JSON whose numbers of many digits, NaN and infinities are');
+      out.add(`${part.slice(from, found.index)}"${ESCAPED_MARK}${found[0]}"`);
+      from = special.lastIndex;
+    }
+    out.add(part.slice(from));
+  };
   let from = 0;
   for (let start = text.indexOf('"'); start !== -1; start = text.indexOf('"', from)) {
     const end = endOfText(text, start);
     if (end === -1) break;
-    parts.push(mark(text.slice(from, start + 1)));
-    if (text.startsWith(ESCAPED_MARK, start + 1) && !isKey(text, end + 1)) parts.push(ESCAPED_MARK);
-    parts.push(text.slice(start + 1, end + 1));
+    markPart(text.slice(from, start + 1));
+    if (text.startsWith(ESCAPED_MARK, start + 1) && !isKey(text, end + 1)) out.add(ESCAPED_MARK);
+    out.add(text.slice(start + 1, end + 1));
     from = end + 1;
   }
-  parts.push(mark(text.slice(from)));
-  return parts.join('');
+  markPart(text.slice(from));
+  return out.text();
+}
+
+const PARTS = 4_096;
+
+/** Joins parts before there are many: a million of them take ten times what they hold. */
+class JoinedText {
+  readonly #joined: string[] = [];
+  #parts: string[] = [];
+
+  add(part: string): void {
+    this.#parts.push(part);
+    if (this.#parts.length < PARTS) return;
+    this.#joined.push(this.#parts.join(''));
+    this.#parts = [];
+  }
+
+  text(): string {
+    return this.#joined.join('') + this.#parts.join('');
+  }
 }
 
 /**

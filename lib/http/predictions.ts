@@ -38,7 +38,8 @@ const atRandom: NameRecord = () => randomUUID();
  * @throws bad_request, too_large
  */
 export function readSubmissions(body: Uint8Array | string, nameRecord: NameRecord = atRandom): Submissions {
-  return submissionsOf(body, LIMITS.instances, nameRecord);
+  const { text, parsed } = readJson(body);
+  return submissionsOf(text, parsed, nameRecord);
 }
 
 /** `readSubmissions` of one record. @throws bad_request for several, too */
@@ -46,12 +47,13 @@ export function readSubmission(
   line: Uint8Array,
   nameRecord: NameRecord = atRandom,
 ): { readonly submission: Submission; readonly ignored: readonly string[] } {
-  const { submissions, ignored } = submissionsOf(line, 1, nameRecord);
+  const { text, parsed } = readJson(line);
+  assertOne(parsed);
+  const { submissions, ignored } = submissionsOf(text, parsed, nameRecord);
   return { submission: submissions[0] as Submission, ignored };
 }
 
-function submissionsOf(body: Uint8Array | string, most: number, nameRecord: NameRecord): Submissions {
-  const { text, parsed } = readJson(body);
+function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): Submissions {
   if (isObject(parsed) && 'data' in parsed) {
     const ignored = checkKeys(parsed, RECORD_KEYS);
     const record = wireRecord(parsed);
@@ -60,7 +62,6 @@ function submissionsOf(body: Uint8Array | string, most: number, nameRecord: Name
     return { submissions: [{ uri: record.uri, message: JSON.stringify(record) }], ignored };
   }
   const ignored = checkKeys(parsed, SUBMIT_KEYS);
-  if (most === 1) assertOne(parsed);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
   const submissions = instances.map((instance, i) => instanceSubmission(uris?.[i], instance, nameRecord));

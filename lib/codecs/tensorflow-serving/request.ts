@@ -7,7 +7,7 @@ import { JsonNumbers } from '../../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { decodeBase64 } from '../base64.ts';
 import { bodyText, isObject, readJson } from '../instances.ts';
-import { exactNumber, markValues, unmark } from '../json.ts';
+import { assertParts, exactNumber, markValues, unmark } from '../json.ts';
 import { EACH, type Place, parseAround } from '../numbers/parse.ts';
 import { kindOf, quoteNames, quoteValue } from '../quote.ts';
 
@@ -82,7 +82,10 @@ function readBody(body: Uint8Array | string, example: string) {
   const around = parseAround(text, NUMBERS);
   if (around && !SPECIAL.test(around.rest)) return { parsed: around.parsed, hasSpecials: false };
   if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasSpecials: false };
-  const { parsed } = readJson(markValues(text, WORD_OR_NUMBER), example);
+  const { parsed } = readJson(text, example, (all) => {
+    assertParts(all);
+    return JSON.parse(markValues(all, WORD_OR_NUMBER));
+  });
   return { parsed: unmark(parsed, valueOf), hasSpecials: true };
 }
 

@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { decodeCsv, readCsv } from '../../../lib/codecs/csv.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
+import fc from '../../support/fast-check.ts';
 import { handlerOf } from '../../support/inference-endpoint.ts';
 import { identityModel, type ValueSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -123,4 +124,43 @@ test('names that do not fit the model are refused when it is opened', async (t) 
   for (const [names, message] of refused) {
     await assert.rejects(asked(t, table, names, 'a\n1\n'), { code: 'model_unavailable', message });
   }
+});
+
+test('lines end as on Unix, Windows and old Macs, and within quotes they are counted once', () => {
+  for (const end of ['\n', '\r\n', '\r']) {
+    const { rows } = readCsv(['a,b', `"x${end}y",1`, '', '2,"""q"""', '3,'].join(end));
+    assert.deepEqual(rows, [
+      { line: 3, cells: [`x${end}y`, '1'] },
+      { line: 5, cells: ['2', '"q"'] },
+      { line: 6, cells: ['3', ''] },
+    ]);
+  }
+});
+
+test('a table of more cells than a request has is refused, and a file for the command is not', () => {
+  const columns = Array.from({ length: 1_000 }, (_, i) => `c${i}`).join();
+  const table = `${columns}\n${`${','.repeat(999)}\n`.repeat(263)}`;
+  const message = /^at least 263 rows of 1000 cells are over the limit of 262144 cells \(csvCells\)$/;
+  assert.throws(() => decodeCsv(table), { code: 'too_large', message });
+  assert.equal(readCsv(table).rows.length, 263);
+  assert.equal(decodeCsv(table.slice(0, -1_000)).records.length, 262);
+});
+
+const cell = fc.string({ unit: fc.constantFrom('a', '1', ',', '"', '\n', '\r', ' ', 'é', '😀') });
+test('what is written as CSV is read as it was, whatever is in its cells', () => {
+  const tables = fc.integer({ min: 2, max: 4 }).chain((width) => {
+    return fc.array(fc.array(cell, { minLength: width, maxLength: width }), { minLength: 1, maxLength: 5 });
+  });
+  fc.assert(
+    fc.property(tables, fc.constantFrom('\n', '\r\n', '\r'), fc.boolean(), (rows, end, isPlain) => {
+      const quoted = (text: string) =>
+        isPlain && !/[",\r\n]/.test(text) ? text : `"${text.replaceAll('"', '""')}"`;
+      const head = (rows[0] as string[]).map((_, i) => `c${i}`);
+      const text = [head, ...rows].map((row) => row.map(quoted).join()).join(end);
+      assert.deepEqual(
+        readCsv(text).rows.map(({ cells }) => cells),
+        rows,
+      );
+    }),
+  );
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseText } from '../../../lib/codecs/json.ts';
+import { parseExactly, parseText } from '../../../lib/codecs/json.ts';
+import { keysInOrder } from '../../../lib/codecs/json-keys.ts';
+import fc from '../../support/fast-check.ts';
 
 /** Long enough, and with enough brackets, that the depth is looked at before it is parsed. */
 const many = (item: string) => `[${Array<string>(250_000).fill(item).join(',')}]`;
@@ -22,4 +24,104 @@ test('a large text is refused when it is nested deeper than any tensor, also beh
   const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
   const texts = many('"a[b"').slice(0, -1);
   assert.throws(() => parseText(`${texts},${deep}]`), { code: 'too_large' });
+});
+
+test('a large text of too many members, texts, or arrays and objects is refused with the limit', () => {
+  const refused = [
+    ['jsonMembers', `[${'{"a":1},'.repeat(262_145)}0]`],
+    ['texts', `[${'"a",'.repeat(524_289)}0]`],
+    ['jsonNodes', `[${'[],'.repeat(524_289)}0]`],
+  ] as const;
+  for (const [limit, text] of refused) {
+    const message = new RegExp(`are over the limit of \\d+ in 6 MiB \\(${limit}\\)$`);
+    assert.throws(() => parseText(text), { code: 'too_large', message });
+    // Of 32 MiB, which a record may have, as many times more are allowed.
+    const padded = `${text.slice(0, -2)}"${'x'.repeat(7 * 1024 * 1024)}"]`;
+    assert.ok(parseText(padded));
+    assert.ok(parseText(text, 200, Infinity));
+  }
+});
+
+const leaf = fc.oneof(
+  fc.integer(),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.string(),
+  fc.string({ unit: fc.constantFrom('\u0001', '"', '\\', 'N', 'a', '9', ':', ',', ' ', 'é') }),
+  fc.constantFrom('9007199254740993', 'NaN', '\u00019007199254740993'),
+  fc.bigInt({ min: -(2n ** 66n), max: 2n ** 66n }),
+  fc.boolean(),
+  fc.constant(null),
+);
+const { tree } = fc.letrec((tie) => ({
+  tree: fc.oneof(
+    leaf,
+    fc.array(tie('tree'), { maxLength: 4 }),
+    fc.dictionary(fc.oneof(fc.string(), fc.constantFrom('\u0001a', '__proto__', '10')), tie('tree'), {
+      maxKeys: 4,
+    }),
+  ),
+}));
+
+/** JSON with bigints, and white space. */
+function write(value: unknown): string {
+  if (typeof value === 'bigint') return String(value);
+  if (Array.isArray(value)) return `[ ${value.map(write).join(' ,\n')} ]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([name, held]) => `${JSON.stringify(name)} :\t${write(held)}`);
+  return `{${members.join(', ')}}`;
+}
+
+/** What the number is read as: integers of up to 20 digits exactly. */
+function read(value: unknown): unknown {
+  if (typeof value !== 'bigint') return value;
+  return Number.isSafeInteger(Number(value)) || String(value).replace('-', '').length > 20
+    ? Number(value)
+    : value;
+}
+
+test('integers beyond 2^53 are read exactly, and nothing else changes', () => {
+  fc.assert(
+    fc.property(tree, (value) => {
+      const text = write(value);
+      const expected = JSON.parse(text, (key, held: unknown, { source = '' }: { source?: string } = {}) => {
+        void key;
+        return typeof held === 'number' && /^-?\d+$/.test(source) ? read(BigInt(source)) : held;
+      }) as unknown;
+      assert.deepEqual(parseExactly(text), expected);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+const name = fc.oneof(
+  fc.nat(30).map(String),
+  fc.constantFrom('a', 'b"', '\u00e9', '\\', '__proto__', '}{]['),
+);
+const pairs = fc.array(
+  fc.tuple(name, fc.oneof(tree, fc.constantFrom({ 1: 1, 0: { 3: 0 } }, [{ 2: 1, 0: 0 }]))),
+  {
+    minLength: 1,
+    maxLength: 6,
+  },
+);
+const objectOf = (members: readonly (readonly [string, unknown])[]) =>
+  `{${members.map(([key, value]) => `${JSON.stringify(key)}: ${write(value)}`).join(' , ')}}`;
+
+test('keys keep the order of the text, also those that are indices, wherever the text has others of the same name', () => {
+  fc.assert(
+    fc.property(fc.array(pairs, { minLength: 1, maxLength: 4 }), pairs, (objects, others) => {
+      const before = objectOf(others.filter(([key]) => key !== 'list'));
+      const list = `[${objects.map(objectOf).join(',')}]`;
+      const text = `{"list":[${before}],"other":${before},"l\\u0069st" : ${list},"last":[${before}]}`;
+      const parsed = JSON.parse(text) as { list: Record<string, unknown>[] };
+      const keysOf = keysInOrder(text, 'list');
+      for (const [index, members] of objects.entries()) {
+        const unique = [...new Set(members.map(([key]) => key))];
+        assert.deepEqual(keysOf(parsed.list[index] as Record<string, unknown>, index), unique);
+        const alone = objectOf(members);
+        assert.deepEqual(keysInOrder(alone)(JSON.parse(alone) as Record<string, unknown>), unique);
+      }
+    }),
+    { numRuns: 500 },
+  );
 });

@@ -260,13 +260,14 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'a table has a limit of records',
-        find: 'assertRecords(rows.length);',
-        replace: '',
+        find: "readCsv(request.body(), 'recordsPerBody')",
+        replace: 'readCsv(request.body())',
       },
       {
-        guarantee: 'a line holds one record',
-        find: 'submissions.length === 1',
-        replace: 'submissions.length > 0',
+        guarantee: 'the lines of a body share its limits',
+        find: 'structure?.assertFits();',
+        replace: '',
+        tests: ['test/bad-input/costly.test.ts'],
       },
       {
         guarantee: 'blank lines count as lines, and are no records',

@@ -27,13 +27,13 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'whole numbers of 64 bits keep each digit',
-        find: 'return exactly(key, value, context);',
-        replace: 'return value;',
+        find: 'const value = exactNumber(source);',
+        replace: 'const value: number | bigint = Number(source);',
       },
       {
-        guarantee: 'words inside of texts stay',
-        find: `if (found.startsWith('"')) return found;`,
-        replace: '',
+        guarantee: 'a word is no key',
+        find: String.raw`(?![\w.]|\s*:)/g`,
+        replace: String.raw`(?![\w.])/g`,
       },
       {
         guarantee: 'a number that is too large does not become infinite beside a word',
@@ -42,8 +42,8 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
       },
       {
         guarantee: 'a sign in front of NaN does not join it with a number',
-        find: "(found.startsWith('-') ? '-' : '') +",
-        replace: "(found.endsWith('-Infinity') ? '-' : '') +",
+        find: "if (source.endsWith('NaN')) return NaN;",
+        replace: "if (source === 'NaN') return NaN;",
       },
       {
         guarantee: 'a request has up to 1,000 instances',

@@ -209,6 +209,12 @@ describe('a JPEG is refused', () => {
     const many = Array.from({ length: 60 }, () => last);
     const bomb = Buffer.concat([bytes.subarray(0, -2), ...many, END]);
     await assert.rejects(decodeImage(bomb), refusal('bad_input', /more than 50 scans/));
+    // Each scan is a walk over all pixels, so the largest image has fewer.
+    const frame = bytes.indexOf(Buffer.of(0xff, 0xc2));
+    const large = Buffer.from(bomb);
+    large.writeUInt16BE(4_096, frame + 5);
+    large.writeUInt16BE(4_096, frame + 7);
+    await assert.rejects(decodeImage(large), refusal('bad_input', /more than 20 scans/));
   });
 
   const { bytes } = smallJpeg('baseline420');
