@@ -10,22 +10,21 @@ import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type Archive, archiveDead } from '../lib/metrics/dead-letters.ts';
-import { exceeded } from '../lib/pipeline/dead-letters.ts';
+import { exceeded, MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import type { Sink } from '../lib/pipeline/serve.ts';
 
 interface DeadLetterDeps {
   readonly sink: Sink;
   readonly archive: Archive;
-  /** The deliveries before a record arrives here, where SQS does not count more. */
+  /** The deliveries before a record arrives here from a queue of an earlier release. */
   readonly attempts: number;
 }
 
 export const deadLetter =
   ({ sink, archive, attempts }: DeadLetterDeps) =>
   async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
-    // Of its deliveries, this one is that of the dead-letter queue.
     const deliveriesOf = ({ attributes }: SQSRecord) =>
-      Math.max(attempts, Number(attributes.ApproximateReceiveCount) - 1);
+      Number(attributes.ApproximateReceiveCount) > MOST_DELIVERIES ? MOST_DELIVERIES : attempts;
     const dead = Records.map((record) => ({ id: record.messageId, attempts: deliveriesOf(record) }));
     const again = new Set(await archiveDead(Records, dead, archive));
     for (const record of Records.filter(({ messageId }) => !again.has(messageId))) {

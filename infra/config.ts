@@ -8,7 +8,6 @@ import { type ConfigReading, readConfig } from '../lib/config/file.ts';
 import {
   DEFAULT_JOB,
   type JobConfig,
-  MOST_DELIVERIES,
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
 } from '../lib/config/job.ts';
@@ -21,6 +20,7 @@ import {
   payloadPrefix,
 } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
+import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../lib/workers/deployment.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';

@@ -118,11 +118,6 @@ function flat(ports: Ports): BatchAxes {
   return Object.fromEntries(Object.entries(ports).map(([name, { batchAxis }]) => [name, batchAxis]));
 }
 
-/**
- * Deliveries after which the queue itself gives a record up, the maximum of SQS. The batch function ends it long before, by its
- * runs: what is left comes back because Redis, S3 or the model is away.
- */
-export const MOST_DELIVERIES = 1_000;
 /** MOST_DELIVERIES take longer than a day. */
 const LEAST_VISIBILITY_SECONDS = 90;
 

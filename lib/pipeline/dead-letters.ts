@@ -8,6 +8,12 @@ import { ServingError } from '../contract/errors.ts';
 import type { Outcome } from '../contract/values.ts';
 import type { Delivered } from './chunks.ts';
 
+/**
+ * Deliveries after which the queue itself gives a record up, the maximum of SQS. The batch function ends it long before, by its
+ * runs: what is left comes back because Redis, S3 or the model is away.
+ */
+export const MOST_DELIVERIES = 1_000;
+
 export interface DeadMessage {
   readonly id: string;
   /** How often its record ran; of one that cannot be read, its deliveries. */

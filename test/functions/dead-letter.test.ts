@@ -50,6 +50,24 @@ test('a dead letter is archived as it was, and its uri fails once', async () => 
   );
 });
 
+test('a message that SQS gave up has the number of its deliveries; one of an earlier queue that of the setting', async () => {
+  const { archived, saved, handle } = world();
+  const given = {
+    ...record('m2', BODY),
+    attributes: { SentTimestamp: '1', ApproximateReceiveCount: '1001' },
+  };
+  await handle(event(record('m1', BODY), given));
+  const attempts = [...archived.values()].map((text) => decodeDeadLetter(text).attempts);
+  assert.deepEqual(attempts, [5, 1_000]);
+  assert.deepEqual(
+    saved.map(({ outcome }) => !outcome.ok && outcome.error.message),
+    [
+      'the record failed 5 times and was archived as m1',
+      'the record failed 1000 times and was archived as m2',
+    ],
+  );
+});
+
 test('a message without a uri is archived, and done', async () => {
   const { archived, saved, handle } = world();
   assert.deepEqual(idsOf(await handle(event(record('m1', 'no JSON')))), []);

@@ -5,10 +5,10 @@ import { readEnvironment } from '../../../lib/config/environment.ts';
 import {
   DEFAULT_JOB,
   hiddenSeconds,
-  MOST_DELIVERIES,
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
 } from '../../../lib/config/job.ts';
+import { MOST_DELIVERIES } from '../../../lib/pipeline/dead-letters.ts';
 import { parseConfig } from '../../support/config.ts';
 
 const RANGES: readonly (readonly [path: string, min: number, max: number])[] = [
