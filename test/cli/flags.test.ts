@@ -1,4 +1,4 @@
-/** What the wkr commands print, and what is written of them, names flags that they have. */
+/** What the commands print, and what is written of those of wkr, names flags and options that they have. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { explained } from '../../cli/command.ts';
+import { COMMANDS } from '../../cli/main.ts';
 import { runWkr, WKR_COMMANDS } from '../../cli/wkr/main.ts';
 import { FLAGS_ADVICE } from '../../local/gateway/caller.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -183,4 +184,42 @@ test('each command line of wkr in the documentation has flags that the command h
     }
   }
   assert.ok(seen > 20, String(seen));
+});
+
+/** What the programs that messages name beside ours take. */
+const OTHERS = [
+  'params',
+  'save',
+  'library',
+  'test',
+  'version',
+  'expose-gc',
+  'random-seed',
+  'no-lazy',
+  'lazy',
+  'hash',
+];
+
+test('each option that a text of the code names is an option of a command', async () => {
+  const known = new Set(OTHERS);
+  for (const { load } of Object.values(COMMANDS))
+    for (const name of Object.keys((await load()).options)) known.add(name);
+  let seen = 0;
+  for (const folder of ['cli', 'local', 'sdk', 'lib', 'convert', 'infra']) {
+    const names = await readdir(join(ROOT, folder), { recursive: true });
+    for (const name of names.filter((each) => each.endsWith('.ts'))) {
+      const source = await readFile(join(ROOT, folder, name), 'utf8');
+      const code = source.replaceAll(/^\s*(?:\*|\/\/|\/\*).*$/gm, '');
+      for (const [text] of code.matchAll(/(['"`])(?:(?!\1)[^\n\\]|\\.)*\1/g)) {
+        const options = [...text.matchAll(/(?<![\w-])--([a-z][a-z-]*)/g)].map(([, option = '']) => option);
+        seen += options.length;
+        assert.deepEqual(
+          options.filter((option) => !known.has(option)),
+          [],
+          `${folder}/${name}: ${text}`,
+        );
+      }
+    }
+  }
+  assert.ok(seen > 100, String(seen));
 });
