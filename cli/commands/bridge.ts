@@ -17,8 +17,9 @@ export const command = defineCommand({
   name: 'bridge',
   usage: ['--redis <url> [options]'],
   about: `Moves the records of a Redis stream into the queue, so that clients of Analytics Zoo Cluster Serving and BigDL
-work unchanged. A record leaves the stream when the queue has it; those of one uri are sent in their order. One without a
-readable uri or data goes to the list <stream>:dead. A service of this machine does the same for its own Redis by itself.`,
+work unchanged. A record leaves the stream when the queue has it; those of one uri are sent in their order. One
+without a readable uri or data goes to the list <stream>:dead. A service of this machine does the same for its own
+Redis by itself.`,
   options: {
     redis: { value: 'url', about: 'Redis of the stream, redis://host:port or rediss://...' },
     stream: { value: 'name', about: `stream to read (default: the name of the job; ${DEFAULT_JOB_NAME})` },

@@ -31,7 +31,9 @@ export function onnxLabels(model: Message): OnnxLabels {
 function labelsOf(metadata: ReadonlyMap<string, string>): FoundLabels | undefined {
   for (const key of LABEL_KEYS) {
     const labels = listOf(metadata.get(key) ?? '');
-    if (labels) return { labels, source: `"${key}" in the metadata of the model file` };
+    // The places of the classes are no names.
+    const isNamed = labels?.some((label, place) => label !== `${place}`);
+    if (labels && isNamed) return { labels, source: `"${key}" in the metadata of the model file` };
   }
   return undefined;
 }
