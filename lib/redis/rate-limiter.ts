@@ -10,9 +10,13 @@ import { callerIsGone } from '../pipeline/deadline.ts';
 import type { RedisConnection } from './connection.ts';
 import { script } from './scripts.ts';
 
+/** Twice what http.tokenAcquireTimeoutMs may be. */
+const MOST_WAIT_MS = 60_000;
+
 /**
  * A token bucket stored as one number, the time at which it would be full again (GCRA). It holds the tokens of one second.
- * KEYS: the bucket. ARGV: tokens per second, longest wait in ms. Returns the wait in ms, or -1 - (ms to come back).
+ * No bucket is full later than by the longest wait that a setting allows: then the clock of Redis was set back. KEYS: the
+ * bucket. ARGV: tokens per second, longest wait in ms. Returns the wait in ms, or -1 - (ms to come back).
  */
 const ACQUIRE = `
 local time = redis.call('TIME')
@@ -20,8 +24,7 @@ local now = time[1] * 1000 + time[2] / 1000
 local rate, maxWait = tonumber(ARGV[1]), tonumber(ARGV[2])
 local interval = 1000 / rate
 local full = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)
--- Later than any bucket is full: the clock of Redis was set back.
-if full - now > (math.max(1, rate) + 1) * interval + maxWait then full = now end
+if full - now > (math.max(1, rate) + 1) * interval + ${MOST_WAIT_MS} then full = now end
 local wait = math.max(0, full - now - (math.max(1, rate) - 1) * interval)
 if wait > maxWait then return -1 - math.ceil(wait) end
 redis.call('SET', KEYS[1], string.format('%.3f', full + interval), 'PX', math.ceil(full + interval - now) + 1000)

@@ -28,8 +28,7 @@ local function isAnnouncedAfter(held, state, identity)
   local pending = pcall('HGET', state, 'pending')
   return type(pending) == 'string' and has(pending, identity)
 end
-local function isNew(key, status, held, order, message, state)
-  local _, identity = orderOf(order)
+local function isNew(key, status, held, order, identity, message, state)
   if held and not isLater(order, held) and not isAnnouncedAfter(held, state, identity) then return false end
   if not status then return true end
   local was = call('HMGET', key, 'identity', 'message', 'finishedAt', 'cancelled')
@@ -130,7 +129,7 @@ for i, record in ipairs(records) do
     call('PEXPIRE', seen .. id, again)
   else
     local _, identity, replays = orderOf(order)
-    local written = isNew(key, before, held, order, id, states[i])
+    local written = isNew(key, before, held, order, identity, id, states[i])
     if written then
       if before then call('DEL', key) end
       fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[first + i], identity, 12
