@@ -24,7 +24,7 @@ export interface LambdaEnvironment {
   /** Resolves when INIT is over. */
   readonly ready: Promise<void>;
   /**
-   * @param killMs when the process is ended. Default: when the time is over that the function is told
+   * @param killMs when the process is ended. Default: when the time of the function is over
    * @throws when the function throws, its time is over, or the process ends
    */
   invoke<Answer>(event: unknown, timeoutMs?: number, killMs?: number): Promise<Answer>;
