@@ -23,7 +23,8 @@ export function endingsOf(runs: RunCounts, put: Archive): EndingsOf {
 
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
 export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
-  const filter = parseFilter(scope.environment.job.postProcessing);
+  const { postProcessing, queue } = scope.environment.job;
+  const filter = parseFilter(postProcessing);
   const { timers } = scope.get(reporter);
   const store = scope.get(results);
   // Before the model, so that Redis is connected while the model is downloaded. Its failure is that of the first command.
@@ -36,6 +37,6 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
     payloads: scope.get(payloads),
     reporter: scope.get(reporter),
     endings: endingsOf(scope.get(runCounts), scope.get(archive)),
-    recordTtlSeconds: scope.environment.job.queue.recordTtlSeconds,
+    recordTtlSeconds: queue.recordTtlSeconds,
   };
 }

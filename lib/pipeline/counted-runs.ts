@@ -8,6 +8,7 @@ import type { Outcome, Runner } from '../contract/values.ts';
 import { exceeded } from './dead-letters.ts';
 import { type Deadline, deadlineCheck } from './deadline.ts';
 import type { QueuedRecord } from './decode.ts';
+import { assertOneEach } from './outcomes.ts';
 import { runRedelivered } from './poison-isolation.ts';
 
 export type CountedRecord = Pick<QueuedRecord, 'uri' | 'enqueue' | 'attempts'>;
@@ -24,7 +25,7 @@ export interface RunCounts {
 }
 
 /** Without a store each delivery is taken for a run, and no record ends by that. */
-export const UNCOUNTED: RunCounts = {
+const UNCOUNTED: RunCounts = {
   most: Number.POSITIVE_INFINITY,
   read: async (records) => records.map(({ attempts }) => attempts - 2),
   begin: async () => undefined,
@@ -33,8 +34,11 @@ export const UNCOUNTED: RunCounts = {
 
 interface RanCounted {
   readonly outcomes: Outcome[];
-  /** Records whose run has ended. They are taken back after their outcomes are saved, because saving may end the function too. */
-  readonly ended: readonly QueuedRecord[];
+  /**
+   * Takes back the runs that have ended; never throws. Called after their outcomes are saved, because saving may end the function
+   * too. Also where S3 or Redis did not take an outcome: its run is not at fault.
+   */
+  readonly settle: () => Promise<void>;
 }
 
 /** @throws results_unavailable, and errors of opening the model */
@@ -42,7 +46,7 @@ export async function runCounted(
   records: readonly QueuedRecord[],
   runner: Runner,
   deadline: Deadline,
-  runs: RunCounts,
+  runs: RunCounts = UNCOUNTED,
 ): Promise<RanCounted> {
   const counts = new Map<QueuedRecord, number | ServingError>();
   for (const [i, count] of (await runs.read(records)).entries())
@@ -72,7 +76,10 @@ export async function runCounted(
       const last = outcome?.ok === false ? outcome.error : undefined;
       return failed(exceeded(record.id, runs.most, last));
     }),
-    ended: [...begun].filter((record) => !isOpen(record)),
+    async settle() {
+      const ended = [...begun].filter((record) => !isOpen(record));
+      if (ended.length > 0) await runs.takeBack(ended);
+    },
   };
 }
 
@@ -96,13 +103,6 @@ async function runAllowed(
   return runRedelivered(inputs, runIsolated, deadline, attempts, (places) =>
     begin(places.map((i) => records[i] as QueuedRecord)),
   );
-}
-
-/** Outcomes match records by position, so a runner that returns another number of them answers none. */
-export function assertOneEach(outcomes: readonly Outcome[], records: readonly unknown[]): void {
-  if (outcomes.length === records.length) return;
-  const found = `the runner gave ${outcomes.length} outcomes for ${records.length} records`;
-  throw new ServingError('internal', found);
 }
 
 /** Of a runner whose processes are its own: the record waited for one and got none. */

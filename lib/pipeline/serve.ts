@@ -9,7 +9,7 @@ import type { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
-import { assertOneEach, type CountedRecord, type RunCounts, runCounted, UNCOUNTED } from './counted-runs.ts';
+import { type RunCounts, runCounted } from './counted-runs.ts';
 import { type ArchiveDead, type DeadMessage, isExceeded } from './dead-letters.ts';
 import { type Deadline, deadlineCheck } from './deadline.ts';
 import {
@@ -20,6 +20,7 @@ import {
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
+import { assertOneEach } from './outcomes.ts';
 
 /** The outcome of one chunk. */
 export interface RanRecords {
@@ -27,8 +28,8 @@ export interface RanRecords {
   readonly returned: readonly ReturnedMessage[];
   /** Resolves when all reports about running records have ended. Never rejects. */
   readonly notified?: Promise<void>;
-  /** Counted records whose run has ended. Default none. */
-  readonly ended?: readonly CountedRecord[] | undefined;
+  /** Called once outcomes are saved, or cannot be (lib/pipeline/counted-runs.ts). Never rejects. */
+  readonly settle?: (() => Promise<void>) | undefined;
 }
 
 /** The steps of the queue's path. Metrics are a wrapper around them (lib/metrics/steps.ts). */
@@ -100,17 +101,18 @@ interface StepParts extends Partial<Endings> {
   readonly deadline: Deadline;
 }
 
-export function queueSteps({ runner, running, sink, deadline, runs = UNCOUNTED, archive }: StepParts): Steps {
+export function queueSteps(parts: StepParts): Steps {
+  const { runner, running, sink, deadline, runs, archive } = parts;
   return {
-    decode: (chunk, buffers) => decodeMessages(chunk, buffers, archive && runs.most),
+    decode: (chunk, buffers) => decodeMessages(chunk, buffers, runs?.most),
     async run(decoded, buffers) {
       const stop = await running.begin(decoded.records);
-      const { outcomes, ended } = await runQueued(decoded.records, { runner, deadline, runs });
+      const { outcomes, settle } = await runQueued(decoded.records, parts);
       const notified = stop();
-      return { ...sortOutcomes(decoded, outcomes, buffers), notified, ended };
+      return { ...sortOutcomes(decoded, outcomes, buffers), notified, settle };
     },
-    async save({ finished, returned, notified, ended = [] }) {
-      const dead = deadOf({ finished, returned }, runs.most);
+    async save({ finished, returned, notified, settle }) {
+      const dead = deadOf({ finished, returned }, runs?.most);
       const lost = dead && archive && (await archive(dead, deadlineCheck(deadline.remainingMs)));
       const savable = lost ? finished.filter(({ id }) => !lost.has(id)) : finished;
       const again = lost ? returned.filter(({ id, dead: isDead }) => !isDead || lost.has(id)) : returned;
@@ -120,15 +122,14 @@ export function queueSteps({ runner, running, sink, deadline, runs = UNCOUNTED, 
         const unarchived = lost ? finished.filter(({ id }) => lost.has(id)) : [];
         return [...[...again, ...unarchived].map(({ id }) => id), ...unsaved];
       } finally {
-        // Also where S3 or Redis did not take a result: the run is not at fault.
-        if (ended.length > 0 && deadline.remainingMs() > 0) await runs.takeBack(ended);
+        if (settle && deadline.remainingMs() > 0) await settle();
       }
     },
   };
 }
 
 /** Undefined where all messages live on or have an outcome. */
-function deadOf({ finished, returned }: RanRecords, most: number): DeadMessage[] | undefined {
+function deadOf({ finished, returned }: RanRecords, most = 0): DeadMessage[] | undefined {
   if (!finished.some(({ outcome }) => isExceeded(outcome)) && !returned.some(({ dead }) => dead))
     return undefined;
   const exhausted = finished.filter(({ outcome }) => isExceeded(outcome));
@@ -138,16 +139,12 @@ function deadOf({ finished, returned }: RanRecords, most: number): DeadMessage[]
   ];
 }
 
-type Queued = Required<Pick<StepParts, 'runner' | 'deadline' | 'runs'>>;
-
 /** New records run in this process; redelivered ones are counted, and run in an isolated process. */
-async function runQueued(records: readonly QueuedRecord[], { runner, deadline, runs }: Queued) {
+async function runQueued(records: readonly QueuedRecord[], { runner, deadline, runs }: StepParts) {
   if (records.some(({ attempts }) => attempts > 1)) return runCounted(records, runner, deadline, runs);
   const inputs = records.map((record) => record.inputs);
-  return {
-    outcomes: await runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) }),
-    ended: undefined,
-  };
+  const outcomes = await runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
+  return { outcomes, settle: undefined };
 }
 
 /** Runs records and returns as many outcomes. */

@@ -144,15 +144,20 @@ export const PIPELINE: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/pipeline/counted-runs.ts',
-    tests: [COUNTED],
+    file: 'lib/pipeline/outcomes.ts',
+    tests: [SERVE],
     bugs: [
       {
         guarantee: 'a runner that gives another number of outcomes answers none',
         find: 'if (outcomes.length === records.length) return;',
         replace: 'return;',
-        tests: [SERVE],
       },
+    ],
+  },
+  {
+    file: 'lib/pipeline/counted-runs.ts',
+    tests: [COUNTED],
+    bugs: [
       {
         guarantee: 'a record that ran too often does not run again',
         find: 'Number(counts.get(record)) < runs.most);',
@@ -170,8 +175,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a run without an outcome stays counted',
-        find: 'ended: [...begun].filter((record) => !isOpen(record)),',
-        replace: 'ended: [...begun],',
+        find: '[...begun].filter((record) => !isOpen(record))',
+        replace: '[...begun]',
       },
       {
         guarantee: 'deliveries in an outage do not make records run alone',

@@ -23,8 +23,11 @@ export interface LambdaEnvironment {
   readonly pid: number;
   /** Resolves when INIT is over. */
   readonly ready: Promise<void>;
-  /** @throws when the function throws, its time is over, or the process ends */
-  invoke<Answer>(event: unknown, timeoutMs?: number): Promise<Answer>;
+  /**
+   * @param killMs when the process is ended. Default: when the time of the function is over
+   * @throws when the function throws, its time is over, or the process ends
+   */
+  invoke<Answer>(event: unknown, timeoutMs?: number, killMs?: number): Promise<Answer>;
   freeze(): void;
   thaw(): void;
   /** SIGKILL, and it has ended. */
@@ -67,12 +70,12 @@ export function startEnvironment(t: TestContext, options: EnvironmentOptions): L
   return {
     pid: child.pid as number,
     ready,
-    async invoke<Answer>(event: unknown, timeoutMs = TIMEOUT_MS) {
+    async invoke<Answer>(event: unknown, timeoutMs = TIMEOUT_MS, killMs = timeoutMs) {
       await ready;
       const answering = reply();
       child.send({ event, timeoutMs });
       // As Lambda does it: the whole process, whatever it does.
-      const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+      const timer = setTimeout(() => child.kill('SIGKILL'), killMs);
       const answer = await answering.finally(() => clearTimeout(timer));
       if ('error' in answer) throw new Error(answer.error);
       return ('answer' in answer ? answer.answer : undefined) as Answer;

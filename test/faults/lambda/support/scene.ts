@@ -96,8 +96,9 @@ export async function deliver(
   environment: LambdaEnvironment,
   event: ReturnType<typeof batchEvent>,
   timeoutMs?: number,
+  killMs?: number,
 ): Promise<string[]> {
-  const { batchItemFailures } = await environment.invoke<SQSBatchResponse>(event, timeoutMs);
+  const { batchItemFailures } = await environment.invoke<SQSBatchResponse>(event, timeoutMs, killMs);
   return batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
 }
 
