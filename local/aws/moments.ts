@@ -10,21 +10,22 @@ type Delivery = NonNullable<ReturnType<SqsQueue['inflightMessages']['get']>>;
 
 /** Smaller differences are those of two clocks that are read one after the other. */
 const SET_MS = 5;
+/** Between the wall clock and one that only runs; it changes when the wall clock is set. */
 let offsetMs = Date.now() - performance.now();
 
-/** Between the wall clock and one that only runs; it changes when the wall clock is set. */
-function offset(): number {
+/** Before moments are read: a queue reads those of all its messages at once. */
+function readClock(): void {
   const measuredMs = Date.now() - performance.now();
   if (Math.abs(measuredMs - offsetMs) > SET_MS) offsetMs = measuredMs;
-  return offsetMs;
 }
 
 function toRunning(wallMs: number): number {
-  return wallMs - offset();
+  readClock();
+  return wallMs - offsetMs;
 }
 
 function toWall(runningMs: number): number {
-  return Math.round(runningMs + offset());
+  return Math.round(runningMs + offsetMs);
 }
 
 /** A message whose age, delay and place in the order do not change with the clock. */
@@ -103,6 +104,11 @@ export function withMoments(queue: SqsQueue, numbers: OrderNumbers): SqsQueue {
   // A message that moves to the dead letters keeps its own.
   queue.enqueue = (message) =>
     enqueue(message instanceof TimedMessage ? message : new TimedMessage(message, () => numbers.next()));
+  const processTimers = queue.processTimers.bind(queue);
+  queue.processTimers = () => {
+    readClock();
+    processTimers();
+  };
   queue.inflightMessages = new Deliveries();
   return queue;
 }
