@@ -7,7 +7,7 @@ import { jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { objectText, parseText } from './json.ts';
-import { keysInOrder } from './json-keys.ts';
+import { keysInOrder } from './key-order.ts';
 import { kindOf, quoteName, quoteNames } from './quote.ts';
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
