@@ -8,8 +8,8 @@ import { LIMITS, overLimit } from '../contract/limits.ts';
 import { suggest } from '../contract/suggest.ts';
 import type { Binding, Inputs, Value } from '../contract/values.ts';
 import { objectText, parseText } from './json.ts';
-import { keysInOrder } from './json-keys.ts';
 import { endOfText } from './json-structure.ts';
+import { keysInOrder } from './key-order.ts';
 import { kindOf, quoteName, quoteNames, quoteValue } from './quote.ts';
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });

@@ -36,11 +36,14 @@ function hasMore(text: string, characters: readonly string[], count: number): bo
   return false;
 }
 
+type PartLimit = 'jsonArrays' | 'jsonObjects' | 'jsonMembers' | 'texts';
+
 /** Counts what one or several texts of JSON are made of. The limits are for 6 MiB of them; longer ones may have more. */
 export class JsonStructure {
   readonly #share: number;
   readonly #what: string;
-  #nodes = 0;
+  #arrays = 0;
+  #objects = 0;
   #members = 0;
   #texts = 0;
 
@@ -61,7 +64,8 @@ export class JsonStructure {
         if (at === -1) break;
       } else if (code === COLON) this.#members++;
       else if (code === OPEN_ARRAY || code === OPEN_OBJECT) {
-        this.#nodes++;
+        if (code === OPEN_ARRAY) this.#arrays++;
+        else this.#objects++;
         if (++depth > mostDepth) throw tooDeep(this.#what);
       } else if (code === CLOSE_ARRAY || code === CLOSE_OBJECT) {
         depth--;
@@ -73,11 +77,12 @@ export class JsonStructure {
 
   /** @throws too_large */
   assertFits(): void {
-    const refuseOver = (count: number, limit: 'jsonNodes' | 'jsonMembers' | 'texts', parts: string) => {
+    const refuseOver = (count: number, limit: PartLimit, parts: string) => {
       if (count > LIMITS[limit] * this.#share)
         throw overLimit(limit, `${this.#what}JSON whose ${parts} are`, 'in 6 MiB');
     };
-    refuseOver(this.#nodes, 'jsonNodes', 'arrays and objects');
+    refuseOver(this.#arrays, 'jsonArrays', 'arrays');
+    refuseOver(this.#objects, 'jsonObjects', 'objects');
     refuseOver(this.#members, 'jsonMembers', 'members of objects');
     refuseOver(this.#texts, 'texts', 'texts and keys');
   }

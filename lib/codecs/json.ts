@@ -1,7 +1,7 @@
 /** Parses and writes JSON of untrusted callers, with whole numbers that JSON.parse rounds and words that it does not know. */
 import { LIMITS, overLimit } from '../contract/limits.ts';
-import { isKey } from './json-keys.ts';
 import { endOfText, isIntricate, JsonStructure } from './json-structure.ts';
+import { isKey } from './key-order.ts';
 
 /** `{"instances":[{"x":` and a tensor are 19 levels; nothing accepted is deeper. */
 export const MOST_DEPTH: number = 2 * LIMITS.tensorRank;

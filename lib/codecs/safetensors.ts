@@ -16,7 +16,7 @@ import {
 } from '../contract/tensor.ts';
 import { isObject } from './instances.ts';
 import { objectText, parseText } from './json.ts';
-import { keysInOrder } from './json-keys.ts';
+import { keysInOrder } from './key-order.ts';
 import { quoteName, quoteValue } from './quote.ts';
 
 /** `F64`, `I8`, `U16`, `BOOL`. */

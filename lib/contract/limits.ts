@@ -44,13 +44,17 @@ export const LIMITS = {
   recordsPerBody: 1_000,
   /** Inputs of one record, tensors of one `/v2` request. */
   inputsPerRecord: 256,
-  // Half a million objects with another key each take V8 a second. 1,000 records of 256 inputs are below.
+  // Half a million objects with another key each take V8 a second.
+  /** Objects in 6 MiB of JSON. */
+  jsonObjects: 131_072,
+  // 1,000 records of 256 inputs are below.
   /** Members of all objects in 6 MiB of JSON. */
   jsonMembers: 262_144,
   /** Texts and keys in 6 MiB of JSON, texts of a binary tensor. */
   texts: 524_288,
-  /** Arrays and objects in 6 MiB of JSON. */
-  jsonNodes: 524_288,
+  // A picture of 512 x 512 pixels of three numbers each is 262,657 arrays.
+  /** Arrays in 6 MiB of JSON, but for those of numbers that are read as a tensor. */
+  jsonArrays: 524_288,
   /** Columns of a table as CSV. */
   csvColumns: 4_096,
   // Each becomes a value of its record, of some 100 bytes and a microsecond. 1,000 rows of 256 cells are below.

@@ -130,7 +130,6 @@ export const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-sqs': ['lib/queue/'],
   ioredis: ['lib/redis/'],
   yaml: ['lib/config/file.ts'],
-  'csv-parse': ['lib/codecs/csv.ts'],
   '@huggingface/tokenizers': ['lib/text/library.ts'],
   '@cornerstonejs/codec-libjpeg-turbo-8bit': ['lib/codecs/image/libjpeg.ts'],
 };

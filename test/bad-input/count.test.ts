@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { ARROW, ARROW_UNFIT } from './tables/arrow.ts';
+import { COSTLY } from './tables/costly.ts';
 import { ENVELOPES as ENCODINGS, SOCKET } from './tables/envelopes.ts';
 import { BASE64, IMAGES } from './tables/images.ts';
 import { ENVELOPES, POINTERS, UNADDRESSED } from './tables/messages.ts';
@@ -29,6 +30,7 @@ const GROUPS: Readonly<Record<string, readonly Named[]>> = {
   'requests on a socket': SOCKET,
   uris: [...URIS, ...ENDPOINT_CASES],
   'model files': MODELS,
+  'costly bodies': COSTLY.map(({ name }) => [name]),
 };
 
 const docs = (name: string) => readFile(new URL(`../../docs/${name}`, import.meta.url), 'utf8');

@@ -1,5 +1,4 @@
 /** What the decoders of several formats do with samples: inflate them, and paint those that stand for a colour. */
-import { promisify } from 'node:util';
 import { inflate as inflateLater, inflateSync } from 'node:zlib';
 import { broken, tooLong, tooShort } from './refusal.ts';
 
@@ -33,7 +32,11 @@ export function inflate(format: string, deflated: Uint8Array, expected: number):
     const why = error instanceof Error ? error.message : String(error);
     throw broken(format, `its image data is damaged (${why})`);
   };
-  if (expected > INFLATED_HERE) return promisify(inflateLater)(deflated, options).then(whole, refuse);
+  if (expected > INFLATED_HERE) {
+    return new Promise<Buffer>((resolve, reject) => {
+      inflateLater(deflated, options, (error, samples) => (error ? reject(error) : resolve(samples)));
+    }).then(whole, refuse);
+  }
   let samples: Buffer;
   try {
     samples = inflateSync(deflated, options);

@@ -38,7 +38,8 @@ const list = (unit: string) => `[${filled(`${unit},`)}0]`;
 const key = (i: number) => i.toString(36);
 
 const MEMBERS = /members of objects are over the limit of 262144 in 6 MiB \(jsonMembers\)/;
-const NODES = /arrays and objects are over the limit of 524288 in 6 MiB \(jsonNodes\)/;
+const ARRAYS = /arrays are over the limit of 524288 in 6 MiB \(jsonArrays\)/;
+const OBJECTS = /objects are over the limit of 131072 in 6 MiB \(jsonObjects\)/;
 const TEXTS = /texts and keys are over the limit of 524288 in 6 MiB \(texts\)/;
 const DEEP = /nested deeper than 16/;
 const NOT_JSON = /not JSON/;
@@ -49,12 +50,12 @@ const V1 = '/v1/models/serving_stream';
 
 /** A value of JSON, wherever a route has one. */
 const VALUES: readonly (readonly [name: string, value: () => string, status: number, message: RegExp])[] = [
-  ['objects with a key of their own each', () => `[${counted((i) => `{"${key(i)}":1},`)}0]`, 413, MEMBERS],
+  ['objects with a key of their own each', () => `[${counted((i) => `{"${key(i)}":1},`)}0]`, 413, OBJECTS],
   ['an object of a million keys', () => `{${counted((i) => `"${key(i)}":1,`)}"":0}`, 413, MEMBERS],
   ['a key that stands a million times', () => `{${filled('"a":1,')}"":0}`, 413, MEMBERS],
   ['keys that are indices', () => `{${counted((i) => `"${9e6 - i}":1,`)}"":0}`, 413, MEMBERS],
-  ['empty arrays', () => list('[]'), 413, NODES],
-  ['empty objects', () => list('{}'), 413, NODES],
+  ['empty arrays', () => list('[]'), 413, ARRAYS],
+  ['empty objects', () => list('{}'), 413, OBJECTS],
   ['different texts', () => `[${counted((i) => `"${key(i)}",`)}0]`, 413, TEXTS],
   ['brackets that are never closed', () => filled('['), 413, DEEP],
 ];
@@ -163,7 +164,7 @@ const NDJSON_CASES: readonly CostlyCase[] = [
     413,
     MEMBERS,
   ],
-  ['many instances', () => lines((size) => `{"instances":[${filled('[],', size - 30)}0]}`), 413, NODES],
+  ['many instances', () => lines((size) => `{"instances":[${filled('[],', size - 30)}0]}`), 413, ARRAYS],
   [
     'some instances',
     () => `{"instances":[${filled('0,', 4_000)}0]}\n`.repeat(1_000),
@@ -262,7 +263,7 @@ const BINARY_CASES: readonly CostlyCase[] = [
     headers: FRAME,
     body: () => jsonFrame(`[${counted((i) => `{"${key(i)}":1},`, BINARY - 300)}0]`),
     status: 400,
-    message: /a block is JSON whose members of objects are over the limit/,
+    message: /a block is JSON whose objects are over the limit/,
   },
   {
     name: 'Arrow columns that share a name of 4 MB',

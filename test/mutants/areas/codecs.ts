@@ -187,8 +187,13 @@ export const CODECS: readonly Suite[] = [
         replace: '',
       },
       {
-        guarantee: 'arrays and objects have a limit',
-        find: "refuseOver(this.#nodes, 'jsonNodes', 'arrays and objects');",
+        guarantee: 'arrays have a limit',
+        find: "refuseOver(this.#arrays, 'jsonArrays', 'arrays');",
+        replace: '',
+      },
+      {
+        guarantee: 'objects have a limit',
+        find: "refuseOver(this.#objects, 'jsonObjects', 'objects');",
         replace: '',
       },
       {
@@ -199,7 +204,7 @@ export const CODECS: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/codecs/json-keys.ts',
+    file: 'lib/codecs/key-order.ts',
     tests: [JSON_TEXT],
     bugs: [
       {
