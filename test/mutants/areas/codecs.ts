@@ -173,8 +173,8 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'a closing bracket takes one level off',
-        find: 'code === CLOSE_ARRAY || code === CLOSE_OBJECT) {',
-        replace: 'code === CLOSE_ARRAY) {',
+        find: 'code === CLOSE_ARRAY || code === CLOSE_OBJECT) depth--;',
+        replace: 'code === CLOSE_ARRAY) depth--;',
       },
       {
         guarantee: 'the members of objects have a limit',
