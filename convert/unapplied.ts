@@ -100,11 +100,16 @@ export async function assertInputsMade(
 
 /** Whether an input of pictures leaves height and width open. */
 function hasFreeSize(file: string): boolean {
-  const graph = messageOf(readOnnx(file), 'graph');
-  return (graph ? messagesOf(graph, 'inputs') : []).some((input) => {
-    const dims = dimsOf(input);
-    return dims.length === 4 && dims[2] === 0 && (dims[3] === 0 || dims[1] === 0);
-  });
+  try {
+    const graph = messageOf(readOnnx(file), 'graph');
+    return (graph ? messagesOf(graph, 'inputs') : []).some((input) => {
+      const dims = dimsOf(input);
+      return dims.length === 4 && dims[2] === 0 && (dims[3] === 0 || dims[1] === 0);
+    });
+  } catch {
+    // A damaged file is reported by its opening.
+    return false;
+  }
 }
 
 async function fieldsIn(directory: string, name: string): Promise<Fields | undefined> {

@@ -89,7 +89,7 @@ export function readXgboost(document: unknown, missing?: number): ReadModel {
   return {
     graph,
     columns: columns.length > 0 ? columns : Array.from({ length: features }, (_, i) => `f${i}`),
-    notes: [...notes, missingNote(missing)],
+    notes: [missingNote(missing), ...notes],
   };
 }
 

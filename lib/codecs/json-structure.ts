@@ -6,9 +6,16 @@ import { ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 
 /** Texts up to this length are harmless. */
-const SMALL_CHARACTERS = 1_048_576;
+export const SMALL_CHARACTERS = 1_048_576;
 /** So are this many levels. A text with fewer brackets is not searched, which covers nearly every array of numbers. */
 const HARMLESS_BRACKETS = 100_000;
+
+/** Of as many members or texts as the limits say, if they are as many different ones. Those that are alike cost little. */
+const MEMBER_CHARACTERS = 8;
+const TEXT_CHARACTERS = 6;
+
+/** The limits are compared behind each so many characters. */
+const CHECKED_CHARACTERS = 65_536;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -18,11 +25,14 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Whether a text of JSON, or what is made of several, has to be counted. */
+/** Whether a text of JSON, or several lines of it, may be over a limit, so that it has to be searched. */
 export function isIntricate(text: string): boolean {
-  if (text.length <= SMALL_CHARACTERS) return false;
-  // Each member has two quotes, and each text.
-  return hasMore(text, ['[', '{'], HARMLESS_BRACKETS) || hasMore(text, ['"'], 2 * LIMITS.jsonMembers);
+  const { length } = text;
+  return (
+    (length > SMALL_CHARACTERS && hasMore(text, ['[', '{'], HARMLESS_BRACKETS)) ||
+    (length > MEMBER_CHARACTERS * LIMITS.jsonMembers && hasMore(text, [':'], LIMITS.jsonMembers)) ||
+    (length > TEXT_CHARACTERS * LIMITS.texts && hasMore(text, ['"'], 2 * LIMITS.texts))
+  );
 }
 
 /** Searching for a character is native; a loop over 6 MiB of them takes 25 ms. */
@@ -42,6 +52,7 @@ type PartLimit = 'jsonArrays' | 'jsonObjects' | 'jsonMembers' | 'texts';
 export class JsonStructure {
   readonly #share: number;
   readonly #what: string;
+  #depth = 0;
   #arrays = 0;
   #objects = 0;
   #members = 0;
@@ -55,24 +66,41 @@ export class JsonStructure {
 
   /** Stops at the first limit. @throws too_large, as `assertFits` does, or for a text that is nested too deeply */
   read(text: string, mostDepth: number): void {
-    let depth = 0;
-    for (let at = 0; at < text.length; at++) {
-      const code = text.charCodeAt(at);
-      if (code === QUOTE) {
-        at = endOfText(text, at);
-        this.#texts++;
-        if (at === -1) break;
-      } else if (code === COLON) this.#members++;
-      else if (code === OPEN_ARRAY || code === OPEN_OBJECT) {
-        if (code === OPEN_ARRAY) this.#arrays++;
-        else this.#objects++;
-        if (++depth > mostDepth) throw tooDeep(this.#what);
-      } else if (code === CLOSE_ARRAY || code === CLOSE_OBJECT) {
-        depth--;
-        this.assertFits();
-      }
+    // A text before may have been refused within its depth.
+    this.#depth = 0;
+    for (let at = 0; at < text.length; ) {
+      at = this.#readSome(text, at, mostDepth);
+      this.assertFits();
     }
-    this.assertFits();
+  }
+
+  /** Returns where the text goes on. */
+  #readSome(text: string, start: number, mostDepth: number): number {
+    const end = Math.min(text.length, start + CHECKED_CHARACTERS);
+    // Fields of an object would be loaded and stored for each character.
+    let [depth, arrays, objects, members, texts] = [this.#depth, 0, 0, 0, 0];
+    let at = start;
+    for (; at < end; at++) {
+      const code = text.charCodeAt(at);
+      if (code < OPEN_ARRAY) {
+        if (code === COLON) members++;
+        else if (code === QUOTE) {
+          texts++;
+          at = endOfText(text, at);
+          if (at === -1) at = text.length;
+        }
+      } else if (code === OPEN_ARRAY || code === OPEN_OBJECT) {
+        if (code === OPEN_ARRAY) arrays++;
+        else objects++;
+        if (++depth > mostDepth) throw tooDeep(this.#what);
+      } else if (code === CLOSE_ARRAY || code === CLOSE_OBJECT) depth--;
+    }
+    this.#depth = depth;
+    this.#arrays += arrays;
+    this.#objects += objects;
+    this.#members += members;
+    this.#texts += texts;
+    return at;
   }
 
   /** @throws too_large */

@@ -4,7 +4,7 @@
  */
 import { type Csv, inputsOfRow, readCsv } from '../codecs/csv.ts';
 import { MOST_DEPTH } from '../codecs/json.ts';
-import { isIntricate, JsonStructure } from '../codecs/json-structure.ts';
+import { isIntricate, JsonStructure, SMALL_CHARACTERS } from '../codecs/json-structure.ts';
 import { badRequest, ServingError, withUri } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
@@ -99,9 +99,11 @@ function linesOf(
 ): Line<Submission>[] {
   const bytes = bytesOf(body);
   // Brackets and quotes are the same bytes in UTF-8.
-  const structure = isIntricate(bytes.toString('latin1'))
-    ? new JsonStructure(bytes.length, 'the body is ')
-    : undefined;
+  const isLarge = bytes.length > SMALL_CHARACTERS;
+  const structure =
+    isLarge && isIntricate(bytes.toString('latin1'))
+      ? new JsonStructure(bytes.length, 'the body is ')
+      : undefined;
   const lines: Line<Submission>[] = [];
   let start = BYTE_ORDER_MARK.equals(bytes.subarray(0, BYTE_ORDER_MARK.length)) ? BYTE_ORDER_MARK.length : 0;
   for (let line = 1; start < bytes.length; line++) {

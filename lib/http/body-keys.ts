@@ -94,7 +94,7 @@ const ELSEWHERE: readonly (readonly [type: RegExp, path: string, instead: string
   [
     /^multipart\//,
     '/predict',
-    'an image is the whole body (curl --data-binary @file), or goes as a form to /encode_img_bytes',
+    'an image is the whole body, with its own content-type, or goes as a form to /encode_img_bytes',
   ],
   [
     /^(?:multipart|image)\//,

@@ -135,7 +135,7 @@ function assertDecoded(text: string, event: APIGatewayProxyEventV2): string {
   }
   if (!text.includes(REPLACEMENT)) return text;
   throw badRequest(
-    'the body holds U+FFFD, which stands for bytes that are not UTF-8: encode it as UTF-8; where the character itself is meant, write it as \\ufffd in JSON',
+    'the body holds U+FFFD, which stands for bytes that are not UTF-8: encode it as UTF-8; where the character itself is meant, write it as \\ufffd in JSON; a body with binary tensors has content-type: application/octet-stream',
   );
 }
 

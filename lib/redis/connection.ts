@@ -278,7 +278,9 @@ export async function forEachHome<T>(
   const places = Map.groupBy(homes.keys(), (i) => homes[i] as string);
   const done: T[] = [];
   for (const some of slicesOf([...places])) {
-    done.push(...(await allEnded(some.map(([home, of]) => work(home, of)))));
+    const [only, ...others] = some;
+    if (only && others.length === 0) done.push(await work(...only));
+    else done.push(...(await allEnded(some.map(([home, of]) => work(home, of)))));
   }
   return done;
 }

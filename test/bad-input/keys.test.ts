@@ -146,7 +146,11 @@ test('a body of another form is refused with the route that takes it', async (t)
   const { endpoint } = predictionsEndpoint();
   const form = { headers: { 'content-type': 'multipart/form-data; boundary=x' } };
   for (const [ask, envelope, message] of [
-    [predict, form, /curl --data-binary @file\), or goes as a form to \/encode_img_bytes/],
+    [
+      predict,
+      form,
+      /an image is the whole body, with its own content-type, or goes as a form to \/encode_img_bytes/,
+    ],
     [endpoint, form, /"b64"/],
     [endpoint, { headers: { 'content-type': 'image/jpeg' } }, /"b64"/],
     [

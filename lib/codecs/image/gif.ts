@@ -137,9 +137,8 @@ async function expandFrame(
 }
 
 function* assertColours(indices: Uint8Array, count: number, transparent: number): Slices<void> {
-  // A palette is full with 256 colours.
-  const end = count < 256 ? indices.length : 0;
-  for (let start = 0; start < end; start += SLICE_PIXELS) {
+  if (count === 256) return;
+  for (let start = 0; start < indices.length; start += SLICE_PIXELS) {
     if (start > 0) yield;
     const odd = indices
       .subarray(start, start + SLICE_PIXELS)

@@ -56,7 +56,11 @@ test('the categories of a table of pandas are named, because records give their 
     /codes \(0, 1, \.\.\.\).*: \[\[\],\["blue","red"\],\[10,20\]\]$/,
   );
   model['cats'] = { enc: [] };
-  assert.deepEqual(readXgboost(document).notes, []);
+  // What every model says, and nothing else.
+  assert.match(
+    readXgboost(document).notes.join(),
+    /^NaN and null stand for a missing value[^,]*, as by XGBClassifier\(missing=-999\): if so, pass --missing=-999$/,
+  );
   model['cats'] = { enc: [{ offsets: [0, 4], values: 'blue' }] };
   assert.throws(() => readXgboost(document), /expected a list of numbers as "values"/);
   model['cats'] = { enc: [null] };
@@ -168,9 +172,10 @@ test('trees up to the best iteration are used where scikit-learn would, and all 
     // A head, and one byte for each tree.
     return [encoded.parts[1]?.length, notes.length];
   };
-  assert.deepEqual(used({}), [3, 0]);
-  assert.deepEqual(used({ best_iteration: '1' }), [3, 1]);
-  assert.deepEqual(used({ best_iteration: '1', scikit_learn: '{}' }), [2, 1]);
+  // One note is about missing values.
+  assert.deepEqual(used({}), [3, 1]);
+  assert.deepEqual(used({ best_iteration: '1' }), [3, 2]);
+  assert.deepEqual(used({ best_iteration: '1', scikit_learn: '{}' }), [2, 2]);
 });
 
 const HEAD = [

@@ -154,7 +154,7 @@ test('what is written as CSV is read as it was, whatever is in its cells', () =>
   fc.assert(
     fc.property(tables, fc.constantFrom('\n', '\r\n', '\r'), fc.boolean(), (rows, end, isPlain) => {
       const quoted = (text: string) =>
-        isPlain && !/[",\r\n]/.test(text) ? text : `"${text.replaceAll('"', '""')}"`;
+        isPlain && !/[",\r\n]|^ | $/.test(text) ? text : `"${text.replaceAll('"', '""')}"`;
       const head = (rows[0] as string[]).map((_, i) => `c${i}`);
       const text = [head, ...rows].map((row) => row.map(quoted).join()).join(end);
       assert.deepEqual(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseExactly, parseText } from '../../../lib/codecs/json.ts';
+import { JsonStructure } from '../../../lib/codecs/json-structure.ts';
 import { keysInOrder } from '../../../lib/codecs/key-order.ts';
 import fc from '../../support/fast-check.ts';
 
@@ -28,9 +29,9 @@ test('a large text is refused when it is nested deeper than any tensor, also beh
 
 test('a large text of too many members, texts, or arrays and objects is refused with the limit', () => {
   const refused = [
-    ['jsonMembers', `[${'{"a":1,"b":2,"c":3},'.repeat(87_382)}0]`],
+    ['jsonMembers', `[${'{"a":1000,"b":2000,"c":3000},'.repeat(87_382)}0]`],
     ['jsonObjects', `[${'{},'.repeat(131_073)}${'1,'.repeat(400_000)}0]`],
-    ['texts', `[${'"a",'.repeat(524_289)}0]`],
+    ['texts', `[${'"abcd",'.repeat(524_289)}0]`],
     ['jsonArrays', `[${'[],'.repeat(524_289)}0]`],
   ] as const;
   for (const [limit, text] of refused) {
@@ -41,6 +42,19 @@ test('a large text of too many members, texts, or arrays and objects is refused 
     assert.ok(parseText(padded));
     assert.ok(parseText(text, 200, Infinity));
   }
+});
+
+test('of several texts that share the limits, each has its own depth, also behind one that is refused', () => {
+  const structure = new JsonStructure(0, 'the body is ');
+  const deep = `${' '.repeat(70_000)}${'['.repeat(40)}`;
+  for (const text of [`${'['.repeat(20)}${' '.repeat(70_000)}${deep}`, deep]) {
+    const message = /^the body is nested deeper than 16/;
+    assert.throws(() => structure.read(text, 32), { code: 'too_large', message });
+    structure.read('['.repeat(32), 32);
+  }
+  structure.read('{"a":0},'.repeat(100_000), 32);
+  const message = /^the body is JSON whose objects are over the limit of 131072 in 6 MiB \(jsonObjects\)$/;
+  assert.throws(() => structure.read('{"a":0},'.repeat(40_000), 32), { code: 'too_large', message });
 });
 
 const leaf = fc.oneof(

@@ -190,8 +190,8 @@ export const ANSWERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a version that answers a golden request otherwise is not pushed',
-        find: 'await assertGolden(dirname(file), { file, job, verification, gate, signal, process });',
-        replace: 'void [assertGolden, dirname(file), job, gate, signal];',
+        find: 'await assertGolden(dirname(file), { file, job, verification, gate, kept, signal, process });',
+        replace: 'void [assertGolden, dirname(file), job, gate, kept, signal];',
       },
       {
         guarantee: 'a version that never opens is refused in time',

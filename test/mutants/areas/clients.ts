@@ -56,8 +56,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'a config is UTF-8',
-        find: "new TextDecoder('utf-8', { fatal: true })",
-        replace: "new TextDecoder('utf-8')",
+        find: 'const text = decodeUtf8(bytes);',
+        replace: 'const text = decodeUtf8(bytes) ?? Buffer.from(bytes).toString();',
       },
     ],
   },

@@ -98,8 +98,8 @@ export const CODECS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a table that is no UTF-8 is refused',
-        find: "new TextDecoder('utf-8', { fatal: true })",
-        replace: "new TextDecoder('utf-8')",
+        find: 'decodeUtf8(body);',
+        replace: 'decodeUtf8(body) ?? Buffer.from(body).toString();',
       },
     ],
   },
@@ -173,8 +173,8 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'a closing bracket takes one level off',
-        find: 'code === CLOSE_ARRAY || code === CLOSE_OBJECT) {',
-        replace: 'code === CLOSE_ARRAY) {',
+        find: 'code === CLOSE_ARRAY || code === CLOSE_OBJECT) depth--;',
+        replace: 'code === CLOSE_ARRAY) depth--;',
       },
       {
         guarantee: 'the members of objects have a limit',

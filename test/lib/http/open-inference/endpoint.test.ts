@@ -251,6 +251,9 @@ test('a text of the model that is not UTF-8 is refused, and one that a caller se
   assert.equal(bad.status, 422);
   assert.match(bad.error().error, /output "y" holds U\+FFFD.* not UTF-8/);
   const echo = endpointOf(await new Models(t).runner('texts'));
-  const sent = { name: 'x', datatype: 'BYTES', shape: [1, 1], data: ['a\ufffdb'] };
-  assert.deepEqual((await echo(inferRequest([sent]))).received().outputs[0]?.data, sent.data);
+  // As an escape: the character itself stands for bytes that API Gateway could not decode.
+  const sent = { name: 'x', datatype: 'BYTES', shape: [1, 1], data: ['a%b'] };
+  const request = inferRequest([sent]);
+  const escaped = { ...request, body: Buffer.from(request.body.toString().replace('a%b', 'a\\ufffdb')) };
+  assert.deepEqual((await echo(escaped)).received().outputs[0]?.data, ['a\ufffdb']);
 });
