@@ -64,12 +64,8 @@ export async function lambdaHandler<D, E, R>(
       forget(error);
       throw error;
     });
-    try {
-      return await handler(event, context);
-    } finally {
-      const ending = environment.inLambda && underWay();
-      if (ending) await ended(ending, scope);
-    }
+    const answering = Promise.resolve(handler(event, context));
+    return environment.inLambda ? answering.finally(() => ended(underWay(), scope)) : answering;
   };
   if (!metrics) return handle;
   return (event, context) => {

@@ -279,6 +279,7 @@ export async function forEachHome<T>(
   const done: T[] = [];
   for (const some of slicesOf([...places])) {
     const [only, ...others] = some;
+    // Most batches have one home, whose errors then show their caller.
     if (only && others.length === 0) done.push(await work(...only));
     else done.push(...(await allEnded(some.map(([home, of]) => work(home, of)))));
   }

@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 35_000 },
+  { folders: ['functions', 'lib'], lines: 35_300 },
   { folders: ['local'], lines: 10_800 },
   { folders: ['cli'], lines: 8_450 },
   { folders: ['infra'], lines: 6_000 },
