@@ -83,8 +83,9 @@ export async function lambdaHandler<D, E, R>(
 
 /** Never throws. */
 async function ended(work: Promise<unknown> | undefined, scope: Scope): Promise<void> {
+  if (!work) return;
   const limitMs = Math.min(LEFT_MS, scope.leftMs() - ANSWER_MS);
-  if (work) await withinTime(limitMs, (signal) => waitWithin(signal, work)).catch(() => undefined);
+  await withinTime(limitMs, (signal) => waitWithin(signal, work)).catch(() => undefined);
 }
 
 function wait(ms: number): Promise<void> {
