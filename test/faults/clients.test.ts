@@ -245,8 +245,11 @@ test('F26: a thousand clients that wait for results leave every other request se
   });
   t.after(() => sockets.map((socket) => socket.destroy()));
   await until(async () => (await inFlight()) > WAITS);
-  const instances = JSON.stringify({ uri: 'a', instances: [PICTURE] });
-  const post = (path: string) => fetch(`${stack.url}${path}`, { method: 'POST', body: instances });
+  const instances = [PICTURE];
+  const post = (path: string) => {
+    const body = JSON.stringify(path === '/predict' ? { instances } : { uri: 'a', instances });
+    return fetch(`${stack.url}${path}`, { method: 'POST', body });
+  };
   for (let i = 0; i < STAYING; i++) {
     assert.equal((await post('/predict')).status, 200);
     assert.equal((await post('/predictions')).status, 202);
