@@ -1,6 +1,5 @@
 /**
- * Runs one job on this machine: the deployed composition with a local Environment, behind its own HTTP gateway and
- * event sources. Parts close in the reverse order of opening: first the endpoints, then what they depend on.
+ * Runs one job on this machine: the deployed composition with a local Environment. Parts close in the reverse order of opening.
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';

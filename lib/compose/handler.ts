@@ -65,7 +65,8 @@ export async function lambdaHandler<D, E, R>(
       throw error;
     });
     const answering = Promise.resolve(handler(event, context));
-    return environment.inLambda ? answering.finally(() => ended(underWay(), scope)) : answering;
+    const end = (): unknown => ended(underWay(), scope);
+    return environment.inLambda ? answering.finally(end) : answering;
   };
   if (!metrics) return handle;
   return (event, context) => {
