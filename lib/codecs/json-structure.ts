@@ -10,11 +10,11 @@ export const SMALL_CHARACTERS = 1_048_576;
 /** So are this many levels. A text with fewer brackets is not searched, which covers nearly every array of numbers. */
 const HARMLESS_BRACKETS = 100_000;
 
-/** Of as many members or texts as the limits say, if they are as many different ones. Those that are alike cost little. */
+/** Characters that each member or text has at least where all differ. Texts that are alike cost little. */
 const MEMBER_CHARACTERS = 8;
 const TEXT_CHARACTERS = 6;
 
-/** The limits are compared behind each so many characters. */
+/** After this number of characters the counts are compared with the limits. */
 const CHECKED_CHARACTERS = 65_536;
 
 const QUOTE = 0x22;

@@ -27,17 +27,18 @@ const ESCAPED_MARK = '\\u0001';
 /**
  * JSON with values as texts that begin with a mark. `unmark` takes them for what they are.
  * @param special matches values outside of texts, no keys; global
- * @throws too_large for so many that they would take fifty times their length
+ * @throws too_large above LIMITS.jsonSpecials of them: they would take fifty times their length
  */
 export function markValues(text: string, special: RegExp): string {
   const out = new JoinedText();
-  let left: number = LIMITS.texts;
+  let left: number = LIMITS.jsonSpecials;
   const markPart = (part: string) => {
     let from = 0;
     special.lastIndex = 0;
     // Not replace(), which collects all that it finds before the first is replaced.
     for (let found = special.exec(part); found; found = special.exec(part)) {
-      if (--left < 0) throw overLimit('texts', 'JSON whose numbers of many digits, NaN and infinities are');
+      if (--left < 0)
+        throw overLimit('jsonSpecials', 'JSON whose numbers of many digits, NaN and infinities are');
       out.add(`${part.slice(from, found.index)}"${ESCAPED_MARK}${found[0]}"`);
       from = special.lastIndex;
     }
@@ -85,14 +86,17 @@ export function unmark(value: unknown, read: (source: string) => unknown, levels
     return value.startsWith(MARK, 1) ? value.slice(1) : read(value.slice(1));
   }
   if (typeof value !== 'object' || value === null || levels === 0) return value;
-  const holder = value as Record<string | number, unknown>;
-  const change = (key: string | number) => {
-    const held = holder[key];
-    if (typeof held === 'string' || typeof held === 'object') holder[key] = unmark(held, read, levels - 1);
-  };
-  if (Array.isArray(value)) for (let i = 0; i < value.length; i++) change(i);
-  else for (const key of Object.keys(value)) change(key);
-  return value;
+  if (Array.isArray(value)) {
+    const list: unknown[] = value;
+    for (let i = 0; i < list.length; i++) {
+      const held = list[i];
+      if (typeof held === 'string' || typeof held === 'object') list[i] = unmark(held, read, levels - 1);
+    }
+    return list;
+  }
+  const members = value as Record<string, unknown>;
+  for (const key of Object.keys(members)) members[key] = unmark(members[key], read, levels - 1);
+  return members;
 }
 
 /** The digits of the largest integers of 64 bits, with a sign. Longer ones fit nowhere. */
@@ -104,7 +108,7 @@ export function exactNumber(source: string): number | bigint {
   return Number.isSafeInteger(number) || !WHOLE.test(source) ? number : BigInt(source);
 }
 
-/** Integers that may be beyond 2^53. A key is none, and neither is a part of another number. */
+/** Integers that may be beyond 2^53. Keys and parts of other numbers do not match. */
 const LONG_INTEGER = /(?<![\w.+-])-?[1-9]\d{15,19}(?![\w.]|\s*:)/g;
 
 /** JSON.parse with integers beyond 2^53 as bigints. A reviver would take ten times as long. @param text valid JSON */

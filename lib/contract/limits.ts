@@ -55,6 +55,8 @@ export const LIMITS = {
   // A picture of 512 x 512 pixels of three numbers each is 262,657 arrays.
   /** Arrays in 6 MiB of JSON, but for those of numbers that are read as a tensor. */
   jsonArrays: 524_288,
+  /** Integers of 16 digits and more, NaN and infinities in a body for `/v1/models`, or in one of `/v2` with INT64. */
+  jsonSpecials: 262_144,
   /** Columns of a table as CSV. */
   csvColumns: 4_096,
   // Each becomes a value of its record, of some 100 bytes and a microsecond. 1,000 rows of 256 cells are below.

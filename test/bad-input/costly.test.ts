@@ -1,6 +1,6 @@
 /**
- * No body of 6 MiB costs more than 8 times the processor time of JSON.parse for as many bytes, or 16 times its own memory, whatever
- * it is; each is refused with its reason, and the next request is served. In a process with a small heap, which a reader
+ * No body of 6 MiB costs more than 8 times the processor time of JSON.parse for as many bytes, or 16 times its own size in memory.
+ * Each is refused with its reason, and the next request is served. In a process with a small heap, which a reader
  * that collects what it should refuse does not survive.
  */
 import assert from 'node:assert/strict';

@@ -79,7 +79,7 @@ async function main(folder: string): Promise<void> {
   await openNumbers();
   const to = await endpoints(folder);
   const good = async () => (await to.predict(`{"instances":[${GOOD.pair}]}`)).status;
-  // What the handlers load, and the compiler does, is no body's.
+  // What the handlers load, and what is compiled, is not counted.
   await good();
   for (const { target, path, headers, status } of COSTLY) {
     if (status !== 207)

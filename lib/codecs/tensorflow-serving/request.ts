@@ -70,7 +70,7 @@ const EXAMPLES = '{"examples": [{"<input>": <value or list>}]}';
 
 /** A word or a number that JSON.parse cannot read, or rounds. What looks like one in a text costs time and changes nothing. */
 const SPECIAL = /[[{,:\s-](?:NaN|Inf|\d{16})/;
-/** Words, and numbers that JSON.parse may round, or take for infinite. None is a key, or a part of another number. */
+/** Words, and numbers that JSON.parse may round, or take for infinite. Keys and parts of other numbers do not match. */
 const WORD_OR_NUMBER =
   /(?<![\w.+-])-?(?:NaN|Inf(?:inity)?|[1-9]\d{15,}|(?:0|[1-9]\d*)(?:\.\d+)?[eE]\+?\d{3,})(?![\w.]|\s*:)/g;
 

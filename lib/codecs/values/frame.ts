@@ -12,7 +12,7 @@ export const FRAME_LIMITS = {
   /** Of all blocks of a frame together. */
   blockBytes: 256 * MiB,
   blocks: 65_536,
-  /** Of a dict that is sent as a list of pairs, because it has a key of ours. */
+  /** Items of a dict that is sent as a list of pairs, because it has a key of ours. */
   entries: 65_536,
 } as const;
 

@@ -127,17 +127,20 @@ function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isT
 function tensorOf(value: unknown, dtype: DType, isTable: boolean, hasSpecials: boolean): Tensor {
   if (dtype === 'string') return jsonTensor(mapElements(value, textOf), dtype);
   if (!hasSpecials) return jsonTensor(value, dtype, isTable);
-  const specials = new Map<number, number | bigint>();
+  const places: number[] = [];
+  const specials: (number | bigint)[] = [];
   let count = 0;
   const plain = (leaf: unknown): unknown => {
     const at = count++;
     if (typeof leaf !== 'bigint' && (typeof leaf !== 'number' || Number.isFinite(leaf))) return leaf;
-    specials.set(at, leaf);
+    places.push(at);
+    specials.push(leaf);
     return 0;
   };
   const tensor = jsonTensor(mapElements(value, plain), dtype, isTable);
   const store = storeFor(dtype);
-  for (const [at, special] of specials) store(special, tensor.data as TypedArray, at);
+  for (const [i, special] of specials.entries())
+    store(special, tensor.data as TypedArray, places[i] as number);
   return tensor;
 }
 

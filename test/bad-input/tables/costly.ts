@@ -16,7 +16,7 @@ export interface CostlyCase {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: () => string | Uint8Array;
   readonly status: number;
-  /** Of the answer. */
+  /** The error of the answer. */
   readonly message: RegExp;
 }
 
@@ -111,7 +111,12 @@ const LONG_CASES: readonly CostlyCase[] = [
   json('escaped quotes beside NaN, never closed', `{"instances":[NaN,"${filled('\\"')}`, 400, NOT_JSON),
   json('a number of six million digits', `{"instances":[{"x":${filled('7')}}]}`, 400, /out of the range/),
   json('many words', `{"instances":${list('NaN')}}`, 413, /NaN and infinities are over the limit/),
-  json('integers of 16 digits', `{"inputs":${list('9007199254740993')}}`, 400, /expected .*got/),
+  json(
+    'integers of 16 digits',
+    `{"inputs":${list('9007199254740993')}}`,
+    413,
+    /over the limit of 262144 \(jsonSpecials\)/,
+  ),
 ].map((one, i) => (i === 1 ? one : { ...one, path: `${V1}:predict` }));
 
 const CSV = { 'content-type': 'text/csv' };
@@ -153,7 +158,7 @@ const NDJSON_CASES: readonly CostlyCase[] = [
   ['deep arrays', () => lines((size) => nested('[', ']', size)), 207, /the line is nested deeper/],
   ['deep objects', () => lines((size) => nested('{"a":', '}', size)), 207, /the line is nested deeper/],
   [
-    'the largest depth that is no depth of the body',
+    'depth below what is searched',
     () => `${nested('[', ']', 6_000)}\n`.repeat(16),
     207,
     /arrays are nested deeper than 16/,

@@ -147,7 +147,7 @@ test('a table of more cells than a request has is refused, and a file for the co
 });
 
 const cell = fc.string({ unit: fc.constantFrom('a', '1', ',', '"', '\n', '\r', ' ', 'é', '😀') });
-test('what is written as CSV is read as it was, whatever is in its cells', () => {
+test('what is written as CSV is read unchanged, with any characters in its cells', () => {
   const tables = fc.integer({ min: 2, max: 4 }).chain((width) => {
     return fc.array(fc.array(cell, { minLength: width, maxLength: width }), { minLength: 1, maxLength: 5 });
   });

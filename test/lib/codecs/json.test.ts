@@ -94,6 +94,13 @@ function read(value: unknown): unknown {
     : value;
 }
 
+test('too many numbers that JSON.parse rounds are refused', () => {
+  const numbers = (count: number) => `[${'9007199254740993,'.repeat(count)}0]`;
+  assert.equal((parseExactly(numbers(262_144)) as unknown[])[262_143], 9007199254740993n);
+  const message = /over the limit of 262144 \(jsonSpecials\)/;
+  assert.throws(() => parseExactly(numbers(262_145)), { code: 'too_large', message });
+});
+
 test('integers beyond 2^53 are read exactly, and nothing else changes', () => {
   fc.assert(
     fc.property(tree, (value) => {

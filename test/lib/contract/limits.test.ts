@@ -25,6 +25,7 @@ test('every limit is the documented one: those of AWS cannot be raised, the othe
     jsonMembers: 262_144,
     jsonArrays: 524_288,
     jsonObjects: 131_072,
+    jsonSpecials: 262_144,
     texts: 524_288,
     inputNameLength: 256,
     uriBytes: 1_024,

@@ -8,7 +8,7 @@ import { flatPng } from '../../../bad-input/encoded-images.ts';
 import { orientationBlock } from '../../../support/tiff.ts';
 
 const SIDE = 4096;
-/** Of an image of SIDE x SIDE, but for the last one. */
+/** The slices of an image of SIDE x SIDE without the last one. */
 const SLICES = (SIDE * SIDE) / SLICE_PIXELS - 1;
 
 /** How often others had the thread. */

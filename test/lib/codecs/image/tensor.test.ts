@@ -23,7 +23,7 @@ const RED = [1, 2, 3, 4, 5, 6];
 const GREEN = RED.map((level) => level + 10);
 const BLUE = RED.map((level) => level + 100);
 
-/** That of a small image, which is no promise. */
+/** The tensor of a small image, which comes at once. */
 function imageTensor(...given: Parameters<typeof imageTensorOf>): Tensor {
   const made = imageTensorOf(...given);
   assert.ok(!(made instanceof Promise));
