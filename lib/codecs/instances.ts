@@ -11,8 +11,7 @@ import { objectText, parseText } from './json.ts';
 import { endOfText } from './json-structure.ts';
 import { keysInOrder } from './key-order.ts';
 import { kindOf, quoteName, quoteNames, quoteValue } from './quote.ts';
-
-const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
+import { decodeUtf8 } from './utf8.ts';
 
 const EXAMPLE = '{"instances":[{"<input>":<number, text, base64 image, nested array or sparse tensor>}]}';
 
@@ -66,12 +65,8 @@ function bareNumber(text: string): string | undefined {
 
 /** @throws bad_request when the bytes are not UTF-8, or nothing but white space */
 export function bodyText(body: Uint8Array | string, example: string): string {
-  let text: string;
-  try {
-    text = typeof body === 'string' ? body : utf8.decode(body);
-  } catch {
-    throw badRequest('the body is not valid UTF-8');
-  }
+  let text = typeof body === 'string' ? body : decodeUtf8(body);
+  if (text === undefined) throw badRequest('the body is not valid UTF-8');
   if (text.charCodeAt(0) === BYTE_ORDER_MARK) text = text.slice(1);
   if (text.trim() === '') throw badRequest(`the body is empty; expected ${example}`);
   return text;

@@ -247,8 +247,8 @@ export const CODECS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a body that is not UTF-8 is refused',
-        find: "new TextDecoder('utf-8', { fatal: true })",
-        replace: "new TextDecoder('utf-8')",
+        find: 'decodeUtf8(body);',
+        replace: 'decodeUtf8(body) ?? Buffer.from(body).toString();',
       },
       {
         guarantee: 'a byte order mark is passed over',
