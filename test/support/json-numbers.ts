@@ -188,7 +188,10 @@ export const READERS: Readonly<Record<string, (body: string) => Read>> = {
 
 /** JSON.stringify refuses integers beyond 2^53 that were read with all their digits. */
 function digestOf(answer: unknown): string {
-  return hash('sha1', JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? `${value}n` : value)));
+  return hash(
+    'sha1',
+    JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? `${value}n` : value)),
+  );
 }
 
 /** What takes the place of a number, or is put into the text anywhere. */
