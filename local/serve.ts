@@ -96,7 +96,9 @@ export async function serve(
  * With --make-token the service starts as with --token-file of a file in its data folder: so does a restart, and so do
  * the commands find the token.
  */
-async function withMadeToken(settings: StartSettings) {
+async function withMadeToken(
+  settings: StartSettings,
+): Promise<StartSettings & { readonly curl?: (stack: Stack) => Promise<string> }> {
   const { 'make-token': makesToken, ...startedWith } = settings.startedWith;
   if (!makesToken) return settings;
   const file = await tokenFileOf(settings.dataDir);
@@ -105,7 +107,7 @@ async function withMadeToken(settings: StartSettings) {
     ...settings,
     access: { ...settings.access, token },
     startedWith: { ...startedWith, 'token-file': file },
-    curl: (stack: Stack) => curlText(placesOf(stack).http, token, settings.sample),
+    curl: (stack) => curlText(placesOf(stack).http, token, settings.sample),
   };
 }
 
