@@ -79,6 +79,7 @@ export async function serve(
       startedWith,
     };
     forget = await writeRecord(dataDir, record);
+    if (!json && addresses.curl !== undefined) console.log(`call ${addresses.curl}`);
     const ready = addresses.jobs.map(({ http }) => http).join(' ');
     console.log(json ? JSON.stringify({ ready: stack.url }) : `ready ${ready}`);
     await onReady?.(record, sample);
@@ -163,7 +164,6 @@ function addressText(addresses: Addresses): string {
     ...(addresses.grpc === undefined ? [] : [`  grpc    ${addresses.grpc}`]),
     `  redis   ${addresses.redisUrl} (${redis})`,
     `  bucket  s3://${addresses.bucket}`,
-    ...(addresses.curl === undefined ? [] : [`  call    ${addresses.curl}`]),
     `  for the AWS SDK and the aws command line:`,
     ...environment.map((line) => `    ${line}`),
   ].join('\n');
