@@ -34,4 +34,5 @@ VOLUME /data
 EXPOSE 10020
 HEALTHCHECK --interval=30s --timeout=15s --start-period=2m CMD cluster-serving status >/dev/null
 # The lock is for containers that share the volume, which see no process of each other.
-ENTRYPOINT ["flock", "--no-fork", "--nonblock", "--verbose", "/data", "cluster-serving", "start", "--foreground", "--host", "0.0.0.0", "--make-token"]
+ENTRYPOINT ["flock", "--no-fork", "--nonblock", "--verbose", "/data", "cluster-serving", "start", "--foreground", "--host", "0.0.0.0"]
+CMD ["--make-token"]
