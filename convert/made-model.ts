@@ -62,12 +62,12 @@ export async function passThrough(
 ): Promise<MadeModel> {
   const [file] = found.files as readonly [string];
   const source = join(found.directory, file);
-  const facts = await readOnnxFacts(source);
-  const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
+  const { externalFiles, shapelessInputs, shapelessOutputs } = await readOnnxFacts(source);
   const rewritten = await rewriteOnnx(source);
   for (const path of externalFiles) await copySource(found, join(dirname(file), path), join(folder, path));
   if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
   else await copySource(found, file, join(folder, MODEL_FILE));
+  const facts = await readOnnxFacts(join(folder, MODEL_FILE));
   const checked = await check(folder, shapelessInputs, options);
   const { report } = checked;
   const isText = found.kind === 'hugging_face';
