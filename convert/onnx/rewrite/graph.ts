@@ -96,6 +96,7 @@ const BODY: Table = {
 const NODE: Table = {
   4: text('operator'),
   5: { name: 'attributes', type: () => BODY, repeated: true },
+  7: text('domain'),
 };
 const GRAPH: Table = { 1: { name: 'nodes', type: () => NODE, repeated: true } };
 export const OPERATORS: Table = {

@@ -2,7 +2,8 @@
  * Rewrites nodes of ai.onnx.ml that onnxruntime 1.30 answers wrongly whatever its optimization level, with standard operators
  * around the same node:
  * - labels of tree classifiers with two classes: with positive leaves only they are compared with 0.5 before the
- *   transform, and with scores of both classes they are 0 and 1 whatever the classes are called;
+ *   transform, and with scores of both classes they are 0 and 1 whatever the classes are called; labels of support vector
+ *   classifiers of two classes without support vectors;
  * - `post_transform`: ignored by regressors with one target; SOFTMAX, SOFTMAX_ZERO and PROBIT ignored for a single score of
  *   two classes; LOGISTIC inexact for small probabilities;
  * - the scores of a linear classifier with one score, which are [1 - s, s] beside a label that is compared with 0;
@@ -10,7 +11,7 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { messageOf, numbersOf, plainNumbersOf } from '../../wire/message.ts';
+import { messageOf, numberOf, numbersOf, plainNumbersOf } from '../../wire/message.ts';
 import { type Chunk, text } from '../chunk.ts';
 import { replaceFields } from './fields.ts';
 import { attributeName, type RawNode } from './graph.ts';
@@ -26,14 +27,29 @@ export interface Mended {
 
 type Mend = (node: RawNode, content: Uint8Array, nodes: NewNodes) => string | undefined;
 
-/** @param fresh makes a name that no other value has. @throws bad_model for what has no right answer */
-export function mendKernel(node: RawNode, content: Uint8Array, fresh: () => string): Mended | undefined {
+export interface Surroundings {
+  /** Makes a name that no other value has. */
+  readonly fresh: () => string;
+  /** Of the standard operators. */
+  readonly opset: number;
+  readonly isUsed: (output: string) => boolean;
+}
+
+/** @throws bad_model for what has no right answer */
+export function mendKernel(
+  node: RawNode,
+  content: Uint8Array,
+  { fresh, opset, isUsed }: Surroundings,
+): Mended | undefined {
   if (node.domain !== ML_DOMAIN || !Object.hasOwn(MENDS, node.operator)) return undefined;
-  const nodes = new NewNodes(fresh);
-  const note = MENDS[node.operator]?.(node, content, nodes);
+  const nodes = new NewNodes(fresh, opset);
+  const outputs = node.outputs.map((output) => (isUsed(output) ? output : ''));
+  const note = MENDS[node.operator]?.({ ...node, outputs }, content, nodes);
   if (note === undefined) return undefined;
   return { chunks: nodes.chunks, note: `${titleOf(node)}: ${note}` };
 }
+
+const [FLOAT32, BOOL, FLOAT64] = [1, 9, 11];
 
 /** The node without a transform, with other names for its outputs. */
 function plain(content: Uint8Array, outputs: readonly string[]): Chunk {
@@ -44,8 +60,11 @@ function plain(content: Uint8Array, outputs: readonly string[]): Chunk {
   });
 }
 
+/** By the numbers that TreeEnsemble gives them. */
+export const TRANSFORM_NAMES = ['NONE', 'SOFTMAX', 'LOGISTIC', 'SOFTMAX_ZERO', 'PROBIT'] as const;
+
 function transformOf(node: RawNode): Transform | undefined {
-  const name = node.text('post_transform');
+  const name = node.text('post_transform') || (TRANSFORM_NAMES[node.number('post_transform')] ?? '');
   return isTransform(name) ? name : undefined;
 }
 
@@ -56,21 +75,24 @@ const regressor: Mend = (node, content, nodes) => {
   if (!transform) return undefined;
   const raw = nodes.name();
   nodes.keep(plain(content, [raw]));
-  addTransform(nodes, raw, transform, node.outputs[0] ?? '');
+  addTransform(nodes, raw, transform, node.outputs[0] ?? '', isDouble(node) ? FLOAT64 : FLOAT32);
   return `${transform} ${NOTE}`;
 };
 
-const normalizer: Mend = (node, content, nodes) => {
-  if (node.text('norm') !== 'MAX') return undefined;
-  const [input = ''] = node.inputs;
-  const [size, positive] = [nodes.add('Abs', [input]), nodes.name()];
-  nodes.keep(
-    replaceFields(content, ({ number }) =>
-      number === 1 ? [text(1, size)] : number === 2 ? [text(2, positive)] : undefined,
-    ),
-  );
-  const sign = nodes.add('Cast', [nodes.add('Sign', [input])], { to: 1 });
-  nodes.add('Mul', [positive, sign], {}, node.outputs[0]);
+/** TreeEnsemble answers in the type of its splits; the other regressors answer in float32. */
+function isDouble(node: RawNode): boolean {
+  const splits = node.operator === 'TreeEnsemble' ? node.attribute('nodes_splits') : undefined;
+  return numberOf((splits && messageOf(splits, 'tensor')) ?? {}, 'type') === FLOAT64;
+}
+
+const normalizer: Mend = (node, _content, nodes) => {
+  if ((node.text('norm') || 'MAX') !== 'MAX') return undefined;
+  const x = nodes.add('Cast', [node.inputs[0] ?? ''], { to: FLOAT32 });
+  const size = nodes.rowMaximum(nodes.add('Abs', [x]));
+  // A row of zeros stays: 1 is added to its size.
+  const isZero = nodes.add('Not', [nodes.add('Cast', [size], { to: BOOL })]);
+  const divisor = nodes.add('Add', [size, nodes.add('Cast', [isZero], { to: FLOAT32 })]);
+  nodes.add('Div', [x, divisor], {}, node.outputs[0]);
   return `MAX ${NOTE}`;
 };
 
@@ -85,15 +107,16 @@ interface Scores {
 function classifier(scoresOf: (node: RawNode, transform: Transform | undefined) => Scores | undefined): Mend {
   return (node, content, nodes) => {
     const transform = transformOf(node);
-    const scores = scoresOf(node, transform);
-    if (!scores || (!transform && !scores.isSingle && !scores.labels)) return undefined;
     const [label = '', output = ''] = node.outputs;
+    const scores = scoresOf(node, transform);
+    const isRight = !transform && !scores?.isSingle && (!scores?.labels || label === '');
+    if (!scores || isRight) return undefined;
     const isPlain = !transform && !scores.isSingle && output !== '';
     const raw = isPlain ? output : nodes.name();
-    nodes.keep(plain(content, [scores.labels && label !== '' ? nodes.name() : label, raw]));
+    nodes.keep(plain(content, [scores.labels || label === '' ? nodes.name() : label, raw]));
     const result = !transform && output !== '' ? output : nodes.name();
     const pair = scores.isSingle ? paired(nodes, raw, result) : raw;
-    if (transform && output !== '') addTransform(nodes, pair, transform, output);
+    if (transform && output !== '') addTransform(nodes, pair, transform, output, FLOAT32);
     if (scores.labels && label !== '') {
       const place = nodes.add('ArgMax', [pair], { axis: 1, keepdims: 0 });
       const labels = nodes.add('Constant', [], { value: { tensor: scores.labels } });
@@ -156,6 +179,13 @@ const linearScores = (node: RawNode, transform: Transform | undefined): Scores =
   return { isSingle, labels: undefined };
 };
 
+/** Of two classes without support vectors, onnxruntime answers the second one for any positive score. */
+const vectorScores = (node: RawNode): Scores => {
+  const labels = labelsOf(node);
+  const isLinear = node.numbers('vectors_per_class').every((count) => count === 0);
+  return { isSingle: false, labels: isLinear && labels?.data.length === 2 ? labels : undefined };
+};
+
 function titleOf({ operator, name, outputs }: RawNode): string {
   return `${operator} "${name || outputs[0]}"`;
 }
@@ -170,8 +200,9 @@ const MENDS: Readonly<Record<string, Mend>> = {
   LinearClassifier: classifier(linearScores),
   LinearRegressor: regressor,
   Normalizer: normalizer,
-  SVMClassifier: classifier(() => ({ isSingle: false, labels: undefined })),
+  SVMClassifier: classifier(vectorScores),
   SVMRegressor: regressor,
+  TreeEnsemble: regressor,
   TreeEnsembleClassifier: classifier(treeScores),
   TreeEnsembleRegressor: regressor,
 };

@@ -1,8 +1,9 @@
 /** Mends kernels (kernels.ts) wherever a file has nodes: in its graph, in bodies of If, Loop and Scan, and in its functions. */
 import { readMessage } from '../../wire/binary.ts';
-import { numberOf, textOf } from '../../wire/message.ts';
+import { numberOf, textOf, textsOf } from '../../wire/message.ts';
 import type { Table } from '../../wire/table.ts';
 import { bytes, type Chunk, integer, message, text } from '../chunk.ts';
+import { PLAIN_NODE } from '../tables.ts';
 import { fieldsOf, type RawField, replaceFields } from './fields.ts';
 import { nodeOf, type RawNode } from './graph.ts';
 import { ML_DOMAIN, mendKernel } from './kernels.ts';
@@ -21,12 +22,14 @@ const FUNCTION_NODES = 7;
 export class Mender {
   readonly notes: string[] = [];
   readonly #shadowed = new Set<string>();
+  readonly #used: ReadonlySet<string>;
   #opset: number | undefined;
   #names = 0;
 
   /** @param model the fields of the file */
   constructor(model: readonly RawField[]) {
     this.#opset = standardOpset(model, MODEL_OPSETS);
+    this.#used = usedNames(model);
     for (const { number, content } of model) {
       if (number !== 25) continue;
       const own = readMessage(content, FUNCTION);
@@ -43,9 +46,20 @@ export class Mender {
   node(content: Uint8Array, node: RawNode = nodeOf(content)): readonly Chunk[] | undefined {
     if (node.domain !== ML_DOMAIN) return this.#withBodies(content);
     if (this.#shadowed.has(node.operator) || (this.#opset ?? NEW_OPSET) < LEAST_OPSET) return undefined;
-    const mended = mendKernel(node, content, () => `mended ${this.#names++}`);
+    const mended = mendKernel(node, content, {
+      fresh: () => this.#fresh(),
+      opset: this.#opset ?? NEW_OPSET,
+      isUsed: (output) => this.#used.has(output),
+    });
     if (mended) this.notes.push(mended.note);
     return mended?.chunks;
+  }
+
+  #fresh(): string {
+    for (;;) {
+      const name = `mended ${this.#names++}`;
+      if (!this.#used.has(name)) return name;
+    }
   }
 
   /** A function, which has opsets of its own. */
@@ -74,6 +88,35 @@ export class Mender {
     });
     return this.notes.length === before ? undefined : [changed];
   }
+}
+
+const PORT: Table = { 1: { name: 'name', type: 'string' } };
+
+/** The names of all values that a node takes or a graph or a function gives, at any depth. */
+export function usedNames(model: readonly RawField[]): ReadonlySet<string> {
+  const used = new Set<string>();
+  const visit = (fields: readonly RawField[], at: number) => {
+    for (const { number, content } of fields) {
+      if (at === 1 && number === 12) used.add(textOf(readMessage(content, PORT), 'name'));
+      if (at === FUNCTION_NODES && number === 5) used.add(Buffer.from(content).toString());
+      if (number === at) visitNode(content);
+    }
+  };
+  const visitNode = (content: Uint8Array) => {
+    const node = readMessage(content, PLAIN_NODE);
+    for (const input of textsOf(node, 'inputs')) used.add(input);
+    if (textOf(node, 'domain') === ML_DOMAIN) return;
+    for (const attribute of fieldsOf(content).filter(({ number }) => number === 5)) {
+      for (const { number, content: body } of fieldsOf(attribute.content)) {
+        if (number === 6 || number === 11) visit(fieldsOf(body), 1);
+      }
+    }
+  };
+  for (const { number, content } of model) {
+    if (number === 7) visit(fieldsOf(content), 1);
+    if (number === 25) visit(fieldsOf(content), FUNCTION_NODES);
+  }
+  return used;
 }
 
 export function inField(number: number, chunks: readonly Chunk[] | undefined): Chunk[] | undefined {

@@ -8,10 +8,12 @@ export class NewNodes {
   /** The content of each node. */
   readonly chunks: Chunk[] = [];
   readonly #fresh: () => string;
+  readonly #opset: number;
 
-  /** @param fresh makes a name that no other value has */
-  constructor(fresh: () => string) {
+  /** @param fresh makes a name that no other value has. @param opset of the standard operators */
+  constructor(fresh: () => string, opset: number) {
     this.#fresh = fresh;
+    this.#opset = opset;
   }
 
   name(): string {
@@ -36,6 +38,12 @@ export class NewNodes {
     const names = [...inputs.map((input) => text(1, input)), text(2, output), text(3, output)];
     this.keep(message([...names, text(4, operator), ...fields]));
     return output;
+  }
+
+  /** The largest number of each row. Opset 18 takes axes as an input, and those before 11 have none from the end. */
+  rowMaximum(x: string): string {
+    if (this.#opset >= 18) return this.add('ReduceMax', [x, this.places([-1])]);
+    return this.add('ReduceMax', [x], { axes: [this.#opset < 11 ? 1 : -1] });
   }
 
   /** A float64 of rank 0. */

@@ -26,7 +26,16 @@ export interface Rewritten {
 
 const REWRITTEN = new Set(['ZipMap', 'StringNormalizer', 'SequenceConstruct', ...MENDED]);
 
-/** Whether the file may have something to rewrite; false when it cannot be read. */
+/** Whether an import would rewrite or refuse the file; false when it cannot be read. */
+export async function needsRewrite(path: string): Promise<boolean> {
+  if (!mayNeedRewrite(path)) return false;
+  return rewriteOnnx(path).then(
+    ({ model }) => model !== undefined,
+    () => true,
+  );
+}
+
+/** A quick look at the operators. */
 export function mayNeedRewrite(path: string): boolean {
   try {
     const model = readMessage(skimMessage(path, OPERATORS), OPERATORS);

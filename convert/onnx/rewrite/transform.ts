@@ -11,12 +11,18 @@ export function isTransform(name: string): name is Transform {
   return (TRANSFORMS as readonly string[]).includes(name);
 }
 
-const [FLOAT32, FLOAT64] = [1, 11];
+const FLOAT64 = 11;
 
-/** @param scores [rows, scores] of float32 */
-export function addTransform(nodes: NewNodes, scores: string, transform: Transform, output: string): void {
+/** @param scores [rows, scores]. @param dtype ONNX's number of the output's type */
+export function addTransform(
+  nodes: NewNodes,
+  scores: string,
+  transform: Transform,
+  output: string,
+  dtype: number,
+): void {
   const x = nodes.add('Cast', [scores], { to: FLOAT64 });
-  nodes.add('Cast', [transformed(nodes, x, transform)], { to: FLOAT32 }, output);
+  nodes.add('Cast', [transformed(nodes, x, transform)], { to: dtype }, output);
 }
 
 function transformed(nodes: NewNodes, x: string, transform: Transform): string {
