@@ -3,15 +3,18 @@
  * written as formulas of the raw scores.
  */
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { compareNodes } from '../../convert/classical/compare.ts';
 import { bytes, integer, message, text } from '../../convert/onnx/chunk.ts';
-import { mayNeedRewrite, rewriteOnnx } from '../../convert/onnx/rewrite/rewrite.ts';
+import { mayNeedRewrite, needsRewrite, rewriteOnnx } from '../../convert/onnx/rewrite/rewrite.ts';
+import { verifyModel } from '../../convert/verify/verify.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import { type AttributeSpec, type NodeSpec, nodeProto, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
+import { models } from './support/models.ts';
 
 const ML = 'ai.onnx.ml';
 type Attributes = Readonly<Record<string, AttributeSpec>>;
@@ -326,7 +329,7 @@ for (const [place, [nodes, extra = new Uint8Array(0)]] of Object.entries(WHERE))
 const REFUSED: Readonly<Record<string, readonly [Attributes, RegExp]>> = {
   'two base values for one score': [
     { ...binary(MIXED), ...INTS, base_values: floats(1, 2), post_transform: 'LOGISTIC' },
-    /TreeEnsembleClassifier "label": .*does not add its 2 base_values .*export the model/,
+    /TreeEnsembleClassifier "label": LOGISTIC of a single score with these base_values .*export the model/,
   ],
   'PROBIT of one score': [
     { ...binary(MIXED), ...INTS, post_transform: 'PROBIT' },
@@ -349,8 +352,46 @@ for (const [what, [attributes, why]] of Object.entries(REFUSED)) {
 
 test('nodes that onnxruntime answers rightly stay as they are', async (t) => {
   const path = join(await temporaryFolder(t), 'model.onnx');
-  const one = { op: 'TreeEnsembleClassifier', attributes: { ...binary(POSITIVE), ...INTS }, answer: [] };
-  await writeFile(path, onnxModel({ ...model(one, true, false), domains: { [ML]: 3 } }));
+  const one = {
+    op: 'LinearRegressor',
+    attributes: { coefficients: floats(1), intercepts: floats(0) },
+    answer: [],
+  };
+  await writeFile(path, onnxModel({ ...model(one, false, false), domains: { [ML]: 3 } }));
   assert.equal((await rewriteOnnx(path)).model, undefined);
-  assert.ok((await readFile(path)).length > 0);
+  assert.equal(await needsRewrite(path), false);
+});
+
+for (const [what, one] of Object.entries(CASES)) {
+  test(`${what} is rewritten once, and its nodes pass the comparison`, async (t) => {
+    const path = join(await temporaryFolder(t), 'model.onnx');
+    const labels = 'labels' in one.answer ? one.answer.labels : undefined;
+    const isText = typeof labels?.[0] === 'string';
+    await writeFile(path, onnxModel({ ...model(one, labels !== undefined, isText), domains: { [ML]: 3 } }));
+    assert.equal(await needsRewrite(path), true);
+    assert.deepEqual(await compareNodes({ file: path, isMended: true }), []);
+    const mended = (await rewriteOnnx(path)).model;
+    await writeFile(path, Buffer.concat(mended?.parts ?? []));
+    assert.equal(await needsRewrite(path), false);
+    assert.deepEqual(await compareNodes({ file: path, isMended: false }), []);
+  });
+}
+
+test('a node that onnxruntime answers wrongly is refused with what it answers', async (t) => {
+  for (const [name, found, specified] of [
+    ['a tree classifier with positive leaves', '7', '9'],
+    ['LOGISTIC of a tree regressor with one target', '-69', '1.08'],
+    ['Normalizer MAX', '1', '0.18'],
+  ] as const) {
+    const path = join(await temporaryFolder(t), 'model.onnx');
+    const one = CASES[name] as Case;
+    await writeFile(path, onnxModel({ ...model(one, 'labels' in one.answer, false), domains: { [ML]: 3 } }));
+    await assert.rejects(compareNodes({ file: path, isMended: false }), {
+      code: 'bad_model',
+      message: new RegExp(
+        `${one.op} ".+": onnxruntime answers ${found}\\S* where the specification says ${specified}`,
+      ),
+    });
+    await assert.rejects(verifyModel(path, { process: models }), { code: 'bad_model' });
+  }
 });

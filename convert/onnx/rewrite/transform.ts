@@ -11,18 +11,19 @@ export function isTransform(name: string): name is Transform {
   return (TRANSFORMS as readonly string[]).includes(name);
 }
 
-const FLOAT64 = 11;
+/** ONNX's numbers of the types. */
+export const [FLOAT32, FLOAT64] = [1, 11];
 
-/** @param scores [rows, scores]. @param dtype ONNX's number of the output's type */
+/** @param scores [rows, scores]. @param to the value that is made, and its type */
 export function addTransform(
   nodes: NewNodes,
   scores: string,
-  transform: Transform,
-  output: string,
-  dtype: number,
+  transform: Transform | undefined,
+  to: { readonly output: string; readonly dtype: number },
 ): void {
-  const x = nodes.add('Cast', [scores], { to: FLOAT64 });
-  nodes.add('Cast', [transformed(nodes, x, transform)], { to: dtype }, output);
+  const x = transform && nodes.add('Cast', [scores], { to: FLOAT64 });
+  const result = transform && x !== undefined ? transformed(nodes, x, transform) : scores;
+  nodes.add('Cast', [result], { to: to.dtype }, to.output);
 }
 
 function transformed(nodes: NewNodes, x: string, transform: Transform): string {
