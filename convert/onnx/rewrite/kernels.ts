@@ -110,7 +110,7 @@ const treeLabels = (node: RawNode, transform: Transform | undefined): Tensor | u
   }
   // Only those come here whose sums could not be made exact.
   if (transform && isSingleScore(node, count))
-    throw refused(node, `${transform} of its single score has no meaning`);
+    throw refused(node, `${transform} of a single score with these base_values has no meaning`);
   return transform || (count === 2 && !isSingleScore(node, count)) ? labels : undefined;
 };
 
