@@ -39,7 +39,7 @@ function keysOf(x: Tensor): (number | Label)[] {
   return Array.from(x.data as ArrayLike<number | Label>);
 }
 
-/** NaN equals NaN here; numbers are compared as numbers. */
+/** Numbers are compared as numbers. */
 function keyOf(value: number | Label): string {
   return typeof value === 'string' ? `s${value}` : `n${Number(value)}`;
 }
@@ -78,7 +78,7 @@ function defaultOf(node: RawNode, sample: number | Label | undefined): number | 
 export const labelEncoder: Evaluate = (node, [x]) => {
   const [keys, values] = [listOf(node, 'keys'), listOf(node, 'values')];
   if (keys.length === 0 || keys.length !== values.length) return 'its keys and values are no pairs';
-  // The first of equal keys counts, as onnxruntime and onnx.reference differ there: left open.
+  // Whether the first or the last of equal keys counts is open, and whether NaN is a key: that changed with the opset.
   const known = new Map<string, number | Label>();
   const twice = new Set<string>();
   for (const [i, key] of keys.entries()) {
@@ -90,7 +90,7 @@ export const labelEncoder: Evaluate = (node, [x]) => {
   return [
     {
       values: rows.map((key) => known.get(keyOf(key)) ?? unknown),
-      allowed: rows.map((key) => (twice.has(keyOf(key)) ? Infinity : 0)),
+      allowed: rows.map((key) => (twice.has(keyOf(key)) || Number.isNaN(key) ? Infinity : 0)),
     },
   ];
 };

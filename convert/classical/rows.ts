@@ -10,6 +10,8 @@ import { type Forest, forestOf, goesTrue, type Split } from './trees.ts';
 
 /** Of splits and leaves, spread over the forest. */
 const MOST_SPLITS = 1_000;
+/** Deeper splits are not looked for. */
+const MOST_DEPTH = 200;
 const ROWS = 48;
 const [STRING, INT64, DOUBLE] = [8, 7, 11];
 
@@ -166,12 +168,14 @@ function treeInput(node: RawNode, declared: DType | undefined, next: () => numbe
     thresholds.length === 0 ? 0 : (thresholds[Math.floor(next() * thresholds.length)] as Split).value;
   const row = () => Array.from({ length: columns }, () => anyOf() * (1 + (next() - 0.5) / 2));
   const every = Math.max(1, Math.ceil(forest.splits.length / MOST_SPLITS));
-  for (const path of pathsOf(forest, every)) {
+  for (const { path, split: end } of pathsOf(forest, every)) {
     const made = row();
     for (const [split, isTrue] of path) {
       const value = valueFor(split, { isTrue, step, at: made[split.feature] as number });
       if (value !== undefined) made[split.feature] = value;
     }
+    // A leaf is reached as the path says, and a split is met by a missing value.
+    if (end.mode !== 'LEAF') made[end.feature] = Number.NaN;
     rows.push(made);
   }
   for (const special of [0, -0, Number.NaN, 1e30, -1e30])
@@ -190,21 +194,18 @@ function valueFor(
   return [at, ...candidates].find((candidate) => goesTrue(split, candidate) === isTrue);
 }
 
-/** The decisions to each leaf, or to some of them. */
-function* pathsOf(
-  { splits, roots }: Forest,
-  every: number,
-): Generator<readonly (readonly [Split, boolean])[]> {
-  let leaves = 0;
+type Path = readonly (readonly [split: Split, isTrue: boolean])[];
+
+/** The decisions to each split and leaf, or to some of them. */
+function* pathsOf({ splits, roots }: Forest, every: number): Generator<{ path: Path; split: Split }> {
+  let seen = 0;
   for (const root of roots) {
-    const open: { at: number; path: readonly (readonly [Split, boolean])[] }[] = [{ at: root, path: [] }];
+    const open: { at: number; path: Path }[] = [{ at: root, path: [] }];
     for (let next = open.pop(); next; next = open.pop()) {
       const split = splits[next.at];
-      if (!split || next.path.length > 200) continue;
-      if (split.mode === 'LEAF') {
-        if (leaves++ % every === 0) yield next.path;
-        continue;
-      }
+      if (!split || next.path.length > MOST_DEPTH) continue;
+      if (seen++ % every === 0) yield { path: next.path, split };
+      if (split.mode === 'LEAF') continue;
       for (const isTrue of [false, true]) {
         open.push({ at: isTrue ? split.yes : split.no, path: [...next.path, [split, isTrue]] });
       }

@@ -125,7 +125,7 @@ function memberSets(values: ArrayLike<number>): Set<number>[] {
 }
 
 export function goesTrue({ mode, value, members, isMissingTrue }: Split, x: number): boolean {
-  if (Number.isNaN(x) && isMissingTrue) return true;
+  if (Number.isNaN(x)) return isMissingTrue;
   switch (mode) {
     case 'BRANCH_LEQ':
       return x <= value;
