@@ -122,11 +122,10 @@ export const arrayFeatures: Evaluate = (_node, [x, places]) => {
 export const featureVectors: Evaluate = (node, inputs) => {
   const sizes = numbersAt(node, 'inputdimensions');
   const tables = inputs.map(rowsOf);
-  const values = (tables[0] ?? []).flatMap((_, row) =>
-    tables.flatMap((table, i) => {
-      const own = table[row] as number[];
-      return Array.from({ length: (sizes[i] as number) ?? own.length }, (_, at) => own[at] ?? 0);
-    }),
-  );
-  return [{ values }];
+  const rows = Array.from((tables[0] ?? []).keys());
+  const part = (row: number) => (table: readonly (readonly number[])[], i: number) => {
+    const own = table[row] as readonly number[];
+    return Array.from({ length: sizes[i] ?? own.length }, (_, at) => own[at] ?? 0);
+  };
+  return [{ values: rows.flatMap((row) => tables.flatMap(part(row))) }];
 };

@@ -98,11 +98,8 @@ function scaledRows(node: RawNode, next: () => number): number[][] | undefined {
   if (!Number.isInteger(columns) || columns < 1) return undefined;
   if (all > 0) {
     // Around the support vectors, where kernels are not 0.
-    return Array.from({ length: ROWS }, (_, i) =>
-      Array.from(
-        { length: columns },
-        (_, at) => (vectors[(i % all) * columns + at] as number) + (next() - 0.5) * (i % 4),
-      ),
+    return spread(ROWS, columns, next).map((row, i) =>
+      row.map((value, at) => (vectors[(i % all) * columns + at] as number) + (value * (i % 4)) / 4),
     );
   }
   const norm = Math.hypot(...Array.from(coefficients)) || 1;

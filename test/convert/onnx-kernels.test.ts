@@ -295,7 +295,7 @@ function functionOf(opsets: Readonly<Record<string, number>>): Uint8Array {
 }
 
 const CALL: NodeSpec = { op: 'trees', domain: OWN, inputs: ['X'], outputs: ['label', 'scores'] };
-const branch = (tree: NodeSpec): AttributeSpec => ({ nodes: [tree], outputs: [LABEL, SCORES] });
+const branch = (node: NodeSpec): AttributeSpec => ({ nodes: [node], outputs: [LABEL, SCORES] });
 const WHERE: Readonly<Record<string, readonly [nodes: readonly NodeSpec[], extra?: Uint8Array]>> = {
   'the body of an If': [
     [

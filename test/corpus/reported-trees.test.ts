@@ -41,10 +41,8 @@ async function asked(
 function assertClose(found: readonly unknown[] | undefined, expected: readonly number[]): void {
   assert.equal(found?.length, expected.length);
   for (const [i, value] of expected.entries()) {
-    assert.ok(
-      Math.abs((found?.[i] as number) - value) <= 1e-6 * Math.abs(value),
-      `${found?.[i]}, not ${value}`,
-    );
+    const got = found?.[i] as number;
+    assert.ok(Math.abs(got - value) <= 1e-6 * Math.abs(value), `${got}, not ${value}`);
   }
 }
 

@@ -75,7 +75,8 @@ function assertEqual(found: readonly unknown[], wanted: Case['answers'][string],
   const expected = new Float64Array(bytesOf(wanted));
   assert.equal(found.length, expected.length, output);
   for (const [i, value] of expected.entries()) {
-    const difference = Math.abs((found[i] as number) - value);
-    assert.ok(difference <= 1e-6 * Math.abs(value), `${output}[${i}]: ${found[i]}, expected ${value}`);
+    const got = found[i] as number;
+    const difference = Math.abs(got - value);
+    assert.ok(difference <= 1e-6 * Math.abs(value), `${output}[${i}]: ${got}, expected ${value}`);
   }
 }
