@@ -6,6 +6,7 @@
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/inference/end-with-parent.ts';
 import type { ProbeRequest } from '../batching/probe.ts';
+import type { NodesRequest } from '../classical/compare.ts';
 import type { GoldenRun } from '../golden/run.ts';
 import type { PaddingRequest } from '../text/probe.ts';
 import type { RewritesRequest } from '../verify/rewrites.ts';
@@ -22,6 +23,7 @@ const WORK = {
     ]).then(() => ({})),
   rewrites: async (request: RewritesRequest) =>
     (await import('../verify/rewrites.ts')).compareRewrites(request),
+  nodes: async (request: NodesRequest) => (await import('../classical/compare.ts')).compareNodes(request),
   check: async (request: CheckRequest) => (await import('./run.ts')).checkModel(request),
   probe: async (request: ProbeRequest) => (await import('../batching/probe.ts')).probeModel(request),
   padding: async (request: PaddingRequest) => (await import('../text/probe.ts')).probePadding(request),

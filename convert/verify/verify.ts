@@ -46,7 +46,8 @@ export async function findRewrites(file: string, options: RewritesOptions = {}):
   if (bytes > LARGE_BYTES) {
     const { RUNTIME } = await import('../../lib/inference/session.ts');
     const reason = 'the model is larger than 1 GB';
-    return { runtime: { ...RUNTIME, ...ALL_REWRITES }, comparison: 'skipped', reason, outputAxes: {} };
+    const runtime = { ...RUNTIME, ...ALL_REWRITES };
+    return { runtime, comparison: 'skipped', reason, outputAxes: {}, open: [] };
   }
   return ask('rewrites', { file, shapeless, scalars, sizes, batchAxes }, options);
 }
@@ -60,7 +61,7 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   const { scalars } = await readOnnxFacts(file);
   return withModelProcess(options.process, async (process) => {
     const given = { ...options, process };
-    const { outputAxes, ...compared } = options.rewrites ?? (await findRewrites(file, given));
+    const { outputAxes, open: _open, ...compared } = options.rewrites ?? (await findRewrites(file, given));
     const optimization = compared.runtime;
     const report = probe && (await ask('probe', { ...probe, sizes, optimization }, given));
     const isText = existsSync(join(dirname(file), TEXT_FILE));
