@@ -461,6 +461,12 @@ describe('the console', () => {
           }
         }
       };
+      await page.goto(`${stack.url}/docs`);
+      await page.locator('summary').first().click();
+      await check('API docs');
+      assert.equal(await styleOf(page.locator('body'), 'background-color'), 'rgb(24, 27, 32)');
+      await page.emulateMedia({ colorScheme: 'light' });
+      assert.equal(await styleOf(page.locator('body'), 'background-color'), 'rgb(255, 255, 255)');
       await page.goto(`${stack.url}/console`);
       await page.locator('input[type=file]').setInputFiles(DIGIT);
       await page.locator('.bars li').first().waitFor();
