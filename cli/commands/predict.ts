@@ -50,7 +50,7 @@ export const command = defineCommand({
     const asked = body === undefined ? requests(paths, input) : [{ names: [], instances: [], body }];
     for await (const request of asked) {
       const answered = await ask(service, request);
-      predictions.push(...answered.map(({ text }) => text));
+      predictions.push(...answered.map((one) => one.text));
       const shown = await Promise.all(answered.map((one) => lineOf(one, names)));
       lines.push(...shown.map((line, i) => (request.body ? line : `${request.names[i]}  ${line}`)));
     }

@@ -37,7 +37,14 @@ test('predict, query and the SDK name the best class', async (t) => {
 
 test('a result without names of classes, or with others than it has values, has its place alone', () => {
   const output = { name: 'p', dtype: 'float32', shape: [2, 2], data: Float32Array.of(1, 2, 4, 3) } as const;
-  const result = { uri: 'u', model: 'v', finishedAt: 0, identity: '', outputs: [output] };
+  const result = {
+    uri: 'u',
+    model: 'v',
+    filtered: undefined,
+    finishedAt: 0,
+    identity: '',
+    outputs: [output],
+  };
   const facts = (labels: readonly string[]) => ({
     outputs: [{ name: 'p', dtype: 'float32', labels }],
     filter: undefined,

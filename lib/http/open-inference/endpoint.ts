@@ -110,7 +110,7 @@ function metadata(runner: Runner, job: string, filter: string | undefined) {
   const tensors = (
     specs: readonly TensorSpec[],
     namesOf: ModelNames['labels'] = {},
-    hasNames = (_: TensorSpec) => true,
+    hasNames: (spec: TensorSpec) => boolean = () => true,
   ) =>
     specs.map((spec) => ({
       name: spec.name,
