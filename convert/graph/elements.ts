@@ -54,13 +54,15 @@ const RULES: Readonly<Record<string, Rule>> = {
   ReduceProd: ([x]) => x?.elements && [product(x.elements)],
 };
 
+/** Says "to the end", which is the beginning where the step is negative. */
+const TO_THE_END = 2 ** 31 - 1;
+
 /** The bounds of ONNX's Slice on an axis of `size`, clamped: [from, to). `to` is -1 for "before the first". */
 export function sliceBounds(start: number, end: number, step: number, size: number): [number, number] {
   const from = start < 0 ? start + size : start;
   const to = end < 0 ? end + size : end;
-  return step > 0
-    ? [clamp(from, 0, size), clamp(to, 0, size)]
-    : [clamp(from, -1, size - 1), clamp(to, -1, size - 1)];
+  if (step > 0) return [clamp(from, 0, size), clamp(to, 0, size)];
+  return [clamp(from, 0, size - 1), end === TO_THE_END ? -1 : clamp(to, -1, size - 1)];
 }
 
 function clamp(value: number, low: number, high: number): number {

@@ -1,0 +1,100 @@
+/** Compares the elements that the analysis knows of small tensors with those that onnxruntime computes. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { analyse } from '../../../convert/batching/analyse.ts';
+import { readModel } from '../../../convert/batching/model.ts';
+import { FREE_ROWS, Names, ONE, type Size } from '../../../convert/batching/size.ts';
+import type { Value } from '../../../convert/batching/value.ts';
+import { valuesOf } from '../../../convert/tensor-values.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { AS_WRITTEN } from '../../../lib/contract/verification.ts';
+import { openSession } from '../../../lib/inference/session.ts';
+import { type NodeSpec, onnxModel, type WeightSpec } from '../../support/onnx.ts';
+
+export interface Expression {
+  readonly nodes: readonly NodeSpec[];
+  readonly weights: readonly WeightSpec[];
+  /** Outputs with the type that the file declares for each; their shapes are not declared. */
+  readonly outputs: readonly (readonly [name: string, dtype: Tensor['dtype']])[];
+}
+
+/** Sizes of a run: N rows of x, which has the shape [N, a], beside z of the shape [N, b]. */
+export interface Sizes {
+  readonly n: number;
+  readonly a: number;
+  readonly b: number;
+}
+
+/** The outputs as the analysis knows them. Its names for the sizes are N, d1 and d2. */
+function analyseOutputs(file: string): Value[] {
+  const names = new Names();
+  const rows = (): Value => ({
+    kind: 'rows',
+    shape: [FREE_ROWS, names.dim()],
+    axis: 0,
+    outer: ONE,
+    inner: ONE,
+  });
+  const inputs = new Map([
+    ['x', rows()],
+    ['z', rows()],
+  ]);
+  return analyse(readModel(file), inputs, FREE_ROWS, names);
+}
+
+/** The number; undefined where a name in it is none of the inputs' sizes. */
+function evaluate({ factor, names }: Size, { n, a, b }: Sizes): number | undefined {
+  const sizes: Readonly<Record<string, number>> = { N: n, d1: a, d2: b };
+  return names.reduce<number | undefined>((all, name) => {
+    const value = sizes[name];
+    return all === undefined || value === undefined ? undefined : all * value;
+  }, factor);
+}
+
+/** @returns how many elements the analysis knows; undefined where onnxruntime has no kernel for the model */
+export async function assertKnownElements(
+  file: string,
+  { nodes, weights, outputs }: Expression,
+  runs: readonly Sizes[],
+): Promise<number | undefined> {
+  const port = (name: string, size: string) => ({ name, dtype: 'uint8' as const, shape: ['N', size] });
+  writeFileSync(
+    file,
+    onnxModel({
+      inputs: [port('x', 'a'), port('z', 'b')],
+      outputs: outputs.map(([name, dtype]) => ({ name, dtype, shape: undefined })),
+      nodes,
+      weights,
+    }),
+  );
+  const values = analyseOutputs(file);
+  const session = await openSession(file, { threads: 1, optimization: AS_WRITTEN }).catch(() => undefined);
+  if (!session) return undefined;
+  let known = 0;
+  for (const sizes of runs) {
+    const feed = (size: number): Tensor => {
+      const shape = [sizes.n, size];
+      return { dtype: 'uint8', shape, data: new Uint8Array(sizes.n * size) };
+    };
+    const results = await session.run([feed(sizes.a), feed(sizes.b)]).catch(() => undefined);
+    if (!results) return undefined;
+    for (const [i, value] of values.entries()) {
+      if (value.kind === 'ended' || value.kind === 'rows') continue;
+      const got = valuesOf(results[i] as Tensor);
+      const elements = value.elements ?? [];
+      if (value.elements) assert.equal(elements.length, got.length, `${outputs[i]?.[0]}: its length`);
+      for (const [at, element] of elements.entries()) {
+        const number = element && evaluate(element, sizes);
+        // Beyond 2^53 it is what a weight holds, rounded; no rule computes with it.
+        if (number === undefined || Math.abs(number) >= 2 ** 53) continue;
+        known += 1;
+        const what = `${outputs[i]?.[0]}[${at}] of ${JSON.stringify(nodes)} at ${JSON.stringify(sizes)}`;
+        const value = got[at];
+        const isEqual = typeof value === 'bigint' ? BigInt(number) === value : number === Number(value);
+        assert.ok(isEqual, `${number}, not ${String(value)}: ${what}`);
+      }
+    }
+  }
+  await session.close();
+  return known;
+}
