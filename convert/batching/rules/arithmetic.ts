@@ -175,14 +175,14 @@ function commonShape(inputs: readonly Known[]): readonly Size[] | undefined {
     const longer = b.elements.length - a.elements.length || b.shape.length - a.shape.length;
     return longer > 0 ? b : a;
   });
-  const fits = inputs.every(
+  const areAlike = inputs.every(
     ({ shape, elements }) =>
       shape.length <= longest.shape.length &&
       (elements.length === 1 ||
         (shape.length === longest.shape.length &&
           shape.every((dim, i) => same(dim, longest.shape[i] as Size)))),
   );
-  return fits ? longest.shape : undefined;
+  return areAlike ? longest.shape : undefined;
 }
 
 /** Of Cast, Floor and the like on known elements; undefined where the input is something else. */

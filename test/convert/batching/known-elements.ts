@@ -89,9 +89,9 @@ export async function assertKnownElements(
         if (number === undefined || Math.abs(number) >= 2 ** 53) continue;
         known += 1;
         const what = `${outputs[i]?.[0]}[${at}] of ${JSON.stringify(nodes)} at ${JSON.stringify(sizes)}`;
-        const value = got[at];
-        const isEqual = typeof value === 'bigint' ? BigInt(number) === value : number === Number(value);
-        assert.ok(isEqual, `${number}, not ${String(value)}: ${what}`);
+        const right = got[at];
+        const isEqual = typeof right === 'bigint' ? BigInt(number) === right : number === Number(right);
+        assert.ok(isEqual, `${number}, not ${String(right)}: ${what}`);
       }
     }
   }
