@@ -10,7 +10,7 @@ import type { DType } from '../../../lib/contract/tensor.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import type { NodeSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { assertKnownElements } from './known-elements.ts';
+import { assertKnownElements, RUNS } from './known-elements.ts';
 import { EDGES, type Numeric, randomExpression, weightOf } from './random-expressions.ts';
 
 const PROOFS = sharedPath('corpus/reported/proofs');
@@ -67,12 +67,6 @@ for (const [name, values = []] of Object.entries(EDGES)) {
   });
 }
 
-/** Sizes of which 133 divides none, one and both, products that leave 31 bits, and a size beyond 16 bits. */
-const RUNS = [
-  { n: 1, a: 4, b: 5 },
-  { n: 2, a: 5, b: 133 },
-  { n: 3, a: 65_537, b: 70_000 },
-];
 const EXPRESSIONS = Number(process.env.EXPRESSIONS ?? 150);
 
 test(`of ${EXPRESSIONS} random expressions of sizes and constants, each known element is what onnxruntime computes at three lengths`, async (t) => {

@@ -25,6 +25,27 @@ export interface Sizes {
   readonly b: number;
 }
 
+/** 133 divides one of the sizes, and one is beyond 16 bits, so that products are beyond 31. */
+export const RUNS: readonly Sizes[] = [
+  { n: 1, a: 4, b: 5 },
+  { n: 2, a: 5, b: 133 },
+  { n: 3, a: 65_537, b: 70_000 },
+];
+
+export function expressionModel({ nodes, weights, outputs }: Expression): Uint8Array {
+  const port = (name: string, size: string) => ({ name, dtype: 'uint8' as const, shape: ['N', size] });
+  return onnxModel({
+    inputs: [port('x', 'a'), port('z', 'b')],
+    outputs: outputs.map(([name, dtype]) => ({ name, dtype, shape: undefined })),
+    nodes,
+    weights,
+  });
+}
+
+export function feedsOf({ n, a, b }: Sizes): Tensor[] {
+  return [a, b].map((size) => ({ dtype: 'uint8', shape: [n, size], data: new Uint8Array(n * size) }));
+}
+
 /** The outputs as the analysis knows them. Its names for the sizes are N, d1 and d2. */
 function analyseOutputs(file: string): Value[] {
   const names = new Names();
@@ -57,26 +78,13 @@ export async function assertKnownElements(
   { nodes, weights, outputs }: Expression,
   runs: readonly Sizes[],
 ): Promise<number | undefined> {
-  const port = (name: string, size: string) => ({ name, dtype: 'uint8' as const, shape: ['N', size] });
-  writeFileSync(
-    file,
-    onnxModel({
-      inputs: [port('x', 'a'), port('z', 'b')],
-      outputs: outputs.map(([name, dtype]) => ({ name, dtype, shape: undefined })),
-      nodes,
-      weights,
-    }),
-  );
+  writeFileSync(file, expressionModel({ nodes, weights, outputs }));
   const values = analyseOutputs(file);
   const session = await openSession(file, { threads: 1, optimization: AS_WRITTEN }).catch(() => undefined);
   if (!session) return undefined;
   let known = 0;
   for (const sizes of runs) {
-    const feed = (size: number): Tensor => {
-      const shape = [sizes.n, size];
-      return { dtype: 'uint8', shape, data: new Uint8Array(sizes.n * size) };
-    };
-    const results = await session.run([feed(sizes.a), feed(sizes.b)]).catch(() => undefined);
+    const results = await session.run(feedsOf(sizes)).catch(() => undefined);
     if (!results) return undefined;
     for (const [i, value] of values.entries()) {
       if (value.kind === 'ended' || value.kind === 'rows') continue;

@@ -6,7 +6,7 @@ import type { Expression } from './known-elements.ts';
 import { random } from './random-graphs.ts';
 
 export type Numeric = Exclude<DType, 'string'>;
-type Values = readonly (number | bigint)[];
+export type Values = readonly (number | bigint)[];
 
 /** Where types wrap, round and saturate. None is 0 or -1, by which the processor refuses to divide. */
 export const EDGES: Readonly<Record<Numeric, Values>> = {
