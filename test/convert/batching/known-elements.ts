@@ -1,6 +1,8 @@
 /** Compares the elements that the analysis knows of small tensors with those that onnxruntime computes. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
 import { analyse } from '../../../convert/batching/analyse.ts';
 import { readModel } from '../../../convert/batching/model.ts';
 import { FREE_ROWS, Names, ONE, type Size } from '../../../convert/batching/size.ts';
@@ -9,14 +11,9 @@ import { valuesOf } from '../../../convert/tensor-values.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { AS_WRITTEN } from '../../../lib/contract/verification.ts';
 import { openSession } from '../../../lib/inference/session.ts';
-import { type NodeSpec, onnxModel, type WeightSpec } from '../../support/onnx.ts';
-
-export interface Expression {
-  readonly nodes: readonly NodeSpec[];
-  readonly weights: readonly WeightSpec[];
-  /** Outputs with the type that the file declares for each; their shapes are not declared. */
-  readonly outputs: readonly (readonly [name: string, dtype: Tensor['dtype']])[];
-}
+import { onnxModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { type Expression, randomExpression } from './random-expressions.ts';
 
 /** Sizes of a run: N rows of x, which has the shape [N, a], beside z of the shape [N, b]. */
 export interface Sizes {
@@ -105,4 +102,20 @@ export async function assertKnownElements(
   }
   await session.close();
   return known;
+}
+
+export async function assertExpressionsHold(
+  t: TestContext,
+  { from, count }: { readonly from: number; readonly count: number },
+): Promise<void> {
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  const found = { known: 0, invalid: 0 };
+  for (let seed = from; seed < from + count; seed++) {
+    const known = await assertKnownElements(file, randomExpression(seed), RUNS);
+    if (known === undefined) found.invalid += 1;
+    else found.known += known;
+  }
+  t.diagnostic(JSON.stringify(found));
+  assert.ok(found.invalid <= 0.1 * count, JSON.stringify(found));
+  assert.ok(found.known >= 20 * count, JSON.stringify(found));
 }

@@ -2,7 +2,6 @@
 import { ELEMENT_TYPES } from '../../../convert/graph/attributes.ts';
 import { allocate, type DType } from '../../../lib/contract/tensor.ts';
 import type { NodeSpec, WeightSpec } from '../../support/onnx.ts';
-import type { Expression } from './known-elements.ts';
 import { random } from './random-graphs.ts';
 
 export type Numeric = Exclude<DType, 'string'>;
@@ -44,6 +43,13 @@ export function weightOf(name: string, dtype: Numeric, values: Values): WeightSp
   const data: { [i: number]: number | bigint } & ArrayBufferView = allocate(dtype, values.length);
   for (const [i, value] of values.entries()) data[i] = value;
   return { name, dtype, shape, data };
+}
+
+export interface Expression {
+  readonly nodes: readonly NodeSpec[];
+  readonly weights: readonly WeightSpec[];
+  /** Outputs with the type that the file declares for each; their shapes are not declared. */
+  readonly outputs: readonly (readonly [name: string, dtype: DType])[];
 }
 
 interface Live {

@@ -192,7 +192,7 @@ const threshold: Step = (g, x) => {
 };
 
 /** A condition on the length or on constants whose value depends on how their type rounds, wraps and overflows. */
-function condition(g: Generator, x: Live): Value {
+function conditionOf(g: Generator, x: Live): Value {
   const type = g.pick(['int32', 'int64', 'float32'] as const);
   const code = { int32: 6, int64: 7, float32: 1 }[type];
   const edge = () => g.constant(type, [1], () => g.pick(EDGES[type]) as number);
@@ -217,7 +217,7 @@ const branch: Step = (g, x) => {
   ];
   if (g.next() < 0.5) bodies.reverse();
   const [then_branch, else_branch] = bodies.map((body) => ({ body }));
-  return { ...x, value: g.one('If', [condition(g, x)], { then_branch, else_branch }) };
+  return { ...x, value: g.one('If', [conditionOf(g, x)], { then_branch, else_branch }) };
 };
 
 /** The rows as a sequence, which mixes them. */

@@ -4,6 +4,7 @@ import type { Suite } from '../mutant.ts';
 const RULES = 'test/convert/batching/rules.test.ts';
 const FUNCTIONS = 'test/convert/batching/functions.test.ts';
 const FOLDING = 'test/convert/batching/folding.test.ts';
+const FOLDED = 'test/convert/folded.test.ts';
 
 export const BATCHING: readonly Suite[] = [
   {
@@ -93,9 +94,45 @@ export const BATCHING: readonly Suite[] = [
     ],
   },
   {
-    file: 'convert/graph/elements.ts',
-    tests: ['test/convert/graph.test.ts'],
+    file: 'convert/graph/fold.ts',
+    tests: [FOLDED],
     bugs: [
+      {
+        guarantee: 'a float that the type of a cast does not hold is left to the run',
+        find: 'if (isFloat(tensor.dtype) && !whole.every((value) => holds(to, value))) return undefined;',
+        replace: '',
+      },
+      {
+        guarantee: 'the remainder of whole numbers has the sign that the node says',
+        find: 'if (int(attributes.fmod, 0) === 1) return binary((a, b) => a % b)(inputs, attributes);',
+        replace: '',
+      },
+      {
+        guarantee: 'a sum that its type does not hold is left to the run',
+        find: 'if (isWhole && !values.every((value) => holds(tensor.dtype, value))) return undefined;',
+        replace: '',
+      },
+      {
+        guarantee: 'a power that its type does not hold is left to the run',
+        find: 'return isFloat(dtype) || holds(dtype, result) ? result : Number.NaN;',
+        replace: 'return result;',
+      },
+      {
+        guarantee: 'whole numbers beyond 2^53 are left to the run',
+        find: '!dtype && !values.every((value) => Number.isSafeInteger(value))',
+        replace: '!dtype && !values.every(Number.isFinite)',
+      },
+    ],
+  },
+  {
+    file: 'convert/graph/elements.ts',
+    tests: [FOLDED],
+    bugs: [
+      {
+        guarantee: 'a size that wraps in the run is not known',
+        find: 'Number.isSafeInteger(element) && holds(dtype, element)',
+        replace: 'Number.isSafeInteger(element)',
+      },
       {
         guarantee: 'a folded slice to the end with a negative step reaches the beginning',
         find: 'end === TO_THE_END ? -1 : ',
