@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { ELEMENT_TYPES } from '../../convert/graph/attributes.ts';
 import { GraphBuilder } from '../../convert/graph/builder.ts';
 import { foldNode } from '../../convert/graph/fold.ts';
-import type { Attributes, Value } from '../../convert/graph/value.ts';
+import type { Value } from '../../convert/graph/value.ts';
 import { onnxBytes } from '../../convert/onnx/write.ts';
 import { valuesOf } from '../../convert/tensor-values.ts';
 import type { DType, Tensor, TypedArray } from '../../lib/contract/tensor.ts';
@@ -167,7 +167,7 @@ function built({ nodes, weights, outputs }: Expression): Uint8Array {
     const [value] = graph.add(
       op,
       inputs.map((name) => values.get(name) as Value),
-      attributes as Attributes,
+      attributes,
     );
     values.set(made[0] as string, value as Value);
   }
