@@ -14,7 +14,6 @@ import { AS_WRITTEN } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { type NodeSpec, onnxModel, type WeightSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { expressionModel, feedsOf, RUNS } from './batching/known-elements.ts';
 import {
   EDGES,
   type Expression,
@@ -22,7 +21,8 @@ import {
   randomExpression,
   type Values,
   weightOf,
-} from './batching/random-expressions.ts';
+} from './batching/expressions.ts';
+import { expressionModel, feedsOf, RUNS } from './batching/known-elements.ts';
 
 interface Case {
   readonly op: string;

@@ -15,7 +15,7 @@ import { ALL_REWRITES, AS_WRITTEN } from '../../../lib/contract/verification.ts'
 import { openSession, type Session } from '../../../lib/inference/session.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { random } from './random-graphs.ts';
-import { LENGTHS, randomSequenceModel, randomSequences } from './random-lengths.ts';
+import { LENGTHS, randomSequenceModel, randomSequences } from './sequences.ts';
 
 /** Times the answer's own change under a change of the input in its last bits. */
 const OF_NOISE = 30;

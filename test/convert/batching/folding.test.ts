@@ -10,8 +10,8 @@ import type { DType } from '../../../lib/contract/tensor.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import type { NodeSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
+import { EDGES, type Numeric, weightOf } from './expressions.ts';
 import { assertExpressionsHold, assertKnownElements } from './known-elements.ts';
-import { EDGES, type Numeric, weightOf } from './random-expressions.ts';
 
 const PROOFS = sharedPath('corpus/reported/proofs');
 const REPORTED =

@@ -13,7 +13,7 @@ import { AS_WRITTEN } from '../../../lib/contract/verification.ts';
 import { openSession } from '../../../lib/inference/session.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { type Expression, randomExpression } from './random-expressions.ts';
+import { type Expression, randomExpression } from './expressions.ts';
 
 /** Sizes of a run: N rows of x, which has the shape [N, a], beside z of the shape [N, b]. */
 export interface Sizes {

@@ -6,7 +6,7 @@
 import type { Attributes, Body, Node, Value } from '../../../convert/graph/value.ts';
 import { onnxBytes } from '../../../convert/onnx/write.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { EDGES } from './random-expressions.ts';
+import { EDGES } from './expressions.ts';
 import { bodyOf, Generator, random } from './random-graphs.ts';
 
 /** Of the shape [N, length, channels]. */
