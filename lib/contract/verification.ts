@@ -5,7 +5,7 @@
  */
 
 /** Version of the rules behind a batching verdict. A verdict of another version is not used. */
-export const ANALYSER_VERSION = 2;
+export const ANALYSER_VERSION = 3;
 
 const LEVELS = ['all', 'extended', 'basic', 'disabled'] as const;
 

@@ -17,8 +17,10 @@ import { verificationNotes } from '../../convert/verify/text.ts';
 import { verifyModel } from '../../convert/verify/verify.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { openSession } from '../../lib/inference/session.ts';
+import { assertLengthsAgree } from '../convert/batching/assert-lengths.ts';
 import { assertPlantedNeverProven, assertProofsHold } from '../convert/batching/assert-proofs.ts';
 import { type Company, compareRows } from '../convert/batching/compare-rows.ts';
+import { assertExpressionsHold } from '../convert/batching/known-elements.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -29,6 +31,16 @@ test('of 2,000 random graphs, every one that is proven answers alone as in compa
 
 test('of 1,000 random graphs with an operator that mixes rows, none is proven', async (t) => {
   await assertPlantedNeverProven(t, { from: 1_000, count: 1_000 });
+});
+
+const GRAPHS = Number(process.env.LENGTH_GRAPHS ?? 500);
+
+test(`of ${GRAPHS} random graphs on sequences of three lengths, those that are proven answer alone as in company, and all as they are optimized`, async (t) => {
+  await assertLengthsAgree(t, { from: 1_000, count: GRAPHS });
+});
+
+test('of 3,000 random expressions of sizes and constants, each known element is what onnxruntime computes at three lengths', async (t) => {
+  await assertExpressionsHold(t, { from: 1_000, count: 3_000 });
 });
 
 const CORPUS = sharedPath('corpus');
