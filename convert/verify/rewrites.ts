@@ -12,13 +12,13 @@ import {
   type Optimization,
   type Verification,
 } from '../../lib/contract/verification.ts';
+import { OPTIMIZERS } from '../../lib/inference/optimizers.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize, withInputAxes, withRanks } from '../../lib/pipeline/batch-axes.ts';
 import { firstTaken, madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
 import { stackRows } from '../batching/rows.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
 import { agree, NO_NOISE, type Noise, noiseOf } from './difference.ts';
-import { OPTIMIZERS } from './optimizers.ts';
 import { shownOutputAxes } from './output-axes.ts';
 
 export interface RewritesRequest {
@@ -44,13 +44,13 @@ interface Sample {
   readonly noise: Noise;
 }
 
-/** About how long to search. After it the lowest level is taken that is known to be right. */
+/** About how long to search. After it no rewrite is used. */
 const SEARCH_MS = 60_000;
 /** Of it, for the answers of the model as it is written. */
 const PLAIN_MS = SEARCH_MS / 20;
 /** Rows of all the kinds that `madeUpRow` makes. */
 const MOST_ROWS = 14;
-/** More harmful rewrites than this: a lower level costs less time to find. */
+/** With more harmful rewrites than this, none is used. */
 const MOST_HARMFUL = 6;
 /** The rounding of a float32. */
 const ROUNDING = 2 ** -22;
@@ -58,13 +58,16 @@ const ROUNDING = 2 ** -22;
 export async function compareRewrites(request: RewritesRequest): Promise<RewritesReport> {
   const until = performance.now() + SEARCH_MS;
   const plain = await plainAnswers(request);
-  // Without a sample it has to open.
-  const { samples, outputAxes } = typeof plain === 'string' ? { samples: [], outputAxes: {} } : plain;
+  if (typeof plain === 'string') return notCompared(`no made-up input was accepted (${plain})`);
+  const { samples, outputAxes } = plain;
   const agrees = (optimization: Optimization) => answersAgree(request.file, optimization, samples);
   const runtime = { ...RUNTIME, ...(await rightOptimization(agrees, until)) };
-  if (typeof plain !== 'string') return { runtime, comparison: 'agrees', outputAxes };
-  const reason = `no made-up input was accepted (${plain})`;
-  return { runtime, comparison: 'skipped', reason, outputAxes };
+  return { runtime, comparison: 'agrees', outputAxes };
+}
+
+/** A model whose rewrites nobody compared runs without them. */
+export function notCompared(reason: string): RewritesReport {
+  return { runtime: { ...RUNTIME, ...AS_WRITTEN }, comparison: 'skipped', reason, outputAxes: {} };
 }
 
 interface PlainAnswers {
@@ -166,23 +169,17 @@ async function answersAgree(
   }
 }
 
-/** The harmful rewrites off, else a lower level. */
+/** The harmful rewrites off; all of them where that is not enough. */
 export async function rightOptimization(
   agrees: (optimization: Optimization) => Promise<boolean>,
   until: number,
 ): Promise<Optimization> {
   const without = (disabledOptimizers: readonly string[]) => ({ ...ALL_REWRITES, disabledOptimizers });
   if (await agrees(ALL_REWRITES)) return ALL_REWRITES;
-  if (await agrees(without(OPTIMIZERS))) {
-    const harmful: string[] = [];
-    while (harmful.length < MOST_HARMFUL && performance.now() < until) {
-      harmful.push(await firstHarmful(harmful, (off) => agrees(without(off))));
-      if (await agrees(without(harmful))) return without(harmful);
-    }
-  }
-  for (const level of ['extended', 'basic'] as const) {
-    const lower = { level, disabledOptimizers: [] };
-    if (performance.now() < until && (await agrees(lower))) return lower;
+  const harmful: string[] = [];
+  while (harmful.length < MOST_HARMFUL && performance.now() < until) {
+    harmful.push(await firstHarmful(harmful, (off) => agrees(without(off))));
+    if (await agrees(without(harmful))) return without(harmful);
   }
   return AS_WRITTEN;
 }

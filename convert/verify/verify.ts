@@ -7,12 +7,14 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
-import { ALL_REWRITES, isCurrent, type Verification } from '../../lib/contract/verification.ts';
+import { isCurrent, type Verification } from '../../lib/contract/verification.ts';
+import { readModel } from '../batching/model.ts';
 import { afterProbe, type ProofOptions, prove } from '../batching/verdict.ts';
 import type { GivenShapes } from '../check/given-sizes.ts';
 import { inModelProcess, type ModelProcess, withModelProcess } from '../check/model-process.ts';
 import type { RequestOf, Work } from '../check/process.ts';
 import { readOnnxFacts } from '../onnx/facts.ts';
+import { isSameOnEveryProcessor } from './kernels.ts';
 import type { RewritesReport } from './rewrites.ts';
 
 export interface RewritesOptions extends Pick<ProofOptions, 'batchAxes'> {
@@ -44,11 +46,14 @@ export async function findRewrites(file: string, options: RewritesOptions = {}):
   const { externalFiles, scalars, shapelessInputs: shapeless } = await readOnnxFacts(file);
   const bytes = await sizeOf([file, ...externalFiles.map((name) => join(dirname(file), name))]);
   if (bytes > LARGE_BYTES) {
-    const { RUNTIME } = await import('../../lib/inference/session.ts');
-    const reason = 'the model is larger than 1 GB';
-    return { runtime: { ...RUNTIME, ...ALL_REWRITES }, comparison: 'skipped', reason, outputAxes: {} };
+    // Loaded on demand, because it loads onnxruntime.
+    const { notCompared } = await import('./rewrites.ts');
+    return notCompared('the model is larger than 1 GB');
   }
-  return ask('rewrites', { file, shapeless, scalars, sizes, batchAxes }, options);
+  const report = await ask('rewrites', { file, shapeless, scalars, sizes, batchAxes }, options);
+  const { runtime } = report;
+  const anyFeatures = isSameOnEveryProcessor(readModel(file), runtime.architecture);
+  return anyFeatures ? { ...report, runtime: { ...runtime, anyFeatures } } : report;
 }
 
 /** @throws bad_model when the file is damaged, does not load, or takes its process down; the signal's reason */
