@@ -22,6 +22,8 @@ export interface FreeSizes {
   /** Height and width of a rank-4 input. */
   readonly spatial: number;
   readonly other: number;
+  /** Free sizes of different names differ. Default: those of one kind are equal. */
+  readonly isVaried?: boolean;
 }
 
 export const FREE_SIZES: readonly FreeSizes[] = [

@@ -14,7 +14,7 @@ import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { models } from '../support/models.ts';
 
-const REQUEST = { inputAxes: [], outputAxes: [], fixedRows: undefined, maxRows: 12, limitMs: 2_000 };
+const REQUEST = { inputAxes: [], outputAxes: [], fixedRows: undefined, maxRows: 12 };
 const CORPUS = sharedPath('corpus/batching');
 const AGREE = 'ctl_mlp ctl_layernorm mlp mlp_ln mlp_l2 mlp_label tokens0 tokens1 tokens3 fixed4_plain'.split(
   ' ',
