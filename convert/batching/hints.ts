@@ -20,6 +20,8 @@ import type { Message } from '../wire/table.ts';
 export interface Range {
   readonly low: readonly number[];
   readonly high: readonly number[];
+  /** Places in a table: nothing beyond them is taken. */
+  readonly isTable?: boolean;
 }
 
 export interface InputHints {
@@ -146,12 +148,13 @@ class Reader {
     if (passed) for (const output of textsOf(node, 'outputs')) this.#readings.set(output, passed);
   }
 
-  #add({ low, high }: Range, reading: Reading | undefined): void {
-    if (!reading) return void this.#others.push({ low, high });
+  #add(range: Range, reading: Reading | undefined): void {
+    if (!reading) return void this.#others.push(range);
+    const { low, high } = range;
     const back = (values: Numbers) => values.map((value) => (value - reading.offset) / reading.scale);
     const [a, b] = [back(low), back(high)];
     const sides = reading.scale < 0 ? { low: b, high: a } : { low: a, high: b };
-    this.#hints.get(reading.input)?.ranges.push(sides);
+    this.#hints.get(reading.input)?.ranges.push({ ...range, ...sides });
   }
 }
 
@@ -264,7 +267,7 @@ function around(values: Numbers): Range | undefined {
 }
 
 function upTo(size: number | undefined): Range | undefined {
-  return size === undefined || !(size > 0) ? undefined : { low: [0], high: [size - 1] };
+  return size === undefined || !(size > 0) ? undefined : { low: [0], high: [size - 1], isTable: true };
 }
 
 function distinct(ranges: readonly Range[]): readonly Range[] {

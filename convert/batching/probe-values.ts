@@ -44,7 +44,7 @@ const OTHERS: readonly Recipe[] = [
 ];
 
 /** Values in a range that the graph names, at its ends and a little beyond them. */
-function recipesIn({ low, high }: Range): Recipe[] {
+function recipesIn({ low, high, isTable }: Range): Recipe[] {
   const [least, most] = [low, high].map((side) => (at: number) => side[at % side.length] as number) as [
     (at: number) => number,
     (at: number) => number,
@@ -54,7 +54,7 @@ function recipesIn({ low, high }: Range): Recipe[] {
     (_, at) => most(at),
     within,
     (random, at) => (random < 0.5 ? least(at) : most(at)),
-    (random, at) => within(1.5 * random - 0.25, at),
+    (random, at) => within(isTable ? random : 1.5 * random - 0.25, at),
   ];
 }
 
