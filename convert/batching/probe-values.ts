@@ -203,7 +203,7 @@ function sizeOf(
   rank: number,
   { spatial, other, isVaried = false }: FreeSizes,
 ): number {
-  const names = [...(dim || `${at}`)].reduce((sum, letter) => sum + (letter.codePointAt(0) ?? 0), 0);
+  const names = Buffer.from(dim || `${at}`).reduce((sum, byte) => sum + byte, 0);
   const more = isVaried ? names % 3 : 0;
   return rank === 4 && at >= 2 ? spatial + 8 * more : other + more;
 }

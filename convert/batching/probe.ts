@@ -64,14 +64,14 @@ interface Taken {
 const THREADS = 1;
 /** Rows in any case, however large a run is. */
 const LEAST_ROWS = 4;
-/** Estimated operations, about 10 s. The first runs of each size are made in any case. */
-const WORK = 2e12;
+/** Operations, about 10 s. The first runs of each size are made in any case. */
+const WORK = 1e11;
 /** Small ones first, because every row runs many times. */
 const SIZES = FREE_SIZES.toSorted((a, b) => a.spatial - b.spatial);
 
 export async function probeModel(request: ProbeRequest): Promise<ProbeReport> {
   const { file, optimization = AS_WRITTEN } = request;
-  const work = await Work.of(file);
+  const work = new Work(file);
   const session = await openSession(file, { threads: THREADS, optimization });
   try {
     return await new Probe(session, request, work, hintsOf(file)).run();
@@ -185,8 +185,10 @@ class Probe {
     for (let number = 0; number < Math.max(LEAST_ROWS, most); number++) {
       const row = rowOf(number);
       try {
-        answers.push(await this.#session.run(this.#feeds([row])));
+        const feeds = this.#feeds([row]);
+        answers.push(await this.#session.run(feeds));
         rows.push(row);
+        if (number === 0) await this.#work.learn(feeds);
       } catch (error) {
         if (number < LEAST_ROWS) throw error;
       }

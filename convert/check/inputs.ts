@@ -34,6 +34,8 @@ export const FREE_SIZES: readonly FreeSizes[] = [
   { spatial: 16, other: 2 },
   { spatial: 128, other: 128 },
   { spatial: 8, other: 4 },
+  // A window of sound.
+  { spatial: 8, other: 512 },
 ];
 
 /** Zeros and ones are for indices and boxes that random numbers are not; BigDL counts indices from 1. */

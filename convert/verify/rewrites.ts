@@ -56,20 +56,22 @@ interface Sample {
 const THREADS = 1;
 /** Rows in any case, however large a run is. */
 const LEAST_ROWS = 4;
-/** Estimated operations for what the model answers to rows of one size, about 3 s. */
-const PLAIN_WORK = 6e11;
+/** Operations for what the model answers to rows of one size, about 3 s. */
+const PLAIN_WORK = 3e10;
 /** For the search of harmful rewrites, about a minute. After it none is used. */
-const SEARCH_WORK = 1.2e13;
+const SEARCH_WORK = 6e11;
 /** With more harmful rewrites than this, none is used. */
 const MOST_HARMFUL = 6;
+/** To find one of them. */
+const TRIALS = Math.ceil(Math.log2(OPTIMIZERS.length)) + 1;
 
 export async function compareRewrites(request: RewritesRequest): Promise<RewritesReport> {
-  const work = await Work.of(request.file);
+  const work = new Work(request.file);
   try {
     const plain = await plainAnswers(request, work);
     if (typeof plain === 'string') return notCompared(`no made-up input was accepted (${plain})`);
     const { samples, outputAxes } = plain;
-    const each = work.opening + samples.reduce((sum, { feeds }) => sum + work.run(feeds), 0);
+    const each = (await work.opening()) + samples.reduce((sum, { feeds }) => sum + work.run(feeds), 0);
     const agrees = (optimization: Optimization) => answersAgree(request.file, optimization, samples, work);
     const runtime = { ...RUNTIME, ...(await rightOptimization(agrees, Math.ceil(SEARCH_WORK / each))) };
     return { runtime, comparison: 'agrees', outputAxes };
@@ -160,6 +162,7 @@ async function samplesOf(
     const feeds = rowOf(row);
     try {
       samples.push(await sampleOf(session, feeds));
+      if (row === 0) await work.learn(feeds);
     } catch (error) {
       if (row === 0) throw error;
     }
@@ -209,14 +212,11 @@ export async function rightOptimization(
   agrees: (optimization: Optimization) => Promise<boolean>,
   mostTrials: number,
 ): Promise<Optimization> {
-  let trials = 0;
-  const without = (disabledOptimizers: readonly string[]) => {
-    trials += 1;
-    return agrees({ ...ALL_REWRITES, disabledOptimizers });
-  };
+  const without = (disabledOptimizers: readonly string[]) => agrees({ ...ALL_REWRITES, disabledOptimizers });
   if (await agrees(ALL_REWRITES)) return ALL_REWRITES;
   const harmful: string[] = [];
-  while (harmful.length < MOST_HARMFUL && trials < mostTrials) {
+  const mostHarmful = Math.min(MOST_HARMFUL, mostTrials / TRIALS);
+  while (harmful.length < mostHarmful) {
     harmful.push(await firstHarmful(harmful, without));
     if (await without(harmful)) return { ...ALL_REWRITES, disabledOptimizers: harmful };
   }

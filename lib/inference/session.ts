@@ -25,6 +25,8 @@ interface SessionOptions {
   readonly threads: number;
   /** Undefined for a model that nobody verified: all but wrong rewrites, or none where it does not open with them. */
   readonly optimization?: Optimization | undefined;
+  /** Path prefix of a file that `close` writes, with the shapes that each node had. Default: none. */
+  readonly profile?: string | undefined;
 }
 
 /** What a verification that is made in this process holds for. */
@@ -70,7 +72,10 @@ export async function openSession(path: string, options: SessionOptions): Promis
       assertCarried(made, feeds);
       return made;
     },
-    close: () => session.release(),
+    async close() {
+      if (options.profile !== undefined) session.endProfiling();
+      await session.release();
+    },
   };
 }
 
@@ -90,11 +95,12 @@ function assertCarried(outputs: readonly NamedTensor[], feeds: readonly Tensor[]
 }
 
 /** A rewrite may break a valid model ("Invalid model. Node input ... is not a graph input"). */
-async function create(path: string, { threads, optimization }: SessionOptions): Promise<InferenceSession> {
+async function create(path: string, options: SessionOptions): Promise<InferenceSession> {
+  const { optimization } = options;
   try {
-    return await createAt(path, threads, optimization ?? ALL_REWRITES);
+    return await createAt(path, options, optimization ?? ALL_REWRITES);
   } catch (error) {
-    const other = optimization ? undefined : await createAt(path, threads, AS_WRITTEN).catch(() => undefined);
+    const other = optimization ? undefined : await createAt(path, options, AS_WRITTEN).catch(() => undefined);
     if (other) return other;
     throw modelUnavailable(`onnxruntime cannot load the model: ${reason(error)}${hint(error)}`, {
       cause: error,
@@ -102,8 +108,10 @@ async function create(path: string, { threads, optimization }: SessionOptions): 
   }
 }
 
-function createAt(path: string, threads: number, optimization: Optimization) {
-  return InferenceSession.create(path, optionsFor(threads, optimization));
+function createAt(path: string, { threads, profile }: SessionOptions, optimization: Optimization) {
+  const options = optionsFor(threads, optimization);
+  const profiled = profile === undefined ? {} : { enableProfiling: true, profileFilePrefix: profile };
+  return InferenceSession.create(path, { ...options, ...profiled });
 }
 
 /**

@@ -133,7 +133,7 @@ test('texts are numbers where the graph reads them so, and its own categories wh
   const encoded = await hints(t, [encoder], [], 'string');
   assert.deepEqual(encoded['x']?.texts, ['rot', 'grün']);
   const known = rows(encoded, 'string', { ...WAY, isCareful: true }).flatMap(({ data }) => [...data]);
-  assert.deepEqual([...new Set(known)].sort(), ['grün', 'rot']);
+  assert.deepEqual(new Set(known), new Set(['rot', 'grün']));
 });
 
 test('free sizes have three lengths, of which one is odd, and differ from each other once', async () => {

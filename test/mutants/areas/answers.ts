@@ -151,8 +151,8 @@ export const ANSWERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'the optimized model is compared with the model as it is written',
-        find: 'openSession(file, { threads, optimization: AS_WRITTEN })',
-        replace: 'openSession(file, { threads, optimization: ALL_REWRITES })',
+        find: 'openSession(file, { threads: THREADS, optimization: AS_WRITTEN })',
+        replace: 'openSession(file, { threads: THREADS, optimization: ALL_REWRITES })',
       },
       {
         guarantee: 'a rewrite is switched off only where that mends the answers',
