@@ -89,6 +89,16 @@ export function readModel(path: string): Model {
   };
 }
 
+/** A graph with the bodies of its nodes. */
+export function* graphsIn(
+  graph: Pick<Graph, 'nodes' | 'weights'>,
+): Generator<Pick<Graph, 'nodes' | 'weights'>> {
+  yield graph;
+  for (const { attributes } of graph.nodes) {
+    for (const { graph: body } of attributes.values()) if (body) yield* graphsIn(body);
+  }
+}
+
 function keyOf(item: Message): string {
   return `${domainOf(item)}:${textOf(item, 'name')}`;
 }

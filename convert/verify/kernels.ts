@@ -2,7 +2,7 @@
  * Whether quantized nodes answer the same under every kernel of the processor's architecture, so that a comparison on one
  * processor holds on the others.
  */
-import type { Graph, GraphNode, Model } from '../batching/model.ts';
+import { type GraphNode, graphsIn, type Model } from '../batching/model.ts';
 
 /** Where a product has its second operand. */
 const PRODUCTS: Readonly<Record<string, number>> = {
@@ -45,12 +45,4 @@ export function isSameOnEveryProcessor({ graph, functions }: Model, architecture
   };
   const used = nodes.flatMap(({ inputs }) => inputs.filter((name) => types.get(name) === INT8));
   return nodes.every(isExact) && new Set(used).size === used.length;
-}
-
-/** A graph with the bodies of its nodes. */
-function* graphsIn(graph: Pick<Graph, 'nodes' | 'weights'>): Generator<Pick<Graph, 'nodes' | 'weights'>> {
-  yield graph;
-  for (const { attributes } of graph.nodes) {
-    for (const { graph: body } of attributes.values()) if (body) yield* graphsIn(body);
-  }
 }

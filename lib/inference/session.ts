@@ -55,8 +55,17 @@ export function startOnnx(): Promise<void> {
   return started;
 }
 
+type RunObserver = (path: string, inputs: readonly TensorSpec[], feeds: readonly Tensor[]) => void;
+let observer: RunObserver | undefined;
+
+/** Calls `observe` before each run of this process, and without inputs before each opening: any may end the process. */
+export function observeRuns(observe: RunObserver): void {
+  observer = observe;
+}
+
 /** @throws model_unavailable when onnxruntime refuses the file, with its reason */
 export async function openSession(path: string, options: SessionOptions): Promise<Session> {
+  observer?.(path, [], []);
   const session = await create(path, options);
   const { inputs, outputs } = await specsOf(session);
   const run = runOf(session);
@@ -67,6 +76,7 @@ export async function openSession(path: string, options: SessionOptions): Promis
       // No prototype: an input may be called __proto__.
       const named: Record<string, OrtTensor> = Object.create(null);
       for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(feeds[i] as Tensor);
+      observer?.(path, inputs, feeds);
       const results = await run(named);
       const made = outputs.map((spec) => fromOrt(spec.name, results[spec.name] as OrtTensor));
       assertCarried(made, feeds);
