@@ -47,6 +47,7 @@ export function prove(
 /** The verdict after the probe, which ends a proof where rows differ, and where nobody knows. */
 export function afterProbe(verdict: BatchingVerdict, report: ProbeReport | undefined): BatchingVerdict {
   if (report?.kind === 'differs') return { ...verdict, verdict: 'not proven', reason: report.reason };
+  if (report?.kind === 'not run') return { ...verdict, unconfirmed: report.reason };
   if (report?.kind !== 'not finished') return verdict;
   return { ...verdict, verdict: 'not proven', reason: `the proof was not tried by runs: ${report.reason}` };
 }

@@ -29,9 +29,12 @@ function batchingText(verification: Verification | undefined, setting: BatchingS
   return verdictText(verification.batching);
 }
 
-function verdictText({ verdict, reason, operator, node }: BatchingVerdict): string {
-  if (verdict === 'proven' && reason === undefined)
-    return 'records share runs: the graph shows that none changes the answer of another';
+function verdictText({ verdict, reason, operator, node, unconfirmed }: BatchingVerdict): string {
+  if (verdict === 'proven' && reason === undefined) {
+    const untried =
+      unconfirmed === undefined ? '' : '; no run has tried it, because no made-up input was accepted';
+    return `records share runs: the graph shows that none changes the answer of another${untried}`;
+  }
   const where = operator === undefined ? '' : `${operator}${node ? ` (node "${node}")` : ''}: `;
   return `records run one by one: ${where}${reason ?? 'its rows could not be shown to be independent'}`;
 }

@@ -29,6 +29,8 @@ export interface BatchingVerdict {
   readonly reason?: string | undefined;
   /** The operator at which the proof ended; undefined when a run ended it. */
   readonly operator?: string | undefined;
+  /** Why no run stands behind the proof; undefined where runs do, or there is none. */
+  readonly unconfirmed?: string | undefined;
   /** Name of its node; may be empty. */
   readonly node?: string | undefined;
   /** The inputs' axes that it was proven for; undefined when all are 0. */
@@ -119,9 +121,10 @@ function isVerification(value: unknown): value is Verification {
 function isVerdict(value: unknown): value is BatchingVerdict {
   const read = (value ?? {}) as Unknown<BatchingVerdict>;
   const { verdict, reason, operator, node, inputAxes, outputAxes, padding, paddingReason, analyser } = read;
+  const texts = [reason, operator, node, paddingReason, read.unconfirmed];
   return (
     (verdict === 'proven' || verdict === 'not proven') &&
-    [reason, operator, node, paddingReason].every(isOptionalText) &&
+    texts.every(isOptionalText) &&
     [undefined, 'agrees', 'differs'].includes(padding as undefined) &&
     [inputAxes, outputAxes].every((axes) => axes === undefined || isBatchAxes(axes)) &&
     typeof analyser === 'number'

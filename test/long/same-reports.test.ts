@@ -10,7 +10,7 @@ import { variables } from '../../lib/contract/variables.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
-const [IMPORTS, LOAD] = [Number(variables['REPORT_IMPORTS'] ?? 20), 8];
+const [IMPORTS, LOAD] = [Number(variables['REPORT_IMPORTS'] ?? 20), Number(variables['REPORT_LOAD'] ?? 8)];
 /** Trees, texts, quantized nodes, convolutions, recurrence, rows that mix, and what a rewrite changes. */
 const MODELS = [
   'fresh/sk/titanic_zipmap',
