@@ -7,7 +7,7 @@ import { jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { suggest } from '../contract/suggest.ts';
 import type { Binding, Inputs, Value } from '../contract/values.ts';
-import { objectText, parseText } from './json.ts';
+import { objectText, parseExactly, parseText } from './json.ts';
 import { endOfText } from './json-structure.ts';
 import { keysInOrder } from './key-order.ts';
 import { kindOf, quoteName, quoteNames, quoteValue } from './quote.ts';
@@ -73,10 +73,14 @@ export function bodyText(body: Uint8Array | string, example: string): string {
 }
 
 /**
- * `{"instances":[{name: value, ...}, ...]}` as records, whose names have the order of the text.
+ * `{"instances":[{name: value, ...}, ...]}` as records, whose names have the order of the text. Integers keep their digits.
  * @throws bad_request naming what is missing; too_large over LIMITS.instances
  */
-export function decodeInstances(body: Uint8Array | string, parse?: Parse, binding?: Binding): Inputs[] {
+export function decodeInstances(
+  body: Uint8Array | string,
+  parse: Parse = parseExactly,
+  binding?: Binding,
+): Inputs[] {
   const { text, parsed } = readJson(body, EXAMPLE, parse);
   return instancesOf(parsed, text, binding);
 }
@@ -166,6 +170,9 @@ export function longName(name: string, where = ''): ServingError {
 /** JSON.stringify compares each level with all above it, so 6 kB of brackets take 6 ms. Nothing that is served is as deep. */
 const MOST_LEVELS = 100;
 
+/** Makes a number's text stand in JSON as it is. The types do not know it yet. */
+const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown };
+
 /**
  * The JSON text of one instance, as in a message, its names in their order. It says how the inputs bind, because those of
  * an old client, which does not, may bind by position.
@@ -173,18 +180,28 @@ const MOST_LEVELS = 100;
  */
 export function instanceText(inputs: Inputs): string {
   const values = Array.from(inputs, ([name, value]) => [name, jsonOf(name, value)] as const);
-  for (const [, value] of values) assertLevels(value, MOST_LEVELS);
-  return `{"instances":[${objectText(values)}]${bindingText(inputs)}}`;
+  let isPlain = true;
+  for (const [, value] of values) isPlain = checkLevels(value, MOST_LEVELS) && isPlain;
+  const write = isPlain ? undefined : (value: unknown) => JSON.stringify(value, numbersInFull);
+  return `{"instances":[${objectText(values, write)}]${bindingText(inputs)}}`;
 }
 
-/** @throws too_large */
-function assertLevels(value: unknown, levels: number): void {
-  if (typeof value !== 'object' || value === null) return;
+/** JSON.stringify writes -0 as 0, and refuses a bigint. */
+function numbersInFull(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return rawJSON(value.toString());
+  return Object.is(value, -0) ? rawJSON('-0.0') : value;
+}
+
+/** Returns true where JSON.stringify writes the value as it is. @throws too_large */
+function checkLevels(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value !== 'bigint' && !Object.is(value, -0);
   if (levels === 0) {
     throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`);
   }
   const held: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-  for (const one of held) if (typeof one === 'object') assertLevels(one, levels - 1);
+  let isPlain = true;
+  for (const one of held) isPlain = checkLevels(one, levels - 1) && isPlain;
+  return isPlain;
 }
 
 function bindingText({ binding, size }: Inputs): string {

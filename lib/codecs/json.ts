@@ -108,16 +108,31 @@ export function exactNumber(source: string): number | bigint {
   return Number.isSafeInteger(number) || !WHOLE.test(source) ? number : BigInt(source);
 }
 
+/** As many digits as 2^53 has, and such that begin a number: two tests, of which few texts need the second. */
+const MANY_DIGITS = /\d{16}/;
+const LONG_NUMBER = /(?:^|[[{,:\s-])\d{16}/;
 /** Integers that may be beyond 2^53. Keys and parts of other numbers do not match. */
 const LONG_INTEGER = /(?<![\w.+-])-?[1-9]\d{15,19}(?![\w.]|\s*:)/g;
 
-/** JSON.parse with integers beyond 2^53 as bigints. A reviver would take ten times as long. @param text valid JSON */
+/** parseText with integers beyond 2^53 as bigints. @throws as parseText, and as markValues */
 export function parseExactly(text: string): unknown {
+  return withDigits(parseText(text), text);
+}
+
+/**
+ * What JSON.parse made of the text, with integers beyond 2^53 as bigints. A reviver would take ten times as long.
+ * @throws as markValues
+ */
+export function withDigits(parsed: unknown, text: string): unknown {
+  if (!MANY_DIGITS.test(text) || !LONG_NUMBER.test(text)) return parsed;
   return unmark(JSON.parse(markValues(text, LONG_INTEGER)), exactNumber);
 }
 
-/** The JSON of an object whose keys stay in the given order, where an object's would not. */
-export function objectText(entries: Iterable<readonly [string, unknown]>): string {
-  const members = Array.from(entries, ([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);
+/** The JSON of an object whose keys stay in the given order, where an object's would not. @param write the JSON of a value */
+export function objectText(
+  entries: Iterable<readonly [string, unknown]>,
+  write: (value: unknown) => string = JSON.stringify,
+): string {
+  const members = Array.from(entries, ([key, value]) => `${JSON.stringify(key)}:${write(value)}`);
   return `{${members.join(',')}}`;
 }

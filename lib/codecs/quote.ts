@@ -21,7 +21,8 @@ export function quoteNames(names: readonly string[]): string {
 /** A JSON value in short: texts and numbers as they are, anything nested by its kind. */
 export function quoteValue(value: unknown): string {
   if (typeof value === 'string') return quoteName(value);
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint')
+    return String(value);
   return kindOf(value);
 }
 

@@ -3,6 +3,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { inInstance, instancesOf, instanceText, isObject, readJson } from '../codecs/instances.ts';
+import { parseExactly } from '../codecs/json.ts';
 import { decodeData, wireRecord } from '../codecs/message.ts';
 import { quoteName } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
@@ -38,7 +39,7 @@ const atRandom: NameRecord = () => randomUUID();
  * @throws bad_request, too_large
  */
 export function readSubmissions(body: Uint8Array | string, nameRecord: NameRecord = atRandom): Submissions {
-  const { text, parsed } = readJson(body);
+  const { text, parsed } = readJson(body, undefined, parseExactly);
   return submissionsOf(text, parsed, nameRecord);
 }
 
@@ -47,7 +48,7 @@ export function readSubmission(
   line: Uint8Array,
   nameRecord: NameRecord = atRandom,
 ): { readonly submission: Submission; readonly ignored: readonly string[] } {
-  const { text, parsed } = readJson(line);
+  const { text, parsed } = readJson(line, undefined, parseExactly);
   assertOne(parsed);
   const { submissions, ignored } = submissionsOf(text, parsed, nameRecord);
   return { submission: submissions[0] as Submission, ignored };

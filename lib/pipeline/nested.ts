@@ -54,7 +54,7 @@ export function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly n
       }
       const number = numberOf(leaf, shape);
       if (!Number.isFinite(number)) throw outOfRange(number, dtype);
-      // JSON.parse has rounded it already; passing on a neighbour would be silently wrong.
+      // It has a fraction or an exponent, so it was rounded; passing on a neighbour would be silently wrong.
       if (!Number.isSafeInteger(number) && Number.isInteger(number) && dtype.endsWith('int64'))
         throw badInput(`${number} is beyond 2^53, where JSON numbers lose digits`);
       store(number, out, at++);
@@ -100,7 +100,7 @@ function outOfRange(number: number, dtype: DType): ServingError {
 }
 
 function numberOf(leaf: unknown, shape: readonly number[]): number {
-  if (typeof leaf === 'number' || typeof leaf === 'boolean') return Number(leaf);
+  if (typeof leaf === 'number' || typeof leaf === 'boolean' || typeof leaf === 'bigint') return Number(leaf);
   const hint = leaf === null ? ', a missing value, which only columns with names (names.json) have' : '';
   throw mismatch('a number', leaf, shape, hint);
 }

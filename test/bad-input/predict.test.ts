@@ -87,6 +87,18 @@ describe('what only looks wrong is served', () => {
       '{value={"data":[9007199254740991,-9007199254740991],"shape":[2]}}',
     ],
     [
+      'every digit of int64',
+      'int64',
+      around('{"x":[9223372036854775807,-9007199254740993]}'),
+      '{value={"data":[9223372036854775807,-9007199254740993],"shape":[2]}}',
+    ],
+    [
+      'an integer of many digits as a float',
+      'pair',
+      around('{"x":[9007199254740993,12345678901234567890]}'),
+      '{value={"data":[9.007199E15,1.2345679E19],"shape":[2]}}',
+    ],
+    [
       'a number too small for a float',
       'pair',
       around('{"x":[1e-320,0]}'),

@@ -4,7 +4,7 @@
  * is broken, a key that is there twice) is read by JSON.parse alone, so that each answer and each error is its own.
  */
 import type { JsonNumbers } from '../../contract/json-numbers.ts';
-import { parseText } from '../json.ts';
+import { parseExactly } from '../json.ts';
 import { endOfText } from '../json-structure.ts';
 import type { Scanner } from './scan.ts';
 
@@ -43,9 +43,9 @@ async function openScanner(): Promise<void> {
   scanner = await Scanner.open();
 }
 
-/** As parseText, but for large arrays of numbers at one of the places. @throws as parseText */
+/** As parseExactly, but for large arrays of numbers at one of the places. @throws as parseText */
 export function parseNumbers(text: string, places: readonly Place[]): unknown {
-  return parseAround(text, places)?.parsed ?? parseText(text);
+  return parseAround(text, places)?.parsed ?? parseExactly(text);
 }
 
 /** `parseNumbers` of `{"instances":[{name: numbers}]}`. */
@@ -68,7 +68,7 @@ export function parseAround(text: string, places: readonly Place[]): Around | un
   if (cut === undefined || cut.numbers.size === 0) return undefined;
   let parsed: unknown;
   try {
-    parsed = parseText(cut.rest);
+    parsed = parseExactly(cut.rest);
   } catch {
     return undefined;
   }

@@ -9,6 +9,7 @@ import {
   type NumbersReader,
   type Precision,
 } from '../../contract/json-numbers.ts';
+import { withDigits } from '../json.ts';
 import { WASM } from './wasm.ts';
 
 // Where things are in its memory; scan.wat says what they are.
@@ -101,6 +102,10 @@ export class Scanner implements NumbersReader {
   }
 
   /** @throws for a text that `read` has not taken before */
+  nested(text: string): unknown {
+    return withDigits(JSON.parse(text), text);
+  }
+
   again(text: string): NumberParts {
     this.text = text;
     const parts = this.#readParts(0)?.parts;

@@ -78,6 +78,6 @@ function countOf(parameters: Parameters, name: string, where: string): number | 
 }
 
 export function wrong(what: string, expected: string, got: unknown): ServingError {
-  const shown = typeof got === 'number' ? String(got) : kindOf(got);
+  const shown = typeof got === 'number' || typeof got === 'bigint' ? String(got) : kindOf(got);
   return badRequest(`${what}: expected ${expected}, got ${shown}`);
 }

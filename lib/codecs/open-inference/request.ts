@@ -7,7 +7,6 @@ import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import type { DType, Tensor } from '../../contract/tensor.ts';
 import { isObject, longName, NO_NUMBER, parseJson, readJson } from '../instances.ts';
-import { parseExactly } from '../json.ts';
 import { EACH, type Place, parseNumbers } from '../numbers/parse.ts';
 import { quoteName, quoteValue } from '../quote.ts';
 import {
@@ -79,9 +78,9 @@ export function jsonLengthOf(header: string | undefined): number | undefined {
  */
 export function decodeInference(body: Uint8Array | string, jsonLength: number | undefined): InferenceRequest {
   const { json, binary } = splitBody(body, jsonLength);
-  const { text, parsed: request } = readText(json, jsonLength);
+  const { parsed: request } = readText(json, jsonLength);
   if (!isObject(request)) throw wrong('the body', 'an object', request);
-  const contents = new Contents(binary, exactInputs(text));
+  const contents = new Contents(binary);
   const read = readInference(request, (input) => contents.read(input));
   contents.assertRead();
   return read;
@@ -132,21 +131,6 @@ function readText(json: Uint8Array | string, jsonLength: number | undefined) {
   }
 }
 
-/** Returns the data of the input at an index with all digits of its integers, which JSON.parse rounds beyond 2^53. */
-function exactInputs(text: string): (index: number, data: unknown) => unknown {
-  let isRounded: boolean | undefined;
-  let inputs: { readonly data: unknown }[] | undefined;
-  return (index, data) => {
-    isRounded ??= MANY_DIGITS.test(text);
-    if (!isRounded) return data;
-    inputs ??= (parseExactly(text) as { inputs: { data: unknown }[] }).inputs;
-    return inputs[index]?.data;
-  };
-}
-
-/** As many as 2^53 has. */
-const MANY_DIGITS = /\d{16}/;
-
 const NO_BYTES = new Uint8Array(0);
 
 function splitBody(body: Uint8Array | string, jsonLength: number | undefined) {
@@ -190,21 +174,19 @@ function readInputs(inputs: unknown, readContent: ReadContent): InferenceInput[]
 /** The contents of inputs in the JSON, or in the bytes behind it. */
 class Contents {
   readonly #binary: Uint8Array;
-  readonly #exact: ReturnType<typeof exactInputs>;
   #offset = 0;
 
-  constructor(binary: Uint8Array, exact: ReturnType<typeof exactInputs>) {
+  constructor(binary: Uint8Array) {
     this.#binary = binary;
-    this.#exact = exact;
   }
 
-  read({ index, where, datatype, dtype, shape, fields }: InputHead): Content {
+  read({ where, datatype, dtype, shape, fields }: InputHead): Content {
     const size = binarySize(fields, where);
     if (size === undefined) {
       const { data } = fields;
       if (isAbsent(data)) throw badRequest(`${where}: expected "data", or a parameter "binary_data_size"`);
       if (datatype === BF16) throw badInput(`${where}: BF16 travels in binary data only`);
-      return { dtype, shape, data: dtype.endsWith('int64') ? this.#exact(index, data) : data };
+      return { dtype, shape, data };
     }
     const left = this.#binary.byteLength - this.#offset;
     if (size > left) {

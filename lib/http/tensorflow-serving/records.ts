@@ -1,7 +1,7 @@
 /**
  * Turns the values of a request to TensorFlow Serving's API into records, and their outcomes into the outputs of one batch. A
  * request is one record of tensors, which runs as a whole, as there. Its rows are records of their own where such a record cannot
- * be: with images, with a model that takes one row at a time, with scalars, and where rows are not known to be counted along the
+ * be: with images, with a model that takes another number of rows, with scalars, and where rows are not known to be counted along the
  * first axis of each input and output.
  */
 
@@ -165,7 +165,8 @@ function fitted(tensor: Tensor, spec: TensorSpec, isExample: boolean): Tensor {
 function takesRows(spec: TensorSpec, rows: number): boolean {
   // Each value of an undeclared rank means what it means to POST /predict, where a number may be a scalar.
   const isKnown = batchAxisOf(spec) === 0 && spec.shape.length > 0;
-  return isKnown && (rows === 1 || batchSize(spec) !== 1);
+  const size = batchSize(spec);
+  return isKnown && (typeof size !== 'number' || size === rows);
 }
 
 /** The outputs of rows that are records of their own. @throws model_failed */

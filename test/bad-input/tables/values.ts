@@ -42,9 +42,15 @@ const BEYOND_2_53 = /beyond 2\^53, where JSON numbers lose digits$/;
 
 const NUMBERS: readonly InstanceCase[] = [
   ...INTEGERS.flatMap(integers),
-  ['int64: beyond 2^53', 'int64', '{"x":[9007199254740993,0]}', 'bad_input', BEYOND_2_53],
-  ['int64: below -2^53', 'int64', '{"x":[-9007199254740993,0]}', 'bad_input', BEYOND_2_53],
-  ['int64: 2^63', 'int64', '{"x":[9223372036854775808,0]}', 'bad_input', BEYOND_2_53],
+  ['int64: beyond 2^53 with a point', 'int64', '{"x":[9007199254740993.0,0]}', 'bad_input', BEYOND_2_53],
+  ['int64: below -2^53 with an exponent', 'int64', '{"x":[-9007199254740993e0,0]}', 'bad_input', BEYOND_2_53],
+  [
+    'int64: 2^63',
+    'int64',
+    '{"x":[9223372036854775808,0]}',
+    'bad_input',
+    /expected -9223372036854775808 to 9223372036854775807 \(int64\), got 9223372036854775808$/,
+  ],
   ['int64: 1e300', 'int64', '{"x":[1e300,0]}', 'bad_input', BEYOND_2_53],
   ['int64: 1e309', 'int64', '{"x":[1e309,0]}', 'bad_input', /out of the range of int64: Infinity/],
   ['int64: a fraction', 'int64', '{"x":[0.1,0]}', 'bad_input', /expected a whole number \(int64\), got 0\.1/],
@@ -62,7 +68,13 @@ const NUMBERS: readonly InstanceCase[] = [
     'bad_input',
     /expected 0 to 18446744073709551615 \(uint64\), got -1/,
   ],
-  ['uint64: beyond 2^53', 'uint64', '{"x":[9007199254740994,0]}', 'bad_input', BEYOND_2_53],
+  [
+    'uint64: 2^64',
+    'uint64',
+    '{"x":[18446744073709551616,0]}',
+    'bad_input',
+    /expected 0 to 18446744073709551615 \(uint64\), got 18446744073709551616$/,
+  ],
   [
     'uint64: a tiny fraction',
     'uint64',

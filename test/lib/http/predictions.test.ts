@@ -37,6 +37,14 @@ test('an integer beyond 2^53 is written as a text, and one below as a number', (
   assert.deepEqual(JSON.parse(answer).outputs[0].data, ['9007199254740993', 7]);
 });
 
+test('the message of an instance has all digits of its integers, and the sign of a zero', () => {
+  const value =
+    '{"x":[9007199254740993,-0.0,1.5],"n":-9223372036854775808,"deep":[[18446744073709551615]],"text":"-0.0"}';
+  const { submissions } = readSubmissions(`{"instances":[${value}]}`);
+  const { data } = JSON.parse(submissions[0]?.message as string) as { data: string };
+  assert.equal(data, `{"instances":[${value}],"bindByPosition":false}`);
+});
+
 test('a cancelled record is answered as cancelled, any other failure as failed', () => {
   const statusOf = (code: 'cancelled' | 'bad_input') =>
     failureBody(new ServingError(code, 'no', { uri: 'a' }))['status'];

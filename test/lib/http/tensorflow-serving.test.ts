@@ -232,6 +232,13 @@ suite('batches', () => {
     assert.deepEqual(await servingOf(turned)('half:predict', { instances: [[2, 3], [4, 5], [6, 7]] }), wanted); // biome-ignore format: short
   });
 
+  test('rows that are not as many as the file fixes run one by one, as POST /predict runs them', async (t) => {
+    const four = servingOf(await openModelBytes(t, halfPlus(2, [4, 2])));
+    assert.deepEqual(await four('half:predict', { instances: [[0, 2]] }), ok('{"predictions":[[2.0,3.0]]}'));
+    const instances = [[0, 2], [4, 6], [8, 10], [0, 0], [2, 2]]; // biome-ignore format: short
+    assert.deepEqual(await four('half:predict', { instances }), ok('{"predictions":[[2.0,3.0],[4.0,5.0],[6.0,7.0],[2.0,2.0],[3.0,3.0]]}')); // biome-ignore format: short
+  });
+
   test('context is part of each example, features are flat, and labels come from the model or its output', async (t) => {
     const ask = servingOf(
       await openModelBytes(

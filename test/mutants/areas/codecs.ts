@@ -287,9 +287,15 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'an instance that is nested too deeply to be written is too_large and no defect',
-        find: 'for (const [, value] of values) assertLevels(value, MOST_LEVELS);',
-        replace: '',
+        find: 'isPlain = checkLevels(value, MOST_LEVELS) && isPlain;',
+        replace: ';',
         tests: [PREDICTIONS, PROPERTY, BOMBS],
+      },
+      {
+        guarantee: 'a zero in a message keeps its sign',
+        find: "Object.is(value, -0) ? rawJSON('-0.0') : value",
+        replace: 'value',
+        tests: [PREDICTIONS],
       },
     ],
   },

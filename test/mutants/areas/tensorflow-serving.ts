@@ -83,7 +83,7 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
       },
       {
         guarantee: 'a model of one row answers several',
-        find: '(rows === 1 || batchSize(spec) !== 1)',
+        find: "(typeof size !== 'number' || size === rows)",
         replace: 'rows > 0',
       },
       {

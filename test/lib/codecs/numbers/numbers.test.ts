@@ -43,6 +43,15 @@ test('an array across windows of the text is whole, and so is a number longer th
   }
 });
 
+test('a large array has all digits of its integers', async () => {
+  await openNumbers();
+  const numbers = Array.from({ length: 2_000 }, (_, i) => 2n ** 62n + BigInt(i));
+  const body = `{"instances":[{"x":[${numbers.join(',')}]}]}`;
+  const content = contentOf(decodeInstances(body, parseInstances)[0]?.get('x') as JsonValue);
+  assert.deepEqual(jsonTensor(content, 'int64').data, BigInt64Array.from(numbers));
+  assert.deepEqual(jsonTensor(content, 'float64').data, Float64Array.from(numbers, Number));
+});
+
 test('an array of many parts is one tensor, whatever dtype was wanted before', async () => {
   await openNumbers();
   const numbers = Array.from({ length: 3 * 50_000 }, (_, i) => i * 7);
