@@ -190,6 +190,9 @@ function hint(error: unknown): string {
   if (operator && Number(operator[1]) >= 7) {
     return ' (onnxruntime has this operator, but not for the type of its numbers, such as bfloat16: export the model with float32)';
   }
+  if (reason(error).includes('AddInitializedOrtValue')) {
+    return ' (nodes share int8 weights or a zero point, which onnxruntime cannot make exact on this processor: give each node its own, or export float32)';
+  }
   // What the file itself lacks is said with "Load model from ... failed:" in front.
   if (reason(error).startsWith('Invalid model')) {
     return ' (a rewrite of onnxruntime broke the model, which need not be invalid: import it again, or simplify it with onnxsim)';

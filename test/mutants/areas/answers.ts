@@ -114,6 +114,60 @@ export const ANSWERS: readonly Suite[] = [
     ],
   },
   {
+    file: 'convert/batching/probe-values.ts',
+    tests: ['test/convert/batching/hints.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a model runs on three lengths of its free sizes',
+        find: 'made.length === MOST_LENGTHS',
+        replace: 'made.length === 1',
+      },
+      {
+        guarantee: 'rows reach the end of what the graph quantizes',
+        find: '(_, at) => most(at),',
+        replace: '(_, at) => least(at),',
+      },
+      {
+        guarantee: 'texts that the graph reads as numbers are numbers',
+        find: 'if (isNumber) return',
+        replace: 'if (isNumber && isCareful) return',
+      },
+    ],
+  },
+  {
+    file: 'convert/batching/verdict.ts',
+    tests: ['test/convert/check/work.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a probe that did not finish leaves records alone',
+        find: "if (report?.kind !== 'not finished') return verdict;",
+        replace: 'if (report) return verdict;',
+      },
+    ],
+  },
+  {
+    file: 'convert/check/crash.ts',
+    tests: ['test/convert/model-process.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a model that ends its process is refused with what ran last',
+        find: 'lines.findLast((line)',
+        replace: 'lines.find((line)',
+      },
+    ],
+  },
+  {
+    file: 'convert/import-report.ts',
+    tests: ['test/convert/import/report-text.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a report never says that made-up rows were timed where none ran',
+        find: 'const latency = check.runs ?',
+        replace: 'const latency = true ?',
+      },
+    ],
+  },
+  {
     file: 'lib/inference/optimizers.ts',
     tests: [OPTIMIZERS],
     bugs: [
