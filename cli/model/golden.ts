@@ -95,10 +95,14 @@ async function ask(path: string, values: GoldenValues, job: JobConfig) {
   if (!service) return undefined;
   const request = inputText(await readInput(path), path);
   const sent = { path: '/predict', body: request, command: 'model golden add --request' };
-  const predictions = await post(service, sent, ({ predictions }) => textsOf(predictions));
+  const answer = await post(service, sent, ({ predictions }) => textsOf(predictions));
   const isHere = /^https?:\/\/(localhost|127\.|\[::1\])/.test(service.http ?? '');
   const threads = job.threadPerModel || availableParallelism();
-  return { request, predictions, made: isHere ? { threads, features: processorFeatures() } : undefined };
+  return {
+    request,
+    predictions: answer,
+    made: isHere ? { threads, features: processorFeatures() } : undefined,
+  };
 }
 
 async function ofReference(folder: string, path: string, { job, convert }: Settings, output: Output) {

@@ -34,7 +34,11 @@ export async function operationsOf(file: string, feeds: readonly Tensor[]): Prom
       optimization: AS_WRITTEN,
       profile: join(folder, 'run'),
     });
-    await session.run(feeds).finally(() => session.close());
+    try {
+      await session.run(feeds);
+    } finally {
+      await session.close();
+    }
     const [name] = await readdir(folder);
     const path = join(folder, name ?? '');
     if ((await stat(path)).size > MOST_BYTES) return MANY;

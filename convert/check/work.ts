@@ -20,7 +20,7 @@ export class Work {
   readonly #file: string;
   readonly #ms: number;
   readonly #endMs: number;
-  #perElement = 0;
+  #counted = { operations: 0, elements: 1 };
 
   constructor(file: string, ms = MOST_MS) {
     this.#file = file;
@@ -30,12 +30,14 @@ export class Work {
 
   /** Counts the operations of one run. @param feeds that the model takes */
   async learn(feeds: readonly Tensor[]): Promise<void> {
-    this.#perElement = (await operationsOf(this.#file, feeds)) / Math.max(1, elementsOf(feeds));
+    const operations = await operationsOf(this.#file, feeds);
+    this.#counted = { operations, elements: Math.max(1, elementsOf(feeds)) };
   }
 
   /** Of a run on these, which may be larger than those that were counted. */
   run(feeds: readonly Tensor[]): number {
-    return this.#perElement * elementsOf(feeds);
+    const { operations, elements } = this.#counted;
+    return operations * (elementsOf(feeds) / elements);
   }
 
   async opening(): Promise<number> {
