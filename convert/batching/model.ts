@@ -98,6 +98,16 @@ export function readModel(path: string): Model {
   };
 }
 
+/** A graph with the bodies of its nodes. */
+export function* graphsIn(
+  graph: Pick<Graph, 'nodes' | 'weights'>,
+): Generator<Pick<Graph, 'nodes' | 'weights'>> {
+  yield graph;
+  for (const { attributes } of graph.nodes) {
+    for (const { graph: body } of attributes.values()) if (body) yield* graphsIn(body);
+  }
+}
+
 function domainOf(message: Message): string {
   const domain = textOf(message, 'domain');
   return domain === 'ai.onnx' ? '' : domain;

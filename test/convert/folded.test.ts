@@ -167,7 +167,7 @@ function built({ nodes, weights, outputs }: Expression): Uint8Array {
     const [value] = graph.add(
       op,
       inputs.map((name) => values.get(name) as Value),
-      attributes,
+      attributes as Parameters<GraphBuilder['add']>[2],
     );
     values.set(made[0] as string, value as Value);
   }

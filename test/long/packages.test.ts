@@ -311,7 +311,7 @@ describe('the packages as they are installed', () => {
     );
     const target = join(cli.folder, 'imported');
     const { stdout } = await cli.npx('cluster-serving', 'model', 'import', source, '--out', target);
-    assert.match(stdout, /- check: loads; runs\n- verified: records share runs/);
+    assert.match(stdout, /- check: loads; runs\n- verification: records share runs/);
     assert.ok((await readdir(target)).includes('model.onnx'));
   });
 
