@@ -31,11 +31,14 @@ export const START_OPTIONS = {
   },
   host: {
     value: 'address',
-    about: 'address of the HTTP API (default 127.0.0.1); any other needs --token-file or --no-token',
+    about: 'address of the HTTP API (default 127.0.0.1); any other needs one of the next three options',
   },
   'token-file': {
     value: 'file',
     about: 'callers must send the token in this file: `Authorization: Bearer <token>`',
+  },
+  'make-token': {
+    about: 'make a token at the first start, keep it in the data folder, and print a call with it',
   },
   'no-token': { about: 'everybody who reaches the address may call' },
   'allow-host': {
