@@ -78,6 +78,7 @@ export const OPTIMIZERS: readonly string[] = [
 
 /**
  * Off in every session, because they change answers. Pad_Fusion gives a MaxPool the zero padding in front of it as its own,
- * which counts as minus infinity. GatherToSliceFusion reads a Range that begins below 0 as a slice, which is empty.
+ * which counts as minus infinity. GatherToSliceFusion reads a Range that begins below 0 as a slice, which is empty. DivMulFusion
+ * makes a / b of (1 / b) * a, also of whole numbers, where 1 / b is 0.
  */
-export const WRONG_OPTIMIZERS: readonly string[] = ['Pad_Fusion', 'GatherToSliceFusion'];
+export const WRONG_OPTIMIZERS: readonly string[] = ['Pad_Fusion', 'GatherToSliceFusion', 'DivMulFusion'];
