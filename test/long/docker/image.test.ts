@@ -7,6 +7,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { SMALL_JPEGS } from '../../support/jpegs.ts';
+import { picturesOf } from '../../support/pictures.ts';
 import { buildImage, type Container, type Image, newVolume, OUTER, WITH_BUILDAH } from './container.ts';
 
 const SAMPLE = '/app/examples/digits/images';
@@ -82,6 +84,11 @@ describe('the image', WITH_BUILDAH, () => {
     assert.match(await run(container, 'cluster-serving-init'), /wrote config\.yaml/);
     assert.match(await readFile(join(volume, 'config.yaml'), 'utf8'), /jobName/);
     assert.match(await run(container, `cluster-serving predict ${SAMPLE}/digit-7.png`), /at 7\b/);
+    // Each has a decoder of its own.
+    await writeFile(join(volume, 'a.webp'), picturesOf('webp-lossy')[30]?.bytes ?? '');
+    await writeFile(join(volume, 'a.jpg'), SMALL_JPEGS[0]?.bytes ?? '');
+    for (const name of ['a.webp', 'a.jpg'])
+      assert.match(await run(container, `cluster-serving predict /data/${name}`), /at \d\b/);
   });
 
   test('a stop loses nothing: the records of the queue, results and the token are there again', async (t) => {
@@ -136,11 +143,7 @@ class Worker(WKRHardWorker):
 describe('the image with Python', WITH_BUILDAH, () => {
   let image: Image;
   before(async (t) => {
-    image = await buildImage(
-      t as TestContext,
-      'localhost/cluster-serving-python',
-      'python3-numpy python3-pil',
-    );
+    image = await buildImage(t as TestContext, 'localhost/cluster-serving-python', 'python3-numpy');
   });
 
   test('it is at most 450 MB, and a stop waits for the answer of a request', async (t) => {
