@@ -173,12 +173,12 @@ export const ANSWERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a rewrite that is wrong for every model is always off',
-        find: "= ['Pad_Fusion', 'GatherToSliceFusion'];",
-        replace: "= ['GatherToSliceFusion'];",
+        find: "= ['Pad_Fusion', 'GatherToSliceFusion', 'DivMulFusion'];",
+        replace: "= ['GatherToSliceFusion', 'DivMulFusion'];",
       },
       {
         guarantee: 'a Range that begins below 0 is no slice',
-        find: "['Pad_Fusion', 'GatherToSliceFusion']",
+        find: "['Pad_Fusion', 'GatherToSliceFusion', 'DivMulFusion']",
         replace: "['Pad_Fusion']",
       },
     ],
