@@ -198,6 +198,7 @@ const OTHERS = [
   'no-lazy',
   'lazy',
   'hash',
+  'ignore-scripts',
 ];
 
 test('each option that a text of the code names is an option of a command', async () => {
