@@ -19,7 +19,7 @@ const HERE = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const CACHE = join(ROOT, 'node_modules', '.cache', 'test-docker');
 const BUILDAH = ['--root', join(CACHE, 'storage'), '--runroot', join(CACHE, 'run')];
 const BASES = ['--build-arg', 'NODE=localhost/node', '--build-arg', 'BASE=localhost/debian'];
-const NEEDED = ['buildah', 'debootstrap', 'unshare', 'nsenter', 'ip', 'flock'];
+const NEEDED = ['buildah', 'debootstrap', 'unshare', 'nsenter', 'ip', 'ss', 'curl'];
 const MAX_BUFFER = 2 ** 26;
 
 /** Of the container beside its loopback, see run.sh. */
