@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../../support/environment.ts';
-import { temporaryFolder } from '../../support/runner.ts';
+import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { ROOT } from '../../support/start.ts';
 import { until } from '../../support/until.ts';
 
@@ -84,7 +84,7 @@ async function makeBases(): Promise<void> {
 }
 
 /** Builds the image of the Dockerfile from what git would check out, with the changes that are not committed. */
-export async function buildImage(t: TestContext, name: string, packages = ''): Promise<Image> {
+export async function buildImage(t: Hooks, name: string, packages = ''): Promise<Image> {
   await mkdir(CACHE, { recursive: true });
   await makeBases();
   const context = await temporaryFolder(t, 'cs-checkout-');
@@ -95,11 +95,11 @@ export async function buildImage(t: TestContext, name: string, packages = ''): P
   return open(t, name);
 }
 
-async function open(t: TestContext, name: string): Promise<Image> {
+async function open(t: Hooks, name: string): Promise<Image> {
   const { Docker } = JSON.parse(await buildah('inspect', '--type', 'image', name)) as { Docker: Described };
   const config = Docker.config;
   const container = await buildah('from', '--pull-never', name);
-  t.after(() => buildah('rm', container));
+  t.after(async () => void (await buildah('rm', container)));
   const root = await buildah('mount', container);
   const { stdout } = await execute('du', ['--summarize', '--apparent-size', '--block-size=1', root]);
   const place = { user: config.User, work: config.WorkingDir, variables: config.Env };
