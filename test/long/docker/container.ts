@@ -63,7 +63,7 @@ export interface Container {
   /** As `docker exec`. */
   exec(command: string): Promise<{ readonly code: number; readonly output: string }>;
   /** As `docker kill`. */
-  kill(): void;
+  kill(): Promise<number | null>;
   /** As `docker stop`, which sends SIGTERM. */
   stop(): Promise<number | null>;
 }
@@ -143,7 +143,7 @@ const NAMESPACES = ['--mount', '--pid', '--net', '--uts', '--ipc'];
 async function run(t: TestContext, place: Place, command: readonly string[]): Promise<Container> {
   const { root, data, user, work, variables } = place;
   const script = ['sh', HERE('run.sh'), root, data, user, work, ...variables, ...command];
-  const child = spawn('unshare', [...NAMESPACES, '--fork', '--kill-child', ...script], {
+  const child = spawn('unshare', [...NAMESPACES, '--fork', ...script], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: childEnvironment(),
   });
@@ -157,13 +157,15 @@ async function run(t: TestContext, place: Place, command: readonly string[]): Pr
       resolve(code);
     });
   });
-  t.after(() => {
-    child.kill('SIGKILL');
-    return exited;
-  });
   const first = () => readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').catch(() => '');
   await until(async () => hasEnded || (await first()).trim() !== '');
   const pid = (await first()).trim();
+  // The first of a namespace takes all of it along; unshare itself would leave behind what runs as another user.
+  const kill = (signal: 'SIGTERM' | 'SIGKILL') => {
+    if (!hasEnded && pid !== '') process.kill(Number(pid), signal);
+    return exited;
+  };
+  t.after(async () => void (await kill('SIGKILL')));
   const enter = async (options: readonly string[], words: readonly string[]) => {
     const args = ['--target', pid, ...options, ...words];
     const env = childEnvironment();
@@ -188,11 +190,8 @@ async function run(t: TestContext, place: Place, command: readonly string[]): Pr
     },
     beside: async (shell) => (await enter(['--net'], ['sh', '-c', shell])).output,
     exec: (shell) => enter(NAMESPACES, [...as, 'sh', '-c', shell]),
-    kill: () => child.kill('SIGKILL'),
-    stop: () => {
-      process.kill(Number(pid), 'SIGTERM');
-      return exited;
-    },
+    kill: () => kill('SIGKILL'),
+    stop: () => kill('SIGTERM'),
   };
 }
 

@@ -120,8 +120,7 @@ describe('the image', WITH_BUILDAH, () => {
     const first = await startReady(t, image, volume);
     await run(first.container, `cluster-serving enqueue u=${SAMPLE}/digit-5.png`);
     const wanted = await run(first.container, 'cluster-serving query u --wait 20');
-    first.container.kill();
-    await first.container.exited;
+    await first.container.kill();
     const second = await startReady(t, image, volume);
     assert.equal(await run(second.container, 'cluster-serving query u'), wanted);
   });
