@@ -15,6 +15,7 @@ export function placesText(record: StackRecord): string {
     `  redis   ${record.redisUrl} (${redis})`,
     `  bucket  s3://${record.bucket}`,
     ...(record.log === undefined ? [] : [`  log     ${record.log}`]),
+    ...(record.curl === undefined ? [] : [`  call    ${record.curl}`]),
     '  for the AWS SDK and the aws command line:',
     ...Object.entries(record.environment).map(([name, value]) => `    export ${name}=${value}`),
   ].join('\n');

@@ -8,6 +8,7 @@ import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { setVariables, variables } from '../lib/contract/variables.ts';
 import { readToken } from '../local/access.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
+import { otherServices } from '../local/services.ts';
 import { type AccessOptions, AUTH_KINDS, type AuthKind, authorizedFetch } from '../sdk/access.ts';
 import { postJson, request } from '../sdk/fetch.ts';
 import { MAX_TOKEN } from '../sdk/http/access.ts';
@@ -75,7 +76,7 @@ export async function findService(values: ServiceValues): Promise<Service | unde
     const http = url?.replace(/\/+$/, '');
     return { job, http, access: accessOf(values), queueUrl, region, redisUrl, bucket };
   }
-  const record = (await findRunning(dataDirOf(values)))?.record;
+  const record = await localRecord(values);
   if (record) return localService(record, values);
   const credentials = ['AWS_PROFILE', 'AWS_ACCESS_KEY_ID', 'AWS_WEB_IDENTITY_TOKEN_FILE'];
   const hasCredentials = credentials.some((name) => Boolean(variables[name]));
@@ -166,6 +167,15 @@ async function serviceOfStack(stack: string, values: ServiceValues): Promise<Ser
   const access = accessOfStack(places, accessOf(values));
   const { 'redis-url': redisUrl } = values;
   return { job, http, access, queueUrl, region, bucket: values.bucket ?? bucket, redisUrl };
+}
+
+/** That of the folder, or of another one which serves the job that is named. */
+async function localRecord(values: ServiceValues): Promise<StackRecord | undefined> {
+  const dataDir = dataDirOf(values);
+  const record = (await findRunning(dataDir))?.record;
+  const serves = ({ jobs }: StackRecord) => jobs.some(({ job }) => job === values.job);
+  if (record === undefined || values.job === undefined || serves(record)) return record;
+  return (await otherServices(dataDir)).map((other) => other.record).find(serves) ?? record;
 }
 
 function localService(record: StackRecord, values: ServiceValues): Service {

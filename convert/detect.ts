@@ -24,7 +24,7 @@ import {
   unreadableFlavor,
 } from './mlflow.ts';
 import { adviceOn } from './no-model.ts';
-import { mayNeedRewrite } from './onnx/rewrite/rewrite.ts';
+import { needsRewrite } from './onnx/rewrite/rewrite.ts';
 import { hasLabelsToStore } from './stored-labels.ts';
 import { textModelFiles } from './text/folder.ts';
 
@@ -250,7 +250,7 @@ export async function needsImport(directory: string): Promise<boolean> {
   if ((await textModelFiles(directory, names).catch(() => [])) !== undefined) return true;
   const [first] = models;
   if (models.length === 1 && first?.kind === 'onnx') {
-    if (mayNeedRewrite(join(directory, first.file))) return true;
+    if (await needsRewrite(join(directory, first.file))) return true;
     return !names.includes(NAMES_FILE) && hasLabelsToStore(directory, first.file);
   }
   return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));

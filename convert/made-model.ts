@@ -7,6 +7,7 @@ import { proposedAxes } from './axis-proposal.ts';
 import { readModel } from './batching/model.ts';
 import { type ProofOptions, prove } from './batching/verdict.ts';
 import { type CheckOptions, checkOnnx } from './check/check.ts';
+import { inModelProcess } from './check/model-process.ts';
 import type { CheckReport } from './check/run.ts';
 import type { ImageProposal } from './conversion.ts';
 import type { FoundModel } from './detect.ts';
@@ -54,6 +55,9 @@ export interface MadeModel {
   readonly text?: ImportedText | undefined;
 }
 
+/** For comparing the nodes of a large forest. */
+const NODES_MS = 300_000;
+
 /** Copies an ONNX model with its external weights; unchanged, but for what no function can serve. */
 export async function passThrough(
   found: FoundModel,
@@ -62,14 +66,20 @@ export async function passThrough(
 ): Promise<MadeModel> {
   const [file] = found.files as readonly [string];
   const source = join(found.directory, file);
-  const facts = await readOnnxFacts(source);
-  const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
+  const { externalFiles, shapelessInputs, shapelessOutputs } = await readOnnxFacts(source);
   const rewritten = await rewriteOnnx(source);
   for (const path of externalFiles) await copySource(found, join(dirname(file), path), join(folder, path));
   if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
   else await copySource(found, file, join(folder, MODEL_FILE));
+  const facts = await readOnnxFacts(join(folder, MODEL_FILE));
+  // The nodes of the source as they are answered now: check compares those of the new file, in which most have no transform.
+  const { signal, process } = options;
+  const request = { file: source, isMended: true };
+  const open = rewritten.model
+    ? await inModelProcess('nodes', request, { ms: NODES_MS, signal }, process)
+    : [];
   const checked = await check(folder, shapelessInputs, options);
-  const { report } = checked;
+  const { report, rewrites } = checked;
   const isText = found.kind === 'hugging_face';
   const text = isText ? await importText(found.directory, folder, report) : undefined;
   return {
@@ -82,6 +92,7 @@ export async function passThrough(
     notes: [
       ...(text?.notes ?? []),
       ...rewritten.notes,
+      ...new Set([...open, ...rewrites.open]),
       ...notRunNotes(report, 'give the free sizes with --input name:shape'),
       ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
     ],

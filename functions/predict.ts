@@ -1,6 +1,6 @@
 /**
- * POST /predict: {"instances":[{name: value}, ...]}, or a table as text/csv, becomes {"predictions":["{value=...}", ...]} in the same order. Its
- * answer has no place for one instance's error, so a bad one fails its request. It also serves /v2 and what lib/http holds besides.
+ * POST /predict: {"instances":[{name: value}, ...]}, or a table as text/csv, becomes {"predictions":["{value=...}", ...]} in the same order;
+ * values without names and files become plain JSON. One bad instance fails its request. It also serves /v2 and what lib/http holds besides.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';
@@ -36,7 +36,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
       if (deps.limiter) await deps.limiter.acquire(clock?.caller);
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const read = readInstances(request);
-      const { instances, inPlace, headers } = read instanceof Promise ? await read : read;
+      const { instances, inPlace, headers, isPlain } = read instanceof Promise ? await read : read;
       measure('Rows', instances.length);
       const run = deps.reporter.start('zoo.serving.request.predict');
       const policy = requestPolicy(clock);
@@ -45,7 +45,9 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
         version: runner.version,
       }));
       run();
-      const answer = predictionsAnswer(outcomes, deps.filter);
+      const answer = isPlain
+        ? (await import('../lib/http/plain.ts')).plainAnswer(outcomes, deps.filter, version)
+        : predictionsAnswer(outcomes, deps.filter);
       stop();
       const flushing = deps.reporter.flushWhenDue();
       if (flushing) await flushing;

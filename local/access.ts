@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { badConfig } from '../lib/contract/errors.ts';
 import { isToken } from '../sdk/fetch.ts';
+import { newToken } from './decentral/token.ts';
 import { hostName, isLoopback } from './hosts.ts';
 
 export interface Access {
@@ -22,25 +23,31 @@ export interface AccessValues {
   readonly host?: string | undefined;
   readonly 'token-file'?: string | undefined;
   readonly 'no-token'?: boolean | undefined;
+  readonly 'make-token'?: boolean | undefined;
   readonly 'allow-host'?: readonly string[] | undefined;
 }
 
+/** Each says another thing about the token of a service, so a start has one of them at most. */
+export const TOKEN_OPTIONS = ['token-file', 'make-token', 'no-token'] as const;
+
 /** @throws bad_config */
 export function readAccess(values: AccessValues): Access {
-  const { host: said = '127.0.0.1', 'token-file': file, 'no-token': noToken = false } = values;
+  const { host: said = '127.0.0.1', 'token-file': file } = values;
   const host = said === 'localhost' ? '127.0.0.1' : said;
   if (isIP(host) === 0) {
     throw badConfig(`--host: expected an address of this machine or localhost, got ${JSON.stringify(said)}`);
   }
-  if (file !== undefined && noToken)
-    throw badConfig('--token-file and --no-token exclude each other; give one');
-  if (!isLoopback(host) && file === undefined && !noToken) {
+  const [way, another] = TOKEN_OPTIONS.filter((option) => values[option]);
+  if (another !== undefined) throw badConfig(`--${way} and --${another} exclude each other; give one`);
+  if (!isLoopback(host) && way === undefined) {
     throw badConfig(
-      `--host ${host} lets other machines call; pass --token-file <file>, whose token they must send, or --no-token`,
+      `--host ${host} lets other machines call; pass --token-file <file>, whose token they must send, --make-token, which makes one, or --no-token`,
     );
   }
   const allowedHosts = [values['allow-host'] ?? []].flat().map(hostOf);
-  return { host, allowedHosts, token: file === undefined ? undefined : readToken(file) };
+  // With --make-token `serve` reads it from its data folder, which is not there yet. Until then nobody knows the token.
+  const made = way === 'make-token' ? newToken() : undefined;
+  return { host, allowedHosts, token: file === undefined ? made : readToken(file) };
 }
 
 /**

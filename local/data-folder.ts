@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { badConfig } from '../lib/contract/errors.ts';
 import type { Verification } from '../lib/contract/verification.ts';
 import { type Credentials, newCredentials } from './aws/credentials.ts';
+import { newToken } from './decentral/token.ts';
 import { isAlive, type ProcessIdentity } from './process.ts';
 
 /** The addresses of one job. */
@@ -33,6 +34,8 @@ export interface Addresses extends JobPlaces {
   readonly redis: 'redis-server' | 'embedded';
   readonly redisVersion: string;
   readonly bucket: string;
+  /** A curl command that calls the first job, with the token that the service made; absent where it made none. */
+  readonly curl?: string;
   /** Environment variables for AWS SDKs and the aws command line. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -64,11 +67,12 @@ const OPTIONS = 'options.json';
 const LOCK = 'lock.json';
 const LOG = 'start.log';
 const CREDENTIALS = 'credentials.json';
+const TOKEN = 'token';
 const MARK = 'cluster-serving.txt';
 const MARK_TEXT = 'Data of a local cluster-serving. `cluster-serving shutdown` deletes it.\n';
 const FOLDERS = ['aws', 'imported', 'models', 'redis'];
 /** All names that a service creates in its folder. */
-const OURS = [...FOLDERS, RECORD, OPTIONS, LOCK, LOG, `${LOG}.1`, CREDENTIALS, MARK];
+const OURS = [...FOLDERS, RECORD, OPTIONS, LOCK, LOG, `${LOG}.1`, CREDENTIALS, TOKEN, MARK];
 /** For its user alone: credentials are also in the record and the log. */
 const FOLDER_MODE = 0o700;
 export const FILE_MODE = 0o600;
@@ -107,10 +111,17 @@ export async function protectFolder(dataDir: string, warn: (message: string) => 
 /** The credentials of the folder's SQS and S3, made when they are first needed. @throws bad_config */
 export async function credentialsOf(dataDir: string): Promise<Credentials> {
   const path = join(dataDir, CREDENTIALS);
-  if (!existsSync(path)) await writeWhole(path, newCredentials());
+  if (!existsSync(path)) await writeWhole(path, jsonOf(newCredentials()));
   const { accessKeyId, secretAccessKey } = (await readJson<Partial<Credentials>>(path)) ?? {};
   if (accessKeyId && secretAccessKey) return { accessKeyId, secretAccessKey };
   throw badConfig(`${path} holds no credentials; delete it, and the next start makes new ones`);
+}
+
+/** The path of the token that callers of the HTTP API must send, made when it is first needed. */
+export async function tokenFileOf(dataDir: string): Promise<string> {
+  const path = join(dataDir, TOKEN);
+  if (!existsSync(path)) await writeWhole(path, `${newToken()}\n`);
+  return path;
 }
 
 /** The service that runs on the folder now, ignoring files of a process that has ended. */
@@ -128,7 +139,7 @@ export async function lastOptions(dataDir: string): Promise<StartedWith | undefi
 
 /** Written before the start, so that they are kept if it fails. */
 export async function writeOptions(dataDir: string, startedWith: StartedWith): Promise<void> {
-  await writeWhole(join(dataDir, OPTIONS), startedWith);
+  await writeWhole(join(dataDir, OPTIONS), jsonOf(startedWith));
 }
 
 /**
@@ -146,16 +157,18 @@ async function lastRecord(dataDir: string): Promise<StackRecord | undefined> {
 /** @returns a function that removes the record */
 export async function writeRecord(dataDir: string, record: StackRecord): Promise<() => Promise<void>> {
   const path = join(dataDir, RECORD);
-  await writeWhole(path, record);
+  await writeWhole(path, jsonOf(record));
   return () => rm(path, { force: true });
 }
 
 /** Written to another name first, so that a reader never sees half of it. */
-async function writeWhole(path: string, value: object): Promise<void> {
+async function writeWhole(path: string, text: string): Promise<void> {
   const half = `${path}.${process.pid}`;
-  await writeFile(half, `${JSON.stringify(value, null, 2)}\n`, { mode: FILE_MODE });
+  await writeFile(half, text, { mode: FILE_MODE });
   await rename(half, path);
 }
+
+const jsonOf = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Removes the record of a killed process. */
 export async function dropRecord(dataDir: string): Promise<void> {
@@ -198,7 +211,7 @@ export async function deleteFolder(dataDir: string): Promise<readonly string[]> 
 
 function isOurs(name: string): boolean {
   // Temporary files of a killed process: stack.json.123, lock.json.123.
-  return OURS.includes(name) || /^(stack|lock|options|credentials)\.json\.\d+$/.test(name);
+  return OURS.includes(name) || /^((stack|lock|options|credentials)\.json|token)\.\d+$/.test(name);
 }
 
 async function readJson<T>(path: string): Promise<T | undefined> {

@@ -2,12 +2,16 @@
  * Runs the service in this process until it is stopped, and prints the output of `npm start` and `cluster-serving
  * start --foreground`. "ready" is printed only when a request would be answered.
  */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readToken } from './access.ts';
 import type { LocalLog } from './aws/lambda.ts';
 import {
   type Addresses,
   claimFolder,
   type JobPlaces,
   type StackRecord,
+  tokenFileOf,
   writeOptions,
   writeRecord,
 } from './data-folder.ts';
@@ -32,17 +36,19 @@ interface ServeOptions {
 
 /** @returns the exit code. @throws bad_config and the errors of the parts */
 export async function serve(
-  settings: StartSettings,
+  given: StartSettings,
   { json, isControlled, log, onReady }: ServeOptions,
 ): Promise<number> {
-  const { dataDir, jobs, startedWith } = settings;
+  const { dataDir, jobs } = given;
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
   onStopSignal(stop);
   outliveOutput();
   // For the files of redis-server, SQLite and the converters too.
   process.umask(0o077);
-  for (const note of settings.notes) console.error(`note: ${note}`);
+  for (const note of given.notes) console.error(`note: ${note}`);
   await claimFolder(dataDir);
+  const { curl, ...settings } = await withMadeToken(given);
+  const { startedWith } = settings;
   if (!settings.once) await writeOptions(dataDir, startedWith);
   const stack = await startStack({
     jobs,
@@ -55,7 +61,7 @@ export async function serve(
   });
   let forget = async () => {};
   try {
-    const addresses = addressesOf(stack);
+    const addresses = { ...addressesOf(stack), ...(curl && { curl: await curl(stack) }) };
     if (!json) console.log(addressText(addresses));
     const sample = settings.sample
       ? await runSample(stack, settings.sample, settings.access.token)
@@ -73,6 +79,7 @@ export async function serve(
       startedWith,
     };
     forget = await writeRecord(dataDir, record);
+    if (!json && addresses.curl !== undefined) console.log(`call ${addresses.curl}`);
     const ready = addresses.jobs.map(({ http }) => http).join(' ');
     console.log(json ? JSON.stringify({ ready: stack.url }) : `ready ${ready}`);
     await onReady?.(record, sample);
@@ -84,6 +91,33 @@ export async function serve(
     await forget();
     await stack.close();
   }
+}
+
+/**
+ * With --make-token the service starts as with --token-file of a file in its data folder: so does a restart, and so do
+ * the commands find the token.
+ */
+async function withMadeToken(
+  settings: StartSettings,
+): Promise<StartSettings & { readonly curl?: (stack: Stack) => Promise<string> }> {
+  const { 'make-token': makesToken, ...startedWith } = settings.startedWith;
+  if (!makesToken) return settings;
+  const file = await tokenFileOf(settings.dataDir);
+  const token = readToken(file);
+  return {
+    ...settings,
+    access: { ...settings.access, token },
+    startedWith: { ...startedWith, 'token-file': file },
+    curl: (stack) => curlText(placesOf(stack).http, token, settings.sample),
+  };
+}
+
+/** One that can be pasted and is answered with 200: a digit of the sample, and for other models whether they are ready. */
+async function curlText(http: string, token: string, sample: string | undefined): Promise<string> {
+  const call = `curl -H 'Authorization: Bearer ${token}' ${http}`;
+  if (sample === undefined) return `${call}/ready`;
+  const image = await readFile(join(sample, 'images', 'digit-3.png'), 'base64');
+  return `${call}/predict -d '${JSON.stringify({ instances: [{ image }] })}'`;
 }
 
 function addressesOf(stack: Stack): Addresses {

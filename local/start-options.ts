@@ -25,6 +25,7 @@ export const START_OPTIONS = {
   'grpc-port': { type: 'string' },
   host: { type: 'string' },
   'token-file': { type: 'string' },
+  'make-token': { type: 'boolean' },
   'no-token': { type: 'boolean' },
   'allow-host': { type: 'string', multiple: true },
   'data-dir': { type: 'string' },
@@ -43,8 +44,9 @@ export const START_OPTIONS_HELP = `\
       --aws-port <n>      SQS and S3 port (default 10021)
       --redis-port <n>    Redis port (default 10022)
       --grpc-port <n>     also serve the Open Inference Protocol over gRPC, all jobs on this port
-      --host <address>    address of the HTTP API (default 127.0.0.1); others need one of the next two
+      --host <address>    address of the HTTP API (default 127.0.0.1); others need one of the next three
       --token-file <file> callers must send the token in this file: Authorization: Bearer <token>
+      --make-token        make a token at the first start, keep it in the data folder, and print a call with it
       --no-token          everybody who reaches the address may call
       --allow-host <name> name by which clients may call, as that of a proxy; may be given again
       --data-dir <dir>    what survives a restart (default .cluster-serving)
@@ -53,7 +55,7 @@ export const START_OPTIONS_HELP = `\
       --drop-golden       let a model serve without the golden requests of the version before it
       --verbose           print what the parts do`;
 
-interface StartValues extends AccessValues {
+export interface StartValues extends AccessValues {
   readonly config?: readonly string[] | undefined;
   readonly once?: boolean | undefined;
   readonly port?: string | undefined;

@@ -3,6 +3,7 @@
  * even if that service was stopped, has crashed or failed to start.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
+import { type AccessValues, TOKEN_OPTIONS } from '../../local/access.ts';
 import { findRunning, lastOptions, type StartedWith } from '../../local/data-folder.ts';
 import { modelHere, servedModel } from '../../local/model.ts';
 import { readSettings } from '../../local/start-options.ts';
@@ -43,9 +44,8 @@ previous start; options given here replace them. Ports that were 0 are chosen an
  * The options of the previous start. A token that is given replaces that none was wanted, and the other way round. That golden
  * requests were dropped once must not drop later ones.
  */
-function keptOptions(before: StartedWith = {}, values: Partial<Record<'token-file' | 'no-token', unknown>>) {
-  const { 'drop-golden': _dropped, ...kept } = before;
-  if (values['token-file'] === undefined && values['no-token'] === undefined) return kept;
-  const { 'token-file': _file, 'no-token': _none, ...others } = kept;
-  return others;
+function keptOptions(before: StartedWith = {}, values: AccessValues) {
+  const isReplaced = TOKEN_OPTIONS.some((option) => values[option] !== undefined);
+  const dropped: readonly string[] = ['drop-golden', ...(isReplaced ? TOKEN_OPTIONS : [])];
+  return Object.fromEntries(Object.entries(before).filter(([name]) => !dropped.includes(name)));
 }

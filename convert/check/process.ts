@@ -6,9 +6,11 @@
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/inference/end-with-parent.ts';
 import type { ProbeRequest } from '../batching/probe.ts';
+import type { NodesRequest } from '../classical/compare.ts';
 import type { GoldenRun } from '../golden/run.ts';
 import type { PaddingRequest } from '../text/probe.ts';
 import type { RewritesRequest } from '../verify/rewrites.ts';
+import { traceRun } from './crash.ts';
 import type { CheckRequest } from './run.ts';
 
 /** What it does with a model. Loaded on demand, because the parent process needs no onnxruntime. */
@@ -22,6 +24,7 @@ const WORK = {
     ]).then(() => ({})),
   rewrites: async (request: RewritesRequest) =>
     (await import('../verify/rewrites.ts')).compareRewrites(request),
+  nodes: async (request: NodesRequest) => (await import('../classical/compare.ts')).compareNodes(request),
   check: async (request: CheckRequest) => (await import('./run.ts')).checkModel(request),
   probe: async (request: ProbeRequest) => (await import('../batching/probe.ts')).probeModel(request),
   padding: async (request: PaddingRequest) => (await import('../text/probe.ts')).probePadding(request),
@@ -35,6 +38,8 @@ export type AnswerOf<Kind extends Work> = Awaited<ReturnType<(typeof WORK)[Kind]
 export interface ModelRequest {
   readonly work: Work;
   readonly request: RequestOf<Work>;
+  /** Writes what runs to stderr, because a request like this one ended its process. */
+  readonly isTraced?: boolean;
 }
 
 export type ModelAnswer = { readonly done: AnswerOf<Work> } | { readonly failed: ErrorRecord };
@@ -42,8 +47,12 @@ export type ModelAnswer = { readonly done: AnswerOf<Work> } | { readonly failed:
 /** The script to start. */
 export const SCRIPT = import.meta.url;
 
-export async function answerOf({ work, request }: ModelRequest): Promise<ModelAnswer> {
+export async function answerOf({ work, request, isTraced }: ModelRequest): Promise<ModelAnswer> {
   try {
+    if (isTraced) {
+      const { observeRuns } = await import('../../lib/inference/session.ts');
+      observeRuns(traceRun);
+    }
     return { done: await WORK[work](request as never) };
   } catch (error) {
     const { code, message } = ServingError.from(error);

@@ -146,7 +146,7 @@ function nodeChunk({ op, inputs, outputs, attributes }: Node): Chunk {
   ]);
 }
 
-function attributeChunk(name: string, attribute: Attribute): Chunk {
+export function attributeChunk(name: string, attribute: Attribute): Chunk {
   const of = (type: number, ...fields: Chunk[]) => message([text(1, name), ...fields, integer(20, type)]);
   if (typeof attribute === 'number') return of(2, integer(3, attribute));
   if (typeof attribute === 'string') return of(3, text(4, attribute));

@@ -5,11 +5,10 @@
  * [rows], or [rows, classes].
  */
 import { badModel } from '../../lib/contract/errors.ts';
-import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import type { Body, Value } from '../graph/value.ts';
-import { type Ensemble, treeParts } from './ensemble.ts';
+import { type Ensemble, type Owners, treeParts } from './ensemble.ts';
 import { type Link, linked } from './links.ts';
 
 /** What a table and its answers may have of columns. */
@@ -30,7 +29,6 @@ export const ZERO = Math.fround(1e-35);
 export const INPUT = 'features';
 export const OUTPUT = 'prediction';
 const ROWS = 'N';
-const { float32: FLOAT32, float64: FLOAT64 } = ELEMENT_TYPES;
 
 /** How the numbers of a column are prepared for its comparisons. */
 export interface Columns {
@@ -57,37 +55,79 @@ export interface LinearModel {
 export function treeGraph(ensemble: Ensemble, columns: () => Columns, link: Link): Body {
   const { features, targets, dtype } = ensemble;
   const g = new GraphBuilder();
-  const parts = [...treeParts(ensemble)];
+  const owners: Owners | undefined = dtype === 'float32' ? [] : undefined;
+  const parts = [...treeParts(ensemble, owners)];
   const table = prepared(g, g.input(INPUT, dtype, [ROWS, features]), columns(), ensemble);
-  const results = [{ dtype, shape: [ROWS, targets] }] as const;
-  const sums = parts.map(
-    (attributes) =>
-      g.add('ai.onnx.ml:TreeEnsemble', [table], attributes, { results, hint: 'sums' })[0] as Value,
-  );
-  const sum = added(g, sums);
-  const { base } = ensemble;
-  const based = base.some((value) => value !== 0)
-    ? g.one('Add', [sum, g.floats(base, [targets], 'base')])
-    : sum;
-  return finished(g, based, targets, link);
+  const sums = parts.map((attributes) => {
+    const results = [{ dtype, shape: [ROWS, attributes['n_targets'] as number] }] as const;
+    return g.add('ai.onnx.ml:TreeEnsemble', [table], attributes, { results, hint: 'sums' })[0] as Value;
+  });
+  const sum = owners ? addedInOrder(g, sums, { owners, targets }) : added(g, sums);
+  return finished(g, sum, targets, link);
 }
 
-/** The sum of all parts, in float64 so that their number makes no difference, as float32. */
+/** The sum of all parts, in float64 so that neither their number nor that of the threads makes a difference. */
 function added(g: GraphBuilder, sums: readonly Value[]): Value {
-  const [first] = sums as readonly [Value];
-  if (sums.length === 1 && first.dtype === 'float32') return first;
-  const wide = sums.map((sum) => (sum.dtype === 'float64' ? sum : g.one('Cast', [sum], { to: FLOAT64 })));
-  const total = wide.length === 1 ? first : g.one('Sum', wide);
-  return g.one('Cast', [total], { to: FLOAT32 });
+  return sums.length === 1 ? (sums[0] as Value) : g.one('Sum', sums);
 }
+
+/**
+ * Adds the trees of each output one by one in float32, as XGBoost does: another order gives another rounding, which at
+ * a sum of -20 is 1e-5 of the probability. onnxruntime adds in the order of its threads.
+ */
+function addedInOrder(
+  g: GraphBuilder,
+  parts: readonly Value[],
+  { owners, targets }: { readonly owners: Owners; readonly targets: number },
+): Value {
+  const leaves = parts.length === 1 ? (parts[0] as Value) : g.one('Concat', parts, { axis: 1 });
+  const most = owners.length / targets;
+  const [isEven, shape] = [owners.every((target, at) => target === at % targets), [most, targets]];
+  // [rows, trees of an output, outputs]
+  const ordered = isEven
+    ? g.one('Reshape', [leaves, g.ints([-1, ...shape])])
+    : g.one('Gather', [leaves, g.constant(tensorOf('int64', shape, placesOf(owners, targets)))], { axis: 1 });
+  const sums = g.one('CumSum', [ordered, g.scalar('int64', 1)]);
+  return g.one('Gather', [sums, g.scalar('int64', most - 1)], { axis: 1 });
+}
+/** Where the trees of each output are: [trees of an output, outputs]. */
+function placesOf(owners: Owners, targets: number): number[] {
+  const seen = Array.from({ length: targets }, () => 0);
+  const places = owners.map(() => 0);
+  for (const [at, target] of owners.entries()) {
+    places[(seen[target] as number) * targets + target] = at;
+    seen[target] = (seen[target] as number) + 1;
+  }
+  return places;
+}
+
+/** More products than these of a row are added by MatMul. */
+const MOST_PRODUCTS = 10_000;
 
 /** A missing value adds nothing. */
 export function linearGraph({ features, targets, weights, bias, missing }: LinearModel, link: Link): Body {
   const g = new GraphBuilder();
   const x = withMissing(g, g.input(INPUT, 'float32', [ROWS, features]), missing);
   const known = g.one('Where', [g.one('IsNaN', [x]), g.scalar('float32', 0), x]);
-  const sums = g.one('MatMul', [known, g.floats(weights, [features, targets], 'weights')]);
-  return finished(g, g.one('Add', [sums, g.floats(bias)]), targets, link);
+  const table = g.floats(weights, [features, targets], 'weights');
+  if (features * targets > MOST_PRODUCTS) {
+    return finished(g, g.one('Add', [g.one('MatMul', [known, table]), g.floats(bias)]), targets, link);
+  }
+  const products = g.one('Mul', [g.one('Unsqueeze', [known, g.ints([2])]), table]);
+  // XGBoost begins with the bias and adds feature by feature.
+  const first = g.one('Add', [
+    g.one('Slice', [products, g.ints([0]), g.ints([1]), g.ints([1])]),
+    g.floats(bias),
+  ]);
+  const rest = g.one('Slice', [products, g.ints([1]), g.ints([features]), g.ints([1])]);
+  const all = g.one('Concat', [first, rest], { axis: 1 });
+  return finished(g, lastSum(g, all, features), targets, link);
+}
+
+/** The sums along axis 1 of [rows, addends, outputs], one by one in the dtype of the addends. */
+function lastSum(g: GraphBuilder, addends: Value, count: number): Value {
+  const sums = g.one('CumSum', [addends, g.scalar('int64', 1)]);
+  return g.one('Gather', [sums, g.scalar('int64', count - 1)], { axis: 1 });
 }
 
 /** Replaces a number that stands for a missing value by NaN. */

@@ -35,9 +35,12 @@ export interface Ensemble {
   readonly mode: 'BRANCH_LT' | 'BRANCH_LEQ';
   /** Of the thresholds and of the input: float32 for XGBoost, float64 for LightGBM. */
   readonly dtype: 'float32' | 'float64';
-  /** What is added to each output; float32. */
+  /** What each output begins with; float32. */
   readonly base: readonly number[];
 }
+
+/** The outputs that the trees of some parts add to, in order; without it a tree's output is its target. */
+export type Owners = number[];
 
 /** The largest ensembles in use have a few million. */
 const MAX_NODES = 20_000_000;
@@ -47,26 +50,58 @@ const MAX_DEPTH = 5_000;
 const PART_SPLITS = 30_000;
 /** onnxruntime goes through the nodes of a part once for each of its trees. */
 const PART_TREES = 1_000;
+/** With an output for each tree, more of them take twice as long. */
+const OWNED_TREES = 64;
 
 /**
- * The attributes of each node: the ensemble's answer, without `base`, is the sum of theirs.
+ * The attributes of each node: the ensemble's answer is the sum of theirs. With `owners` each tree has an output of its
+ * own, and they are noted there.
  * @throws bad_model for a tree that is none, or is too large
  */
-export function* treeParts(ensemble: Ensemble): Generator<Attributes> {
-  let part = new Part(ensemble);
+export function* treeParts(ensemble: Ensemble, owners?: Owners): Generator<Attributes> {
+  let part = new Part(ensemble, owners);
+  const most = owners ? OWNED_TREES : PART_TREES;
   let trees = 0;
   let nodes = 0;
-  for (const tree of ensemble.trees) {
+  for (const tree of withBase(ensemble)) {
     nodes += tree.left.length;
     if (nodes > MAX_NODES) throw badModel(`the trees have more than ${MAX_NODES} nodes`);
     part.add(tree, trees);
     trees += 1;
-    if (part.splits < PART_SPLITS && part.trees < PART_TREES) continue;
+    if (part.splits < PART_SPLITS && part.trees < most) continue;
     yield part.done();
-    part = new Part(ensemble);
+    part = new Part(ensemble, owners);
   }
   if (trees === 0) throw badModel('the model has no trees');
   if (part.trees > 0) yield part.done();
+}
+
+/** The first tree of each output begins with its base, as XGBoost's sums do. All outputs get as many trees. */
+function* withBase({ trees, base }: Ensemble): Generator<Tree> {
+  const counts = base.map(() => 0);
+  const based = (tree: Tree): Tree => {
+    const start = counts[tree.target] === 0 ? (base[tree.target] as number) : 0;
+    counts[tree.target] = (counts[tree.target] as number) + 1;
+    return start === 0 ? tree : { ...tree, leaf: (node) => start + tree.leaf(node) };
+  };
+  for (const tree of trees) yield based(tree);
+  const most = Math.max(...counts);
+  for (const target of base.keys()) {
+    while ((counts[target] as number) < most) yield based(leafOf(target));
+  }
+}
+
+/** A tree of one leaf, which adds nothing. */
+function leafOf(target: number): Tree {
+  const [child, none] = [Int32Array.of(-1), new Float64Array(1)];
+  const lists = {
+    left: child,
+    right: child,
+    feature: child,
+    threshold: none,
+    missingLeft: new Uint8Array(1),
+  };
+  return { ...lists, categories: new Map(), setGoes: 'left', target, leaf: () => 0 };
 }
 
 /** Where a split leads to: the number of a split, or of a leaf, in its part. */
@@ -81,6 +116,7 @@ const TENSOR = 4;
 /** Trees that are written as the lists of one node. Splits and leaves have numbers of their own. */
 class Part {
   readonly #ensemble: Ensemble;
+  readonly #owners: Owners | undefined;
   readonly #ints = {
     tree_roots: new Growing(),
     nodes_featureids: new Growing(),
@@ -102,8 +138,9 @@ class Part {
   #leaves = 0;
   #members = 0;
 
-  constructor(ensemble: Ensemble) {
+  constructor(ensemble: Ensemble, owners: Owners | undefined) {
     this.#ensemble = ensemble;
+    this.#owners = owners;
   }
 
   /** Level by level, so that a split has its number before it is written. @param number of the tree, for errors */
@@ -125,6 +162,7 @@ class Part {
     this.#ints.tree_roots.varint(this.splits);
     const root = placeOf(0, 1);
     // The root is a split: one leaf alone is on both its sides.
+    this.#owners?.push(tree.target);
     if (root[1]) this.#split('BRANCH_LEQ', 0, 0, false, [root, root]);
     for (const { node, depth } of open) {
       const left = placeOf(tree.left[node] as number, depth + 1);
@@ -137,7 +175,7 @@ class Part {
   #leaf(tree: Tree, node: number, fail: Fail): number {
     const value = tree.leaf(node);
     if (Number.isNaN(value)) throw fail('has a leaf that is NaN');
-    this.#ints.leaf_targetids.varint(tree.target);
+    this.#ints.leaf_targetids.varint(this.#owners ? this.trees - 1 : tree.target);
     this.#values.leaf_weights.number(this.#ensemble.dtype, value);
     return this.#leaves++;
   }
@@ -192,7 +230,7 @@ class Part {
     };
     const { nodes_splits, leaf_weights, membership_values } = this.#values;
     return {
-      n_targets: targets,
+      n_targets: this.#owners ? this.trees : targets,
       aggregate_function: SUM,
       ...Object.fromEntries(ints),
       nodes_modes: tensor(this.splits, this.#modes, 'uint8'),

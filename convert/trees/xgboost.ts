@@ -136,11 +136,18 @@ function baseMargins(text: string, targets: number, base: Base): number[] {
   if (!isRight || text.trim() === '')
     throw badModel(`base_score is ${JSON.stringify(text.slice(0, 80))}, expected 1 or ${targets} numbers`);
   const margins = numbers.map((score) => {
-    const margin = base === 'logit' ? -Math.log(1 / score - 1) : base === 'log' ? Math.log(score) : score;
+    const margin = Math.fround(
+      base === 'logit' ? -Math.log(odds(score)) : base === 'log' ? Math.log(score) : score,
+    );
     if (Number.isFinite(margin)) return margin;
     throw badModel(`base_score ${score} does not fit the objective`);
   });
   return Array.from({ length: targets }, (_, i) => margins[i] ?? (margins[0] as number));
+}
+
+/** Against the outcome, rounded to float32 at each step, as XGBoost does. */
+function odds(score: number): number {
+  return Math.fround(Math.fround(1 / score) - 1);
 }
 
 function linearOf(model: Plain, { features, targets, base, link, missing }: Model): Body {
@@ -150,7 +157,7 @@ function linearOf(model: Plain, { features, targets, base, link, missing }: Mode
     );
   }
   const all = Float32Array.from(numbersAt(model, 'weights', (features + 1) * targets));
-  const bias = base.map((margin, i) => margin + (all[features * targets + i] as number));
+  const bias = base.map((margin, i) => Math.fround(margin + (all[features * targets + i] as number)));
   return linearGraph({ features, targets, weights: all.slice(0, features * targets), bias, missing }, link);
 }
 
@@ -255,7 +262,7 @@ function readTree(tree: Plain, { group, weight, targets }: Place): Tree {
     categories: categoriesOf(tree, nodes),
     setGoes: 'right',
     target: group,
-    leaf: (node) => Math.fround(weight) * (thresholds[node] as number),
+    leaf: (node) => Math.fround(Math.fround(weight) * (thresholds[node] as number)),
   };
 }
 

@@ -78,7 +78,7 @@ COPY ${REQUIREMENTS} \${LAMBDA_TASK_ROOT}/${REQUIREMENTS}
 RUN python3 -m pip install --no-cache-dir -r \${LAMBDA_TASK_ROOT}/${REQUIREMENTS}
 COPY dist \${LAMBDA_TASK_ROOT}/dist
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash \${LAMBDA_TASK_ROOT}/dist
-USER 65534:65534
+USER 10001:10001
 CMD ["dist/predict/index.handler"]
 `;
 }

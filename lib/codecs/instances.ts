@@ -3,7 +3,7 @@
  * a base64 image (lib/pipeline/bind.ts).
  */
 import { badRequest, ServingError } from '../contract/errors.ts';
-import { jsonValue } from '../contract/json-numbers.ts';
+import { JsonNumbers, jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { suggest } from '../contract/suggest.ts';
 import type { Binding, Inputs, Value } from '../contract/values.ts';
@@ -99,21 +99,56 @@ export function withBinding(inputs: Inputs, binding: Binding | undefined): Input
   return binding === undefined ? inputs : Object.assign(inputs, { binding });
 }
 
+/** Whether a body has its values by column, as `{"inputs": …}`. */
+export function hasColumns(parsed: unknown): boolean {
+  return isObject(parsed) && parsed['inputs'] !== undefined && parsed['instances'] === undefined;
+}
+
+/** Whether a body has instances that are objects of inputs by name, as the contract has them, and not bare values. */
+export function hasNames(parsed: unknown): boolean {
+  const instances = isObject(parsed) ? parsed['instances'] : undefined;
+  return Array.isArray(instances) && isObject(instances[0]) && !(instances[0] instanceof JsonNumbers);
+}
+
+/**
+ * The rows of `"inputs"`: those of each column, or of the only input. What is no array is one row, or shared by all.
+ * @throws bad_request, too_large
+ */
+function rowsOf(inputs: unknown): unknown[] {
+  if (!isObject(inputs)) return Array.isArray(inputs) ? inputs.map(assertNoTensor) : [inputs];
+  const columns = Object.entries(inputs);
+  const [rows = 1, other] = new Set(
+    columns.flatMap(([, held]) => (Array.isArray(held) ? [held.length] : [])),
+  );
+  if (other !== undefined) throw badRequest(`"inputs": one column has ${rows} rows, another has ${other}`);
+  if (rows > LIMITS.instances) throw overLimit('instances', `${rows} rows are`, 'a request');
+  return Array.from({ length: rows }, (_, row) =>
+    Object.fromEntries(columns.map(([name, held]) => [name, Array.isArray(held) ? held[row] : held])),
+  );
+}
+
+function assertNoTensor(row: unknown): unknown {
+  if (!isObject(row) || !Object.hasOwn(row, 'name') || !Object.hasOwn(row, 'data')) return row;
+  throw badRequest('"inputs" has tensors with a name and data, which POST /v2/models/{job}/infer takes');
+}
+
 /**
  * `decodeInstances` of a text that is parsed already.
  * @param otherwise how the inputs bind where the body does not say it
  */
 export function instancesOf(parsed: unknown, text: string, otherwise?: Binding): Inputs[] {
-  const instances = isObject(parsed) ? parsed['instances'] : undefined;
+  const key = hasColumns(parsed) ? 'inputs' : 'instances';
+  const body = isObject(parsed) ? parsed : {};
+  const instances = key === 'inputs' ? rowsOf(body[key]) : body[key];
   if (!Array.isArray(instances)) {
-    const keys = isObject(parsed) && instances === undefined ? Object.keys(parsed) : [];
-    const near = keys.slice(0, 8).find((key) => suggest(key, ['instances']) !== undefined);
+    const keys = instances === undefined ? Object.keys(body) : [];
+    const near = keys.slice(0, 8).find((each) => suggest(each, ['instances']) !== undefined);
     const hint = near === undefined ? '' : `; did you mean "instances" for ${quoteName(near)}?`;
     throw badRequest(
       `no "instances" array in the body (got ${whatCame(parsed)}); expected ${EXAMPLE}${hint}`,
     );
   }
-  if (instances.length === 0) throw badRequest(`"instances" is empty; expected ${EXAMPLE}`);
+  if (instances.length === 0) throw badRequest(`"${key}" is empty; expected ${EXAMPLE}`);
   if (instances.length > LIMITS.instances) {
     throw overLimit('instances', `${instances.length} instances are`, 'a request');
   }
@@ -121,7 +156,7 @@ export function instancesOf(parsed: unknown, text: string, otherwise?: Binding):
   const binding = bindingOf(parsed, otherwise);
   return instances.map((instance: unknown, index) =>
     withBinding(
-      decodeInstance(instance, `instances[${index}]`, (object) => keysOf(object, index)),
+      decodeInstance(instance, `${key}[${index}]`, (object) => keysOf(object, index)),
       binding,
     ),
   );
@@ -139,15 +174,19 @@ export function inInstance(error: ServingError, index: number, count: number): S
   return new ServingError(error.code, where + error.message, { cause: error });
 }
 
-/** One JSON object `{name: value}` as a record; `where` names it in errors. */
+/** The name of a value that came without one. It is near to the name of no input, and binds because it is the only one. */
+export const UNNAMED = '(value)';
+
+/** One JSON object `{name: value}`, or the value of the only input, as a record; `where` names it in errors. */
 function decodeInstance(
   instance: unknown,
   where: string,
   keysOf: (object: Record<string, unknown>) => string[],
 ): Inputs {
-  if (!isObject(instance)) {
-    throw badRequest(`${where}: expected an object of inputs by name, got ${kindOf(instance)}`);
-  }
+  if (instance === null || instance === undefined)
+    throw badRequest(`${where}: expected an object of inputs by name, or a value, got ${kindOf(instance)}`);
+  if (!isObject(instance) || instance instanceof JsonNumbers)
+    return new Map([[UNNAMED, jsonValue(instance)]]);
   const names = keysOf(instance);
   if (names.length === 0) {
     throw badRequest(`${where}: expected an object of inputs by name, got an empty one`);

@@ -7,7 +7,7 @@ import { assertJobName } from '../contract/names.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
-import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf } from './import-values.ts';
+import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, shapesOf } from './import-values.ts';
 import {
   choice,
   flag,
@@ -123,6 +123,11 @@ const IMPORT = {
     },
     'Names of the inputs, or their shapes by name, in which a word is a free size.',
     { byDefault: "the file's", example: '{data: [N, 3, 224, 224]}' },
+  ),
+  shapes: setting(
+    { expected: 'whole numbers [3, 224, 224], or such a list for each input in order', read: shapesOf },
+    'PyTorch and BigDL: shapes of the inputs of a record in their order, without the batch. `inputs` says them by name.',
+    { byDefault: "the file's", example: '[[3, 224, 224], [1]]' },
   ),
   outputs: setting(names, 'Names of the outputs.', { byDefault: "the file's", example: '[prob]' }),
   constants: setting(

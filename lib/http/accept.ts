@@ -16,13 +16,16 @@ import {
   submit,
 } from '../pipeline/submit.ts';
 import { assertForm, assertQuery, warningOf } from './body-keys.ts';
+import { formRecord, imageRecord, isForm, isImage } from './files.ts';
 import {
+  fileSubmission,
   instanceSubmission,
   locationOf,
   type NameRecord,
   readSubmission,
   readSubmissions,
   type Submission,
+  type Submissions,
 } from './predictions.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
@@ -42,9 +45,8 @@ export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Pro
   const type = mediaType(request);
   assertQuery(request);
   if (MANY.test(type)) return acceptLines(request, type === 'text/csv', deps);
-  assertForm(type, '/predictions');
   const { headers } = request;
-  const { submissions, ignored } = readSubmissions(request.body(), namesOf(headers));
+  const { submissions, ignored } = await readOne(request, type, namesOf(headers));
   const named = namedRequest(submissions, headers, deps);
   const several = submissions.length > 1;
   const records = submissions.map((one, i) => identified(one, headers, named, several ? i : undefined));
@@ -54,6 +56,23 @@ export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Pro
   if (records.length === 1) return json(202, { uri, identity }, { location: locationOf(uri), ...warning });
   const uris = records.map((record) => record.uri);
   return json(202, { uris, identities: records.map((record) => record.identity) }, warning);
+}
+
+/** The records of a body that is one text of JSON, a form, or a picture. @throws bad_request, too_large */
+async function readOne(
+  request: HttpRequest,
+  type: string,
+  nameRecord: NameRecord | undefined,
+): Promise<Submissions> {
+  if (isForm(type)) {
+    const { uri, inputs } = await formRecord(request);
+    return { submissions: [fileSubmission(uri, inputs, nameRecord)], ignored: [] };
+  }
+  assertForm(type, '/predictions');
+  const body = request.body();
+  if (typeof body === 'string' || !isImage(type, body)) return readSubmissions(body, nameRecord);
+  const uri = request.parameters['uri'] === undefined ? undefined : request.uri();
+  return { submissions: [fileSubmission(uri, imageRecord(body), nameRecord)], ignored: [] };
 }
 
 /** Loaded on demand: few requests have many records. */

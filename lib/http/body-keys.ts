@@ -10,6 +10,8 @@ import { foldName, suggest } from '../contract/suggest.ts';
 import type { HttpRequest } from './request.ts';
 
 const INSTANCES = 'instances';
+/** In the place of instances: values by column. */
+export const INPUTS = 'inputs';
 /** Of a body to `POST /predict`. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
 /** Of a body to `POST /predictions`. */
@@ -17,13 +19,14 @@ export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris'];
 /** Of a record as clients of the queue write it. */
 export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde'];
 
-/** Of TensorFlow Serving, of the Open Inference Protocol and of Vertex AI; the last two are those of a golden request. */
+/** Of TensorFlow Serving, of the Open Inference Protocol and of Vertex AI; the last three are those of a golden request. */
 const FOREIGN: ReadonlySet<string> = new Set([
   'signature_name',
   'id',
   'parameters',
   'predictions',
   'tolerance',
+  'made',
 ]);
 
 const ASK = 'ask for the result, with GET /predictions/{uri} and the header "Prefer: wait=20"';
@@ -52,10 +55,7 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
   [/^tenant|^group$/, 'tenants are those of SQS: the SDK sends them'],
   [/batch|filter|^postprocess|^top[nk]$|^image$/, SETTING],
   [/^outputs?(?:filter)?$/, 'POST /v2/models/{job}/infer selects outputs'],
-  [
-    /^inputs$/,
-    'POST /v1/models/{job}:predict takes "inputs" by column, POST /v2/models/{job}/infer as tensors',
-  ],
+  [/^inputs$/, 'a body has "instances" or "inputs"'],
 ];
 
 const NONE: readonly string[] = [];
@@ -89,27 +89,18 @@ function assertNeedless(key: string, known: readonly string[], isComplete: boole
   );
 }
 
-/** Forms that a body of JSON is sent instead of, and the route that takes them. */
-const ELSEWHERE: readonly (readonly [type: RegExp, path: string, instead: string])[] = [
-  [
-    /^multipart\//,
-    '/predict',
-    'an image is the whole body, with its own content-type, or goes as a form to /encode_img_bytes',
-  ],
-  [
-    /^(?:multipart|image)\//,
-    '/predictions',
-    'an image is text in base64: {"instances":[{"<input>":{"b64":"…"}}]}; the SDK sends files',
-  ],
-  [/ndjson|jsonl/, '/predict', 'POST /predictions takes a record on each line'],
+/** Types that a body of JSON is sent instead of, and what takes them. */
+const ELSEWHERE: readonly (readonly [type: RegExp, instead: string])[] = [
+  [/^multipart\//, 'a form with files is multipart/form-data'],
+  [/ndjson|jsonl/, 'POST /predictions takes a record on each line'],
 ];
 
 /** @throws unsupported_media_type naming what takes the body */
 export function assertForm(type: string, path: '/predict' | '/predictions'): void {
   if (type === 'application/json') return;
-  const other = ELSEWHERE.find(([form, of]) => of === path && form.test(type));
+  const other = ELSEWHERE.find(([form]) => form.test(type));
   if (!other) return;
-  const message = `content-type ${quoteName(type)}: POST ${path} takes JSON or text/csv; ${other[2]}`;
+  const message = `content-type ${quoteName(type)}: POST ${path} takes JSON, text/csv, an image or a form; ${other[1]}`;
   throw new ServingError('unsupported_media_type', message);
 }
 
@@ -121,10 +112,13 @@ const QUERY: readonly string[] = ['uri', 'identity', 'fetched'];
  * @param isAll whether the request is about every result, which none of them may narrow
  * @throws bad_request
  */
-export function assertQuery({ method, parameters }: HttpRequest, isAll = false): void {
+export function assertQuery({ method, parameters, headers }: HttpRequest, isAll = false): void {
+  const type = headers['content-type'] ?? '';
   for (const name of Object.keys(parameters)) {
     const shown = `the query has ${quoteName(name)}`;
     if (method === 'POST') {
+      // An image has no other place for it.
+      if (name === 'uri' && type.startsWith('image/')) continue;
       const isOfBody = [...SUBMIT_KEYS, ...RECORD_KEYS].some((key) => foldName(key) === foldName(name));
       const instead = isOfBody ? 'it belongs in the body' : insteadOf(name);
       if (instead !== undefined) throw badRequest(`${shown}: ${instead}`);

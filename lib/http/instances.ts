@@ -1,11 +1,12 @@
-/** The records of a POST /predict body: JSON, a table as CSV, or an image. */
-import { FORMATS } from '../codecs/image/formats.ts';
-import { instancesOf, readJson } from '../codecs/instances.ts';
+/** The records of a POST /predict body: JSON, a table as CSV, an image, or a form of files. */
+import { hasColumns, hasNames, instancesOf, readJson } from '../codecs/instances.ts';
 import { parseInstances } from '../codecs/numbers/parse.ts';
-import { ServingError } from '../contract/errors.ts';
+import { quoteName } from '../codecs/quote.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
 import type { Inputs } from '../contract/values.ts';
 import { prefersAsync } from './accept.ts';
-import { assertForm, checkKeys, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from './body-keys.ts';
+import { assertForm, checkKeys, INPUTS, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from './body-keys.ts';
+import { formRecord, imageRecord, isForm, isImage } from './files.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 
 interface Instances {
@@ -14,43 +15,46 @@ interface Instances {
   readonly inPlace: (error: unknown) => never;
   /** Headers of the answer. */
   readonly headers?: Record<string, string> | undefined;
+  /** Whether the values came without names, or as files: then the answer is plain JSON, and not the contract's texts. */
+  readonly isPlain?: boolean;
 }
 
-/** A promise for a table only. @throws bad_request, too_large */
+/** Whether the query asks for it, whatever the body is. @throws bad_request for another form */
+function asksPlain({ parameters: { form } }: HttpRequest): boolean {
+  if (form === undefined || form === 'plain') return form === 'plain';
+  throw badRequest(`form: expected plain, got ${quoteName(form)}`);
+}
+
+/** A promise for a table and a form only. @throws bad_request, too_large */
 export function readInstances(request: HttpRequest): Instances | Promise<Instances> {
   const type = mediaType(request);
-  if (type === 'text/csv') return readTable(request);
+  const isPlain = asksPlain(request);
+  if (type === 'text/csv') return readTable(request, isPlain);
+  if (isForm(type)) return readFiles(request);
   assertForm(type, '/predict');
   const body = request.body();
   if (typeof body !== 'string' && isImage(type, body)) {
-    return { instances: [imageRecord(body)], inPlace: raise };
+    return { instances: [imageRecord(body)], inPlace: raise, isPlain: true };
   }
   const { text, parsed } = readJson(body, undefined, parseInstances);
   // A request that should wait in the queue may have a uri, also where the service has no way to the queue.
-  const headers = warningOf(checkKeys(parsed, prefersAsync(request) ? SUBMIT_KEYS : PREDICT_KEYS));
-  return { instances: instancesOf(parsed, text), inPlace: raise, headers };
+  const known = prefersAsync(request) ? SUBMIT_KEYS : PREDICT_KEYS;
+  const headers = warningOf(checkKeys(parsed, hasColumns(parsed) ? [INPUTS, ...known] : known));
+  const instances = instancesOf(parsed, text);
+  return { instances, inPlace: raise, headers, isPlain: isPlain || !hasNames(parsed) };
 }
 
-async function readTable(request: HttpRequest): Promise<Instances> {
+async function readTable(request: HttpRequest, isPlain: boolean): Promise<Instances> {
   // Loaded on demand: few requests are tables.
   const { atLine, decodeCsv } = await import('../codecs/csv.ts');
   const { records, lines } = decodeCsv(request.body());
-  return { instances: records, inPlace: (error) => raise(atLine(ServingError.from(error), lines)) };
+  const inPlace = (error: unknown) => raise(atLine(ServingError.from(error), lines));
+  return { instances: records, inPlace, isPlain };
 }
 
-/** That of nearly every JSON. */
-const BRACE = 0x7b;
-
-/** The first bytes of an image begin no JSON, so that curl needs no content type. */
-function isImage(type: string, body: Uint8Array): boolean {
-  return type.startsWith('image/') || (body[0] !== BRACE && FORMATS.some((format) => format.is(body)));
-}
-
-/** Near to the name of no input: it binds because it is the only one. */
-const BODY = '(body)';
-
-function imageRecord(bytes: Uint8Array): Inputs {
-  return new Map([[BODY, { kind: 'image', bytes }]]);
+async function readFiles(request: HttpRequest): Promise<Instances> {
+  const { inputs } = await formRecord(request);
+  return { instances: [inputs], inPlace: raise, isPlain: true };
 }
 
 function raise(error: unknown): never {

@@ -2,9 +2,16 @@
  * Reads the body of POST /predictions into queue messages and writes the JSON of what failed and of pages.
  */
 import { randomUUID } from 'node:crypto';
-import { inInstance, instancesOf, instanceText, isObject, readJson } from '../codecs/instances.ts';
+import {
+  hasColumns,
+  inInstance,
+  instancesOf,
+  instanceText,
+  isObject,
+  readJson,
+} from '../codecs/instances.ts';
 import { parseExactly } from '../codecs/json.ts';
-import { decodeData, wireRecord } from '../codecs/message.ts';
+import { decodeData, encodeBinaryMessage, wireRecord } from '../codecs/message.ts';
 import { quoteName } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
@@ -14,7 +21,7 @@ import type { Inputs, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/postprocess.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
 import { valueText } from '../pipeline/value-text.ts';
-import { checkKeys, RECORD_KEYS, SUBMIT_KEYS } from './body-keys.ts';
+import { checkKeys, INPUTS, RECORD_KEYS, SUBMIT_KEYS } from './body-keys.ts';
 
 export interface Submissions {
   readonly submissions: readonly Submission[];
@@ -62,7 +69,7 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
     decodeData(record);
     return { submissions: [{ uri: record.uri, message: JSON.stringify(record) }], ignored };
   }
-  const ignored = checkKeys(parsed, SUBMIT_KEYS);
+  const ignored = checkKeys(parsed, hasColumns(parsed) ? [INPUTS, ...SUBMIT_KEYS] : SUBMIT_KEYS);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
   const submissions = instances.map((instance, i) => instanceSubmission(uris?.[i], instance, nameRecord));
@@ -84,6 +91,16 @@ export function instanceSubmission(
   const data = instanceText(instance);
   const uri = given ?? nameRecord(data);
   return { uri, message: JSON.stringify({ uri, data, serde: 'stream' }) };
+}
+
+/** A record of images and texts, as the SDK writes them. @throws bad_request, too_large */
+export function fileSubmission(
+  given: string | undefined,
+  inputs: Inputs,
+  nameRecord: NameRecord = atRandom,
+): Submission {
+  const uri = given ?? nameRecord(encodeBinaryMessage('any', inputs));
+  return { uri, message: encodeBinaryMessage(uri, inputs) };
 }
 
 /** Undefined where the body has none. */
@@ -131,7 +148,7 @@ export function predictionsAnswer(outcomes: readonly Outcome[], filter: Filter |
 }
 
 /** An element takes at least two characters, so outputs that cannot fit are not written. */
-function assertElements(outcomes: readonly Outcome[]): void {
+export function assertElements(outcomes: readonly Outcome[]): void {
   let elements = 0;
   for (const outcome of outcomes)
     if (outcome.ok) for (const { data } of outcome.outputs) elements += data.length;

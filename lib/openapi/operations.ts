@@ -5,15 +5,21 @@ import { INFERENCE } from './inference-operations.ts';
 import { ref } from './inputs.ts';
 import { list, object, TEXT } from './json-schema.ts';
 import { answer, type Operation, type Operations, parameter, RUN_ERRORS } from './operation.ts';
-import { ENQUEUED, QUEUE, WARNING } from './queue-operations.ts';
+import { ENQUEUED, FILES, QUEUE, WARNING } from './queue-operations.ts';
 import { SERVING } from './serving-operations.ts';
 import { WORKER } from './worker-operations.ts';
 
 const TOKENS = { ...list({ type: 'integer', minimum: 0, maximum: 2 ** 31 - 1 }), minItems: 1 };
 const ASYNC = parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.');
 
+const FORM = parameter('form', 'query', { type: 'string', const: 'plain' }, 'Answers as PlainPredictions.');
 const PREDICTED = {
-  200: { ...answer('A prediction for each instance.', ref('Predictions')), ...WARNING },
+  200: {
+    ...answer('A prediction for each instance; plain where values have no names, and for files.', {
+      anyOf: [ref('Predictions'), ref('PlainPredictions')],
+    }),
+    ...WARNING,
+  },
   ...ENQUEUED,
 };
 const SERVED = object({ version: TEXT, at: { ...TEXT, format: 'date-time' } });
@@ -43,13 +49,13 @@ const PREDICT: Operations = ({ example, model, job }) => [
     id: 'predict',
     tag: 'predict',
     summary: 'Answers instances at once',
-    parameters: [ASYNC],
+    parameters: [ASYNC, FORM],
     body: {
       'application/json': {
-        schema: ref('Instances'),
+        schema: { anyOf: [ref('Instances'), ref('Values'), ref('Columns')] },
         ...(example && { example: { instances: [example] } }),
       },
-      'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
+      ...FILES,
     },
     answers: PREDICTED,
     errors: [...RUN_ERRORS, 'conflict', 'queue_unavailable'],

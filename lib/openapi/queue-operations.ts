@@ -48,6 +48,15 @@ export const ENQUEUED = {
   207: { ...answer('A record on a line, or each of them, was refused.', ref('EachAccepted')), ...WARNING },
 };
 
+/** Bodies that are files, by media type. */
+export const FILES = {
+  'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
+  'image/*': { schema: { type: 'string', format: 'binary', description: 'An image for the only input.' } },
+  'multipart/form-data': {
+    schema: { type: 'object', description: 'Inputs by name: files are images, other fields texts.' },
+  },
+};
+
 const LINES = {
   type: 'string',
   description: `A record on each line, up to ${LIMITS.recordsPerBody}: Records of one instance, or a WireRecord.`,
@@ -63,11 +72,11 @@ export const QUEUE: Operations = ({ example }) => [
     parameters: [KEY],
     body: {
       'application/json': {
-        schema: { anyOf: [ref('Records'), ref('WireRecord')] },
+        schema: { anyOf: [ref('Records'), ref('Values'), ref('Columns'), ref('WireRecord')] },
         ...(example && { example: { instances: [example] } }),
       },
       'application/x-ndjson': { schema: LINES },
-      'text/csv': { schema: { type: 'string', description: 'A table: the first line names the columns.' } },
+      ...FILES,
     },
     answers: ENQUEUED,
     errors: [

@@ -179,6 +179,29 @@ const VALUES: Json = {
   },
 };
 
+/** Requests without names, and their answers. */
+const PLAIN: Json = {
+  Values: object({
+    instances: {
+      ...list({ not: { type: ['object', 'null'] } }, LIMITS.instances),
+      description: 'Values of the only input.',
+    },
+  }),
+  Columns: object({
+    inputs: { description: 'By name, or of the only input: a list has a row for each of its elements.' },
+  }),
+  PlainPredictions: object(
+    {
+      outputs: { type: 'object', additionalProperties: { type: 'array' } },
+      labels: { type: 'object', additionalProperties: { type: 'array' } },
+      filtered: { type: 'array' },
+      values: { type: 'array' },
+      model: TEXT,
+    },
+    ['outputs', 'labels', 'filtered', 'values'],
+  ),
+};
+
 const TIMER = object(
   Object.fromEntries([
     ['name', { type: 'string', enum: TIMERS }],
@@ -214,6 +237,7 @@ export function schemasOf({ model, inputAlreadyBatched }: ServiceFacts): Json {
     ...VALUES,
     ...instance,
     Instances: closed({ instances: list(ref('Instance'), LIMITS.instances), ...BESIDE }, Object.keys(BESIDE)),
+    ...PLAIN,
     Predictions: object({
       predictions: {
         ...list({ type: 'string', pattern: '^\\{value=' }),

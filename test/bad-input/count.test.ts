@@ -10,7 +10,7 @@ import { ENVELOPES, POINTERS, UNADDRESSED } from './tables/messages.ts';
 import { MODELS } from './tables/models.ts';
 import { SAFETENSORS, SAFETENSORS_UNFIT } from './tables/safetensors.ts';
 import { SPARSE } from './tables/sparse.ts';
-import { STRUCTURE, SYNTAX } from './tables/syntax.ts';
+import { BARE, STRUCTURE, SYNTAX } from './tables/syntax.ts';
 import { ENDPOINT_CASES, URIS } from './tables/uris.ts';
 import { POSITIONS, VALUES } from './tables/values.ts';
 
@@ -18,6 +18,7 @@ type Named = readonly [name: string, ...unknown[]];
 
 const GROUPS: Readonly<Record<string, readonly Named[]>> = {
   'no JSON': SYNTAX,
+  values: BARE,
   'no instances': STRUCTURE,
   'numbers, texts, shapes, names': [...VALUES, ...POSITIONS],
   'sparse tensors': SPARSE,

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
-import { predict } from '../../functions/predict.ts';
+import { type PredictDeps, predict } from '../../functions/predict.ts';
 import { predictions } from '../../functions/predictions.ts';
 import { resultKey } from '../../lib/contract/names.ts';
 import type { Runner } from '../../lib/contract/values.ts';
@@ -61,16 +61,17 @@ function answerOf(response: HttpResponse): Answer {
   return { status, headers, body, code: body['code'], error: body['error'] };
 }
 
-export function predictHandler(runner: Runner) {
+export function predictHandler(runner: Runner, deps: Partial<PredictDeps> = {}) {
   return predict({
     model: { use: (work) => work(runner) },
     filter: undefined,
     reporter: quietReporter(),
+    ...deps,
   });
 }
 
-export function predictEndpoint(runner: Runner): Endpoint {
-  const handle = predictHandler(runner);
+export function predictEndpoint(runner: Runner, deps?: Partial<PredictDeps>): Endpoint {
+  const handle = predictHandler(runner, deps);
   return async (body, envelope = {}) => answerOf(await handle(eventOf(body, envelope)));
 }
 

@@ -7,7 +7,7 @@ import { type Endpoint, predictEndpoint } from './endpoints.ts';
 import { GOOD, type ModelName, Models } from './models.ts';
 import { BASE64, CUT_IMAGES, IMAGES } from './tables/images.ts';
 import { SPARSE } from './tables/sparse.ts';
-import { CUTS, STRUCTURE, SYNTAX } from './tables/syntax.ts';
+import { BARE, CUTS, STRUCTURE, SYNTAX } from './tables/syntax.ts';
 import { POSITIONS, VALUES } from './tables/values.ts';
 
 const around = (instance: string) => `{"instances":[${instance}]}`;
@@ -50,6 +50,7 @@ function instances(title: string, cases: readonly InstanceCase[], body = around)
 
 bodies('a body that is no JSON is refused, and the next one is served', SYNTAX);
 bodies('a body without proper instances is refused, and the next one is served', STRUCTURE);
+bodies('instances that are values and do not fit are refused, and the next one is served', BARE);
 instances('numbers, texts, shapes and names that do not fit are refused, and the next is served', VALUES);
 instances('inputs that bind by position are refused as others are', POSITIONS, byPosition);
 instances('a sparse tensor that does not fit is refused, and the next is served', SPARSE);

@@ -73,6 +73,7 @@ test('ZipMap becomes a tensor, through nodes in between, and its classes become 
   const { runner, importReport, out } = await imported(t, folder);
   assert.deepEqual(importReport.notes, [
     'output "probabilities" is a tensor of 3 probabilities instead of a map',
+    'LinearClassifier "label": SOFTMAX by standard operators, because onnxruntime\'s own is wrong or inexact',
     'output "probabilities" has 3 labels (from the model file): cat, dog, fish',
   ]);
   assert.deepEqual(runner.outputs, [{ name: 'probabilities', dtype: 'float32', shape: ['N', 3] }]);

@@ -157,7 +157,7 @@ const BAD_BODIES: [string, string, RegExp][] = [
   [
     'an instance that is no object',
     '{"instances":[3]}',
-    /instances\[0\]: expected an object of inputs by name, got a number/,
+    /input "\(value\)": expected float32 \[3,8,8\], got shape \[\]/,
   ],
   [
     'a wrong shape',

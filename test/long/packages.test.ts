@@ -362,7 +362,7 @@ require(${JSON.stringify(loader)});\n`,
     );
     const target = join(cli.folder, 'imported');
     const { stdout } = await cli.npx('cluster-serving', 'model', 'import', source, '--out', target);
-    assert.match(stdout, /- check: loads; runs\n- verified: records share runs/);
+    assert.match(stdout, /- check: loads; runs\n- verification: records share runs/);
     assert.ok((await readdir(target)).includes('model.onnx'));
   });
 

@@ -76,7 +76,7 @@ export async function layOut(
   return { at, variables, user, command };
 }
 
-function instructionsOf(text: string): { kind: string; rest: string }[] {
+export function instructionsOf(text: string): { kind: string; rest: string }[] {
   const lines = text
     .replaceAll('\\\n', ' ')
     .split('\n')

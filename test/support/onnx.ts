@@ -24,7 +24,9 @@ export type AttributeSpec =
   | string
   | { readonly float: number }
   | { readonly floats: readonly number[] }
-  | { readonly strings: readonly string[] };
+  | { readonly strings: readonly string[] }
+  /** The body of an If, which has no inputs. */
+  | { readonly nodes: readonly NodeSpec[]; readonly outputs: readonly ValueSpec[] };
 
 export interface NodeSpec {
   readonly op: string;
@@ -33,6 +35,8 @@ export interface NodeSpec {
   readonly outputs: readonly string[];
   /** Default: the standard operators. */
   readonly domain?: string;
+  /** Which of several functions of the file it calls. */
+  readonly overload?: string;
   /** A number is an int attribute, an array ints, a text a string, {float} a float, {floats} and {strings} lists. */
   readonly attributes?: Readonly<Record<string, AttributeSpec>>;
 }
@@ -79,7 +83,7 @@ export function identityModel(values: readonly ValueSpec[]): Uint8Array {
   });
 }
 
-export function nodeProto({ op, name, inputs, outputs, domain, attributes = {} }: NodeSpec): Chunk {
+export function nodeProto({ op, name, inputs, outputs, domain, overload, attributes = {} }: NodeSpec): Chunk {
   return message([
     ...inputs.map((input) => text(1, input)),
     ...outputs.map((output) => text(2, output)),
@@ -87,6 +91,7 @@ export function nodeProto({ op, name, inputs, outputs, domain, attributes = {} }
     text(4, op),
     ...Object.entries(attributes).map(([key, value]) => bytes(5, attribute(key, value))),
     ...(domain === undefined ? [] : [text(7, domain)]),
+    ...(overload === undefined ? [] : [text(8, overload)]),
   ]);
 }
 
@@ -96,6 +101,11 @@ function attribute(name: string, value: AttributeSpec): Chunk {
   if (typeof value === 'string') return message([head, text(4, value), integer(20, 3)]);
   if ('float' in value) return message([head, float(2, value.float), integer(20, 1)]);
   if ('floats' in value) return message([head, packedFloats(7, value.floats), integer(20, 6)]);
+  if ('nodes' in value) {
+    const body = [...value.nodes.map((node) => bytes(1, nodeProto(node))), text(2, name)];
+    const outputs = value.outputs.map((output) => bytes(12, valueInfo(output)));
+    return message([head, bytes(6, message([...body, ...outputs])), integer(20, 5)]);
+  }
   if ('strings' in value) {
     return message([head, ...value.strings.map((item) => text(9, item)), integer(20, 8)]);
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import type { OnnxSettings } from '../../lib/inference/runner.ts';
 
-const SETTINGS: OnnxSettings = {
+export const SETTINGS: OnnxSettings = {
   threads: 1,
   batchSize: 32,
   inputAlreadyBatched: false,

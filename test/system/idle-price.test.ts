@@ -16,6 +16,10 @@ const SHARED = ['--config', 'shared-redis.yml', '--param', 'jobs=a@dev,b@dev,c@d
 const STACKS = {
   dev: [],
   prod: ['--stage', 'prod'],
+  url: ['redis=url', 'redisUrl=rediss://redis.example.com:6379', 'redisPassword=/my-job/redis'].flatMap(
+    (parameter) => ['--param', parameter],
+  ),
+  serverless: ['--param', 'redis=serverless'],
   all: [
     'redisAuth=iam',
     'respondAsync=on',
@@ -56,9 +60,14 @@ describe('a packaged stack', () => {
 
   test('costs idle what README, tutorial and docs/explanation/scaling.md say', async () => {
     const [dev, prod] = [priceOf('dev').dollars, priceOf('prod').dollars].map((sum) => sum?.toFixed(2));
+    const [own, serverless] = [priceOf('url').dollars, priceOf('serverless').dollars].map((sum) =>
+      sum?.toFixed(2),
+    );
     assert.match(
       await document('README.md'),
-      new RegExp(`\\b${dev} dollars a month for dev, ${prod} for prod`),
+      new RegExp(
+        `${own} dollars with a Redis that you have, ${serverless} with a serverless one, ${dev} with a node of its own, ${prod} with two`,
+      ),
     );
     assert.match(await document('docs/tutorial/first-model.md'), new RegExp(`costs ${dev} dollars a month`));
     const scaling = await document('docs/explanation/scaling.md');

@@ -14,6 +14,8 @@ import { ATTRIBUTE, PLAIN_NODE } from '../tables.ts';
 import { fieldsOf } from './fields.ts';
 
 const text = (name: string) => ({ name, type: 'string' as const });
+/** Field 1, with a length. */
+const NAME_TAG = 10;
 const NAMED: Table = { 1: text('name') };
 /** A tensor's type as it lies in the file; of a sequence, the same of its items. */
 const TYPE: Table = {
@@ -26,33 +28,59 @@ const VALUE: Table = { 1: text('name'), 2: { name: 'type', type: () => TYPE } };
 export interface RawNode {
   readonly name: string;
   readonly operator: string;
+  readonly domain: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   text(attribute: string): string;
   number(attribute: string): number;
   texts(attribute: string): readonly string[];
   numbers(attribute: string): readonly number[];
+  floats(attribute: string): readonly number[];
+  attribute(name: string): Message | undefined;
 }
 
 export function nodeOf(content: Uint8Array): RawNode {
   const message = readMessage(content, PLAIN_NODE);
   // Read when they are asked for: those of trees are as large as the model.
+  const places = new Map<string, Uint8Array>();
+  const known = new Map<string, Message>();
+  const attribute = (name: string) => {
+    if (places.size === 0) {
+      for (const field of fieldsOf(content)) {
+        if (field.number === 5) places.set(attributeName(field.content), field.content);
+      }
+    }
+    const place = places.get(name);
+    const message = known.get(name) ?? (place && readMessage(place, ATTRIBUTE));
+    if (message) known.set(name, message);
+    return message;
+  };
   const of = <T>(name: string, read: (attribute: Message) => T, fallback: T) => {
-    const found = fieldsOf(content).findLast(
-      (field) => field.number === 5 && textOf(readMessage(field.content, NAMED), 'name') === name,
-    );
-    return found ? read(readMessage(found.content, ATTRIBUTE)) : fallback;
+    const found = attribute(name);
+    return found ? read(found) : fallback;
   };
   return {
     name: textOf(message, 'name'),
     operator: textOf(message, 'operator'),
+    domain: textOf(message, 'domain'),
     inputs: textsOf(message, 'inputs'),
     outputs: textsOf(message, 'outputs'),
     text: (name) => of(name, (item) => Buffer.from(bytesOf(item, 'text')).toString(), ''),
     number: (name) => of(name, (item) => numberOf(item, 'int'), 0),
     texts: (name) => of(name, (item) => utf8TextsOf(item, 'texts'), []),
     numbers: (name) => of(name, (item) => plainNumbersOf(item, 'ints'), []),
+    floats: (name) => of(name, (item) => plainNumbersOf(item, 'floats'), []),
+    attribute,
   };
+}
+
+/** The name is the first field, before lists as long as the model. */
+export function attributeName(content: Uint8Array): string {
+  const [tag, length = 0] = content;
+  if (tag === NAME_TAG && length < 0x80 && length + 2 <= content.length) {
+    return Buffer.from(content.subarray(2, 2 + length)).toString();
+  }
+  return textOf(readMessage(content, NAMED), 'name');
 }
 
 export interface RawOutput {
@@ -74,10 +102,22 @@ export function outputOf(content: Uint8Array): RawOutput {
   };
 }
 
-/** Operators of the outermost graph, to see quickly whether anything is to be rewritten. */
+/** The operators of a file, to see quickly whether anything is to be rewritten. */
+const BODY: Table = {
+  6: { name: 'graph', type: () => GRAPH },
+  11: { name: 'graphs', type: () => GRAPH, repeated: true },
+};
+const NODE: Table = {
+  4: text('operator'),
+  5: { name: 'attributes', type: () => BODY, repeated: true },
+  7: text('domain'),
+};
+const GRAPH: Table = { 1: { name: 'nodes', type: () => NODE, repeated: true } };
 export const OPERATORS: Table = {
-  7: {
-    name: 'graph',
-    type: () => ({ 1: { name: 'nodes', type: () => ({ 4: text('operator') }), repeated: true } }),
+  7: { name: 'graph', type: () => GRAPH },
+  25: {
+    name: 'functions',
+    type: () => ({ 7: { name: 'nodes', type: () => NODE, repeated: true } }),
+    repeated: true,
   },
 };

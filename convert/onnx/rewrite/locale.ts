@@ -6,8 +6,8 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { bytes, integer, message, text } from '../chunk.ts';
-import { fieldsOf, replaceFields } from './fields.ts';
-import type { RawNode } from './graph.ts';
+import { replaceFields } from './fields.ts';
+import { attributeName, type RawNode } from './graph.ts';
 
 const WITHOUT = ['C', 'POSIX'];
 
@@ -24,11 +24,6 @@ export function withoutLocale(content: Uint8Array): Uint8Array {
   );
   const locale = bytes(5, message([text(1, 'locale'), text(4, 'C'), integer(20, 3)]));
   return Buffer.concat(message([others, locale]).parts);
-}
-
-function attributeName(content: Uint8Array): string {
-  const name = fieldsOf(content).find(({ number }) => number === 1);
-  return name ? Buffer.from(name.content).toString() : '';
 }
 
 /** Operators that hand texts on, or cut them, without comparing them. */

@@ -1,17 +1,20 @@
 /**
  * Rewrites what the exporters of scikit-learn, LightGBM and XGBoost write and no function can serve: ZipMap makes a list
- * of maps of plain probabilities, and StringNormalizer wants a locale that bare machines lack. Everything else in the
- * file stays as it is.
+ * of maps of plain probabilities, StringNormalizer wants a locale that bare machines lack, and onnxruntime answers some
+ * nodes wrongly. Everything else in the file stays as it is.
  */
 import { readFile } from 'node:fs/promises';
 import { badModel } from '../../../lib/contract/errors.ts';
 import { skimMessage } from '../../batching/skim.ts';
 import { readMessage } from '../../wire/binary.ts';
 import { messageOf, messagesOf, textOf } from '../../wire/message.ts';
+import type { Message } from '../../wire/table.ts';
 import { bytes, type Chunk, integer, message, text } from '../chunk.ts';
 import { asIs, field, fieldsOf, type RawField, replaceFields } from './fields.ts';
 import { nodeOf, OPERATORS, outputOf, type RawNode, type RawOutput } from './graph.ts';
+import { MENDED } from './kernels.ts';
 import { assertAsciiWords, needsLocale, withoutLocale } from './locale.ts';
+import { inField, Mender } from './mender.ts';
 
 export interface Rewritten {
   /** The file, unless nothing had to be rewritten. */
@@ -21,16 +24,36 @@ export interface Rewritten {
   readonly notes: readonly string[];
 }
 
-const REWRITTEN = new Set(['ZipMap', 'StringNormalizer', 'SequenceConstruct']);
+const REWRITTEN = new Set(['ZipMap', 'StringNormalizer', 'SequenceConstruct', ...MENDED]);
 
-/** Whether the file may have something to rewrite; false when it cannot be read. */
+/** Whether an import would rewrite or refuse the file; false when it cannot be read. */
+export async function needsRewrite(path: string): Promise<boolean> {
+  if (!mayNeedRewrite(path)) return false;
+  return rewriteOnnx(path).then(
+    ({ model }) => model !== undefined,
+    () => true,
+  );
+}
+
+/** A quick look at the operators. */
 export function mayNeedRewrite(path: string): boolean {
   try {
-    const graph = messageOf(readMessage(skimMessage(path, OPERATORS), OPERATORS), 'graph');
-    return messagesOf(graph ?? {}, 'nodes').some((node) => REWRITTEN.has(textOf(node, 'operator')));
+    const model = readMessage(skimMessage(path, OPERATORS), OPERATORS);
+    const graph = messageOf(model, 'graph');
+    return [...(graph ? [graph] : []), ...messagesOf(model, 'functions')].some(isRewritten);
   } catch {
     return false;
   }
+}
+
+function isRewritten(graph: Message): boolean {
+  return messagesOf(graph, 'nodes').some((node) => {
+    const bodies = messagesOf(node, 'attributes').flatMap((attribute) => {
+      const body = messageOf(attribute, 'graph');
+      return [...(body ? [body] : []), ...messagesOf(attribute, 'graphs')];
+    });
+    return REWRITTEN.has(textOf(node, 'operator')) || bodies.some(isRewritten);
+  });
 }
 
 /** @throws bad_model when the file is damaged, or has what cannot be rewritten with the same answers */
@@ -38,14 +61,18 @@ export async function rewriteOnnx(path: string): Promise<Rewritten> {
   const model = fieldsOf(await readFile(path));
   const graph = model.find(({ number }) => number === 7);
   if (!graph) return { model: undefined, labels: {}, notes: [] };
-  const rewrite = new GraphRewrite(fieldsOf(graph.content));
+  const mender = new Mender(model);
+  const rewrite = new GraphRewrite(fieldsOf(graph.content), mender);
   const changed = rewrite.run(graph.content);
-  const isChanged = rewrite.notes.length > 0;
-  const whole = model.map((item) => (item === graph ? bytes(7, changed) : asIs(item.raw)));
+  const whole = model.map((item) => {
+    if (item === graph) return bytes(7, changed);
+    return item.number === 25 ? field(25, mender.function(item.content)) : asIs(item.raw);
+  });
+  const notes = [...rewrite.notes, ...mender.notes];
   return {
-    model: isChanged ? message(whole) : undefined,
+    model: notes.length > 0 ? message([...whole, ...mender.added()]) : undefined,
     labels: rewrite.labels(),
-    notes: rewrite.notes,
+    notes,
   };
 }
 
@@ -54,8 +81,10 @@ class GraphRewrite {
   readonly #nodes = new Map<RawField, RawNode>();
   readonly #outputs = new Map<RawField, RawOutput>();
   readonly #madeBy = new Map<string, RawNode>();
+  readonly #mender: Mender;
 
-  constructor(fields: readonly RawField[]) {
+  constructor(fields: readonly RawField[], mender: Mender) {
+    this.#mender = mender;
     for (const item of fields) {
       if (item.number === 12) this.#outputs.set(item, outputOf(item.content));
       if (item.number !== 1) continue;
@@ -85,9 +114,10 @@ class GraphRewrite {
       );
       return [field(1, withoutLocale(item.content))];
     }
-    if (node.operator !== 'SequenceConstruct') return undefined;
     const [name = ''] = node.outputs;
-    if (!this.#outputNames().has(name)) return undefined;
+    if (node.operator !== 'SequenceConstruct' || !this.#outputNames().has(name)) {
+      return inField(1, this.#mender.node(item.content, node));
+    }
     return node.inputs.map((input, i) => identity(input, `${name}_${i}`));
   }
 

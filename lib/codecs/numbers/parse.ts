@@ -48,12 +48,15 @@ export function parseNumbers(text: string, places: readonly Place[]): unknown {
   return parseAround(text, places)?.parsed ?? parseExactly(text);
 }
 
-/** `parseNumbers` of `{"instances":[{name: numbers}]}`. */
+/** `parseNumbers` of `{"instances":[{name: numbers}]}`, or of instances that are numbers. */
 export function parseInstances(text: string): unknown {
   return parseNumbers(text, INSTANCES);
 }
 
-const INSTANCES: readonly Place[] = [['instances', EACH, EACH]];
+const INSTANCES: readonly Place[] = [
+  ['instances', EACH, EACH],
+  ['instances', EACH],
+];
 
 /** Undefined for a text that has no large array of numbers, or anything unusual. */
 export function parseAround(text: string, places: readonly Place[]): Around | undefined {

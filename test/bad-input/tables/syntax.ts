@@ -103,7 +103,23 @@ export const STRUCTURE: readonly BodyCase[] = [
     'inputs of another server',
     '{"inputs":[{"name":"x","shape":[1,2],"data":[1,2]}]}',
     'bad_request',
-    /\["inputs"\]/,
+    /^"inputs" has tensors with a name and data, which POST \/v2\/models\/\{job\}\/infer takes$/,
+  ],
+  ['columns that are null', '{"inputs":null}', 'bad_request', /^inputs\[0\]: .* got null$/],
+  ['no column', '{"inputs":{}}', 'bad_request', /^inputs\[0\]: .* got an empty one$/],
+  ['no row', '{"inputs":[]}', 'bad_request', /^"inputs" is empty; expected/],
+  ['columns without rows', '{"inputs":{"x":[]}}', 'bad_request', /^"inputs" is empty; expected/],
+  [
+    'columns of different lengths',
+    '{"inputs":{"x":[[1,2],[1,2]],"y":[1]}}',
+    'bad_request',
+    /^"inputs": one column has 2 rows, another has 1$/,
+  ],
+  [
+    '1,001 rows by column',
+    () => `{"inputs":{"x":[${'[1,2],'.repeat(1000)}[1,2]]}}`,
+    'too_large',
+    /^1001 rows are over the limit of 1000 a request/,
   ],
   ['instances that are null', '{"instances":null}', 'bad_request', NO_INSTANCES],
   ['instances that are an object', '{"instances":{"x":[1,2]}}', 'bad_request', NO_INSTANCES],
@@ -159,22 +175,7 @@ export const STRUCTURE: readonly BodyCase[] = [
     'an instance that is null',
     '{"instances":[null]}',
     'bad_request',
-    /^instances\[0\]: expected an object of inputs by name, got null/,
-  ],
-  ['an instance that is a number', '{"instances":[3]}', 'bad_request', /^instances\[0\]: .* got a number/],
-  ['an instance that is a text', '{"instances":["x"]}', 'bad_request', /^instances\[0\]: .* got a string/],
-  ['an instance that is true', '{"instances":[true]}', 'bad_request', /^instances\[0\]: .* got a boolean/],
-  [
-    'an instance that is an array',
-    '{"instances":[[1,2]]}',
-    'bad_request',
-    /^instances\[0\]: .* got an array/,
-  ],
-  [
-    'instances within instances',
-    '{"instances":[[{"x":[1,2]}]]}',
-    'bad_request',
-    /^instances\[0\]: .* got an array/,
+    /^instances\[0\]: expected an object of inputs by name, or a value, got null/,
   ],
   [
     'an instance without inputs',
@@ -206,4 +207,34 @@ export const STRUCTURE: readonly BodyCase[] = [
     'too_large',
     /has 5000000 characters/,
   ],
+];
+
+/** Instances that are values, which only the model can refuse. */
+export const BARE: readonly BodyCase[] = [
+  [
+    'an instance that is a number',
+    '{"instances":[3]}',
+    'bad_input',
+    /expected float32 \[2\], got shape \[\]$/,
+  ],
+  [
+    'an instance that is a text',
+    '{"instances":["x"]}',
+    'bad_input',
+    /expected float32 \[2\], got text or an image$/,
+  ],
+  [
+    'an instance that is true',
+    '{"instances":[true]}',
+    'bad_input',
+    /expected float32 \[2\], got shape \[\]$/,
+  ],
+  ['an instance that is a row of another length', '{"instances":[[1]]}', 'bad_input', /got shape \[1\]$/],
+  [
+    'instances within instances',
+    '{"instances":[[{"x":[1,2]}]]}',
+    'bad_input',
+    /expected a number, got an object$/,
+  ],
+  ['rows of another length', '{"inputs":[[1,2],[1]]}', 'bad_input', /^instances\[1\]: .* got shape \[1\]$/],
 ];

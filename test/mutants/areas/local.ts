@@ -581,8 +581,14 @@ export const LOCAL: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'other machines call with a token, or by the word that none is wanted',
-        find: 'if (!isLoopback(host) && file === undefined && !noToken) {',
-        replace: 'if (file === undefined && noToken && !isLoopback(host)) {',
+        find: 'if (!isLoopback(host) && way === undefined) {',
+        replace: "if (!isLoopback(host) && way === 'no-token') {",
+      },
+      {
+        guarantee: 'a service that is to make a token is never open before it has made it',
+        find: "way === 'make-token' ? newToken() : undefined",
+        replace: 'undefined',
+        tests: ['test/local/made-token.test.ts'],
       },
       {
         guarantee: 'a token file that other users may use is refused',

@@ -1,7 +1,8 @@
 /** The HTTP API of a local service is for this machine; for others there is a token, or the word that none is wanted. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { chmod, cp, writeFile } from 'node:fs/promises';
+import { chmod, cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { InputQueue, OutputQueue } from '../../../sdk/index.ts';
@@ -128,6 +129,29 @@ test('with a token every route needs it, on each address, and SQS, S3 and Redis 
     assert.ok(await answers('127.0.0.1', portOf(url)));
     for (const host of outerAddresses()) assert.equal(await answers(host, portOf(url)), false, url);
   }
+});
+
+test('with --make-token a pasted line is answered, others get 401, and a restart keeps the token', async (t) => {
+  const folder = await serviceFolder(t);
+  const options = ['--host', '0.0.0.0', '--port', '0', '--make-token'];
+  const started = await warmCli(['start', ...options], { cwd: folder });
+  assert.equal(started.code, 0, started.stderr);
+  const callOf = (text: string) => String(/^ {2}call {4}(curl .*)$/m.exec(text)?.[1]);
+  const called = spawnSync('sh', ['-c', `${callOf(started.stdout)} -s`], { encoding: 'utf8' });
+  assert.match(called.stdout, /^\{"predictions":\["\{value=/, callOf(started.stdout));
+  const port = portOf(String(/ready (\S+)/.exec(started.stdout)?.[1]));
+  for (const host of ['127.0.0.1', ...outerAddresses()])
+    assert.equal((await fetch(`http://${host}:${port}/ready`)).status, 401, host);
+  const tokenOf = (text: string) => /Bearer ([0-9a-f]{64})/.exec(text)?.[1];
+  const shown = await warmCli(['status'], { cwd: folder });
+  assert.equal(callOf(shown.stdout), callOf(started.stdout));
+  const again = await warmCli(['restart'], { cwd: folder });
+  assert.equal(again.code, 0, again.stderr);
+  const kept = await readFile(join(folder, '.cluster-serving', 'token'), 'utf8');
+  assert.equal(kept, `${tokenOf(started.stdout)}\n`);
+  const { http } = (await warmCliJson(['status'], { cwd: folder })).json as { http: string };
+  assert.equal((await fetch(`${http}/ready`)).status, 401);
+  assert.equal((await fetch(`${http}/ready`, { headers: bearer(kept.trim()) })).status, 200);
 });
 
 test('with --no-token other machines call without one', async (t) => {

@@ -1,0 +1,89 @@
+/**
+ * Answers of POST /predict in plain JSON: each output by its name, with a value for each instance. It is the form for who
+ * writes a request by hand; the contract's texts are for the clients of Cluster Serving.
+ */
+
+import { inInstance } from '../codecs/instances.ts';
+import { elementCount } from '../contract/tensor.ts';
+import type { NamedTensor, Outcome } from '../contract/values.ts';
+import {
+  elementTexts,
+  type Filter,
+  filterText,
+  needsTensors,
+  nest,
+  rankingOf,
+} from '../pipeline/postprocess.ts';
+import { valueText } from '../pipeline/value-text.ts';
+import { assertAnswer, assertElements } from './predictions.ts';
+
+type Answered = Extract<Outcome, { ok: true }>;
+
+/**
+ * `{"outputs":{name:[…]},"labels":{name:[…]},"model":…}`, where labels are those of the largest value of each row. In place of
+ * outputs, `filtered` has what the job's filter keeps, and `values` what a worker returned that is no arrays.
+ * @throws the first failed instance's error with its index; too_large over Lambda's limit
+ */
+export function plainAnswer(
+  outcomes: readonly Outcome[],
+  filter: Filter | undefined,
+  model: string | undefined,
+): string {
+  const answered = outcomes.map((outcome, index): Answered => {
+    if (outcome.ok) return outcome;
+    throw inInstance(outcome.error, index, outcomes.length);
+  });
+  if (!filter) assertElements(outcomes);
+  const members = [
+    membersOf(answered, filter),
+    ...(model === undefined ? [] : [`"model":${JSON.stringify(model)}`]),
+  ];
+  return assertAnswer(`{${members.join(',')}}`);
+}
+
+function membersOf(answered: readonly Answered[], filter: Filter | undefined): string {
+  if (answered.some(({ value }) => value !== undefined)) {
+    if (filter) throw needsTensors(filter);
+    return `"values":[${answered.map(textOf).join(',')}]`;
+  }
+  if (filter) return `"filtered":[${answered.map(({ outputs }) => filterText(outputs, filter)).join(',')}]`;
+  const [first] = answered;
+  const names = first?.outputs.map(({ name }) => name) ?? [];
+  const columns = names.map(
+    (name, i) => [name, answered.map(({ outputs }) => outputs[i] as NamedTensor)] as const,
+  );
+  const outputs = columns.map(([name, rows]) => [name, rows.map(nestedText)] as const);
+  const labels = columns
+    .filter(([, rows]) => rows.every((row) => row.labels && row.dtype !== 'string'))
+    .map(([name, rows]) => [name, rows.map(labelText)] as const);
+  return [
+    `"outputs":${objectOf(outputs)}`,
+    ...(labels.length === 0 ? [] : [`"labels":${objectOf(labels)}`]),
+  ].join();
+}
+
+function textOf({ value, outputs }: Answered): string {
+  return value === undefined
+    ? objectOf(outputs.map((output) => [output.name, [nestedText(output)]]))
+    : valueText(value);
+}
+
+function objectOf(members: readonly (readonly [name: string, rows: readonly string[]])[]): string {
+  return `{${members.map(([name, rows]) => `${JSON.stringify(name)}:[${rows.join(',')}]`).join(',')}}`;
+}
+
+function nestedText(output: NamedTensor): string {
+  return nest(elementTexts(output), output.shape);
+}
+
+/** The label of the largest value; of several rows, nested as they are. */
+function labelText(output: NamedTensor): string {
+  const { shape, labels = [] } = output;
+  const rank = rankingOf(output);
+  const width = labels.length;
+  const rows = shape.slice(0, -1);
+  const texts = Array.from({ length: elementCount(rows) }, (_, row) =>
+    JSON.stringify(labels[rank(1, row * width, width)[0] as number]),
+  );
+  return nest(texts, rows);
+}
