@@ -218,7 +218,9 @@ export function unexpected(option: string, expected: string, got: string): Servi
 /** A missing package is a faulty installation, not a defect of this program. */
 export function explained(error: unknown): ServingError {
   const { code, message } = error as NodeJS.ErrnoException;
-  const name = code === 'ERR_MODULE_NOT_FOUND' ? /package '([^']+)'/.exec(message)?.[1] : undefined;
+  // A package with a binary is required, the others are imported.
+  const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+  const name = isMissing ? /(?:package|module) '(@?\w[^':]*)'/.exec(message)?.[1] : undefined;
   if (name === undefined) return ServingError.from(error);
   const text = `the package ${name} is missing, which the local service needs: npm install ${name}`;
   return new ServingError('bad_config', text, { cause: error });
