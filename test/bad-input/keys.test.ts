@@ -236,3 +236,14 @@ test('reported: what json.dumps writes for float("nan")', async (t) => {
   // NaN times anything, and plus anything, is NaN.
   assert.deepEqual([status, body], [200, { predictions: ['{value={"data":[null,null,null],"shape":[3]}}'] }]);
 });
+
+test('a table in UTF-16 is named, whether its bytes arrive or a text that API Gateway decoded', async (t) => {
+  const predict = await predictOf(t);
+  const csv = { headers: { 'content-type': 'text/csv' } };
+  const bytes = Buffer.from('\ufeffx,y\n1,2\n', 'utf16le');
+  for (const body of [bytes, bytes.toString('utf8'), Buffer.from(bytes).swap16().toString('utf8')]) {
+    const { status, error } = await predict(body, csv);
+    assert.equal(status, 400);
+    assert.match(String(error), /is UTF-16; save it as UTF-8 \(in Excel "CSV UTF-8"\)$/);
+  }
+});
