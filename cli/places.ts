@@ -1,5 +1,5 @@
 /** Formats the addresses of a running service. */
-import type { StackRecord } from '../local/data-folder.ts';
+import { exportLines, type StackRecord } from '../local/data-folder.ts';
 
 export function placesText(record: StackRecord): string {
   const redis = record.redis === 'redis-server' ? `redis-server ${record.redisVersion}` : 'embedded';
@@ -15,7 +15,6 @@ export function placesText(record: StackRecord): string {
     `  redis   ${record.redisUrl} (${redis})`,
     `  bucket  s3://${record.bucket}`,
     ...(record.log === undefined ? [] : [`  log     ${record.log}`]),
-    '  for the AWS SDK and the aws command line:',
-    ...Object.entries(record.environment).map(([name, value]) => `    export ${name}=${value}`),
+    ...exportLines(record),
   ].join('\n');
 }
