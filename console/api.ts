@@ -48,6 +48,14 @@ export interface ModelFacts {
   readonly caller: Caller;
 }
 
+/** GET console/api/example: a request that the model answers. */
+export interface Example {
+  /** Of POST /predict. */
+  readonly body: string;
+  /** It was stored beside the model, so its values mean something. */
+  readonly isGolden: boolean;
+}
+
 /** How programs reach the service. */
 export interface Caller {
   /** Absent: the origin of the page. */

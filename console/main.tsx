@@ -67,13 +67,16 @@ function Head({
     off: model.error?.status === 401 ? 'needs a token' : 'not reachable',
     wait: 'connecting',
   };
+  // Of a single machine; a link sends no token.
+  const hasDocs = facts?.caller.url === undefined && facts?.caller.auth === 'none';
   return (
     <header class="head">
       <a class="skip" href="#main" onClick={skip}>
         To the content
       </a>
       <div class="who">
-        <b class="job">{facts?.job ?? 'Cluster Serving'}</b>
+        <b class="product">Cluster Serving</b>
+        {facts && <b class="job">{facts.job}</b>}
         {facts && <code title="Version of the model">{facts.version}</code>}
         <span class={`state ${state}`}>{words[state]}</span>
       </div>
@@ -83,6 +86,7 @@ function Head({
             {title}
           </a>
         ))}
+        {hasDocs && <a href="docs">API docs</a>}
       </nav>
     </header>
   );

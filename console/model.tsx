@@ -3,7 +3,7 @@ import type { ModelFacts, PortFacts } from './api.ts';
 import { isUnavailable } from './client.ts';
 import { TryModel } from './try/form.tsx';
 import { TryWorker } from './try/worker.tsx';
-import { Card, Help, Missing, shapeText, sizeText, Words } from './ui.tsx';
+import { batchingText, Card, Help, Missing, shapeText, sizeText, Words } from './ui.tsx';
 
 export function ModelView({ facts }: { facts: ModelFacts }) {
   const { inputs, outputs } = facts;
@@ -39,7 +39,7 @@ function Facts({ facts }: { facts: ModelFacts }) {
         {version !== worker && <Fact name="Version" value={<code>{version}</code>} />}
         <Fact
           name="Batching"
-          value={<Words text={isUnavailable(batching) ? batching.unavailable : batching.why} />}
+          value={<Words text={isUnavailable(batching) ? batching.unavailable : batchingText(batching.why)} />}
         />
         {filter !== '' && <Fact name="Filter" value={<code>{filter}</code>} />}
         {caller.stack !== undefined && <Fact name="Stack" value={<code>{caller.stack}</code>} />}

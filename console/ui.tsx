@@ -70,6 +70,17 @@ export function Words({ text }: { text: string }) {
   return <>{parts.map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</>;
 }
 
+/** What is known of batching, in the words of somebody who does not know it. */
+export function batchingText(why: string): string {
+  return why
+    .replace(
+      'records share runs: the graph shows that none',
+      'Safe: records run together, and it is proved on the model that none',
+    )
+    .replace(/^records share runs/, 'Records run together')
+    .replace(/^records run one by one/, 'Records run one at a time');
+}
+
 export function Missing({ why }: { why: string }) {
   return (
     <p class="missing">

@@ -1,11 +1,12 @@
 /** What a console shows of a deployment. Whatever the API or the caller's rights do not give says why it is not there. */
-import type { ModelFacts, Part, TimerFacts } from '../../console/api.ts';
+import type { Example, ModelFacts, Part, TimerFacts } from '../../console/api.ts';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { type ModelFacts as DescribedModel, modelOfMetadata } from '../../lib/openapi/facts.ts';
 import { withInputAxes } from '../../lib/pipeline/batch-axes.ts';
+import { exampleOfVersion } from '../../local/console/example.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
 import type { ConsoleSource } from '../../local/console/source.ts';
 import {
@@ -19,6 +20,7 @@ import { installation } from '../../local/installation.ts';
 import { type Fetch, request } from '../../sdk/fetch.ts';
 import type { DlqPlace } from '../dlq/place.ts';
 import { withRunner } from '../dlq/runner.ts';
+import { answeredInstance } from '../openapi/openapi.ts';
 import type { Service } from '../service.ts';
 
 export interface RemoteOptions {
@@ -48,6 +50,7 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
   };
   return {
     model: () => part(() => modelFacts(options, versions)),
+    example: () => part(() => exampleFor(options, versions)),
     live: () => part(() => timers(options)),
     records: async () => ({ unavailable: NO_RECORDS }),
     deadLetters: (after) =>
@@ -77,16 +80,11 @@ async function part<T>(work: () => Promise<Part<T>>): Promise<Part<T>> {
   }
 }
 
-async function modelFacts(
-  { service, stack, place, send }: RemoteOptions,
-  versions: VersionPlace | undefined,
-): Promise<ModelFacts> {
+async function modelFacts(options: RemoteOptions, versions: VersionPlace | undefined): Promise<ModelFacts> {
+  const { service, stack, place } = options;
   const { http, job, access } = service;
-  const ask = async (path: string) => (await request(`${http}${path}`, {}, ASK_MS, undefined, send)).body;
-  const described = await part(
-    async () => modelOfMetadata(await ask(`/v2/models/${encodeURIComponent(job)}`)) ?? OF_WORKER,
-  );
-  const { model } = (await ask('/ready')) as { readonly model?: string };
+  const described = await part(() => describedModel(options));
+  const { model } = (await ask(options, '/ready')) as { readonly model?: string };
   const settings = place?.job ?? { image: {}, inputAlreadyBatched: false, inputs: {}, outputs: {} };
   const isWorker = place?.job.worker.class !== undefined;
   return {
@@ -107,6 +105,31 @@ async function modelFacts(
       ...(service.region !== undefined && { region: service.region }),
     },
   };
+}
+
+async function ask({ service, send }: RemoteOptions, path: string): Promise<unknown> {
+  return (await request(`${service.http}${path}`, {}, ASK_MS, undefined, send)).body;
+}
+
+async function describedModel(options: RemoteOptions): Promise<Part<DescribedModel>> {
+  const path = `/v2/models/${encodeURIComponent(options.service.job)}`;
+  return modelOfMetadata(await ask(options, path)) ?? OF_WORKER;
+}
+
+async function exampleFor(
+  options: RemoteOptions,
+  versions: VersionPlace | undefined,
+): Promise<Part<Example>> {
+  const { service, place, send } = options;
+  const described = await describedModel(options);
+  if ('unavailable' in described) return described;
+  const find = async () => {
+    const isBatched = place?.job.inputAlreadyBatched ?? false;
+    const instance = await answeredInstance(service.http, send, described, isBatched);
+    return instance && JSON.stringify({ instances: [instance] });
+  };
+  const { model } = (await ask(options, '/ready')) as { readonly model?: string };
+  return exampleOfVersion(model === undefined ? undefined : versions, model ?? '', find);
 }
 
 function portsOf(

@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { isObject } from '../../lib/codecs/instances.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { OPENAPI_PATH, openApiDocument } from '../../lib/openapi/document.ts';
-import { type Json, modelOfMetadata, type Security } from '../../lib/openapi/facts.ts';
+import { type Json, type ModelFacts, modelOfMetadata, type Security } from '../../lib/openapi/facts.ts';
 import { exampleOf } from '../../lib/openapi/inputs.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
 import { errorOf, type Fetch, postJson, request, requestBytes } from '../../sdk/fetch.ts';
@@ -75,7 +75,17 @@ async function made(http: string, { job, send, security }: Asked): Promise<Json>
   if (typeof version !== 'string') throw notOurs(url);
   const model = modelOfMetadata(body);
   const facts = { job, version, model, security, url: http, isLocal: false };
-  const isAnswered = async (instance: Json) => {
+  // No route says whether the job takes records with their batch dimension; what is answered does.
+  for (const inputAlreadyBatched of [false, true]) {
+    const example = model && (await answeredInstance(http, send, model, inputAlreadyBatched));
+    if (example) return openApiDocument({ ...facts, inputAlreadyBatched, example });
+  }
+  return openApiDocument({ ...facts, inputAlreadyBatched: false, example: undefined });
+}
+
+/** An instance that POST /predict of a deployment answers. @throws what says that it answers none now */
+export function answeredInstance(http: string, send: Fetch, model: ModelFacts, inputAlreadyBatched: boolean) {
+  return exampleOf(model, inputAlreadyBatched, async (instance) => {
     try {
       await postJson(`${http}/predict`, JSON.stringify({ instances: [instance] }), TIMEOUT_MS, send);
       return true;
@@ -83,13 +93,7 @@ async function made(http: string, { job, send, security }: Asked): Promise<Json>
       if (error instanceof ServingError && NOT_ANSWERED.includes(error.code)) return false;
       throw error;
     }
-  };
-  // No route says whether the job takes records with their batch dimension; what is answered does.
-  for (const inputAlreadyBatched of [false, true]) {
-    const example = model && (await exampleOf(model, inputAlreadyBatched, isAnswered));
-    if (example) return openApiDocument({ ...facts, inputAlreadyBatched, example });
-  }
-  return openApiDocument({ ...facts, inputAlreadyBatched: false, example: undefined });
+  });
 }
 
 function securityOf(http: string, { auth, token, apiKey }: AccessOptions): Security {

@@ -80,8 +80,8 @@ const SPAN_NOTE =
 const MEANINGS = {
   Request: 'a call that asks for predictions, over HTTP or gRPC; one request may hold many records.',
   Record: 'one thing to predict: a picture, a text, a row. It came in a request or through the queue.',
-  Latency:
-    'from the arrival of a record at the model to its answer, the wait for a free worker included. p95 is the time within which 95 of 100 records were answered; it is accurate to 4.5 %.',
+  'Time to answer':
+    'from the arrival of a record at the model to its answer, the wait for a free worker included. Half of the records were faster than the median, and 95 of 100 took no longer than that line; each is accurate to 4.5 %.',
   'Messages in the queue':
     'those that wait, and those that are being worked on. One message is one record, or many that were sent together.',
   'Longest wait':
@@ -140,11 +140,11 @@ function workCharts(line: LineOf): ChartFacts[] {
       format: rateText,
     },
     {
-      title: 'Latency of a record',
+      title: 'Time to answer a record',
       lines: [
         line('median', '--cool', ({ p50 }) => p50),
-        line('p95', '--warm', ({ p95 }) => p95),
-        line('p99', '--bad', ({ p99 }) => p99),
+        line('95 of 100', '--warm', ({ p95 }) => p95),
+        line('99 of 100', '--bad', ({ p99 }) => p99),
       ],
       format: timeSpan,
     },

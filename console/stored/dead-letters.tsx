@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { DeadLetterPage, Done } from '../api.ts';
 import { act } from '../client.ts';
-import { type Asked, bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked, Words } from '../ui.tsx';
+import { type Asked, bytesText, Card, Confirm, Loaded, timeText, useAsked, Words } from '../ui.tsx';
 
 type Letter = DeadLetterPage['letters'][number];
 
@@ -10,7 +10,11 @@ export function DeadLettersCard({ onReplayed }: { onReplayed: () => Promise<void
   const [after, setAfter] = useState<string>();
   const asked = useAsked<DeadLetterPage>(`dead-letters${after ? `?after=${encodeURIComponent(after)}` : ''}`);
   return (
-    <Card title="Dead letters" aside={<span class="quiet">records that failed too often, newest first</span>}>
+    <Card
+      title="Dead letters"
+      class="waiting"
+      aside={<span class="quiet">records that failed too often, newest first</span>}
+    >
       <Loaded asked={asked}>
         {(page) => (
           <Letters page={page} asked={asked} onReplayed={onReplayed} onNext={setAfter} isFirst={!after} />
@@ -39,17 +43,17 @@ function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
   return (
     <>
       {letters.length === 0 && (
-        <Empty title="There are no dead letters.">
-          A record that fails again and again is put here, so that it can be replayed once its cause is
-          mended.
-        </Empty>
+        <p class="quiet">
+          There are none. A record that fails again and again is put here, so that it can be run again once
+          its cause is mended.
+        </p>
       )}
       {noReplay !== undefined && (
         <p class="quiet">
           <Words text={noReplay} />
         </p>
       )}
-      <ul class="rows">
+      <ul class="rows" tabIndex={0} aria-label="Dead letters">
         {letters.map((letter) => (
           <LetterRow
             key={letter.id}

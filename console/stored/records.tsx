@@ -1,4 +1,4 @@
-/** The last records of the queue, and the dead letters. */
+/** The dead letters, which somebody has to look after, and below them the last records of the queue. */
 import { useState } from 'preact/hooks';
 import type { RecentRecords, RecordFacts } from '../api.ts';
 import { resultOf } from '../client.ts';
@@ -10,10 +10,10 @@ export function RecordsView() {
   const records = useAsked<RecentRecords>('records');
   return (
     <div class="stack">
+      <DeadLettersCard onReplayed={records.again} />
       <Card title="Recent records" aside={<span class="quiet">of the queue, newest first</span>}>
         <Loaded asked={records}>{(value) => <Records records={value.records} />}</Loaded>
       </Card>
-      <DeadLettersCard onReplayed={records.again} />
     </div>
   );
 }
@@ -32,7 +32,7 @@ function Records({ records }: { records: readonly RecordFacts[] }) {
   return (
     <>
       <label class="field search">
-        <span>Find a uri or an error code</span>
+        <span>Find a record by its uri or error code</span>
         <input type="search" value={sought} onInput={(event) => setSought(event.currentTarget.value)} />
       </label>
       <ul class="rows">

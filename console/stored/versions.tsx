@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Done, Versions } from '../api.ts';
 import { act } from '../client.ts';
-import { bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked, Words } from '../ui.tsx';
+import { batchingText, bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked, Words } from '../ui.tsx';
 
 type Version = Versions['versions'][number];
 
@@ -73,7 +73,7 @@ function VersionRow({ one, onChoose }: { one: Version; onChoose: (version: Versi
         {batching !== undefined && (
           <>
             {' '}
-            · <Words text={batching} />
+            · <Words text={batchingText(batching)} />
           </>
         )}
       </span>

@@ -1,18 +1,27 @@
-/** A row of a table, with a field for each of its columns. */
+/** A row of a table, with a field for each of its columns. A row that is pasted fills the fields from there on. */
+import { ONE_OR_MORE } from './numbers.ts';
 
 interface ColumnsOptions {
   readonly names: readonly string[];
-  /** JSON of the row. */
+  /** A list in JSON, or the cells with tabs between them. */
   readonly text: string;
   readonly onText: (text: string) => void;
 }
 
 export function Columns({ names, text, onText }: ColumnsOptions) {
-  const cells = text.replace(/^\s*\[|\]\s*$/g, '').split(',');
-  const set = (place: number, value: string) => {
-    // A comma would be the next column's.
-    const next = names.map((_, i) => (i === place ? value.replaceAll(',', '.') : (cells[i] ?? '').trim()));
-    onText(`[${next.map((cell) => cell || 'null').join(', ')}]`);
+  const bare = text.replace(/^\s*\[|\]\s*$/g, '');
+  const cells = names.length === 1 ? [bare] : bare.split(bare.includes('\t') ? '\t' : ',');
+  const set = (place: number, values: readonly string[]) => {
+    const next = names.map((_, i) => values[i - place] ?? cells[i] ?? '');
+    // With a tab behind it a decimal comma stays in its cell, and is refused there.
+    onText(next.map((cell) => cell.trim() || 'null').join('\t'));
+  };
+  const paste = (place: number, event: ClipboardEvent) => {
+    const pasted = event.clipboardData?.getData('text').trim() ?? '';
+    const values = pasted.split(/ *[,\t] *|\s+/);
+    if (ONE_OR_MORE.test(pasted) || values.length < 2 || values.length > names.length - place) return;
+    event.preventDefault();
+    set(place, values);
   };
   return (
     <div class="cells">
@@ -25,7 +34,8 @@ export function Columns({ names, text, onText }: ColumnsOptions) {
               type="text"
               inputMode="decimal"
               value={cell === 'null' ? '' : cell}
-              onInput={(event) => set(i, event.currentTarget.value)}
+              onPaste={(event) => paste(i, event)}
+              onInput={(event) => set(i, [event.currentTarget.value])}
             />
           </label>
         );

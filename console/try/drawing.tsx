@@ -64,6 +64,19 @@ export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: bool
   );
 }
 
+/** A 3 in white on black: something to see in every picture, and what a reader of digits knows. */
+export function drawnPicture(): string {
+  const canvas = Object.assign(document.createElement('canvas'), { width: SIZE, height: SIZE });
+  const context = canvas.getContext('2d') as CanvasRenderingContext2D;
+  context.fillRect(0, 0, SIZE, SIZE);
+  Object.assign(context, { strokeStyle: '#fff', lineWidth: 24, lineCap: 'round' });
+  context.beginPath();
+  context.arc(104, 76, 42, -2.6, Math.PI / 2);
+  context.arc(104, 156, 42, -Math.PI / 2, 2.6);
+  context.stroke();
+  return canvas.toDataURL('image/png').replace(/^data:[^,]*,/, '');
+}
+
 function clear(canvas: HTMLCanvasElement | null, ink: Ink): void {
   const context = canvas?.getContext('2d');
   if (!context) return;

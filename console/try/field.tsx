@@ -1,6 +1,6 @@
 /** A field of the form, made from what the model says of an input. */
 import type { PortFacts } from '../api.ts';
-import { shapeText } from '../ui.tsx';
+import { sizeText } from '../ui.tsx';
 import { Columns } from './columns.tsx';
 import { Picture } from './picture.tsx';
 import { exampleOf, type Given } from './request.ts';
@@ -32,7 +32,7 @@ export function InputField({ input, given, onGive }: FieldOptions) {
       <legend>{label}</legend>
       {isPicture ? (
         <>
-          <Picture onPicture={onGive} />
+          <Picture given={given} onPicture={onGive} />
           <button
             type="button"
             class="link"
@@ -69,7 +69,9 @@ function TextField({ input, given, onGive, label }: FieldOptions & { label: prea
             rows={takes === 'text' ? 3 : Math.min(8, 2 + row.length * 2)}
             spellcheck={takes === 'text'}
             value={text}
-            placeholder={takes === 'text' ? 'A text' : `JSON of ${hintOf(input)}`}
+            placeholder={
+              takes === 'text' ? 'A text' : `${hintOf(input)}, with commas, blanks or tabs between them`
+            }
             onInput={(event) => set(event.currentTarget.value)}
           />
         )}
@@ -83,7 +85,11 @@ function TextField({ input, given, onGive, label }: FieldOptions & { label: prea
   );
 }
 
+/** `8 × 8 whole numbers`. */
 function hintOf({ dtype, row, takes }: PortFacts): string {
   if (takes === 'text') return 'text';
-  return row.length === 0 ? dtype : `${dtype} ${shapeText(row)}`;
+  const sizes = row.map(sizeText).join(' × ');
+  if (dtype === 'bool') return `${sizes} true or false`.trim();
+  const word = dtype.includes('int') ? 'whole number' : 'number';
+  return row.every((size) => size === 1) ? `a ${word}` : `${sizes} ${word}s`;
 }

@@ -1,10 +1,12 @@
 /** Asks a model: a field for each of its inputs, or the JSON of a whole request. */
 import { useRef, useState } from 'preact/hooks';
-import type { Caller, PortFacts } from '../api.ts';
-import { type Answered, post } from '../client.ts';
+import type { Caller, Example, PortFacts } from '../api.ts';
+import { type Answered, ask as askService, isUnavailable, post } from '../client.ts';
 import { Card, Choice, Problem } from '../ui.tsx';
 import { type Shown, shownAnswer } from './answer.ts';
 import { type Language, predictLines } from './code.ts';
+import { drawnPicture } from './drawing.tsx';
+import { exampleValues } from './example.ts';
 import { InputField } from './field.tsx';
 import { bodyOf, exampleOf, type Field, fieldsOf, type Given, type Values } from './request.ts';
 import { AnswerView, CodeLines } from './shown.tsx';
@@ -27,14 +29,14 @@ function useAnswer(outputs: readonly PortFacts[]) {
   const [result, setResult] = useState<Result>();
   const [error, setError] = useState<string>();
   const asked = useRef(0);
-  const ask = async (body: () => string) => {
+  const ask = async (body: () => string | Promise<string>) => {
     const turn = ++asked.current;
     // A later request counts, whichever is answered first.
     const isLast = () => turn === asked.current;
     setBusy(true);
     setError(undefined);
     try {
-      const answered = await post('predict', body());
+      const answered = await post('predict', await body());
       const shown = shownAnswer(answered.text, outputs);
       if (isLast()) setResult({ answered, shown });
     } catch (failure) {
@@ -57,6 +59,16 @@ function firstValues(inputs: readonly PortFacts[]): Values {
   );
 }
 
+/** @throws Error when none is known */
+async function filledExample(inputs: readonly PortFacts[]) {
+  const asked = await askService<Example>('example');
+  // A picture needs nobody who knows one.
+  if (isUnavailable(asked) && inputs.some(({ takes }) => takes !== 'image'))
+    throw new Error(asked.unavailable);
+  const example = isUnavailable(asked) ? { body: textOf(undefined), isGolden: false } : asked;
+  return { body: example.body, found: exampleValues(example, inputs, drawnPicture) };
+}
+
 export function TryModel({ inputs, outputs, caller }: TryOptions) {
   const [way, setWay] = useState<(typeof WAYS)[number]>('Form');
   const [values, setValues] = useState<Values>(() => firstValues(inputs));
@@ -72,17 +84,26 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
     const fields = runsNow && inputs.length === 1 ? tried(() => fieldsOf(inputs, next)) : undefined;
     if (fields) void run(fields);
   };
-  const submit = (event: Event) => {
-    event.preventDefault();
-    void run();
-  };
+  const fill = () =>
+    ask(async () => {
+      const { found, body: raw } = await filledExample(inputs);
+      if (found) setValues(found);
+      else setJson(raw);
+      setWay(found ? 'Form' : 'JSON');
+      return found ? bodyOf(fieldsOf(inputs, found)) : raw;
+    });
   return (
     <Card
       title="Try it"
       class="try"
       aside={<Choice label="How to ask" options={WAYS} value={way} onChange={setWay} />}
     >
-      <form onSubmit={submit}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void run();
+        }}
+      >
         {way === 'Form' ? (
           inputs.map((input) => (
             <InputField
@@ -95,9 +116,7 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
         ) : (
           <BodyField body={body ?? ''} onBody={setJson} />
         )}
-        <button type="submit" class="main" disabled={busy}>
-          {busy ? 'Asking…' : 'Predict'}
-        </button>
+        <Buttons busy={busy} onExample={() => void fill()} />
       </form>
       {error !== undefined && <Problem text={error} />}
       <div aria-live="polite">{result && <AnswerView {...result} />}</div>
@@ -108,6 +127,19 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
         />
       )}
     </Card>
+  );
+}
+
+function Buttons({ busy, onExample }: { busy: boolean; onExample: () => void }) {
+  return (
+    <div class="actions">
+      <button type="submit" class="main" disabled={busy}>
+        {busy ? 'Asking…' : 'Predict'}
+      </button>
+      <button type="button" disabled={busy} onClick={onExample}>
+        Try an example
+      </button>
+    </div>
   );
 }
 

@@ -5,6 +5,7 @@ import { Drawing } from './drawing.tsx';
 import type { Given } from './request.ts';
 
 interface PictureOptions {
+  readonly given: Given | undefined;
   /** @param runsNow the person is done with it */
   readonly onPicture: (given: Given, runsNow: boolean) => void;
 }
@@ -14,28 +15,30 @@ const TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/bmp', 'image/gif'
 /** A request may have 6 MiB, and base64 is a third longer. */
 const MOST_BYTES = 4_400_000;
 
-export function Picture({ onPicture }: PictureOptions) {
+export function Picture({ given, onPicture }: PictureOptions) {
   const [way, setWay] = useState<(typeof WAYS)[number]>('File');
   return (
     <div class="picture">
       <Choice label="Where the picture is from" options={WAYS} value={way} onChange={setWay} />
-      {way === 'File' ? <FilePicture onPicture={onPicture} /> : <Drawing onPicture={onPicture} />}
+      {way === 'File' ? (
+        <FilePicture given={given} onPicture={onPicture} />
+      ) : (
+        <Drawing onPicture={onPicture} />
+      )}
     </div>
   );
 }
 
-function FilePicture({ onPicture }: PictureOptions) {
-  const [preview, setPreview] = useState<{ url: string; name: string }>();
+function FilePicture({ given, onPicture }: PictureOptions) {
+  const { text = '', fileName = '' } = given ?? {};
   const [error, setError] = useState<string>();
   const [isOver, setOver] = useState(false);
-  useEffect(() => () => preview && URL.revokeObjectURL(preview.url), [preview]);
   const take = async (file: File | undefined) => {
     setOver(false);
     if (!file) return;
     const problem = problemOf(file);
     setError(problem);
     if (problem !== undefined) return;
-    setPreview({ url: URL.createObjectURL(file), name: file.name });
     onPicture({ text: await base64Of(file), fileName: file.name }, true);
   };
   useEffect(() => {
@@ -60,8 +63,8 @@ function FilePicture({ onPicture }: PictureOptions) {
           void take(event.dataTransfer?.files[0]);
         }}
       >
-        {preview ? <img src={preview.url} alt={`The picture ${preview.name}`} /> : null}
-        <span>{preview ? preview.name : 'Drop, paste or choose a picture'}</span>
+        {text !== '' && <img src={`data:image/png;base64,${text}`} alt={`The picture ${fileName}`} />}
+        <span>{text === '' ? 'Drop, paste or choose a picture' : fileName}</span>
         <span class="quiet">JPEG, PNG, WebP, BMP or GIF</span>
         <input
           type="file"

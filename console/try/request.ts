@@ -1,5 +1,6 @@
 /** Makes a request's body from what a person gave for each input. Numbers are sent as they were typed, to the last digit. */
 import type { PortFacts } from '../api.ts';
+import { numbersJson } from './numbers.ts';
 
 /** What was given for an input. */
 export interface Given {
@@ -34,22 +35,15 @@ export function fieldsOf(inputs: readonly PortFacts[], values: Values): Field[] 
       );
     }
     const kind = isText ? 'text' : takes === 'image' && !isNumbers ? 'image' : 'json';
-    return [{ name, kind, json: kind === 'json' ? assertJson(name, text) : JSON.stringify(text), fileName }];
+    return [
+      { name, kind, json: kind === 'json' ? numbersJson(input, text) : JSON.stringify(text), fileName },
+    ];
   });
 }
 
 /** A field of the page's state; a model may call an input `__proto__`. */
 function own(values: Values, name: string): Given | undefined {
   return Object.hasOwn(values, name) ? values[name] : undefined;
-}
-
-function assertJson(name: string, text: string): string {
-  try {
-    JSON.parse(text);
-  } catch (error) {
-    throw new Error(`${name}: this is no JSON: ${(error as Error).message}`, { cause: error });
-  }
-  return text.trim();
 }
 
 /** JSON of one instance. */

@@ -27,6 +27,10 @@ const ALWAYS: readonly ErrorCode[] = [
   'timeout',
 ];
 
+/** In which order readers get the operations of a job. */
+const MODEL_TAGS: readonly string[] = ['predict', 'queue', 'v2', 'v1', 'service', 'worker'];
+const WORKER_TAGS: readonly string[] = ['worker', 'queue', 'service', 'predict', 'v2', 'v1'];
+
 const SCHEMES: Readonly<Record<Exclude<Security, 'none'>, Json>> = {
   token: { type: 'http', scheme: 'bearer', description: 'The token of --token-file.' },
   jwt: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
@@ -43,7 +47,9 @@ const SCHEMES: Readonly<Record<Exclude<Security, 'none'>, Json>> = {
 export function openApiDocument(facts: ServiceFacts): Json {
   const { job, version, security, url } = facts;
   const paths: Record<string, Record<string, Json>> = {};
-  for (const operation of operationsOf(facts)) {
+  const tags = facts.model ? MODEL_TAGS : WORKER_TAGS;
+  const rank = ({ tag }: Operation) => tags.indexOf(tag);
+  for (const operation of operationsOf(facts).toSorted((a, b) => rank(a) - rank(b))) {
     (paths[operation.path] ??= {})[operation.method] = operationText(operation, security);
   }
   return {

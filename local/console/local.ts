@@ -1,16 +1,19 @@
 /** The console of the single machine, which is in the process of the service. */
-import type { LiveFacts, ModelFacts, Part } from '../../console/api.ts';
+import type { Example, LiveFacts, ModelFacts, Part } from '../../console/api.ts';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
 import { connection } from '../../lib/compose/redis.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import type { Model } from '../../lib/contract/values.ts';
+import { parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
+import { answeredInstance } from '../description/routes.ts';
 import { installation } from '../installation.ts';
 import type { ServedRuns } from '../runs.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
+import { exampleOfVersion } from './example.ts';
 import { inputFacts, outputFacts } from './model.ts';
 import type { RecentRecords } from './recent.ts';
 import type { ReplayPlace } from './replay.ts';
@@ -28,6 +31,7 @@ export interface LocalConsoleOptions {
   readonly hasToken: boolean;
 }
 
+const ANY_JSON = 'A worker takes and returns any JSON value.';
 const NO_VERSIONS = 'A worker runs from its folder, and is started again when that changes.';
 
 export function localConsole(options: LocalConsoleOptions): ConsoleSource {
@@ -46,6 +50,7 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
   const limitMs = job.function.timeoutSeconds * 1000;
   return {
     model: () => modelFacts(options),
+    example: async () => (isWorker ? { unavailable: ANY_JSON } : exampleFor(options)),
     live: () => liveFacts(options),
     records: async () => ({ records: recent.list() }),
     deadLetters: (after) => deadLetterPage(place, after),
@@ -76,7 +81,7 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
     caller: { auth: hasToken ? 'token' : 'none' },
   } as const;
   if (job.worker.class !== undefined) {
-    const unavailable = 'A worker takes and returns any JSON value.';
+    const unavailable = ANY_JSON;
     return {
       ...common,
       kind: 'worker',
@@ -106,6 +111,21 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
       report: await reportOf(served.importReport, isFirst),
     };
   });
+}
+
+async function exampleFor({ scope, model, served }: LocalConsoleOptions): Promise<Part<Example>> {
+  const { postProcessing, inputAlreadyBatched } = scope.environment.job;
+  const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
+  return model.use((runner) =>
+    exampleOfVersion(place, runner.version, async () => {
+      // Of the version that this start served.
+      const sample = runner.version === served.model ? served.importReport?.sample?.body : undefined;
+      if (sample !== undefined) return sample;
+      const settings = { filter: parseFilter(postProcessing), inputAlreadyBatched };
+      const instance = await answeredInstance(runner, settings);
+      return instance && JSON.stringify({ instances: [instance] });
+    }),
+  );
 }
 
 async function reportOf(report: ServedRuns['importReport'], isFirst: boolean): Promise<ModelFacts['report']> {

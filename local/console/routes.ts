@@ -76,6 +76,7 @@ export function consoleRoutes({
       handler: (event, context) => (asksForHtml(event.headers['accept']) ? page() : root(event, context)),
     },
     route('GET', 'model', () => source.model()),
+    route('GET', 'example', () => source.example()),
     route('GET', 'live', () => source.live()),
     route('GET', 'records', () => source.records()),
     route('GET', 'dead-letters', ({ parameters }) => source.deadLetters(parameters['after'])),

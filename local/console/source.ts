@@ -2,6 +2,7 @@
 import type {
   DeadLetterPage,
   Done,
+  Example,
   LiveFacts,
   ModelFacts,
   Part,
@@ -12,6 +13,7 @@ import type {
 
 export interface ConsoleSource {
   model(): Promise<Part<ModelFacts>>;
+  example(): Promise<Part<Example>>;
   live(): Promise<Part<LiveFacts | TimerFacts>>;
   records(): Promise<Part<RecentRecords>>;
   /** @param after continues after this id */

@@ -45,13 +45,28 @@ export function descriptionRoutes(described: Described): GatewayRoute[] {
 }
 
 async function documentOf(runner: Runner, described: Described): Promise<Json> {
-  const { filter, inputAlreadyBatched } = described;
-  const { version, inputs = [], outputs = [], names } = runner;
-  const model: ModelFacts | undefined = inputs.length > 0 ? { inputs, outputs, names } : undefined;
-  const example =
-    model &&
-    (await exampleOf(model, inputAlreadyBatched, (instance) => isAnswered(instance, runner, filter)));
-  return openApiDocument({ ...described, version, model, example, url: '/', isLocal: true });
+  const example = await answeredInstance(runner, described);
+  return openApiDocument({
+    ...described,
+    version: runner.version,
+    model: factsOf(runner),
+    example,
+    url: '/',
+    isLocal: true,
+  });
+}
+
+function factsOf({ inputs = [], outputs = [], names }: Runner): ModelFacts | undefined {
+  return inputs.length > 0 ? { inputs, outputs, names } : undefined;
+}
+
+/** An instance that POST /predict answers; undefined for a worker, and where none is found. */
+export async function answeredInstance(
+  runner: Runner,
+  { filter, inputAlreadyBatched }: Pick<Described, 'filter' | 'inputAlreadyBatched'>,
+): Promise<Json | undefined> {
+  const model = factsOf(runner);
+  return model && exampleOf(model, inputAlreadyBatched, (instance) => isAnswered(instance, runner, filter));
 }
 
 /** Whether POST /predict would answer it. */

@@ -1,6 +1,6 @@
 /** The console in front of a real service: who may ask for what, and each thing that a person does, in a real browser. */
 import assert from 'node:assert/strict';
-import { cp, writeFile } from 'node:fs/promises';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -16,6 +16,7 @@ import {
 } from '../../console/api.ts';
 import { buildPage } from '../../console/build.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
+import { exampleOfVersion } from '../../local/console/example.ts';
 import { consoleRoutes } from '../../local/console/routes.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import type { GatewayRoute } from '../../local/gateway/routes.ts';
@@ -153,6 +154,33 @@ describe('the console', () => {
     assert.match(letters[0]?.reason ?? '', /^max_receives_exceeded: the record failed 5 times/);
   });
 
+  test('the example of a version is its first golden request, else what is known otherwise', async () => {
+    const { s3 } = stack.aws;
+    const location = { bucket: LOCAL_BUCKET, prefix: 'models/example/' };
+    const folder = await temporaryFolder(hooks);
+    await cp(join(SAMPLE, 'model'), folder, { recursive: true });
+    const publish = async () => (await publishModel(s3, location, folder, { activate: false })).version;
+    const other = async () => '{"instances": []}';
+    const bare = await publish();
+    assert.deepEqual(await exampleOfVersion({ s3, location }, bare, other), {
+      body: await other(),
+      isGolden: false,
+    });
+    const none = await exampleOfVersion({ s3, location }, bare, async () => undefined);
+    assert.ok('unavailable' in none);
+    await mkdir(join(folder, 'golden'));
+    for (const name of ['b', 'a'])
+      await writeFile(
+        join(folder, 'golden', `${name}.json`),
+        `{"instances": [{"${name}": 1}], "predictions": [""]}`,
+      );
+    assert.deepEqual(await exampleOfVersion({ s3, location }, await publish(), other), {
+      body: '{"instances": [{"a": 1}], "predictions": [""]}',
+      isGolden: true,
+    });
+    assert.deepEqual(Object.keys(await get<object>('example')), ['body', 'isGolden']);
+  });
+
   describe('in a browser', { skip: NO_BROWSER }, () => {
     let browser: Browser;
     before(async () => {
@@ -194,7 +222,7 @@ describe('the console', () => {
         );
         assert.equal(await styleOf(lines, 'white-space'), 'pre');
         await page.getByText('One record of image is 3 × 8 × 8 values').waitFor();
-        await page.getByText('none changes the answer of another').waitFor();
+        await page.getByText('it is proved on the model that none changes the answer of another').waitFor();
         await page.getByRole('button', { name: 'Python' }).click();
         assert.match(
           (await page.locator('.code pre').textContent()) ?? '',
@@ -222,6 +250,82 @@ describe('the console', () => {
         await page.context().close();
       });
     }
+
+    test('an example fills the form and is answered: a picture, and as JSON what the form cannot hold', async () => {
+      const { page, problems } = await openConsole(LARGE);
+      const press = () => page.getByRole('button', { name: 'Try an example' }).click();
+      await press();
+      const bar = page.locator('.bars li').first();
+      await bar.waitFor();
+      await page.getByAltText('The picture example.png').waitFor();
+      assert.equal(await bar.locator('.label').textContent(), HOSTILE);
+      const body = JSON.stringify({ instances: [{ image: zeros() }, { image: zeros() }] });
+      const exact = body.replace('0,', '-0.0,');
+      await page.route('**/console/api/example', (route) =>
+        route.fulfill({ json: { body: exact, isGolden: true } }),
+      );
+      await press();
+      assert.equal(await page.getByLabel('The body of POST /predict').inputValue(), exact);
+      await page.locator('.output').nth(1).waitFor();
+      assert.deepEqual(problems, []);
+      await page.context().close();
+    });
+
+    test('a row of a table is pasted into its columns, and a decimal comma is refused with a sentence', async () => {
+      const { page, problems } = await openConsole(LARGE);
+      const facts = await get<ModelFacts>('model');
+      const names = ['length', 'width', 'height', 'weight'];
+      const input = { name: 'x', dtype: 'float32', shape: ['N', 4], row: [4], takes: 'numbers', names };
+      await page.route('**/console/api/model', (route) =>
+        route.fulfill({ json: { ...facts, inputs: [input] } }),
+      );
+      const sent: string[] = [];
+      await page.route('**/predict', (route) => {
+        sent.push(route.request().postData() ?? '');
+        return route.fulfill({ json: { predictions: ['{value={"data":[1],"shape":[1]}}'] } });
+      });
+      await page.reload();
+      const cell = (name: string) => page.getByLabel(name, { exact: true });
+      const predict = () => page.getByRole('button', { name: 'Predict' }).click();
+      await cell('length').focus();
+      await page.evaluate(`{
+        const clipboardData = new DataTransfer();
+        clipboardData.setData('text', '5.1, 3.5\\t1.4 0.2');
+        const init = { clipboardData, bubbles: true, cancelable: true };
+        document.activeElement.dispatchEvent(new ClipboardEvent('paste', init));
+      }`);
+      await until(async () => (await cell('weight').inputValue()) === '0.2');
+      await predict();
+      await page.getByText('Answered in').waitFor();
+      await cell('width').fill('3,5');
+      await predict();
+      await page.getByText('is 3,5 one number or more? Write a decimal point').waitFor();
+      assert.equal(await cell('width').inputValue(), '3,5');
+      await cell('width').fill('');
+      await predict();
+      await page.getByText('Answered in').waitFor();
+      assert.deepEqual(
+        sent.map((body) => body.replaceAll(' ', '')),
+        ['{"instances":[{"x":[5.1,3.5,1.4,0.2]}]}', '{"instances":[{"x":[5.1,null,1.4,0.2]}]}'],
+      );
+      assert.deepEqual(problems, []);
+      await page.context().close();
+    });
+
+    test('the head has the product and a link to the documents of the API, and dead letters need no scrolling', async () => {
+      for (const size of [LARGE, SMALL]) {
+        const { page } = await openConsole(size);
+        await page.getByRole('banner').getByText('Cluster Serving', { exact: true }).waitFor();
+        await view(page, 'Records');
+        const letter = page.getByRole('button', { name: /^Replay/ }).first();
+        await letter.waitFor();
+        const { y = Infinity, height = 0 } = (await letter.boundingBox()) ?? {};
+        assert.ok(y + height < size.height, `${y} of ${size.height} pixels`);
+        await page.getByRole('banner').getByRole('link', { name: 'API docs' }).click();
+        await page.getByRole('heading', { name: /^Cluster Serving: / }).waitFor();
+        await page.context().close();
+      }
+    });
 
     test('a replay and another version are asked about first, and say what came of them', async () => {
       const { page, problems } = await openConsole(LARGE);
@@ -304,7 +408,7 @@ describe('the console', () => {
         await page.evaluate(RECORD_TEXTS);
         await view(page, 'Live');
         await page
-          .getByRole('img', { name: /^Latency of a record, last \d+ minutes; at \d\d:\d\d:\d\d:/ })
+          .getByRole('img', { name: /^Time to answer a record, last \d+ minutes; at \d\d:\d\d:\d\d:/ })
           .waitFor();
         assert.equal(await page.locator('.chart').count(), 8);
         await page.getByText(/^Last \d+ minutes$/).waitFor();
@@ -357,6 +461,12 @@ describe('the console', () => {
           }
         }
       };
+      await page.goto(`${stack.url}/docs`);
+      await page.locator('summary').first().click();
+      await check('API docs');
+      assert.equal(await styleOf(page.locator('body'), 'background-color'), 'rgb(24, 27, 32)');
+      await page.emulateMedia({ colorScheme: 'light' });
+      assert.equal(await styleOf(page.locator('body'), 'background-color'), 'rgb(255, 255, 255)');
       await page.goto(`${stack.url}/console`);
       await page.locator('input[type=file]').setInputFiles(DIGIT);
       await page.locator('.bars li').first().waitFor();
@@ -417,7 +527,13 @@ describe('the console', () => {
       const unavailable = async () => ({ unavailable: 'Nothing is here.' });
       const model = async () => WORKER;
       const never = async () => assert.fail('nothing was done');
-      const reads = { model, live: unavailable, records: unavailable, versions: unavailable };
+      const reads = {
+        model,
+        example: unavailable,
+        live: unavailable,
+        records: unavailable,
+        versions: unavailable,
+      };
       const source = { ...reads, deadLetters: unavailable, replay: never, activate: never };
       const log = { info: () => undefined, warn: () => undefined, error: console.error };
       const root = async () => ({ statusCode: 200, body: 'welcome' });

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { PortFacts } from '../../console/api.ts';
 import { barShare, indented, shownAnswer } from '../../console/try/answer.ts';
 import { encodeLines, predictLines } from '../../console/try/code.ts';
+import { exampleValues } from '../../console/try/example.ts';
 import { bodyOf, exampleOf, fieldsOf } from '../../console/try/request.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
@@ -180,11 +181,92 @@ test('a request has the numbers as they were typed, and names the input that is 
   ];
   const fields = fieldsOf(inputs, { n: { text: ' 12345678901234567890 ' }, '"t"': { text: 'a "b"' } });
   assert.equal(bodyOf(fields), String.raw`{"instances": [{"n": 12345678901234567890, "\"t\"": "a \"b\""}]}`);
-  assert.throws(() => fieldsOf(inputs, { n: { text: '1,' } }), /^Error: n: this is no JSON/);
+  assert.throws(() => fieldsOf(inputs, { n: { text: '1,' } }), /^Error: n: a number is missing/);
+  assert.throws(() => fieldsOf(inputs, { n: { text: '{1}' } }), /^Error: n: this is no JSON/);
   assert.throws(() => fieldsOf([port('p', 'image')], {}), /p: choose, drop or draw a picture/);
   assert.throws(() => fieldsOf([port('__proto__', 'numbers')], {}), /__proto__: give a value/);
   assert.equal(exampleOf({ row: [2, 'k'], dtype: 'bool' }), '[[false], [false]]');
   assert.equal(exampleOf({ row: [3, 224, 224], dtype: 'float32' }), undefined);
+});
+
+test('numbers may have commas, blanks, tabs and lines between them, with and without brackets', () => {
+  const json = (text: string, row: PortFacts['row'] = [4]) =>
+    fieldsOf([port('x', 'numbers', row)], { x: { text } })[0]?.json;
+  const four = '[5.1, 3.5, 1.4, 0.2]';
+  for (const text of [
+    '5.1, 3.5, 1.4, 0.2',
+    '5.1,3.5,1.4,0.2',
+    '5.1 3.5  1.4 0.2',
+    '5.1\t3.5\t1.4\t0.2',
+    '5.1\n3.5\r\n1.4\n0.2\n',
+    '5.1, 3.5 1.4\t0.2',
+    '[5.1 3.5 1.4 0.2]',
+    '[ 5.1, 3.5\n  1.4\t0.2 ]',
+    four,
+  ])
+    assert.equal(json(text), four, text);
+  const square = '[[1, 2], [3, 4]]';
+  for (const text of ['1 2\n3 4', '1,2\n3,4', '1 2 3 4', '[1 2]\n[3 4]', '[1, 2], [3, 4]', '[[1 2]\n [3 4]]'])
+    assert.equal(json(text, [2, 2]), square, text);
+  assert.equal(json('1 2\n3 4', ['k', 'n']), square);
+  assert.equal(json('1 2 3 4', ['k', 2]), square);
+  assert.equal(json('5', []), '5');
+  assert.equal(json('[0. -1. .5 +2e-3]'), '[0.0, -1.0, 0.5, 2e-3]');
+  assert.equal(json('1 2', [2]), '[1, 2]');
+  assert.equal(json('5,1', [2]), '[5, 1]');
+  assert.equal(json('True false NULL', [3]), '[true, false, null]');
+  assert.equal(json('12345678901234567890 1', [2]), '[12345678901234567890, 1]');
+});
+
+test('numbers that could be read in two ways, or do not fit, are refused with a sentence', () => {
+  const read = (text: string, row: PortFacts['row'] = [4]) =>
+    fieldsOf([port('x', 'numbers', row)], { x: { text } });
+  for (const [text, row] of [
+    ['5,1 3,5', [4]],
+    ['5,1 3,5 1,4 0,2', [4]],
+    ['5,1\t3,5', [4]],
+    ['5,1\n3,5', [4]],
+    ['[5,1 3,5]', [4]],
+    ['5,1', []],
+    ['5,1', [1]],
+    ['1.234,5 2', [3]],
+    ['1,234 2', [3]],
+    ['1,234,567 2', [4]],
+  ] as const)
+    assert.throws(() => read(text, row), /x: is [\d.,]+ one number or more\? Write a decimal point/, text);
+  for (const text of ['5,1; 3,5', '5.1; 3.5; 1; 2', 'nan 1 2 3', '1 2 ... 4', '1 2 3 −4'])
+    assert.throws(() => read(text), /x: .* is no number\. Write numbers such as/, text);
+  for (const text of ['1,,3,4', ', 1, 2, 3, 4', '1\t\t3\t4', '[1 2, , 3 4]'])
+    assert.throws(() => read(text), /x: a number is missing/, text);
+  assert.throws(() => read('1 2 3'), /x: expected 4 numbers, such as 5\.1, 3\.5, 1\.4, 0\.2; got 3/);
+  assert.throws(() => read('1 2\n3 4\n5 6', [2, 3]), /expected 3 numbers in each line/);
+  assert.throws(() => read('1 2\n3', ['k', 'n']), /expected as many numbers in each line/);
+  assert.throws(() => read('1 2 3 4', ['k', 'n']), /brackets around each row/);
+  assert.throws(() => read('1 2 3', ['k', 2]), /a multiple of 2 numbers/);
+  assert.throws(() => read('[1 2'), /the brackets do not match/);
+});
+
+test('an example fills each kind of input, and is shown as JSON where the form cannot hold it to the last digit', () => {
+  const fill = (instance: string, inputs: readonly PortFacts[], isGolden = true) =>
+    exampleValues({ body: `{"instances": [${instance}]}`, isGolden }, inputs, () => 'DRAWN');
+  const row = { ...port('x', 'numbers', [2]), names: ['age', 'fare'] };
+  assert.deepEqual(fill('{"x": [1.5, null]}', [row]), { x: { text: '[1.5,null]' } });
+  assert.deepEqual(fill('{"fare": 2, "age": 1}', [row]), { x: { text: '[1,2]' } });
+  assert.deepEqual(fill('[1, 2]', [row]), { x: { text: '[1,2]' } });
+  assert.equal(fill('{"age": 1}', [row]), undefined);
+  assert.equal(fill('{"x": [-0.0, 1]}', [row]), undefined);
+  assert.equal(fill('{"x": [12345678901234567890, 1]}', [row]), undefined);
+  const text = port('t', 'text', [1]);
+  assert.deepEqual(fill('{"t": ["a"]}', [text]), { t: { text: 'a' } });
+  assert.equal(fill('{"t": ["a", "b"]}', [text]), undefined);
+  const picture = port('p', 'image', [1, 1, 1]);
+  const file = { text: 'AAAA', fileName: 'example.png' };
+  assert.deepEqual(fill('{"p": {"b64": "AAAA"}}', [picture]), { p: file });
+  assert.deepEqual(fill('{"p": "AAAA"}', [picture]), { p: file });
+  assert.deepEqual(fill('{"p": [[[1]]]}', [picture]), { p: { text: '[[[1]]]', isNumbers: true } });
+  assert.deepEqual(fill('{"p": [[[1]]]}', [picture], false), { p: { ...file, text: 'DRAWN' } });
+  const optional = { ...port('o', 'text'), optional: true };
+  assert.deepEqual(fill('{"t": "a"}', [text, optional]), { t: { text: 'a' } });
 });
 
 test('an answer of scores becomes bars with labels, and every other answer a table or a text', () => {

@@ -264,3 +264,20 @@ test('the page has every operation, loads nothing, and escapes what the model is
   assert.doesNotMatch(html, /<script|<link|<img|src=/);
   assert.match(html, /curl &#39;http:\/\/machine:1234\/predict&#39; -H/);
 });
+
+test('the page begins with what the job has, and shows neither backticks nor references as they are in the document', () => {
+  for (const [model, first, last] of [
+    [modelFacts(), 'Predict', 'Worker'],
+    [undefined, 'Worker', 'TensorFlow Serving (/v1)'],
+  ] as const) {
+    const html = docsPage(openApiDocument({ ...FACTS, model }), 'http://machine:1234');
+    const titles = Array.from(html.matchAll(/<h2>(.*?)<\/h2>/g), ([, title]) => title);
+    assert.deepEqual([titles[0], titles.at(-2), titles.at(-1)], [first, last, 'Schemas']);
+    assert.doesNotMatch(html, /`|\$ref|#\/components/);
+    assert.match(html, /<code>bad_request<\/code>/);
+    // Each link goes to a schema of the page.
+    for (const [, name] of html.matchAll(/href="#(\w+)"/g))
+      assert.ok(html.includes(`<details id="${name}">`), name);
+    assert.match(html, /<pre tabindex="0">\{\s+&quot;anyOf&quot;: \[\s+<a href="#Instances">Instances<\/a>/);
+  }
+});
