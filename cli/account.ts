@@ -30,7 +30,8 @@ export async function accountAnswers(
     import('../infra/doctor/queue-rules.ts'),
   ]);
   const { settings, stage, template, job, model } = facts;
-  const { jobName, queueName, deadLetterQueueName, provisioned, files, zones, sharedRedis } = settings;
+  const { jobName, queueName, deadLetterQueueName, provisioned, files, zones, sharedRedis, network } =
+    settings;
   const request: AccountRequest = {
     region,
     template,
@@ -42,6 +43,7 @@ export async function accountAnswers(
       deadLetterQueueName,
       isQueueNamed: facts.given.has('queueName'),
       missingModel: model.state === 'missing' ? model.directory : undefined,
+      network,
     },
     zones: zones.filter((zone) => typeof zone === 'string'),
     ownNetwork: files.network === 'own',

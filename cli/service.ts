@@ -8,12 +8,13 @@ import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { setVariables, variables } from '../lib/contract/variables.ts';
 import { readToken } from '../local/access.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
+import { otherServices } from '../local/services.ts';
 import { type AccessOptions, AUTH_KINDS, type AuthKind, authorizedFetch } from '../sdk/access.ts';
 import { request } from '../sdk/fetch.ts';
 import { MAX_TOKEN } from '../sdk/http/access.ts';
 import { servedJob } from '../sdk/http/served-model.ts';
 import { accessOfStack, findStack } from '../sdk/stack.ts';
-import { unexpected, wrongUse } from './command.ts';
+import { grouped, unexpected, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
 
 /** Options that several commands share. */
@@ -23,7 +24,7 @@ export const DATA_DIR = {
   about: 'folder of the local service',
 } as const;
 export const YES = { short: 'y', about: 'do not ask; needed where there is no terminal' } as const;
-export const SERVICE_OPTIONS = {
+export const SERVICE_OPTIONS = grouped('Connection', {
   'data-dir': DATA_DIR,
   url: { value: 'url', about: 'HTTPS API of another service' },
   stack: { value: 'name', about: 'CloudFormation stack of a deployment, whose addresses are looked up' },
@@ -38,8 +39,9 @@ export const SERVICE_OPTIONS = {
     about: 'file with its token or JWT (default: that of the local service; CLUSTER_SERVING_TOKEN)',
   },
   'api-key-file': { value: 'file', about: 'file with the API key of a gateway (CLUSTER_SERVING_API_KEY)' },
-} as const;
+});
 export const JOB = {
+  group: 'Connection',
   value: 'name',
   about: `job (default: the first one of the local service; ${DEFAULT_JOB_NAME} for another service)`,
 } as const;
@@ -76,7 +78,7 @@ export async function findService(values: ServiceValues): Promise<Service | unde
     const http = url?.replace(/\/+$/, '');
     return { job, http, access: accessOf(values), queueUrl, region, redisUrl, bucket };
   }
-  const record = (await findRunning(dataDirOf(values)))?.record;
+  const record = await localRecord(values);
   if (record) return localService(record, values);
   const credentials = ['AWS_PROFILE', 'AWS_ACCESS_KEY_ID', 'AWS_WEB_IDENTITY_TOKEN_FILE'];
   const hasCredentials = credentials.some((name) => Boolean(variables[name]));
@@ -171,6 +173,15 @@ async function serviceOfStack(stack: string, values: ServiceValues): Promise<Ser
   const access = accessOfStack(places, accessOf(values));
   const { 'redis-url': redisUrl } = values;
   return { job, http, access, queueUrl, region, bucket: values.bucket ?? bucket, redisUrl };
+}
+
+/** That of the folder, or of another one which serves the job that is named. */
+async function localRecord(values: ServiceValues): Promise<StackRecord | undefined> {
+  const dataDir = dataDirOf(values);
+  const record = (await findRunning(dataDir))?.record;
+  const serves = ({ jobs }: StackRecord) => jobs.some(({ job }) => job === values.job);
+  if (record === undefined || values.job === undefined || serves(record)) return record;
+  return (await otherServices(dataDir)).map((other) => other.record).find(serves) ?? record;
 }
 
 function localService(record: StackRecord, values: ServiceValues): Service {

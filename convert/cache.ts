@@ -60,7 +60,7 @@ const KEPT = 4;
 export async function modelOnTheWay(directory: string, options: OnTheWayOptions): Promise<OnTheWay> {
   const convert = convertOptions(options.job.import);
   if (!(await needsImport(directory))) {
-    const useless = Object.keys(convert).length > 0;
+    const useless = Object.keys(convert).some((name) => name !== 'shapesInOrder');
     const file = await findModelFile(directory).catch(() => undefined);
     return {
       directory,

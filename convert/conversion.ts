@@ -6,7 +6,7 @@ import type { Body, Shape } from './graph/value.ts';
 export interface ConvertOptions {
   /** Shapes by input name, which may also be tensors to cut the graph at. A text is a free dimension. */
   readonly inputShapes?: Readonly<Record<string, Shape>>;
-  /** PyTorch: shapes by position, for inputs that `inputShapes` leaves out. */
+  /** PyTorch and BigDL: shapes by position, for inputs that `inputShapes` leaves out. */
   readonly shapesInOrder?: readonly Shape[];
   /** Inputs to convert from, if the file does not name them or preprocessing is cut off. Default: the file's. */
   readonly inputNames?: readonly string[];

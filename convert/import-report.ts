@@ -111,10 +111,10 @@ export function importReportText(importReport: ImportReport): string {
     ...importReport.inputs.map((port) => `- input ${portText(port)}`),
     ...importReport.outputs.map((port) => `- output ${portText(port)}`),
     ...importReport.images.map(imageText),
-    `- check: loads; ${importReport.check.runs ? 'runs' : 'NOT RUN: no made-up inputs fit'}${referenceText(importReport)}`,
+    `- check: loads; ${runText(importReport)}`,
     ...Object.entries(importReport.check.nan).map(([name, count]) => `- NaN: ${count} in output "${name}"`),
-    ...verificationNotes(importReport.verification).map((line) => `- verified: ${line}`),
-    `- measured: ${measuredText(measured)}`,
+    ...verificationNotes(importReport.verification).map((line) => `- verification: ${line}`),
+    `- measured: ${measuredText(importReport)}`,
     `- Lambda: ${lambdaText(measured.lambda)}${shapesText(measured)}`,
     ...notes.map((note) => `- note: ${note}`),
   ];
@@ -146,28 +146,33 @@ function imageText({ input, layout, channels, height, width }: ImageReading): st
   return `- images: input "${input}" takes ${layout.toUpperCase()}, ${channels}, ${size}`;
 }
 
-function referenceText({ check, measured }: ImportReport): string {
-  if (check.reference === 'none given') return '';
+/** What was run: made-up inputs, those of the reference, or nothing. */
+function runText({ check, measured }: ImportReport): string {
   const errors = Object.entries(measured.referenceMaxError ?? {});
   const worst = errors.map(
     ([name, error]) => `${name} ${error === null ? 'not finite' : error.toExponential(1)}`,
   );
-  return `; equals its reference (largest error: ${worst.join(', ')})`;
+  if (check.reference === 'none given')
+    return check.runs ? 'runs' : 'never run, because no made-up input was accepted';
+  const equals = `equals its reference (largest error: ${worst.join(', ')})`;
+  return check.runs
+    ? `runs; ${equals}`
+    : `runs on its reference alone, as no made-up input was accepted; ${equals}`;
 }
 
 function shapesText({ memoryShapes }: ImportReport['measured']): string {
   return memoryShapes ? `; larger inputs than ${memoryShapes.map(formatShape).join(', ')} take more` : '';
 }
 
-function measuredText(measured: ImportReport['measured']): string {
+function measuredText({ check, measured }: ImportReport): string {
   const { latencyP50Ms, loadMs, memoryPeakBytes, memoryByRows, machine } = measured;
-  const latency =
-    latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)} ms a row (p50 of made-up rows), `;
+  const latency = check.runs ? ' ms a row (p50 of made-up rows), ' : ' ms (p50 of the reference), ';
+  const run = latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)}${latency}`;
   const memory = memoryByRows?.map(
     ({ rows, peakBytes }) => `+${sizeText(peakBytes)} (${rows} ${rows === 1 ? 'row' : 'rows'})`,
   );
   const rest = `loaded in ${loadMs.toFixed(0)} ms, memory ${memory?.join(', ') ?? `+${sizeText(memoryPeakBytes)}`}`;
-  return `${latency}${rest}; on this machine, in a process of its own, ${machine.threads} threads of ${machine.cpu}`;
+  return `${run}${rest}; on this machine, in a process of its own, ${machine.threads} threads of ${machine.cpu}`;
 }
 
 function sizeText(bytes: number): string {

@@ -1,9 +1,10 @@
 /** What an import says of a model that it could not run, or whose inputs declare no shape. */
 import type { CheckReport } from './check/run.ts';
 
-export function notRunNotes({ notRun }: CheckReport, advice: string): string[] {
+export function notRunNotes({ notRun, reference }: CheckReport, advice: string): string[] {
   if (notRun === undefined) return [];
-  return [`not verified: no made-up input was accepted (${notRun}); ${advice}, or give --reference`];
+  const other = reference ? '' : ', or give --reference';
+  return [`no made-up input was accepted (${notRun}): ${advice}${other}`];
 }
 
 /** An input without a shape accepts any tensor, which gets a batch axis. */

@@ -10,6 +10,7 @@ import { isOnnx, KINDS, type ModelKind } from './kinds.ts';
 
 export function convertOptions({
   inputs,
+  shapes: inOrder,
   outputs,
   constants,
   signature,
@@ -20,6 +21,8 @@ export function convertOptions({
   return {
     ...(shapes ? { inputShapes: shapes } : {}),
     ...(Array.isArray(inputs) ? { inputNames: inputs as readonly string[] } : {}),
+    // A batch of one row, which becomes free where the model allows it.
+    ...(inOrder ? { shapesInOrder: inOrder.map((shape) => [1, ...shape]) } : {}),
     ...(outputs ? { outputNames: outputs } : {}),
     ...(constants ? { constants } : {}),
     ...(signature === undefined ? {} : { signature }),
@@ -31,11 +34,14 @@ export function convertOptions({
 /** Options that only SavedModels have. */
 const OF_SAVED_MODELS = ['signature', 'tags'] as const;
 
+/** Options that say what a file leaves open. */
+const SIZES = ['inputShapes', 'shapesInOrder'];
+
 /** Explains which options have no effect; undefined when all have one. */
 export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {
   const given = Object.keys(convert);
   // The sizes of an ONNX model are for its check.
-  const changes = given.filter((name) => name !== 'inputShapes');
+  const changes = given.filter((name) => !SIZES.includes(name));
   if (isOnnx(kind) && changes.length > 0) {
     return `an ONNX model is used unchanged; ${changes.join(', ')} cannot be changed here`;
   }

@@ -55,6 +55,12 @@ export class Problems {
   }
 }
 
+/** More shapes than inputs were written for another model. */
+export function tooManyShapes(inputs: readonly { readonly name: string }[], shapes: number): string {
+  const names = inputs.map(({ name }) => name).join(', ');
+  return `has ${inputs.length} input${inputs.length === 1 ? '' : 's'} (${names}), but ${shapes} shapes are given`;
+}
+
 /** Reports an invalid size as a defect of the model, wherever it was found. @throws bad_model */
 export function withValidSizes<T>(convert: () => T): T {
   try {

@@ -1,6 +1,6 @@
 /**
  * The clients behind infra/account.ts: those of the AWS SDK that osls brings along, loaded when a question is asked. EC2 is
- * not among them, and has one question, which is signed here.
+ * not among them, and has two questions, which are signed here.
  */
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
@@ -105,7 +105,7 @@ async function askEc2(
   });
   const response = await fetch(`${scheme}//${signed}`, { signal });
   const text = await limitedText(response);
-  if (response.ok) return { AvailabilityZones: zonesIn(text) };
+  if (response.ok) return { AvailabilityZones: zonesIn(text), Vpcs: text.match(/<vpcId>/g) };
   const error = new Error(textIn(text, 'Message') ?? `EC2 answered ${response.status}`);
   error.name = textIn(text, 'Code') ?? 'Error';
   throw error;

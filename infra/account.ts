@@ -49,6 +49,8 @@ type Answered = Pick<AccountAnswer, 'kind' | 'found' | 'fix'>;
 /** Environments that a new account has instead of 1,000. */
 const NEW_ACCOUNT_ENVIRONMENTS = 10;
 const NEW_ACCOUNT_MB = 3_008;
+/** VPCs that an account may have in a region. EC2 does not say whether AWS raised it. */
+const USUAL_VPCS = 5;
 const SIGN_IN =
   'name a profile in AWS_PROFILE, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; sign in again if they expired';
 const WALK = 'docs/how-to/deploy-troubleshooting.md';
@@ -65,7 +67,10 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
   const others = await Promise.all([
     answered('concurrency', 'lambda:GetAccountSettings', () => concurrency(ask, request)),
     answered('zones', 'ec2:DescribeAvailabilityZones', () => zones(ask, request)),
-    answered('stack', 'cloudformation:DescribeStacks', async () => {
+    ...(request.ownNetwork && !known?.isThere
+      ? [answered('vpcs', 'ec2:DescribeVpcs', () => vpcs(ask, request))]
+      : []),
+    answered('stack', 'cloudformation:DescribeStacks and GetTemplate', async () => {
       if (stack instanceof Error) throw stack;
       return stackAnswer(ask, stack, request);
     }),
@@ -153,6 +158,17 @@ async function zones(ask: Ask, { zones: named, ownNetwork, region }: AccountRequ
   return { kind: 'ok', found: `${list}; subnets in ${used.join(' and ')}` };
 }
 
+async function vpcs(ask: Ask, { region }: AccountRequest): Promise<Answered> {
+  const count = listOf(recordOf(await ask('ec2', 'DescribeVpcs'))['Vpcs']).length;
+  const found = `${region} has ${count}, and the stack makes one more`;
+  if (count < USUAL_VPCS) return { kind: 'ok', found };
+  return {
+    kind: 'warning',
+    found: `${found}; the quota is ${USUAL_VPCS} unless AWS raised it`,
+    fix: 'ask Service Quotas for more "VPCs per Region", or use one that is there: --param vpcId and subnetIds',
+  };
+}
+
 interface StackState {
   readonly isThere: boolean;
   readonly status: string;
@@ -195,7 +211,8 @@ async function stackAnswer(
     const count = async (QueueUrl: string) =>
       messagesIn(await ask('sqs', 'GetQueueAttributes', { QueueUrl, AttributeNames: COUNTS }), QueueUrl);
     if (sharedRedis) assertSharedRedis((await stackOf(ask, sharedRedis.stack)).outputs, sharedRedis);
-    await assertDeployable(isThere ? outputs : undefined, planned, count);
+    const template = () => ask('cloudformation', 'GetTemplate', { StackName: stackName });
+    await assertDeployable(isThere ? outputs : undefined, planned, { count, template });
   } catch (error) {
     if (!(error instanceof ServingError)) throw error;
     return { kind: 'error', found: error.message, fix: 'as it says' };

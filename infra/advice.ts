@@ -30,6 +30,11 @@ const ADVICE: readonly (readonly [pattern: RegExp, says: (text: string, deployin
         'this account has too few environments for --param provisioned: set it to 0, or ask Service Quotas for more concurrent executions',
     ],
     [
+      /maximum number of VPCs/i,
+      () =>
+        'this account has as many VPCs in the region as it may: ask Service Quotas for more "VPCs per Region", or use one with --param vpcId and subnetIds',
+    ],
+    [
       /ROLLBACK_COMPLETE state and can ?not be updated/i,
       (_text, { stage }) =>
         `the first creation of the stack failed, and CloudFormation only lets it be removed: npx serverless remove --stage ${stage}, then deploy again`,

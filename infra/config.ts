@@ -23,6 +23,7 @@ import { corsRules } from '../lib/http/cors.ts';
 import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../lib/workers/deployment.ts';
+import type { Network } from './deployed-stack.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
   type Deployment,
@@ -44,6 +45,8 @@ export interface Request {
   readonly parameters: Parameters;
   /** Names after `--param` on the command line. Default none. */
   readonly named?: readonly string[];
+  /** Of a last snapshot, which needs a new name each time. Default: the clock. */
+  readonly now?: Date;
 }
 
 /** What serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
@@ -55,6 +58,8 @@ export interface Settings
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'queueName'> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
+  /** What a deployment compares with the deployed stack. */
+  readonly network: Network | undefined;
   /** 80 % of redisMaxGB. */
   readonly redisAlarmBytes: number;
   /** Added to the template. */
@@ -68,7 +73,10 @@ export interface Settings
 const MAX_JOB_BYTES = 3 * 1024;
 
 /** @param root the folder with serverless.yml. @throws bad_config with every problem, one a line */
-export function readSettings(root: string, { stage, config, parameters, named = [] }: Request): Settings {
+export function readSettings(
+  root: string,
+  { stage, config, parameters, named = [], now = new Date() }: Request,
+): Settings {
   const { job } = readJobConfig(root, config);
   const problems = unknownParameters(named);
   const deployment = readDeployment(parameters, problems);
@@ -84,7 +92,7 @@ export function readSettings(root: string, { stage, config, parameters, named = 
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const service = serviceName(job.jobName);
   const { jobName } = job;
-  const resources = settingsOfResources(deployment, { service, stage, jobName, job: deployed });
+  const resources = settingsOfResources(deployment, { service, stage, jobName, job: deployed, now });
   const code = workerCode(deployment, { service, stage, language });
   return {
     ...deployment,
@@ -92,6 +100,7 @@ export function readSettings(root: string, { stage, config, parameters, named = 
     ...resources,
     ...code,
     job: deployed,
+    network: networkOf(deployment, resources),
     redisAlarmBytes: Math.round(deployment.redisMaxGB * 2 ** 30 * 0.8),
     ...queueNames(job, deployment.queueName === 'job' ? undefined : stage),
     files: filesOf(deployment),
@@ -102,6 +111,10 @@ export function readSettings(root: string, { stage, config, parameters, named = 
       alarmActions: resources.alarmActions,
     }),
   };
+}
+
+function networkOf({ redis }: Deployment, { vpcId, subnetIds, zones }: SettingsOfResources) {
+  return redis === 'node' || redis === 'serverless' ? { redis, vpcId, subnetIds, zones } : undefined;
 }
 
 function monitoringOf(

@@ -4,7 +4,7 @@
  */
 import type { SQSClientConfig } from '@aws-sdk/client-sqs';
 import { ServingError } from '../lib/contract/errors.ts';
-import { listOf, recordOf, textOf } from './doctor/template.ts';
+import { listOf, recordOf, type Template, textOf } from './doctor/template.ts';
 
 /** Outputs of the stack by name. Undefined if there is no stack, or one that was never completed. */
 export type DeployedOutputs = Readonly<Record<string, string>>;
@@ -18,6 +18,22 @@ export interface Planned {
   readonly isQueueNamed: boolean;
   /** The model directory; undefined if it is there, or nothing needs one. */
   readonly missingModel: string | undefined;
+  /** Undefined unless the stack has a Redis. */
+  readonly network: Network | undefined;
+}
+
+/** As infra/resources.ts writes it into the template. */
+export interface Network {
+  readonly redis: 'node' | 'serverless';
+  readonly vpcId: unknown;
+  readonly subnetIds: unknown;
+  readonly zones: readonly unknown[];
+}
+
+export interface Questions {
+  readonly count: CountMessages;
+  /** @returns the answer of GetTemplate */
+  readonly template: () => Promise<unknown>;
 }
 
 /** @returns how many messages a queue has: waiting, delayed and in the hands of a function */
@@ -82,11 +98,12 @@ const GUIDE = 'docs/how-to/deploy.md#queues-of-earlier-versions';
 export async function assertDeployable(
   deployed: DeployedOutputs | undefined,
   planned: Planned,
-  count: CountMessages,
+  { count, template }: Questions,
 ): Promise<void> {
   const { QueueUrl, DeadLetterQueueUrl, ModelLocation } = deployed ?? {};
   if (QueueUrl === undefined) return assertModel(planned);
   assertJob(ModelLocation, planned);
+  if (planned.network) assertNetwork(await template(), planned.stackName, planned.network);
   const urls = [QueueUrl, DeadLetterQueueUrl].filter((url) => url !== undefined);
   const names = [planned.queueName, planned.deadLetterQueueName];
   const replaced = urls.filter((url) => !names.includes(nameOf(url)));
@@ -118,6 +135,41 @@ function assertJob(modelLocation: string | undefined, { stackName, jobName }: Pl
   throw refusal(
     `${stackName} is the stack of the job ${job}, and this deployment is of the job ${jobName}: choose another --stage or jobName`,
   );
+}
+
+/**
+ * CloudFormation makes a new subnet before it deletes the old one, which has the addresses still, and a serverless cache
+ * before the old one, which has the name. A Redis of nodes stays in its VPC.
+ */
+function assertNetwork(
+  answer: unknown,
+  stackName: string,
+  { redis, vpcId, subnetIds, zones }: Network,
+): void {
+  const { Resources = {} } = JSON.parse(
+    textOf(recordOf(answer)['TemplateBody']) || '{}',
+  ) as Partial<Template>;
+  const deployed = (name: string, property: string) => Resources[name]?.Properties?.[property];
+  const cache = redis === 'node' ? 'Redis' : 'RedisServerless';
+  const isOwn = typeof vpcId !== 'string';
+  const compared = [
+    ['zones', isOwn && ['SubnetA', 'SubnetB'].map((name) => deployed(name, 'AvailabilityZone')), zones],
+    ['vpcId', cache in Resources && [deployed('RedisSecurityGroup', 'VpcId')], [vpcId]],
+    ['subnetIds', deployed('RedisServerless', 'SubnetIds'), redis === 'serverless' ? subnetIds : undefined],
+  ] as const;
+  for (const [name, before, after] of compared) {
+    const values = listOf(before || undefined);
+    if (after === undefined || values.includes(undefined) || values.length === 0) continue;
+    if (JSON.stringify(values) === JSON.stringify(after)) continue;
+    const named = values.filter((value) => typeof value === 'string');
+    const where =
+      named.join(' and ') ||
+      (name === 'zones' ? 'the first two zones of the region' : 'the network of the stack');
+    const keep = named.length > 0 ? `Keep --param ${name}=${named.join()}` : `Leave out ${name}`;
+    throw refusal(
+      `${stackName} is in ${where}, and CloudFormation cannot move it (${name}). ${keep}, or deploy another --stage there. Nothing was changed`,
+    );
+  }
 }
 
 function nameOf(queueUrl: string): string {

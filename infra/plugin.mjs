@@ -106,7 +106,8 @@ class BundlePlugin {
   async assertDeployable() {
     this.isLookedAt = true;
     const provider = this.serverless.getProvider('aws');
-    const { jobName, queueName, deadLetterQueueName, sharedRedis } = this.serverless.service.custom.settings;
+    const { jobName, queueName, deadLetterQueueName, sharedRedis, network } =
+      this.serverless.service.custom.settings;
     const planned = {
       stackName: provider.naming.getStackName(),
       jobName,
@@ -114,16 +115,21 @@ class BundlePlugin {
       deadLetterQueueName,
       isQueueNamed: [this.options.param ?? []].flat().some((text) => text.startsWith('queueName=')),
       missingModel: this.missingModel,
+      network,
     };
     const { assertDeployable, outputsOf, messageCounter } = await importModule('deployed-stack');
     const cloudFormation = await provider.getCloudFormationClient();
     const outputs = (stack) => outputsOf((command) => cloudFormation.send(command), stack, ofOsls);
+    const { GetTemplateCommand } = ofOsls('@aws-sdk/client-cloudformation');
     const deployed = await outputs(planned.stackName);
     if (sharedRedis) {
       const { assertSharedRedis } = await importModule('shared-redis');
       assertSharedRedis(await outputs(sharedRedis.stack), sharedRedis);
     }
-    await assertDeployable(deployed, planned, messageCounter(await provider.getAwsSdkV3Config()));
+    await assertDeployable(deployed, planned, {
+      count: messageCounter(await provider.getAwsSdkV3Config()),
+      template: () => cloudFormation.send(new GetTemplateCommand({ StackName: planned.stackName })),
+    });
   }
 
   /** Adds what to do to an error of AWS that names no parameter of ours. */

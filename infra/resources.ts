@@ -72,6 +72,8 @@ export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> 
   readonly bucketDeletionPolicy: 'Retain' | 'Delete';
   /** As in an ARN. */
   readonly redisResource: string;
+  /** The snapshot that is made of a serverless cache when it is deleted. */
+  readonly redisLastSnapshot: CfnValue;
 }
 
 type Authorizer = { readonly type: 'aws_iam' } | { readonly name: 'jwt' };
@@ -93,6 +95,7 @@ interface Names {
   readonly jobName: string;
   /** JSON of the job's settings. */
   readonly job: string;
+  readonly now: Date;
 }
 
 /** What infra/stack/redis/node.yml and infra/stack/network/ read, in a stack of a job or of a shared Redis. */
@@ -175,6 +178,11 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
     bucketDeletionPolicy: deployment.keepData === 'on' ? 'Retain' : 'Delete',
     redisResource:
       deployment.redis === 'serverless' ? 'serverlesscache:${RedisServerless}' : 'replicationgroup:${Redis}',
+    // A name that was used stays taken: by the snapshot of an earlier cache.
+    redisLastSnapshot:
+      deployment.keepData === 'on'
+        ? `${redis.redisUser}-${names.now.toISOString().slice(0, 19).replaceAll(/\D/g, '')}`
+        : { Ref: 'AWS::NoValue' },
   };
 }
 

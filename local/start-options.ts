@@ -55,7 +55,7 @@ export const START_OPTIONS_HELP = `\
       --drop-golden       let a model serve without the golden requests of the version before it
       --verbose           print what the parts do`;
 
-interface StartValues extends AccessValues {
+export interface StartValues extends AccessValues {
   readonly config?: readonly string[] | undefined;
   readonly once?: boolean | undefined;
   readonly port?: string | undefined;

@@ -7,6 +7,7 @@ import { findRunning, logPath } from '../../local/data-folder.ts';
 import { readSettings, type StartSettings } from '../../local/start-options.ts';
 import { type StartReport, startInBackground } from '../background.ts';
 import { defineCommand, explained } from '../command.ts';
+import { settingsBeside } from '../others.ts';
 import { EXIT, type Output } from '../output.ts';
 import { placesText } from '../places.ts';
 
@@ -65,7 +66,8 @@ start.log in the data folder. Without a config.yaml of your own it serves the di
     once: { about: 'run the sample through both paths and exit' },
   },
   async run({ foreground = false, timeout, ...values }, output) {
-    const settings = readSettings(values);
+    // The background start has chosen for the process that it starts.
+    const settings = foreground && process.send ? readSettings(values) : await settingsBeside(values, output);
     if (foreground || settings.once) return startHere(settings, output);
     const running = await findRunning(settings.dataDir);
     if (running) {

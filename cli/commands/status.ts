@@ -2,9 +2,11 @@
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { findRunning } from '../../local/data-folder.ts';
+import { otherServices } from '../../local/services.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
 import { request } from '../../sdk/fetch.ts';
 import { defineCommand } from '../command.ts';
+import { jobTexts } from '../others.ts';
 import { EXIT, type Output } from '../output.ts';
 import { placesText } from '../places.ts';
 import { accessOf, assertUrls, dataDirOf, findService, SERVICE_OPTIONS, type Service } from '../service.ts';
@@ -13,7 +15,8 @@ const ANSWER_LIMIT_MS = 5_000;
 
 export const command = defineCommand({
   name: 'status',
-  about: `Shows whether the service runs, since when, where, what GET /ready answers, and how long requests took.
+  about: `Shows whether the service runs, since when, where, what GET /ready answers, and how long requests took, and which
+other services run on this machine.
 Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
   options: SERVICE_OPTIONS,
   async run(values, output) {
@@ -24,15 +27,23 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
     }
     const dataDir = dataDirOf(values);
     const running = await findRunning(dataDir);
+    const services = await otherServices(dataDir);
+    const others = services.map((service) => ({
+      dataDir: service.dataDir,
+      jobs: service.record.jobs.map(({ job, http }) => ({ job, http })),
+    }));
+    const beside = services.flatMap(jobTexts);
     if (!running) {
-      output.answer({ running: false, ready: false, dataDir }, `not running on ${dataDir}`);
+      const document = { running: false, ready: false, dataDir, others };
+      output.answer(document, [`not running on ${dataDir}`, ...beside].join('\n'));
       return EXIT.notRunning;
     }
     const { process: found, record } = running;
     if (!record) {
       const reason = 'it is still starting, or stopping';
-      const document = { running: true, ready: false, pid: found.pid, dataDir, reason };
-      output.answer(document, `process ${found.pid} runs on ${dataDir}\nnot ready: ${reason}`);
+      const document = { running: true, ready: false, pid: found.pid, dataDir, reason, others };
+      const texts = [`process ${found.pid} runs on ${dataDir}`, `not ready: ${reason}`, ...beside];
+      output.answer(document, texts.join('\n'));
       return EXIT.notReady;
     }
     const access = accessOf(values, record);
@@ -44,10 +55,10 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
     const shown = jobs.map(({ unreachable: _unreachable, ...job }) => job);
     // JSON omits undefined values.
     const facts = { running: true, ready, reason, ...record, dataDir, metrics: jobs[0]?.metrics ?? [] };
-    const document = { ...facts, jobs: shown };
+    const document = { ...facts, jobs: shown, others };
     const minutes = Math.floor((Date.now() - Date.parse(record.since)) / 60_000);
     const texts = jobs.map((job) => `${jobs.length > 1 ? `job ${job.job}: ` : ''}${answerText(job)}`);
-    const lines = [`running since ${record.since} (${minutes} min)`, placesText(record), ...texts];
+    const lines = [`running since ${record.since} (${minutes} min)`, placesText(record), ...texts, ...beside];
     output.answer(document, lines.join('\n'));
     return ready ? EXIT.ok : EXIT.notReady;
   },

@@ -5,7 +5,9 @@
 import { ServingError } from '../../lib/contract/errors.ts';
 import { dropRecord, findRunning, type Running } from '../../local/data-folder.ts';
 import { isAlive, untilGone } from '../../local/process.ts';
+import { otherServices } from '../../local/services.ts';
 import { defineCommand } from '../command.ts';
+import { jobTexts } from '../others.ts';
 import { EXIT, type Output } from '../output.ts';
 import { DATA_DIR, dataDirOf } from '../service.ts';
 
@@ -28,6 +30,7 @@ export const command = defineCommand({
     const stopped = await stopService(dataDir, values.timeout * 1000, output);
     if (stopped) output.answer({ stopped: true, ...stopped }, `stopped process ${stopped.pid}`);
     else output.answer({ stopped: false }, `nothing runs on ${dataDir}`);
+    for (const line of (await otherServices(dataDir)).flatMap(jobTexts)) output.note(`note: ${line}`);
     return EXIT.ok;
   },
 });

@@ -2,6 +2,7 @@
  * `model golden`: records requests with their right answers in a model directory, lists them, and asks the model. Whatever
  * makes a version serve asks them too, so an update that changes the answers is refused.
  */
+import { availableParallelism } from 'node:os';
 import { basename, resolve } from 'node:path';
 import type { ConvertOptions } from '../../convert/conversion.ts';
 import {
@@ -14,6 +15,7 @@ import type { ImportOptions } from '../../convert/import.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { processorFeatures } from '../../lib/inference/processor.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
@@ -74,7 +76,9 @@ async function add(directory: string, values: GoldenValues, settings: Settings, 
   const name = values.name ?? basename(source).replace(/\.\w+$/, '');
   const folder = resolve(directory);
   const recorded =
-    request === undefined ? await ofReference(folder, source, settings, output) : await ask(request, values);
+    request === undefined
+      ? await ofReference(folder, source, settings, output)
+      : await ask(request, values, settings.job);
   if (!recorded) return notRunning(values, output);
   const path = await writeGolden(folder, { name, tolerance, ...recorded }, force);
   const { length } = recorded.predictions;
@@ -86,12 +90,19 @@ async function add(directory: string, values: GoldenValues, settings: Settings, 
 }
 
 /** Undefined when no service runs. */
-async function ask(path: string, values: GoldenValues) {
+async function ask(path: string, values: GoldenValues, job: JobConfig) {
   const service = await findService(values);
   if (!service) return undefined;
   const request = inputText(await readInput(path), path);
   const sent = { path: '/predict', body: request, command: 'model golden add --request' };
-  return { request, predictions: await post(service, sent, ({ predictions }) => textsOf(predictions)) };
+  const answer = await post(service, sent, ({ predictions }) => textsOf(predictions));
+  const isHere = /^https?:\/\/(localhost|127\.|\[::1\])/.test(service.http ?? '');
+  const threads = job.threadPerModel || availableParallelism();
+  return {
+    request,
+    predictions: answer,
+    made: isHere ? { threads, features: processorFeatures() } : undefined,
+  };
 }
 
 async function ofReference(folder: string, path: string, { job, convert }: Settings, output: Output) {

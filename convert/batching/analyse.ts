@@ -3,7 +3,14 @@
  * rule can follow is `ended`, and so is all that is computed from it; the proof holds when no output of the model is.
  */
 import { type Analysis, Call } from './call.ts';
-import type { Attribute, Graph, GraphNode, LocalFunction, Model } from './model.ts';
+import {
+  type Attribute,
+  functionKey,
+  type Graph,
+  type GraphNode,
+  type LocalFunction,
+  type Model,
+} from './model.ts';
 import { RANDOM, RULES } from './rules/table.ts';
 import { dependsOnRows, type Names, type Size } from './size.ts';
 import { type Ended, fixedOf, ProofEnd, type Value } from './value.ts';
@@ -21,6 +28,8 @@ const OLDER = new Set(
 );
 /** Domains whose operators are deterministic and keep no state. */
 const KNOWN_DOMAINS = new Set(['', 'ai.onnx.ml']);
+/** Domains whose operators onnxruntime brings along: it runs its own in place of a function of the file. */
+const RUNTIME_DOMAINS = /^(|ai\.onnx\..*|com\.microsoft.*|com\.ms\..*|org\.pytorch\..*)$/;
 /** Their outputs depend on what their bodies see around them, not on their inputs alone. */
 const WITH_BODIES = new Set(['If', 'Loop', 'Scan']);
 
@@ -111,7 +120,7 @@ class Analyser implements Analysis {
     const before = inputs.find((input) => input?.kind === 'ended');
     if (before) return all(before);
     try {
-      const called = this.#model.functions.get(`${domain}:${operator}`);
+      const called = this.#model.functions.get(functionKey(domain, operator, node.overload));
       if (called) return this.#call(called, node, inputs, scope);
       return this.#apply(node, inputs, scope);
     } catch (error) {
@@ -124,7 +133,8 @@ class Analyser implements Analysis {
     const { operator, domain } = node;
     const opset = scope.opsets.get(domain) ?? (domain === '' ? 0 : 1);
     const call = new Call(node, inputs, opset, this, scope);
-    const isKnown = opset <= MAX_OPSET && (opset >= MIN_OPSET || OLDER.has(operator));
+    // Without one onnxruntime takes its newest.
+    const isKnown = opset > 0 && opset <= MAX_OPSET && (opset >= MIN_OPSET || OLDER.has(operator));
     if (domain === '' && !isKnown) call.end(`its operator set ${opset} is not known`);
     const isFixed = inputs.every((input) => input === undefined || input.kind === 'fixed');
     if (domain === '' && RANDOM.has(operator)) call.end('it draws random numbers');
@@ -153,16 +163,22 @@ class Analyser implements Analysis {
 
   /** The body of a function of the file in place of the node; it sees nothing around it. */
   #call(
-    called: LocalFunction,
+    [called, ...others]: readonly LocalFunction[],
     node: GraphNode,
     inputs: readonly (Value | undefined)[],
     scope: Scope,
   ): readonly Value[] {
-    if (scope.depth > MAX_DEPTH) {
-      throw new ProofEnd('functions are nested too deep to follow', node.operator, node.name);
-    }
-    const opsets = called.opsets.size > 0 ? called.opsets : scope.opsets;
-    const inner = new Scope(opsets, undefined, scope.depth + 1);
+    const end = (reason: string): never => {
+      throw new ProofEnd(reason, node.operator, node.name);
+    };
+    if (scope.depth > MAX_DEPTH) end('functions are nested too deep to follow');
+    if (!called || others.length > 0) return end('the file has two functions of its name');
+    if (RUNTIME_DOMAINS.test(node.domain)) end('a function of the file has the name of a standard operator');
+    // onnxruntime runs the body by the operator sets of the model.
+    const isOther = ([domain, version]: readonly [string, number]) =>
+      RUNTIME_DOMAINS.test(domain) && version !== scope.opsets.get(domain);
+    if ([...called.opsets].some(isOther)) end('its function is of another operator set than the model');
+    const inner = new Scope(scope.opsets, undefined, scope.depth + 1);
     for (const [i, name] of called.inputs.entries()) {
       const value = inputs[i];
       if (value) inner.set(name, value);

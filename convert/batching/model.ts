@@ -38,6 +38,8 @@ export interface GraphNode {
   readonly operator: string;
   /** Empty for the standard operators. */
   readonly domain: string;
+  /** Which of several functions of that name it calls. */
+  readonly overload: string;
   /** An empty name is an optional input left out. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
@@ -73,8 +75,12 @@ export interface Model {
   readonly graph: Graph;
   /** By domain; the standard one is ''. */
   readonly opsets: ReadonlyMap<string, number>;
-  /** By `domain:name`. */
-  readonly functions: ReadonlyMap<string, LocalFunction>;
+  /** By `functionKey`. */
+  readonly functions: ReadonlyMap<string, readonly LocalFunction[]>;
+}
+
+export function functionKey(domain: string, name: string, overload: string): string {
+  return JSON.stringify([domain, name, overload]);
 }
 
 /** @throws bad_model when the file is no ONNX model */
@@ -82,15 +88,24 @@ export function readModel(path: string): Model {
   const message = readOnnx(path);
   const graph = messageOf(message, 'graph');
   if (!graph) throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
+  const functions = Map.groupBy(messagesOf(message, 'functions'), (item) =>
+    functionKey(domainOf(item), textOf(item, 'name'), textOf(item, 'overload')),
+  );
   return {
     graph: graphOf(graph),
     opsets: opsetsOf(message),
-    functions: new Map(messagesOf(message, 'functions').map((item) => [keyOf(item), functionOf(item)])),
+    functions: new Map(Array.from(functions, ([key, items]) => [key, items.map(functionOf)])),
   };
 }
 
-function keyOf(item: Message): string {
-  return `${domainOf(item)}:${textOf(item, 'name')}`;
+/** A graph with the bodies of its nodes. */
+export function* graphsIn(
+  graph: Pick<Graph, 'nodes' | 'weights'>,
+): Generator<Pick<Graph, 'nodes' | 'weights'>> {
+  yield graph;
+  for (const { attributes } of graph.nodes) {
+    for (const { graph: body } of attributes.values()) if (body) yield* graphsIn(body);
+  }
 }
 
 function domainOf(message: Message): string {
@@ -150,6 +165,7 @@ function nodeOf(message: Message): GraphNode {
     name: textOf(message, 'name'),
     operator: textOf(message, 'operator'),
     domain: domainOf(message),
+    overload: textOf(message, 'overload'),
     inputs: textsOf(message, 'inputs'),
     outputs: textsOf(message, 'outputs'),
     attributes: attributesOf(messagesOf(message, 'attributes')),

@@ -61,11 +61,10 @@ export function product(sizes: readonly Size[]): Size {
   return sizes.reduce(times, ONE);
 }
 
-/** a / b where it is again a product, with a whole number in front unless `fraction`. */
-export function over(a: Size, b: Size, fraction = false): Size | undefined {
-  if (b.factor === 0) return undefined;
+/** a / b where it is again a product, with a whole number in front. */
+export function over(a: Size, b: Size): Size | undefined {
   const factor = a.factor / b.factor;
-  if (!fraction && !Number.isInteger(factor)) return undefined;
+  if (!Number.isInteger(factor)) return undefined;
   const names = [...a.names];
   for (const name of b.names) {
     const at = names.indexOf(name);
@@ -80,7 +79,7 @@ export function dependsOnRows(value: Size): boolean {
   return value.names.includes(ROWS);
 }
 
-/** Whether it may be negative. */
-export function mayBeNegative({ factor, names }: Size): boolean {
-  return factor < 0 || names.some((name) => name.startsWith(UNKNOWN));
+/** Whether the name is that of an integer that is not known at all. */
+export function isUnknown(name: string): boolean {
+  return name.startsWith(UNKNOWN);
 }

@@ -12,7 +12,10 @@ export interface Fixed {
   readonly kind: 'fixed';
   /** Undefined where not even the rank is known. */
   readonly shape?: Shape | undefined;
-  /** Of a small tensor, in row-major order; booleans are 0 and 1. */
+  /**
+   * Of a small tensor, in row-major order; booleans are 0 and 1. Beyond 2^53 several integers share one; rules compute
+   * only with what `fits` (rules/arithmetic.ts).
+   */
   readonly elements?: readonly Size[] | undefined;
   /** ONNX's number of the element type, where the elements are known. */
   readonly type?: number | undefined;
@@ -91,7 +94,8 @@ export function elementsOf(
 ): Fixed | Counts {
   if (elements.every((element): element is Size => element !== undefined && !dependsOnRows(element))) {
     const [first] = elements;
-    const uniform = first !== undefined && elements.every((element) => same(element, first));
+    const isExact = first !== undefined && Math.abs(first.factor) < 2 ** 53;
+    const uniform = isExact && elements.every((element) => same(element, first));
     return { kind: 'fixed', shape, elements, type, uniform };
   }
   return { kind: 'counts', shape, elements, type };

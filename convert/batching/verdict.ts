@@ -9,17 +9,14 @@ export interface ProofOptions {
   readonly batchAxes?: BatchAxes | undefined;
   /** Most rows of a run in service. Default 32. */
   readonly maxRows?: number | undefined;
-  /** About how long the probe runs, in ms. Default 10,000. */
-  readonly probeMs?: number | undefined;
 }
 
 const MAX_ROWS = 32;
-const PROBE_MS = 10_000;
 
 /** @returns the verdict of the proof, and the probe that must agree with it. @throws bad_model when the file is damaged */
 export function prove(
   file: string,
-  { batchAxes = {}, maxRows = MAX_ROWS, probeMs = PROBE_MS }: ProofOptions = {},
+  { batchAxes = {}, maxRows = MAX_ROWS }: ProofOptions = {},
 ): { readonly verdict: BatchingVerdict; readonly probe?: ProbeRequest } {
   const inputs = Object.entries(batchAxes).filter(([, axis]) => axis !== 0);
   // The service takes the rows of an output apart along any axis.
@@ -43,12 +40,14 @@ export function prove(
   if (fixedRows === 1) return { verdict: { ...verdict, reason: 'the file fixes a run to one row' } };
   const rows = { fixedRows, maxRows: Math.max(2, maxRows) };
   const each = model.graph.inputs.map((input) => [input.name, axisOf(input, given)] as const);
-  const probe = { file, inputAxes: each, outputAxes: [...outputAxes], ...rows, limitMs: probeMs };
+  const probe = { file, inputAxes: each, outputAxes: [...outputAxes], ...rows };
   return { verdict, probe };
 }
 
-/** The verdict after the probe, which ends a proof where rows differ. */
+/** The verdict after the probe, which ends a proof where rows differ, and where nobody knows. */
 export function afterProbe(verdict: BatchingVerdict, report: ProbeReport | undefined): BatchingVerdict {
-  if (report?.kind !== 'differs') return verdict;
-  return { ...verdict, verdict: 'not proven', reason: report.reason };
+  if (report?.kind === 'differs') return { ...verdict, verdict: 'not proven', reason: report.reason };
+  if (report?.kind === 'not run') return { ...verdict, unconfirmed: report.reason };
+  if (report?.kind !== 'not finished') return verdict;
+  return { ...verdict, verdict: 'not proven', reason: `the proof was not tried by runs: ${report.reason}` };
 }

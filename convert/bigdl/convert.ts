@@ -8,7 +8,7 @@ import type { Conversion, ConvertOptions } from '../conversion.ts';
 import { BATCH, boundNote, commonBatch, withFreeBatch } from '../graph/batch.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import type { Body, Shape, Value } from '../graph/value.ts';
-import { Problems } from '../problems.ts';
+import { Problems, tooManyShapes } from '../problems.ts';
 import { readMessage } from '../wire/binary.ts';
 import { messageOf, messagesOf, plainNumbersOf, textOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
@@ -85,13 +85,13 @@ function inputsOf(root: Module, options: ConvertOptions, file: string): Input[] 
   const inner = core(root);
   const names = inner.type.endsWith('Graph') ? inner.texts('inputNames') : [];
   const declared = declaredShapes(root);
-  const given = options.inputShapes ?? {};
+  const { inputShapes: given = {}, shapesInOrder: inOrder = [] } = options;
   const count = Math.max(names.length, declared.length, 1);
   if (count > MAX_INPUTS) throw badModel(`${file}: has ${count} inputs, the limit is ${MAX_INPUTS}`);
   // A table without a graph around it: the options say how many inputs there are.
   const numbered = Object.keys(given).filter((name) => /^input_\d+$/.test(name)).length;
-  const total =
-    names.length === 0 && declared.length <= 1 ? Math.max(count, Math.min(numbered, MAX_INPUTS)) : count;
+  const said = Math.min(Math.max(numbered, inOrder.length), MAX_INPUTS);
+  const total = names.length === 0 && declared.length <= 1 ? Math.max(count, said) : count;
   const isNamed =
     new Set(names).size === names.length && names.every((_, i) => givenName(inner, names[i] as string));
   const list = Array.from({ length: total }, (_, i) => ({
@@ -101,8 +101,9 @@ function inputsOf(root: Module, options: ConvertOptions, file: string): Input[] 
   const problems = Object.keys({ ...given, ...options.constants })
     .filter((name) => !list.some((input) => input.name === name))
     .map((name) => `has no input "${name}"; its inputs are ${list.map((input) => input.name).join(', ')}`);
-  const inputs = list.map(({ name, declared: own }) => {
-    const shape = (Object.hasOwn(given, name) ? given[name] : undefined) ?? own;
+  if (inOrder.length > total) problems.push(tooManyShapes(list, inOrder.length));
+  const inputs = list.map(({ name, declared: own }, i) => {
+    const shape = (Object.hasOwn(given, name) ? given[name] : undefined) ?? own ?? inOrder[i];
     const isFull = shape?.every((dim) => typeof dim === 'string' || (Number.isSafeInteger(dim) && dim > 0));
     if (!shape || !isFull || shape.length === 0 || shape.length > MAX_RANK)
       problems.push(

@@ -22,6 +22,8 @@ export interface FreeSizes {
   /** Height and width of a rank-4 input. */
   readonly spatial: number;
   readonly other: number;
+  /** Free sizes of different names differ. Default: those of one kind are equal. */
+  readonly isVaried?: boolean;
 }
 
 export const FREE_SIZES: readonly FreeSizes[] = [
@@ -32,6 +34,8 @@ export const FREE_SIZES: readonly FreeSizes[] = [
   { spatial: 16, other: 2 },
   { spatial: 128, other: 128 },
   { spatial: 8, other: 4 },
+  // A window of sound.
+  { spatial: 8, other: 512 },
 ];
 
 /** Zeros and ones are for indices and boxes that random numbers are not; BigDL counts indices from 1. */

@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { type Variables, variables } from '../../lib/contract/variables.ts';
+import { crashText } from './crash.ts';
 import {
   type AnswerOf,
   answerOf,
@@ -77,10 +78,12 @@ export class ModelProcess {
     // What ran before would count as its memory.
     if (isMeasured) this.close();
     this.#child ??= start(this.#script, isMeasured ? {} : GIVE_BACK);
-    const { answer, isAlive } = await answerWithin(this.#child, request, ms);
+    const { answer, isAlive, signal } = await answerWithin(this.#child, request, ms);
     this.#isLarge ||= isLarge(answer);
     if (!isAlive || this.#isLarge) this.close();
-    return answer;
+    // Made-up values are the same again, so that it ends at the same place.
+    const isCrash = signal !== undefined && signal !== 'SIGKILL' && !request.isTraced;
+    return isCrash ? this.#answer({ ...request, isTraced: true }, ms) : answer;
   }
 
   close(): void {
@@ -166,29 +169,38 @@ interface ChildAnswer {
   readonly answer: ModelAnswer;
   /** False: the process cannot take another request. */
   readonly isAlive: boolean;
+  /** What ended it. */
+  readonly signal?: NodeJS.Signals;
 }
 
 function answerWithin(child: ChildProcess, request: ModelRequest, limitMs: number): Promise<ChildAnswer> {
   const listening = new AbortController();
   return new Promise<ChildAnswer>((settle) => {
-    const fail = (message: string, isTimeout = false) =>
-      settle({ answer: { failed: { code: isTimeout ? 'timeout' : 'bad_model', message } }, isAlive: false });
+    const fail = (message: string, more: { isTimeout?: boolean; signal?: NodeJS.Signals } = {}) => {
+      const { isTimeout = false, ...ended } = more;
+      const failed = { code: isTimeout ? 'timeout' : 'bad_model', message } as const;
+      settle({ answer: { failed }, isAlive: false, ...ended });
+    };
     const timer = setTimeout(
       () =>
-        fail(`onnxruntime did not finish with the model within ${limitMs / 1000} s; it may never end`, true),
+        fail(`onnxruntime did not finish with the model within ${limitMs / 1000} s; it may never end`, {
+          isTimeout: true,
+        }),
       limitMs,
     );
     let errors = '';
     const onErrors = (chunk: Buffer) => {
-      if (errors.length < MAX_STDERR) errors += chunk.toString();
+      errors = `${errors}${chunk.toString()}`.slice(-MAX_STDERR);
     };
     const onMessage = (answer: unknown) => settle({ answer: answer as ModelAnswer, isAlive: true });
     const onError = (error: Error) =>
       fail(`the process that checks the model cannot be started: ${error.message}`);
-    const onClose = (code: number | null, signal: NodeJS.Signals | null) =>
-      fail(
-        `onnxruntime ended its process (${signal ?? `exit code ${code}`})${errors && `: ${errors.trim()}`}`,
-      );
+    const onClose = (code: number | null, signal: NodeJS.Signals | null) => {
+      if (signal === null)
+        return fail(`onnxruntime ended its process (exit code ${code})${errors && `: ${errors.trim()}`}`);
+      const file = 'file' in request.request ? request.request.file : undefined;
+      return fail(crashText(signal, errors, file), { signal });
+    };
     child.stderr?.on('data', onErrors);
     child.once('message', onMessage).once('error', onError).once('close', onClose);
     listening.signal.addEventListener('abort', () => {

@@ -10,6 +10,7 @@ import type { NodesRequest } from '../classical/compare.ts';
 import type { GoldenRun } from '../golden/run.ts';
 import type { PaddingRequest } from '../text/probe.ts';
 import type { RewritesRequest } from '../verify/rewrites.ts';
+import { traceRun } from './crash.ts';
 import type { CheckRequest } from './run.ts';
 
 /** What it does with a model. Loaded on demand, because the parent process needs no onnxruntime. */
@@ -37,6 +38,8 @@ export type AnswerOf<Kind extends Work> = Awaited<ReturnType<(typeof WORK)[Kind]
 export interface ModelRequest {
   readonly work: Work;
   readonly request: RequestOf<Work>;
+  /** Writes what runs to stderr, because a request like this one ended its process. */
+  readonly isTraced?: boolean;
 }
 
 export type ModelAnswer = { readonly done: AnswerOf<Work> } | { readonly failed: ErrorRecord };
@@ -44,8 +47,12 @@ export type ModelAnswer = { readonly done: AnswerOf<Work> } | { readonly failed:
 /** The script to start. */
 export const SCRIPT = import.meta.url;
 
-export async function answerOf({ work, request }: ModelRequest): Promise<ModelAnswer> {
+export async function answerOf({ work, request, isTraced }: ModelRequest): Promise<ModelAnswer> {
   try {
+    if (isTraced) {
+      const { observeRuns } = await import('../../lib/inference/session.ts');
+      observeRuns(traceRun);
+    }
     return { done: await WORK[work](request as never) };
   } catch (error) {
     const { code, message } = ServingError.from(error);

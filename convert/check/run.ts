@@ -8,7 +8,9 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../lib/contract/values.ts';
 import type { Optimization } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
-import { firstTaken } from '../batching/probe-values.ts';
+import { hintsOf } from '../batching/hints.ts';
+import { firstTaken, madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
+import { stackRows } from '../batching/rows.ts';
 import { countNaN, type Tolerance } from './compare.ts';
 import { type GivenShapes, withGivenSizes } from './given-sizes.ts';
 import { FILLINGS, FREE_SIZES, hasFreeSizes, isBatchFree, madeUpInputs, possibleSpecs } from './inputs.ts';
@@ -122,7 +124,7 @@ interface Taken {
 /** Runs one row with the first sizes and values that the model accepts, or returns the reason why none is. */
 async function firstRun(
   session: Session,
-  request: Pick<CheckRequest, 'shapeless' | 'sizes'>,
+  request: Pick<CheckRequest, 'file' | 'shapeless' | 'sizes'>,
 ): Promise<Taken | string> {
   const { inputs, shapeless } = withGivenSizes(session.inputs, request.shapeless, request.sizes);
   const ways = FILLINGS.flatMap((filling) =>
@@ -130,11 +132,28 @@ async function firstRun(
       (hasFreeSizes(specs) ? FREE_SIZES : FREE_SIZES.slice(0, 1)).map((sizes) => ({ specs, sizes, filling })),
     ),
   );
-  return firstTaken(ways, async ({ specs, sizes, filling }) => {
-    const inputsOf = (rows: readonly number[]) => madeUpInputs(specs, rows, sizes, filling);
+  const run = async (specs: readonly TensorSpec[], inputsOf: Taken['inputsOf']) => {
     const feeds = inputsOf([0]);
     return { outputs: await session.run(feeds), feeds, isFree: isBatchFree(specs), inputsOf };
+  };
+  const taken = await firstTaken(ways, ({ specs, sizes, filling }) =>
+    run(specs, (rows) => madeUpInputs(specs, rows, sizes, filling)),
+  );
+  if (typeof taken !== 'string') return taken;
+  // Values that the graph knows, such as texts that are numbers.
+  const hints = hintsOf(request.file);
+  const other = await firstTaken(waysToMakeUp(inputs, shapeless), ({ specs, ...way }) => {
+    const axis = isBatchFree(specs) ? 0 : 'none';
+    const rowOf = (spec: TensorSpec, input: number) => (row: number) =>
+      madeUpRow(spec, { ...way, hints, axis, row, input });
+    return run(specs, (rows) =>
+      specs.map((spec, input) => {
+        const made = rows.map(rowOf(spec, input));
+        return axis === 0 ? stackRows(made, axis) : (made[0] as Tensor);
+      }),
+    );
   });
+  return typeof other === 'string' ? taken : other;
 }
 
 /** The first run is not counted: it was the warm-up. */

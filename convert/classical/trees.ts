@@ -42,8 +42,13 @@ const leaf = (): Split => ({
 
 /** The forest of any of the three operators. @throws where the lists do not fit together */
 export function forestOf(node: RawNode): Forest {
-  return node.operator === 'TreeEnsemble' ? newForest(node) : oldForest(node);
+  const forest = forests.get(node) ?? (node.operator === 'TreeEnsemble' ? newForest(node) : oldForest(node));
+  forests.set(node, forest);
+  return forest;
 }
+
+/** Both the rows and their answers need it. */
+const forests = new WeakMap<RawNode, Forest>();
 
 function oldForest(node: RawNode): Forest {
   const kind = node.operator === 'TreeEnsembleClassifier' ? 'class' : 'target';

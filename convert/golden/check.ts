@@ -74,7 +74,12 @@ export function isFailure({ difference, error }: GoldenResult): boolean {
 }
 
 /** One line for a person. */
-export function goldenText({ name, tolerance, difference, error }: GoldenResult): string {
+export function goldenText(result: GoldenResult): string {
+  const text = differenceText(result);
+  return result.because === undefined ? text : `${text}; ${result.because}`;
+}
+
+function differenceText({ name, tolerance, difference, error }: GoldenResult): string {
   if (error !== undefined) return `${name}: failed: ${error}`;
   if (!difference) return `${name}: ok`;
   const { instance, output, element, expected, got, spread } = difference;

@@ -20,6 +20,14 @@ export interface GoldenRequest {
   readonly predictions: readonly string[];
   /** The largest difference of a float, as a share of its output's spread (largest minus smallest value). */
   readonly tolerance: number;
+  /** With what a service on this machine answered; undefined for a reference, and where it is not known. */
+  readonly made?: Made | undefined;
+}
+
+export interface Made {
+  readonly threads: number;
+  /** Of the processor, as a verification names them. */
+  readonly features: readonly string[];
 }
 
 export const DEFAULT_TOLERANCE = 1e-4;
@@ -27,7 +35,7 @@ const MAX_REQUESTS = 100;
 /** A request and its answer may each be as long as Lambda allows. */
 const MAX_BYTES = 2 * LIMITS.httpBodyBytes;
 const NAME = /^\w[\w.-]{0,99}$/;
-const KEYS = ['instances', 'predictions', 'tolerance', BY_POSITION];
+const KEYS = ['instances', 'predictions', 'tolerance', 'made', BY_POSITION];
 
 /**
  * Sorted by name; none for a directory without the folder.
@@ -86,7 +94,7 @@ function parseGolden(content: Uint8Array | string, name: string, path: string): 
     throw refuse(ServingError.from(error).message);
   }
   if (!isObject(file)) throw refuse(`expected an object with ${KEYS.join(', ')}`);
-  const { instances, predictions, tolerance = DEFAULT_TOLERANCE } = file;
+  const { instances, predictions, tolerance = DEFAULT_TOLERANCE, made } = file;
   const unknown = Object.keys(file).find((key) => !KEYS.includes(key));
   if (unknown !== undefined) {
     throw refuse(`unknown key ${JSON.stringify(unknown)}; expected ${KEYS.join(', ')}`);
@@ -102,7 +110,17 @@ function parseGolden(content: Uint8Array | string, name: string, path: string): 
   if (typeof tolerance !== 'number' || !(tolerance >= 0 && tolerance < 1)) {
     throw refuse('tolerance: expected a number from 0 to below 1, a share of the spread of the output');
   }
-  return { name, body: text, predictions: predictions as string[], tolerance };
+  if (made !== undefined && !isMade(made)) {
+    throw refuse('made: expected {"threads": 2, "features": ["avx2"]}, or leave it out');
+  }
+  return { name, body: text, predictions: predictions as string[], tolerance, made };
+}
+
+function isMade(value: unknown): value is Made {
+  const { threads, features } = (isObject(value) ? value : {}) as Partial<Record<keyof Made, unknown>>;
+  return (
+    Number.isInteger(threads) && Array.isArray(features) && features.every((one) => typeof one === 'string')
+  );
 }
 
 export interface NewGolden {
@@ -111,19 +129,20 @@ export interface NewGolden {
   readonly request: string;
   readonly predictions: readonly string[];
   readonly tolerance: number;
+  readonly made?: Made | undefined;
 }
 
 /** @returns the path. @throws bad_model for a name that is taken, or that no file can have, or a request that is none */
 export async function writeGolden(
   directory: string,
-  { name, request, predictions, tolerance }: NewGolden,
+  { name, request, predictions, tolerance, made }: NewGolden,
   force: boolean,
 ): Promise<string> {
   if (!NAME.test(name)) {
     throw badModel(`${JSON.stringify(name)}: expected a name of 1 to 100 letters, digits, ".", "_" or "-"`);
   }
   const path = join(directory, GOLDEN_FOLDER, `${name}.json`);
-  const answer = JSON.stringify({ predictions, tolerance });
+  const answer = JSON.stringify({ predictions, tolerance, made });
   const text = `${answer.slice(0, -1)},\n${request.trim().slice(1)}\n`;
   parseGolden(text, name, 'the request');
   await mkdir(join(directory, GOLDEN_FOLDER), { recursive: true });

@@ -2,7 +2,7 @@
  * Shape arithmetic: tracks the elements of small integer tensors, each a number or the name of a free size ("N",
  * 784), so that a Reshape to (shape(x)[0], 784) is understood although N is free.
  */
-import { numbersOf } from './numbers.ts';
+import { holds, numbersOf } from './numbers.ts';
 import { product } from './shapes.ts';
 import type { Attributes, Dim, Value } from './value.ts';
 
@@ -47,20 +47,28 @@ const RULES: Readonly<Record<string, Rule>> = {
   Add: pairwise((a, b) => a + b, 0),
   Sub: pairwise((a, b) => a - b),
   Mul: pairwise((a, b) => a * b, 1),
-  Div: pairwise((a, b) => (b === 0 ? Number.NaN : Math.trunc(a / b))),
-  Mod: pairwise((a, b) => (b === 0 ? Number.NaN : a - b * Math.floor(a / b))),
+  Div: pairwise((a, b) => (a - (a % b)) / b),
+  Mod: (inputs, { fmod }) => pairwise(fmod === 1 ? (a, b) => a % b : floorMod)(inputs, {}),
   Max: pairwise(Math.max),
   Min: pairwise(Math.min),
   ReduceProd: ([x]) => x?.elements && [product(x.elements)],
 };
 
+/** Says "to the end", which is the beginning where the step is negative. */
+const TO_THE_END = 2 ** 31 - 1;
+
 /** The bounds of ONNX's Slice on an axis of `size`, clamped: [from, to). `to` is -1 for "before the first". */
 export function sliceBounds(start: number, end: number, step: number, size: number): [number, number] {
   const from = start < 0 ? start + size : start;
   const to = end < 0 ? end + size : end;
-  return step > 0
-    ? [clamp(from, 0, size), clamp(to, 0, size)]
-    : [clamp(from, -1, size - 1), clamp(to, -1, size - 1)];
+  if (step > 0) return [clamp(from, 0, size), clamp(to, 0, size)];
+  return [clamp(from, 0, size - 1), end === TO_THE_END ? -1 : clamp(to, -1, size - 1)];
+}
+
+/** With the sign of the divisor. */
+export function floorMod(a: number, b: number): number {
+  const rest = a % b;
+  return rest !== 0 && rest < 0 !== b < 0 ? rest + b : rest;
 }
 
 function clamp(value: number, low: number, high: number): number {
@@ -105,7 +113,14 @@ export function elementsOf(
   const rule = op !== undefined && Object.hasOwn(RULES, op) ? RULES[op] : undefined;
   const elements = rule?.(inputs, attributes);
   const length = value.shape.length === 0 ? 1 : value.shape[0];
-  return elements && elements.length === length && elements.length <= MAX_ELEMENTS ? elements : undefined;
+  if (!elements || elements.length !== length || elements.length > MAX_ELEMENTS) return undefined;
+  const { dtype } = value;
+  // A number that wraps in the run is not known.
+  return elements.map((element) =>
+    typeof element === 'number' && !(Number.isSafeInteger(element) && holds(dtype, element))
+      ? undefined
+      : element,
+  );
 }
 
 /** The dimensions in a shape input, free ones by name; undefined when it is unknown. */

@@ -4,6 +4,7 @@
  */
 import { type DType, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import { dtypeOf, int, ints } from './attributes.ts';
+import { floorMod } from './elements.ts';
 import {
   type Elements,
   FOLD_MOVES,
@@ -14,11 +15,11 @@ import {
   similar,
   spread,
 } from './fold-moves.ts';
-import { numbersOf, tensorOf } from './numbers.ts';
+import { holds, isFloat, numbersOf, tensorOf } from './numbers.ts';
 import { axisOf, broadcast } from './shapes.ts';
 import type { Attributes, Value } from './value.ts';
 
-function binary(compute: (a: number, b: number, whole: boolean) => number, dtype?: DType): Fold {
+function binary(compute: (a: number, b: number, dtype: DType) => number, dtype?: DType): Fold {
   return ([x, y]) => {
     const [a, b] = [x as Tensor, y as Tensor];
     const [left, right] = [numbersOf(a), numbersOf(b)];
@@ -26,14 +27,14 @@ function binary(compute: (a: number, b: number, whole: boolean) => number, dtype
     const shape = broadcast(a.shape, b.shape, () => '') as readonly number[];
     const length = elementCount(shape);
     if (length > MAX_COMPUTED) return undefined;
-    const whole = !a.dtype.startsWith('float');
     const [fromA, fromB] = [spread(a, shape), spread(b, shape)];
     const values = new Float64Array(length);
     for (let i = 0; i < length; i++) {
-      values[i] = compute(left[fromA(i)] as number, right[fromB(i)] as number, whole);
+      values[i] = compute(left[fromA(i)] as number, right[fromB(i)] as number, a.dtype);
     }
     // A division such as 5 / 0 is left for the run to refuse.
-    if (whole && !dtype && !values.every((value) => Number.isSafeInteger(value))) return undefined;
+    if (!isFloat(a.dtype) && !dtype && !values.every((value) => Number.isSafeInteger(value)))
+      return undefined;
     return [tensorOf(dtype ?? a.dtype, shape, values)];
   };
 }
@@ -47,6 +48,12 @@ function unary(compute: (a: number) => number, dtype?: DType): Fold {
   };
 }
 
+const float = (compute: (a: number) => number): Fold => {
+  const fold = unary(compute);
+  return (inputs, attributes) =>
+    isFloat((inputs[0] as Tensor).dtype) ? fold(inputs, attributes) : undefined;
+};
+
 const cast: Fold = ([x], attributes) => {
   const tensor = x as Tensor;
   const to = dtypeOf(attributes.to, tensor.dtype);
@@ -54,15 +61,15 @@ const cast: Fold = ([x], attributes) => {
   if (to === 'string' || to === 'float16') return undefined;
   const numbers = numbersOf(tensor);
   if (!numbers) return undefined;
-  if (!to.startsWith('float') && !Array.prototype.every.call(numbers, Number.isFinite)) return undefined;
-  return [
-    tensorOf(
-      to,
-      tensor.shape,
-      to.startsWith('float') || to === 'bool' ? numbers : Float64Array.from(numbers, Math.trunc),
-    ),
-  ];
+  if (isFloat(to) || to === 'bool') return [tensorOf(to, tensor.shape, numbers)];
+  const whole = Float64Array.from(numbers, Math.trunc);
+  // What a float becomes that the type does not hold is up to the processor; whole numbers wrap.
+  if (isFloat(tensor.dtype) && !whole.every((value) => holds(to, value))) return undefined;
+  return [tensorOf(to, tensor.shape, whole)];
 };
+
+/** A float32 holds each whole number up to here. */
+const EXACT = 2 ** 24;
 
 const range: Fold = (inputs) => {
   const [start, limit, step] = inputs.map((input) => numbersOf(input as Tensor)?.[0]);
@@ -70,6 +77,9 @@ const range: Fold = (inputs) => {
   const length = Math.max(0, Math.ceil((limit - start) / step));
   if (length > MAX_COMPUTED) return undefined;
   const values = Array.from({ length }, (_, i) => start + i * step);
+  // Steps of a float are rounded, in an order that frameworks differ in.
+  if (![start, limit, step].every((value) => Number.isInteger(value) && Math.abs(value) <= EXACT))
+    return undefined;
   return [tensorOf((inputs[0] as Tensor).dtype, [length], values)];
 };
 
@@ -94,10 +104,15 @@ function reduce(start: number, step: (a: number, b: number) => number, mean = fa
     const kept = tensor.shape.map((dim, i) => (gone.has(i) ? 1 : dim));
     const place = spread({ dtype: 'float32', shape: kept, data: [] }, tensor.shape);
     const values = new Float64Array(elementCount(kept)).fill(start);
+    const isWhole = !isFloat(tensor.dtype);
     for (let i = 0; i < numbers.length; i++) {
       const at = place(i);
-      values[at] = step(values[at] as number, numbers[i] as number);
+      const value = step(values[at] as number, numbers[i] as number);
+      if (isWhole && !Number.isSafeInteger(value)) return undefined;
+      values[at] = value;
     }
+    // Runtimes differ in what a sum becomes that its type does not hold.
+    if (isWhole && !values.every((value) => holds(tensor.dtype, value))) return undefined;
     const count = numbers.length / Math.max(1, values.length);
     const result = mean ? values.map((value) => value / count) : values;
     if (!result.every(Number.isFinite)) return undefined;
@@ -124,6 +139,13 @@ const where: Fold = ([condition, x, y]) => {
   return [made(a, shape, data as unknown as Elements)];
 };
 
+/** As C has it; a whole number that its type does not hold is left to the run, where it does not wrap. */
+function power(a: number, b: number, dtype: DType): number {
+  if (a === 1 || (a === -1 && Math.abs(b) === Infinity)) return 1;
+  const result = a ** b;
+  return isFloat(dtype) || holds(dtype, result) ? result : Number.NaN;
+}
+
 const bool = (value: boolean) => (value ? 1 : 0);
 
 const FOLD: Readonly<Record<string, Fold>> = {
@@ -140,11 +162,14 @@ const FOLD: Readonly<Record<string, Fold>> = {
   Add: binary((a, b) => a + b),
   Sub: binary((a, b) => a - b),
   Mul: binary((a, b) => a * b),
-  Div: binary((a, b, whole) => (whole ? Math.trunc(a / b) : a / b)),
-  Pow: binary((a, b) => a ** b),
+  Div: binary((a, b, dtype) => (isFloat(dtype) ? a / b : (a - (a % b)) / b)),
+  Pow: binary(power),
   Max: binary((a, b) => Math.max(a, b)),
   Min: binary((a, b) => Math.min(a, b)),
-  Mod: binary((a, b, whole) => (whole ? a - b * Math.floor(a / b) : a % b)),
+  Mod: (inputs, attributes) => {
+    if (int(attributes.fmod, 0) === 1) return binary((a, b) => a % b)(inputs, attributes);
+    return isFloat((inputs[0] as Tensor).dtype) ? undefined : binary(floorMod)(inputs, attributes);
+  },
   Equal: binary((a, b) => bool(a === b), 'bool'),
   Less: binary((a, b) => bool(a < b), 'bool'),
   LessOrEqual: binary((a, b) => bool(a <= b), 'bool'),
@@ -155,12 +180,12 @@ const FOLD: Readonly<Record<string, Fold>> = {
   Not: unary((a) => bool(a === 0)),
   Neg: unary((a) => -a),
   Abs: unary(Math.abs),
-  Sqrt: unary(Math.sqrt),
-  Reciprocal: unary((a) => 1 / a),
-  Exp: unary(Math.exp),
-  Log: unary(Math.log),
-  Floor: unary(Math.floor),
-  Ceil: unary(Math.ceil),
+  Sqrt: float(Math.sqrt),
+  Reciprocal: float((a) => 1 / a),
+  Exp: float(Math.exp),
+  Log: float(Math.log),
+  Floor: float(Math.floor),
+  Ceil: float(Math.ceil),
   ReduceProd: reduce(1, (a, b) => a * b),
   ReduceSum: reduce(0, (a, b) => a + b),
   ReduceMean: reduce(0, (a, b) => a + b, true),

@@ -28,6 +28,17 @@ export function numbersOf(tensor: Tensor): ArrayLike<number> | undefined {
   return numbers;
 }
 
+export function isFloat(dtype: DType): boolean {
+  return dtype.startsWith('float');
+}
+
+/** Whether a type of whole numbers holds the number. */
+export function holds(dtype: DType, number: number): boolean {
+  const bits = Number(/\d+$/.exec(dtype)?.[0]);
+  const [low, high] = dtype.startsWith('u') ? [0, 2 ** bits] : [-(2 ** (bits - 1)), 2 ** (bits - 1)];
+  return number >= low && number < high;
+}
+
 /** A tensor of `dtype` with these elements. Integers are truncated toward zero, as a cast does. */
 export function tensorOf(dtype: DType, shape: readonly number[], values: ArrayLike<number>): Tensor {
   if (!isNumericDType(dtype) || dtype === 'float16') throw badModel(`cannot compute with ${dtype}`);

@@ -48,6 +48,7 @@ export const PLAIN_NODE: Table = {
   3: text('name'),
   4: text('operator'),
   7: text('domain'),
+  8: text('overload'),
 };
 const NODE: Table = {
   ...PLAIN_NODE,
@@ -74,6 +75,7 @@ const FUNCTION: Table = {
   9: { name: 'opsets', type: () => OPSET, repeated: true },
   10: text('domain'),
   11: { name: 'defaults', type: () => ATTRIBUTE, repeated: true },
+  13: text('overload'),
 };
 export const MODEL: Table = {
   1: { name: 'irVersion', type: 'int64' },

@@ -3,6 +3,7 @@ import { badModel } from '../../lib/contract/errors.ts';
 import type { DType } from '../../lib/contract/tensor.ts';
 import type { ConvertOptions } from '../conversion.ts';
 import type { Dim, Shape } from '../graph/value.ts';
+import { tooManyShapes } from '../problems.ts';
 import { Float, type Py } from './run/values.ts';
 
 const MAX_RANK = 16;
@@ -41,6 +42,8 @@ export function givenInputs(
     ...Object.keys(options.constants ?? {}),
   ])
     if (!names.includes(name)) problems.push(`has no input "${name}"; its inputs are ${names.join(', ')}`);
+  const { length: inOrder = 0 } = options.shapesInOrder ?? [];
+  if (inOrder > parameters.length) problems.push(tooManyShapes(parameters, inOrder));
   const given = parameters.map((parameter, i): Given => {
     const { name, type } = parameter;
     const constant = options.constants?.[name];

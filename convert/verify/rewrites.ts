@@ -2,8 +2,7 @@
  * Finds the rewrites of onnxruntime that change a model's answers: an optimized session is compared with an unoptimized
  * one on made-up rows, and where they differ, halving finds the harmful rewrite. Runs in a process that can be killed.
  */
-import { availableParallelism } from 'node:os';
-import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { BatchAxis, TensorSpec } from '../../lib/contract/values.ts';
 import {
   ALL_REWRITES,
@@ -12,14 +11,23 @@ import {
   type Optimization,
   type Verification,
 } from '../../lib/contract/verification.ts';
+import { OPTIMIZERS } from '../../lib/inference/optimizers.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize, withInputAxes, withRanks } from '../../lib/pipeline/batch-axes.ts';
-import { firstTaken, madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
+import { hintsOf } from '../batching/hints.ts';
+import {
+  firstTaken,
+  madeUpRow,
+  ofOtherLengths,
+  rowsOfAllKinds,
+  type Way,
+  waysToMakeUp,
+} from '../batching/probe-values.ts';
 import { stackRows } from '../batching/rows.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
+import { NotFinished, Work } from '../check/work.ts';
 import { compareNodes } from '../classical/compare.ts';
-import { agree, NO_NOISE, type Noise, noiseOf } from './difference.ts';
-import { OPTIMIZERS } from './optimizers.ts';
+import { agree, NO_NOISE, type Noise, noiseOf, rounded } from './difference.ts';
 import { shownOutputAxes } from './output-axes.ts';
 
 export interface RewritesRequest {
@@ -47,29 +55,40 @@ interface Sample {
   readonly noise: Noise;
 }
 
-/** About how long to search. After it the lowest level is taken that is known to be right. */
-const SEARCH_MS = 60_000;
-/** Of it, for the answers of the model as it is written. */
-const PLAIN_MS = SEARCH_MS / 20;
-/** Rows of all the kinds that `madeUpRow` makes. */
-const MOST_ROWS = 14;
-/** More harmful rewrites than this: a lower level costs less time to find. */
+/** Sums have one order, whatever the machine. */
+const THREADS = 1;
+/** Rows in any case, however large a run is. */
+const LEAST_ROWS = 4;
+/** Operations for what the model answers to rows of one size, about 3 s. */
+const PLAIN_WORK = 3e10;
+/** For the search of harmful rewrites, about a minute. After it none is used. */
+const SEARCH_WORK = 6e11;
+/** With more harmful rewrites than this, none is used. */
 const MOST_HARMFUL = 6;
-/** The rounding of a float32. */
-const ROUNDING = 2 ** -22;
+/** To find one of them. */
+const TRIALS = Math.ceil(Math.log2(OPTIMIZERS.length)) + 1;
 
 /** @throws bad_model for a node that onnxruntime answers wrongly at every level */
 export async function compareRewrites(request: RewritesRequest): Promise<RewritesReport> {
   const open = await compareNodes({ file: request.file, isMended: false });
-  const until = performance.now() + SEARCH_MS;
-  const plain = await plainAnswers(request);
-  // Without a sample it has to open.
-  const { samples, outputAxes } = typeof plain === 'string' ? { samples: [], outputAxes: {} } : plain;
-  const agrees = (optimization: Optimization) => answersAgree(request.file, optimization, samples);
-  const runtime = { ...RUNTIME, ...(await rightOptimization(agrees, until)) };
-  if (typeof plain !== 'string') return { runtime, comparison: 'agrees', outputAxes, open };
-  const reason = `no made-up input was accepted (${plain})`;
-  return { runtime, comparison: 'skipped', reason, outputAxes, open };
+  const work = new Work(request.file);
+  try {
+    const plain = await plainAnswers(request, work);
+    if (typeof plain === 'string') return notCompared(`no made-up input was accepted (${plain})`, open);
+    const { samples, outputAxes } = plain;
+    const each = (await work.opening()) + samples.reduce((sum, { feeds }) => sum + work.run(feeds), 0);
+    const agrees = (optimization: Optimization) => answersAgree(request.file, optimization, samples, work);
+    const runtime = { ...RUNTIME, ...(await rightOptimization(agrees, Math.ceil(SEARCH_WORK / each))) };
+    return { runtime, comparison: 'agrees', outputAxes, open };
+  } catch (error) {
+    if (error instanceof NotFinished) return notCompared(error.message, open);
+    throw error;
+  }
+}
+
+/** A model whose rewrites nobody compared runs without them. */
+export function notCompared(reason: string, open: RewritesReport['open'] = []): RewritesReport {
+  return { runtime: { ...RUNTIME, ...AS_WRITTEN }, comparison: 'skipped', reason, outputAxes: {}, open };
 }
 
 interface PlainAnswers {
@@ -78,25 +97,37 @@ interface PlainAnswers {
 }
 
 /** What the model answers as it was written, or the reason why it takes nothing made up. */
-async function plainAnswers(request: RewritesRequest): Promise<PlainAnswers | string> {
+async function plainAnswers(request: RewritesRequest, work: Work): Promise<PlainAnswers | string> {
   const { file, batchAxes } = request;
-  const threads = availableParallelism();
-  const session = await openSession(file, { threads, optimization: AS_WRITTEN });
+  const hints = hintsOf(file);
+  const session = await openSession(file, { threads: THREADS, optimization: AS_WRITTEN });
   try {
     const inputs = withInputAxes(withRanks(session.inputs, request.scalars), batchAxes);
     const sized = withGivenSizes(inputs, request.shapeless, request.sizes);
     return await firstTaken(waysToMakeUp(sized.inputs, sized.shapeless), async ({ specs, ...way }) => {
-      const samples = await samplesOf(session, (row) =>
-        specs.map((spec, input) => madeUpRow(spec, { ...way, axis: freeBatchAxis(spec), row, input })),
+      const rowsIn = (other: Way) => (row: number) =>
+        specs.map((spec, input) =>
+          madeUpRow(spec, { ...other, hints, axis: freeBatchAxis(spec), row, input }),
+        );
+      const rows = rowsOfAllKinds(hints);
+      const first = await samplesOf(session, rowsIn(way), rows, work);
+      const others = await ofOtherLengths(way, specs.some(hasFreeSize), (other) =>
+        samplesOf(session, rowsIn(other), rows, work),
       );
+      const samples = [first, ...others].flat();
       const answers = samples.map(({ answer }) => answer);
-      const together = await answerTogether(session, specs, samples);
+      const together = await answerTogether(session, specs, first);
       const ports = { inputs, outputs: session.outputs };
       return { samples, outputAxes: shownOutputAxes(ports, answers, together) };
     });
   } finally {
     await session.close();
   }
+}
+
+/** A size other than the number of rows. */
+function hasFreeSize(spec: TensorSpec): boolean {
+  return spec.shape.some((dim, axis) => typeof dim === 'string' && axis !== freeBatchAxis(spec));
 }
 
 /** Rows of a run that shows whether outputs have one place for each. */
@@ -124,41 +155,51 @@ function freeBatchAxis(spec: TensorSpec): BatchAxis {
 }
 
 /** @throws where the model does not take the first row; others that it does not take are left out */
-async function samplesOf(session: Session, rowOf: (row: number) => Tensor[]): Promise<Sample[]> {
-  const start = performance.now();
+async function samplesOf(
+  session: Session,
+  rowOf: (row: number) => Tensor[],
+  rows: number,
+  work: Work,
+): Promise<Sample[]> {
   const samples: Sample[] = [];
-  for (let row = 0; row < MOST_ROWS; row++) {
+  let spent = 0;
+  for (let row = 0; row < rows; row++) {
     const feeds = rowOf(row);
     try {
-      const answer = await session.run(feeds);
-      const again = noiseOf(NO_NOISE, answer, await session.run(feeds));
-      const noise = noiseOf(again, answer, await session.run(feeds.map(rounded)));
-      samples.push({ feeds, answer, noise });
+      samples.push(await sampleOf(session, feeds));
+      if (row === 0) await work.learn(feeds);
     } catch (error) {
       if (row === 0) throw error;
     }
-    if (samples.length >= 4 && performance.now() - start > PLAIN_MS) break;
+    work.assertInTime();
+    spent += RUNS * work.run(feeds);
+    if (row + 1 >= LEAST_ROWS && spent > PLAIN_WORK) break;
   }
   return samples;
 }
 
-/** The same values, each up or down by a rounding. */
-function rounded(tensor: Tensor): Tensor {
-  if (tensor.dtype !== 'float32' && tensor.dtype !== 'float64') return tensor;
-  const data = (tensor.data as Float32Array | Float64Array).map(
-    (value, at) => value * (at % 2 === 0 ? 1 + ROUNDING : 1 - ROUNDING),
-  );
-  return { ...tensor, data: data as TypedArray };
+/** Of a sample. */
+const RUNS = 4;
+
+async function sampleOf(session: Session, feeds: readonly Tensor[]): Promise<Sample> {
+  const answer = await session.run(feeds);
+  let noise = noiseOf(NO_NOISE, answer, await session.run(feeds));
+  for (const seed of [0, 1]) {
+    noise = noiseOf(noise, answer, await session.run(feeds.map((tensor) => rounded(tensor, seed))));
+  }
+  return { feeds, answer, noise };
 }
 
 async function answersAgree(
   file: string,
   optimization: Optimization,
   samples: readonly Sample[],
+  work: Work,
 ): Promise<boolean> {
+  work.assertInTime();
   let session: Session | undefined;
   try {
-    session = await openSession(file, { threads: availableParallelism(), optimization });
+    session = await openSession(file, { threads: THREADS, optimization });
     for (const { feeds, answer, noise } of samples) {
       if (!agree(answer, await session.run(feeds), noise)) return false;
     }
@@ -171,23 +212,18 @@ async function answersAgree(
   }
 }
 
-/** The harmful rewrites off, else a lower level. */
+/** The harmful rewrites off; all of them where that is not enough, or takes more than so many trials to find out. */
 export async function rightOptimization(
   agrees: (optimization: Optimization) => Promise<boolean>,
-  until: number,
+  mostTrials: number,
 ): Promise<Optimization> {
-  const without = (disabledOptimizers: readonly string[]) => ({ ...ALL_REWRITES, disabledOptimizers });
+  const without = (disabledOptimizers: readonly string[]) => agrees({ ...ALL_REWRITES, disabledOptimizers });
   if (await agrees(ALL_REWRITES)) return ALL_REWRITES;
-  if (await agrees(without(OPTIMIZERS))) {
-    const harmful: string[] = [];
-    while (harmful.length < MOST_HARMFUL && performance.now() < until) {
-      harmful.push(await firstHarmful(harmful, (off) => agrees(without(off))));
-      if (await agrees(without(harmful))) return without(harmful);
-    }
-  }
-  for (const level of ['extended', 'basic'] as const) {
-    const lower = { level, disabledOptimizers: [] };
-    if (performance.now() < until && (await agrees(lower))) return lower;
+  const harmful: string[] = [];
+  const mostHarmful = Math.min(MOST_HARMFUL, mostTrials / TRIALS);
+  while (harmful.length < mostHarmful) {
+    harmful.push(await firstHarmful(harmful, without));
+    if (await without(harmful)) return { ...ALL_REWRITES, disabledOptimizers: harmful };
   }
   return AS_WRITTEN;
 }

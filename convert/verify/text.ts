@@ -29,9 +29,12 @@ function batchingText(verification: Verification | undefined, setting: BatchingS
   return verdictText(verification.batching);
 }
 
-function verdictText({ verdict, reason, operator, node }: BatchingVerdict): string {
-  if (verdict === 'proven' && reason === undefined)
-    return 'records share runs: the graph shows that none changes the answer of another';
+function verdictText({ verdict, reason, operator, node, unconfirmed }: BatchingVerdict): string {
+  if (verdict === 'proven' && reason === undefined) {
+    const untried =
+      unconfirmed === undefined ? '' : '; no run has tried it, because no made-up input was accepted';
+    return `records share runs: the graph shows that none changes the answer of another${untried}`;
+  }
   const where = operator === undefined ? '' : `${operator}${node ? ` (node "${node}")` : ''}: `;
   return `records run one by one: ${where}${reason ?? 'its rows could not be shown to be independent'}`;
 }
@@ -40,13 +43,10 @@ function verdictText({ verdict, reason, operator, node }: BatchingVerdict): stri
 function optimizationText({ runtime, comparison, reason }: Verification): string | undefined {
   const { disabledOptimizers, level } = runtime;
   if (comparison === 'skipped')
-    return `onnxruntime's rewrites were not compared: ${reason ?? 'no reason is known'}`;
-  const parts = [
-    ...(disabledOptimizers.length > 0 ? [`${disabledOptimizers.join(', ')} off`] : []),
-    ...(level === 'all' ? [] : [`level ${level}`]),
-  ];
-  if (parts.length === 0) return undefined;
-  return `onnxruntime changed the answers of this model: ${parts.join(', ')}`;
+    return `onnxruntime's rewrites were not compared${level === 'disabled' ? ', so the model runs without them' : ''}: ${reason ?? 'no reason is known'}`;
+  const off = level === 'disabled' ? 'all of them are' : `${disabledOptimizers.join(', ')} is`;
+  if (level === 'all' && disabledOptimizers.length === 0) return undefined;
+  return `onnxruntime's rewrites changed the answers of this model: ${off} off`;
 }
 
 /** A note for the user. @param count of golden requests that came from the version that served before */

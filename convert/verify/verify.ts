@@ -4,15 +4,17 @@
  * repeated.
  */
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
-import { ALL_REWRITES, isCurrent, type Verification } from '../../lib/contract/verification.ts';
+import { isCurrent, type Verification } from '../../lib/contract/verification.ts';
+import { readModel } from '../batching/model.ts';
 import { afterProbe, type ProofOptions, prove } from '../batching/verdict.ts';
 import type { GivenShapes } from '../check/given-sizes.ts';
 import { inModelProcess, type ModelProcess, withModelProcess } from '../check/model-process.ts';
 import type { RequestOf, Work } from '../check/process.ts';
+import { modelBytes } from '../check/work.ts';
 import { readOnnxFacts } from '../onnx/facts.ts';
+import { isSameOnEveryProcessor } from './kernels.ts';
 import type { RewritesReport } from './rewrites.ts';
 
 export interface RewritesOptions extends Pick<ProofOptions, 'batchAxes'> {
@@ -41,15 +43,16 @@ const PROCESS_MS = 300_000;
  */
 export async function findRewrites(file: string, options: RewritesOptions = {}): Promise<RewritesReport> {
   const { batchAxes, sizes } = options;
-  const { externalFiles, scalars, shapelessInputs: shapeless } = await readOnnxFacts(file);
-  const bytes = await sizeOf([file, ...externalFiles.map((name) => join(dirname(file), name))]);
-  if (bytes > LARGE_BYTES) {
-    const { RUNTIME } = await import('../../lib/inference/session.ts');
-    const reason = 'the model is larger than 1 GB';
-    const runtime = { ...RUNTIME, ...ALL_REWRITES };
-    return { runtime, comparison: 'skipped', reason, outputAxes: {}, open: [] };
+  const { scalars, shapelessInputs: shapeless } = await readOnnxFacts(file);
+  if ((await modelBytes(file)) > LARGE_BYTES) {
+    // Loaded on demand, because it loads onnxruntime.
+    const { notCompared } = await import('./rewrites.ts');
+    return notCompared('the model is larger than 1 GB');
   }
-  return ask('rewrites', { file, shapeless, scalars, sizes, batchAxes }, options);
+  const report = await ask('rewrites', { file, shapeless, scalars, sizes, batchAxes }, options);
+  const { runtime } = report;
+  const anyFeatures = isSameOnEveryProcessor(readModel(file), runtime.architecture);
+  return anyFeatures ? { ...report, runtime: { ...runtime, anyFeatures } } : report;
 }
 
 /** @throws bad_model when the file is damaged, does not load, or takes its process down; the signal's reason */
@@ -83,9 +86,4 @@ export async function isKnown(options: Pick<VerifyOptions, 'known' | keyof Proof
   // Loaded on demand, because it loads onnxruntime.
   const { RUNTIME } = await import('../../lib/inference/session.ts');
   return isCurrent(options.known, RUNTIME, options);
-}
-
-async function sizeOf(files: readonly string[]): Promise<number> {
-  const stats = await Promise.all(files.map((path) => stat(path).catch(() => ({ size: 0 }))));
-  return stats.reduce((sum, { size }) => sum + size, 0);
 }

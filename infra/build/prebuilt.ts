@@ -1,6 +1,6 @@
 /**
  * Copies the bundled functions of the published package to dist/<function>/ of the service, as a build of the
- * checkout writes them. onnxruntime's binaries are not in the package; they come from where npm installed them.
+ * checkout writes them. onnxruntime's binaries come from the onnxruntime-node in the package.
  */
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';

@@ -7,7 +7,7 @@ import { BINDING, type Processor, RUNTIME, runtimeFolder } from './function-fold
 
 /** The file that loads the binding, and its code for that. */
 const RUNTIME_LOADER = /onnxruntime-node\/dist\/binding\.js$/;
-const RUNTIME_BINDING =
+export const RUNTIME_BINDING =
   'require(`../bin/napi-v6/${process.platform}/${process.arch}/onnxruntime_binding.node`)';
 
 export interface RuntimePlace {

@@ -1,6 +1,6 @@
 /**
- * `npm run build:packages`: writes the two publishable packages to dist/packages, ready for `npm pack`:
- * `cluster-serving`, the SDK, and `@cluster-serving/cli`, everything else. They contain JavaScript, because Node
+ * `npm run build:packages`: writes the publishable packages to dist/packages, ready for `npm pack`: `cluster-serving`,
+ * the SDK, `@cluster-serving/cli`, everything else, and binaries for systems other than Linux. They contain JavaScript, because Node
  * strips no types below node_modules.
  */
 import { rm } from 'node:fs/promises';

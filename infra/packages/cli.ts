@@ -6,7 +6,7 @@ import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises
 import { join, relative } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 import { writePage } from '../../console/build.ts';
-import type { Processor } from '../build/function-folder.ts';
+import { type Processor, RUNTIME } from '../build/function-folder.ts';
 import { buildFunctions } from '../build/functions.ts';
 import { CONTENTS, prebuiltFolder } from '../build/prebuilt.ts';
 import { copyDeclarations } from './declarations.ts';
@@ -20,8 +20,10 @@ import {
   type PublishedManifest,
   type StagedPackage,
   stage,
+  type Versions,
   type WorkspaceManifest,
 } from './manifest.ts';
+import { bundleRuntime } from './runtime.ts';
 
 /** The workspaces that are bundled into it. */
 const WORKSPACES = ['cli', 'convert', 'embedded-redis', 'functions', 'infra', 'lib', 'local', 'sdk'];
@@ -73,15 +75,17 @@ export async function buildCli({
   manifests,
 }: PackageParts): Promise<StagedPackage> {
   await mkdir(folder, { recursive: true });
-  const [metafile] = await Promise.all([
+  const { version } = manifests['cli'] as WorkspaceManifest;
+  const [metafile, binaries] = await Promise.all([
     bundle(root, folder),
+    bundleRuntime(root, folder, version),
     copyScripts(join(root, 'cli', 'bin'), join(folder, 'bin')),
     bundleFunctions(root, folder),
     cp(join(root, 'cli', 'README.md'), join(folder, 'README.md')),
     ...COPIED.map((path) => cp(join(root, path), join(folder, path), { recursive: true, filter: isShipped })),
   ]);
   const types = await copyDeclarations(declarations, join(folder, TYPES), 'cli/main.d.ts');
-  const manifest = manifestOf(manifests);
+  const manifest = manifestOf(manifests, binaries);
   // Throws if an import is not declared.
   const names = [...externalsOf(metafile), ...types].filter((name) => !CHECKOUT_ONLY.has(name));
   imported(names, manifest.dependencies);
@@ -145,10 +149,10 @@ async function copyScripts(from: string, to: string): Promise<void> {
 }
 
 /** Pins the exact versions that were tested. */
-function manifestOf(manifests: Manifests): PublishedManifest {
+function manifestOf(manifests: Manifests, binaries: Versions): PublishedManifest {
   const { name, version, description, license, engines, bin } = manifests['cli'] as WorkspaceManifest;
   const all = Object.entries(dependenciesOf(manifests, WORKSPACES));
-  const optional = dependenciesOf(manifests, WORKSPACES, 'optionalDependencies');
+  const optional = { ...binaries, ...dependenciesOf(manifests, WORKSPACES, 'optionalDependencies') };
   return {
     name,
     version,
@@ -164,6 +168,7 @@ function manifestOf(manifests: Manifests): PublishedManifest {
       './package.json': './package.json',
     },
     dependencies: Object.fromEntries(all.filter(([wanted]) => !CHECKOUT_ONLY.has(wanted))),
-    ...(Object.keys(optional).length > 0 && { optionalDependencies: optional }),
+    optionalDependencies: optional,
+    bundleDependencies: [RUNTIME],
   };
 }

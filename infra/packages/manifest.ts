@@ -33,6 +33,7 @@ export interface PublishedManifest extends WorkspaceManifest {
   readonly exports: Readonly<Record<string, unknown>>;
   readonly typesVersions?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
   readonly dependencies: Versions;
+  readonly bundleDependencies?: readonly string[];
 }
 
 export interface PackageParts {

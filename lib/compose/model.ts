@@ -3,7 +3,7 @@ import { quoteNames } from '../codecs/quote.ts';
 import { axesOf, type JobConfig } from '../config/job.ts';
 import type { ServingError } from '../contract/errors.ts';
 import { logError, logWarning } from '../contract/log.ts';
-import { isVerdictCurrent, type Runtime } from '../contract/verification.ts';
+import { isVerdictCurrent, optimizationFor, type Runtime } from '../contract/verification.ts';
 import type { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { threadsForMemory } from '../inference/threads.ts';
@@ -36,6 +36,7 @@ export function openModel({ settings, openRunner, ...options }: OpenModelOptions
       const { version, verification } = pointer;
       const { openOnnx, RUNTIME } = await ONNX.load();
       warnUnverified(pointer, settings, RUNTIME);
+      warnElsewhere(pointer, RUNTIME);
       const open = openRunner ?? openOnnx;
       return warnOfPositions(await open(await findModelFile(folder), version, { ...settings, verification }));
     },
@@ -51,6 +52,17 @@ function warnUnverified(
   if (!isProven || isVerdictCurrent(verification, runtime, settings)) return;
   const why = 'this version of the model was not verified for this release and these settings';
   logWarning(`records run one by one: ${why}; \`cluster-serving model push\` verifies it`, { version });
+}
+
+/** A version is opened once in an environment, so this is one line of its log. */
+function warnElsewhere({ version, verification }: ModelPointer, runtime: Runtime): void {
+  if (!verification || !optimizationFor(verification, runtime)?.isElsewhere) return;
+  const of = ({ onnxruntime, architecture, features = [] }: Runtime) =>
+    `onnxruntime ${onnxruntime} on ${architecture}${features.length === 0 ? '' : ` with ${features.join(', ')}`}`;
+  logWarning(
+    `quantized nodes run without onnxruntime's rewrites: the model was verified with ${of(verification.runtime)}, and this is ${of(runtime)}`,
+    { version },
+  );
 }
 
 /** The same runner, which logs once that records of the queue have names that are not the model's. */

@@ -39,6 +39,15 @@ export function inputsOf(value: Value): readonly string[] | Readonly<Record<stri
   return isFields(value) ? recordOf(value, shape) : namesOf(value);
 }
 
+/** One shape or several, of whole numbers. */
+export function shapesOf(value: Value): readonly (readonly number[])[] | undefined {
+  const list = Array.isArray(value) && value.some(Array.isArray) ? (value as readonly Value[]) : [value];
+  const shapes = list.map(shapeOf);
+  const isSize = (size: number | string) => typeof size === 'number' && size > 0;
+  const isRight = shapes.every((shape) => shape !== undefined && shape.length > 0 && shape.every(isSize));
+  return isRight && shapes.length <= MAX_NAMES ? (shapes as readonly (readonly number[])[]) : undefined;
+}
+
 export function constantsOf(value: Value): Readonly<Record<string, number>> | undefined {
   return recordOf(value, numberOf);
 }

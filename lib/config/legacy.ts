@@ -52,7 +52,7 @@ function isImageShape(shape: Value): boolean {
 }
 
 /** The guide has both orders: 3,224,224 and 224,224,3. The layout itself is read off the model. */
-const fromImageShape: Convert = (value) => {
+const sizeOfShape = (value: Value) => {
   const [first, second, third, ...rest] = parts(value);
   if (first !== undefined && second !== undefined && third !== undefined && rest.length === 0) {
     if (isChannels(first)) return imageSize(second, third);
@@ -63,13 +63,23 @@ const fromImageShape: Convert = (value) => {
   );
 };
 
-/**
- * One shape, or one per input of `data.type`. Only that of an image adds to what the model says; without types, those of
- * several that could be of images are.
- */
+const SHAPE_KEYS = ['data.shape', 'data.image_shape', 'data.tensor_shape'];
+
+/** What an import takes, unless two keys say it. */
+const shapesOnce = (shapes: readonly Value[], valueOf: (oldKey: string) => Value | undefined) =>
+  SHAPE_KEYS.filter((key) => valueOf(key) !== undefined).length > 1
+    ? []
+    : [['import.shapes', shapes.map(parts)] as const];
+
+const fromImageShape: Convert = (value, valueOf) => [...sizeOfShape(value), ...shapesOnce([value], valueOf)];
+
+const fromTensorShape: Convert = (value, valueOf) => shapesOnce([bracketed(value)], valueOf);
+
+/** One shape, or one per input of `data.type`. Without types, those of several that could be of images are. */
 const fromShape: Convert = (value, valueOf) => {
+  if (value === '') return [];
   const list = bracketed(value);
-  const isNested = Array.isArray(list) && Array.isArray(list[0]);
+  const isNested = Array.isArray(list) && list.some(Array.isArray);
   const shapes = isNested ? (list as readonly Value[]) : [list];
   const given = valueOf('data.type') ?? valueOf('data.data_type');
   const types = parts(given ?? 'image');
@@ -78,11 +88,11 @@ const fromShape: Convert = (value, valueOf) => {
     const type = types[i];
     return typeof type === 'string' && type.toLowerCase() === 'image';
   };
-  const images = shapes.filter(isImage).map((shape) => fromImageShape(shape, valueOf));
+  const images = shapes.filter(isImage).map(sizeOfShape);
   if (new Set(images.map((size) => JSON.stringify(size))).size > 1) {
     throw badConfig('expected one size for all images of a record, got several');
   }
-  return images[0] ?? [];
+  return [...(images[0] ?? []), ['import.shapes', shapes.map(parts)]];
 };
 
 const fromTopN: Convert = (value) => {
@@ -115,7 +125,7 @@ function texts(json: unknown, depth: number): Value {
 const SAME = 'the same key here';
 const LAMBDA_SCALES = 'Lambda starts and stops the machines; there is no cluster to size';
 const NO_FLINK = 'there is no Flink: Lambda runs the functions';
-const OWN_REDIS = 'the stack makes its own Redis; `npm start` prints its address';
+const OWN_REDIS = 'the stack makes its own Redis; `cluster-serving start` prints its address';
 const OWN_QUEUE = 'the stack makes its own queue, in SQS';
 const REDIS_SIZE = "the deployment's `--param redisNodeType` is the size of Redis";
 const REDIS_WAIT = 'connecting to Redis and each command have 1 s';
@@ -123,7 +133,7 @@ const REDIS_TLS = 'a deployed stack always speaks TLS with Redis';
 const NO_TRUST_STORE = "no trust store: AWS's certificates are known; take the key, and any password, out";
 const CONCURRENCY = 'a Lambda environment has one model; `queue.maximumConcurrency` is how many run';
 const VCPUS = '`function.memoryMB` buys vCPUs, 1769 each; `threadPerModel: 0` uses them all';
-const READ_OFF_MODEL = 'read off the ONNX file';
+const FOR_IMPORT = 'a file of PyTorch or BigDL takes its shapes from here';
 const TENSOR_NAMES = 'names in a TensorFlow graph; an ONNX model says its own';
 const READ_OFF_VALUE = 'read off each value and the model';
 const HTTPS = 'API Gateway answers over HTTPS, with its own certificate';
@@ -189,18 +199,18 @@ export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
     'model.outputs': works('import.outputs', TENSOR_NAMES),
     'data.src': replaced(OWN_REDIS),
     'data.image_shape': works(
-      'image.height, image.width',
+      'image.height, image.width, import.shapes',
       '`3,224,224` or `224,224,3`; the layout is read off the model',
       fromImageShape,
     ),
     'data.shape': works(
-      'image.height, image.width',
-      'the shape of the input whose `data.type` is image; other shapes are read off the model',
+      'image.height, image.width, import.shapes',
+      `${FOR_IMPORT}; the size of images is that of the input whose \`data.type\` is image`,
       fromShape,
     ),
     'data.type': replaced(READ_OFF_VALUE),
     'data.data_type': replaced(READ_OFF_VALUE),
-    'data.tensor_shape': replaced(READ_OFF_MODEL),
+    'data.tensor_shape': works('import.shapes', FOR_IMPORT, fromTensorShape),
     'data.filter': works('postProcessing', 'its new name'),
     'data.resize': replaced("images are scaled to `imageResize`, or to the model's own size"),
     'data.batched': works('inputAlreadyBatched', 'its new name'),
@@ -228,8 +238,8 @@ export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
     'log.summary': replaced('logs go to CloudWatch'),
 
     // Options of the HTTP front end.
-    interface: replaced('API Gateway has the address; `npm start` listens on 127.0.0.1'),
-    port: replaced('API Gateway has the address; on one machine it is `npm start -- --port`'),
+    interface: replaced('API Gateway has the address; `cluster-serving start` listens on 127.0.0.1'),
+    port: replaced('API Gateway has the address; on one machine it is `cluster-serving start --port`'),
     securePort: replaced(HTTPS),
     httpsEnabled: replaced(HTTPS),
     httpsKeyStorePath: replaced(HTTPS),

@@ -7,7 +7,7 @@ import { assertJobName } from '../contract/names.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
-import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf } from './import-values.ts';
+import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, shapesOf } from './import-values.ts';
 import {
   choice,
   flag,
@@ -124,6 +124,11 @@ const IMPORT = {
     'Names of the inputs, or their shapes by name, in which a word is a free size.',
     { byDefault: "the file's", example: '{data: [N, 3, 224, 224]}' },
   ),
+  shapes: setting(
+    { expected: 'whole numbers [3, 224, 224], or such a list for each input in order', read: shapesOf },
+    'PyTorch and BigDL: shapes of the inputs of a record in their order, without the batch. `inputs` says them by name.',
+    { byDefault: "the file's", example: '[[3, 224, 224], [1]]' },
+  ),
   outputs: setting(names, 'Names of the outputs.', { byDefault: "the file's", example: '[prob]' }),
   constants: setting(
     { expected: 'numbers by name: {keep_prob: 1}', read: constantsOf },
@@ -161,7 +166,7 @@ const QUEUE = {
   windowSeconds: setting(whole(0, 300), 'How long SQS gathers the records of a call.'),
   maximumConcurrency: setting(
     whole(2, 1_000),
-    'Batch functions at the same time; `npm start` runs two, which share the model.',
+    'Batch functions at the same time; `cluster-serving start` runs two, which share the model.',
   ),
   maxReceiveCount: setting(
     whole(1, 1_000),
@@ -211,7 +216,7 @@ const HTTP = {
   ),
   allowedHosts: setting(
     texts('names in lower case, without a port', isHost),
-    'Names by which clients may call the service of `npm start`, besides those of its machine: `[ml.example.com]` of a proxy.',
+    'Names by which clients may call the service of `cluster-serving start`, besides those of its machine: `[ml.example.com]` of a proxy.',
   ),
 };
 

@@ -209,19 +209,28 @@ function hint(key: string, groupKey: string | undefined, known: KnownKeys): stri
   }
   const unspaced = blankHint(key);
   if (unspaced !== '') return unspaced;
+  const name = elsewhere(key, known);
+  if (name !== undefined) return `; did you mean ${currentName(name)}?${nestedForm(name)}`;
   const near = suggest(key, namesIn(group, known.names));
-  const meant =
-    elsewhere(key, known) ?? (near !== undefined && group !== undefined ? `${group}.${near}` : near);
-  if (meant !== undefined) return `; did you mean ${meant}?`;
+  if (near !== undefined) return `; did you mean ${group === undefined ? near : `${group}.${near}`}?`;
   return `; known are ${namesIn(group, group === undefined ? [...known.own] : known.names).join(', ')}`;
 }
 
-/** Finds a key of this name in another group or at the top, by its current name. */
+/** Finds a key of this name in another group or at the top. */
 function elsewhere(key: string, known: KnownKeys): string | undefined {
   const word = plainWord(key);
-  const name = known.names.find((candidate) => plainWord(candidate.split('.').at(-1) as string) === word);
-  const rule = name === undefined ? undefined : LEGACY.get(name);
+  return known.names.find((candidate) => plainWord(candidate.split('.').at(-1) as string) === word);
+}
+
+function currentName(name: string): string {
+  const rule = LEGACY.get(name);
   return rule?.outcome === 'works' && !rule.convert ? rule.sets : name;
+}
+
+/** How to write a key that stands in a group. */
+function nestedForm(name: string): string {
+  const [group, key] = name.split('.');
+  return key === undefined ? '' : ` The nested form is "${group}: {${key}: …}"`;
 }
 
 /** The last words of the names in a group; at the top, the first words. */

@@ -5,7 +5,7 @@
  */
 
 /** Version of the rules behind a batching verdict. A verdict of another version is not used. */
-export const ANALYSER_VERSION = 2;
+export const ANALYSER_VERSION = 3;
 
 const LEVELS = ['all', 'extended', 'basic', 'disabled'] as const;
 
@@ -17,6 +17,7 @@ export interface Optimization {
 }
 
 export const ALL_REWRITES: Optimization = { level: 'all', disabledOptimizers: [] };
+/** Without any rewrite. Sums of int8 are exact all the same. */
 export const AS_WRITTEN: Optimization = { level: 'disabled', disabledOptimizers: [] };
 
 /** By name: the axis of the rows, or `none` for an input that all rows of a run share. 0 for names that are missing. */
@@ -28,6 +29,8 @@ export interface BatchingVerdict {
   readonly reason?: string | undefined;
   /** The operator at which the proof ended; undefined when a run ended it. */
   readonly operator?: string | undefined;
+  /** Why no run stands behind the proof; undefined where runs do, or there is none. */
+  readonly unconfirmed?: string | undefined;
   /** Name of its node; may be empty. */
   readonly node?: string | undefined;
   /** The inputs' axes that it was proven for; undefined when all are 0. */
@@ -64,7 +67,31 @@ export interface Runtime {
   readonly onnxruntime: string;
   /** As in `process.arch`. */
   readonly architecture: string;
+  /** What chooses the kernels for quantized numbers, as Linux names it. Undefined in a verification of an earlier release. */
+  readonly features?: readonly string[] | undefined;
+  /** True: it holds for all features of the architecture, because every kernel gives the same. Default false. */
+  readonly anyFeatures?: boolean | undefined;
 }
+
+/**
+ * The rewrites of nodes that quantize, or compute with quantized numbers. What they make of a node runs in a kernel that
+ * depends on the processor; without them the numbers are float32, or the model's own integers.
+ */
+const OF_QUANTIZED: readonly string[] = [
+  'DoubleQDQPairsRemover',
+  'QDQPropagationTransformer',
+  'WeightBiasQuantization',
+  'EnsureUniqueDQForNodeUnit',
+  'ClipQuantRewrite',
+  'ReluQuantRewrite',
+  'QDQS8ToU8Transformer',
+  'QDQSelectorActionTransformer',
+  'MatMulIntegerToFloatFusion',
+  'DynamicQuantizeMatMulFusion',
+  'MatMulNBitsFusion',
+  'QDQFinalCleanupTransformer',
+  'NhwcTransformer',
+];
 
 export type BatchingSetting = 'proven' | 'always' | 'never';
 
@@ -94,9 +121,10 @@ function isVerification(value: unknown): value is Verification {
 function isVerdict(value: unknown): value is BatchingVerdict {
   const read = (value ?? {}) as Unknown<BatchingVerdict>;
   const { verdict, reason, operator, node, inputAxes, outputAxes, padding, paddingReason, analyser } = read;
+  const texts = [reason, operator, node, paddingReason, read.unconfirmed];
   return (
     (verdict === 'proven' || verdict === 'not proven') &&
-    [reason, operator, node, paddingReason].every(isOptionalText) &&
+    texts.every(isOptionalText) &&
     [undefined, 'agrees', 'differs'].includes(padding as undefined) &&
     [inputAxes, outputAxes].every((axes) => axes === undefined || isBatchAxes(axes)) &&
     typeof analyser === 'number'
@@ -110,15 +138,19 @@ function isBatchAxes(value: unknown): value is BatchAxes {
 
 function isRuntime(value: unknown): value is Verification['runtime'] {
   const read = (value ?? {}) as Unknown<Verification['runtime']>;
-  const { onnxruntime, architecture, level, disabledOptimizers } = read;
+  const { onnxruntime, architecture, features = [], anyFeatures = false, level, disabledOptimizers } = read;
   return (
     typeof onnxruntime === 'string' &&
     typeof architecture === 'string' &&
+    typeof anyFeatures === 'boolean' &&
     LEVELS.some((one) => one === level) &&
-    Array.isArray(disabledOptimizers) &&
     // A separator in a name would switch off something else.
-    disabledOptimizers.every((name) => typeof name === 'string' && /^\w{1,80}$/.test(name))
+    [features, disabledOptimizers].every((names) => Array.isArray(names) && names.every(isName))
   );
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && /^\w{1,80}$/.test(value);
 }
 
 function isOptionalText(value: unknown): boolean {
@@ -158,9 +190,29 @@ export function isCurrent(
   here: Runtime,
   choice?: BatchingChoice,
 ): verification is Verification {
-  return (
-    isVerdictCurrent(verification, here, choice) && verification.runtime.architecture === here.architecture
-  );
+  return isVerdictCurrent(verification, here, choice) && isComparedFor(verification.runtime, here);
+}
+
+function isComparedFor(there: Runtime, here: Runtime): boolean {
+  const { onnxruntime, architecture, features, anyFeatures } = there;
+  const hasFeatures = anyFeatures === true || features?.join() === here.features?.join();
+  return onnxruntime === here.onnxruntime && architecture === here.architecture && hasFeatures;
+}
+
+/**
+ * How a model is opened on this machine. Where the rewrites were compared under other kernels, those of quantized nodes are
+ * off too. The others do the same under every kernel.
+ * @returns undefined for a model that nobody verified
+ */
+export function optimizationFor(
+  verification: Verification | undefined,
+  here: Runtime,
+): (Optimization & { readonly isElsewhere: boolean }) | undefined {
+  if (!verification) return undefined;
+  const { level, disabledOptimizers } = verification.runtime;
+  if (isComparedFor(verification.runtime, here)) return { level, disabledOptimizers, isElsewhere: false };
+  const off = new Set([...disabledOptimizers, ...OF_QUANTIZED]);
+  return { level, disabledOptimizers: [...off], isElsewhere: true };
 }
 
 /**

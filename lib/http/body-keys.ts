@@ -19,13 +19,14 @@ export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris'];
 /** Of a record as clients of the queue write it. */
 export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde'];
 
-/** Of TensorFlow Serving, of the Open Inference Protocol and of Vertex AI; the last two are those of a golden request. */
+/** Of TensorFlow Serving, of the Open Inference Protocol and of Vertex AI; the last three are those of a golden request. */
 const FOREIGN: ReadonlySet<string> = new Set([
   'signature_name',
   'id',
   'parameters',
   'predictions',
   'tolerance',
+  'made',
 ]);
 
 const ASK = 'ask for the result, with GET /predictions/{uri} and the header "Prefer: wait=20"';

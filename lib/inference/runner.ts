@@ -4,6 +4,7 @@ import {
   type BatchAxes,
   type BatchingChoice,
   mayShareRuns,
+  optimizationFor,
   type Verification,
 } from '../contract/verification.ts';
 import { batchAxisOf, withInputAxes, withOutputAxes, withRanks } from '../pipeline/batch-axes.ts';
@@ -28,7 +29,7 @@ type TensorSettings = Omit<OnnxSettings, 'batchSize' | 'inputAlreadyBatched'>;
 /** @throws model_unavailable with onnxruntime's reason, or when the batch axes do not fit the model */
 export async function openTensorRunner(file: string, settings: TensorSettings): Promise<TensorRunner> {
   const { threads, verification } = settings;
-  const session = await openSession(file, { threads, optimization: verification?.runtime });
+  const session = await openSession(file, { threads, optimization: optimizationFor(verification, RUNTIME) });
   try {
     return await tensorRunner(session, settings);
   } catch (error) {

@@ -9,6 +9,8 @@ import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { refuseTelemetry } from '../contract/variables.ts';
 import { ALL_REWRITES, AS_WRITTEN, type Optimization, type Runtime } from '../contract/verification.ts';
+import { OPTIMIZERS, WRONG_OPTIMIZERS } from './optimizers.ts';
+import { hasExactSums, processorFeatures } from './processor.ts';
 
 export interface Session {
   readonly inputs: readonly TensorSpec[];
@@ -23,16 +25,19 @@ interface SessionOptions {
   readonly threads: number;
   /** Undefined for a model that nobody verified: all but wrong rewrites, or none where it does not open with them. */
   readonly optimization?: Optimization | undefined;
+  /** Path prefix of a file that `close` writes, with the shapes that each node had. Default: none. */
+  readonly profile?: string | undefined;
 }
 
-/**
- * Rewrites of onnxruntime 1.30 that change answers, off in every session. Pad_Fusion gives a MaxPool the zero padding in
- * front of it as its own, which counts as minus infinity.
- */
-const WRONG_OPTIMIZERS: readonly string[] = ['Pad_Fusion'];
-
 /** What a verification that is made in this process holds for. */
-export const RUNTIME: Runtime = { onnxruntime: env.versions.common, architecture: process.arch };
+export const RUNTIME: Runtime = {
+  onnxruntime: env.versions.common,
+  architecture: process.arch,
+  features: processorFeatures(),
+};
+
+/** '1' makes sums of int8 exact. Where they are so anyway, it would take them 5 to 9 times as long. */
+const QUANT_PRECISION = hasExactSums(RUNTIME.features ?? []) ? '0' : '1';
 
 // Errors are thrown and logged once; onnxruntime's own log would repeat them.
 env.logLevel = 'fatal';
@@ -50,8 +55,17 @@ export function startOnnx(): Promise<void> {
   return started;
 }
 
+type RunObserver = (path: string, inputs: readonly TensorSpec[], feeds: readonly Tensor[]) => void;
+let observer: RunObserver | undefined;
+
+/** Calls `observe` before each run of this process, and without inputs before each opening: any may end the process. */
+export function observeRuns(observe: RunObserver): void {
+  observer = observe;
+}
+
 /** @throws model_unavailable when onnxruntime refuses the file, with its reason */
 export async function openSession(path: string, options: SessionOptions): Promise<Session> {
+  observer?.(path, [], []);
   const session = await create(path, options);
   const { inputs, outputs } = await specsOf(session);
   const run = runOf(session);
@@ -62,12 +76,16 @@ export async function openSession(path: string, options: SessionOptions): Promis
       // No prototype: an input may be called __proto__.
       const named: Record<string, OrtTensor> = Object.create(null);
       for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(feeds[i] as Tensor);
+      observer?.(path, inputs, feeds);
       const results = await run(named);
       const made = outputs.map((spec) => fromOrt(spec.name, results[spec.name] as OrtTensor));
       assertCarried(made, feeds);
       return made;
     },
-    close: () => session.release(),
+    async close() {
+      if (options.profile !== undefined) session.endProfiling();
+      await session.release();
+    },
   };
 }
 
@@ -87,11 +105,12 @@ function assertCarried(outputs: readonly NamedTensor[], feeds: readonly Tensor[]
 }
 
 /** A rewrite may break a valid model ("Invalid model. Node input ... is not a graph input"). */
-async function create(path: string, { threads, optimization }: SessionOptions): Promise<InferenceSession> {
+async function create(path: string, options: SessionOptions): Promise<InferenceSession> {
+  const { optimization } = options;
   try {
-    return await createAt(path, threads, optimization ?? ALL_REWRITES);
+    return await createAt(path, options, optimization ?? ALL_REWRITES);
   } catch (error) {
-    const other = optimization ? undefined : await createAt(path, threads, AS_WRITTEN).catch(() => undefined);
+    const other = optimization ? undefined : await createAt(path, options, AS_WRITTEN).catch(() => undefined);
     if (other) return other;
     throw modelUnavailable(`onnxruntime cannot load the model: ${reason(error)}${hint(error)}`, {
       cause: error,
@@ -99,23 +118,29 @@ async function create(path: string, { threads, optimization }: SessionOptions): 
   }
 }
 
-function createAt(path: string, threads: number, optimization: Optimization) {
-  return InferenceSession.create(path, optionsFor(threads, optimization));
+function createAt(path: string, { threads, profile }: SessionOptions, optimization: Optimization) {
+  const options = optionsFor(threads, optimization);
+  const profiled = profile === undefined ? {} : { enableProfiling: true, profileFilePrefix: profile };
+  return InferenceSession.create(path, { ...options, ...profiled });
 }
 
+/**
+ * The level "disabled" of onnxruntime is not taken: it leaves out what makes sums of int8 exact. A session without
+ * rewrites has each of them off by its name instead.
+ */
 function optionsFor(threads: number, { level, disabledOptimizers }: Optimization) {
+  const isAsWritten = level === 'disabled';
+  const off = isAsWritten ? OPTIMIZERS : [...WRONG_OPTIMIZERS, ...disabledOptimizers];
   return {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: 'sequential',
-    graphOptimizationLevel: level,
+    graphOptimizationLevel: isAsWritten ? 'all' : level,
     logSeverityLevel: 4,
     // Spinning worker threads burn the vCPU that the next request needs.
     extra: {
-      session: { intra_op: { allow_spinning: '0' } },
-      optimization: {
-        disable_specified_optimizers: [...WRONG_OPTIMIZERS, ...disabledOptimizers].join(';'),
-      },
+      session: { intra_op: { allow_spinning: '0' }, x64quantprecision: QUANT_PRECISION },
+      optimization: { disable_specified_optimizers: off.join(';') },
     },
   } as const satisfies InferenceSession.SessionOptions;
 }
@@ -164,6 +189,9 @@ function hint(error: unknown): string {
   const operator = /Could not find an implementation for \w+\((\d+)\)/.exec(reason(error));
   if (operator && Number(operator[1]) >= 7) {
     return ' (onnxruntime has this operator, but not for the type of its numbers, such as bfloat16: export the model with float32)';
+  }
+  if (reason(error).includes('AddInitializedOrtValue')) {
+    return ' (nodes share int8 weights or a zero point, which onnxruntime cannot make exact on this processor: give each node its own, or export float32)';
   }
   // What the file itself lacks is said with "Load model from ... failed:" in front.
   if (reason(error).startsWith('Invalid model')) {

@@ -1,5 +1,6 @@
 /** The process of a worker in TypeScript: frames on the descriptors 3 and 4. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { registerHooks } from 'node:module';
 import { join, resolve } from 'node:path';
 import { ProtocolError } from '../codecs/values/frame.ts';
 import { endWithParent } from '../inference/end-with-parent.ts';
@@ -52,11 +53,28 @@ interface Job {
   readonly tmpDir: string;
 }
 
+const RUNTIME = 'onnxruntime-node';
+
+/** A project without onnxruntime-node gets the service's, which the package of the command line contains. */
+function lendRuntime(): void {
+  registerHooks({
+    resolve(name, context, next) {
+      if (name !== RUNTIME) return next(name, context);
+      try {
+        return next(name, context);
+      } catch {
+        return next(name, { ...context, parentURL: import.meta.url });
+      }
+    },
+  });
+}
+
 async function main(): Promise<void> {
   // Before hello, which the service answers: it still ran when its end began to be watched for.
   endWithParent();
   // The service retires its workers. Without a listener, the terminal's Ctrl-C would end them before that.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
+  lendRuntime();
   const connection = new Connection();
   const runtime = process.versions.node;
   await connection.send({

@@ -46,7 +46,8 @@ export class WKROnnxWorker<Envs = unknown> extends WKRHardWorker<Envs, OnnxModel
   }
 }
 
-const MISSING = 'WKROnnxWorker needs onnxruntime-node: npm install onnxruntime-node';
+/** Its install script downloads GPU libraries, which nothing here uses. */
+const MISSING = 'WKROnnxWorker needs onnxruntime-node: npm install --ignore-scripts onnxruntime-node';
 
 function isMissing(error: unknown): boolean {
   const { code = '', message = '' } = error as { code?: string; message?: string };

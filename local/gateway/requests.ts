@@ -2,7 +2,7 @@
  * Processes a request: route, slot, body, handler, response. A request is refused before its body is read; the
  * connection stays usable if the rest of the body is small enough to drop.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
@@ -13,7 +13,6 @@ import { applyCors } from './cors.ts';
 import { gatewayEvent, isTooLargeForLambda, MAX_HEADER_BYTES, type RequestHead, readHead } from './event.ts';
 import {
   enveloped,
-  GATEWAY_MESSAGES,
   type GatewayStatus,
   gatewayMessage,
   tooManyWaits,
@@ -252,9 +251,9 @@ export function refuseSocket(state: GatewayState, error: NodeJS.ErrnoException, 
   }
   const status =
     error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
-  const body = JSON.stringify({ message: GATEWAY_MESSAGES[status] });
+  const { body } = gatewayMessage(status);
   socket.end(
-    `HTTP/1.1 ${status} ${GATEWAY_MESSAGES[status]}\r\ncontent-type: application/json\r\n` +
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\n` +
       `content-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
     () => socket.destroy(),
   );

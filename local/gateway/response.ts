@@ -16,7 +16,7 @@ export interface WireResponse {
 }
 
 /** The responses of API Gateway itself, in AWS's words. */
-export const GATEWAY_MESSAGES = {
+const GATEWAY_MESSAGES = {
   400: 'Bad Request',
   404: 'Not Found',
   408: 'Request Timeout',
@@ -28,8 +28,10 @@ export const GATEWAY_MESSAGES = {
 } as const;
 export type GatewayStatus = keyof typeof GATEWAY_MESSAGES;
 
+/** AWS sends `message` alone; clients of the guides read `error`. */
 export function gatewayMessage(status: GatewayStatus): WireResponse {
-  const body = JSON.stringify({ message: GATEWAY_MESSAGES[status] });
+  const message = GATEWAY_MESSAGES[status];
+  const body = JSON.stringify({ message, error: message });
   const headers = ['content-type', 'application/json'];
   // AWS sends no retry-after with its 429; every 429 of this service has one.
   if (status === 429) headers.push('retry-after', '1');

@@ -1,6 +1,6 @@
 /** Runs command lines and returns their output and exit code, in folders whose service ends with the test. */
 import { spawn } from 'node:child_process';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -80,8 +80,10 @@ export function cleaningUp(cleanups: readonly (() => Promise<void>)[], work: () 
 export async function serviceFolder(hooks: Hooks): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'cs-cli-')));
   hooks.after(async () => {
-    const running = await findRunning(join(folder, '.cluster-serving'));
-    if (running && running.process.pid !== process.pid) {
+    const names = (await readdir(folder)).filter((name) => name.startsWith('.cluster-serving'));
+    for (const name of names) {
+      const running = await findRunning(join(folder, name));
+      if (!running || running.process.pid === process.pid) continue;
       process.kill(running.process.pid, 'SIGKILL');
       await untilGone(running.process, 5_000);
     }

@@ -147,7 +147,7 @@ test('push and list say where the proof of a model ended, and --config whose wor
   assert.deepEqual(verdictOf(listed.json.versions[0]?.verification as Verification), expected);
   assert.equal((await warmCli(['model', 'list', ...TO], options)).stdout.split('\n')[2], `  ${line}`);
   const checked = await warmCli(['model', 'check', 'mixing'], options);
-  assert.ok(checked.stdout.includes(`- verified: ${line}\n`), checked.stdout);
+  assert.ok(checked.stdout.includes(`- verification: ${line}\n`), checked.stdout);
   const owned = await warmCli(['model', 'push', 'mixing', '-c', 'config.yaml', ...TO], options);
   assert.match(owned.stdout, /records share runs: batching is set to always, whatever the proof says\n$/);
 });

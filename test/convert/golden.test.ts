@@ -76,6 +76,24 @@ test('golden requests are asked of the model as it is going to serve, with the r
   await assert.rejects(checkWith([]), /expected 3\.0, got 0\.0/);
 });
 
+test('an answer that differs names another processor under which it was made, and nothing else', async (t) => {
+  const { save, check } = await modelFolder(t);
+  const withMade = (features: readonly string[]) => {
+    const right = JSON.parse(request(answer('2.0,20.0', '2.0,99.0'))) as object;
+    return JSON.stringify({ ...right, made: { threads: 3, features } });
+  };
+  await save(withMade(['avx2', 'some_other']));
+  await assert.rejects(
+    check(),
+    /expected 99\.0, got 11\.0 .*; it was recorded on a processor with avx2, some_other, and this/,
+  );
+  await save(withMade(RUNTIME.features ?? []));
+  await assert.rejects(check(), (error: Error) => {
+    assert.doesNotMatch(error.message, /recorded|threads/);
+    return true;
+  });
+});
+
 test('a request that the model refuses fails with the reason', async (t) => {
   const { save, check } = await modelFolder(t);
   await save('{"instances":[{"x":[1,2,3]}],"predictions":["{value=1}"]}');
@@ -95,6 +113,7 @@ test('a file that is no golden request is refused with its path and what was exp
   await refused('{"instances"', /not JSON/);
   await refused('[]', /expected an object/);
   await refused('{"instances":[{}],"predictions":["a"],"tolerence":1}', /unknown key "tolerence"/);
+  await refused('{"instances":[{}],"predictions":["a"],"made":{"threads":"2"}}', /made: expected/);
   await refused('{"predictions":["a"]}', /instances: expected an array/);
   await refused('{"instances":[{},{}],"predictions":["a"]}', /predictions: .*one text for each instance/);
   for (const tolerance of ['1', '-0.1', '"0.1"', 'null']) {
@@ -105,14 +124,16 @@ test('a file that is no golden request is refused with its path and what was exp
 test('a request is written as it came, with the order of its names and every digit', async (t) => {
   const { directory } = await modelFolder(t);
   const text = '{"instances": [{"2": 9007199254740993, "1": 0.10}]}';
+  const made = { threads: 4, features: ['avx2'] };
   const path = await writeGolden(
     directory,
-    { name: 'kept', request: text, predictions: ['{value=1}'], tolerance: 0.01 },
+    { name: 'kept', request: text, predictions: ['{value=1}'], tolerance: 0.01, made },
     false,
   );
   assert.ok((await readFile(path, 'utf8')).includes('"instances": [{"2": 9007199254740993, "1": 0.10}]}'));
   const [golden] = await goldenRequests(directory);
   assert.deepEqual([golden?.name, golden?.predictions, golden?.tolerance], ['kept', ['{value=1}'], 0.01]);
+  assert.deepEqual(golden?.made, made);
   const again = { name: 'kept', request: text, predictions: ['{value=2}'], tolerance: 0 };
   await assert.rejects(writeGolden(directory, again, false), /exists; choose another --name/);
   await writeGolden(directory, again, true);

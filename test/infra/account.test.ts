@@ -18,6 +18,12 @@ const REQUEST: AccountRequest = {
     deadLetterQueueName: 'cluster-serving-dev-queue-dlq',
     isQueueNamed: false,
     missingModel: undefined,
+    network: {
+      redis: 'node',
+      vpcId: { Ref: 'Vpc' },
+      subnetIds: [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }],
+      zones: ['us-east-1a', 'us-east-1b'],
+    },
   },
   template: {
     Resources: {
@@ -49,6 +55,8 @@ const FREE: Readonly<Record<string, unknown>> = {
       State: 'available',
     })),
   },
+  DescribeVpcs: { Vpcs: ['', '', '', ''] },
+  GetTemplate: { TemplateBody: '{"Resources":{}}' },
   DescribeStacks: failed('ValidationError', 'Stack with id cluster-serving-dev does not exist'),
   GetQueueUrl: failed('QueueDoesNotExist'),
   HeadBucket: failed('NotFound', 'NotFound', 404),
@@ -79,7 +87,7 @@ async function answersOf(
 
 test('an account in which nothing is in the way answers every question with ok', async () => {
   const { kinds, of, asked } = await answersOf();
-  const questions = ['identity', 'concurrency', 'zones', 'stack', 'queues', 'buckets', 'log-groups'];
+  const questions = ['identity', 'concurrency', 'zones', 'vpcs', 'stack', 'queues', 'buckets', 'log-groups'];
   assert.deepEqual(kinds, Object.fromEntries(questions.map((question) => [question, 'ok'])));
   assert.match(of('identity')?.found ?? '', /account 123456789012, region us-east-1, as arn:aws:iam::/);
   assert.match(
@@ -111,6 +119,30 @@ test('zones that the account does not have are an error that says which it has',
   const { of } = await answersOf({}, { zones: ['us-east-1c', 'us-east-1a'] });
   assert.deepEqual([of('zones')?.kind, of('zones')?.fix], ['error', '--param zones=us-east-1a,us-east-1b']);
   assert.match(of('zones')?.found ?? '', /not us-east-1c$/);
+});
+
+test('an account that has five VPCs is warned, unless the stack makes none', async () => {
+  const five = { DescribeVpcs: { Vpcs: Array.from({ length: 5 }, () => '<vpcId>') } };
+  const { of } = await answersOf(five);
+  assert.equal(of('vpcs')?.kind, 'warning');
+  assert.match(of('vpcs')?.found ?? '', /^us-east-1 has 5, and the stack makes one more; the quota is 5 /);
+  assert.match(of('vpcs')?.fix ?? '', /Service Quotas.*--param vpcId/);
+  assert.equal((await answersOf(five, { ownNetwork: false })).of('vpcs'), undefined);
+  const there = { DescribeStacks: { Stacks: [{ StackStatus: 'UPDATE_COMPLETE' }] } };
+  assert.equal((await answersOf({ ...five, ...there })).of('vpcs'), undefined);
+});
+
+test('a network that CloudFormation cannot change is an error', async () => {
+  const QueueUrl = 'https://sqs.us-east-1.amazonaws.com/123456789012/cluster-serving-dev-queue';
+  const Outputs = [{ OutputKey: 'QueueUrl', OutputValue: QueueUrl }];
+  const subnet = (zone: string) => ({ Properties: { AvailabilityZone: zone } });
+  const Resources = { SubnetA: subnet('us-east-1a'), SubnetB: subnet('us-east-1d') };
+  const { of } = await answersOf({
+    DescribeStacks: { Stacks: [{ StackStatus: 'UPDATE_COMPLETE', Outputs }] },
+    GetTemplate: { TemplateBody: JSON.stringify({ Resources }) },
+  });
+  assert.equal(of('stack')?.kind, 'error');
+  assert.match(of('stack')?.found ?? '', /us-east-1a and us-east-1d.*--param zones=us-east-1a,us-east-1d/);
 });
 
 test('a stack that must be removed first, and one with a queue of an earlier version, are errors', async () => {
@@ -159,6 +191,7 @@ test('a question that may not be asked, or fails, is a note; the others are aske
     identity: 'ok',
     concurrency: 'note',
     zones: 'note',
+    vpcs: 'ok',
     stack: 'note',
     queues: 'note',
     buckets: 'ok',
@@ -191,6 +224,10 @@ async function startEndpoint(t: TestContext) {
       if (action === 'DescribeAvailabilityZones')
         return response.end(
           '<DescribeAvailabilityZonesResponse><availabilityZoneInfo><item><zoneName>us-east-1a</zoneName><zoneState>available</zoneState></item><item><zoneName>us-east-1d</zoneName><zoneState>available</zoneState></item></availabilityZoneInfo></DescribeAvailabilityZonesResponse>',
+        );
+      if (action === 'DescribeVpcs')
+        return response.end(
+          `<DescribeVpcsResponse><vpcSet>${'<item><vpcId>vpc-1</vpcId><cidrBlockAssociationSet><item><associationId>a</associationId></item></cidrBlockAssociationSet></item>'.repeat(6)}</vpcSet></DescribeVpcsResponse>`,
         );
       response.writeHead(403, { 'x-amzn-errortype': 'AccessDeniedException' });
       return response.end(
@@ -225,8 +262,10 @@ test('the command asks with the clients of the AWS SDK, and prints the answers a
     identity: 'ok',
     concurrency: 'note',
     zones: 'ok',
+    vpcs: 'warning',
     stack: 'note',
     queues: 'note',
   });
+  assert.match(account.find(({ question }) => question === 'vpcs')?.found ?? '', /us-east-1 has 6,/);
   assert.ok(seen.includes('DescribeAvailabilityZones'));
 });

@@ -149,6 +149,9 @@ const ACTIONS: Readonly<Record<string, (stacks: Stacks, fields: Fields) => Node 
     const { id: StackId, name, status: StackStatus, changedAt: CreationTime } = stack;
     return { Stacks: [{ StackId, StackName: name, StackStatus, CreationTime, Outputs }] };
   },
+  GetTemplate: (stacks, { StackName = '' }) => ({
+    TemplateBody: JSON.stringify(stacks.get(StackName).template ?? {}),
+  }),
   DescribeStackEvents: (stacks, { StackName = '' }) => {
     const stack = stacks.get(StackName);
     const StackEvents = stack.events.toReversed().map((event: StackEvent) => ({ ...event }));

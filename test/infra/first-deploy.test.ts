@@ -25,11 +25,36 @@ function planned(change: Partial<Planned> = {}): Planned {
     deadLetterQueueName: deadLetterQueueName(queue),
     isQueueNamed: false,
     missingModel: undefined,
+    network: OWN,
     ...change,
   };
 }
 
-const never = () => Promise.reject(new Error('no queue is asked'));
+const never = { count: () => Promise.reject(new Error('no queue is asked')), template: () => answerOf({}) };
+
+/** As infra/resources.ts plans the network of a stack without parameters, and with its own zones or VPC. */
+const first = [0, 1].map((place) => ({ 'Fn::Select': [place, { 'Fn::GetAZs': '' }] }));
+const OWN: Planned['network'] = {
+  redis: 'node',
+  vpcId: { Ref: 'Vpc' },
+  subnetIds: [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }],
+  zones: first,
+};
+const VPC = { ...OWN, vpcId: 'vpc-0123456789abcdef0', subnetIds: ['subnet-1', 'subnet-2'] };
+
+/** GetTemplate of a stack with this network. */
+function deployedIn({ redis, vpcId, subnetIds, zones }: NonNullable<Planned['network']>) {
+  const subnets = zones.map((AvailabilityZone) => ({ Properties: { AvailabilityZone } }));
+  return answerOf({
+    ...(typeof vpcId === 'string' ? {} : { SubnetA: subnets[0], SubnetB: subnets[1] }),
+    RedisSecurityGroup: { Properties: { VpcId: vpcId } },
+    ...(redis === 'node'
+      ? { Redis: { Properties: {} } }
+      : { RedisServerless: { Properties: { SubnetIds: subnetIds } } }),
+  });
+}
+
+const answerOf = (Resources: object) => Promise.resolve({ TemplateBody: JSON.stringify({ Resources }) });
 
 test('a first deployment needs a model, or the sample; a later one does not', async () => {
   const without = planned({ missingModel: '/job/model' });
@@ -65,12 +90,12 @@ test('a switch that was asked for waits until both queues are empty', async () =
     [old.QueueUrl, 0],
     [old.DeadLetterQueueUrl, 3],
   ]);
-  const count = (url: string) => Promise.resolve(counts.get(url) ?? Number.NaN);
-  await assert.rejects(assertDeployable(old, named, count), {
+  const asked = { ...never, count: (url: string) => Promise.resolve(counts.get(url) ?? Number.NaN) };
+  await assert.rejects(assertDeployable(old, named, asked), {
     message: /Messages in it: cluster-serving-serving_stream 0, cluster-serving-serving_stream-dlq 3\./,
   });
   counts.set(old.DeadLetterQueueUrl, 0);
-  await assertDeployable(old, named, count);
+  await assertDeployable(old, named, asked);
 });
 
 test('the stack of another job is not overwritten', async () => {
@@ -83,6 +108,63 @@ test('the stack of another job is not overwritten', async () => {
   await assert.rejects(assertDeployable(deployed, planned(change), never), {
     message: /cluster-serving-a-b-c is the stack of the job a, and this deployment is of the job a-b/,
   });
+});
+
+test('zones, a VPC and subnets that CloudFormation cannot change are refused, with what is deployed', async () => {
+  const named = ['us-east-1a', 'us-east-1c'];
+  const serverless = { redis: 'serverless' } as const;
+  for (const [before, after, expected] of [
+    [OWN, { ...OWN, zones: named }, /in the first two zones of the region.* Leave out zones/],
+    [
+      { ...OWN, zones: named },
+      OWN,
+      /in us-east-1a and us-east-1c.* Keep --param zones=us-east-1a,us-east-1c/,
+    ],
+    [
+      { ...OWN, zones: named },
+      { ...OWN, zones: named.toReversed() },
+      /Keep --param zones=us-east-1a,us-east-1c/,
+    ],
+    [OWN, { ...OWN, ...serverless, zones: named }, /first two zones/],
+    [OWN, VPC, /in the network of the stack.* Leave out vpcId/],
+    [VPC, OWN, /in vpc-0123456789abcdef0.* Keep --param vpcId=vpc-0123456789abcdef0/],
+    [VPC, { ...VPC, vpcId: 'vpc-0fedcba9876543210' }, /Keep --param vpcId=vpc-0123456789abcdef0/],
+    [{ ...OWN, ...serverless }, { ...VPC, ...serverless }, /Leave out vpcId/],
+    [
+      { ...VPC, ...serverless },
+      { ...VPC, ...serverless, subnetIds: ['subnet-1', 'subnet-3'] },
+      /in subnet-1 and subnet-2.* Keep --param subnetIds=subnet-1,subnet-2/,
+    ],
+  ] as const) {
+    const deployed = outputs(queueName('serving_stream', 'dev'));
+    const asked = { ...never, template: () => deployedIn(before) };
+    await assert.rejects(assertDeployable(deployed, planned({ network: after }), asked), {
+      code: 'bad_config',
+      message: expected,
+    });
+    // A stack that stays as it is.
+    await assertDeployable(deployed, planned({ network: before }), asked);
+  }
+});
+
+test('changes of the network that CloudFormation can make are not refused', async () => {
+  const zones = ['us-east-1a', 'us-east-1c'];
+  for (const [before, after] of [
+    // No Redis of the stack moves: one comes, goes or is replaced by one of another kind.
+    [OWN, undefined],
+    [OWN, { ...VPC, redis: 'serverless' }],
+    [
+      { ...OWN, zones },
+      { ...VPC, redis: 'serverless' },
+    ],
+    [VPC, { ...VPC, subnetIds: ['subnet-1', 'subnet-2', 'subnet-3'] }],
+  ] as const)
+    await assertDeployable(outputs(queueName('serving_stream', 'dev')), planned({ network: after }), {
+      ...never,
+      template: () => deployedIn(before),
+    });
+  // The template has no network: the deployment of everything but the bucket failed.
+  await assertDeployable(outputs(queueName('serving_stream', 'dev')), planned(), never);
 });
 
 test('a zone that AWS refuses is named, with what to set', () => {
@@ -117,6 +199,10 @@ test('other errors that stop a first deployment have an answer too, and an unkno
     [
       "Specified ConcurrentExecutions for function decreases account's UnreservedConcurrentExecution below its minimum value of [10].",
       /--param provisioned/,
+    ],
+    [
+      'The maximum number of VPCs has been reached. (Service: Ec2, Status Code: 400)',
+      /"VPCs per Region".*--param vpcId/,
     ],
     [
       'Stack:arn:aws:cloudformation:… is in ROLLBACK_COMPLETE state and can not be updated.',

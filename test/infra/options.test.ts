@@ -184,6 +184,15 @@ describe('the settings of a deployment', () => {
     assert.deepEqual(variables.batch['CLUSTER_SERVING_REDIS_CACHE'], { Ref: 'RedisServerless' });
     assert.deepEqual([files.redis, files.redisAuth, files.network], ['serverless', 'iam', 'own']);
     assert.deepEqual([vpc?.securityGroupIds.length, redisAlarmBytes], [1, 1_717_986_918]);
+    const now = new Date('2026-11-28T07:45:12.345Z');
+    const snapshotOf = (keepData: string) =>
+      readSettings(folder, {
+        ...request,
+        parameters: { ...parameters, redis: 'serverless', keepData },
+        now,
+      }).redisLastSnapshot;
+    assert.match(JSON.stringify(snapshotOf('on')), /^"cluster-serving-[a-z0-9-]+-20261128074512"$/);
+    assert.deepEqual(snapshotOf('off'), { Ref: 'AWS::NoValue' });
     for (const [name, wrong] of [
       ['redisMaxGB', 0],
       ['redisMaxGB', 5_001],
@@ -202,6 +211,16 @@ describe('the settings of a deployment', () => {
     await writeFile(join(folder, 'other.yaml'), 'jobName: other\n');
     assert.equal(readService(folder, 'other.yaml'), 'cluster-serving-other');
     assert.equal(readSettings(folder, { ...request, config: 'other.yaml' }).jobName, 'other');
+  });
+
+  test('requestsPerSecond is limited by the account alone', () => {
+    for (const requestsPerSecond of ['10000', '10001', '500000'])
+      assert.equal(
+        readSettings(folder, { ...request, parameters: { ...parameters, requestsPerSecond } })
+          .requestsPerSecond,
+        Number(requestsPerSecond),
+      );
+    assert.match(problemsOf({ requestsPerSecond: '3000000000' }), /^param requestsPerSecond /);
   });
 
   test('every wrong parameter is named in one error, with what was expected', () => {

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { hintsOf } from '../../convert/batching/hints.ts';
 import { readModel } from '../../convert/batching/model.ts';
 import { INTEGER_RANGES, madeUpRow } from '../../convert/batching/probe-values.ts';
 import { proofOf } from '../../convert/batching/proof.ts';
@@ -17,8 +18,10 @@ import { verificationNotes } from '../../convert/verify/text.ts';
 import { verifyModel } from '../../convert/verify/verify.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { openSession } from '../../lib/inference/session.ts';
+import { assertLengthsAgree } from '../convert/batching/assert-lengths.ts';
 import { assertPlantedNeverProven, assertProofsHold } from '../convert/batching/assert-proofs.ts';
 import { type Company, compareRows } from '../convert/batching/compare-rows.ts';
+import { assertExpressionsHold } from '../convert/batching/known-elements.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -29,6 +32,16 @@ test('of 2,000 random graphs, every one that is proven answers alone as in compa
 
 test('of 1,000 random graphs with an operator that mixes rows, none is proven', async (t) => {
   await assertPlantedNeverProven(t, { from: 1_000, count: 1_000 });
+});
+
+const GRAPHS = Number(process.env.LENGTH_GRAPHS ?? 500);
+
+test(`of ${GRAPHS} random graphs on sequences of three lengths, those that are proven answer alone as in company, and all as they are optimized`, async (t) => {
+  await assertLengthsAgree(t, { from: 1_000, count: GRAPHS });
+});
+
+test('of 3,000 random expressions of sizes and constants, each known element is what onnxruntime computes at three lengths', async (t) => {
+  await assertExpressionsHold(t, { from: 1_000, count: 3_000 });
 });
 
 const CORPUS = sharedPath('corpus');
@@ -66,12 +79,15 @@ async function corpusModels(t: TestContext): Promise<(readonly [name: string, fi
 /** Rows that the model takes, of the first sizes and values that it takes; undefined where it takes none. */
 async function rowsFor(file: string, fixedRows: number | undefined): Promise<Tensor[][] | undefined> {
   const session = await openSession(file, { threads: 1 });
+  const hints = hintsOf(file);
   try {
     for (const integers of INTEGER_RANGES) {
       // Small ones first: these are 200 runs of each model.
       for (const sizes of FREE_SIZES.toSorted((a, b) => a.spatial - b.spatial)) {
         const rows = Array.from({ length: ROWS }, (_, row) =>
-          session.inputs.map((spec, input) => madeUpRow(spec, { axis: 0, sizes, integers, row, input })),
+          session.inputs.map((spec, input) =>
+            madeUpRow(spec, { axis: 0, sizes, integers, hints, isCareful: false, row, input }),
+          ),
         );
         const first = rows[0] as Tensor[];
         if (
@@ -122,7 +138,7 @@ test('95 % of the corpus models whose rows are independent are proven', async (t
         assert.ok(end, `${name} is proven, and mixes rows: ${company.what}`);
       } else if (company.kind === 'same') {
         found.independent += 1;
-        const verification = await verifyModel(file, { maxRows: ROWS, probeMs: 1_000 });
+        const verification = await verifyModel(file, { maxRows: ROWS });
         if (verification.batching.verdict === 'proven') found.proven += 1;
         else t.diagnostic(`${name} is independent: ${verificationNotes(verification).join()}`);
       } else t.diagnostic(`${name} does not run: ${company.what}`);

@@ -107,6 +107,7 @@ async function devLife(account: Account) {
   const first = await servingVersion(aws, bucket, 'serving_stream');
   const stored = await bodyOf(aws, bucket, `models/serving_stream/versions/${first}/identity.onnx`);
   const again = await seen(await serverless('deploy'));
+  const moved = await seen(await serverless('deploy', '--param', 'zones=us-east-1d,us-east-1f'));
   await writeFile(join(folder, 'config.yaml'), 'function: { memoryMB: 3538 }\n');
   const changed = await seen(await serverless('deploy'));
   const info = await seen(await serverless('info', '--verbose'));
@@ -129,6 +130,7 @@ async function devLife(account: Account) {
     files,
     created,
     again,
+    moved,
     changed,
     info,
     found,
@@ -241,6 +243,17 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
     assert.match(again.output, /No changes to deploy/);
     for (const part of ['status', 'events', 'resources', 'deployment', 'bucket'] as const)
       assert.deepEqual(again[part], created[part], part);
+  });
+
+  test('a deploy to other zones is refused before anything is uploaded', () => {
+    const { again, moved } = dev;
+    assert.equal(moved.exitCode, 1, moved.output);
+    assert.match(
+      moved.output,
+      /cluster-serving-dev is in the first two zones of the region, and CloudFormation cannot move it \(zones\)\./,
+    );
+    for (const part of ['status', 'events', 'resources', 'deployment', 'bucket'] as const)
+      assert.deepEqual(moved[part], again[part], part);
   });
 
   test('a deploy with a changed config updates the functions that hold it, in place, and nothing that keeps data', () => {

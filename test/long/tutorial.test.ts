@@ -73,8 +73,6 @@ async function shellOf(t: TestContext): Promise<Record<string, string>> {
   return childEnvironment({
     ...MADE_ONCE,
     PATH: [bin, node, ...path].join(delimiter),
-    // By default onnxruntime-node downloads GPU libraries.
-    ONNXRUNTIME_NODE_INSTALL: 'skip',
     npm_config_loglevel: 'error',
     npm_config_prefer_offline: 'true',
     npm_config_audit: 'false',

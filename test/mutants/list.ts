@@ -2,6 +2,7 @@
 import { CALLERS } from './areas/access.ts';
 import { ANSWERS } from './areas/answers.ts';
 import { AWS } from './areas/aws.ts';
+import { BATCHING } from './areas/batching.ts';
 import { CLIENTS } from './areas/clients.ts';
 import { CODECS } from './areas/codecs.ts';
 import { CONSOLE_PAGE } from './areas/console.ts';
@@ -29,6 +30,7 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...CODECS,
   ...PIPELINE,
   ...ANSWERS,
+  ...BATCHING,
   ...REDIS_SCRIPTS,
   ...TEXT,
   ...REDIS,

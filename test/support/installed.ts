@@ -19,17 +19,20 @@ export interface Archives {
   /** Paths of what `npm pack` wrote. */
   readonly sdk: string;
   readonly cli: string;
+  /** The folder of what was packed, with a folder for each package. */
+  readonly staged: string;
 }
 
 /** Into `folder`, absolute. */
 export async function packPackages(folder: string): Promise<Archives> {
-  const staged: Packages = await buildPackages({ root: ROOT, outFolder: join(folder, 'staged') });
+  const outFolder = join(folder, 'staged');
+  const staged: Packages = await buildPackages({ root: ROOT, outFolder });
   const pack = async (from: string) => {
     const args = ['pack', from, '--silent', '--offline'];
     const { stdout } = await execute('npm', args, { cwd: folder });
     return join(folder, stdout.trim());
   };
-  return { sdk: await pack(staged.sdk.folder), cli: await pack(staged.cli.folder) };
+  return { sdk: await pack(staged.sdk.folder), cli: await pack(staged.cli.folder), staged: outFolder };
 }
 
 export interface Installed {
@@ -69,8 +72,11 @@ export async function install(
   };
   const wanted = { ...manifest.dependencies, ...manifest.optionalDependencies };
   const there = new Set(await readdir(join(ROOT, 'node_modules')));
+  const bundled = new Set(manifest.bundleDependencies);
   // An optional one is of one system only.
-  const found = Object.keys(wanted).filter((name) => name in manifest.dependencies || there.has(name));
+  const found = Object.keys(wanted).filter(
+    (name) => !bundled.has(name) && (name in manifest.dependencies || there.has(name)),
+  );
   await link(found.filter((name) => !without.includes(name)));
   const npx = (...words: string[]) =>
     execute('npx', ['--offline', '--no', '--', ...words], {

@@ -35,6 +35,8 @@ export interface NodeSpec {
   readonly outputs: readonly string[];
   /** Default: the standard operators. */
   readonly domain?: string;
+  /** Which of several functions of the file it calls. */
+  readonly overload?: string;
   /** A number is an int attribute, an array ints, a text a string, {float} a float, {floats} and {strings} lists. */
   readonly attributes?: Readonly<Record<string, AttributeSpec>>;
 }
@@ -81,7 +83,7 @@ export function identityModel(values: readonly ValueSpec[]): Uint8Array {
   });
 }
 
-export function nodeProto({ op, name, inputs, outputs, domain, attributes = {} }: NodeSpec): Chunk {
+export function nodeProto({ op, name, inputs, outputs, domain, overload, attributes = {} }: NodeSpec): Chunk {
   return message([
     ...inputs.map((input) => text(1, input)),
     ...outputs.map((output) => text(2, output)),
@@ -89,6 +91,7 @@ export function nodeProto({ op, name, inputs, outputs, domain, attributes = {} }
     text(4, op),
     ...Object.entries(attributes).map(([key, value]) => bytes(5, attribute(key, value))),
     ...(domain === undefined ? [] : [text(7, domain)]),
+    ...(overload === undefined ? [] : [text(8, overload)]),
   ]);
 }
 

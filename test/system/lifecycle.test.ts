@@ -164,6 +164,44 @@ test('two configs start two jobs; each command finds the one it names, and resta
   );
 });
 
+test('a second start with another job takes a folder and ports of its own, and status lists both', async (t) => {
+  const cwd = await serviceFolder(t);
+  await writeConfig(cwd, 'jobName: cats\n');
+  const { json: cats } = (await warmCliJson(['start', '--port', '0'], { cwd })) as CliAnswer<Started>;
+  await writeConfig(cwd, 'jobName: dogs\n');
+  const { stdout, stderr, code } = await warmCli(['start'], { cwd });
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, new RegExp(`note: the job cats runs at ${cats.http}`));
+  const [, http] = /^ready (http:\S+)$/m.exec(stdout) ?? [];
+  assert.notEqual(http, cats.http);
+  assert.deepEqual(await readRecord(cwd), JSON.parse(JSON.stringify({ ...cats, ready: undefined })));
+
+  const { json: status, ...ran } = (await warmCliJson(['status'], { cwd })) as CliAnswer<
+    Started & { dataDir: string; others: { dataDir: string; jobs: { job: string; http: string }[] }[] }
+  >;
+  assert.deepEqual([ran.code, status.job, status.http], [0, 'cats', cats.http]);
+  const dataDir = join(cwd, '.cluster-serving-dogs');
+  assert.deepEqual(
+    status.others.filter((other) => other.dataDir === dataDir).map(({ jobs }) => jobs),
+    [[{ job: 'dogs', http }]],
+  );
+  const shown = (await warmCli(['status'], { cwd })).stdout;
+  assert.match(shown, /^job cats, /m);
+  assert.ok(shown.includes(`job dogs runs at ${http} (--data-dir ${dataDir})`), shown);
+  const elsewhere = await warmCli(['status', '--data-dir', dataDir], { cwd });
+  assert.ok(elsewhere.stdout.includes(`job cats runs at ${cats.http} (--data-dir ${status.dataDir})`));
+
+  const image = join(ROOT, 'examples/digits/images/digit-7.png');
+  assert.equal((await warmCli(['predict', '--job', 'dogs', image], { cwd })).code, 0);
+  const third = await warmCli(['start'], { cwd });
+  assert.equal(third.code, 2);
+  assert.match(third.stderr, /a service already runs on .*-dogs /);
+  const stopped = await warmCli(['stop'], { cwd });
+  assert.equal(stopped.code, 0);
+  assert.ok(stopped.stderr.includes(`job dogs runs at ${http} (--data-dir ${dataDir})`), stopped.stderr);
+  assert.equal((await warmCli(['stop', '--data-dir', dataDir], { cwd })).code, 0);
+});
+
 test('restart after a stop, and after a start that failed, still knows the options; a model that cannot be imported stops nothing', async (t) => {
   const cwd = await serviceFolder(t);
   await writeFile(join(cwd, 'mine.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\njobName: mine\n`);

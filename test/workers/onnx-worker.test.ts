@@ -147,14 +147,29 @@ for (const [language, skip] of [
   });
 }
 
+/** @param resolve an expression: what becomes of the import of onnxruntime-node */
+const resolving = (resolve: string) => `import { registerHooks } from 'node:module';
+registerHooks({
+  resolve: (name, context, next) => name === 'onnxruntime-node' ? ${resolve} : next(name, context),
+});
+${CODE.typescript.plain}`;
+
+test('a worker in TypeScript whose project has no onnxruntime-node runs on that of the service', async (t) => {
+  const modelDir = await temporaryFolder(t);
+  await writeFile(join(modelDir, 'double.onnx'), MODELS['double.onnx']);
+  const source = resolving("next(name, { ...context, parentURL: 'file:///nowhere/a.mjs' })");
+  const child = await WorkerChild.open('typescript', source, { modelDir, modelName: 'double.onnx' });
+  const answer = await child.run([row(1, 2.5)]);
+  assert.ok('outcomes' in answer, JSON.stringify(answer));
+  assert.deepEqual(answer.outcomes, [{ value: row(2, 5) }]);
+});
+
 /** Makes onnxruntime one that is not installed. */
 const WITHOUT = {
-  typescript: `import { registerHooks } from 'node:module';
-registerHooks({
-  resolve: (name, context, next) =>
-    next(name, name === 'onnxruntime-node' ? { ...context, parentURL: 'file:///nowhere/a.mjs' } : context),
-});
-${CODE.typescript.plain}`,
+  // The service has it here, so the import fails before the service's own is looked for.
+  typescript: resolving(
+    `(() => { throw Object.assign(new Error("Cannot find package 'onnxruntime-node'"), { code: 'ERR_MODULE_NOT_FOUND' }) })()`,
+  ),
   python: `import sys
 class Without:
     def find_spec(self, name, *args):
@@ -164,7 +179,11 @@ ${CODE.python.plain}`,
 };
 
 for (const [language, skip, expected] of [
-  ['typescript', { skip: false }, 'WKROnnxWorker needs onnxruntime-node: npm install onnxruntime-node'],
+  [
+    'typescript',
+    { skip: false },
+    'WKROnnxWorker needs onnxruntime-node: npm install --ignore-scripts onnxruntime-node',
+  ],
   [
     'python',
     WITH_PYTHON,

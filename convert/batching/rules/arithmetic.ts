@@ -3,12 +3,12 @@
  * number of rows stays known (N, N·4), or becomes an element that no rule may use.
  */
 import type { Call } from '../call.ts';
-import { dependsOnRows, mayBeNegative, numberOf, over, type Size, same, size, times } from '../size.ts';
+import { dependsOnRows, isUnknown, numberOf, over, type Size, same, size, times } from '../size.ts';
 import { type Counts, elementsOf, type Fixed, MAX_ELEMENTS, type Value } from '../value.ts';
 
 type Element = Size | undefined;
 /** Undefined where the result is no product of numbers and sizes. */
-type Binary = (a: Size, b: Size, isInteger: boolean) => Element;
+type Binary = (a: Size, b: Size) => Element;
 
 export interface Known {
   readonly shape: readonly Size[];
@@ -16,10 +16,19 @@ export interface Known {
   readonly type: number | undefined;
 }
 
-const FLOATS = new Set([1, 10, 11, 16]);
+const FLOAT = 1;
 const BOOL = 9;
-/** Casting to them cuts off what is too large. */
-const NARROW = new Set([2, 3, 4, 5]);
+/** Bits of the types that are computed with. Floats round, and smaller integers wrap: their results are not known. */
+const BITS: Readonly<Record<number, number>> = { 6: 31, 7: 63, [BOOL]: 1 };
+/** No tensor that is run has more elements. */
+const LARGEST_SIZE = 2 ** 31 - 1;
+
+/** Whether the type holds the element exactly, however large the sizes in it are in a run. */
+export function fits({ factor, names }: Size, type: number | undefined): boolean {
+  const bits = BITS[type ?? 0];
+  if (bits === undefined || !Number.isSafeInteger(factor) || names.some(isUnknown)) return false;
+  return Math.abs(factor) * LARGEST_SIZE ** names.length <= 2 ** bits - 1;
+}
 
 /** Shape, elements and type where the elements are known. */
 export function known(value: Value | undefined): Known | undefined {
@@ -63,12 +72,12 @@ function onNumbers(compute: (a: number, b: number) => number | boolean): Binary 
 /** A comparison of numbers; a size is never below zero, so that it is above any negative number. */
 function comparing(compute: (a: number, b: number) => boolean): Binary {
   const numbers = onNumbers(compute);
-  return (a, b, isInteger) => {
+  return (a, b) => {
     const [x, y] = [numberOf(a), numberOf(b)];
-    if (x !== undefined && x < 0 && y === undefined && !mayBeNegative(b)) return size(Number(compute(x, 0)));
-    if (y !== undefined && y < 0 && x === undefined && !mayBeNegative(a)) return size(Number(compute(0, y)));
+    if (x !== undefined && x < 0 && y === undefined && b.factor > 0) return size(Number(compute(x, 0)));
+    if (y !== undefined && y < 0 && x === undefined && a.factor > 0) return size(Number(compute(0, y)));
     if (same(a, b) && x === undefined) return size(Number(compute(0, 0)));
-    return numbers(a, b, isInteger);
+    return numbers(a, b);
   };
 }
 
@@ -79,12 +88,16 @@ function add(a: Size, b: Size): Element {
   return times(size(a.factor + b.factor), { ...a, factor: 1 });
 }
 
-const divide: Binary = (a, b, isInteger) => {
+/** Toward zero. The quotient of two doubles may round up to the next whole number. */
+const divide: Binary = (a, b) => {
   const [x, y] = [numberOf(a), numberOf(b)];
-  if (x !== undefined && y !== undefined && y !== 0) return size(isInteger ? Math.trunc(x / y) : x / y);
-  return over(a, b, !isInteger);
+  return x !== undefined && y !== undefined ? size((x - (x % y)) / y) : over(a, b);
 };
 
+/**
+ * Operators that are missing here are computed by onnxruntime alone. Its Max and Min of many int64 take 1 for the larger
+ * of 1 and 2^31, but not of few.
+ */
 const BINARY: Readonly<Record<string, Binary>> = {
   Add: add,
   Sub: (a, b) => add(a, times(size(-1), b)),
@@ -92,12 +105,11 @@ const BINARY: Readonly<Record<string, Binary>> = {
   Div: divide,
   // Below zero it depends on an attribute.
   Mod: (a, b) => {
-    if (mayBeNegative(a) || mayBeNegative(b)) return undefined;
-    return over(a, b) ? size(0) : onNumbers((x, y) => x % y)(a, b, true);
+    if (a.factor < 0 || b.factor < 0) return undefined;
+    return over(a, b) ? size(0) : onNumbers((x, y) => x % y)(a, b);
   },
-  Pow: onNumbers((a, b) => a ** b),
-  Max: (a, b) => (same(a, b) ? a : onNumbers(Math.max)(a, b, true)),
-  Min: (a, b) => (same(a, b) ? a : onNumbers(Math.min)(a, b, true)),
+  Max: (a, b) => (same(a, b) ? a : undefined),
+  Min: (a, b) => (same(a, b) ? a : undefined),
   And: onNumbers((a, b) => a !== 0 && b !== 0),
   Or: onNumbers((a, b) => a !== 0 || b !== 0),
   Equal: comparing((a, b) => a === b),
@@ -125,23 +137,35 @@ export function sizeArithmetic(call: Call): Fixed | Counts | undefined {
       second.type,
     );
   }
-  const compute = BINARY[call.operator] as Binary;
-  const isInteger = first.type !== undefined && !FLOATS.has(first.type);
+  const compute = BINARY[call.operator];
+  const type = COMPARISONS.has(call.operator) ? BOOL : first.type;
+  const isExact = (item: Element): item is Size => item !== undefined && fits(item, first.type);
   const elements = rows.map((row) =>
-    row.reduce((a, b) => settle(call, [a, b], a && b && compute(a, b, isInteger))),
+    row.reduce((a, b) =>
+      settle(call, [a, b], compute && isExact(a) && isExact(b) ? compute(a, b) : undefined, type),
+    ),
   );
-  return elementsOf(shape, elements, COMPARISONS.has(call.operator) ? BOOL : first.type);
+  return elementsOf(shape, elements, type);
 }
 
 function where(call: Call, [condition, yes, no]: readonly Element[]): Element {
   const chosen = numberOf(condition);
   if (chosen !== undefined) return chosen === 0 ? no : yes;
-  return settle(call, [condition, yes, no], yes && no && same(yes, no) ? yes : undefined);
+  return yes && no && same(yes, no) ? yes : unsettled(call, [condition, yes, no]);
 }
 
-/** A result that is not known: any integer, or, where N is in it, nothing that a rule may use. */
-function settle(call: Call, from: readonly Element[], result: Element): Element {
-  if (result !== undefined && Number.isFinite(result.factor)) return result;
+/** A result that its type holds; else one that is not known. */
+export function settle(
+  call: Call,
+  from: readonly Element[],
+  result: Element,
+  type: number | undefined,
+): Element {
+  return result && fits(result, type) ? result : unsettled(call, from);
+}
+
+/** Any integer, or, where N is in it, nothing that a rule may use. */
+function unsettled(call: Call, from: readonly Element[]): Element {
   return from.some((item) => item === undefined || dependsOnRows(item)) ? undefined : call.names.integer();
 }
 
@@ -151,53 +175,40 @@ function commonShape(inputs: readonly Known[]): readonly Size[] | undefined {
     const longer = b.elements.length - a.elements.length || b.shape.length - a.shape.length;
     return longer > 0 ? b : a;
   });
-  const fits = inputs.every(
+  const areAlike = inputs.every(
     ({ shape, elements }) =>
       shape.length <= longest.shape.length &&
       (elements.length === 1 ||
         (shape.length === longest.shape.length &&
           shape.every((dim, i) => same(dim, longest.shape[i] as Size)))),
   );
-  return fits ? longest.shape : undefined;
+  return areAlike ? longest.shape : undefined;
 }
 
 /** Of Cast, Floor and the like on known elements; undefined where the input is something else. */
 export function numberArithmetic(call: Call): Fixed | Counts | undefined {
   const input = known(call.value(0));
   if (!input || call.count > 1) return undefined;
-  const type = call.operator === 'Cast' ? call.int('to', 0) : call.operator === 'Not' ? BOOL : input.type;
-  const compute = (element: Size): Element => {
-    const number = numberOf(element);
-    if (call.operator === 'Cast' && NARROW.has(type ?? 0)) return undefined;
-    if (number === undefined) return wholeOf(call.operator, element, type);
-    return size(numberResult(call.operator, number, type));
-  };
-  const elements = input.elements.map((element) => settle(call, [element], element && compute(element)));
+  const { operator } = call;
+  const type = operator === 'Cast' ? call.int('to', 0) : input.type;
+  const elements = input.elements.map((element) => {
+    if (operator === 'Cast') return element && (cast(element, type) ?? unsettled(call, [element]));
+    const isExact = element !== undefined && fits(element, type);
+    return settle(call, [element], isExact ? UNARY[operator]?.(element) : undefined, type);
+  });
   return elementsOf(input.shape, elements, type);
 }
 
-function numberResult(operator: string, number: number, type: number | undefined): number {
-  switch (operator) {
-    case 'Cast':
-      return type === BOOL ? Number(number !== 0) : FLOATS.has(type ?? 0) ? number : Math.trunc(number);
-    case 'Ceil':
-      return Math.ceil(number);
-    case 'Floor':
-      return Math.floor(number);
-    case 'Neg':
-      return -number;
-    case 'Not':
-      return Number(number === 0);
-    case 'Sqrt':
-      return Math.sqrt(number);
-    default:
-      return Number.NaN;
-  }
-}
+const UNARY: Readonly<Record<string, (element: Size) => Element>> = {
+  Neg: (element) => times(size(-1), element),
+  Not: ({ factor }) => size(1 - factor),
+};
 
-/** A size with a whole number in front is a whole number. */
-function wholeOf(operator: string, element: Size, type: number | undefined): Element {
-  if (operator === 'Neg') return times(size(-1), element);
-  if (!Number.isInteger(element.factor) || !['Cast', 'Ceil', 'Floor'].includes(operator)) return undefined;
-  return operator === 'Cast' && type === BOOL ? undefined : element;
+/** Undefined where the type does not hold it, or where what it becomes is up to the processor. */
+function cast(element: Size, type: number | undefined): Element {
+  const number = numberOf(element);
+  if (number === undefined || !Number.isFinite(number)) return fits(element, type) ? element : undefined;
+  if (type === FLOAT) return Math.fround(number) === number ? element : undefined;
+  const whole = size(type === BOOL ? Number(number !== 0) : Math.trunc(number));
+  return fits(whole, type) ? whole : undefined;
 }

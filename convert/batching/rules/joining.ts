@@ -110,6 +110,8 @@ function cutsOf(call: Call, shape: Shape): Map<number, Cut> {
 function placesOf({ start, end, step }: Cut, length: number | undefined): number[] | undefined {
   if (length === undefined || start === undefined || end === undefined || step === undefined || step === 0)
     return undefined;
+  // Only the largest integers are "to the end", which is the beginning here.
+  if (step < 0 && end >= TO_THE_END) return undefined;
   const [first, stop] = sliceBounds(start, end, step, length);
   const places: number[] = [];
   for (let at = first; step > 0 ? at < stop : at > stop; at += step) places.push(at);

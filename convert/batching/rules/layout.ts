@@ -1,6 +1,17 @@
 /** Operators that move elements without computing: where the batch axis is afterwards. */
 import type { Call, Rule } from '../call.ts';
-import { dependsOnRows, numberOf, ONE, over, product, type Size, same, size, times } from '../size.ts';
+import {
+  dependsOnRows,
+  isUnknown,
+  numberOf,
+  ONE,
+  over,
+  product,
+  type Size,
+  same,
+  size,
+  times,
+} from '../size.ts';
 import {
   broadcastSize,
   type Data,
@@ -22,10 +33,12 @@ function target(call: Call, index: number): readonly (Size | undefined)[] {
   return Array.from({ length }, () => call.names.integer());
 }
 
-/** A size of a shape input: one that may be negative is a size we do not know. */
+/** A size of a shape input: an integer that is not known is a size that we do not know. */
 function dimOf(call: Call, element: Size | undefined): Size {
   if (!element) return call.end('its shape depends on how many rows share the run');
-  return element.names.some((name) => name.startsWith('?')) ? call.dim() : element;
+  // One row less than none is -1, which is what is left.
+  if (element.factor < 0 && element.names.length > 0) call.end('its shape has a negative size');
+  return element.names.some(isUnknown) ? call.dim() : element;
 }
 
 /**
@@ -92,8 +105,10 @@ const transpose: Rule = (call) => {
   return call.moved(x, moved, x.kind === 'rows' ? order.findIndex((axis) => axis === x.axis) : 0);
 };
 
+/** An empty list is none: onnxruntime then squeezes as if there were no list. */
 function axesOf(call: Call): readonly number[] | undefined {
-  return call.ints('axes') ?? call.numbers(1, 'axes');
+  const axes = call.ints('axes') ?? call.numbers(1, 'axes');
+  return axes?.length === 0 ? undefined : axes;
 }
 
 const squeeze: Rule = (call) => {
@@ -125,7 +140,7 @@ function squeezed(call: Call, shape: Shape, axes: readonly number[] | undefined)
 }
 
 const unsqueeze: Rule = (call) => {
-  const axes = axesOf(call) ?? call.end('it has no axes');
+  const axes = axesOf(call) ?? [];
   const small = known(call.value(0));
   const x = small ? undefined : call.data(0);
   const shape = small?.shape ?? call.shape(x as Data);
@@ -170,7 +185,7 @@ const expand: Rule = (call) => {
       call.end('it changes the size of the batch axis');
     return call.rows(shape, { ...x, axis });
   }
-  const rows = spread(call, shape, (axis) => same(have[axis] as Size, ONE) || x.uniform === true);
+  const rows = spread(call, shape, (axis) => same(have[axis] as Size, ONE));
   return rows ?? { ...fixedOf(shape), uniform: x.uniform };
 };
 

@@ -2,7 +2,7 @@
 import type { Call, Rule } from '../call.ts';
 import { dependsOnRows, numberOf, ONE, product, type Size, size } from '../size.ts';
 import { elementsOf, fixedOf, MAX_ELEMENTS } from '../value.ts';
-import { known } from './arithmetic.ts';
+import { fits, known, settle } from './arithmetic.ts';
 
 const INT64 = 7;
 const FLOAT = 1;
@@ -44,11 +44,14 @@ const range: Rule = (call) => {
     call.end('it counts the rows');
   }
   for (const i of [0, 1, 2]) call.fixed(i);
-  const [from, to, step] = elements.map(numberOf);
+  const [from, to, step] = elements.map((element, i) => element && exact(element, inputs[i]?.type));
   if (from === undefined || step === undefined) return fixedOf([call.dim()]);
-  if (to === undefined) return fixedOf([from === 0 && step === 1 ? sizeOf(call, elements[1]) : call.dim()]);
+  if (to === undefined) {
+    const counted = from === 0 && step === 1 ? elements[1] : undefined;
+    return fixedOf([counted && counted.factor > 0 && fits(counted, INT64) ? counted : call.dim()]);
+  }
   const count = Math.max(0, Math.ceil((to - from) / step));
-  if (!Number.isFinite(count)) return fixedOf([call.dim()]);
+  if (!Number.isFinite(count) || !fits(size(to - from), inputs[0]?.type)) return fixedOf([call.dim()]);
   if (count > MAX_ELEMENTS) return fixedOf([size(count)]);
   return elementsOf(
     [size(count)],
@@ -57,9 +60,9 @@ const range: Rule = (call) => {
   );
 };
 
-/** An integer that is not known may be negative, and is no size then. */
-function sizeOf(call: Call, element: Size | undefined): Size {
-  return element?.names.every((name) => !name.startsWith('?')) && element.factor > 0 ? element : call.dim();
+/** The number; undefined for a float, whose steps are rounded. */
+function exact(element: Size, type: number | undefined): number | undefined {
+  return fits(element, type) ? numberOf(element) : undefined;
 }
 
 /** Of the elements of a shape. */
@@ -69,7 +72,8 @@ const reduceProd = (call: Call, fallback: Rule) => {
   const isWhole = input?.shape.length === 1 && (!axes || axes.every((axis) => axis === 0 || axis === -1));
   if (!input || !isWhole || call.int('noop_with_empty_axes', 0) === 1) return fallback(call);
   const { elements, type } = input;
-  const whole = elements.every((element) => element !== undefined) ? product(elements) : undefined;
+  const isExact = elements.every((element): element is Size => element !== undefined && fits(element, type));
+  const whole = settle(call, elements, isExact ? product(elements) : undefined, type);
   return elementsOf(call.int('keepdims', 1) === 1 ? [ONE] : [], [whole], type);
 };
 

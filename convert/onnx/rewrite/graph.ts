@@ -14,6 +14,8 @@ import { ATTRIBUTE, PLAIN_NODE } from '../tables.ts';
 import { fieldsOf } from './fields.ts';
 
 const text = (name: string) => ({ name, type: 'string' as const });
+/** Field 1, with a length. */
+const NAME_TAG = 10;
 const NAMED: Table = { 1: text('name') };
 /** A tensor's type as it lies in the file; of a sequence, the same of its items. */
 const TYPE: Table = {
@@ -40,11 +42,18 @@ export interface RawNode {
 export function nodeOf(content: Uint8Array): RawNode {
   const message = readMessage(content, PLAIN_NODE);
   // Read when they are asked for: those of trees are as large as the model.
+  const places = new Map<string, Uint8Array>();
+  const known = new Map<string, Message>();
   const attribute = (name: string) => {
-    const found = fieldsOf(content).findLast(
-      (field) => field.number === 5 && attributeName(field.content) === name,
-    );
-    return found && readMessage(found.content, ATTRIBUTE);
+    if (places.size === 0) {
+      for (const field of fieldsOf(content)) {
+        if (field.number === 5) places.set(attributeName(field.content), field.content);
+      }
+    }
+    const place = places.get(name);
+    const message = known.get(name) ?? (place && readMessage(place, ATTRIBUTE));
+    if (message) known.set(name, message);
+    return message;
   };
   const of = <T>(name: string, read: (attribute: Message) => T, fallback: T) => {
     const found = attribute(name);
@@ -65,7 +74,12 @@ export function nodeOf(content: Uint8Array): RawNode {
   };
 }
 
+/** The name is the first field, before lists as long as the model. */
 export function attributeName(content: Uint8Array): string {
+  const [tag, length = 0] = content;
+  if (tag === NAME_TAG && length < 0x80 && length + 2 <= content.length) {
+    return Buffer.from(content.subarray(2, 2 + length)).toString();
+  }
   return textOf(readMessage(content, NAMED), 'name');
 }
 

@@ -1,5 +1,6 @@
 /** Arithmetic and comparison of Python's numbers, lists and texts; numbers may be sizes or what the data decide. */
 import type { DType } from '../../../lib/contract/tensor.ts';
+import { floorMod } from '../../graph/elements.ts';
 import type { Context } from '../run/context.ts';
 import { add, Expr, type Int, multiply, SizeBound, subtract } from '../run/sizes.ts';
 import { TensorRef } from '../run/tensor.ts';
@@ -42,8 +43,6 @@ interface Arithmetic {
   readonly op: string;
 }
 
-const floorMod = (a: number, b: number) => a - Math.floor(a / b) * b;
-
 const ARITHMETIC: Readonly<Record<string, Arithmetic>> = {
   add: { int: (_, a, b) => add(a, b), float: (a, b) => a + b, op: 'Add' },
   sub: { int: (_, a, b) => subtract(a, b), float: (a, b) => a - b, op: 'Sub' },
@@ -72,7 +71,12 @@ export function arithmetic(c: Context, name: string, a: Py, b: Py): Py {
     return new Scalar(isFloat ? 'float' : 'int', made);
   }
   const isWhole = [a, b].every((each) => isInt(each) || typeof each === 'boolean');
-  if (isWhole && rule.int) return rule.int(c, asInt(a), asInt(b));
+  if (isWhole && rule.int) {
+    const made = rule.int(c, asInt(a), asInt(b));
+    if (typeof made === 'number' && !Number.isSafeInteger(made))
+      return refuse(`${name} of an int beyond 2^53 is not supported`);
+    return made;
+  }
   return new Float(rule.float(asFloat(a), asFloat(b)));
 }
 

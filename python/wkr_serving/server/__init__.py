@@ -116,8 +116,12 @@ class WKROnnxWorker(WKRHardWorker):
         options.intra_op_num_threads = self.threads
         # Threads that spin take the cores from the other processes.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # It changes answers: it gives a MaxPool the zeros of the Pad before it as its own.
-        options.add_session_config_entry("optimization.disable_specified_optimizers", "Pad_Fusion")
+        # They change answers: one gives a MaxPool the zeros of the Pad before it as its own, the other reads a Range that
+        # begins below 0 as an empty slice.
+        wrong = "Pad_Fusion;GatherToSliceFusion"
+        options.add_session_config_entry("optimization.disable_specified_optimizers", wrong)
+        if not _has_exact_sums():
+            options.add_session_config_entry("session.x64quantprecision", "1")
         # A process sees no device but its own, which is then the first.
         provider = "CPUExecutionProvider" if self.device_id < 0 else "CUDAExecutionProvider"
         session = onnxruntime.InferenceSession(os.path.join(model_dir, model_name), options, providers=[provider])
@@ -161,6 +165,16 @@ class WKRServer(Launched):
 
     def __init__(self, args: Any, hardprocesser: Any) -> None:
         super().__init__(hardprocesser, args)
+
+
+def _has_exact_sums() -> bool:
+    """Whether this processor adds products of int8 exactly; others saturate, unless onnxruntime is asked not to."""
+    try:
+        with open("/proc/cpuinfo", encoding="latin-1") as file:
+            words = file.read().split()
+    except OSError:
+        return False
+    return "avx512_vnni" in words or "avx_vnni" in words
 
 
 def _identity(value: Any) -> Any:

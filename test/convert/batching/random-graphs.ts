@@ -45,7 +45,7 @@ export function random(seed: number): () => number {
 
 const fixed = (size: number): Dim => ({ size, rows: false });
 
-class Generator {
+export class Generator {
   readonly nodes: Node[] = [];
   readonly live: Live[] = [];
   readonly next: () => number;
@@ -477,7 +477,7 @@ const zeros: Step = (g, x) => {
 };
 
 /** A body that computes one value from those around it. */
-function bodyOf(inputs: readonly Value[], outputs: readonly Value[], nodes: readonly Node[]): Body {
+export function bodyOf(inputs: readonly Value[], outputs: readonly Value[], nodes: readonly Node[]): Body {
   return { inputs, outputs: outputs.map((value) => ({ name: value.name, value })), nodes };
 }
 

@@ -79,6 +79,40 @@ test('every module without a rule is named in one error', async () => {
   );
 });
 
+test('shapes in order are those of the inputs, one for each', async () => {
+  assert.deepEqual(
+    await answers(
+      { type: 'nn.MulConstant', attributes: { constant: 2, inplace: false } },
+      { shapesInOrder: [[1, 2]] },
+    ),
+    [2, 20, 0, 2],
+  );
+  const model = graphOf(
+    { right: [], left: [], difference: ['left', 'right'] },
+    ['left', 'right'],
+    ['difference'],
+  );
+  const made = await convertBytes(model, {
+    inputShapes: { right: [1, 2] },
+    shapesInOrder: [
+      [1, 2],
+      [1, 9],
+    ],
+  });
+  assert.deepEqual(
+    made.graph.inputs.map(({ shape }) => shape?.slice(1)),
+    [[2], [2]],
+  );
+  await refused(model, /has 2 inputs \(left, right\), but 3 shapes are given/, {
+    shapesInOrder: [
+      [1, 2],
+      [1, 2],
+      [1, 2],
+    ],
+  });
+  await refused(model, /the shape of input "right"; give it with/, { shapesInOrder: [[1, 2]] });
+});
+
 test('a file that says no shape asks for it, and names that it has not are refused', async () => {
   await refused(moduleBytes({ type: 'nn.Tanh' }), /give it with --input input:<shape>/, {});
   const other = { inputShapes: { input: [1, 2], data: [1, 2] } };

@@ -179,6 +179,27 @@ test('refused: a write to a weight, which would outlive the call', async (t) => 
   });
 });
 
+test('shapes in order are those of the inputs, and as many', async (t) => {
+  const script = { forward: 'return torch.mul(x, 2)' };
+  const { graph } = await convertScript(t, script, { shapesInOrder: [[1, 3]] });
+  assert.deepEqual(
+    graph.inputs.map(({ name, shape }) => [name, shape]),
+    [['x', ['N', 3]]],
+  );
+  await assert.rejects(
+    convertScript(t, script, {
+      shapesInOrder: [
+        [1, 3],
+        [1, 3],
+      ],
+    }),
+    {
+      code: 'bad_model',
+      message: /has 1 input \(x\), but 2 shapes are given/,
+    },
+  );
+});
+
 test('refused: an input without a shape, with the option that gives it', async (t) => {
   await assert.rejects(convertScript(t, { forward: 'return x' }, {}), {
     code: 'bad_model',

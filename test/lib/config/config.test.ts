@@ -189,22 +189,48 @@ describe('a key', () => {
     );
   });
 
-  const meant: readonly (readonly [string, string])[] = [
+  const meant: readonly (readonly [text: string, key: string, nested?: string])[] = [
     ['jobname2: x', 'jobName'],
     ['modle: {path: x}', 'model'],
     ['queue: {windowsSeconds: 1}', 'queue.windowSeconds'],
-    ['memoryMB: 1', 'function.memoryMB'],
+    ['memoryMB: 1', 'function.memoryMB', 'function: {memoryMB: …}'],
     ['params: {threadPerModel: 1}', 'threadPerModel'],
-    ['path: x', 'modelPath'],
-    ['filter: topN(1)', 'postProcessing'],
+    ['path: x', 'modelPath', 'model: {path: …}'],
+    ['filter: topN(1)', 'postProcessing', 'data: {filter: …}'],
+    ['src: localhost:6379', 'data.src', 'data: {src: …}'],
+    ['core_number: 4', 'batchSize', 'params: {core_number: …}'],
+    ['CoreNumber: 4', 'batchSize', 'params: {core_number: …}'],
+    ['top_n: 4', 'params.top_n', 'params: {top_n: …}'],
+    ['spark: {shape: 3}', 'data.shape', 'data: {shape: …}'],
     ['redisURI: x', 'redisUrl'],
     ['http: {tokensPerSec: 1}', 'http.tokensPerSecond'],
   ];
-  for (const [text, key] of meant) {
+  for (const [text, key, nested] of meant) {
     test(`in ${JSON.stringify(text)} was probably meant to be ${key}`, () => {
-      assert.ok(lineOf(text)?.endsWith(`unknown key; did you mean ${key}?`), lineOf(text));
+      const form = nested === undefined ? '' : ` The nested form is "${nested}"`;
+      assert.ok(lineOf(text)?.endsWith(`unknown key; did you mean ${key}?${form}`), lineOf(text));
     });
   }
+
+  test('without a blank behind its colon is said to lack it, wherever it stands', () => {
+    for (const text of [
+      'threadPerModel:4',
+      'jobName: a\nredisUrl:localhost:6379',
+      'thread_per_model:4\njobName: a',
+      '"modelPath":/a',
+      'modelPath:"/a"',
+      'modelPath :/a',
+      'image:torch',
+      'queue:\n  batchSize:10',
+      'queue:\n  batchSize: 10\n  windowSeconds:1',
+      'model:\n  path:s3://bucket/prefix',
+      'inputs:{a: {batchAxis: 1}}',
+    ]) {
+      assert.match(refusal(text), /; put a blank behind the colon, as in "modelPath: model"$/, text);
+    }
+    assert.doesNotMatch(refusal('http://localhost:6379'), /blank/);
+    assert.doesNotMatch(refusal('a text'), /blank/);
+  });
 
   test('that resembles nothing brings the list of what there is', () => {
     assert.match(

@@ -1,6 +1,7 @@
 /** Every key of the old configs, and the old configs themselves. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { convertOptions } from '../../../convert/options.ts';
 import { readConfigText } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { LEGACY } from '../../../lib/config/legacy.ts';
@@ -42,8 +43,9 @@ const WORKING: readonly (readonly [string, string, Readonly<Record<string, unkno
   ['model.name', 'serving2', { jobName: 'serving2' }],
   ['model.inputs', 'input:0,mask:0', { 'import.inputs': ['input:0', 'mask:0'] }],
   ['model.outputs', 'output:0', { 'import.outputs': ['output:0'] }],
-  ['data.image_shape', '3, 224, 448', SIZE],
-  ['data.shape', '[3, 224, 448]', SIZE],
+  ['data.image_shape', '3, 224, 448', { ...SIZE, 'import.shapes': [[3, 224, 448]] }],
+  ['data.shape', '[3, 224, 448]', { ...SIZE, 'import.shapes': [[3, 224, 448]] }],
+  ['data.tensor_shape', '[1, 2]', { 'import.shapes': [[1, 2]] }],
   ['data.filter', 'pickTopN(2)', { postProcessing: 'pickTopN(2)' }],
   ['data.batched', 'True', { inputAlreadyBatched: true }],
   ['params.batch_size', '4', { batchSize: 4 }],
@@ -81,7 +83,6 @@ const REPLACED: readonly (readonly [string, string, RegExp])[] = [
   ['data.src', 'localhost:6379', /its own Redis/],
   ['data.type', 'image', /each value/],
   ['data.data_type', '[image, tensor]', /each value/],
-  ['data.tensor_shape', '[1, 2]', /ONNX file/],
   ['data.resize', 'true', /imageResize/],
   ['params.model_number', '4', /maximumConcurrency/],
   ['params.performance_mode', 'OFF', /function\.memoryMB/],
@@ -101,7 +102,7 @@ const REPLACED: readonly (readonly [string, string, RegExp])[] = [
   ['log.error', 'y', /CloudWatch/],
   ['log.summary', 'y', /CloudWatch/],
   ['interface', '0.0.0.0', /API Gateway/],
-  ['port', '10020', /npm start -- --port/],
+  ['port', '10020', /cluster-serving start --port/],
   ['securePort', '10023', /HTTPS/],
   ['httpsEnabled', 'true', /HTTPS/],
   ['httpsKeyStorePath', '/keys/keystore.pkcs12', /HTTPS/],
@@ -227,7 +228,8 @@ describe('the shape of an image in an old config', () => {
   test('of several inputs without types is that of the input that can be an image', () => {
     assert.deepEqual(sizeOf('src: , shape: [[1],[3,224,448],[3]], filter: '), [224, 448]);
     assert.deepEqual(sizeOf('shape: "[[2,3],[10,20,1]]"'), [10, 20]);
-    assert.deepEqual(readConfigText('data: {shape: [[1],[2,3]]}', 'test').job, DEFAULT_JOB);
+    const { job } = readConfigText('data: {shape: [[1],[2,3]]}', 'test');
+    assert.deepEqual(job, { ...DEFAULT_JOB, import: { shapes: [[1], [2, 3]] } });
     assert.throws(
       () => sizeOf('shape: [[3,10,20],[3,20,10]]'),
       /one size for all images of a record, got several/,
@@ -250,10 +252,42 @@ describe('the shape of an image in an old config', () => {
     }
   });
 
-  test('says nothing when no input is an image, and then a note says so', () => {
+  test('sets no size of images when no input is an image', () => {
     const { job, notes } = readConfigText('data: {shape: [1, 2], type: tensor}', 'test');
-    assert.deepEqual(job, DEFAULT_JOB);
-    assert.match(notes.join('\n'), /data\.shape \(line 1\): .*other shapes are read off the model/);
+    assert.deepEqual(job, { ...DEFAULT_JOB, import: { shapes: [[1, 2]] } });
+    assert.deepEqual(notes, ['data.type (line 1): read off each value and the model']);
+  });
+
+  test('is what an import takes where the file of a model says none', () => {
+    const shapesOf = (data: string) => {
+      const { shapesInOrder } = convertOptions(readConfigText(`data: {${data}}`, 'test').job.import);
+      return shapesInOrder;
+    };
+    assert.deepEqual(shapesOf('shape: [[1],[3,224,448],[3]]'), [
+      [1, 1],
+      [1, 3, 224, 448],
+      [1, 3],
+    ]);
+    assert.deepEqual(shapesOf('shape: "[[2,3],[10,20,1]]"'), [
+      [1, 2, 3],
+      [1, 10, 20, 1],
+    ]);
+    assert.deepEqual(shapesOf('shape: [3,224,224]'), [[1, 3, 224, 224]]);
+    assert.deepEqual(shapesOf('image_shape: "3, 10, 20"'), [[1, 3, 10, 20]]);
+    assert.deepEqual(shapesOf('tensor_shape: "4,5", data_type: tensor'), [[1, 4, 5]]);
+    assert.deepEqual(shapesOf('image_shape: "3,10,20", tensor_shape: "4"'), undefined);
+    assert.deepEqual(shapesOf('image_shape: "3,10,20", shape: [3,10,20]'), [[1, 3, 10, 20]]);
+  });
+
+  test('that is empty or holds other things is refused', () => {
+    for (const shape of ['[]', '[[]]', '[[], [3]]', '[[1], [-2]]', '[[[1]]]', '[3, x]']) {
+      const text = `data: {shape: ${shape}, type: tensor}`;
+      assert.throws(
+        () => readConfigText(text, 'test'),
+        { code: 'bad_config', message: /data\.shape: expected / },
+        shape,
+      );
+    }
   });
 
   test('must be one, of 1 or 3 channels, for all images', () => {
@@ -298,7 +332,7 @@ describe('a config of an old version', () => {
     ['config-v0.8.1.yaml', { modelPath: 'model' }, [noFilter]],
     [
       'config-2020-07-06-e9744e1d4.yaml',
-      { modelPath: 'model', 'image.height': 224, 'image.width': 224 },
+      { modelPath: 'model', 'image.height': 224, 'image.width': 224, 'import.shapes': [[3, 224, 224]] },
       [/^data\.type \(line 18\): /, noFilter],
     ],
     ['config-v0.9.0.yaml', { modelPath: '/path/to/model' }, [/^redis\.timeout \(line 25\): /]],

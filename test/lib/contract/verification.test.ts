@@ -7,11 +7,12 @@ import {
   isCurrent,
   isVerdictCurrent,
   mayShareRuns,
+  optimizationFor,
   readVerification,
   type Verification,
 } from '../../../lib/contract/verification.ts';
 
-const HERE = { onnxruntime: '1.30.0', architecture: 'x64' };
+const HERE = { onnxruntime: '1.30.0', architecture: 'x64', features: ['avx2', 'avx512_vnni'] };
 
 const PROVEN: Verification = {
   batching: { verdict: 'proven', analyser: ANALYSER_VERSION },
@@ -65,6 +66,8 @@ test('whatever is damaged or of another form is none', () => {
     { ...PROVEN, runtime: { ...runtime, onnxruntime: 1.3 } },
     { ...PROVEN, runtime: { ...runtime, disabledOptimizers: 'GeluFusionL2' } },
     { ...PROVEN, runtime: { ...runtime, disabledOptimizers: ['a;b'] } },
+    { ...PROVEN, runtime: { ...runtime, features: 'avx2' } },
+    { ...PROVEN, runtime: { ...runtime, features: [1] } },
   ];
   for (const value of damaged) assert.equal(readVerification(value), undefined, JSON.stringify(value));
 });
@@ -120,21 +123,60 @@ test('always and never are the word of the owner', () => {
   }
 });
 
-test('a comparison holds for one processor architecture', () => {
+test('a comparison holds for one processor', () => {
   assert.equal(isCurrent(PROVEN, HERE), true);
+  assert.equal(isCurrent(elsewhere({ features: ['avx2'] }), HERE), false);
+  const { features: _, ...ofEarlierRelease } = PROVEN.runtime;
+  assert.equal(isCurrent({ ...PROVEN, runtime: ofEarlierRelease }, HERE), false);
   assert.equal(isCurrent(elsewhere({ architecture: 'arm64' }), HERE), false);
   assert.equal(isCurrent(undefined, HERE), false);
+});
+
+test('where the kernels are others, the rewrites of quantized nodes are off, and those that change the answers', () => {
+  assert.equal(optimizationFor(undefined, HERE), undefined);
+  const here = { level: 'all', disabledOptimizers: ['GeluFusionL2'], isElsewhere: false };
+  assert.deepEqual(optimizationFor(PROVEN, HERE), here);
+  const { features: _, ...ofEarlierRelease } = PROVEN.runtime;
+  const others = [
+    elsewhere({ features: ['avx2'] }),
+    elsewhere({ features: [] }),
+    elsewhere({ architecture: 'arm64' }),
+    elsewhere({ onnxruntime: '1.29.0' }),
+    { ...PROVEN, runtime: ofEarlierRelease },
+  ];
+  for (const one of others) {
+    const { disabledOptimizers, isElsewhere, level } = optimizationFor(one, HERE) ?? assert.fail();
+    assert.deepEqual([level, isElsewhere], ['all', true]);
+    const off = ['GeluFusionL2', 'QDQSelectorActionTransformer', 'DynamicQuantizeMatMulFusion'];
+    assert.ok(
+      off.every((name) => disabledOptimizers.includes(name)),
+      disabledOptimizers.join(),
+    );
+    assert.ok(!disabledOptimizers.includes('ConstantFolding'));
+  }
+  const everywhere = { ...PROVEN, runtime: { ...PROVEN.runtime, features: ['avx2'], anyFeatures: true } };
+  assert.deepEqual(optimizationFor(everywhere, HERE), here);
+  assert.equal(optimizationFor(everywhere, { ...HERE, architecture: 'arm64' })?.isElsewhere, true);
 });
 
 test('the texts name the operator and the node at which the proof ended, and what was switched off', () => {
   assert.deepEqual(verificationNotes(PROVEN), [
     'records share runs: the graph shows that none changes the answer of another',
-    'onnxruntime changed the answers of this model: GeluFusionL2 off',
+    "onnxruntime's rewrites changed the answers of this model: GeluFusionL2 is off",
   ]);
   assert.deepEqual(verificationNotes(MIXED), [
     'records run one by one: CumSum (node "sum"): it adds up rows',
     "onnxruntime's rewrites were not compared: it is large",
   ]);
+  const without = { ...MIXED, runtime: { ...MIXED.runtime, level: 'disabled' as const } };
+  assert.equal(
+    verificationNotes(without)[1],
+    "onnxruntime's rewrites were not compared, so the model runs without them: it is large",
+  );
+  assert.equal(
+    verificationNotes({ ...without, comparison: 'agrees' })[1],
+    "onnxruntime's rewrites changed the answers of this model: all of them are off",
+  );
   assert.match(verificationNotes(undefined).join(), /was not verified; `model push`/);
   assert.match(verificationNotes(MIXED, 'always')[0] ?? '', /set to always/);
 });

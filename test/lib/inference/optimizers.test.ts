@@ -33,6 +33,25 @@ test('the zeros of a Pad count in the MaxPool behind it', async (t) => {
   assert.deepEqual(outcome?.ok && [...(outcome.outputs[0]?.data as Float32Array)], [0, 0, 0, -1]);
 });
 
+test('a Range that begins below 0 is gathered from the end', async (t) => {
+  const scalar = (name: string, value: bigint) =>
+    ({ name, dtype: 'int64', shape: [], data: BigInt64Array.of(value) }) as const;
+  const runner = await openModelBytes(
+    t,
+    onnxModel({
+      inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 'T'] }],
+      outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 3] }],
+      nodes: [
+        { op: 'Range', inputs: ['from', 'to', 'step'], outputs: ['places'] },
+        { op: 'Gather', inputs: ['x', 'places'], outputs: ['y'], attributes: { axis: 1 } },
+      ],
+      weights: [scalar('from', -2n), scalar('to', 1n), scalar('step', 1n)],
+    }),
+  );
+  const [outcome] = await runner.run(decodeInstances('{"instances":[{"x":[1,2,3,4,5]}]}'));
+  assert.deepEqual(outcome?.ok && [...(outcome.outputs[0]?.data as Float32Array)], [4, 5, 1]);
+});
+
 test('a rewrite that the verification switches off, by its name or by a lower level, changes no answer', async (t) => {
   const answerWith = async (optimization?: Optimization) => {
     const verification = optimization && {

@@ -61,7 +61,10 @@ const untilStatus = async (condition: () => Promise<boolean>) => {
 describe('gateway limits', () => {
   it('answers 413 to a body of more than 10 MB and keeps serving', async () => {
     const gateway = await gatewayFor(sizeOf);
-    const tooLarge = { status: 413, body: '{"message":"Request Entity Too Large"}' };
+    const tooLarge = {
+      status: 413,
+      body: '{"message":"Request Entity Too Large","error":"Request Entity Too Large"}',
+    };
     assert.deepEqual(await post(gateway, new Uint8Array(10 * MB + 1)), tooLarge);
     assert.deepEqual(await post(gateway, 'abc'), { status: 200, body: '3' });
   });
@@ -87,7 +90,10 @@ describe('gateway limits', () => {
       gateway,
       `POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
     );
-    assert.match(reply, /^HTTP\/1\.1 413 [^]*\{"message":"Request Entity Too Large"\}$/);
+    assert.match(
+      reply,
+      /^HTTP\/1\.1 413 [^]*\{"message":"Request Entity Too Large","error":"Request Entity Too Large"\}$/,
+    );
   });
 
   it('refuses an expected body that is too large before it is sent', async () => {
@@ -106,7 +112,10 @@ describe('gateway limits', () => {
       return { status: response.status, body: await response.text() };
     };
     assert.equal((await status(9900)).status, 200);
-    const tooLarge = { status: 431, body: '{"message":"Request Header Fields Too Large"}' };
+    const tooLarge = {
+      status: 431,
+      body: '{"message":"Request Header Fields Too Large","error":"Request Header Fields Too Large"}',
+    };
     assert.deepEqual(await status(10_240), tooLarge);
     assert.deepEqual(await status(60_000), tooLarge);
   });
@@ -114,11 +123,14 @@ describe('gateway limits', () => {
   it('answers 503 when the gateway, 500 when the function runs out of time', async () => {
     const never = () => new Promise<never>(() => undefined);
     const slowGateway = await gatewayFor(never, { timeoutMs: 30 });
-    assert.deepEqual(await post(slowGateway, ''), { status: 503, body: '{"message":"Service Unavailable"}' });
+    assert.deepEqual(await post(slowGateway, ''), {
+      status: 503,
+      body: '{"message":"Service Unavailable","error":"Service Unavailable"}',
+    });
     const slowFunction = await gatewayFor(never, { functionTimeoutMs: 30 });
     assert.deepEqual(await post(slowFunction, ''), {
       status: 500,
-      body: '{"message":"Internal Server Error"}',
+      body: '{"message":"Internal Server Error","error":"Internal Server Error"}',
     });
   });
 
@@ -146,7 +158,10 @@ describe('gateway limits', () => {
     );
     const first = post(gateway, '');
     await untilTrue(() => running === 1);
-    assert.deepEqual(await post(gateway, 'abc'), { status: 429, body: '{"message":"Too Many Requests"}' });
+    assert.deepEqual(await post(gateway, 'abc'), {
+      status: 429,
+      body: '{"message":"Too Many Requests","error":"Too Many Requests"}',
+    });
     release('done');
     assert.deepEqual(await first, { status: 200, body: 'done' });
     const third = post(gateway, '');
@@ -190,7 +205,10 @@ describe('gateway limits', () => {
 
   it('answers 400 to what is not HTTP', async () => {
     const gateway = await gatewayFor(sizeOf);
-    assert.match(await talk(gateway, 'hello\r\n\r\n'), /^HTTP\/1\.1 400 [^]*\{"message":"Bad Request"\}$/);
+    assert.match(
+      await talk(gateway, 'hello\r\n\r\n'),
+      /^HTTP\/1\.1 400 [^]*\{"message":"Bad Request","error":"Bad Request"\}$/,
+    );
     const twoLengths =
       'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab';
     assert.match(await talk(gateway, twoLengths), /^HTTP\/1\.1 400 /);

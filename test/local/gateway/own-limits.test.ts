@@ -57,5 +57,5 @@ test('the errors of the gateway itself have the envelope where a route asks for 
     assert.equal(typeof message, 'string');
   }
   const usual = (await (await send('/usual', 11 * MiB)).json()) as Record<string, unknown>;
-  assert.deepEqual(Object.keys(usual), ['message']);
+  assert.deepEqual(Object.keys(usual), ['message', 'error']);
 });

@@ -118,7 +118,7 @@ describe('gateway responses', () => {
     it(`answers 500 and logs once for ${why}`, async () => {
       const { response, body } = await answer(result);
       assert.equal(response.status, 500);
-      assert.equal(body, '{"message":"Internal Server Error"}');
+      assert.equal(body, '{"message":"Internal Server Error","error":"Internal Server Error"}');
       assert.equal(response.headers.get('content-type'), 'application/json');
       assert.equal(logged.length, 1);
     });
@@ -136,7 +136,10 @@ describe('gateway responses', () => {
       act = fail;
       const response = await fetch(`${gateway.url}/`);
       assert.equal(response.status, 500);
-      assert.equal(await response.text(), '{"message":"Internal Server Error"}');
+      assert.equal(
+        await response.text(),
+        '{"message":"Internal Server Error","error":"Internal Server Error"}',
+      );
       assert.deepEqual(logged, ['the handler threw']);
     }
   });

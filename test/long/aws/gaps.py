@@ -115,7 +115,9 @@ GAPS = {
         "CacheParameterGroup", "CacheParameterGroupName", "DeleteCacheParameterGroup", dropped=("Properties",)
     ),
     "AWS::ElastiCache::ReplicationGroup": of_cache("ReplicationGroup", "ReplicationGroupId", "DeleteReplicationGroup"),
-    "AWS::ElastiCache::ServerlessCache": of_cache("ServerlessCache", "ServerlessCacheName", "DeleteServerlessCache"),
+    "AWS::ElastiCache::ServerlessCache": of_cache(
+        "ServerlessCache", "ServerlessCacheName", "DeleteServerlessCache", dropped=("FinalSnapshotName",)
+    ),
     "AWS::ElastiCache::SubnetGroup": of_cache(
         "CacheSubnetGroup",
         "CacheSubnetGroupName",

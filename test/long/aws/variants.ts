@@ -38,7 +38,7 @@ export interface LintedVariant {
 export const LINTED: readonly LintedVariant[] = [
   { name: 'dev' },
   { name: 'prod', stage: 'prod' },
-  { name: 'China', region: 'cn-north-1', parameters: { redisAuth: 'iam' } },
+  { name: 'China', region: 'cn-north-1', parameters: { redisAuth: 'iam', respondAsync: 'on' } },
   { name: 'GovCloud', region: 'us-gov-west-1', stage: 'prod', parameters: { respondAsync: 'on' } },
   { name: 'Frankfurt on arm64', region: 'eu-central-1', parameters: { arch: 'arm64', respondAsync: 'on' } },
   { name: 'Redis by its address', parameters: { ...URL_PARAMETERS, respondAsync: 'on' } },

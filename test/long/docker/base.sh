@@ -9,7 +9,11 @@ shift 4
 if [ ! -e "$root.made" ]; then
   rm -rf "$root"
   debootstrap --variant=minbase bookworm "$root" http://deb.debian.org/debian
-  for folder in doc locale man info i18n; do rm -rf "$root/usr/share/$folder/"*; done
+  # As the public image does, for what is there and for packages to come.
+  for folder in doc locale man info i18n; do
+    rm -rf "$root/usr/share/$folder/"*
+    echo "path-exclude /usr/share/$folder/*" >>"$root/etc/dpkg/dpkg.cfg.d/docker"
+  done
   rm -rf "$root/var/cache/apt/archives/"*.deb "$root/var/lib/apt/lists/"*
   touch "$root.made"
 fi

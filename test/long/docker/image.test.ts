@@ -5,9 +5,17 @@
 import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { before, describe, type TestContext, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { SMALL_JPEGS } from '../../support/jpegs.ts';
+import { picturesOf } from '../../support/pictures.ts';
 import { buildImage, type Container, type Image, newVolume, OUTER, WITH_BUILDAH } from './container.ts';
+
+const cleanups: (() => Promise<void>)[] = [];
+const HOOKS = { after: (cleanup: () => Promise<void>) => cleanups.push(cleanup) };
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
 
 const SAMPLE = '/app/examples/digits/images';
 
@@ -27,8 +35,8 @@ async function run(container: Container, command: string): Promise<string> {
 
 describe('the image', WITH_BUILDAH, () => {
   let image: Image;
-  before(async (t) => {
-    image = await buildImage(t as TestContext, 'localhost/cluster-serving');
+  before(async () => {
+    image = await buildImage(HOOKS, 'localhost/cluster-serving');
   });
 
   test('it is at most 350 MB, of a user without rights, with one volume, one port and no program that changes its user', async (t) => {
@@ -82,6 +90,11 @@ describe('the image', WITH_BUILDAH, () => {
     assert.match(await run(container, 'cluster-serving-init'), /wrote config\.yaml/);
     assert.match(await readFile(join(volume, 'config.yaml'), 'utf8'), /jobName/);
     assert.match(await run(container, `cluster-serving predict ${SAMPLE}/digit-7.png`), /at 7\b/);
+    // Each has a decoder of its own.
+    await writeFile(join(volume, 'a.webp'), picturesOf('webp-lossy')[30]?.bytes ?? '');
+    await writeFile(join(volume, 'a.jpg'), SMALL_JPEGS[0]?.bytes ?? '');
+    for (const name of ['a.webp', 'a.jpg'])
+      assert.match(await run(container, `cluster-serving predict /data/${name}`), /at \d\b/);
   });
 
   test('a stop loses nothing: the records of the queue, results and the token are there again', async (t) => {
@@ -107,8 +120,7 @@ describe('the image', WITH_BUILDAH, () => {
     const first = await startReady(t, image, volume);
     await run(first.container, `cluster-serving enqueue u=${SAMPLE}/digit-5.png`);
     const wanted = await run(first.container, 'cluster-serving query u --wait 20');
-    first.container.kill();
-    await first.container.exited;
+    await first.container.kill();
     const second = await startReady(t, image, volume);
     assert.equal(await run(second.container, 'cluster-serving query u'), wanted);
   });
@@ -135,12 +147,8 @@ class Worker(WKRHardWorker):
 
 describe('the image with Python', WITH_BUILDAH, () => {
   let image: Image;
-  before(async (t) => {
-    image = await buildImage(
-      t as TestContext,
-      'localhost/cluster-serving-python',
-      'python3-numpy python3-pil',
-    );
+  before(async () => {
+    image = await buildImage(HOOKS, 'localhost/cluster-serving-python', 'python3-numpy');
   });
 
   test('it is at most 450 MB, and a stop waits for the answer of a request', async (t) => {

@@ -1,0 +1,48 @@
+/** Limits count operations, and time ends nothing silently. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { afterProbe } from '../../../convert/batching/verdict.ts';
+import { operationsOf } from '../../../convert/check/operations.ts';
+import { NotFinished, Work } from '../../../convert/check/work.ts';
+import { verificationNotes } from '../../../convert/verify/text.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { ANALYSER_VERSION } from '../../../lib/contract/verification.ts';
+import { onnxModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+
+const feeds = (rows: number): Tensor[] => [
+  { dtype: 'float32', shape: [rows, 300], data: new Float32Array(300 * rows) },
+];
+const dense = onnxModel({
+  inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 300] }],
+  outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 500] }],
+  nodes: [{ op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
+  weights: [{ name: 'w', dtype: 'float32', shape: [300, 500], data: new Float32Array(150_000) }],
+});
+
+test('the operations of a run are those of its shapes, the same each time', async (t) => {
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  await writeFile(file, dense);
+  const counts = [await operationsOf(file, feeds(1)), await operationsOf(file, feeds(1))];
+  // Each product once, and each element of the output eight times.
+  assert.deepEqual(counts, [300 * 500 + 8 * 500, 300 * 500 + 8 * 500]);
+  assert.equal(await operationsOf(file, feeds(4)), 4 * (300 * 500 + 8 * 500));
+  const work = new Work(file);
+  await work.learn(feeds(1));
+  assert.equal(work.run(feeds(3)), 3 * (counts[0] as number));
+});
+
+test('a machine that is too slow is an error, and the verdict says so', () => {
+  assert.throws(() => new Work('model.onnx', -1).assertInTime(), NotFinished);
+  new Work('model.onnx', 60_000).assertInTime();
+  const verdict = { verdict: 'proven', analyser: ANALYSER_VERSION } as const;
+  const batching = afterProbe(verdict, { kind: 'not finished', reason: 'it did not finish within 240 s' });
+  assert.equal(batching.verdict, 'not proven');
+  const runtime = { onnxruntime: '1', architecture: 'x64', level: 'all', disabledOptimizers: [] } as const;
+  assert.match(
+    verificationNotes({ batching, runtime, comparison: 'agrees' })[0] ?? '',
+    /one by one: the proof was not tried by runs: it did not finish within 240 s/,
+  );
+});
