@@ -53,7 +53,7 @@ function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
           <Words text={noReplay} />
         </p>
       )}
-      <ul class="rows" tabIndex={0} aria-label="Dead letters">
+      <ul class="rows" tabIndex={letters.length > 0 ? 0 : undefined} aria-label="Dead letters">
         {letters.map((letter) => (
           <LetterRow
             key={letter.id}

@@ -16,14 +16,14 @@ interface FieldOptions {
 
 export function InputField({ input, given, onGive }: FieldOptions) {
   const { takes, row, names, optional } = input;
+  const isPicture = takes === 'image' && !given?.isNumbers;
   const label = (
     <>
       <code class="name">{input.name}</code>{' '}
-      <span class="quiet">{optional ? 'may stay empty' : hintOf(input)}</span>
+      <span class="quiet">{optional ? 'may stay empty' : isPicture ? 'a picture' : hintOf(input)}</span>
     </>
   );
   const text = given?.text ?? '';
-  const isPicture = takes === 'image' && !given?.isNumbers;
   const hasColumns = takes === 'numbers' && row.length === 1 && (names?.length ?? Infinity) <= MOST_COLUMNS;
   if (!isPicture && !hasColumns)
     return <TextField label={label} input={input} given={given} onGive={onGive} />;

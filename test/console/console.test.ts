@@ -508,6 +508,10 @@ describe('the console', () => {
         assert.match((await page.locator('.code pre').textContent()) ?? '', /--aws-sigv4/);
         assert.ok(api.seen.some(({ url }) => url === '/predict'));
         assert.deepEqual(api.refused, []);
+        await page.getByRole('button', { name: 'Try an example' }).click();
+        await page.getByAltText('The picture example.png').waitFor();
+        await page.locator('.answer').waitFor();
+        assert.equal(await page.getByRole('link', { name: 'API docs' }).count(), 0);
         await view(page, 'Live');
         await page.getByText('keep no history').waitFor();
         await view(page, 'Records');
