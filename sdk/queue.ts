@@ -109,7 +109,7 @@ function advice({ name, message }: Error, { stage }: QueueOptions): string {
   return (
     '. The AWS SDK needs AWS_REGION (or the option region) and credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), ' +
     'and AWS_ENDPOINT_URL (or the option endpoint) for a service on this machine: paste the `export AWS_…` lines that ' +
-    '`npm start` printed; without AWS, give InputQueue the frontendUrl'
+    '`cluster-serving start` printed; without AWS, give InputQueue the frontendUrl'
   );
 }
 

@@ -99,7 +99,7 @@ test('the curl commands and the SDK example of the README do what it says, and d
     const env = childEnvironment({ ...nowhere, ...region });
     await assert.rejects(run(process.execPath, [join(folder, 'try.ts')], { cwd: ROOT, env }), {
       stderr:
-        /no queue cluster-serving-serving_stream to be found: (Region is missing|Could not load credentials from any providers)\. The AWS SDK needs AWS_REGION .*AWS_ACCESS_KEY_ID.*paste the `export AWS_…` lines that `npm start` printed/,
+        /no queue cluster-serving-serving_stream to be found: (Region is missing|Could not load credentials from any providers)\. The AWS SDK needs AWS_REGION .*AWS_ACCESS_KEY_ID.*paste the `export AWS_…` lines that `cluster-serving start` printed/,
     });
   }
 });

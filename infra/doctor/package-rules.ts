@@ -15,7 +15,7 @@ const zipSize = archiveRule({
   topic: 'Package',
   looksAt: 'size of every zip',
   why: 'Lambda accepts 50 MB in a direct upload, and every new environment downloads the archive; ours stay below 20 MB.',
-  fix: 'find what was added to the bundle (infra/build/function-folder.ts lists the files beside it)',
+  fix: 'find what was added: npx serverless package prints the largest parts of each',
   check: (archives) =>
     [...archives].flatMap(([name, { bytes }]): Finding[] => {
       if (bytes <= TARGET_BYTES) return [];
@@ -30,7 +30,7 @@ const unzippedSize = archiveRule({
   topic: 'Package',
   looksAt: 'size of every archive when unzipped',
   why: 'Lambda refuses a function over 250 MB unzipped; the whole of onnxruntime-node alone has 294 MB.',
-  fix: 'infra/build/function-folder.ts: the files of onnxruntime-node that are included (46 MB)',
+  fix: 'leave package.patterns as they are: they include 46 MB of it',
   check: (archives) =>
     [...archives]
       .filter(([, { unzippedBytes }]) => unzippedBytes > UNZIPPED_BYTES)
@@ -82,7 +82,7 @@ const runtimeMissing = archiveRule({
   topic: 'Package',
   looksAt: 'onnxruntime in the archives of predict and batch, and in no other',
   why: 'Without the library a model cannot be opened; in a function that opens no model it adds 18 MB to every cold start.',
-  fix: 'infra/build/function-folder.ts: companions of the bundle',
+  fix: 'leave package.patterns as they are, and package again',
   check: (archives) =>
     [...archives].flatMap(([name, { binaries }]): Finding[] => {
       const has = binaries.some((binary) => binary.name.includes('onnxruntime'));
@@ -99,7 +99,7 @@ const architecture = archiveRule({
   topic: 'Package',
   looksAt: 'the processor of each binary in an archive, against Architectures of its function',
   why: 'With a library for another processor, every environment fails in INIT.',
-  fix: '--param arch=x86_64 or arm64, and package again: infra/build/function-folder.ts includes the binaries of that processor',
+  fix: '--param arch=x86_64 or arm64, and package again, with the binaries of that processor',
   check: (archives, template) =>
     functionsOf(template).flatMap(({ name, processor }): Finding[] => {
       const wrong = (archives.get(name)?.binaries ?? []).filter((binary) => binary.processor !== processor);

@@ -47,7 +47,7 @@ const redriveMissing = templateRule({
   topic: 'Queue',
   looksAt: 'RedrivePolicy of the queue',
   why: 'Without a dead-letter queue, a record that always fails is delivered again and again for queue.retentionSeconds, and is then deleted without a result.',
-  fix: 'RedrivePolicy of Queue in infra/stack/queue.yml',
+  fix: 'RedrivePolicy of Queue, as infra/stack/queue.yml of this package has it',
   check: (template) =>
     resourcesOf(template, 'AWS::SQS::Queue')
       .filter(([name]) => name === 'Queue')

@@ -11,6 +11,8 @@ import type { Versions, WorkspaceManifest } from './manifest.ts';
 
 const COMMON = 'onnxruntime-common';
 const BINARIES = 'bin/napi-v6';
+/** Those of the system that builds it are in it too, so that its user needs no second package. */
+const INSIDE = [...new Set(['linux', process.platform])];
 const OF_OTHERS = 'require(`@cluster-serving/onnxruntime-${process.platform}-${process.arch}`)';
 
 /** @param folder of the command line's package; the others are written beside it */
@@ -31,18 +33,20 @@ export async function bundleRuntime(root: string, folder: string, version: strin
   }
   const [runtime, loader] = [join(folder, 'node_modules', RUNTIME), 'dist/binding.js'];
   const text = await readFile(join(runtime, loader), 'utf8');
-  const chosen = `process.platform === 'linux' ? ${RUNTIME_BINDING} : ${OF_OTHERS}`;
+  const chosen = `${JSON.stringify(INSIDE)}.includes(process.platform) ? ${RUNTIME_BINDING} : ${OF_OTHERS}`;
   await writeFile(join(runtime, loader), text.replace(RUNTIME_BINDING, chosen));
-  await cp(join(from, RUNTIME, BINARIES, 'linux'), join(runtime, BINARIES, 'linux'), { recursive: true });
+  // macOS has its library twice; nothing loads that with the whole version in its name.
+  const filter = (path: string) => !/(\.\d+){3}\.dylib$/.test(path);
+  const copy = (path: string, to: string) =>
+    cp(join(from, RUNTIME, BINARIES, path), to, { recursive: true, filter });
+  for (const os of INSIDE) await copy(os, join(runtime, BINARIES, os));
 
   const others: Record<string, string> = {};
   for (const os of ['darwin', 'win32']) {
     for (const cpu of await readdir(join(from, RUNTIME, BINARIES, os))) {
       const name = `onnxruntime-${os}-${cpu}`;
       const to = join(folder, '..', name);
-      // macOS has its library twice there; nothing loads that with the whole version.
-      const filter = (path: string) => !/(\.\d+){3}\.dylib$/.test(path);
-      await cp(join(from, RUNTIME, BINARIES, os, cpu), to, { recursive: true, filter });
+      await copy(join(os, cpu), to);
       await cp(license, join(to, 'LICENSE'));
       const access = { publishConfig: { access: 'public' } };
       const manifest = { name: `@cluster-serving/${name}`, version, license: 'MIT', os: [os], cpu: [cpu] };

@@ -125,7 +125,7 @@ function texts(json: unknown, depth: number): Value {
 const SAME = 'the same key here';
 const LAMBDA_SCALES = 'Lambda starts and stops the machines; there is no cluster to size';
 const NO_FLINK = 'there is no Flink: Lambda runs the functions';
-const OWN_REDIS = 'the stack makes its own Redis; `npm start` prints its address';
+const OWN_REDIS = 'the stack makes its own Redis; `cluster-serving start` prints its address';
 const OWN_QUEUE = 'the stack makes its own queue, in SQS';
 const REDIS_SIZE = "the deployment's `--param redisNodeType` is the size of Redis";
 const REDIS_WAIT = 'connecting to Redis and each command have 1 s';
@@ -238,8 +238,8 @@ export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
     'log.summary': replaced('logs go to CloudWatch'),
 
     // Options of the HTTP front end.
-    interface: replaced('API Gateway has the address; `npm start` listens on 127.0.0.1'),
-    port: replaced('API Gateway has the address; on one machine it is `npm start -- --port`'),
+    interface: replaced('API Gateway has the address; `cluster-serving start` listens on 127.0.0.1'),
+    port: replaced('API Gateway has the address; on one machine it is `cluster-serving start --port`'),
     securePort: replaced(HTTPS),
     httpsEnabled: replaced(HTTPS),
     httpsKeyStorePath: replaced(HTTPS),

@@ -166,7 +166,7 @@ const QUEUE = {
   windowSeconds: setting(whole(0, 300), 'How long SQS gathers the records of a call.'),
   maximumConcurrency: setting(
     whole(2, 1_000),
-    'Batch functions at the same time; `npm start` runs two, which share the model.',
+    'Batch functions at the same time; `cluster-serving start` runs two, which share the model.',
   ),
   maxReceiveCount: setting(
     whole(1, 1_000),
@@ -216,7 +216,7 @@ const HTTP = {
   ),
   allowedHosts: setting(
     texts('names in lower case, without a port', isHost),
-    'Names by which clients may call the service of `npm start`, besides those of its machine: `[ml.example.com]` of a proxy.',
+    'Names by which clients may call the service of `cluster-serving start`, besides those of its machine: `[ml.example.com]` of a proxy.',
   ),
 };
 

@@ -198,6 +198,7 @@ const OTHERS = [
   'no-lazy',
   'lazy',
   'hash',
+  'ignore-scripts',
 ];
 
 test('each option that a text of the code names is an option of a command', async () => {
@@ -222,4 +223,17 @@ test('each option that a text of the code names is an option of a command', asyn
     }
   }
   assert.ok(seen > 100, String(seen));
+});
+
+test('a package that is missing is named, whether it was imported or required, and a file is not', () => {
+  const missing = (code: string, message: string) => explained(Object.assign(new Error(message), { code }));
+  const of = (name: string) =>
+    `the package ${name} is missing, which the local service needs: npm install ${name}`;
+  const imported = "Cannot find package 'fauxqs' imported from /a/node_modules/b/c.mjs";
+  assert.equal(missing('ERR_MODULE_NOT_FOUND', imported).message, of('fauxqs'));
+  const binary = '@cluster-serving/onnxruntime-darwin-arm64';
+  const required = `Cannot find module '${binary}'\nRequire stack:\n- /a/binding.js`;
+  assert.equal(missing('MODULE_NOT_FOUND', required).message, of(binary));
+  for (const file of ['/a/b.mjs', './b.js', '../bin/napi-v6/linux/x64/onnxruntime_binding.node'])
+    assert.equal(missing('MODULE_NOT_FOUND', `Cannot find module '${file}'`).code, 'internal');
 });

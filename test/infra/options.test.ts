@@ -191,7 +191,7 @@ describe('the settings of a deployment', () => {
         parameters: { ...parameters, redis: 'serverless', keepData },
         now,
       }).redisLastSnapshot;
-    assert.match(String(snapshotOf('on')), /^cluster-serving-[a-z0-9-]+-20261128074512$/);
+    assert.match(JSON.stringify(snapshotOf('on')), /^"cluster-serving-[a-z0-9-]+-20261128074512"$/);
     assert.deepEqual(snapshotOf('off'), { Ref: 'AWS::NoValue' });
     for (const [name, wrong] of [
       ['redisMaxGB', 0],

@@ -102,7 +102,7 @@ const REPLACED: readonly (readonly [string, string, RegExp])[] = [
   ['log.error', 'y', /CloudWatch/],
   ['log.summary', 'y', /CloudWatch/],
   ['interface', '0.0.0.0', /API Gateway/],
-  ['port', '10020', /npm start -- --port/],
+  ['port', '10020', /cluster-serving start --port/],
   ['securePort', '10023', /HTTPS/],
   ['httpsEnabled', 'true', /HTTPS/],
   ['httpsKeyStorePath', '/keys/keystore.pkcs12', /HTTPS/],
