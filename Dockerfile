@@ -7,14 +7,14 @@ FROM ${NODE} AS build
 WORKDIR /src
 COPY . .
 RUN npm ci && npm run build:packages
-# Beside the package, which is what npm would install, lie the dependencies of the lock file that serving needs. What deploys to
-# AWS, bundles code, runs on another system or codes other pictures stays out.
+# To the package, which has onnxruntime, come the dependencies of the lock file that serving needs. What deploys to AWS, bundles code,
+# runs on another processor or codes other pictures stays out.
 RUN npm ci --workspace local --omit=dev --omit=optional \
-  && cd node_modules && rm -r @cluster-serving cluster-serving .bin esbuild \
-  && find onnxruntime-node/bin -mindepth 3 -maxdepth 3 -not -path "*/linux/$(node -p process.arch)" -exec rm -r {} + \
+  && mv dist/packages/cli /app && rm -r /app/functions/*/ && cd node_modules \
+  && rm -r @cluster-serving cluster-serving onnxruntime-* esbuild && mv * /app/node_modules && cd /app/node_modules \
+  && find onnxruntime-node/bin -mindepth 3 -maxdepth 3 -not -name "$(node -p process.arch)" -exec rm -r {} + \
   && find icodec/dist -name '*.wasm' -not -name webp-dec.wasm -delete \
   && find . -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete \
-  && mv /src/dist/packages/cli /app && mv /src/node_modules /app && rm -r /app/functions/*/ \
   && cd /app/bin && for script in cluster-serving*.mjs wkr-*.mjs; do ln -s "$script" "${script%.mjs}"; done
 
 FROM ${BASE}

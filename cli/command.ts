@@ -22,6 +22,8 @@ export interface Option {
   readonly multiple?: true;
   /** The actions that accept it; undefined for all. */
   readonly actions?: readonly string[];
+  /** Its heading in the help. Default: Options. */
+  readonly group?: string;
 }
 
 export type Options = Readonly<Record<string, Option>>;
@@ -99,7 +101,16 @@ export function defineCommand<const O extends Options, const A = Definition['act
 
 /** Restricts options to some actions. */
 export function only<const O extends Options>(actions: readonly string[], options: O): O {
-  const entries = Object.entries(options).map(([name, option]) => [name, { ...option, actions }] as const);
+  return withEach(options, { actions });
+}
+
+/** Gives options a heading of their own in the help. */
+export function grouped<const O extends Options>(group: string, options: O): O {
+  return withEach(options, { group });
+}
+
+function withEach<O extends Options>(options: O, fields: Partial<Option>): O {
+  const entries = Object.entries(options).map(([name, option]) => [name, { ...option, ...fields }] as const);
   return Object.fromEntries<Option>(entries) as O;
 }
 
@@ -165,10 +176,15 @@ function checkedValues(options: Options, values: Readonly<Record<string, unknown
 }
 
 function helpOf({ name, usage = ['[options]'], about, actions, options, examples }: Definition): string {
-  const groups = Map.groupBy(Object.entries(options), (entry) => entry[1].actions?.join(', ') ?? '');
-  const common = Object.entries(COMMON);
-  groups.set('', [...(groups.get('') ?? []), ...common]);
-  const heads = [...groups].map(([owner, each]) => ({ owner, rows: each.map(optionRow) }));
+  const own = Object.entries<Option>(options);
+  // Groups with a name of their own come last.
+  const ranked = [...own, ...Object.entries<Option>(COMMON)].toSorted(
+    ([, a], [, b]) => Number(a.group !== undefined) - Number(b.group !== undefined),
+  );
+  const heads = [...Map.groupBy(ranked, headingOf)].map(([heading, each]) => ({
+    heading,
+    rows: each.map(optionRow),
+  }));
   const width = Math.max(...heads.flatMap(({ rows }) => rows.map(([head]) => head.length)));
   const actionRows = Object.entries(actions ?? {}).map(([action, [args, text]]) => {
     return [`  ${action} ${args}`.trimEnd(), text] as const;
@@ -178,13 +194,13 @@ function helpOf({ name, usage = ['[options]'], about, actions, options, examples
     '',
     about,
     ...(actions ? ['', ...columns(actionRows)] : []),
-    ...heads.flatMap(({ owner, rows }) => [
-      '',
-      owner === '' ? 'Options:' : `Options of ${owner}:`,
-      ...columns(rows, width),
-    ]),
+    ...heads.flatMap(({ heading, rows }) => ['', heading, ...columns(rows, width)]),
     ...(examples ? ['', 'Examples:', ...examples.map((line) => `  cluster-serving ${line}`)] : []),
   ].join('\n');
+}
+
+function headingOf([, { group = 'Options', actions }]: readonly [string, Option]): string {
+  return `${group}${actions === undefined ? '' : ` of ${actions.join(', ')}`}:`;
 }
 
 function optionRow([name, option]: readonly [string, Option]): readonly [string, string] {

@@ -53,14 +53,19 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
 
 const SUMMARIES = Object.entries(COMMANDS).map(([name, { summary }]) => [`  ${name}`, summary] as const);
 
+const OTHERS = [
+  ['  version', 'the version'],
+  ['  help', 'this text, or that of a command: cluster-serving help start'],
+] as const;
+
 export const HELP = `Usage: cluster-serving <command> [options]
 
 Serves ONNX models over HTTPS and through a queue. On this machine:
 
-${columns([...SUMMARIES, ['  help', 'this text, or that of a command: cluster-serving help start']], 17).join('\n')}
+${columns([...SUMMARIES, ...OTHERS], 17).join('\n')}
 
   -h, --help     this text; after a command, that of the command
-  -v, --version  the version
+  -v, --version  as version
       --json     after any command: print JSON, and nothing else on stdout
 
 init, start, stop, restart and shutdown are also commands of their own: cluster-serving-start -c config.yaml
@@ -88,7 +93,7 @@ export async function run(args: readonly string[], output: Output): Promise<numb
 async function dispatch(args: readonly string[], output: Output): Promise<number> {
   const [first, ...rest] = args.filter((arg, i) => i > 0 || arg !== '--json');
   if (first === undefined) throw wrongUse(`which command?\n\n${HELP}`);
-  if (first === '--version' || first === '-v') {
+  if (['version', '--version', '-v'].includes(first)) {
     const { version } = installation();
     output.answer({ version, node: process.versions.node }, version);
     return EXIT.ok;

@@ -1,5 +1,5 @@
 /** Formats the addresses of a running service. */
-import type { StackRecord } from '../local/data-folder.ts';
+import { exportLines, type StackRecord } from '../local/data-folder.ts';
 
 export function placesText(record: StackRecord): string {
   const redis = record.redis === 'redis-server' ? `redis-server ${record.redisVersion}` : 'embedded';
@@ -16,7 +16,6 @@ export function placesText(record: StackRecord): string {
     `  bucket  s3://${record.bucket}`,
     ...(record.log === undefined ? [] : [`  log     ${record.log}`]),
     ...(record.curl === undefined ? [] : [`  call    ${record.curl}`]),
-    '  for the AWS SDK and the aws command line:',
-    ...Object.entries(record.environment).map(([name, value]) => `    export ${name}=${value}`),
+    ...exportLines(record),
   ].join('\n');
 }

@@ -14,7 +14,7 @@ import { postJson, request } from '../sdk/fetch.ts';
 import { MAX_TOKEN } from '../sdk/http/access.ts';
 import { servedJob } from '../sdk/http/served-model.ts';
 import { accessOfStack, findStack } from '../sdk/stack.ts';
-import { unexpected, wrongUse } from './command.ts';
+import { grouped, unexpected, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
 
 /** Options that several commands share. */
@@ -24,7 +24,7 @@ export const DATA_DIR = {
   about: 'folder of the local service',
 } as const;
 export const YES = { short: 'y', about: 'do not ask; needed where there is no terminal' } as const;
-export const SERVICE_OPTIONS = {
+export const SERVICE_OPTIONS = grouped('Connection', {
   'data-dir': DATA_DIR,
   url: { value: 'url', about: 'HTTPS API of another service' },
   stack: { value: 'name', about: 'CloudFormation stack of a deployment, whose addresses are looked up' },
@@ -39,8 +39,9 @@ export const SERVICE_OPTIONS = {
     about: 'file with its token or JWT (default: that of the local service; CLUSTER_SERVING_TOKEN)',
   },
   'api-key-file': { value: 'file', about: 'file with the API key of a gateway (CLUSTER_SERVING_API_KEY)' },
-} as const;
+});
 export const JOB = {
+  group: 'Connection',
   value: 'name',
   about: `job (default: the first one of the local service; ${DEFAULT_JOB_NAME} for another service)`,
 } as const;

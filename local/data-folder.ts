@@ -36,8 +36,20 @@ export interface Addresses extends JobPlaces {
   readonly bucket: string;
   /** A curl command that calls the first job, with the token that the service made; absent where it made none. */
   readonly curl?: string;
+  /** Whether every job serves a worker, whose users need no AWS. Absent: not. */
+  readonly isWorker?: boolean;
   /** Environment variables for AWS SDKs and the aws command line. */
   readonly environment: Readonly<Record<string, string>>;
+}
+
+/** How a shell reaches SQS and S3: for those who send records, and not for users of a worker. */
+export function exportLines({
+  isWorker,
+  environment,
+}: Pick<Addresses, 'isWorker' | 'environment'>): string[] {
+  if (isWorker) return [];
+  const lines = Object.entries(environment).map(([name, value]) => `    export ${name}=${value}`);
+  return ['  for the AWS SDK and the aws command line:', ...lines];
 }
 
 /** The command-line options of a start, by name. */

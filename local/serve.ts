@@ -9,6 +9,7 @@ import type { LocalLog } from './aws/lambda.ts';
 import {
   type Addresses,
   claimFolder,
+  exportLines,
   type JobPlaces,
   type StackRecord,
   tokenFileOf,
@@ -61,7 +62,9 @@ export async function serve(
   });
   let forget = async () => {};
   try {
-    const addresses = { ...addressesOf(stack), ...(curl && { curl: await curl(stack) }) };
+    const isWorker = jobs.every(({ job }) => job.worker.class !== undefined);
+    const called = curl && { curl: await curl(stack) };
+    const addresses = { ...addressesOf(stack), ...called, ...(isWorker && { isWorker }) };
     if (!json) console.log(addressText(addresses));
     const sample = settings.sample
       ? await runSample(stack, settings.sample, settings.access.token)
@@ -152,7 +155,6 @@ function addressText(addresses: Addresses): string {
     addresses.redis === 'redis-server'
       ? `redis-server ${addresses.redisVersion}`
       : 'embedded, for local use only; install redis-server to use the real one';
-  const environment = Object.entries(addresses.environment).map(([name, value]) => `export ${name}=${value}`);
   const several = addresses.jobs.length > 1;
   return [
     ...addresses.jobs.flatMap(({ job, model, modelNotes = [], http, queueUrl }) => [
@@ -164,8 +166,7 @@ function addressText(addresses: Addresses): string {
     ...(addresses.grpc === undefined ? [] : [`  grpc    ${addresses.grpc}`]),
     `  redis   ${addresses.redisUrl} (${redis})`,
     `  bucket  s3://${addresses.bucket}`,
-    `  for the AWS SDK and the aws command line:`,
-    ...environment.map((line) => `    ${line}`),
+    ...exportLines(addresses),
   ].join('\n');
 }
 

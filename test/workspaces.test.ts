@@ -199,13 +199,13 @@ test('all workspaces have one version, and a package has one exact version in al
   }
 });
 
-test('every test file is run by exactly one of npm test, test:system, test:long and test:aws, and CI runs the first two', async () => {
+test('every test file is run by exactly one of npm test, test:system, test:long, test:docker and test:aws, and CI runs the first two', async () => {
   const filesOf = (script: string) =>
     [...(root.scripts?.[script] ?? '').matchAll(/"(test\/[^"]+)"/g)].flatMap(([, glob = '']) =>
       globSync(glob, { cwd: ROOT }),
     );
   assert.deepEqual(
-    ['test', 'test:system', 'test:long', 'test:aws'].flatMap(filesOf).sort(),
+    ['test', 'test:system', 'test:long', 'test:docker', 'test:aws'].flatMap(filesOf).sort(),
     globSync('test/**/*.test.ts', { cwd: ROOT }).sort(),
   );
   const ci = (await readFile(join(ROOT, '.ci/run'), 'utf8')).split('\n');

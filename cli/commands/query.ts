@@ -8,7 +8,7 @@ import { failureBody } from '../../lib/http/predictions.ts';
 import { resultText } from '../../lib/pipeline/result-text.ts';
 import type { Result } from '../../sdk/index.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
-import { defineCommand, wrongUse } from '../command.ts';
+import { defineCommand, grouped, wrongUse } from '../command.ts';
 import { EXIT, listDocument, type Output } from '../output.ts';
 import { resultLines } from '../results.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
@@ -35,7 +35,9 @@ has no result (yet).`,
     delete: { about: 'delete the results after printing them' },
     all: { about: 'every finished result of the job; they are taken away, so it needs --delete' },
     ...SERVICE_OPTIONS,
-    'redis-url': { value: 'url', about: 'Redis of another service: redis://host:port' },
+    ...grouped('Connection', {
+      'redis-url': { value: 'url', about: 'Redis of another service: redis://host:port' },
+    }),
     job: JOB,
   },
   async run({ wait, delete: deletes = false, all = false, ...values }, output, uris) {

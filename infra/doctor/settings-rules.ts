@@ -16,9 +16,10 @@ const notes = settingsRule({
   fix: 'the line of config.yaml that is named',
   check: (facts) =>
     facts.notes.map((note) => {
-      const [where = '', ...rest] = note.split(': ');
-      const found = rest.join(': ') || note;
-      return { severity: 'info', where, found, expected: 'the setting that replaces it, or no key' };
+      // `redisUrl (line 3): the stack makes its own Redis`, or `no filter: …` of the whole file.
+      const [, about = '', lines, why = note] = /^(.*?)(?: \((lines? [\d, ]+)\))?: (.*)$/s.exec(note) ?? [];
+      const [where, found] = lines === undefined ? ['config.yaml', about] : [about, lines];
+      return { severity: 'info', where, found, why, expected: 'the setting that replaces it, or no key' };
     }),
 });
 

@@ -22,7 +22,9 @@ export interface Csv {
  * @throws bad_request naming the line; too_large
  */
 export function readCsv(body: Uint8Array | string, mostRows?: 'instances' | 'recordsPerBody'): Csv {
-  const reader = new CsvReader(textOf(body));
+  const text = textOf(body);
+  assertCommas(text);
+  const reader = new CsvReader(text);
   const columns = readColumns(reader);
   const rows: CsvRow[] = [];
   for (;;) {
@@ -54,6 +56,15 @@ function textOf(body: Uint8Array | string): string {
   const text = typeof body === 'string' ? body : decodeUtf8(body);
   if (text !== undefined) return text;
   throw badRequest(`the CSV cannot be read: ${utf8Problem(body as Uint8Array)}`);
+}
+
+/** Where Windows writes decimals with a comma, Excel separates by semicolons. @throws bad_request */
+function assertCommas(text: string): void {
+  const [line = ''] = text.split(/[\r\n]/, 1);
+  const unquoted = line.replaceAll(/"[^"]*"/g, '').trim();
+  const by = unquoted.includes(';') ? 'semicolons' : unquoted.includes('\t') ? 'tabs' : undefined;
+  if (by !== undefined && !unquoted.includes(','))
+    throw badRequest(`line 1: separated by ${by}: save as CSV UTF-8 (comma)`);
 }
 
 function readColumns(reader: CsvReader): readonly string[] {

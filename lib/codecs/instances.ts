@@ -3,12 +3,11 @@
  * a base64 image (lib/pipeline/bind.ts).
  */
 import { badRequest, ServingError } from '../contract/errors.ts';
-import { JsonNumbers, jsonValue } from '../contract/json-numbers.ts';
+import { isInfinity, JsonNumbers, jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { suggest } from '../contract/suggest.ts';
 import type { Binding, Inputs, Value } from '../contract/values.ts';
 import { objectText, parseExactly, parseText } from './json.ts';
-import { endOfText } from './json-structure.ts';
 import { keysInOrder } from './key-order.ts';
 import { kindOf, quoteName, quoteNames, quoteValue } from './quote.ts';
 import { decodeUtf8 } from './utf8.ts';
@@ -39,28 +38,8 @@ export function readJson(
     return { text, parsed: parse(text) };
   } catch (error) {
     if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
-    const word = bareNumber(text);
-    const why = word === undefined ? (error as Error).message : `${word} ${NO_NUMBER}`;
-    throw badRequest(`the body is not JSON: ${why}`);
+    throw badRequest(`the body is not JSON: ${(error as Error).message}`);
   }
-}
-
-/** What Python's json.dumps writes for a float that JSON has no form for, and what to send. */
-export const NO_NUMBER =
-  'is not a number of JSON; send null for a missing value of a table, or the array as bytes (SDK, or POST /v2/models/{job}/infer)';
-const BARE_NUMBER = /(?<![\w$])-?(?:NaN|Infinity)(?![\w$])/;
-
-/** The first such word outside of texts. @param text that is not JSON */
-function bareNumber(text: string): string | undefined {
-  for (let at = 0; at < text.length; ) {
-    const quote = text.indexOf('"', at);
-    const found = BARE_NUMBER.exec(text.slice(at, quote === -1 ? text.length : quote));
-    if (found) return found[0];
-    const end = quote === -1 ? -1 : endOfText(text, quote);
-    if (end === -1) return undefined;
-    at = end + 1;
-  }
-  return undefined;
 }
 
 /** @throws bad_request when the bytes are not UTF-8, or nothing but white space */
@@ -209,9 +188,6 @@ export function longName(name: string, where = ''): ServingError {
 /** JSON.stringify compares each level with all above it, so 6 kB of brackets take 6 ms. Nothing that is served is as deep. */
 const MOST_LEVELS = 100;
 
-/** Makes a number's text stand in JSON as it is. The types do not know it yet. */
-const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown };
-
 /**
  * The JSON text of one instance, as in a message, its names in their order. It says how the inputs bind, because those of
  * an old client, which does not, may bind by position.
@@ -221,19 +197,26 @@ export function instanceText(inputs: Inputs): string {
   const values = Array.from(inputs, ([name, value]) => [name, jsonOf(name, value)] as const);
   let isPlain = true;
   for (const [, value] of values) isPlain = checkLevels(value, MOST_LEVELS) && isPlain;
-  const write = isPlain ? undefined : (value: unknown) => JSON.stringify(value, numbersInFull);
-  return `{"instances":[${objectText(values, write)}]${bindingText(inputs)}}`;
+  return `{"instances":[${objectText(values, isPlain ? undefined : fullText)}]${bindingText(inputs)}}`;
 }
 
-/** JSON.stringify writes -0 as 0, and refuses a bigint. */
-function numbersInFull(_key: string, value: unknown): unknown {
-  if (typeof value === 'bigint') return rawJSON(value.toString());
-  return Object.is(value, -0) ? rawJSON('-0.0') : value;
+/** What parseExactly reads as the same value. JSON.stringify writes -0 as 0 and infinities as null, and refuses a bigint. */
+function fullText(value: unknown): string {
+  if (typeof value === 'number') {
+    if (Number.isNaN(value)) return 'NaN';
+    // It was a number too large, which stays one.
+    if (!Number.isFinite(value)) return value > 0 ? '1e999' : '-1e999';
+    return Object.is(value, -0) ? '-0.0' : String(value);
+  }
+  if (typeof value === 'bigint') return String(isInfinity(value) ? Number(value) : value);
+  if (Array.isArray(value)) return `[${value.map(fullText).join(',')}]`;
+  return isObject(value) ? objectText(Object.entries(value), fullText) : JSON.stringify(value);
 }
 
 /** Returns true where JSON.stringify writes the value as it is. @throws too_large */
 function checkLevels(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return typeof value !== 'bigint' && !Object.is(value, -0);
+  if (typeof value === 'number') return Number.isFinite(value) && !Object.is(value, -0);
+  if (typeof value !== 'object' || value === null) return typeof value !== 'bigint';
   if (levels === 0) {
     throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`);
   }

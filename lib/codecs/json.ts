@@ -1,4 +1,5 @@
 /** Parses and writes JSON of untrusted callers, with whole numbers that JSON.parse rounds and words that it does not know. */
+import { INFINITY } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { endOfText, isIntricate, JsonStructure } from './json-structure.ts';
 import { isKey } from './key-order.ts';
@@ -114,9 +115,37 @@ const LONG_NUMBER = /(?:^|[[{,:\s-])\d{16}/;
 /** Integers that may be beyond 2^53. Keys and parts of other numbers do not match. */
 const LONG_INTEGER = /(?<![\w.+-])-?[1-9]\d{15,19}(?![\w.]|\s*:)/g;
 
-/** parseText with integers beyond 2^53 as bigints. @throws as parseText, and as markValues */
+/** What Python and TensorFlow write for floats that JSON has no form for, too. */
+const WORD_OR_INTEGER = /(?<![\w.+-])-?(?:NaN|Inf(?:inity)?|[1-9]\d{15,19})(?![\w.]|\s*:)/g;
+
+/** parseText with integers beyond 2^53 as bigints, and with words for NaN and INFINITY. @throws as parseText, and as markValues */
 export function parseExactly(text: string): unknown {
-  return withDigits(parseText(text), text);
+  assertParts(text);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    return parseWords(text, error);
+  }
+  return withDigits(parsed, text);
+}
+
+function parseWords(text: string, fault: unknown): unknown {
+  if (!/NaN|Inf/.test(text)) throw fault;
+  const marked = markValues(text, WORD_OR_INTEGER);
+  if (marked === text) throw fault;
+  try {
+    return unmark(JSON.parse(marked), wordOrNumber);
+  } catch (error) {
+    // Without the place and the piece of the text, which the marks have changed.
+    throw new SyntaxError((error as Error).message.replace(/ in JSON at .*$|, (\.\.\.)?".*$/s, ''));
+  }
+}
+
+function wordOrNumber(source: string): number | bigint {
+  if (source.endsWith('NaN')) return NaN;
+  if (!source.includes('Inf')) return exactNumber(source);
+  return source.startsWith('-') ? -INFINITY : INFINITY;
 }
 
 /**

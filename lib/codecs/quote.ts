@@ -2,6 +2,7 @@
  * Shortens a caller's name or value for an error message. A value may be megabytes long or nested a million deep, where
  * JSON.stringify overflows the stack, and the message goes into a response, a log and Redis.
  */
+import { isInfinity } from '../contract/json-numbers.ts';
 
 const LONGEST = 80;
 /** Names shown of a list. */
@@ -22,7 +23,7 @@ export function quoteNames(names: readonly string[]): string {
 export function quoteValue(value: unknown): string {
   if (typeof value === 'string') return quoteName(value);
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint')
-    return String(value);
+    return String(isInfinity(value) ? Number(value) : value);
   return kindOf(value);
 }
 

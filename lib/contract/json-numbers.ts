@@ -49,6 +49,16 @@ export class JsonNumbers {
   }
 }
 
+/**
+ * Infinity as a word of JSON says it: a bigint that no dtype of integers holds. JSON.parse makes Infinity of a number that is
+ * too large, which is refused. NaN is made by a word only.
+ */
+export const INFINITY: bigint = 2n ** 1024n + 0x496e66n;
+
+export function isInfinity(value: unknown): value is bigint {
+  return value === INFINITY || value === -INFINITY;
+}
+
 // Not a name: a copy of the value in another process has the array alone.
 const NUMBERS = Symbol('numbers');
 

@@ -55,7 +55,7 @@ export const LIMITS = {
   // A picture of 512 x 512 pixels of three numbers each is 262,657 arrays.
   /** Arrays in 6 MiB of JSON, but for those of numbers that are read as a tensor. */
   jsonArrays: 524_288,
-  /** Integers of 16 digits and more in a body of JSON, and NaN and infinities in one for `/v1/models`. */
+  /** Integers of 16 digits and more, NaN and infinities in a body of JSON. */
   jsonSpecials: 262_144,
   /** Columns of a table as CSV. */
   csvColumns: 4_096,

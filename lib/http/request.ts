@@ -134,6 +134,9 @@ function assertDecoded(text: string, event: APIGatewayProxyEventV2): string {
     );
   }
   if (!text.includes(REPLACEMENT)) return text;
+  // Both bytes of its mark.
+  if (text.startsWith(REPLACEMENT.repeat(2)) && text.includes('\0'))
+    throw badRequest('the body is UTF-16; save it as UTF-8 (in Excel "CSV UTF-8")');
   throw badRequest(
     'the body holds U+FFFD, which stands for bytes that are not UTF-8: encode it as UTF-8; where the character itself is meant, write it as \\ufffd in JSON; a body with binary tensors has content-type: application/octet-stream',
   );

@@ -5,6 +5,7 @@
  */
 import { quoteName, quoteNames } from '../codecs/quote.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
+import { isInfinity } from '../contract/json-numbers.ts';
 import { allocate, type NumericDType, type Tensor } from '../contract/tensor.ts';
 import type { Inputs, ModelNames, TensorSpec, Value } from '../contract/values.ts';
 import { rowShape } from './batch-axes.ts';
@@ -112,7 +113,8 @@ function elementOf(value: Value, dtype: NumericDType): number | bigint {
           ? value.tensor.data[0]
           : undefined;
   const cell = Array.isArray(content) && content.length === 1 ? (content[0] as unknown) : content;
-  if (typeof cell === 'bigint') return cell;
+  if (typeof cell === 'bigint') return isInfinity(cell) ? Number(cell) : cell;
+  if (cell === Infinity || cell === -Infinity) throw badInput(`a number is out of the range of ${dtype}`);
   if (typeof cell === 'number' || typeof cell === 'boolean') return Number(cell);
   if (typeof cell === 'string') return cellNumber(cell, dtype);
   if (cell === null) return cellNumber('', dtype);

@@ -5,6 +5,7 @@
 import { quoteValue } from '../codecs/quote.ts';
 import { TENSOR_ELEMENTS, TENSOR_RANK } from '../contract/client-limits.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
+import { isInfinity } from '../contract/json-numbers.ts';
 import {
   allocate,
   type DType,
@@ -16,7 +17,7 @@ import {
 import { storeFor } from './cast.ts';
 
 /**
- * @param value nested arrays or one element. NaN, which JSON cannot hold, is a number of float32 and float64; a bigint is one of an integer dtype
+ * @param value nested arrays or one element. NaN and INFINITY are numbers of floats; another bigint is one of an integer dtype
  * @param mayMiss null is a missing value, NaN; only of float32 and float64
  * @throws bad_input for ragged arrays, a wrong element type, a number the dtype cannot hold; too_large over the limits
  */
@@ -48,8 +49,8 @@ export function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly n
   let at = 0;
   return (row) => {
     for (const leaf of row) {
-      if (typeof leaf === 'bigint') {
-        store(leaf, out, at++);
+      if (typeof leaf === 'bigint' || Number.isNaN(leaf)) {
+        store(isInfinity(leaf) ? Number(leaf) : (leaf as number | bigint), out, at++);
         continue;
       }
       const number = numberOf(leaf, shape);
@@ -81,7 +82,7 @@ export function floatsInto(
       const number = typeof leaf === 'number' ? leaf : numberOf(leaf, shape);
       out[at] = number;
       // One test for both cases: 1e309 parses to Infinity, and 1e39 becomes Infinity in a float32.
-      if (!Number.isFinite(out[at])) throw outOfRange(number, dtype);
+      if (!Number.isFinite(out[at]) && !isInfinity(leaf)) throw outOfRange(number, dtype);
     }
     start = at;
   };

@@ -48,7 +48,17 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /^Unknown RESP type/,
     'its answer is not one of Redis: another service (HTTP?) has this port, or it wants TLS (rediss://)',
   ],
+  [/^Connection is closed\.$/, 'it ended the connection; if it expects TLS, write rediss://'],
+  [/ENOTFOUND|EAI_AGAIN/, 'the host is unknown ($&)'],
+  [/ECONNREFUSED/, 'nothing listens there ($&)'],
+];
+
+/** Those of an address that begins with rediss://. */
+const TLS_HINTS: typeof HINTS = [
+  [/wrong version number/, 'it does not speak TLS: write redis://'],
+  [/ETIMEDOUT/, 'no answer in time ($&); if it does not speak TLS, write redis://'],
   [/^Connection is closed\.$/, 'it ended the connection'],
+  ...HINTS,
 ];
 
 /** Sends commands; what may not be repeated sends one only. */
@@ -230,7 +240,8 @@ export class RedisConnection {
     if (error instanceof ServingError) return error;
     const said = error instanceof Error ? error.message : String(error);
     const message = (said === CLOSED ? this.#why : undefined) ?? said;
-    const hint = HINTS.find(([found]) => found.test(message))?.[1];
+    const hints = this.#url.startsWith('rediss:') ? TLS_HINTS : HINTS;
+    const hint = hints.find(([found]) => found.test(message))?.[1].replace('$&', message);
     const isUnknown = !this.#node && CLUSTER_MODE.test(message);
     const how = isUnknown ? '; it is in cluster mode: write ?cluster=on after its address' : '';
     return new ServingError('results_unavailable', `Redis at ${this.#where}: ${hint ?? message}${how}`, {

@@ -160,22 +160,85 @@ test('a body of another form is refused with the route that takes it', async (t)
   }
 });
 
-test("Python's NaN and Infinity are named, with what to send instead", async (t) => {
-  const predict = await predictOf(t);
-  const { endpoint } = predictionsEndpoint();
-  const what =
-    /the body is not JSON: (-?)(NaN|Infinity) is not a number of JSON; send null for a missing value of a table, or/;
-  for (const word of ['NaN', 'Infinity', '-Infinity']) {
-    for (const ask of [predict, endpoint]) {
-      const { status, error } = await ask(`{"instances":[{"x":["NaN \\" NaN",${word}]}]}`);
-      assert.equal(status, 400);
-      assert.equal(what.exec(String(error))?.slice(1, 3).join(''), word);
+test("Python's NaN and infinities are numbers of a float input on every endpoint, and none of a whole one", async (t) => {
+  const inputs = [
+    X,
+    { name: 'h', dtype: 'float16' as const, shape: ['N', 2] },
+    { name: 'i', dtype: 'int32' as const, shape: ['N', 2] },
+  ];
+  const predict = predictEndpoint(await openModelBytes(t, identityModel(inputs)));
+  const row = (x: string, i: string) => `{"x":${x},"h":${x},"i":${i}}`;
+  const v2 = (x: string, i: string) =>
+    `{"inputs":[${[
+      ['x', 'FP32', x],
+      ['h', 'FP16', x],
+      ['i', 'INT32', i],
+    ]
+      .map(
+        ([name, datatype, data]) =>
+          `{"name":"${name}","datatype":"${datatype}","shape":[1,2],"data":${data}}`,
+      )
+      .join(',')}]}`;
+  const ways = [
+    { path: '/predict', body: (x: string, i = '[1,2]') => `{"instances":[${row(x, i)}]}` },
+    { path: '/v2/models/serving_stream/infer', body: (x: string, i = '[1,2]') => v2(x, i) },
+    { path: '/encode_json', body: (x: string, i = '[1,2]') => row(x, i) },
+  ];
+  for (const { path, body } of ways) {
+    for (const word of ['NaN', 'Infinity', '-Infinity']) {
+      const { status, body: answered, error } = await predict(body(`[0.5,${word}]`), { path });
+      assert.equal(status, 200, `${path} ${word}: ${String(error)}`);
+      // JSON has null for each of them.
+      assert.match(JSON.stringify(answered), /0\.5,null/);
+      const whole = await predict(body('[1,2]', `[1,${word}]`), { path });
+      assert.equal(whole.status, 400);
+      assert.match(
+        JSON.stringify(whole.body),
+        new RegExp(`expected a whole number \\(int32\\), got ${word}`),
+        path,
+      );
     }
-    const inputs = `[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,${word}]}]`;
-    const path = '/v2/models/serving_stream/infer';
-    const { error } = await predict(Buffer.from(`{"inputs":${inputs}}`), { path });
-    assert.match(String(error), what);
-    assert.doesNotMatch(String(error), /inference-header/i);
+    for (const number of ['1e309', '-1e309', '1e39']) {
+      const { status, body: answered } = await predict(body(`[1,${number}]`), { path });
+      assert.equal(status, 400, `${path} ${number}`);
+      assert.match(JSON.stringify(answered), /out of the range of float/);
+    }
+    for (const broken of ['[1,NaN', '[1,NaN,]', '[1,-NaNs]', '[1,nan]', '[1,+Infinity]', '[NaN 1]']) {
+      const { status, body: answered } = await predict(body(broken), { path });
+      assert.equal(status, 400, `${path} ${broken}`);
+      assert.match(JSON.stringify(answered), /not JSON/, `${path} ${broken}`);
+    }
   }
-  assert.doesNotMatch(String((await predict('{"instances":[{"x":"NaN"')).error), what);
+});
+
+test('a record of the queue keeps NaN and infinities, and what is too large stays too large', async () => {
+  const { endpoint, sent } = predictionsEndpoint();
+  const body = '{"instances":[{"x":[NaN,-Infinity,Infinity,-0.0,9007199254740993,1e309],"t":"NaN"}]}';
+  assert.equal((await endpoint(body)).status, 202);
+  const { data } = JSON.parse(sent[0] as string) as { data: string };
+  assert.equal(
+    data,
+    '{"instances":[{"x":[NaN,-Infinity,Infinity,-0.0,9007199254740993,1e999],"t":"NaN"}],"bindByPosition":false}',
+  );
+});
+
+test('reported: what json.dumps writes for float("nan")', async (t) => {
+  const folder = 'corpus/reported/users/G6-nan-of-python';
+  const model = await fixture(t, `${folder}/model.onnx`);
+  if (!model) return;
+  const predict = predictEndpoint(await openModelBytes(t, model));
+  const { status, body } = await predict(await readFile(sharedPath(`${folder}/request.json`), 'utf8'));
+  // NaN times anything, and plus anything, is NaN.
+  assert.deepEqual([status, body], [200, { predictions: ['{value={"data":[null,null,null],"shape":[3]}}'] }]);
+});
+
+test('a table in UTF-16 is named, whether its bytes arrive or a text that API Gateway decoded', async (t) => {
+  const predict = await predictOf(t);
+  const csv = { headers: { 'content-type': 'text/csv' } };
+  const bytes = Buffer.from('\ufeffx,y\n1,2\n', 'utf16le');
+  for (const body of [bytes, bytes.toString('utf8'), Buffer.from(bytes).swap16().toString('utf8')]) {
+    const { status, error } = await predict(body, csv);
+    assert.equal(status, 400);
+    assert.match(String(error), /is UTF-16; save it as UTF-8 \(in Excel "CSV UTF-8"\)$/);
+  }
 });

@@ -72,6 +72,22 @@ test('start takes the options of `npm start`, and restart the same without --onc
   assert.deepEqual(new Set(await names('restart')), new Set([...kept, ...common]));
 });
 
+test('options that say which service is meant are in one group of the help', async () => {
+  const service = ['data-dir', 'url', 'stack', 'region', 'profile', 'auth', 'token-file', 'api-key-file'];
+  for (const [name, more] of [
+    ['predict', ['job']],
+    ['enqueue', ['queue-url', 'bucket', 'redis-url', 'job']],
+    ['query', ['redis-url', 'job']],
+    ['status', []],
+  ] as const) {
+    const { help } = await (COMMANDS[name] as (typeof COMMANDS)[string]).load();
+    const [, group = ''] = /\nConnection:\n((?: .*\n?)+)/.exec(help) ?? [];
+    const named = [...group.matchAll(/^ +--([\w-]+)/gm)].map((match) => match[1]);
+    assert.deepEqual(new Set(named), new Set([...service, ...more]), name);
+    assert.match(help, /\nOptions:\n[^]*--json[^]*\nConnection:\n/);
+  }
+});
+
 test('every line fits a terminal of 120 columns', async () => {
   for (const name of NAMES) {
     const { help } = await (COMMANDS[name] as (typeof COMMANDS)[string]).load();
@@ -84,6 +100,11 @@ test('--version is that of package.json', async () => {
   assert.deepEqual(await cli(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
   const { json } = (await cliJson(['--version'])) as CliAnswer<{ version: string }>;
   assert.equal(json.version, version);
+  for (const args of [['version'], ['-v'], ['version', '--json', '-h']])
+    assert.equal((await cli(args)).code, 0, args.join(' '));
+  assert.deepEqual(await cli(['version']), { code: 0, stdout: `${version}\n`, stderr: '' });
+  const { stdout } = await cli(['version', '--json']);
+  assert.deepEqual(JSON.parse(stdout), json);
 });
 
 const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [

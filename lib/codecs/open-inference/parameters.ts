@@ -5,7 +5,7 @@
  */
 import { badRequest, type ServingError } from '../../contract/errors.ts';
 import { isObject } from '../instances.ts';
-import { kindOf, quoteName } from '../quote.ts';
+import { kindOf, quoteName, quoteValue } from '../quote.ts';
 
 type Parameters = Readonly<Record<string, unknown>>;
 
@@ -78,6 +78,6 @@ function countOf(parameters: Parameters, name: string, where: string): number | 
 }
 
 export function wrong(what: string, expected: string, got: unknown): ServingError {
-  const shown = typeof got === 'number' || typeof got === 'bigint' ? String(got) : kindOf(got);
+  const shown = typeof got === 'number' || typeof got === 'bigint' ? quoteValue(got) : kindOf(got);
   return badRequest(`${what}: expected ${expected}, got ${shown}`);
 }

@@ -6,7 +6,7 @@
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import type { DType, Tensor } from '../../contract/tensor.ts';
-import { isObject, longName, NO_NUMBER, parseJson, readJson } from '../instances.ts';
+import { isObject, longName, parseJson, readJson } from '../instances.ts';
 import { EACH, type Place, parseNumbers } from '../numbers/parse.ts';
 import { quoteName, quoteValue } from '../quote.ts';
 import {
@@ -125,7 +125,7 @@ function readText(json: Uint8Array | string, jsonLength: number | undefined) {
     return readJson(json, EXAMPLE, (text) => parseNumbers(text, DATA));
   } catch (error) {
     const { code, message } = ServingError.from(error);
-    if (jsonLength !== undefined || typeof json === 'string' || message.endsWith(NO_NUMBER)) throw error;
+    if (jsonLength !== undefined || typeof json === 'string') throw error;
     const hint = `where binary tensors follow, the header ${JSON_LENGTH_HEADER} says how long the JSON is`;
     throw new ServingError(code, `${message}; ${hint}`, { cause: error });
   }

@@ -1,14 +1,13 @@
 /**
  * Reads the bodies of TensorFlow Serving's REST API (tensorflow.org/tfx/serving/api_rest). Values stay JSON until the model's
- * inputs are known. Beyond JSON the API has NaN, Infinity and -Infinity, and whole numbers of 64 bits, which JSON.parse rounds.
+ * inputs are known.
  */
 import { badInput, badRequest } from '../../contract/errors.ts';
 import { JsonNumbers } from '../../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { decodeBase64 } from '../base64.ts';
-import { bodyText, isObject, readJson } from '../instances.ts';
-import { assertParts, exactNumber, markValues, unmark } from '../json.ts';
-import { EACH, type Place, parseAround } from '../numbers/parse.ts';
+import { isObject, readJson } from '../instances.ts';
+import { EACH, type Place, parseNumbers } from '../numbers/parse.ts';
 import { kindOf, quoteNames, quoteValue } from '../quote.ts';
 
 export type Verb = 'predict' | 'classify' | 'regress';
@@ -27,18 +26,17 @@ export interface ServingRequest {
   readonly list: 'instances' | 'examples' | undefined;
   /** The values of each input, in the row form as a list; undefined is the name of the only input. */
   readonly values: ReadonlyMap<string | undefined, unknown>;
-  /** Whether there may be NaN, infinities and bigints among the values. Otherwise an infinite number is one too large. */
-  readonly hasSpecials: boolean;
 }
 
 /** @throws bad_request for the form, too_large over LIMITS.instances */
 export function decodeServing(body: Uint8Array | string, verb: Verb): ServingRequest {
-  const { parsed, hasSpecials } = readBody(body, verb === 'predict' ? PREDICT : EXAMPLES);
+  const example = verb === 'predict' ? PREDICT : EXAMPLES;
+  const { parsed } = readJson(body, example, (text) => parseNumbers(text, NUMBERS));
   if (!isObject(parsed)) throw badRequest(`the body: expected an object, got ${kindOf(parsed)}`);
   const signature = parsed['signature_name'];
   if (signature !== undefined && typeof signature !== 'string')
     throw badRequest(`"signature_name": expected a text, got ${quoteValue(signature)}`);
-  const request = { signature: signature || undefined, hasSpecials };
+  const request = { signature: signature || undefined };
   if (verb !== 'predict') {
     const { context = {}, examples } = parsed;
     const merged = withContext(rowsOf(examples, 'examples'), context);
@@ -68,35 +66,8 @@ export function decodeServing(body: Uint8Array | string, verb: Verb): ServingReq
 const PREDICT = '{"instances": [...]} or {"inputs": ...}';
 const EXAMPLES = '{"examples": [{"<input>": <value or list>}]}';
 
-/** A word or a number that JSON.parse cannot read, or rounds. What looks like one in a text costs time and changes nothing. */
-const SPECIAL = /[[{,:\s-](?:NaN|Inf|\d{16})/;
-/** Words, and numbers that JSON.parse may round, or take for infinite. Keys and parts of other numbers do not match. */
-const WORD_OR_NUMBER =
-  /(?<![\w.+-])-?(?:NaN|Inf(?:inity)?|[1-9]\d{15,}|(?:0|[1-9]\d*)(?:\.\d+)?[eE]\+?\d{3,})(?![\w.]|\s*:)/g;
-
 /** Where numbers without names are. */
 const NUMBERS: readonly Place[] = [['instances'], ['inputs'], ['inputs', EACH]];
-
-function readBody(body: Uint8Array | string, example: string) {
-  const text = bodyText(body, example);
-  const around = parseAround(text, NUMBERS);
-  if (around && !SPECIAL.test(around.rest)) return { parsed: around.parsed, hasSpecials: false };
-  if (!SPECIAL.test(text)) return { parsed: readJson(text, example).parsed, hasSpecials: false };
-  const { parsed } = readJson(text, example, (all) => {
-    assertParts(all);
-    return JSON.parse(markValues(all, WORD_OR_NUMBER));
-  });
-  return { parsed: unmark(parsed, valueOf), hasSpecials: true };
-}
-
-/** @throws bad_input */
-function valueOf(source: string): number | bigint {
-  if (source.endsWith('NaN')) return NaN;
-  if (source.includes('Inf')) return source.startsWith('-') ? -Infinity : Infinity;
-  const value = exactNumber(source);
-  if (typeof value === 'bigint' || Number.isFinite(value)) return value;
-  throw badInput(`a number is out of the range of float64: ${quoteValue(source)}`);
-}
 
 function rowsOf(list: unknown, name: 'instances' | 'examples'): readonly unknown[] {
   if (!Array.isArray(list)) throw badRequest(`"${name}": expected a list, got ${kindOf(list)}`);

@@ -2,6 +2,7 @@
  * Writes values into a frame: JSON, tagged objects for what JSON lacks, and blocks for bytes and arrays. read-value.ts
  * reads them. docs/reference/worker-protocol.md lists the tags.
  */
+import { isInfinity } from '../../contract/json-numbers.ts';
 import { allocate, type Tensor } from '../../contract/tensor.ts';
 import { isEncodedImage, isTuple } from '../../contract/worker-values.ts';
 import { isDate, isoOf } from './datetime.ts';
@@ -93,6 +94,7 @@ export class ValueWriter {
   }
 
   #bigint(value: bigint): unknown {
+    if (isInfinity(value)) return this.#number(Number(value));
     this.#size += LONGEST.number;
     if (Number.isSafeInteger(Number(value))) return Number(value);
     const v = String(value);

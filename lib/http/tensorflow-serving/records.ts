@@ -14,18 +14,11 @@ import {
 } from '../../codecs/tensorflow-serving/request.ts';
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
-import {
-  type DType,
-  elementCount,
-  formatShape,
-  type Tensor,
-  type TypedArray,
-} from '../../contract/tensor.ts';
+import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { batchAxisOf, batchSize, rowShape } from '../../pipeline/batch-axes.ts';
 import { inInput } from '../../pipeline/bind.ts';
 import { Scratch } from '../../pipeline/buffer-pool.ts';
-import { storeFor } from '../../pipeline/cast.ts';
 import { mayMiss } from '../../pipeline/columns.ts';
 import { matchInputs } from '../../pipeline/match-inputs.ts';
 import { jsonTensor } from '../../pipeline/numbers.ts';
@@ -109,7 +102,8 @@ function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isT
     const at = (row: number): Value => ({ kind: 'json', value: value[row] });
     return { spec, rows: value.length, tensor: undefined, isSqueezed: false, at };
   }
-  const read = tensorOf(value, spec.dtype, isTable, request.hasSpecials);
+  const isText = spec.dtype === 'string';
+  const read = jsonTensor(isText ? mapElements(value, textOf) : value, spec.dtype, isTable);
   const isExample = request.list === 'examples';
   const tensor = fitted(read, spec, isExample);
   const isSqueezed = !isExample && read.shape.length === 1 && tensor.shape.length === 2;
@@ -122,26 +116,6 @@ function columnOf(value: unknown, spec: TensorSpec, request: ServingRequest, isT
     return { kind: 'tensor', tensor: rowsOf({ ...tensor, name: spec.name }, 0, index, row) };
   };
   return { spec, rows, tensor, isSqueezed, at };
-}
-
-function tensorOf(value: unknown, dtype: DType, isTable: boolean, hasSpecials: boolean): Tensor {
-  if (dtype === 'string') return jsonTensor(mapElements(value, textOf), dtype);
-  if (!hasSpecials) return jsonTensor(value, dtype, isTable);
-  const places: number[] = [];
-  const specials: (number | bigint)[] = [];
-  let count = 0;
-  const plain = (leaf: unknown): unknown => {
-    const at = count++;
-    if (typeof leaf !== 'bigint' && (typeof leaf !== 'number' || Number.isFinite(leaf))) return leaf;
-    places.push(at);
-    specials.push(leaf);
-    return 0;
-  };
-  const tensor = jsonTensor(mapElements(value, plain), dtype, isTable);
-  const store = storeFor(dtype);
-  for (const [i, special] of specials.entries())
-    store(special, tensor.data as TypedArray, places[i] as number);
-  return tensor;
 }
 
 /**

@@ -3,6 +3,7 @@
  * record. Their answers have an envelope of their own, `{error_code, error_message, data}`.
  */
 import { instancesOf, readJson } from '../../codecs/instances.ts';
+import { parseExactly } from '../../codecs/json.ts';
 import { quoteName } from '../../codecs/quote.ts';
 import { decodeUtf8 } from '../../codecs/utf8.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
@@ -102,7 +103,7 @@ async function readItem(request: HttpRequest, { encode }: WorkerDeps): Promise<I
 
 /** For a worker the whole body is the item; a model takes it as the inputs by name. */
 function jsonItem(request: HttpRequest): Item {
-  const { text, parsed } = readJson(request.body(), 'any JSON');
+  const { text, parsed } = readJson(request.body(), 'any JSON', parseExactly);
   const value = asItem(parsed);
   return (runner) => {
     if (!runner.inputs) return new Map<string, Value>([['item', { kind: 'json', value }]]);

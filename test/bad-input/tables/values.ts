@@ -34,6 +34,15 @@ function integers([model, min, max, below, above]: Integer): InstanceCase[] {
       'bad_input',
       new RegExp(`out of the range of ${model}: Infinity$`),
     ],
+    ...['NaN', 'Infinity', '-Infinity'].map(
+      (word): InstanceCase => [
+        `${model}: ${word}`,
+        model,
+        `{"x":[${word},0]}`,
+        'bad_input',
+        new RegExp(`expected a whole number .*, got ${word}$`),
+      ],
+    ),
     [`${model}: a text`, model, '{"x":["1",0]}', 'bad_input', /expected a number, got "1"$/],
   ];
 }

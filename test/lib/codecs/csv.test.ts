@@ -164,3 +164,32 @@ test('what is written as CSV is read unchanged, with any characters in its cells
     }),
   );
 });
+
+test('a table whose columns are separated by semicolons or tabs is refused with what to save', () => {
+  for (const [text, by] of [
+    ['a;b\n1;2\n', 'semicolons'],
+    ['\ufeff"a";"b,c"\r\n1,5;2,5\r\n', 'semicolons'],
+    ['sep=;\r\na;b\r\n1;2', 'semicolons'],
+    ['a\tb\n1\t2\n', 'tabs'],
+  ] as const) {
+    assert.throws(() => readCsv(text), {
+      code: 'bad_request',
+      message: `line 1: separated by ${by}: save as CSV UTF-8 (comma)`,
+    });
+  }
+  assert.deepEqual(readCsv('"a;b"\n1\n').columns, ['a;b']);
+  assert.deepEqual(readCsv('a;b,c\n1,2\n').columns, ['a;b', 'c']);
+  assert.deepEqual(readCsv('a\t\n1;2\n').columns, ['a']);
+});
+
+test('UTF-16, as Excel saves Unicode text, is named', () => {
+  for (const bytes of [
+    Buffer.from('\ufeffa,b\n1,2', 'utf16le'),
+    Buffer.from('\ufeffa,b\n1,2', 'utf16le').swap16(),
+  ]) {
+    assert.throws(() => readCsv(bytes), {
+      code: 'bad_request',
+      message: /is UTF-16; save it as UTF-8 \(in Excel "CSV UTF-8"\)/,
+    });
+  }
+});

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { parseExactly, parseText } from '../../../lib/codecs/json.ts';
 import { JsonStructure } from '../../../lib/codecs/json-structure.ts';
 import { keysInOrder } from '../../../lib/codecs/key-order.ts';
+import { INFINITY } from '../../../lib/contract/json-numbers.ts';
 import fc from '../../support/fast-check.ts';
 
 /** Long enough, and with enough brackets, that the depth is looked at before it is parsed. */
@@ -99,6 +100,19 @@ test('too many numbers that JSON.parse rounds are refused', () => {
   assert.equal((parseExactly(numbers(262_144)) as unknown[])[262_143], 9007199254740993n);
   const message = /over the limit of 262144 \(jsonSpecials\)/;
   assert.throws(() => parseExactly(numbers(262_145)), { code: 'too_large', message });
+});
+
+test('words of Python are numbers, and an infinity is none that JSON.parse makes', () => {
+  const text =
+    '{"a":[NaN,-NaN,1e309],"Infinity":"NaN, Infinity","b":[Infinity,-Infinity,9007199254740993,"\\u0001NaN"]}';
+  const { a, b, Infinity: held } = parseExactly(text) as Record<string, unknown[]>;
+  assert.deepEqual([a, held], [[NaN, NaN, Infinity], 'NaN, Infinity']);
+  assert.deepEqual(b, [INFINITY, -INFINITY, 9007199254740993n, '\u0001NaN']);
+  assert.deepEqual([Number(INFINITY), Number(-INFINITY)], [Infinity, -Infinity]);
+  for (const broken of ['[NaN', '{NaN:1}', '[NaN,]', '[0.0-NaN]', '[NaN1]', '[aNaN]', '"NaN', 'Nan'])
+    assert.throws(() => parseExactly(broken), SyntaxError, broken);
+  assert.throws(() => parseText('[NaN]'), SyntaxError);
+  assert.throws(() => parseExactly(`[${'NaN,'.repeat(262_144)}NaN]`), { code: 'too_large' });
 });
 
 test('integers beyond 2^53 are read exactly, and nothing else changes', () => {

@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../../support/environment.ts';
-import { temporaryFolder } from '../../support/runner.ts';
+import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { ROOT } from '../../support/start.ts';
 import { until } from '../../support/until.ts';
 
@@ -19,7 +19,7 @@ const HERE = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const CACHE = join(ROOT, 'node_modules', '.cache', 'test-docker');
 const BUILDAH = ['--root', join(CACHE, 'storage'), '--runroot', join(CACHE, 'run')];
 const BASES = ['--build-arg', 'NODE=localhost/node', '--build-arg', 'BASE=localhost/debian'];
-const NEEDED = ['buildah', 'debootstrap', 'unshare', 'nsenter', 'ip', 'flock'];
+const NEEDED = ['buildah', 'debootstrap', 'unshare', 'nsenter', 'ip', 'ss', 'curl'];
 const MAX_BUFFER = 2 ** 26;
 
 /** Of the container beside its loopback, see run.sh. */
@@ -63,7 +63,7 @@ export interface Container {
   /** As `docker exec`. */
   exec(command: string): Promise<{ readonly code: number; readonly output: string }>;
   /** As `docker kill`. */
-  kill(): void;
+  kill(): Promise<number | null>;
   /** As `docker stop`, which sends SIGTERM. */
   stop(): Promise<number | null>;
 }
@@ -84,7 +84,7 @@ async function makeBases(): Promise<void> {
 }
 
 /** Builds the image of the Dockerfile from what git would check out, with the changes that are not committed. */
-export async function buildImage(t: TestContext, name: string, packages = ''): Promise<Image> {
+export async function buildImage(t: Hooks, name: string, packages = ''): Promise<Image> {
   await mkdir(CACHE, { recursive: true });
   await makeBases();
   const context = await temporaryFolder(t, 'cs-checkout-');
@@ -95,11 +95,11 @@ export async function buildImage(t: TestContext, name: string, packages = ''): P
   return open(t, name);
 }
 
-async function open(t: TestContext, name: string): Promise<Image> {
+async function open(t: Hooks, name: string): Promise<Image> {
   const { Docker } = JSON.parse(await buildah('inspect', '--type', 'image', name)) as { Docker: Described };
   const config = Docker.config;
   const container = await buildah('from', '--pull-never', name);
-  t.after(() => buildah('rm', container));
+  t.after(async () => void (await buildah('rm', container)));
   const root = await buildah('mount', container);
   const { stdout } = await execute('du', ['--summarize', '--apparent-size', '--block-size=1', root]);
   const place = { user: config.User, work: config.WorkingDir, variables: config.Env };
@@ -143,7 +143,7 @@ const NAMESPACES = ['--mount', '--pid', '--net', '--uts', '--ipc'];
 async function run(t: TestContext, place: Place, command: readonly string[]): Promise<Container> {
   const { root, data, user, work, variables } = place;
   const script = ['sh', HERE('run.sh'), root, data, user, work, ...variables, ...command];
-  const child = spawn('unshare', [...NAMESPACES, '--fork', '--kill-child', ...script], {
+  const child = spawn('unshare', [...NAMESPACES, '--fork', ...script], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: childEnvironment(),
   });
@@ -157,13 +157,15 @@ async function run(t: TestContext, place: Place, command: readonly string[]): Pr
       resolve(code);
     });
   });
-  t.after(() => {
-    child.kill('SIGKILL');
-    return exited;
-  });
   const first = () => readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').catch(() => '');
   await until(async () => hasEnded || (await first()).trim() !== '');
   const pid = (await first()).trim();
+  // The first of a namespace takes all of it along; unshare itself would leave behind what runs as another user.
+  const kill = (signal: 'SIGTERM' | 'SIGKILL') => {
+    if (!hasEnded && pid !== '') process.kill(Number(pid), signal);
+    return exited;
+  };
+  t.after(async () => void (await kill('SIGKILL')));
   const enter = async (options: readonly string[], words: readonly string[]) => {
     const args = ['--target', pid, ...options, ...words];
     const env = childEnvironment();
@@ -188,11 +190,8 @@ async function run(t: TestContext, place: Place, command: readonly string[]): Pr
     },
     beside: async (shell) => (await enter(['--net'], ['sh', '-c', shell])).output,
     exec: (shell) => enter(NAMESPACES, [...as, 'sh', '-c', shell]),
-    kill: () => child.kill('SIGKILL'),
-    stop: () => {
-      process.kill(Number(pid), 'SIGTERM');
-      return exited;
-    },
+    kill: () => kill('SIGKILL'),
+    stop: () => kill('SIGTERM'),
   };
 }
 

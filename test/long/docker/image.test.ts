@@ -5,11 +5,17 @@
 import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { before, describe, type TestContext, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SMALL_JPEGS } from '../../support/jpegs.ts';
 import { picturesOf } from '../../support/pictures.ts';
 import { buildImage, type Container, type Image, newVolume, OUTER, WITH_BUILDAH } from './container.ts';
+
+const cleanups: (() => Promise<void>)[] = [];
+const HOOKS = { after: (cleanup: () => Promise<void>) => cleanups.push(cleanup) };
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
 
 const SAMPLE = '/app/examples/digits/images';
 
@@ -29,8 +35,8 @@ async function run(container: Container, command: string): Promise<string> {
 
 describe('the image', WITH_BUILDAH, () => {
   let image: Image;
-  before(async (t) => {
-    image = await buildImage(t as TestContext, 'localhost/cluster-serving');
+  before(async () => {
+    image = await buildImage(HOOKS, 'localhost/cluster-serving');
   });
 
   test('it is at most 350 MB, of a user without rights, with one volume, one port and no program that changes its user', async (t) => {
@@ -114,8 +120,7 @@ describe('the image', WITH_BUILDAH, () => {
     const first = await startReady(t, image, volume);
     await run(first.container, `cluster-serving enqueue u=${SAMPLE}/digit-5.png`);
     const wanted = await run(first.container, 'cluster-serving query u --wait 20');
-    first.container.kill();
-    await first.container.exited;
+    await first.container.kill();
     const second = await startReady(t, image, volume);
     assert.equal(await run(second.container, 'cluster-serving query u'), wanted);
   });
@@ -142,8 +147,8 @@ class Worker(WKRHardWorker):
 
 describe('the image with Python', WITH_BUILDAH, () => {
   let image: Image;
-  before(async (t) => {
-    image = await buildImage(t as TestContext, 'localhost/cluster-serving-python', 'python3-numpy');
+  before(async () => {
+    image = await buildImage(HOOKS, 'localhost/cluster-serving-python', 'python3-numpy');
   });
 
   test('it is at most 450 MB, and a stop waits for the answer of a request', async (t) => {

@@ -293,8 +293,8 @@ export const CODECS: readonly Suite[] = [
       },
       {
         guarantee: 'a zero in a message keeps its sign',
-        find: "Object.is(value, -0) ? rawJSON('-0.0') : value",
-        replace: 'value',
+        find: "Object.is(value, -0) ? '-0.0' : String(value)",
+        replace: 'String(value)',
         tests: [PREDICTIONS],
       },
     ],
@@ -497,6 +497,24 @@ export const CODECS: readonly Suite[] = [
     file: 'lib/codecs/json.ts',
     tests: [INFERENCE, JSON_TEXT],
     bugs: [
+      {
+        guarantee: 'a word is no key',
+        find: String.raw`15,19})(?![\w.]|\s*:)/g`,
+        replace: String.raw`15,19})(?![\w.])/g`,
+        tests: [JSON_TEXT],
+      },
+      {
+        guarantee: 'a sign in front of NaN does not join it with a number',
+        find: "if (source.endsWith('NaN')) return NaN;",
+        replace: "if (source === 'NaN') return NaN;",
+        tests: [JSON_TEXT],
+      },
+      {
+        guarantee: 'an infinity keeps its sign',
+        find: "source.startsWith('-') ? -INFINITY : INFINITY",
+        replace: 'INFINITY',
+        tests: [JSON_TEXT],
+      },
       {
         guarantee: 'integers beyond 2^53 keep each digit',
         find: 'Number.isSafeInteger(number) || !WHOLE.test(source) ? number : BigInt(source)',

@@ -790,8 +790,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: '1e309 does not become an infinity',
-        find: 'if (!Number.isFinite(out[at]))',
-        replace: 'if (Number.isNaN(out[at]))',
+        find: 'if (!Number.isFinite(out[at]) && ',
+        replace: 'if (Number.isNaN(out[at]) && ',
       },
       {
         guarantee: 'arrays are at most 16 deep',

@@ -26,26 +26,6 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
     tests: [ANSWERS, REFUSALS],
     bugs: [
       {
-        guarantee: 'whole numbers of 64 bits keep each digit',
-        find: 'const value = exactNumber(source);',
-        replace: 'const value: number | bigint = Number(source);',
-      },
-      {
-        guarantee: 'a word is no key',
-        find: String.raw`(?![\w.]|\s*:)/g`,
-        replace: String.raw`(?![\w.])/g`,
-      },
-      {
-        guarantee: 'a number that is too large does not become infinite beside a word',
-        find: 'throw badInput(`a number is out of the range of float64: ${quoteValue(source)}`);',
-        replace: 'return value;',
-      },
-      {
-        guarantee: 'a sign in front of NaN does not join it with a number',
-        find: "if (source.endsWith('NaN')) return NaN;",
-        replace: "if (source === 'NaN') return NaN;",
-      },
-      {
         guarantee: 'a request has up to 1,000 instances',
         find: 'if (rows > LIMITS.instances) throw',
         replace: 'if (rows > 10 * LIMITS.instances) throw',
@@ -71,11 +51,6 @@ export const TENSORFLOW_SERVING: readonly Suite[] = [
     file: 'lib/http/tensorflow-serving/records.ts',
     tests: [ANSWERS, REFUSALS],
     bugs: [
-      {
-        guarantee: 'special numbers stand where they stood',
-        find: 'const at = count++;',
-        replace: 'const at = count;',
-      },
       {
         guarantee: 'rows on another axis are not taken for those of the first',
         find: 'const isKnown = batchAxisOf(spec) === 0 && ',

@@ -103,7 +103,7 @@ export const WORKER_ACCEPTANCE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'acceptance 7: an undecodable body is 400',
-        find: "readJson(request.body(), 'any JSON')",
+        find: "readJson(request.body(), 'any JSON', parseExactly)",
         replace: "readJson(request.body() || '0', 'any JSON')",
       },
     ],

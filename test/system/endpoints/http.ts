@@ -50,7 +50,6 @@ interface HttpService extends WholeTensors {
   readonly call: Call;
 }
 
-const isFinite = ({ data }: Sent) => data.every((each) => typeof each !== 'number' || Number.isFinite(each));
 export const all = (record: SentRecord, test: (sent: Sent) => boolean) =>
   Object.values(record.inputs).every(test);
 const mapInputs = <T>(record: SentRecord, value: (sent: Sent) => T) =>
@@ -87,14 +86,10 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 
 export const instanceOf = (record: SentRecord) => mapInputs(record, nestedOf);
 
-/** JSON has no form for NaN and infinities. */
-export const hasJson = (record: SentRecord) => all(record, isFinite);
-
 export function httpEndpoints(service: HttpService): Readonly<Record<string, Endpoint>> {
   const { url } = service;
   return {
     async predict(record) {
-      if (!hasJson(record)) return undefined;
       const answer = await post(`${url}/predict`, exactJson({ instances: [instanceOf(record)] }), JSON_TYPE);
       return said(answer, (text) =>
         predicted((JSON.parse(text) as { predictions: string[] }).predictions[0] as string),
@@ -108,7 +103,7 @@ export function httpEndpoints(service: HttpService): Readonly<Record<string, End
         predicted((JSON.parse(text) as { predictions: string[] }).predictions[0] as string),
       );
     },
-    'v2 as JSON': async (record) => (hasJson(record) ? inferred(service, record, jsonTensor) : undefined),
+    'v2 as JSON': (record) => inferred(service, record, jsonTensor),
     'v2 as bytes': (record) => inferred(service, record, binaryTensor),
     'gRPC as bytes': (record) => called(service, record, (sent) => ({ raw: rawOf(sent) })),
     async 'gRPC as contents'(record) {
@@ -136,7 +131,7 @@ export function wholeOf({ whole, rows }: WholeTensors, name: string, sent: Sent)
 /** A table of one row; undefined for what is no table, or has a character that no body may hold. */
 function csvOf(record: SentRecord): string | undefined {
   const isCell = ({ shape, data }: Sent) => shape.length <= 1 && data.length === 1;
-  if (!all(record, isCell) || !hasJson(record)) return undefined;
+  if (!all(record, isCell)) return undefined;
   const cell = (value: unknown) =>
     typeof value === 'string' ? `"${value.replaceAll('"', '""')}"` : exactJson(value);
   const values = Object.values(record.inputs).map(({ data: [value] }) => cell(value));
@@ -256,7 +251,7 @@ function contentsOf({ dtype, data }: Sent): Buffer {
 
 /** In the form of TensorFlow Serving, which has words for NaN and infinities. */
 async function served(service: HttpService, body: object, key: 'predictions' | 'outputs'): Promise<Said> {
-  const text = exactJson(body, true);
+  const text = exactJson(body);
   const answer = await post(`${service.url}/v1/models/${service.job}:predict`, text, JSON_TYPE);
   return said(answer, (answered) => {
     const found = (readExact(answered) as Record<string, unknown>)[key];

@@ -13,7 +13,7 @@ import { encodeArrowRecord } from '../../support/arrow-record.ts';
 import { PYTHON, PYTHON_PACKAGE } from '../../support/python.ts';
 import type { Hooks } from '../../support/runner.ts';
 import { clientOptions } from '../../support/stack.ts';
-import { all, arrayOf, type Endpoint, hasJson, instanceOf } from './http.ts';
+import { all, arrayOf, type Endpoint, instanceOf } from './http.ts';
 import {
   type Element,
   exactJson,
@@ -104,11 +104,11 @@ export async function queueEndpoints(
     'the SDK over HTTP': enqueued(overHttp),
     async '/predictions'(record) {
       const uri = uriOf('json');
-      return hasJson(record) ? posted('application/json', uri, line(uri, record)) : undefined;
+      return posted('application/json', uri, line(uri, record));
     },
     async 'lines of JSON'(record) {
       const uri = uriOf('ndjson');
-      return hasJson(record) ? posted('application/x-ndjson', uri, line(uri, record)) : undefined;
+      return posted('application/x-ndjson', uri, line(uri, record));
     },
     'the Python client': (record) => python(uriOf('python'), record),
     async 'the bridge'(record) {

@@ -29,18 +29,13 @@ export type Said =
   | { readonly ok: true; readonly outputs: readonly Output[] }
   | { readonly ok: false; readonly code: string; readonly message: string };
 
-/** A text of JSON whose whole numbers keep all their digits. @param hasWords NaN and infinities are words, and not null */
-export function exactJson(value: unknown, hasWords = false): string {
+/** A text of JSON as Python writes it: whole numbers keep all their digits, and NaN and infinities are words. */
+export function exactJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
-  if (typeof value === 'number') {
-    if (!hasWords && !Number.isFinite(value)) return 'null';
-    return Object.is(value, -0) ? '-0.0' : String(value);
-  }
-  if (Array.isArray(value)) return `[${value.map((each) => exactJson(each, hasWords)).join(',')}]`;
+  if (typeof value === 'number') return Object.is(value, -0) ? '-0.0' : String(value);
+  if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
   if (typeof value === 'object' && value !== null) {
-    const entries = Object.entries(value).map(
-      ([key, each]) => `${JSON.stringify(key)}:${exactJson(each, hasWords)}`,
-    );
+    const entries = Object.entries(value).map(([key, each]) => `${JSON.stringify(key)}:${exactJson(each)}`);
     return `{${entries.join(',')}}`;
   }
   return JSON.stringify(value);
