@@ -10,7 +10,7 @@ import { readToken } from '../local/access.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
 import { otherServices } from '../local/services.ts';
 import { type AccessOptions, AUTH_KINDS, type AuthKind, authorizedFetch } from '../sdk/access.ts';
-import { postJson, request } from '../sdk/fetch.ts';
+import { request } from '../sdk/fetch.ts';
 import { MAX_TOKEN } from '../sdk/http/access.ts';
 import { servedJob } from '../sdk/http/served-model.ts';
 import { accessOfStack, findStack } from '../sdk/stack.ts';
@@ -57,6 +57,7 @@ export type ServiceValues = { readonly [O in ServiceOption]?: string | undefined
 };
 
 const ANSWER_MS = 35_000;
+const POST_MS = 30_000;
 
 type Address = 'http' | 'queueUrl' | 'endpoint' | 'region' | 'bucket' | 'redisUrl';
 /** `access` is what its HTTPS API asks for. */
@@ -104,17 +105,21 @@ interface Sent {
   readonly type?: string;
 }
 
-/** Posts JSON to the service's HTTPS API. @param pick finds the answer, or undefined when another service answers */
+/**
+ * Posts JSON to the service's HTTPS API.
+ * @param pick finds the answer of a version of the model, or undefined when another service answers
+ */
 export async function post<T>(
   { http, access }: Service,
   { path, body, command, type }: Sent,
-  pick: (answer: Readonly<Record<string, unknown>>) => T | undefined,
+  pick: (answer: Readonly<Record<string, unknown>>, version: string) => T | undefined,
 ): Promise<T> {
   if (http === undefined) throw wrongUse(`${command} needs the HTTPS API: pass --url or --stack`);
   const url = `${http}${path}`;
-  const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type };
-  const answer = await postJson(url, body, undefined, authorizedFetch(http, access), headers);
-  const picked = pick((answer ?? {}) as Readonly<Record<string, unknown>>);
+  const init = { method: 'POST', body, headers: { 'content-type': type ?? 'application/json' } };
+  const answer = await request(url, init, POST_MS, undefined, authorizedFetch(http, access));
+  const version = answer.headers.get('model-version') ?? '';
+  const picked = pick((answer.body ?? {}) as Readonly<Record<string, unknown>>, version);
   if (picked !== undefined) return picked;
   throw wrongUse(`${url} answered, but not as this service does`);
 }

@@ -3,10 +3,12 @@
  * the predictions are in the order of the images.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
+import { predictionOf } from '../../sdk/http/predictions.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { inputText, isJson, readInput } from '../records.ts';
+import { labelsText, namesOfClasses } from '../results.ts';
 import { findService, JOB, notRunning, post, SERVICE_OPTIONS, type Service, textsOf } from '../service.ts';
 import { csvText, inFile, partsOf, readTable, type Table } from '../table.ts';
 
@@ -43,12 +45,14 @@ export const command = defineCommand({
     if (file !== undefined) return predictTable(await readTable(file), service, output);
     const predictions: string[] = [];
     const lines: string[] = [];
+    const names = output.json ? undefined : namesOfClasses(service);
     const body = text === undefined ? undefined : JSON.stringify({ instances: [{ text }] });
     const asked = body === undefined ? requests(paths, input) : [{ names: [], instances: [], body }];
     for await (const request of asked) {
       const answered = await ask(service, request);
-      predictions.push(...answered);
-      lines.push(...answered.map((line, i) => (request.body ? line : `${request.names[i]}  ${line}`)));
+      predictions.push(...answered.map((one) => one.text));
+      const shown = await Promise.all(answered.map((one) => lineOf(one, names)));
+      lines.push(...shown.map((line, i) => (request.body ? line : `${request.names[i]}  ${line}`)));
     }
     output.answer({ predictions }, lines.join('\n'));
     return EXIT.ok;
@@ -59,25 +63,50 @@ export const command = defineCommand({
 async function predictTable(table: Table, service: Service, output: Output): Promise<number> {
   const { name, columns, rows } = table;
   const progress = showProgress(output.json);
-  const predictions: string[] = [];
+  const predictions: Answered[] = [];
   try {
     for (const part of partsOf(rows)) {
       const body = csvText(columns, part);
       const sent = { path: '/predict', body, type: 'text/csv', command: 'predict' };
-      const answered = await post(service, sent, (answer) => textsOf(answer['predictions'])).catch(
-        (error: unknown) => {
-          throw inFile(error, name, part);
-        },
-      );
+      const answered = await post(service, sent, answersOf).catch((error: unknown) => {
+        throw inFile(error, name, part);
+      });
       predictions.push(...answered);
       progress.update({ done: predictions.length, total: rows.length });
     }
   } finally {
     progress.end();
   }
-  const lines = predictions.map((text, i) => `${name}:${rows[i]?.line}  ${text}`);
-  output.answer({ predictions }, lines.join('\n'));
+  const names = output.json ? undefined : namesOfClasses(service);
+  const shown = await Promise.all(predictions.map((one) => lineOf(one, names)));
+  const lines = shown.map((line, i) => `${name}:${rows[i]?.line}  ${line}`);
+  output.answer({ predictions: predictions.map(({ text }) => text) }, lines.join('\n'));
   return EXIT.ok;
+}
+
+interface Answered {
+  /** `{value=…}` */
+  readonly text: string;
+  /** Of the model. */
+  readonly version: string;
+}
+
+/** The text, and the labels of the best classes. @param names undefined: they are not shown */
+async function lineOf(
+  { text, version }: Answered,
+  names?: ReturnType<typeof namesOfClasses>,
+): Promise<string> {
+  const facts = await names?.(version);
+  if (!facts?.outputs.some(({ labels }) => labels)) return text;
+  return text + labelsText(predictionOf(text, version, facts));
+}
+
+/** The texts of an answer. */
+function answersOf(
+  { predictions }: Readonly<Record<string, unknown>>,
+  version: string,
+): Answered[] | undefined {
+  return textsOf(predictions)?.map((text) => ({ text, version }));
 }
 
 interface PredictRequest {
@@ -89,11 +118,11 @@ interface PredictRequest {
 }
 
 /** Sends a request, or its two halves if the answer would be too large. */
-async function ask(service: Service, request: PredictRequest): Promise<readonly string[]> {
+async function ask(service: Service, request: PredictRequest): Promise<readonly Answered[]> {
   const { names, instances, body } = request;
   try {
     const sent = { path: '/predict', body: body ?? JSON.stringify({ instances }), command: 'predict' };
-    return await post(service, sent, ({ predictions }) => textsOf(predictions));
+    return await post(service, sent, answersOf);
   } catch (error) {
     const isTooLarge = error instanceof ServingError && error.code === 'too_large';
     if (!isTooLarge || instances.length < 2) throw error;

@@ -10,7 +10,7 @@ import type { Result } from '../../sdk/index.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { defineCommand, grouped, wrongUse } from '../command.ts';
 import { EXIT, listDocument, type Output } from '../output.ts';
-import { resultLines } from '../results.ts';
+import { namesOfClasses, resultLines } from '../results.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
 
 /** Concurrent waits and reads. */
@@ -54,6 +54,7 @@ has no result (yet).`,
       return await print(
         all ? queue.drain(waitMs > 0 ? { timeoutMs: waitMs } : {}) : answers(queue, uris, asking),
         output,
+        namesOfClasses(service),
       );
     } finally {
       await queue.close();
@@ -92,7 +93,11 @@ async function answerFor(queue: OutputQueue, uri: string, asking: Asking): Promi
 }
 
 /** Prints answers as they arrive, because --all may exceed memory. */
-async function print(found: AsyncIterable<Answer>, output: Output): Promise<number> {
+async function print(
+  found: AsyncIterable<Answer>,
+  output: Output,
+  names: ReturnType<typeof namesOfClasses>,
+): Promise<number> {
   const document = listDocument(output, '{"results":[');
   let code: number = EXIT.ok;
   let count = 0;
@@ -100,7 +105,7 @@ async function print(found: AsyncIterable<Answer>, output: Output): Promise<numb
   try {
     for await (const answer of found) {
       if (output.json) document.add(jsonOf(answer));
-      else output.piece(`${textOf(answer)}\n`);
+      else output.piece(`${await textOf(answer, names)}\n`);
       count++;
       if (answer.error) code = EXIT.failed;
       else if (!answer.result && code === EXIT.ok) code = EXIT.notReady;
@@ -123,8 +128,9 @@ function jsonOf(answer: Answer): unknown {
   return answer.error ? failureBody(answer.error) : { ...answer, status: 'pending' };
 }
 
-function textOf(answer: Answer): string {
-  if (answer.result) return resultLines(answer.result);
+async function textOf(answer: Answer, names: ReturnType<typeof namesOfClasses>): Promise<string> {
+  const { result } = answer;
+  if (result) return resultLines(result, result.outputs.length > 0 ? await names(result.model) : undefined);
   const { uri, error } = answer;
   return error ? `${uri}  failed: ${error.message} (${error.code})` : `${uri}  no result (yet)`;
 }

@@ -35,8 +35,9 @@ class Result:
     `outputs` has the model's outputs by name, in its order: arrays with dtype and shape; texts have the dtype object.
     NaN stands for NaN and infinity, which JSON lacks. Where a filter or a worker answered with something else, there
     are no outputs and `value` is that as JSON. `model` is the version of the model. A prediction has the contract's
-    text, `{value=…}`; a result from the queue has uri, identity and when it was finished. `source` says where an answer
-    without outputs comes from.
+    text, `{value=…}`, and `labels`: the names of the classes of each output that has some, `labels["p"][i]` of the value
+    `outputs["p"][..., i]`. A result from the queue has uri, identity and when it was finished. `source` says where an
+    answer without outputs comes from.
     """
 
     outputs: Mapping[str, Any]
@@ -47,6 +48,7 @@ class Result:
     identity: str = ""
     finished_at: Optional[datetime] = None
     source: str = field(default=_SOURCE, repr=False)
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
 
     @property
     def output(self) -> Any:
@@ -79,6 +81,7 @@ class Output(NamedTuple):
 
     name: str
     dtype: str
+    labels: Sequence[str] = ()
 
 
 class Model(NamedTuple):
@@ -138,9 +141,11 @@ def prediction_of(text: Any, version: str, model: Optional[Model]) -> Result:
     declared = model.outputs if model else []
     if len(declared) != len(tensors):
         declared = [Output(f"output{i}", "") for i in range(len(tensors))]
-    named = zip(declared, tensors)
-    outputs = {name: _array_of(each, dtype or _dtype_of(each["data"])) for (name, dtype), each in named}
-    return Result(outputs, None, version, text)
+    named = list(zip(declared, tensors))
+    outputs = {port.name: _array_of(each, port.dtype or _dtype_of(each["data"])) for port, each in named}
+    labels = {port.name: port.labels for port, each in named
+              if port.labels and each["shape"][-1:] == [len(port.labels)]}
+    return Result(outputs, None, version, text, labels=labels)
 
 
 def inside(text: Any) -> str:
@@ -156,10 +161,16 @@ def model_of(metadata: Any) -> Model:
     outputs, parameters = _list(described.get("outputs"), "outputs"), described.get("parameters")
     filter_text = parameters.get("post_processing") if isinstance(parameters, dict) else None
     try:
-        declared = [Output(str(each["name"]), _DATATYPES[each["datatype"]]) for each in outputs]
+        declared = [Output(str(each["name"]), _DATATYPES[each["datatype"]], _labels_of(each)) for each in outputs]
     except (KeyError, TypeError) as error:
         raise _malformed("the metadata of the model has an unknown output") from error
     return Model(declared, filter_text if isinstance(filter_text, str) else None, described.get("platform") == "worker")
+
+
+def _labels_of(output: Mapping[str, Any]) -> Sequence[str]:
+    parameters = output.get("parameters")
+    names = parameters.get("names") if isinstance(parameters, dict) else None
+    return [str(name) for name in names] if isinstance(names, list) else ()
 
 
 def job_of(statistics: Any) -> Optional[str]:

@@ -3,7 +3,7 @@ import { isObject } from '../../lib/codecs/instances.ts';
 import { badRequest } from '../../lib/contract/errors.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { malformed, parse } from '../fetch.ts';
-import type { ModelFacts } from './served-model.ts';
+import { type DeclaredOutput, labelled, type ModelFacts } from './served-model.ts';
 import { tensorOf } from './tensors.ts';
 
 /** What the model, or a worker, made of one record. */
@@ -40,8 +40,8 @@ export function predictionOf(text: unknown, model: string, facts: ModelFacts | u
     return withOutput({ text, outputs: [], value, model }, facts);
   const declared = facts?.outputs.length === tensors.length ? facts.outputs : [];
   const outputs = tensors.map(({ data, shape }, i) => {
-    const { name, dtype } = declared[i] ?? { name: `output${i}`, dtype: dtypeOf(data) };
-    return tensorOf(name, { dtype, shape, data });
+    const output: DeclaredOutput = declared[i] ?? { name: `output${i}`, dtype: dtypeOf(data) };
+    return labelled(tensorOf(output.name, { dtype: output.dtype, shape, data }), output);
   });
   return withOutput({ text, outputs, model }, facts);
 }

@@ -1,14 +1,17 @@
 /**
- * What an answer of POST /predict does not say of the model: the names and dtypes of its outputs, and the job's filter. The
+ * What an answer of POST /predict does not say of the model: names, dtypes and classes of its outputs, and the job's filter. The
  * service is asked once for each version of the model, and once which job it serves unless the client was told.
  */
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
+import type { NamedTensor } from '../../lib/contract/values.ts';
 import { malformed } from '../fetch.ts';
 
 /** An output as a model declares it. */
 export interface DeclaredOutput {
   readonly name: string;
   readonly dtype: string;
+  /** The names of its classes. */
+  readonly labels?: readonly string[];
 }
 
 export interface ModelFacts {
@@ -75,6 +78,12 @@ export class ServedModel {
   }
 }
 
+/** The output with the names of its classes, if it has as many values as there are. */
+export function labelled(output: NamedTensor, declared: DeclaredOutput | undefined): NamedTensor {
+  const { labels } = declared ?? {};
+  return labels && output.shape.at(-1) === labels.length ? { ...output, labels } : output;
+}
+
 /** The job that a service serves; undefined where it does not say it. @throws as `get` */
 export async function servedJob(get: Get): Promise<string | undefined> {
   const { model_stats: models } = Object(await get('/v2/models/stats')) as Fields;
@@ -90,9 +99,11 @@ function modelFacts(metadata: unknown): ModelFacts {
   const { post_processing: filter } = Object(parameters) as { readonly post_processing?: string };
   return {
     outputs: outputs.map((output: unknown) => {
-      const { name, datatype } = Object(output) as Fields;
+      const { name, datatype, parameters: own } = Object(output) as Fields;
+      const { names } = Object(own) as Fields;
+      const labels = Array.isArray(names) && { labels: names.map(String) };
       // A datatype that is unknown is refused where its elements are read.
-      return { name: String(name), dtype: dtypeIn(String(datatype)) };
+      return { name: String(name), dtype: dtypeIn(String(datatype)), ...labels };
     }),
     filter,
     isWorker: platform === 'worker',

@@ -222,6 +222,12 @@ class Answers(unittest.TestCase):
             self.assertEqual([request.path for request in seen], ["/predict", "/v2/models/j", "/predict"])
             # Another version, whose metadata is not to be had: the numbers as JSON has them.
             self.assertEqual([str(v.dtype) for v in client.predict({"x": 1}).outputs.values()], ["float64", "int64"])
+        labelled = {"labels": ["cat", "dog"]}
+        for shape, labels in (([2], labelled), ([1, 2], labelled), ([2, 1], {})):
+            declared["outputs"] = [{"name": "labels", "datatype": "FP32", "parameters": {"names": ["cat", "dog"]}}]
+            texts[0] = '{value={"data":[0.1,0.9],"shape":%s}}' % shape
+            with servers.api(answer) as (url, seen):
+                self.assertEqual(Client(url, timeout=600, name="j").predict({"x": 1}).labels, labels)
         for text, value in (("{value=[[4,5.0],[3,4.0]]}", [[4, 5.0], [3, 4.0]]), ('{value={"a":1}}', {"a": 1})):
             with servers.api(answers((200, {"predictions": [text]}))) as (url, _):
                 found = Client(url, timeout=600).predict({"x": 1})

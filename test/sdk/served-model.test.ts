@@ -57,6 +57,21 @@ test('without a name the service is asked once for its job, and once for each ve
   );
 });
 
+test('an output has the names of its classes as labels, where it has as many values', async () => {
+  const outputs = [
+    { ...OUTPUTS[0], parameters: { names: ['cat', 'dog'] } },
+    { ...OUTPUTS[1], parameters: { names: ['a', 'b'] } },
+    { name: 'r', datatype: 'FP32' },
+  ];
+  const text = '{value=[{"data":[0.1,0.9],"shape":[1,2]},{"data":[1],"shape":[1]},{"data":[1],"shape":[1]}]}';
+  const { queue } = serviceOf({ text, metadata: { outputs } });
+  const prediction = await queue.predict({ x: 1 });
+  assert.deepEqual(
+    prediction.outputs.map(({ labels }) => labels),
+    [['cat', 'dog'], undefined, undefined],
+  );
+});
+
 test('calls at the same time share the question, and one that is called off does not end it', async () => {
   const gate = Promise.withResolvers<undefined>();
   const { stub, queue } = serviceOf({

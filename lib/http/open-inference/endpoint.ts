@@ -17,6 +17,7 @@ import { badRequest, ServingError } from '../../contract/errors.ts';
 import { logError } from '../../contract/log.ts';
 import { SERVER_VERSION } from '../../contract/names.ts';
 import type { ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
+import { mayHaveClasses } from '../../pipeline/batch-axes.ts';
 import { withScratch } from '../../pipeline/buffer-pool.ts';
 import { type InvocationClock, requestPolicy } from '../../pipeline/deadline.ts';
 import type { HttpRequest } from '../request.ts';
@@ -106,19 +107,24 @@ function ofModel(deps: InferenceDeps, { name, version }: Asked, what: string | u
 
 function metadata(runner: Runner, job: string, filter: string | undefined) {
   const { version, inputs = [], outputs = [], names } = runner;
-  const tensors = (specs: readonly TensorSpec[], namesOf: ModelNames['labels'] = {}) =>
+  const tensors = (
+    specs: readonly TensorSpec[],
+    namesOf: ModelNames['labels'] = {},
+    hasNames: (spec: TensorSpec) => boolean = () => true,
+  ) =>
     specs.map((spec) => ({
       name: spec.name,
       datatype: DATATYPES[spec.dtype],
       shape: dimensions(spec.shape),
-      ...parametersOf(spec, namesOf),
+      ...parametersOf(spec, hasNames(spec) ? namesOf : {}),
     }));
   return {
     name: job,
     versions: [version],
     platform: platformOf(runner).platform,
     inputs: tensors(inputs, names?.columns),
-    outputs: tensors(outputs, names?.labels),
+    // As in answers: an output whose last axis counts rows has no classes.
+    outputs: tensors(outputs, names?.labels, mayHaveClasses),
     ...(filter ? { parameters: { post_processing: filter } } : {}),
   };
 }

@@ -6,7 +6,7 @@ import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import type { DType } from '../../contract/tensor.ts';
 import type { Model, ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
-import { batchAxisOf, rowShape } from '../../pipeline/batch-axes.ts';
+import { batchAxisOf, mayHaveClasses, rowShape } from '../../pipeline/batch-axes.ts';
 
 interface IndexEntry {
   readonly name: string;
@@ -79,7 +79,7 @@ function isFree(dim: number | string | undefined): boolean {
 }
 
 function labelParameters(outputs: readonly TensorSpec[], labels: ModelNames['labels'] = {}) {
-  const named = outputs.filter(({ name }) => Object.hasOwn(labels, name));
+  const named = outputs.filter((spec) => mayHaveClasses(spec) && Object.hasOwn(labels, spec.name));
   return Object.fromEntries(
     named.map(({ name }) => [`labels:${name}`, { string_value: JSON.stringify(labels[name]) }]),
   );

@@ -348,6 +348,18 @@ describe('paths', () => {
         assert.deepEqual(await ask(path, method), { status: 200, body: expected });
   });
 
+  test('outputs whose last axis counts classes alone have names', async (t) => {
+    const [x] = [{ name: 'x', dtype: 'float32', shape: ['N', 2] }] as const;
+    const outputs = [x, { ...x, name: 'rows', shape: ['N'] }];
+    const names = { columns: { x: ['age', 'fare'] }, labels: { x: ['a', 'b'], rows: ['a', 'b'] } };
+    const runner = await openModelBytes(t, identityModel([x]));
+    const { body } = await get({ ...runner, inputs: [x], outputs, names })('/v2/models/serving_stream');
+    const named = (ports: unknown) =>
+      (ports as { parameters?: { names?: string[] } }[]).map(({ parameters }) => parameters?.names);
+    assert.deepEqual(named(body['inputs']), [['age', 'fare']]);
+    assert.deepEqual(named(body['outputs']), [['a', 'b'], undefined]);
+  });
+
   test('server metadata has the version of package.json', async (t) => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     assert.equal(SERVER_VERSION, version);
