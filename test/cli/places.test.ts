@@ -1,4 +1,4 @@
-/** The environment of a worker's process: that of the service, without what opens the account or the service's own data. */
+/** What a service of workers prints: addresses without what opens the account. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { placesText } from '../../cli/places.ts';
