@@ -42,8 +42,8 @@ export function givenInputs(
     ...Object.keys(options.constants ?? {}),
   ])
     if (!names.includes(name)) problems.push(`has no input "${name}"; its inputs are ${names.join(', ')}`);
-  const { length: inOrder = 0 } = options.shapesInOrder ?? [];
-  if (inOrder > parameters.length) problems.push(tooManyShapes(parameters, inOrder));
+  const count = options.shapesInOrder?.length ?? 0;
+  if (count > parameters.length) problems.push(tooManyShapes(parameters, count));
   const given = parameters.map((parameter, i): Given => {
     const { name, type } = parameter;
     const constant = options.constants?.[name];

@@ -92,9 +92,9 @@ export async function buildCli({
   return stage(folder, manifest);
 }
 
-/** Neither the generator of the references, which is source, nor what Python compiles. */
+/** Neither what writes the documents, which is source, nor what Python compiles. */
 function isShipped(path: string): boolean {
-  return !path.endsWith(join('docs', 'reference', 'generate')) && !path.endsWith('__pycache__');
+  return !path.endsWith('.ts') && !path.endsWith('__pycache__');
 }
 
 async function bundle(root: string, folder: string): Promise<Metafile> {

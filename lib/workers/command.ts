@@ -39,19 +39,14 @@ export function loopCommand(language: Language, python: string): [string, ...str
   return language === 'python' ? [python, '-m', 'wkr_serving._protocol.loop'] : [process.execPath, LOOP];
 }
 
-/** Where SDKs of AWS look for credentials, which are the service's. An error or a log of a worker shows what its process has. */
-const CREDENTIALS =
-  /^AWS_(?:ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN|SECURITY_TOKEN|CONTAINER_.*|WEB_IDENTITY_.*)$/;
-
-/** The environment of a worker's process, which sees only its own device, and no credentials. */
+/** The environment of a worker's process, which sees only its own device. */
 export function loopEnvironment(
   variables: Readonly<Record<string, string | undefined>>,
   deviceId: number,
 ): Record<string, string | undefined> {
   const path = [PYTHON_PACKAGE, variables['PYTHONPATH']].filter(Boolean).join(':');
-  const shown = Object.entries(variables).filter(([name]) => !CREDENTIALS.test(name));
   return {
-    ...Object.fromEntries(shown),
+    ...variables,
     PYTHONPATH: path,
     CUDA_VISIBLE_DEVICES: deviceId < 0 ? '-1' : String(deviceId),
   };

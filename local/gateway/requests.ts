@@ -251,7 +251,7 @@ export function refuseSocket(state: GatewayState, error: NodeJS.ErrnoException, 
   }
   const status =
     error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
-  const { body } = gatewayMessage(status);
+  const body = String(gatewayMessage(status).body);
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\n` +
       `content-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,

@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 35_300 },
-  { folders: ['local'], lines: 10_800 },
-  { folders: ['cli'], lines: 8_450 },
-  { folders: ['infra'], lines: 6_000 },
+  { folders: ['functions', 'lib'], lines: 35_700 },
+  { folders: ['local'], lines: 11_000 },
+  { folders: ['cli'], lines: 8_650 },
+  { folders: ['infra'], lines: 6_150 },
   { folders: ['sdk'], lines: 3_400 },
-  { folders: ['convert', 'console', 'bench', 'embedded-redis'], lines: 58_350 },
+  { folders: ['convert', 'console', 'bench', 'embedded-redis'], lines: 61_900 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

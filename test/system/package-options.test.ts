@@ -174,6 +174,15 @@ describe('serverless package with a config.yaml and parameters', () => {
       [endpoint['VpcEndpointType'], endpoint['PrivateDnsEnabled'], endpoint['SubnetIds']],
       ['Interface', true, [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }]],
     );
+    // In China the names of most interface endpoints, that of SQS too, begin with `cn.`.
+    assert.deepEqual(endpoint['ServiceName'], {
+      'Fn::Join': [
+        '',
+        [{ 'Fn::If': ['InChina', 'cn.', ''] }, { 'Fn::Sub': 'com.amazonaws.${AWS::Region}.sqs' }],
+      ],
+    });
+    const { Conditions } = template as unknown as { Conditions: object };
+    assert.deepEqual(Conditions, { InChina: { 'Fn::Equals': [{ Ref: 'AWS::Partition' }, 'aws-cn'] } });
     const group = propertiesOf(template, 'SqsEndpointSecurityGroup')['SecurityGroupIngress'];
     assert.deepEqual(referencesOf(group), ['FunctionSecurityGroup']);
   });

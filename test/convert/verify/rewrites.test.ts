@@ -7,7 +7,7 @@ import { rightOptimization } from '../../../convert/verify/rewrites.ts';
 import { findRewrites, verifyModel } from '../../../convert/verify/verify.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { ANALYSER_VERSION, type Optimization } from '../../../lib/contract/verification.ts';
-import { OPTIMIZERS } from '../../../lib/inference/optimizers.ts';
+import { OPTIMIZERS, WRONG_OPTIMIZERS } from '../../../lib/inference/optimizers.ts';
 import { openSession, RUNTIME } from '../../../lib/inference/session.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { rewrittenModel } from '../../support/rewritten-model.ts';
@@ -159,15 +159,14 @@ const broken: ModelSpec['nodes'] = [
   { op: 'Mul', inputs: ['inverse', 'mid'], outputs: ['y'] },
 ];
 
-test('a valid model that a rewrite breaks is verified without that rewrite, and opens before it is verified', async (t) => {
+test('a valid model that a rewrite breaks opens without rewrites before it is verified', async (t) => {
   const file = await modelFile(t, broken);
-  const session = await openSession(file, { threads: 1 });
-  await session.close();
-  const { runtime, comparison } = await verifyModel(file, ON);
-  assert.equal(comparison, 'agrees');
-  assert.equal(runtime.level, 'all');
-  assert.equal(runtime.disabledOptimizers.length, 1);
-  await (await openSession(file, { threads: 1, optimization: runtime })).close();
+  // It is always off, because it is known to be wrong. Here it stands for one that is not known.
+  const known = WRONG_OPTIMIZERS as string[];
+  const at = known.indexOf('DivMulFusion');
+  known.splice(at, 1);
+  t.after(() => known.splice(at, 0, 'DivMulFusion'));
+  await (await openSession(file, { threads: 1 })).close();
   const all = { level: 'all', disabledOptimizers: [] } as const;
   await assert.rejects(openSession(file, { threads: 1, optimization: all }), {
     code: 'model_unavailable',

@@ -173,7 +173,7 @@ const NETWORK: readonly Check[] = [
     (template) => {
       const endpoints = resourcesOf(template, 'AWS::EC2::VPCEndpoint')
         .map(([, endpoint]) => endpoint)
-        .filter(({ ServiceName }) => JSON.stringify(ServiceName).endsWith('.sqs"}'));
+        .filter(({ ServiceName }) => JSON.stringify(ServiceName).includes('.sqs"}'));
       for (const { name, subnets, variables } of functionsOf(template)) {
         const isInOwnVpc = subnets.flatMap(referencesOf).length > 0;
         if (!isInOwnVpc || !Object.hasOwn(variables, VARIABLES.queue)) continue;

@@ -111,7 +111,7 @@ for (const [rank, value] of [3, [3, 4], [[3, 4]], [[[3, 4]]], [[[[3], [4]]]]].en
 const REFUSED: [Element, unknown, RegExp][] = [
   ['uint8', [256, 0], /expected 0 to 255 \(uint8\), got 256/],
   ['int32', [1.5, 0], /expected a whole number \(int32\), got 1.5/],
-  ['int64', [9007199254740993, 0], /beyond 2\^53/],
+  ['int64', '[9007199254740993.0,0]', /beyond 2\^53/],
   ['float32', [1e39, 0], /out of the range of float32/],
   ['float64', '[1e309,0]', /out of the range of float64/],
   ['bool', [2, 0], /expected true, false, 0 or 1, got 2/],

@@ -33,6 +33,13 @@ async function run(container: Container, command: string): Promise<string> {
   return output;
 }
 
+/** The digit with the largest probability in what the service answers. */
+function digitOf(text = ''): number {
+  const { data } = JSON.parse(/\{value=(.*)\}/.exec(text)?.[1] ?? assert.fail(text)) as { data: number[] };
+  assert.equal(data.length, 10);
+  return data.indexOf(Math.max(...data));
+}
+
 describe('the image', WITH_BUILDAH, () => {
   let image: Image;
   before(async () => {
@@ -52,10 +59,8 @@ describe('the image', WITH_BUILDAH, () => {
   test('the printed line is answered, other addresses get 401, and SQS, S3 and Redis are not there for them', async (t) => {
     const { container, call } = await startReady(t, image, await newVolume(t, image));
     assert.ok(container.lines.some((line) => line.includes('(redis-server ')));
-    const answer = JSON.parse(await container.beside(`${call} -s`)) as { predictions: string[] };
-    const [text = ''] = answer.predictions;
-    const { data } = JSON.parse(text.slice('{value='.length, -1)) as { data: number[] };
-    assert.equal(data.indexOf(Math.max(...data)), 3);
+    const { predictions } = JSON.parse(await container.beside(`${call} -s`)) as { predictions: string[] };
+    assert.equal(digitOf(predictions[0]), 3);
     const status = (url: string, more = '') =>
       container.beside(`curl -s -o /dev/null -w '%{http_code}' --max-time 5 ${more} ${url}`);
     const [, header = ''] = /(-H '[^']*')/.exec(call) ?? [];
@@ -89,12 +94,12 @@ describe('the image', WITH_BUILDAH, () => {
     await run(container, image.health);
     assert.match(await run(container, 'cluster-serving-init'), /wrote config\.yaml/);
     assert.match(await readFile(join(volume, 'config.yaml'), 'utf8'), /jobName/);
-    assert.match(await run(container, `cluster-serving predict ${SAMPLE}/digit-7.png`), /at 7\b/);
+    const predict = async (path: string) => digitOf(await run(container, `cluster-serving predict ${path}`));
+    assert.equal(await predict(`${SAMPLE}/digit-7.png`), 7);
     // Each has a decoder of its own.
     await writeFile(join(volume, 'a.webp'), picturesOf('webp-lossy')[30]?.bytes ?? '');
     await writeFile(join(volume, 'a.jpg'), SMALL_JPEGS[0]?.bytes ?? '');
-    for (const name of ['a.webp', 'a.jpg'])
-      assert.match(await run(container, `cluster-serving predict /data/${name}`), /at \d\b/);
+    for (const name of ['a.webp', 'a.jpg']) assert.ok((await predict(`/data/${name}`)) >= 0, name);
   });
 
   test('a stop loses nothing: the records of the queue, results and the token are there again', async (t) => {
@@ -140,6 +145,9 @@ from wkr_serving.server import WKRHardWorker
 
 
 class Worker(WKRHardWorker):
+    def get_model(self, envs, model_dir, model_name, tmp_dir):
+        return None
+
     def predict(self, model, items):
         time.sleep(2)
         return [{"sum": float(sum(item))} for item in items]
