@@ -180,10 +180,10 @@ async function assertExamples({ document, check, ask }: DescribedService, name: 
 const WITH_EXAMPLES = [
   'predict',
   'enqueue',
-  'predictModel',
-  'predictVersion',
   'v2Infer',
   'v2InferVersion',
+  'predictModel',
+  'predictVersion',
   'encodeJson',
 ];
 

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/runner.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { ROOT } from '../support/start.ts';
 
-const MAX_BYTES = 32 * 1024;
+const MAX_BYTES = 33 * 1024;
 const WEB = {
   AbortController,
   AbortSignal,

@@ -175,7 +175,7 @@ test('a function that cannot even answer is answered for by the gateway, without
     const answer = await fetch(`${gateway.url}${path}`);
     assert.deepEqual(
       [answer.status, await answer.text()],
-      [500, '{"message":"Internal Server Error"}'],
+      [500, '{"message":"Internal Server Error","error":"Internal Server Error"}'],
       path,
     );
     assert.ok(!JSON.stringify([...answer.headers]).includes('hunter2'), path);
