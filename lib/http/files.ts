@@ -1,5 +1,5 @@
 /** Records that come as files: an image that is the whole body, or a form whose fields are images and texts. */
-import { FORMATS } from '../codecs/image/formats.ts';
+import { isPicture } from '../codecs/image/signatures.ts';
 import { UNNAMED } from '../codecs/instances.ts';
 import { quoteName } from '../codecs/quote.ts';
 import { decodeUtf8 } from '../codecs/utf8.ts';
@@ -12,11 +12,7 @@ const BRACE = 0x7b;
 
 /** The first bytes of an image begin no JSON, so that curl needs no content type. */
 export function isImage(type: string, body: Uint8Array): boolean {
-  return type.startsWith('image/') || (body[0] !== BRACE && isFile(body));
-}
-
-function isFile(bytes: Uint8Array): boolean {
-  return FORMATS.some((format) => format.is(bytes));
+  return type.startsWith('image/') || (body[0] !== BRACE && isPicture(body));
 }
 
 export function imageRecord(bytes: Uint8Array): Inputs {
@@ -42,7 +38,7 @@ export async function formRecord(
   let uri: string | undefined;
   for (const [name, content] of readForm(request)) {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-    if (name !== URI && isFile(bytes)) {
+    if (name !== URI && isPicture(bytes)) {
       inputs.set(name, { kind: 'image', bytes });
       continue;
     }

@@ -2,11 +2,12 @@
  * The formats of pictures, recognised by their first bytes. Headers are read at once, so that limits can be checked;
  * a decoder other than those of JPEG and PNG is a module that is loaded at the first picture that needs it.
  */
-import { isBmp, isGif, isTiff, readBmpHeader, readGifHeader, readTiffHeader } from './headers.ts';
-import { decodeJpeg, isJpeg, readJpegHeader } from './jpeg.ts';
+import { readBmpHeader, readGifHeader, readTiffHeader } from './headers.ts';
+import { decodeJpeg, readJpegHeader } from './jpeg.ts';
 import type { Pixels } from './pixels.ts';
-import { decodePng, isPng, readPngHeader } from './png.ts';
-import { isWebp, readWebp } from './webp/header.ts';
+import { decodePng, readPngHeader } from './png.ts';
+import { isBmp, isGif, isJpeg, isPng, isTiff, isWebp } from './signatures.ts';
+import { readWebp } from './webp/header.ts';
 
 export interface ImageHeader {
   /** In pixels as stored; an EXIF orientation of 5 to 8 swaps the two when the image is decoded. */

@@ -1,5 +1,6 @@
 /** Sizes of BMP, GIF and TIFF pictures. Their decoders are loaded at the first such picture and check the rest. */
 import { assertReaches, broken, unsupported } from './refusal.ts';
+import { begins } from './signatures.ts';
 import { tiffDirectory, tiffNumbers } from './tiff-directory.ts';
 
 interface Header {
@@ -8,24 +9,6 @@ interface Header {
   readonly height: number;
   /** Their pixels always count as decoded, even those that are RGB in the file. */
   readonly isColor: false;
-}
-
-function begins(bytes: Uint8Array, ...marks: readonly string[]): boolean {
-  const head = String.fromCharCode(...bytes.subarray(0, 6));
-  return marks.some((mark) => head.startsWith(mark));
-}
-
-export function isBmp(bytes: Uint8Array): boolean {
-  return begins(bytes, 'BM');
-}
-
-export function isGif(bytes: Uint8Array): boolean {
-  return begins(bytes, 'GIF87a', 'GIF89a');
-}
-
-/** BigTIFF too, so that its refusal names it. */
-export function isTiff(bytes: Uint8Array): boolean {
-  return begins(bytes, 'II*\0', 'MM\0*', 'II+\0', 'MM\0+');
 }
 
 /** @throws bad_input when it is cut or has no pixels */

@@ -19,7 +19,6 @@ const SCANNED_PIXELS = 20 * LIMITS.imagePixels;
 /** Segments before the first scan. A colour profile in pieces takes about a dozen. */
 const SEGMENTS = 1_000;
 
-const SOI = 0xd8;
 const EOI = 0xd9;
 const SOS = 0xda;
 const APP1 = 0xe1;
@@ -44,10 +43,6 @@ interface Frame {
   readonly isColor: boolean;
   /** Or YCCK. */
   readonly isCmyk: boolean;
-}
-
-export function isJpeg(bytes: Uint8Array): boolean {
-  return bytes[0] === 0xff && bytes[1] === SOI && bytes[2] === 0xff;
 }
 
 /** @throws bad_input for broken markers, unsupported_media_type for samples of other than 8 bits. */

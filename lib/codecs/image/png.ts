@@ -66,10 +66,6 @@ interface Parts {
   readonly orientation: number;
 }
 
-export function isPng(bytes: Uint8Array): boolean {
-  return SIGNATURE.every((byte, index) => bytes[index] === byte);
-}
-
 /** @throws bad_input when the first chunk is no valid IHDR. */
 export function readPngHeader(bytes: Uint8Array): Header {
   const { name, data } = readChunk(bytes, SIGNATURE.length);

@@ -38,10 +38,6 @@ const ALPHA_FLAG = 0x10;
 const EXIF_FLAG = 0x08;
 const ANIMATION_FLAG = 0x02;
 
-export function isWebp(bytes: Uint8Array): boolean {
-  return latin1(bytes, 0, 4) === 'RIFF' && latin1(bytes, 8, 12) === 'WEBP';
-}
-
 /** @throws bad_input for broken chunks, and for a frame that is not as large as the header says */
 export function readWebp(bytes: Uint8Array): Webp {
   const chunks = chunksOf(insideOf(bytes));
