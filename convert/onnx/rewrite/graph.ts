@@ -51,9 +51,9 @@ export function nodeOf(content: Uint8Array): RawNode {
       }
     }
     const place = places.get(name);
-    const message = known.get(name) ?? (place && readMessage(place, ATTRIBUTE));
-    if (message) known.set(name, message);
-    return message;
+    const read = known.get(name) ?? (place && readMessage(place, ATTRIBUTE));
+    if (read) known.set(name, read);
+    return read;
   };
   const of = <T>(name: string, read: (attribute: Message) => T, fallback: T) => {
     const found = attribute(name);
