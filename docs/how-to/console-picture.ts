@@ -13,6 +13,9 @@ try {
   await page.goto(`${url}/console`);
   await page.locator('input[type=file]').setInputFiles(DIGIT);
   await page.locator('.bars li').first().waitFor();
+  // The second answer, which loads nothing any more.
+  await page.getByRole('button', { name: 'Predict' }).click();
+  await page.waitForTimeout(1_000);
   await page.screenshot({ path: OUT });
 } finally {
   for (const close of closers) await close();
