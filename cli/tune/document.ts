@@ -6,7 +6,7 @@ import { PRICES } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { bytesText } from '../dlq/text.ts';
-import { settingResults } from './cost.ts';
+import { type SettingResult, settingResults } from './cost.ts';
 import type { Measurement } from './measure.ts';
 import type { TuneModel } from './model.ts';
 import type { TuneOptions } from './options.ts';
@@ -62,7 +62,7 @@ export function documentOf(model: TuneModel, measurement: Measurement, job: JobC
     verification: model.verification,
     notes: [
       ...verificationNotes(model.verification, job.batching),
-      ...notesOf(model, measurement, wishes, options, recommendations),
+      ...notesOf(model, measurement, wishes, options, recommendations, results),
     ],
   };
 }
@@ -78,6 +78,7 @@ function notesOf(
   { traffic, limitMs }: Wishes,
   options: TuneOptions,
   recommendations: readonly Recommendation[],
+  results: readonly SettingResult[],
 ): string[] {
   const { shared, data, requestBytes, messageBytes } = facts;
   const rows = facts.fixedRows ?? 0;
@@ -90,7 +91,9 @@ function notesOf(
       recommendations.every(({ aim }) => aim !== 'latency') &&
       `no setting that was measured has a p99 of at most ${limitMs} ms`,
     recommendations.length === 0 &&
-      'the model exceeds its time limit at every memory setting; --memory selects others',
+      (results.some(({ setting }) => setting.basis === 'fewer cores')
+        ? 'nothing is recommended: every setting that holds the model has more cores than this machine; run tune on one with more, or select others with --memory'
+        : 'the model exceeds its time limit at every memory setting; --memory selects others'),
     options.traffic !== traffic && `${other} could not be measured, so the settings are for ${traffic} alone`,
     !shared &&
       'batchSize has no effect where records run one by one, and larger events only save invocations',

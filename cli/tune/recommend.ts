@@ -62,14 +62,14 @@ export function recommend(aim: Aim, results: readonly SettingResult[], wishes: W
 }
 
 /**
- * Prefers reliable results: those measured with fewer cores than Lambda gives count only if there are no others.
- * Below one vCPU Lambda pauses the process, and the effect on the slowest calls cannot be computed.
+ * What was run with fewer cores than Lambda gives was not measured, so it is shown and never recommended. Below one vCPU
+ * Lambda pauses the process, and the effect on the slowest calls cannot be computed.
  */
 function trusted(aim: Aim, all: readonly Candidate[]): readonly Candidate[] {
   const known = all.filter(({ setting }) => setting.basis !== 'fewer cores');
   const whole = known.filter(({ setting }) => setting.basis === 'measured');
   if (aim === 'latency' && whole.length > 0) return whole;
-  return known.length > 0 ? known : all;
+  return known;
 }
 
 /** The setting with its best batch. */
@@ -137,8 +137,6 @@ function settingReason(
   limitMs: number | undefined,
 ): string {
   const { memoryMB, basis } = setting;
-  if (basis === 'fewer cores')
-    return `${memoryMB} MB: run with fewer cores than it has, for no setting that this machine can measure was left`;
   const how = basis === 'scaled' ? '; its time is computed from one vCPU' : '';
   const limit = limitMs === undefined ? '' : ` with a p99 of at most ${limitMs} ms`;
   const among = `of ${count} settings${limit}`;
