@@ -66,9 +66,13 @@ function noiseOf(alone: Tensor, others: readonly Tensor[]): Float64Array {
   return noise;
 }
 
-/** What rounding may do to each element, by how far apart the answers to alike rows are, and by how large. */
+/**
+ * What rounding may do to each element, by how far apart the answers to alike rows are, and by how large. Whole numbers are not
+ * rounded.
+ */
 export function tolerancesOf(answers: readonly Tensor[]): Float64Array {
   const length = elementCount(answers[0]?.shape ?? []);
+  if (!answers[0]?.dtype.startsWith('float')) return new Float64Array(length);
   const [low, high] = [new Float64Array(length).fill(Infinity), new Float64Array(length).fill(-Infinity)];
   for (const answer of answers) {
     const values = valuesOf(answer);
@@ -86,19 +90,20 @@ export function tolerancesOf(answers: readonly Tensor[]): Float64Array {
   });
 }
 
-/** The first place where the two differ by more than the tolerance; texts must be equal. */
+/** The first place where the two differ by more than the tolerance. Texts must be equal, whole numbers but for the noise of the model. */
 export function differenceOf(got: Tensor, alone: Tensor, tolerances: () => Float64Array): string | undefined {
   if (got.shape.join() !== alone.shape.join())
     return `of shape [${got.shape.join(',')}], alone [${alone.shape.join(',')}]`;
   if (isSameBytes(got, alone)) return undefined;
   const [a, b] = [valuesOf(got), valuesOf(alone)];
   const factor = got.dtype === 'float16' ? FLOAT16 : 1;
+  const relative = got.dtype.startsWith('float') ? RELATIVE : 0;
   let allowed: Float64Array | undefined;
   for (let i = 0; i < b.length; i++) {
     if (Object.is(a[i], b[i]) || a[i] === b[i]) continue;
     const [x, y] = [Number(a[i]), Number(b[i])];
     allowed ??= tolerances();
-    const tolerance = RELATIVE * Math.abs(y) + (allowed[i] ?? 0);
+    const tolerance = relative * Math.abs(y) + (allowed[i] ?? 0);
     if (got.dtype === 'string' || !(Math.abs(x - y) <= factor * tolerance))
       return `${String(a[i])}, alone ${String(b[i])}`;
   }
