@@ -3,7 +3,7 @@
  * a call to a webhook that never comes, an hour that a result stays. What requests to other servers hold, and changes nothing
  * here, is ignored with a warning.
  */
-import { BY_POSITION, isObject } from '../codecs/instances.ts';
+import { BY_POSITION, hasColumns, isObject } from '../codecs/instances.ts';
 import { quoteName, quoteNames } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { foldName, suggest } from '../contract/suggest.ts';
@@ -11,7 +11,7 @@ import type { HttpRequest } from './request.ts';
 
 const INSTANCES = 'instances';
 /** In the place of instances: values by column. */
-export const INPUTS = 'inputs';
+const INPUTS = 'inputs';
 /** Of a body to `POST /predict`. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
 /** Of a body to `POST /predictions`. */
@@ -59,6 +59,11 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
 ];
 
 const NONE: readonly string[] = [];
+
+/** `checkKeys` of a body with instances, or with `inputs` in their place. */
+export function checkInstances(body: unknown, known: readonly string[]): readonly string[] {
+  return checkKeys(body, hasColumns(body) ? [INPUTS, ...known] : known);
+}
 
 /**
  * @param known the first of which the body needs: what is wrong without it is said where it is read

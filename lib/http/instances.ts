@@ -1,11 +1,11 @@
 /** The records of a POST /predict body: JSON, a table as CSV, an image, or a form of files. */
-import { hasColumns, hasNames, instancesOf, readJson } from '../codecs/instances.ts';
+import { hasNames, instancesOf, readJson } from '../codecs/instances.ts';
 import { parseInstances } from '../codecs/numbers/parse.ts';
 import { quoteName } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import type { Inputs } from '../contract/values.ts';
 import { prefersAsync } from './accept.ts';
-import { assertForm, checkKeys, INPUTS, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from './body-keys.ts';
+import { assertForm, checkInstances, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from './body-keys.ts';
 import { formRecord, imageRecord, isForm, isImage } from './files.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 
@@ -39,7 +39,7 @@ export function readInstances(request: HttpRequest): Instances | Promise<Instanc
   const { text, parsed } = readJson(body, undefined, parseInstances);
   // A request that should wait in the queue may have a uri, also where the service has no way to the queue.
   const known = prefersAsync(request) ? SUBMIT_KEYS : PREDICT_KEYS;
-  const headers = warningOf(checkKeys(parsed, hasColumns(parsed) ? [INPUTS, ...known] : known));
+  const headers = warningOf(checkInstances(parsed, known));
   const instances = instancesOf(parsed, text);
   return { instances, inPlace: raise, headers, isPlain: isPlain || !hasNames(parsed) };
 }

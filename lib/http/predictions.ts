@@ -2,14 +2,7 @@
  * Reads the body of POST /predictions into queue messages and writes the JSON of what failed and of pages.
  */
 import { randomUUID } from 'node:crypto';
-import {
-  hasColumns,
-  inInstance,
-  instancesOf,
-  instanceText,
-  isObject,
-  readJson,
-} from '../codecs/instances.ts';
+import { inInstance, instancesOf, instanceText, isObject, readJson } from '../codecs/instances.ts';
 import { parseExactly } from '../codecs/json.ts';
 import { decodeData, encodeBinaryMessage, wireRecord } from '../codecs/message.ts';
 import { quoteName } from '../codecs/quote.ts';
@@ -21,7 +14,7 @@ import type { Inputs, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/postprocess.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
 import { valueText } from '../pipeline/value-text.ts';
-import { checkKeys, INPUTS, RECORD_KEYS, SUBMIT_KEYS } from './body-keys.ts';
+import { checkInstances, checkKeys, RECORD_KEYS, SUBMIT_KEYS } from './body-keys.ts';
 
 export interface Submissions {
   readonly submissions: readonly Submission[];
@@ -69,7 +62,7 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
     decodeData(record);
     return { submissions: [{ uri: record.uri, message: JSON.stringify(record) }], ignored };
   }
-  const ignored = checkKeys(parsed, hasColumns(parsed) ? [INPUTS, ...SUBMIT_KEYS] : SUBMIT_KEYS);
+  const ignored = checkInstances(parsed, SUBMIT_KEYS);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
   const submissions = instances.map((instance, i) => instanceSubmission(uris?.[i], instance, nameRecord));
