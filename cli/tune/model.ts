@@ -63,9 +63,8 @@ async function factsOf(file: string, options: VerifyOptions): Promise<Omit<TuneM
   const wrong = wrongContent(await readHead(file));
   if (wrong) throw new ServingError('bad_model', `${file}: expected an ONNX model, found ${wrong}`);
   const { externalFiles, shapelessInputs: shapeless } = await readOnnxFacts(file);
-  const files = [file, ...externalFiles.map((name) => join(dirname(file), name))];
-  const stats = await Promise.all(files.map((each) => stat(each).catch(() => ({ size: 0 }))));
-  const bytes = stats.reduce((sum, { size }) => sum + size, 0);
+  const { modelBytes } = await import('../../convert/check/work.ts');
+  const bytes = await modelBytes(file, externalFiles);
   const { verifyModel } = await import('../../convert/verify/verify.ts');
   return { file, bytes, shapeless, verification: await verifyModel(file, options) };
 }

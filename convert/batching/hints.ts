@@ -2,9 +2,9 @@
  * What a graph says of the values that its inputs take: the ranges that it quantizes, scales or compares with, the sizes
  * of its tables, and the texts that it knows. Made-up rows reach what real ones reach by it.
  */
+import { elementsOf } from '../onnx/elements.ts';
 import { constantsOf, readOnnx } from '../onnx/facts.ts';
 import {
-  bytesOf,
   has,
   messageOf,
   messagesOf,
@@ -56,16 +56,6 @@ const QUANTA: Readonly<Record<number, readonly [number, number]>> = {
   4: [0, 65_535],
   5: [-32_768, 32_767],
 };
-const RAW: Readonly<Record<number, (raw: Uint8Array) => ArrayLike<number | bigint>>> = {
-  1: (raw) => new Float32Array(raw.slice().buffer, 0, raw.length >> 2),
-  2: (raw) => raw,
-  3: (raw) => new Int8Array(raw.slice().buffer),
-  6: (raw) => new Int32Array(raw.slice().buffer, 0, raw.length >> 2),
-  7: (raw) => new BigInt64Array(raw.slice().buffer, 0, raw.length >> 3),
-  10: (raw) => new Float16Array(raw.slice().buffer, 0, raw.length >> 1),
-  11: (raw) => new Float64Array(raw.slice().buffer, 0, raw.length >> 3),
-};
-
 /** A value of the graph that is `scale` · input + `offset`. */
 interface Reading {
   readonly input: string;
@@ -279,11 +269,9 @@ function distinct(ranges: readonly Range[]): readonly Range[] {
 /** The numbers of a tensor or an attribute, as far as the file was read. */
 function numbersOf(message: Message | undefined): Numbers {
   if (!message) return [];
-  const tensor = messageOf(message, 'tensor');
-  if (tensor) return numbersOf(tensor);
-  const raw = bytesOf(message, 'raw');
-  if (raw.length > 0) return Array.from(RAW[numberOf(message, 'type')]?.(raw) ?? [], Number);
-  const listed = ['floats', 'ints', 'longs', 'doubles'].flatMap((name) => plainNumbersOf(message, name));
+  const tensor = has(message, 'type') ? message : messageOf(message, 'tensor');
+  if (tensor) return Array.from(elementsOf(tensor) ?? [], Number);
+  const listed = ['floats', 'ints'].flatMap((name) => plainNumbersOf(message, name));
   if (listed.length > 0) return listed;
   return ['float', 'int'].filter((name) => has(message, name)).map((name) => numberOf(message, name));
 }

@@ -3,6 +3,7 @@
  * elements; large ones, and those in other files, have a shape.
  */
 import { badModel } from '../../lib/contract/errors.ts';
+import { elementsOf } from '../onnx/elements.ts';
 import { readOnnx } from '../onnx/facts.ts';
 import {
   byteStringsOf,
@@ -10,7 +11,6 @@ import {
   messageOf,
   messagesOf,
   numberOf,
-  numbersOf,
   plainNumbersOf,
   textOf,
   textsOf,
@@ -193,37 +193,15 @@ function attributeOf(message: Message): Attribute {
   };
 }
 
-/** How ONNX's element types lie in raw bytes; others have no elements here. */
-const RAW: Readonly<Record<number, (raw: Uint8Array) => ArrayLike<number | bigint>>> = {
-  1: (raw) => new Float32Array(aligned(raw)),
-  2: (raw) => raw,
-  3: (raw) => new Int8Array(aligned(raw)),
-  6: (raw) => new Int32Array(aligned(raw)),
-  7: (raw) => new BigInt64Array(aligned(raw)),
-  9: (raw) => raw,
-  11: (raw) => new Float64Array(aligned(raw)),
-};
-/** Element types whose numbers lie in a list of their own, by the list. */
-const LISTS: Readonly<Record<number, string>> = {
-  1: 'floats',
-  2: 'ints',
-  3: 'ints',
-  6: 'ints',
-  7: 'longs',
-  9: 'ints',
-  11: 'doubles',
-};
-
-function aligned(raw: Uint8Array): ArrayBuffer {
-  return raw.slice().buffer;
-}
+const FLOAT16 = 10;
 
 /** A weight. */
 function tensorOf(message: Message): Fixed {
   const type = numberOf(message, 'type');
   const shape = plainNumbersOf(message, 'dims').map(size);
   const count = shape.reduce((all, dim) => all * dim.factor, 1);
-  const data = dataOf(message, type);
+  // Of a float16 nothing is known.
+  const data = type === FLOAT16 ? undefined : elementsOf(message);
   if (count === 0) return { kind: 'fixed', shape, type, elements: [] };
   if (data?.length !== count) return { kind: 'fixed', shape, type };
   const first = data[0];
@@ -231,13 +209,4 @@ function tensorOf(message: Message): Fixed {
   for (let i = 1; i < count && uniform; i++) uniform = Object.is(data[i], first);
   const elements = count <= MAX_ELEMENTS ? Array.from(data, (element) => size(Number(element))) : undefined;
   return { kind: 'fixed', shape, elements, type, uniform };
-}
-
-function dataOf(message: Message, type: number): ArrayLike<number | bigint> | undefined {
-  const [list, raw] = [LISTS[type], RAW[type]];
-  if (list === undefined || raw === undefined || numberOf(message, 'location') === 1) return undefined;
-  const bytes = bytesOf(message, 'raw');
-  const width = { 1: 4, 6: 4, 7: 8, 11: 8 }[type] ?? 1;
-  if (bytes.length > 0) return bytes.length % width === 0 ? raw(bytes) : undefined;
-  return numbersOf(message, list);
 }

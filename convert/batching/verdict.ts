@@ -13,14 +13,18 @@ export interface ProofOptions {
 
 const MAX_ROWS = 32;
 
-/** @returns the verdict of the proof, and the probe that must agree with it. @throws bad_model when the file is damaged */
+/**
+ * @param model that of the file. Default: it is read
+ * @returns the verdict of the proof, and the probe that must agree with it
+ * @throws bad_model when the file is damaged
+ */
 export function prove(
   file: string,
   { batchAxes = {}, maxRows = MAX_ROWS }: ProofOptions = {},
+  model = readModel(file),
 ): { readonly verdict: BatchingVerdict; readonly probe?: ProbeRequest } {
   const inputs = Object.entries(batchAxes).filter(([, axis]) => axis !== 0);
   // The service takes the rows of an output apart along any axis.
-  const model = readModel(file);
   const given = new Map(inputs);
   const { end, fixedRows, outputAxes } = proofOf(model, given, true);
   const inputAxes = inputs.length > 0 ? { inputAxes: Object.fromEntries(inputs) } : {};

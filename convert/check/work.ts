@@ -41,7 +41,8 @@ export class Work {
   }
 
   async opening(): Promise<number> {
-    return (await modelBytes(this.#file)) * OPENING;
+    const { externalFiles } = await readOnnxFacts(this.#file);
+    return (await modelBytes(this.#file, externalFiles)) * OPENING;
   }
 
   /** @throws NotFinished when the machine was too slow for it */
@@ -58,8 +59,7 @@ function elementsOf(feeds: readonly Tensor[]): number {
 }
 
 /** With its external weights. */
-export async function modelBytes(file: string): Promise<number> {
-  const { externalFiles } = await readOnnxFacts(file);
+export async function modelBytes(file: string, externalFiles: readonly string[]): Promise<number> {
   const paths = [file, ...externalFiles.map((name) => join(dirname(file), name))];
   const stats = await Promise.all(paths.map((path) => stat(path).catch(() => ({ size: 0 }))));
   return stats.reduce((sum, { size }) => sum + size, 0);

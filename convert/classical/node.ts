@@ -1,7 +1,8 @@
 /** Nodes of ai.onnx.ml as they lie in a file, and the values that they are compared with. */
 import type { Tensor } from '../../lib/contract/tensor.ts';
+import { elementsOf } from '../onnx/elements.ts';
 import type { RawNode } from '../onnx/rewrite/graph.ts';
-import { bytesOf, messageOf, numberOf, numbersOf, utf8TextsOf } from '../wire/message.ts';
+import { messageOf, numberOf, numbersOf, utf8TextsOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
 
 export type Label = bigint | string;
@@ -69,33 +70,14 @@ export function typeAt(node: RawNode, name: string): number {
   return tensor ? numberOf(tensor, 'type') : 0;
 }
 
-function rawOf(tensor: Message): ArrayBuffer {
-  return Uint8Array.from(bytesOf(tensor, 'raw')).buffer;
-}
-
 function tensorLongs(tensor: Message): bigint[] {
-  const raw = new BigInt64Array(rawOf(tensor));
-  return Array.from(raw.length > 0 ? raw : ((numbersOf(tensor, 'longs') ?? []) as ArrayLike<bigint>));
+  return Array.from((elementsOf(tensor) ?? []) as ArrayLike<bigint>);
 }
 
 function tensorNumbers(tensor: Message): ArrayLike<number> {
-  const raw = rawOf(tensor);
-  switch (numberOf(tensor, 'type')) {
-    case FLOAT:
-      return raw.byteLength > 0 ? new Float32Array(raw) : listed(tensor, 'floats');
-    case DOUBLE:
-      return raw.byteLength > 0 ? new Float64Array(raw) : listed(tensor, 'doubles');
-    case UINT8:
-      return raw.byteLength > 0 ? new Uint8Array(raw) : listed(tensor, 'ints');
-    case INT64:
-      return tensorLongs(tensor).map(Number);
-    default:
-      return [];
-  }
-}
-
-function listed(tensor: Message, name: string): ArrayLike<number> {
-  return (numbersOf(tensor, name) ?? []) as ArrayLike<number>;
+  const type = numberOf(tensor, 'type');
+  if (type === INT64) return tensorLongs(tensor).map(Number);
+  return [FLOAT, UINT8, DOUBLE].includes(type) ? ((elementsOf(tensor) ?? []) as ArrayLike<number>) : [];
 }
 
 /** The rows of a table; a vector is one row. */

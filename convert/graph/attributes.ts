@@ -38,7 +38,12 @@ export const ELEMENT_TYPES: Readonly<Record<DType, number>> = {
   uint64: 13,
 };
 
-export function dtypeOf(element: Attributes[string], fallback: DType): DType {
+/** @param element its number in ONNX */
+export function dtypeIn(element: Attributes[string]): DType | undefined {
   const found = Object.entries(ELEMENT_TYPES).find(([, number]) => number === element);
-  return (found?.[0] as DType | undefined) ?? fallback;
+  return found?.[0] as DType | undefined;
+}
+
+export function dtypeOf(element: Attributes[string], fallback: DType): DType {
+  return dtypeIn(element) ?? fallback;
 }

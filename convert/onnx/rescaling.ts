@@ -1,14 +1,7 @@
 /** Finds in an ONNX graph what it computes with pixels before anything else: a scale, a mean, or both. */
-import {
-  bytesOf,
-  messageOf,
-  messagesOf,
-  numberOf,
-  plainNumbersOf,
-  textOf,
-  textsOf,
-} from '../wire/message.ts';
+import { bytesOf, messageOf, messagesOf, numberOf, textOf, textsOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
+import { elementsOf } from './elements.ts';
 import { constantsOf } from './facts.ts';
 
 export interface Rescaling {
@@ -23,6 +16,8 @@ const FLOAT = 1;
 /** Pixels end here after they were rescaled: at most 3 in published nets. */
 const MOST_AFTER = 10;
 const MAX_STEPS = 12;
+/** Three numbers. */
+const MOST_BYTES = 12;
 
 /** Undefined when the graph does not rescale this input, or not in a way that shows what goes in. */
 export function rescalingOf(model: Message, input: string): Rescaling | undefined {
@@ -64,11 +59,8 @@ function rangeOf(factor: number, offset: number): 255 | 1 | undefined {
   return factor > 1 && offset < 0 && isSmall(1) ? 1 : undefined;
 }
 
+/** Of a list longer than one number for each channel none is needed. */
 function floatsOf(tensor: Message): readonly number[] {
-  if (numberOf(tensor, 'type') !== FLOAT) return [];
-  const raw = bytesOf(tensor, 'raw');
-  if (raw.length === 0) return plainNumbersOf(tensor, 'floats');
-  if (raw.length > 12 || raw.length % 4 !== 0) return [];
-  const view = new DataView(raw.buffer, raw.byteOffset, raw.length);
-  return Array.from({ length: raw.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
+  if (numberOf(tensor, 'type') !== FLOAT || bytesOf(tensor, 'raw').length > MOST_BYTES) return [];
+  return Array.from(elementsOf(tensor) ?? [], Number);
 }

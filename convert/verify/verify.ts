@@ -7,13 +7,13 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { isCurrent, type Verification } from '../../lib/contract/verification.ts';
-import { readModel } from '../batching/model.ts';
+import { type Model, readModel } from '../batching/model.ts';
 import { afterProbe, type ProofOptions, prove } from '../batching/verdict.ts';
 import type { GivenShapes } from '../check/given-sizes.ts';
 import { inModelProcess, type ModelProcess, withModelProcess } from '../check/model-process.ts';
 import type { RequestOf, Work } from '../check/process.ts';
 import { modelBytes } from '../check/work.ts';
-import { readOnnxFacts } from '../onnx/facts.ts';
+import { type OnnxFacts, readOnnxFacts } from '../onnx/facts.ts';
 import { isSameOnEveryProcessor } from './kernels.ts';
 import type { RewritesReport } from './rewrites.ts';
 
@@ -42,16 +42,24 @@ const PROCESS_MS = 300_000;
  * @throws bad_model when it does not load, or takes its process down; the signal's reason
  */
 export async function findRewrites(file: string, options: RewritesOptions = {}): Promise<RewritesReport> {
+  return rewritesOf(file, await readOnnxFacts(file), readModel(file), options);
+}
+
+async function rewritesOf(
+  file: string,
+  { scalars, shapelessInputs: shapeless, externalFiles }: OnnxFacts,
+  model: Model,
+  options: RewritesOptions,
+): Promise<RewritesReport> {
   const { batchAxes, sizes } = options;
-  const { scalars, shapelessInputs: shapeless } = await readOnnxFacts(file);
-  if ((await modelBytes(file)) > LARGE_BYTES) {
+  if ((await modelBytes(file, externalFiles)) > LARGE_BYTES) {
     // Loaded on demand, because it loads onnxruntime.
     const { notCompared } = await import('./rewrites.ts');
     return notCompared('the model is larger than 1 GB');
   }
   const report = await ask('rewrites', { file, shapeless, scalars, sizes, batchAxes }, options);
   const { runtime } = report;
-  const anyFeatures = isSameOnEveryProcessor(readModel(file), runtime.architecture);
+  const anyFeatures = isSameOnEveryProcessor(model, runtime.architecture);
   return anyFeatures ? { ...report, runtime: { ...runtime, anyFeatures } } : report;
 }
 
@@ -60,11 +68,17 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   const { known, signal, sizes } = options;
   signal?.throwIfAborted();
   if (known && (await isKnown(options))) return known;
-  const { verdict, probe } = prove(file, options);
-  const { scalars } = await readOnnxFacts(file);
+  const model = readModel(file);
+  const { verdict, probe } = prove(file, options, model);
+  const facts = await readOnnxFacts(file);
+  const { scalars } = facts;
   return withModelProcess(options.process, async (process) => {
     const given = { ...options, process };
-    const { outputAxes, open: _open, ...compared } = options.rewrites ?? (await findRewrites(file, given));
+    const {
+      outputAxes,
+      open: _open,
+      ...compared
+    } = options.rewrites ?? (await rewritesOf(file, facts, model, given));
     const optimization = compared.runtime;
     const report = probe && (await ask('probe', { ...probe, sizes, optimization }, given));
     const isText = existsSync(join(dirname(file), TEXT_FILE));

@@ -1,8 +1,10 @@
 /** The parts of an ONNX graph that rewrites look at: its nodes with few attributes, and its outputs. */
+import { skimMessage } from '../../batching/skim.ts';
 import { readMessage } from '../../wire/binary.ts';
 import {
   bytesOf,
   messageOf,
+  messagesOf,
   numberOf,
   plainNumbersOf,
   textOf,
@@ -102,7 +104,7 @@ export function outputOf(content: Uint8Array): RawOutput {
   };
 }
 
-/** The operators of a file, to see quickly whether anything is to be rewritten. */
+/** The operators of a file, which are read without its weights. */
 const BODY: Table = {
   6: { name: 'graph', type: () => GRAPH },
   11: { name: 'graphs', type: () => GRAPH, repeated: true },
@@ -113,7 +115,7 @@ const NODE: Table = {
   7: text('domain'),
 };
 const GRAPH: Table = { 1: { name: 'nodes', type: () => NODE, repeated: true } };
-export const OPERATORS: Table = {
+const OPERATORS: Table = {
   7: { name: 'graph', type: () => GRAPH },
   25: {
     name: 'functions',
@@ -121,3 +123,23 @@ export const OPERATORS: Table = {
     repeated: true,
   },
 };
+
+/**
+ * Whether a node of a file passes, in its graph, a body or a function.
+ * @param passes by operator and domain
+ * @throws bad_model when the file cannot be read
+ */
+export function hasNode(path: string, passes: (operator: string, domain: string) => boolean): boolean {
+  const isIn = (graph: Message): boolean =>
+    messagesOf(graph, 'nodes').some(
+      (node) =>
+        passes(textOf(node, 'operator'), textOf(node, 'domain')) ||
+        messagesOf(node, 'attributes').some((attribute) => {
+          const body = messageOf(attribute, 'graph');
+          return [...(body ? [body] : []), ...messagesOf(attribute, 'graphs')].some(isIn);
+        }),
+    );
+  const model = readMessage(skimMessage(path, OPERATORS), OPERATORS);
+  const graph = messageOf(model, 'graph');
+  return [...(graph ? [graph] : []), ...messagesOf(model, 'functions')].some(isIn);
+}

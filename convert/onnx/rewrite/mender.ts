@@ -18,23 +18,20 @@ const NEW_OPSET = 17;
 /** Where a model, and a function, has its opsets. */
 const [MODEL_OPSETS, FUNCTION_OPSETS] = [8, 9];
 const FUNCTION_NODES = 7;
+const STANDARD = ['', 'ai.onnx'];
 
 export class Mender {
   readonly notes: string[] = [];
-  readonly #shadowed = new Set<string>();
+  readonly #shadowed: ReadonlySet<string>;
   readonly #used: ReadonlySet<string>;
   #opset: number | undefined;
   #names = 0;
 
   /** @param model the fields of the file */
   constructor(model: readonly RawField[]) {
-    this.#opset = standardOpset(model, MODEL_OPSETS);
+    this.#opset = opsetIn(model, MODEL_OPSETS, STANDARD);
     this.#used = usedNames(model);
-    for (const { number, content } of model) {
-      if (number !== 25) continue;
-      const own = readMessage(content, FUNCTION);
-      if (textOf(own, 'domain') === ML_DOMAIN) this.#shadowed.add(textOf(own, 'name'));
-    }
+    this.#shadowed = ownKernels(model);
   }
 
   /** The opset that has to be added to the file. */
@@ -66,7 +63,7 @@ export class Mender {
   function(content: Uint8Array): Uint8Array {
     const fields = fieldsOf(content);
     const [outer, before] = [this.#opset, this.notes.length];
-    this.#opset = standardOpset(fields, FUNCTION_OPSETS);
+    this.#opset = opsetIn(fields, FUNCTION_OPSETS, STANDARD);
     const changed = replaceFields(content, (item) =>
       item.number === FUNCTION_NODES ? inField(FUNCTION_NODES, this.node(item.content)) : undefined,
     );
@@ -123,14 +120,27 @@ export function inField(number: number, chunks: readonly Chunk[] | undefined): C
   return chunks?.map((chunk) => bytes(number, chunk));
 }
 
-/** undefined: the standard operators are not imported. */
-function standardOpset(fields: readonly RawField[], at: number): number | undefined {
+/** The version of a domain's operators; undefined: they are not imported. @param domains its names */
+export function opsetIn(
+  fields: readonly RawField[],
+  at: number,
+  domains: readonly string[],
+): number | undefined {
   const versions = fields.flatMap(({ number, content }) => {
     if (number !== at) return [];
     const opset = readMessage(content, OPSET);
-    return ['', 'ai.onnx'].includes(textOf(opset, 'domain')) ? [numberOf(opset, 'version')] : [];
+    return domains.includes(textOf(opset, 'domain')) ? [numberOf(opset, 'version')] : [];
   });
   return versions.length === 0 ? undefined : Math.max(...versions);
+}
+
+/** The operators of ai.onnx.ml that a file has functions for, which run in their place. @param model the fields of the file */
+export function ownKernels(model: readonly RawField[]): ReadonlySet<string> {
+  const functions = model
+    .filter(({ number }) => number === 25)
+    .map((item) => readMessage(item.content, FUNCTION));
+  const own = functions.filter((item) => textOf(item, 'domain') === ML_DOMAIN);
+  return new Set(own.map((item) => textOf(item, 'name')));
 }
 
 function opsetChunk(at: number): Chunk {

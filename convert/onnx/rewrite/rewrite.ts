@@ -5,13 +5,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import { badModel } from '../../../lib/contract/errors.ts';
-import { skimMessage } from '../../batching/skim.ts';
-import { readMessage } from '../../wire/binary.ts';
-import { messageOf, messagesOf, textOf } from '../../wire/message.ts';
-import type { Message } from '../../wire/table.ts';
 import { bytes, type Chunk, integer, message, text } from '../chunk.ts';
 import { asIs, field, fieldsOf, type RawField, replaceFields } from './fields.ts';
-import { nodeOf, OPERATORS, outputOf, type RawNode, type RawOutput } from './graph.ts';
+import { hasNode, nodeOf, outputOf, type RawNode, type RawOutput } from './graph.ts';
 import { MENDED } from './kernels.ts';
 import { assertAsciiWords, needsLocale, withoutLocale } from './locale.ts';
 import { inField, Mender } from './mender.ts';
@@ -38,22 +34,10 @@ export async function needsRewrite(path: string): Promise<boolean> {
 /** A quick look at the operators. */
 export function mayNeedRewrite(path: string): boolean {
   try {
-    const model = readMessage(skimMessage(path, OPERATORS), OPERATORS);
-    const graph = messageOf(model, 'graph');
-    return [...(graph ? [graph] : []), ...messagesOf(model, 'functions')].some(isRewritten);
+    return hasNode(path, (operator) => REWRITTEN.has(operator));
   } catch {
     return false;
   }
-}
-
-function isRewritten(graph: Message): boolean {
-  return messagesOf(graph, 'nodes').some((node) => {
-    const bodies = messagesOf(node, 'attributes').flatMap((attribute) => {
-      const body = messageOf(attribute, 'graph');
-      return [...(body ? [body] : []), ...messagesOf(attribute, 'graphs')];
-    });
-    return REWRITTEN.has(textOf(node, 'operator')) || bodies.some(isRewritten);
-  });
 }
 
 /** @throws bad_model when the file is damaged, or has what cannot be rewritten with the same answers */
