@@ -53,7 +53,7 @@ function largestText(output: NamedTensor, numbers: readonly number[]): string {
   return `  largest ${Number((numbers[at] as number).toPrecision(6))} at ${at}${label}`;
 }
 
-/** What else a person wants to know of a prediction: the best class of each output whose classes have names. */
+/** The best class of each output whose classes have names, as the command line shows it. */
 export function labelsText({ outputs }: Pick<Result, 'outputs'>): string {
   return outputs
     .filter(({ labels }) => labels)

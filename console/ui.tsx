@@ -70,7 +70,7 @@ export function Words({ text }: { text: string }) {
   return <>{parts.map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</>;
 }
 
-/** What is known of batching, in the words of somebody who does not know it. */
+/** The verdict on batching in plain words. */
 export function batchingText(why: string): string {
   return why
     .replace(

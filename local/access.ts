@@ -45,7 +45,7 @@ export function readAccess(values: AccessValues): Access {
     );
   }
   const allowedHosts = [values['allow-host'] ?? []].flat().map(hostOf);
-  // With --make-token `serve` reads it from its data folder, which is not there yet. Until then nobody knows the token.
+  // With --make-token `serve` reads it from its data folder, which is not there yet. Until then the token is random and unknown.
   const made = way === 'make-token' ? newToken() : undefined;
   return { host, allowedHosts, token: file === undefined ? made : readToken(file) };
 }

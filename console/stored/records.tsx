@@ -1,4 +1,4 @@
-/** The dead letters, which somebody has to look after, and below them the last records of the queue. */
+/** The dead letters, which need attention, and below them the last records of the queue. */
 import { useState } from 'preact/hooks';
 import type { RecentRecords, RecordFacts } from '../api.ts';
 import { resultOf } from '../client.ts';

@@ -62,7 +62,7 @@ function firstValues(inputs: readonly PortFacts[]): Values {
 /** @throws Error when none is known */
 async function filledExample(inputs: readonly PortFacts[]) {
   const asked = await askService<Example>('example');
-  // A picture needs nobody who knows one.
+  // A picture needs no knowledge of the model.
   if (isUnavailable(asked) && inputs.some(({ takes }) => takes !== 'image'))
     throw new Error(asked.unavailable);
   const example = isUnavailable(asked) ? { body: textOf(undefined), isGolden: false } : asked;

@@ -1,4 +1,4 @@
-/** What rows answer alone, and whether what they answer in company is the same but for rounding. */
+/** Compares the answers of rows in a batch with their answers alone, with a tolerance for rounding. */
 import { elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import { valuesOf } from '../tensor-values.ts';
 import { isSameBytes } from '../verify/difference.ts';
@@ -50,7 +50,7 @@ export class Alone {
   }
 }
 
-/** How far each element moves. */
+/** The largest change of each element. */
 function noiseOf(alone: Tensor, others: readonly Tensor[]): Float64Array {
   const noise = new Float64Array(elementCount(alone.shape));
   if (alone.dtype === 'string') return noise;

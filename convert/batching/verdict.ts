@@ -48,7 +48,7 @@ export function prove(
   return { verdict, probe };
 }
 
-/** The verdict after the probe, which ends a proof where rows differ, and where nobody knows. */
+/** The verdict after the probe. A probe that differs, or that did not finish, ends the proof. */
 export function afterProbe(verdict: BatchingVerdict, report: ProbeReport | undefined): BatchingVerdict {
   if (report?.kind === 'differs') return { ...verdict, verdict: 'not proven', reason: report.reason };
   if (report?.kind === 'not run') return { ...verdict, unconfirmed: report.reason };

@@ -1,6 +1,6 @@
 /**
  * Limits that count work: the operations of a run, which are the same on every machine. A verdict must not depend on how
- * busy one is. Time is only the last resort, and a caller hears of it.
+ * busy one is. One time limit stays as a backstop, and reaching it is an error.
  */
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -86,7 +86,7 @@ export async function compareRewrites(request: RewritesRequest): Promise<Rewrite
   }
 }
 
-/** A model whose rewrites nobody compared runs without them. */
+/** The report of a model that was not compared: it runs without rewrites. */
 export function notCompared(reason: string, open: RewritesReport['open'] = []): RewritesReport {
   return { runtime: { ...RUNTIME, ...AS_WRITTEN }, comparison: 'skipped', reason, outputAxes: {}, open };
 }

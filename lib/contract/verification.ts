@@ -202,7 +202,7 @@ function isComparedFor(there: Runtime, here: Runtime): boolean {
 /**
  * How a model is opened on this machine. Where the rewrites were compared under other kernels, those of quantized nodes are
  * off too. The others do the same under every kernel.
- * @returns undefined for a model that nobody verified
+ * @returns undefined for an unverified model
  */
 export function optimizationFor(
   verification: Verification | undefined,

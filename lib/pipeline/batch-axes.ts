@@ -43,7 +43,7 @@ export function batchSize(spec: TensorSpec): number | string | undefined {
 
 /**
  * Which empty shapes are those of scalars. All rows of a run share a scalar input.
- * @param scalars undefined where nobody read the file
+ * @param scalars undefined if the file was not read
  */
 export function withRanks(
   specs: readonly TensorSpec[],

@@ -26,7 +26,7 @@ export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boo
     throw badInput(`is empty (shape ${formatShape(shape)}), expected ${expected}`);
   }
   if (axis === 'none' || (spec.shape.length === 0 && shape.length === 0)) return checkShared(tensor, spec);
-  // Of an undeclared rank, which may be a scalar's where nobody read the file: a number is taken for a scalar, anything
+  // An undeclared rank may be that of a scalar if the file was not read: a number is taken for a scalar, anything
   // else has a batch axis as every other input has.
   const isDeclared = spec.shape.length > 0;
   if (alreadyBatched) {
