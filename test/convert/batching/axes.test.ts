@@ -204,7 +204,12 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
   ],
   Reshape: [
     [0, node('Reshape', 'x s', 'y'), FIRST, { ints: { s: [0, -1] } }],
-    [/./, node('Reshape', 'x s', 'y', { allowzero: 1 }), TABLE, { ints: { s: [0, 4] } }],
+    [
+      /does not keep the rows apart/,
+      node('Reshape', 'x s', 'y', { allowzero: 1 }),
+      TABLE,
+      { ints: { s: [0, 4] } },
+    ],
     [1, node('Reshape', 'x s', 'y'), SECOND, { ints: { s: [2, -1, 2, 2] } }],
     [/does not keep the rows apart/, node('Reshape', 'x s', 'y'), SECOND, { ints: { s: [-1, 2, 4] } }],
     [/several places for each row/, node('Flatten', 'x', 'y', { axis: 2 }), FIRST],
@@ -272,6 +277,12 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     ],
   ],
   'quantized products': [
+    [
+      /scale or zero point differs/,
+      [node('Constant', '', 'p'), node('MatMulInteger', 'x w p', 'y')],
+      TABLE,
+      { floats: { w: [4, 2] } },
+    ],
     [
       /scale or zero point differs/,
       node('MatMulInteger', 'x w p', 'y'),
@@ -417,6 +428,12 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
       node('ReverseSequence', 'x c', 'y', { batch_axis: 0, time_axis: 1 }),
       { x: [3, 4] },
       { floats: { c: [3] } },
+    ],
+    [
+      /reverses the batch axis/,
+      [node('ConstantOfShape', 's', 'c'), node('ReverseSequence', 'x c', 'y')],
+      TABLE,
+      { ints: { s: [4] } },
     ],
     [/reverses a constant/, node('ReverseSequence', 'c z', 'y'), { z: ['N'] }, { floats: { c: [3, 4] } }],
   ],
