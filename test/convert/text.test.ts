@@ -266,6 +266,8 @@ suite('padding', () => {
     const foreign = /that the tokenizer of this model did not make: it makes \[\d+, …, \d+\]/;
     for (const other of [own.slice(1), own.slice(0, -1), own.slice(1, -1), [own[0] ?? 0]])
       assert.match((await sent(...other)).refusal, foreign);
+    for (const id of [-1, tokenizer.size, 2 ** 31 - 1])
+      assert.match((await sent(...own.with(1, id))).refusal, new RegExp(`token id ${id}: the tokenizer has`));
     const plain = await opened(t, await imported(await folderWith(t, sumsOfTokens())));
     const [outcome] = await plain.run([
       new Map([

@@ -7,7 +7,9 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Result } from '../../../lib/contract/result.ts';
 import type { NamedTensor, RunPolicy } from '../../../lib/contract/values.ts';
+import { metricsAnswer } from '../../../lib/http/metrics.ts';
 import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
+import { page } from '../../../lib/http/page.ts';
 import { failureBody, pageText, predictionTexts, readSubmissions } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
@@ -143,9 +145,32 @@ test('a run of a request is asked to end when the function has no time left', as
   assert.equal(policy.isOver?.(), true);
 });
 
-test('no browser takes a text, a JSON or a binary answer for a page', () => {
-  for (const { headers } of [text(200, 'x'), json(200, {}), jsonText(200, '{}'), binary(200, 'AAAA')])
-    assert.equal(headers?.['x-content-type-options'], 'nosniff');
+test('no browser takes an answer for a page, runs what is in a page, or frames it', () => {
+  const nosniff = { 'x-content-type-options': 'nosniff' };
+  const typed = (type: string) => ({ 'content-type': type, ...nosniff });
+  const shown = { timers: { histograms: new Map(), seconds: 0 }, version: undefined, own: [] };
+  for (const [answer, expected] of [
+    [text(200, 'x'), typed('text/plain; charset=utf-8')],
+    [json(200, {}), typed('application/json; charset=utf-8')],
+    [
+      jsonText(200, '{}', { 'model-version': 'v' }),
+      { ...typed('application/json; charset=utf-8'), 'model-version': 'v' },
+    ],
+    [binary(200, 'AAAA'), typed('application/octet-stream')],
+    [
+      metricsAnswer({ job: 'job', ...shown }, 'prometheus'),
+      typed('text/plain; version=0.0.4; charset=utf-8'),
+    ],
+    [
+      page('<p>'),
+      {
+        ...typed('text/html; charset=utf-8'),
+        'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        'cache-control': 'no-store',
+      },
+    ],
+  ] as const)
+    assert.deepEqual(answer.headers, expected);
 });
 
 test('POST /predict and POST /v2 take a token each, and are answered with 429 and when to come back without one', async () => {
