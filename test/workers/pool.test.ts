@@ -132,6 +132,13 @@ describe('a pool', () => {
     assert.equal(all.length, 1);
   });
 
+  test('one that is closed ends at once what still starts', async () => {
+    const { pool, latest } = open();
+    pool.open().catch(() => undefined);
+    void pool.close();
+    assert.match(await latest().ended, /not needed any more/);
+  });
+
   test('one that does not get ready in time is ended', async () => {
     const { pool, clock } = open({ startTimeoutMs: 1_000 });
     const opening = assert.rejects(pool.open(), /was not ready within 1000 ms/);
