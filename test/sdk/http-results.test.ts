@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { isToken, request } from '../../sdk/fetch.ts';
 import { inOrder, stoppable } from '../../sdk/http/in-order.ts';
-import { type Fetch, OutputQueue } from '../../sdk/index.ts';
+import { type Fetch, OutputQueue, type ServingError } from '../../sdk/index.ts';
 import { limited } from '../../sdk/limit.ts';
 
 type Answer = { readonly status?: number; readonly body: unknown };
@@ -39,6 +39,13 @@ test('a uri without a result is undefined, a failed record throws its code and u
   assert.equal(await api(NOT_YET).queue.query('a'), undefined);
   const failed = { body: { uri: 'a', status: 'failed', code: 'model_failed', error: 'no' } };
   await assert.rejects(api(failed).queue.query('a'), { code: 'model_failed', uri: 'a', message: 'no' });
+  // Codes that also say what a question has no answer to.
+  for (const code of ['not_found', 'timeout'] as const) {
+    const own = { body: { uri: 'a', status: 'failed', code, error: 'of the record' } };
+    const expected = { code, uri: 'a', message: 'of the record' };
+    await assert.rejects(api(own).queue.query('a'), expected);
+    await assert.rejects(api(own).queue.wait('a', { timeoutMs: 60_000 }), expected);
+  }
 });
 
 test('a wait asks until its time is up, with a pause, and ends with timeout', async () => {
@@ -119,7 +126,14 @@ const STATUSES: readonly (readonly [status: number, body: unknown, code: string]
 for (const [status, body, code] of STATUSES) {
   test(`an answer of ${status} with ${JSON.stringify(body)} is ${code}`, async () => {
     const { fetch } = api({ status, body });
-    await assert.rejects(request('https://api.example/x', {}, 1_000, undefined, fetch), { code });
+    await assert.rejects(
+      request('https://api.example/x', {}, 1_000, undefined, fetch),
+      (error: ServingError) => {
+        assert.equal(error.code, code);
+        assert.equal(/say who calls/.test(error.message), code === 'unauthorized', error.message);
+        return true;
+      },
+    );
   });
 }
 
