@@ -46,24 +46,15 @@ test('the stored data hold every kind of key, object and message that a version 
     'cluster-serving-held',
     'cluster-serving-index',
     'cluster-serving-metrics',
+    'cluster-serving-newest',
     'cluster-serving-seen',
     'cluster-serving-state',
     'cluster-serving-tokens',
   ]);
   const fields = new Set(stored.redis.flatMap((one) => (one.type === 'hash' ? Object.keys(one.fields) : [])));
-  for (const field of [
-    'status',
-    'value',
-    'error',
-    'outputs',
-    'exact',
-    'model',
-    'finishedAt',
-    'message',
-    'until',
-  ])
+  for (const field of ['status', 'value', 'error', 'outputs', 'exact', 'model', 'finishedAt', 'identity'])
     assert.ok(fields.has(field), `no result has the field ${field}`);
-  for (const field of ['payload', 'claims', 'tokens', 'done', 'running', 'left', 'since'])
+  for (const field of ['payload', 'last', 'pending', 'runs', 'done', 'running', 'left', 'since'])
     assert.ok(fields.has(field), `no key has the field ${field}`);
   const statuses = stored.redis.flatMap((one) => (one.type === 'hash' ? [one.fields['status']] : []));
   for (const status of ['cancelled', 'failed', 'succeeded'])

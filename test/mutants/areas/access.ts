@@ -136,7 +136,7 @@ export const CALLERS: readonly Suite[] = [
         replace: 'false',
       },
       {
-        guarantee: 'a stack of an earlier version says what it lacks',
+        guarantee: 'a stack without an output says what it lacks',
         find: "['HttpApiUrl', 'QueueUrl', 'BucketName', 'JobName', 'Auth']",
         replace: "['HttpApiUrl', 'QueueUrl']",
       },

@@ -593,12 +593,6 @@ export const HTTP: readonly Suite[] = [
     tests: ['test/upgrade/upgrade.test.ts', 'test/compose/call-stack.test.ts'],
     bugs: [
       {
-        guarantee: 'a message may come again for twice its visibility timeout after its result was stored',
-        find: 'redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,',
-        replace: 'redeliveryMs: 0,',
-        tests: ['test/lib/compose/redis.test.ts'],
-      },
-      {
         guarantee: 'results stay for the time of the configuration',
         find: 'ttlSeconds: job.resultTtlSeconds,',
         replace: 'ttlSeconds: 60,',

@@ -77,12 +77,12 @@ export const LARGE_RESULTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'TAKE: a large result stays until it was fetched',
-        find: "elseif facts[6] and fetched == '' then",
+        find: "elseif facts[4] and fetched == '' then",
         replace: 'elseif false then',
       },
       {
         guarantee: 'TAKE: a page does not take a large result from its uri',
-        find: "facts[1] == 'cancelled' or facts[6] and fetched == 'list' then",
+        find: "facts[1] == 'cancelled' or facts[4] and fetched == 'list' then",
         replace: "facts[1] == 'cancelled' then",
       },
       {

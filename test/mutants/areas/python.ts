@@ -169,11 +169,6 @@ export const PYTHON_CLIENT: readonly Suite[] = [
     skip: REQUESTS_ONLY,
     bugs: [
       {
-        guarantee: 'the result of another enqueue is no result of this one',
-        find: 'if wanted is not None and isinstance(answer, dict) and answer.get("identity") != wanted:',
-        replace: 'if False:',
-      },
-      {
         guarantee: 'take deletes only what the caller enqueued',
         find: 'if take and identity is None:',
         replace: 'if False:',

@@ -88,21 +88,6 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
           'Not reachable: redis-server refuses HGET with nothing else. It is there for what another server says.',
       },
       {
-        guarantee: 'SAVE: a message whose result was taken gets no second one',
-        find: "elseif taken and id ~= '' and call('EXISTS', seen .. id) == 1 then",
-        replace: "elseif taken and id ~= '' and call('EXISTS', seen .. id) == 2 then",
-      },
-      {
-        guarantee: 'SAVE: whether any message had its result is asked for all together',
-        find: "local taken = #ids > 0 and call('EXISTS', unpack(ids)) > 0",
-        replace: "local taken = #ids > 0 and call('EXISTS', unpack(ids)) > 1",
-      },
-      {
-        guarantee: 'SAVE: the note about a message lasts as long as the message may come again',
-        find: "call('PEXPIRE', seen .. id, again)",
-        replace: "call('EXISTS', seen .. id)",
-      },
-      {
         guarantee: 'SAVE: an absent error is no field',
         find: "if text == '' then return end",
         replace: '',
@@ -113,19 +98,9 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
         replace: 'fields[2], fields[4], fields[6], fields[12] = key, status, ARGV[first + i], identity',
       },
       {
-        guarantee: 'SAVE: a result knows the message it was made of',
-        find: "put('message', id)",
-        replace: "put('message', '')",
-      },
-      {
-        guarantee: 'SAVE: a result knows until when its message may come again',
-        find: "put('until', last)",
-        replace: "put('until', '1')",
-      },
-      {
         guarantee: 'SAVE: a foreign state key costs no result',
-        find: "local found = pcall('HMGET', state",
-        replace: "local found = call('HMGET', state",
+        find: "local pending = pcall('HGET', state, 'pending')\n  if type(pending)",
+        replace: "local pending = call('HGET', state, 'pending')\n  if type(pending)",
       },
       {
         guarantee: 'SAVE: the index is scored by the expiry of the result',
@@ -184,18 +159,13 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee:
-          'SAVE: of a result of the first release, only what was sent after it was finished takes the place',
-        find: "and sent > (tonumber(was[3] or '') or 0)",
-        replace: '',
-      },
-      {
-        guarantee: 'SAVE: the message of a result of the first release changes nothing when it comes again',
-        find: 'was[2] ~= message and ',
+          'SAVE: without an idempotency record, only what was sent after a result was finished takes its place',
+        find: " and orderOf(order) > (tonumber(was[2] or '') or 0)",
         replace: '',
       },
       {
         guarantee: 'SAVE: what was cancelled by its identity stays so, whatever the clocks say',
-        find: 'if was[4] and has(was[4], identity) then return false end',
+        find: 'if was[3] and has(was[3], identity) then return false end',
         replace: '',
       },
       {
@@ -235,7 +205,7 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'SAVE: the idempotency record has a time to live',
-        find: "call('SET', newest[i], order, 'PX', ARGV[11])\n      latest[key] = order\n      listed",
+        find: "call('SET', newest[i], order, 'PX', ARGV[9])\n      latest[key] = order\n      listed",
         replace: "call('SET', newest[i], order)\n      latest[key] = order\n      listed",
       },
       {
@@ -261,8 +231,7 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
         replace: "call('PTTL', held)",
       },
       {
-        guarantee:
-          'TAKE: what an earlier release set aside, without a note of its time, can be asked for again',
+        guarantee: 'TAKE: what a full Redis set aside without a note of its time can be asked for again',
         find: "tonumber(call('HGET', held, '${LEFT_FIELD}') or call('PTTL', held))",
         replace: "tonumber(call('HGET', held, '${LEFT_FIELD}') or 0)",
       },
@@ -328,8 +297,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'TAKE: a cancellation stays when it is taken',
-        find: "if facts[1] == 'cancelled' or facts[6] and fetched == 'list' then",
-        replace: "if facts[1] == 'canceled' or facts[6] and fetched == 'list' then",
+        find: "if facts[1] == 'cancelled' or facts[4] and fetched == 'list' then",
+        replace: "if facts[1] == 'canceled' or facts[4] and fetched == 'list' then",
       },
       {
         guarantee: 'TAKE: a uri without a result is no error',
@@ -355,26 +324,6 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
         guarantee: 'TAKE: a full Redis can be emptied: the note of the time may be refused',
         find: "pcall('HSET', held, '${LEFT_FIELD}', left)",
         replace: "call('HSET', held, '${LEFT_FIELD}', left)",
-      },
-      {
-        guarantee: 'TAKE: a full Redis can be emptied: the note about the message may be refused',
-        find: "pcall('SET', seen .. facts[2]",
-        replace: "call('SET', seen .. facts[2]",
-      },
-      {
-        guarantee: 'TAKE: a taken message leaves a note that it has had its result',
-        find: 'if facts[2] and again > 0 then',
-        replace: 'if false then',
-      },
-      {
-        guarantee: 'TAKE: no note is left when the message can come no more',
-        find: 'if facts[2] and again > 0 then',
-        replace: 'again = math.max(again, 1000)\n          if facts[2] then',
-      },
-      {
-        guarantee: 'TAKE: the note lasts as long as the message may come again',
-        find: "local again = (tonumber(facts[3] or '') or 0) - today",
-        replace: "local again = (tonumber(facts[3] or '') or 0)",
       },
       {
         guarantee: 'RELEASE_LEASE: a newer result of the uri is not overwritten by one that is put back',
@@ -423,23 +372,18 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'TAKE: a take for one enqueue leaves the result of another',
-        find: 'return facts[4] == wanted',
+        find: 'return facts[2] == wanted',
         replace: 'return true',
       },
       {
         guarantee: 'TAKE: a cancellation is the outcome of the enqueues that it lists',
-        find: "return has(facts[5] or '', wanted)",
+        find: "return has(facts[3] or '', wanted)",
         replace: 'return true',
       },
       {
         guarantee: 'TAKE: a uri that is queued again stays so when its earlier result is taken',
         find: "or (waiting[1] or '') == '' then",
         replace: 'or true then',
-      },
-      {
-        guarantee: 'TAKE: a result of the first release that is taken cannot be cancelled',
-        find: "if not facts[4] then pcall('SET', newest",
-        replace: "if false then pcall('SET', newest",
       },
       {
         guarantee: 'RELEASE_LEASE: a result stays away when a later one had its outcome',

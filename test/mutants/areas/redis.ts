@@ -25,8 +25,8 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'status: an expired record is not queued',
-        find: "if (done != null) return 'expired';",
-        replace: '',
+        find: "return done == null ? 'unknown' : 'expired';",
+        replace: "return 'queued';",
       },
       {
         guarantee: 'status: a hash of the old server that says NaN is a failure',
@@ -35,18 +35,18 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'status: a run whose time is up is no longer running',
-        find: 'Number(running ?? 0) > nowMs;',
-        replace: 'Number(running ?? 0) > 0;',
+        find: 'return Number(running ?? 0) > nowMs && listed(pending, runs)',
+        replace: 'return Number(running ?? 0) > 0 && listed(pending, runs)',
       },
       {
         guarantee: 'status: the run of another enqueue is not taken for that of the announced one',
-        find: 'isRunning && listed(pending, runs)',
-        replace: 'isRunning',
+        find: '> nowMs && listed(pending, runs)',
+        replace: '> nowMs',
       },
       {
         guarantee: 'status: a uri with a result that is announced again is queued',
-        find: 'if (pending && done == null) return',
-        replace: 'if (pending && done == null && value == null) return',
+        find: 'if (pending && done == null)\n',
+        replace: 'if (pending && done == null && value == null)\n',
       },
       {
         guarantee: 'status: of one enqueue, the run of another is not its own',
@@ -78,8 +78,8 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'ANNOUNCE: what was announced before and waits stays announced',
-        find: "local pending = not held[2] and held[1] or ''",
-        replace: "local pending = ''",
+        find: "local pending = not held[2] and held[1] or ''\nredis.call('HSET'",
+        replace: "local pending = ''\nredis.call('HSET'",
       },
       {
         guarantee: 'ANNOUNCE: a uri that is announced again is not done',
@@ -113,18 +113,18 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'CANCEL: it is too late to cancel what has, or had, a result',
-        find: "if newest or held[3] or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end",
+        find: "if newest or held[2] or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end",
         replace: '',
       },
       {
         guarantee: 'CANCEL: it is too late to cancel what was taken',
-        find: 'if newest or held[3] or',
-        replace: 'if held[3] or',
+        find: 'if newest or held[2] or',
+        replace: 'if held[2] or',
       },
       {
         guarantee: 'CANCEL: a uri that is queued again can be cancelled',
-        find: "local isQueued = pending ~= '' or",
-        replace: 'local isQueued =',
+        find: "if pending == '' then\n  if status",
+        replace: 'if true then\n  if status',
       },
       {
         guarantee: 'CANCEL: a cancellation has a time to live',
@@ -173,26 +173,25 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'MARK_RUNNING: a record that was not announced does not become running',
-        find: 'if held[1] and not held[3] and',
-        replace: 'if not held[3] and',
+        find: 'if held[1] and not held[2] and has(held[1], identity) then',
+        replace: 'if not held[2] then',
       },
       {
         guarantee: 'MARK_RUNNING: a finished record does not become running again',
-        find: 'if held[1] and not held[3] and',
+        find: 'if held[1] and not held[2] and',
         replace: 'if held[1] and',
         survives:
-          'Equivalent: a finished state lists no enqueue that waits, so the next condition marks none. One of the first ' +
-          'release would get fields that are not read as long as it is done, and that name no enqueue announced later.',
+          'Equivalent: a finished state lists no enqueue that waits, so the next condition marks none.',
       },
       {
         guarantee: 'MARK_RUNNING: the run of another enqueue is not reported',
-        find: '(not held[2] or has(held[2], identity))',
-        replace: 'true',
+        find: ' and has(held[1], identity) then',
+        replace: ' then',
       },
       {
         guarantee: 'MARK_RUNNING: a foreign key costs its own record and no neighbour',
-        find: "redis.pcall('HMGET', KEYS[i], 'payload'",
-        replace: "redis.call('HMGET', KEYS[i], 'payload'",
+        find: "redis.pcall('HMGET', KEYS[i], 'pending'",
+        replace: "redis.call('HMGET', KEYS[i], 'pending'",
       },
       {
         guarantee: 'MARK_RUNNING: a run that never ends is forgotten after its time',
@@ -262,24 +261,14 @@ export const REDIS: readonly Suite[] = [
         replace: '',
       },
       {
-        guarantee: 'only the failure of this very record is replaced',
-        find: "const isThis = isOurs || (errorOf(error).message ?? '').includes(messageId);",
-        replace: "const isThis = isOurs || messageId !== '';",
-      },
-      {
-        guarantee: 'the failure of the same record, sent twice, is replaced',
-        find: 'const isThis = isOurs || (errorOf',
-        replace: 'const isThis = (errorOf',
-      },
-      {
         guarantee: 'a uri that is queued for another record gets nothing',
-        find: "return isForOther(held, payload, enqueue.identity) ? 'conflict' : 'replaced';",
+        find: "return isForOther(held, enqueue.identity) ? 'conflict' : 'replaced';",
         replace: "return 'replaced';",
       },
       {
-        guarantee: 'a uri that was cancelled, or has its result, is not replaced',
-        find: "if (status !== 'succeeded' && status !== 'cancelled') {",
-        replace: "if (status !== 'succeeded') {",
+        guarantee: 'without an idempotency record another result stays',
+        find: "return newest && identity != null ? 'replaced' : 'conflict';",
+        replace: "return 'replaced';",
       },
       {
         guarantee: 'a record that was enqueued later keeps its result',
@@ -491,11 +480,6 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'results stay for the seconds of the configuration',
         find: 'ttlSeconds * 1000,',
         replace: 'ttlSeconds,',
-      },
-      {
-        guarantee: 'without redelivery no note is left about a message',
-        find: "redeliveryMs > 0 ? message : ''",
-        replace: 'message',
       },
       {
         guarantee: 'the blocked records of a later call are named by their own uri',
