@@ -1,7 +1,6 @@
 /** Composes what uses Redis, all on one connection. The first command connects, so INIT never waits for Redis. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Environment } from '../config/environment.ts';
-import { visibilityTimeoutSeconds } from '../config/job.ts';
 import { logError } from '../contract/log.ts';
 import { isClusterUrl, openRedis } from '../redis/cluster/connection.ts';
 import type { RedisConnection, SignIn } from '../redis/connection.ts';
@@ -44,8 +43,6 @@ export function results(scope: Scope): ResultStore {
     job: keyspace,
     ttlSeconds: job.resultTtlSeconds,
     retentionSeconds: job.queue.retentionSeconds,
-    // A message whose deletion failed is delivered again after its visibility timeout, and stays for another one.
-    redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,
     now: Date.now,
   });
 }

@@ -13,44 +13,42 @@ const LEFT_FIELD = 'left';
  * the same lease key and finds the result there. A cancellation is not moved, because it keeps a record that is still in
  * the queue from getting a result. Nor is a large result, whose client has yet to fetch it from S3: it is moved when the
  * client asks for it by its id (idOfLarge), having fetched it.
- * KEYS: index, then for each record its result, its state, its idempotency record and its lease key. ARGV: time to live
- * of a lease in ms, prefix of taken messages, limit in bytes of all results together, limit of one result, time to live
- * of idempotency records in ms, what large results do ('list': stay and leave the index; '': stay; an id: only the
+ * KEYS: index, then for each record its result, its state and its lease key. ARGV: time to live
+ * of a lease in ms, limit in bytes of all results together, limit of one result, what large results do ('list': stay and leave the index; '': stay; an id: only the
  * result with it is moved); then for each record its uri and the wanted identity ('': any).
  * Returns for each record: whether it was in the index; the fields of a result that was not moved, or the text of an error;
  * the time to live it had left, in ms. Returns fewer records than asked for when the next one would exceed the limit of
  * all. A first result that exceeds the limit of one is only removed from the index.
- * Moving needs no memory, so a full Redis can be emptied. Only two notes need some: the time to live that was left, and the
- * mark for functions of the first release. A full Redis goes without them; a result that is released after that lives as
- * long as its lease would have.
+ * Moving needs no memory, so a full Redis can be emptied. Only the note of the time to live that was left needs some, and a
+ * full Redis goes without it; a result that is released after that lives as long as its lease would have.
  */
 export const TAKE = `${ORDER}
-local call, pcall = redis.call, redis.pcall${TODAY}
-local hold, seen, budget, limit, fetched = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[6]
+local call, pcall = redis.call, redis.pcall
+local hold, budget, limit, fetched = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local function bytes(key)
   return call('HSTRLEN', key, 'value') + call('HSTRLEN', key, 'exact') + call('HSTRLEN', key, 'error')
 end
 local function isWanted(facts, wanted)
   if wanted == '' then return true end
-  if facts[1] == 'cancelled' then return has(facts[5] or '', wanted) end
-  return facts[4] == wanted
+  if facts[1] == 'cancelled' then return has(facts[3] or '', wanted) end
+  return facts[2] == wanted
 end
 local function isFetched(large)
   return fetched == '' or fetched == 'list' or string.find(large, fetched, 1, true)
 end
 local replies = {}
-for i = 1, (#ARGV - 6) / 2 do
-  local result, state, newest, held = KEYS[i * 4 - 2], KEYS[i * 4 - 1], KEYS[i * 4], KEYS[i * 4 + 1]
-  local uri, wanted = ARGV[i * 2 + 5], ARGV[i * 2 + 6]
+for i = 1, (#ARGV - 4) / 2 do
+  local result, state, held = KEYS[i * 3 - 1], KEYS[i * 3], KEYS[i * 3 + 1]
+  local uri, wanted = ARGV[i * 2 + 3], ARGV[i * 2 + 4]
   if call('EXISTS', held) == 1 then
     replies[i] = {1, {}, tonumber(call('HGET', held, '${LEFT_FIELD}') or call('PTTL', held))}
   else
-    local facts = pcall('HMGET', result, 'status', 'message', 'until', 'identity', 'cancelled', 'large')
+    local facts = pcall('HMGET', result, 'status', 'identity', 'cancelled', 'large')
     if facts.err then
       replies[i] = {call('ZREM', KEYS[1], uri), facts.err, 0}
-    elseif not (isWanted(facts, wanted) and isFetched(facts[6] or '')) then
+    elseif not (isWanted(facts, wanted) and isFetched(facts[4] or '')) then
       replies[i] = {0, {}, 0}
-    elseif facts[6] and fetched == '' then
+    elseif facts[4] and fetched == '' then
       replies[i] = {0, call('HGETALL', result), call('PTTL', result)}
     else
       local size = bytes(result)
@@ -61,7 +59,7 @@ for i = 1, (#ARGV - 6) / 2 do
       if size > budget and i > 1 then break end
       budget = budget - size
       local listed, left = call('ZREM', KEYS[1], uri), call('PTTL', result)
-      if facts[1] == 'cancelled' or facts[6] and fetched == 'list' then
+      if facts[1] == 'cancelled' or facts[4] and fetched == 'list' then
         replies[i] = {listed, call('HGETALL', result), left}
       else
         if left ~= -2 then
@@ -70,9 +68,6 @@ for i = 1, (#ARGV - 6) / 2 do
           local waiting = pcall('HMGET', state, 'pending', 'done')
           if waiting.err or waiting[2] or (waiting[1] or '') == '' then call('DEL', state) end
           pcall('HSET', held, '${LEFT_FIELD}', left)
-          local again = (tonumber(facts[3] or '') or 0) - today
-          if facts[2] and again > 0 then pcall('SET', seen .. facts[2], '', 'PX', string.format('%.0f', again)) end
-          if not facts[4] then pcall('SET', newest, '0 ' .. (facts[2] or ''), 'PX', ARGV[5], 'NX') end
         end
         replies[i] = {listed, {}, left}
       end
@@ -94,10 +89,10 @@ local function list(uri, left)
 end
 for i = 1, #ARGV / 2 do
   local result, newest, held, left = KEYS[i * 3 - 1], KEYS[i * 3], KEYS[i * 3 + 1], tonumber(ARGV[i * 2])
-  local was = redis.call('HMGET', held, 'identity', 'message', 'replays')
+  local was = redis.call('HMGET', held, 'identity', 'replays')
   local order = redis.call('GET', newest)
   local _, identity, replays = orderOf(order or '')
-  local isNewest = not order or identity == (was[1] or was[2] or '') and replays == (tonumber(was[3] or '') or 0)
+  local isNewest = not order or identity == (was[1] or '') and replays == (tonumber(was[2] or '') or 0)
   if redis.call('EXISTS', held) == 0 then
     local facts = redis.pcall('HMGET', result, 'status', 'large')
     if facts[1] == 'cancelled' or facts[2] then

@@ -6,10 +6,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
-import { indexKey, leaseKey, newestKey, resultKey, stateKey, takenMessagePrefix } from '../contract/names.ts';
+import { indexKey, leaseKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { RELEASE_LEASE, TAKE, TOO_LARGE } from './lease-scripts.ts';
-import { OUTLASTS_QUEUE_MS } from './record-states.ts';
 import { ResultIndex } from './result-index.ts';
 
 /** How long a leased result can be read again by a client whose answer got lost. */
@@ -153,9 +152,9 @@ export class ResultLeases {
   ): Promise<LeasedResult[]> {
     const held = asked.map((one) => leaseKeyOf(home, one));
     const keys = asked.flatMap(({ uri }, i) => {
-      return [resultKey(this.#job, uri), stateKey(home, uri), newestKey(home, uri), held[i] as string];
+      return [resultKey(this.#job, uri), stateKey(home, uri), held[i] as string];
     });
-    const values = [LEASE_MS, takenMessagePrefix(home), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS, large];
+    const values = [LEASE_MS, maxBytes, maxBytesOfOne, large];
     for (const { uri } of asked) values.push(uri, identity);
     const run = async (redis: Redis) => {
       // Not in a transaction, which a full Redis refuses. Only this client knows the keys.

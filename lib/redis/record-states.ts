@@ -98,7 +98,7 @@ export class RecordStates {
         redis
           .multi()
           .hmget(resultKey(this.#job, uri), 'status', 'value', 'identity', 'cancelled')
-          .hmget(stateKey(home, uri), 'payload', 'done', 'running', 'pending', 'runs')
+          .hmget(stateKey(home, uri), 'done', 'running', 'pending', 'runs')
           .get(newestKey(home, uri))
           .time()
           .exec(),
@@ -150,7 +150,7 @@ type Texts = readonly (string | null)[];
 interface Found {
   /** status, value, identity, cancelled. */
   readonly result: Texts;
-  /** payload, done, running, pending, runs. */
+  /** done, running, pending, runs. */
   readonly state: Texts;
   /** Identity of the newest enqueue that had an outcome. */
   readonly newest: string | undefined;
@@ -159,19 +159,16 @@ interface Found {
 
 function statusOfUri({ result, state, nowMs }: Found): RecordStatus {
   const [status, value] = result;
-  const [payload, done, running, pending, runs] = state;
-  const isRunning = Number(running ?? 0) > nowMs;
-  if (pending && done == null) return isRunning && listed(pending, runs) ? 'running' : 'queued';
+  const [done, running, pending, runs] = state;
+  if (pending && done == null)
+    return Number(running ?? 0) > nowMs && listed(pending, runs) ? 'running' : 'queued';
   if (value != null) return statusOf(status, value);
-  if (payload == null) return 'unknown';
-  if (done != null) return 'expired';
-  // A state of the first release, which lists no identities.
-  return isRunning ? 'running' : 'queued';
+  return done == null ? 'unknown' : 'expired';
 }
 
 function statusOfEnqueue({ result, state, newest, nowMs }: Found, wanted: string): RecordStatus {
   const [status, value, identity, cancelled] = result;
-  const [, done, running, pending, runs] = state;
+  const [done, running, pending, runs] = state;
   if (value != null && identity === wanted) return statusOf(status, value);
   if (listed(cancelled, wanted)) return 'cancelled';
   if (done == null && listed(pending, wanted))

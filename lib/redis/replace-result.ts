@@ -69,8 +69,6 @@ const MAX_ATTEMPTS = 5;
 
 export interface ReplacedRecord {
   readonly uri: string;
-  /** SQS's message id of the dead letter. */
-  readonly messageId: string;
   /** Of this replay: later than the same enqueue before, and earlier than every later one of the uri. */
   readonly enqueue: Enqueue;
   /** The record's message, not a pointer to it. */
@@ -219,39 +217,26 @@ function decide(held: StoredState, record: ReplacedRecord, payload: string): Rep
     const isSame = newest.identity === enqueue.identity || isAnnounced(held, payload, newest.identity);
     return isSame || status === 'cancelled' ? 'superseded' : 'conflict';
   }
-  if (exists === '0') return isForOther(held, payload, enqueue.identity) ? 'conflict' : 'replaced';
-  if (!newest || identity == null) return decideOld(held, record, payload);
-  if (identity !== enqueue.identity) return 'replaced';
+  if (exists === '0') return isForOther(held, enqueue.identity) ? 'conflict' : 'replaced';
+  // Without an idempotency record or an identity, nothing says which of the two is later.
+  if (identity !== enqueue.identity) return newest && identity != null ? 'replaced' : 'conflict';
   if (status === 'succeeded') return 'superseded';
   return isExhausted(held) ? 'replaced' : 'conflict';
 }
 
-/** Whether the last enqueue that was announced has this payload; the first release does not say which one it was. */
-function isAnnounced([, , , , , stored, , , last]: StoredState, payload: string, identity?: string): boolean {
-  return stored === payload && (identity === undefined || last == null || last === identity);
+/** Whether this enqueue is the last one that was announced, and has this payload. */
+function isAnnounced([, , , , , stored, , , last]: StoredState, payload: string, identity: string): boolean {
+  return stored === payload && last === identity;
 }
 
 /** Whether another record waits for its outcome. */
-function isForOther(held: StoredState, payload: string, identity: string): boolean {
-  const [, , , , , stored, finished, pending] = held;
-  if (finished != null) return false;
-  if (pending == null) return stored != null && stored !== payload;
-  return pending.split(' ').some((one) => one !== '' && one !== identity);
+function isForOther(held: StoredState, identity: string): boolean {
+  const [, , , , , , finished, pending] = held;
+  return finished == null && (pending ?? '').split(' ').some((one) => one !== '' && one !== identity);
 }
 
 function isExhausted([, error]: StoredState): boolean {
   return errorOf(error).code === 'max_receives_exceeded';
-}
-
-/** For a result that does not name its enqueue: the text of its failure names the message, and its state the payload. */
-function decideOld(held: StoredState, { messageId }: ReplacedRecord, payload: string): Replacement {
-  const [status, error, , , , stored] = held;
-  const isOurs = isAnnounced(held, payload);
-  if (status !== 'succeeded' && status !== 'cancelled') {
-    const isThis = isOurs || (errorOf(error).message ?? '').includes(messageId);
-    return isExhausted(held) && isThis ? 'replaced' : 'conflict';
-  }
-  return stored != null && !isOurs ? 'conflict' : 'superseded';
 }
 
 function errorOf(text: string | null | undefined): { code: string | undefined; message: string | undefined } {

@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
-import { runCount } from '../contract/names.ts';
+import { runCountKey } from '../contract/names.ts';
 import type { CountedRecord, RunCounts } from '../pipeline/counted-runs.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { script } from './scripts.ts';
@@ -98,7 +98,7 @@ export class StoredRunCounts implements RunCounts {
     await forEachHome(homes, (home, places) => {
       const keys = places.map((i) => {
         const { enqueue, uri } = records[i] as CountedRecord;
-        return runCount(home, `${enqueue.identity}.${enqueue.replays}`, uri);
+        return runCountKey(home, `${enqueue.identity}.${enqueue.replays}`, uri);
       });
       return work(home, keys, places);
     });

@@ -8,8 +8,7 @@ import { script, TODAY } from './scripts.ts';
 
 /**
  * KEYS: state, and that of the request's key if it has one. ARGV: identity, payload, ttl ms, digest of the request. Returns 0,
- * and changes nothing, when the key was used for another request. The field `payload` belongs to the enqueue named by `last`; clients of the
- * first release refuse any other payload. The field `done` is set once every announced enqueue has its outcome.
+ * and changes nothing, when the key was used for another request. The field `payload` belongs to the enqueue named by `last`. The field `done` is set once every announced enqueue has its outcome.
  */
 const ANNOUNCE = `${ORDER}
 if KEYS[2] then
@@ -47,13 +46,12 @@ export const withdrawEnqueue = script<number>('withdrawEnqueue', WITHDRAW);
  */
 const CANCEL = `${ORDER}${TODAY}
 local status = redis.call('HGET', KEYS[1], 'status')
-local held = redis.call('HMGET', KEYS[2], 'payload', 'pending', 'done')
+local held = redis.call('HMGET', KEYS[2], 'pending', 'done')
 local newest = redis.call('GET', KEYS[3])
-local pending = not held[3] and held[2] or ''
-local isQueued = pending ~= '' or held[1] and not held[2] and not held[3]
-if not isQueued then
+local pending = not held[2] and held[1] or ''
+if pending == '' then
   if status == 'cancelled' then return 1 end
-  if newest or held[3] or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+  if newest or held[2] or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 end
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'status', 'cancelled', 'value', 'NaN', 'error', ARGV[4], 'model', '', 'finishedAt', ARGV[2],
@@ -71,14 +69,13 @@ export const cancelUri = script<number>('cancelUri', CANCEL);
 
 /**
  * KEYS: states. ARGV: how long the mark holds, in ms by the clock of Redis, then the identity of each record. Marks only
- * announced records without an outcome; clients of the first release announce without an identity. A key of another type
- * is left alone (pcall).
+ * announced records without an outcome. A key of another type is left alone (pcall).
  */
 const MARK_RUNNING = `${ORDER}${TODAY}
 local over = string.format('%.0f', today + ARGV[1])
 for i = 1, #KEYS do
-  local held, identity = redis.pcall('HMGET', KEYS[i], 'payload', 'pending', 'done'), ARGV[i + 1]
-  if held[1] and not held[3] and (not held[2] or has(held[2], identity)) then
+  local held, identity = redis.pcall('HMGET', KEYS[i], 'pending', 'done'), ARGV[i + 1]
+  if held[1] and not held[2] and has(held[1], identity) then
     redis.call('HSET', KEYS[i], 'running', over, 'runs', identity)
   end
 end

@@ -24,7 +24,6 @@ function world({ unsaved = [], refused = [] }: { unsaved?: string[]; refused?: s
         return finished.map(({ id }) => id).filter((id) => unsaved.includes(id));
       },
     },
-    attempts: 5,
   };
   return { archived, saved, handle: deadLetter(deps) };
 }
@@ -50,7 +49,7 @@ test('a dead letter is archived as it was, and its uri fails once', async () => 
   );
 });
 
-test('a message that SQS gave up has the number of its deliveries; one of an earlier queue that of the setting', async () => {
+test('a message that SQS gave up has the number of its deliveries before', async () => {
   const { archived, saved, handle } = world();
   const given = {
     ...record('m2', BODY),

@@ -13,11 +13,11 @@ import { TODAY } from '../scripts.ts';
 const EXPIRED_PER_CALL = 1_000;
 
 /** The number of arguments before the metrics. */
-const HEAD = 12;
+const HEAD = 10;
 
 /**
- * An outcome becomes the result of its uri when its enqueue is later than every enqueue that has had an outcome. A result
- * of the first release names no enqueue: an outcome of a record that was sent after it finished replaces it, no other does.
+ * An outcome becomes the result of its uri when its enqueue is later than every enqueue that has had an outcome. Without an
+ * idempotency record, which a full Redis may have evicted, it is when it was sent after the result was finished.
  * A cancellation removes all announcements of its uri, so what is announced came after it, whatever the clocks of SQS and Redis
  * say.
  */
@@ -28,14 +28,12 @@ local function isAnnouncedAfter(held, state, identity)
   local pending = pcall('HGET', state, 'pending')
   return type(pending) == 'string' and has(pending, identity)
 end
-local function isNew(key, status, held, order, identity, message, state)
+local function isNew(key, status, held, order, identity, state)
   if held and not isLater(order, held) and not isAnnouncedAfter(held, state, identity) then return false end
   if not status then return true end
-  local was = call('HMGET', key, 'identity', 'message', 'finishedAt', 'cancelled')
-  local sent = orderOf(order)
-  if was[4] and has(was[4], identity) then return false end
-  if held and was[1] then return true end
-  return was[1] ~= identity and was[2] ~= message and sent > (tonumber(was[3] or '') or 0)
+  local was = call('HMGET', key, 'identity', 'finishedAt', 'cancelled')
+  if was[3] and has(was[3], identity) then return false end
+  return held or was[1] ~= identity and orderOf(order) > (tonumber(was[2] or '') or 0)
 end`;
 
 /** A record that a cancellation came before has that as its outcome, unless it is older than what was there before. */
@@ -47,28 +45,23 @@ local function noteCancelled(key, order)
   call('HSET', key, 'cancelled', withFirst(was[2] or '', identity))
 end`;
 
-/** An enqueue that has its outcome is announced no more. A state of the first release names none, and is marked as done. */
+/** Removes an enqueue from `pending` once it has an outcome. */
 const SETTLE = `
-local function settle(state, identity, written)
-  local found = pcall('HMGET', state, 'pending', 'payload')
-  if found.err or not (found[1] or found[2]) then return end
-  if found[1] then
-    local left = without(found[1], identity)
-    if left == found[1] then return end
-    call('HSET', state, 'pending', left)
-    if left ~= '' then return end
-  elseif not written then
-    return
-  end
+local function settle(state, identity)
+  local pending = pcall('HGET', state, 'pending')
+  if type(pending) ~= 'string' then return end
+  local left = without(pending, identity)
+  if left == pending then return end
+  call('HSET', state, 'pending', left)
+  if left ~= '' then return end
   call('HSET', state, 'done', 1)
   call('PEXPIRE', state, 2 * ttl)
 end`;
 
 /**
  * KEYS: index, metrics, and then what else it touches, which only a cluster needs to know. ARGV: ttl ms, now ms, model,
- * channel prefix, metrics ttl ms, number of metric pairs, state prefix, prefix of taken messages, for how long a message may
- * come again in ms, prefix and ttl ms of idempotency records, prefix of results; then those pairs, then as one JSON list the
- * texts of each record (uri, status, error, outputs, exact, message id, order, large), because each argument costs the
+ * channel prefix, metrics ttl ms, number of metric pairs, state prefix, prefix and ttl ms of idempotency records, prefix of results; then those pairs, then as one JSON list the
+ * texts of each record (uri, status, error, outputs, exact, order, large), because each argument costs the
  * client and Redis more than its bytes; then the value of each record, which may be long.
  * Returns how many were written and the places (from 0) of those whose key holds something else than a hash.
  * A client's retry of an enqueue that has its outcome moves its place in the order, and changes nothing else: what was sent
@@ -79,7 +72,6 @@ end`;
 export const SAVE = `${ORDER}
 local call, pcall = redis.call, redis.pcall
 local ttl, now, model, channel, pairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
-local seen, again = ARGV[8], ARGV[9]
 local first = ${HEAD + 1} + pairs * 2
 local records = cjson.decode(ARGV[first])
 if #records > 0 then call('ZCARD', KEYS[1]) end${TODAY}${IS_NEW}${NOTE_CANCELLED}${SETTLE}
@@ -101,12 +93,10 @@ if pairs > 0 then
     call('PEXPIRE', KEYS[2], ARGV[5])
   end
 end
-local states, newest, ids = {}, {}, {}
+local states, newest = {}, {}
 for i, record in ipairs(records) do
-  states[i], newest[i] = ARGV[7] .. record[1], ARGV[10] .. record[1]
-  if record[6] ~= '' then ids[#ids + 1] = seen .. record[6] end
+  states[i], newest[i] = ARGV[7] .. record[1], ARGV[8] .. record[1]
 end
-local taken = #ids > 0 and call('EXISTS', unpack(ids)) > 0
 local announced = #states > 0 and call('EXISTS', unpack(states)) > 0
 local orders, latest = #newest > 0 and call('MGET', unpack(newest)) or {}, {}
 local fields, count = {'HSET', '', 'status', '', 'value', '', 'model', model, 'finishedAt', now, 'identity', ''}, 12
@@ -116,47 +106,40 @@ local function put(name, text)
   count = count + 2
 end
 local replies, listed, expiry = {0}, {}, today + ttl
-local last = again ~= '0' and string.format('%.0f', today + again) or ''
 for i, record in ipairs(records) do
-  local uri, status, id, order = record[1], record[2], record[6], record[7]
-  local key = ARGV[12] .. uri
+  local uri, status, order = record[1], record[2], record[6]
+  local key = ARGV[10] .. uri
   local held = latest[key] or orders[i]
   local before = pcall('HGET', key, 'status')
   if type(before) == 'table' then
     if string.sub(before.err, 1, 9) ~= 'WRONGTYPE' then return before end
     replies[#replies + 1] = i - 1
-  elseif taken and id ~= '' and call('EXISTS', seen .. id) == 1 then
-    call('PEXPIRE', seen .. id, again)
   else
     local _, identity, replays = orderOf(order)
-    local written = isNew(key, before, held, order, identity, id, states[i])
+    local written = isNew(key, before, held, order, identity, states[i])
     if written then
       if before then call('DEL', key) end
       fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[first + i], identity, 12
       put('error', record[3])
       put('outputs', record[4])
       put('exact', record[5])
-      put('large', record[8])
+      put('large', record[7])
       if replays > 0 then put('replays', replays) end
-      if id ~= '' and last ~= '' then
-        put('message', id)
-        put('until', last)
-      end
       call(unpack(fields, 1, count))
       call('PEXPIRE', key, ttl)
-      call('SET', newest[i], order, 'PX', ARGV[11])
+      call('SET', newest[i], order, 'PX', ARGV[9])
       latest[key] = order
       listed[#listed + 1] = expiry
       listed[#listed + 1] = uri
       call('PUBLISH', channel .. uri, status)
       replies[1] = replies[1] + 1
     elseif held and isRetry(order, held) then
-      call('SET', newest[i], order, 'PX', ARGV[11])
+      call('SET', newest[i], order, 'PX', ARGV[9])
       latest[key] = order
     elseif before == 'cancelled' and held then
       noteCancelled(key, order)
     end
-    if announced then settle(states[i], identity, written) end
+    if announced then settle(states[i], identity) end
   end
 end
 if replies[1] > 0 then

@@ -6,15 +6,7 @@
 import type { Redis } from 'ioredis';
 import type { Enqueue } from '../../contract/enqueue.ts';
 import { ServingError } from '../../contract/errors.ts';
-import {
-  doneChannel,
-  indexKey,
-  metricsKey,
-  newestKey,
-  resultKey,
-  stateKey,
-  takenMessagePrefix,
-} from '../../contract/names.ts';
+import { doneChannel, indexKey, metricsKey, newestKey, resultKey, stateKey } from '../../contract/names.ts';
 import { toIncrements } from '../../metrics/fields.ts';
 import type { Timers } from '../../metrics/timers.ts';
 import { forEachHome, type RedisConnection } from '../connection.ts';
@@ -37,8 +29,6 @@ export interface Finished {
   readonly fields: StoredFields;
   /** The enqueue that this is the outcome of. Default unknown: earlier than all others, and the first outcome stays. */
   readonly enqueue?: Enqueue;
-  /** Id of the record's message, for functions of the first release that run beside these. Default none. */
-  readonly message?: string;
 }
 
 type Pairs = readonly (readonly [string, number])[];
@@ -57,8 +47,6 @@ export interface WriterOptions {
   readonly ttlSeconds: number;
   /** How long the queue keeps a message. Default 4 days. */
   readonly retentionSeconds?: number;
-  /** How long functions of the first release are kept from writing a result that was taken, in ms. Default 0. */
-  readonly redeliveryMs?: number;
   readonly now: () => number;
 }
 
@@ -173,8 +161,6 @@ export class ResultWriter {
     pairs: Pairs,
   ): Promise<number[]> {
     const { job, ttlSeconds, retentionSeconds = 4 * DAY_SECONDS, now } = this.#options;
-    // Functions of the first release know no cluster.
-    const redeliveryMs = this.#connection.isCluster ? 0 : (this.#options.redeliveryMs ?? 0);
     // A day after the queue has deleted a message, none can be left that would run.
     const outlastsSeconds = Math.max(5 * DAY_SECONDS, retentionSeconds + DAY_SECONDS, ttlSeconds);
     // An index is touched for records only.
@@ -187,13 +173,12 @@ export class ResultWriter {
       METRICS_TTL_MS,
     ];
     const names = home ?? job;
-    values.push(pairs.length, stateKey(names, ''), takenMessagePrefix(names), redeliveryMs);
-    values.push(newestKey(names, ''), outlastsSeconds * 1000, resultKey(job, ''));
+    values.push(pairs.length, stateKey(names, ''), newestKey(names, ''));
+    values.push(outlastsSeconds * 1000, resultKey(job, ''));
     for (const pair of pairs) values.push(...pair);
-    const records = finished.map(({ uri, fields, message = '', enqueue = UNKNOWN }) => {
+    const records = finished.map(({ uri, fields, enqueue = UNKNOWN }) => {
       const { status, error, outputs, exact, large = '' } = fields;
-      const id = redeliveryMs > 0 ? message : '';
-      return [uri, status, error, outputs, exact, id, serializeOrder(enqueue), large];
+      return [uri, status, error, outputs, exact, serializeOrder(enqueue), large];
     });
     values.push(JSON.stringify(records));
     for (const { fields } of finished) values.push(fields.value);

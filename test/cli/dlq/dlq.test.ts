@@ -79,7 +79,6 @@ test('list tells id, uri, attempts, size and the stored failure, page by page, a
   assert.deepEqual(await uris('uri=day1/*'), ['day1/a', 'day1/b']);
   assert.deepEqual(await uris('--where', 'uri=day2/c', '--where', 'code=none'), ['day2/c']);
   assert.deepEqual(await uris('code=max_receives_exceeded', 'since=1h'), ['day1/a', 'day1/b']);
-  assert.deepEqual(await uris('code=out_of_tries'), ['day1/a', 'day1/b'], 'the name of an earlier version');
   assert.deepEqual(await uris('until=1h'), []);
   const text = await dlq('list', 'uri=day1/a');
   assert.match(

@@ -21,7 +21,7 @@ const JOB = { job: 'job', now: Date.now };
 
 function openStore(t: TestContext, url: string) {
   const connection = new RedisConnection(url, PATIENT);
-  const results = new ResultStore(connection, { ...JOB, ttlSeconds: 60, redeliveryMs: 60_000 });
+  const results = new ResultStore(connection, { ...JOB, ttlSeconds: 60 });
   t.after(() => results.close());
   return { connection, results };
 }
@@ -29,7 +29,6 @@ function openStore(t: TestContext, url: string) {
 const saved = (uri: string, outcome: Outcome, message: string): Finished => ({
   uri,
   fields: serializeResult(outcome, undefined),
-  message,
   enqueue: enqueued(message, Number(message.slice(1))),
 });
 const numbers = (...values: number[]): Outcome => ({
