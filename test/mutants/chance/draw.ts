@@ -1,0 +1,97 @@
+/** Draws bugs by chance: the same ones for the same seed and sources. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pick, type Random, seeded } from '../../faults/support/seeds.ts';
+import type { Mutant } from '../mutant.ts';
+import { placesInLua } from './lua.ts';
+import type { Place } from './place.ts';
+import { placesInPython } from './python.ts';
+import { placesInTypeScript } from './typescript.ts';
+import { placesInYml } from './yml.ts';
+
+interface Part {
+  readonly name: string;
+  readonly files: readonly string[];
+  /** Of all bugs, the share that falls on it. */
+  readonly share: number;
+}
+
+/** The path from event to result has the most weight; the converter is a third of the house and has less than that. */
+const PARTS: readonly Part[] = [
+  { name: 'functions', files: ['functions/*.ts'], share: 0.07 },
+  { name: 'lib', files: ['lib/*.ts'], share: 0.36 },
+  { name: 'local', files: ['local/*.ts'], share: 0.14 },
+  { name: 'sdk', files: ['sdk/*.ts'], share: 0.12 },
+  { name: 'convert', files: ['convert/*.ts'], share: 0.16 },
+  { name: 'python', files: ['python/*.py'], share: 0.08 },
+  { name: 'lua', files: ['lib/*.lua'], share: 0.04 },
+  { name: 'yml', files: ['serverless.yml', 'infra/stack/*.yml'], share: 0.03 },
+];
+
+/** Written by a script: its bugs are those of the script. */
+const GENERATED = /\/wasm\.ts$|\bgenerated\b/;
+
+export interface Drawn extends Mutant {
+  readonly part: string;
+  readonly kind: Place['kind'];
+  readonly line: number;
+}
+
+/**
+ * An endless sequence of bugs, no two alike. Kinds are drawn alike within a part, whatever their number: dropped awaits and
+ * calls are few, and harder to notice than the many swapped arguments.
+ * @param root the checkout
+ * @param all default those of the product
+ */
+export function* draw(root: string, seed: number, all: readonly Part[] = PARTS): Generator<Drawn> {
+  const random = seeded(seed);
+  const parts = all
+    .map((part) => ({ ...part, kinds: byKind(placesOf(root, part.files)) }))
+    .filter(({ kinds }) => kinds.length > 0);
+  const seen = new Set<string>();
+  for (;;) {
+    const part = weighted(parts, random);
+    const [kind, places] = pick(random, part.kinds);
+    const { file, text, place } = pick(random, places);
+    const key = `${file}:${place.start}:${place.end}:${place.text}`;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    const line = text.slice(0, place.start).split('\n').length;
+    yield { part: part.name, kind, file, line, start: place.start, end: place.end, bug: place.text };
+  }
+}
+
+interface Placed {
+  readonly file: string;
+  readonly text: string;
+  readonly place: Place;
+}
+
+function placesOf(root: string, patterns: readonly string[]): Placed[] {
+  const listed = execFileSync('git', ['ls-files', '-z', ...patterns], { cwd: root, encoding: 'utf8' });
+  const files = listed.split('\0').filter((file) => file !== '' && !GENERATED.test(file));
+  const texts = files.map((file) => readFileSync(join(root, file), 'utf8'));
+  const inPython = files.filter((file) => file.endsWith('.py'));
+  const ofPython = placesInPython(inPython.map((file) => texts[files.indexOf(file)] as string));
+  return files.flatMap((file, index) => {
+    const text = texts[index] as string;
+    const places = file.endsWith('.py')
+      ? (ofPython[inPython.indexOf(file)] as Place[])
+      : file.endsWith('.lua')
+        ? placesInLua(text)
+        : file.endsWith('.yml')
+          ? placesInYml(text)
+          : placesInTypeScript(file, text);
+    return places.map((place) => ({ file, text, place }));
+  });
+}
+
+function byKind(placed: readonly Placed[]): [Place['kind'], readonly Placed[]][] {
+  return [...Map.groupBy(placed, ({ place }) => place.kind)].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function weighted<T extends Part>(parts: readonly T[], random: Random): T {
+  let left = random() * parts.reduce((sum, { share }) => sum + share, 0);
+  return parts.find(({ share }) => (left -= share) < 0) ?? (parts[0] as T);
+}
