@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { predict } from '../../../functions/predict.ts';
-import { predictions } from '../../../functions/predictions.ts';
+import { type PredictionsDeps, predictions } from '../../../functions/predictions.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Result } from '../../../lib/contract/result.ts';
@@ -12,6 +12,7 @@ import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
 import { page } from '../../../lib/http/page.ts';
 import { failureBody, pageText, predictionTexts, readSubmissions } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
+import { Reporter } from '../../../lib/metrics/reporter.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { quietReporter } from '../../support/reporter.ts';
 
@@ -58,7 +59,7 @@ test('a page without results may have more behind it; only no page at all is the
   assert.deepEqual(JSON.parse(pageText(undefined)), { results: [], more: false });
 });
 
-function endpoint(sends: (message: string) => Promise<void>) {
+function endpoint(sends: (message: string) => Promise<void>, more: Partial<PredictionsDeps> = {}) {
   const pages: [count: number, maxBytes: number][] = [];
   const handler = predictions({
     queue: () => ({ send: sends }),
@@ -74,6 +75,7 @@ function endpoint(sends: (message: string) => Promise<void>) {
     reporter: quietReporter,
     locate: () => assert.fail('no result is large'),
     states: () => assert.fail('no state is asked for'),
+    ...more,
   });
   return { handler, pages };
 }
@@ -118,6 +120,50 @@ test('a page of results keeps to a hundred, and to bytes that fit into an answer
   const [count, maxBytes] = pages[0] as [number, number];
   assert.equal(count, 100);
   assert.ok(maxBytes * 3 < LIMITS.httpBodyBytes);
+});
+
+test('a question for a result is measured with its wait, and delivered before it is answered, also when it fails', async () => {
+  for (const [method, found] of [
+    ['GET', { ...resultOf(), uri: 'a' }],
+    ['GET', undefined],
+    ['DELETE', { ...resultOf(), uri: 'a' }],
+  ] as const) {
+    let nowMs = 0;
+    const waits: number[] = [];
+    const counts: unknown[] = [];
+    const reporter = new Reporter({
+      now: () => nowMs,
+      deliver: async (timers) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        for (const [name, { count, sum }] of timers.take()) counts.push([name, count, sum]);
+      },
+      onError: (error) => assert.fail(String(error)),
+    });
+    const { handler } = endpoint(async () => undefined, {
+      reporter: () => reporter,
+      results: () => ({
+        getWithin: async (_, waitMs) => {
+          waits.push(waitMs);
+          nowMs += 1_500;
+          return found;
+        },
+        take: async (_, { use }) => {
+          if (found) use(found);
+          return found;
+        },
+        takePage: async () => undefined,
+      }),
+    });
+    const asked = { ...event(method, '/predictions'), queryStringParameters: { uri: 'a' } };
+    const { statusCode } = await handler({
+      ...asked,
+      rawQueryString: 'uri=a',
+      headers: { prefer: 'wait=7' },
+    });
+    assert.equal(statusCode, found ? 200 : 404);
+    assert.deepEqual(waits, [method === 'GET' ? 7_000 : 0]);
+    assert.deepEqual(counts, [['zoo.serving.redis.get', 1, 1_500]]);
+  }
 });
 
 test('a run of a request is asked to end when the function has no time left', async () => {

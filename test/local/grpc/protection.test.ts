@@ -3,19 +3,15 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2, constants } from 'node:http2';
 import { type TestContext, test } from 'node:test';
-import {
-  Metadata,
-  type ServerInterceptingCallInterface,
-  type ServerListener,
-  type ServiceError,
-  status,
-} from '@grpc/grpc-js';
+import { Metadata, type ServerInterceptingCallInterface, type ServiceError, status } from '@grpc/grpc-js';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Runner, RunPolicy } from '../../../lib/contract/values.ts';
 import { Admission } from '../../../local/grpc/admission.ts';
 import type { GrpcJob } from '../../../local/grpc/methods.ts';
 import type { GrpcOptions } from '../../../local/grpc/server.ts';
 import { type CallOptions, connect, inferMessage, jobOf, OPEN, serviceOf } from './client.ts';
+
+type Listener = Parameters<ServerInterceptingCallInterface['start']>[0];
 
 const TOKEN = 'a-token-of-the-tests';
 const x = { datatype: 'UINT8', shape: [1], raw: Uint8Array.of(7) };
@@ -181,8 +177,8 @@ test('a call that leaves before its message is read takes no place of those that
   const { interceptor } = new Admission(OPEN);
   let read = 0;
   const open = () => {
-    let listener: Partial<ServerListener> = {};
-    const call = { start: (given: ServerListener) => (listener = given), getHost: () => 'localhost' };
+    let listener: Listener | undefined;
+    const call = { start: (given: Listener) => (listener = given), getHost: () => 'localhost' };
     const next = { ...call, getConnectionInfo: () => ({}) } as unknown as ServerInterceptingCallInterface;
     const ignored = { onReceiveMessage: () => undefined, onReceiveHalfClose: () => undefined };
     interceptor({} as never, next).start({
@@ -190,8 +186,8 @@ test('a call that leaves before its message is read takes no place of those that
       onReceiveMetadata: () => (read += 1),
       onCancel: () => undefined,
     });
-    listener.onReceiveMetadata?.(new Metadata());
-    return { end: () => listener.onReceiveHalfClose?.(), leave: () => listener.onCancel?.() };
+    listener?.onReceiveMetadata(new Metadata());
+    return { end: () => listener?.onReceiveHalfClose(), leave: () => listener?.onCancel() };
   };
   const [first, second, ...others] = Array.from({ length: 16 }, open);
   const left = open();

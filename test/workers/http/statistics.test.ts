@@ -177,14 +177,14 @@ test('requests that ask for predictions are those of the last hour, refused ones
 
 test('the most items that waited stay known, and who left before a run is no failure', async () => {
   const { statistics } = openStatistics();
-  const codes = ['cancelled', 'timeout'] as const;
+  const codes = ['cancelled', 'timeout', 'cancelled'] as const;
   const run: Runner['run'] = async () =>
     codes.map((code) => ({ ok: false, error: new ServingError(code, 'no') }));
   const runner: Runner = { version: 'v', run, close: async () => undefined };
   statistics.arrived(3);
   statistics.finished(3, 0, 1);
   await withStatistics({ use: (work) => work(runner) }, statistics, 'request').use((counted) =>
-    counted.run([new Map(), new Map()]),
+    counted.run(codes.map(() => new Map())),
   );
   const { maximum_job_in_queue, total_job_in_queue, num_exception } = statistics.status()
     .statistic_postsink as Numbers;
