@@ -39,24 +39,21 @@ export interface Drawn extends Mutant {
 }
 
 /**
- * An endless sequence of bugs, no two alike. Kinds are drawn alike within a part, whatever their number: dropped awaits and
- * calls are few, and harder to notice than the many swapped arguments.
+ * Bugs in an order that the seed gives, no two alike. Kinds are drawn alike within a part, whatever their number: dropped
+ * awaits are few, and harder to notice than the many swapped arguments. A change of the sources changes what is drawn there
+ * and nothing else, so that runs before and after it can be compared.
  * @param root the checkout
  * @param all default those of the product
  */
 export function* draw(root: string, seed: number, all: readonly Part[] = PARTS): Generator<Drawn> {
   const random = seeded(seed);
-  const parts = all
-    .map((part) => ({ ...part, kinds: byKind(placesOf(root, part.files)) }))
-    .filter(({ kinds }) => kinds.length > 0);
-  const seen = new Set<string>();
-  for (;;) {
+  const parts = all.map((part) => ({ ...part, kinds: byKind(inOrder(placesOf(root, part.files), seed)) }));
+  while (parts.some(({ kinds }) => kinds.some(({ places }) => places.length > 0))) {
     const part = weighted(parts, random);
-    const [kind, places] = pick(random, part.kinds);
-    const { file, text, place } = pick(random, places);
-    const key = `${file}:${place.start}:${place.end}:${place.text}`;
-    if (seen.has(key)) continue;
-    seen.add(key);
+    const left = part.kinds.filter(({ places }) => places.length > 0);
+    if (left.length === 0) continue;
+    const { kind, places } = pick(random, left);
+    const { file, text, place } = places.pop() as Placed;
     const line = text.slice(0, place.start).split('\n').length;
     yield { part: part.name, kind, file, line, start: place.start, end: place.end, bug: place.text };
   }
@@ -87,8 +84,43 @@ function placesOf(root: string, patterns: readonly string[]): Placed[] {
   });
 }
 
-function byKind(placed: readonly Placed[]): [Place['kind'], readonly Placed[]][] {
-  return [...Map.groupBy(placed, ({ place }) => place.kind)].sort(([a], [b]) => (a < b ? -1 : 1));
+const KINDS: readonly Place['kind'][] = [
+  'await',
+  'call',
+  'compare',
+  'condition',
+  'constant',
+  'operator',
+  'swap',
+];
+
+const byKind = (placed: readonly Placed[]) =>
+  KINDS.map((kind) => ({ kind, places: placed.filter(({ place }) => place.kind === kind) }));
+
+/** A place keeps its rank while its line stays as it is. */
+function inOrder(placed: readonly Placed[], seed: number): Placed[] {
+  const ranks = new Map<Placed, number>();
+  const seen = new Map<string, number>();
+  for (const one of placed) {
+    const { file, text, place } = one;
+    const from = text.lastIndexOf('\n', place.start - 1) + 1;
+    const next = text.indexOf('\n', place.end);
+    const line = text.slice(from, next < 0 ? text.length : next).trim();
+    const name = `${seed} ${file} ${line} ${text.slice(place.start, place.end)} ${place.text}`;
+    const before = seen.get(name) ?? 0;
+    seen.set(name, before + 1);
+    ranks.set(one, rankOf(`${name} ${before}`));
+  }
+  return [...placed].sort((a, b) => (ranks.get(a) as number) - (ranks.get(b) as number));
+}
+
+/** FNV-1a, and the last mixing step of MurmurHash3, without which neighbours would keep together. */
+function rankOf(name: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
 
 function weighted<T extends Part>(parts: readonly T[], random: Random): T {
