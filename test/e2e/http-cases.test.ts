@@ -63,7 +63,12 @@ const rounded = (data: readonly unknown[]) =>
 /** The body's instances come back from a model that gives back its inputs, to the last element. */
 async function comesBack(t: TestContext, { body_json: body }: Case, specs: readonly ValueSpec[]) {
   assert.ok(body);
-  const predictions = await (await serve(t, identityModel(specs)))(body);
+  const [first] = body.instances;
+  // Free sizes of more axes are those of images for the check at the start: a hundred thousands of numbers.
+  const sized = specs.map((spec) =>
+    spec.shape.length <= 3 ? spec : { ...spec, shape: ['N', ...expectedOf(first?.[spec.name]).shape] },
+  );
+  const predictions = await (await serve(t, identityModel(sized)))(body);
   assert.equal(predictions.length, body.instances.length);
   for (const [i, instance] of body.instances.entries()) {
     const outputs = outputsOf(predictions[i] as string);
