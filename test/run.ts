@@ -41,9 +41,11 @@ const ALONE: readonly string[] = [
   'bench/processes.test.ts',
   'bench/report.test.ts',
   'compose/log-fields.test.ts',
+  'lib/codecs/image/bundle.test.ts',
   'lib/inference/quantized.test.ts',
   'reference.test.ts',
   'sdk/proxy.test.ts',
+  'workers/golden.test.ts',
 ];
 
 function testFiles(globs: readonly string[]): string[] {

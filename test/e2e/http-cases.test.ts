@@ -64,10 +64,11 @@ const rounded = (data: readonly unknown[]) =>
 async function comesBack(t: TestContext, { body_json: body }: Case, specs: readonly ValueSpec[]) {
   assert.ok(body);
   const [first] = body.instances;
-  // Free sizes of more axes are those of images for the check at the start: a hundred thousands of numbers.
-  const sized = specs.map((spec) =>
-    spec.shape.length <= 3 ? spec : { ...spec, shape: ['N', ...expectedOf(first?.[spec.name]).shape] },
-  );
+  // The check at the start gives free sizes of many axes those of images, and so hundreds of thousands of numbers.
+  const sized = specs.map(({ shape = [], ...spec }) => ({
+    ...spec,
+    shape: shape.length <= 3 ? shape : ['N', ...expectedOf(first?.[spec.name]).shape],
+  }));
   const predictions = await (await serve(t, identityModel(sized)))(body);
   assert.equal(predictions.length, body.instances.length);
   for (const [i, instance] of body.instances.entries()) {
