@@ -14,6 +14,7 @@ import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { readTextModel } from '../../lib/text/files.ts';
 import type { TextSettings } from '../../lib/text/settings.ts';
+import { models, UNMEASURED } from '../support/models.ts';
 import { type ModelSpec, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import {
   type Expected,
@@ -22,7 +23,6 @@ import {
   textModelFolder,
   trainedTokenizer,
 } from '../support/text-models.ts';
-import { models, UNMEASURED } from './support/models.ts';
 
 const imported = (directory: string): Promise<Imported> =>
   importModel(directory, { out: `${directory}-imported`, version: '1', process: models, ...UNMEASURED });

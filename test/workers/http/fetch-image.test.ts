@@ -2,17 +2,19 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { imageFetcher, isPublicAddress } from '../../../local/worker/fetch-image.ts';
-import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
 
-const folder = await temporaryFolder({ after });
+const folder = mkdtempSync(join(tmpdir(), 'cs-images-'));
+after(() => rmSync(folder, { recursive: true }));
 const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
 const REQUEST =
   'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=images.test -addext subjectAltName=DNS:images.test';
