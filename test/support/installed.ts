@@ -4,10 +4,22 @@
  * that it forgets is not found. test/long/install.test.ts has npm itself install them.
  */
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import {
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildPackages, type Packages } from '../../infra/packages/build.ts';
+import { buildPackages } from '../../infra/packages/build.ts';
 import type { PublishedManifest } from '../../infra/packages/manifest.ts';
 import { childEnvironment } from './environment.ts';
 import { ROOT } from './start.ts';
@@ -23,16 +35,59 @@ export interface Archives {
   readonly staged: string;
 }
 
-/** Into `folder`, absolute. */
+const CACHE = join(ROOT, 'node_modules', '.cache');
+/** Below it is one folder, for one content of the checkout. */
+const KEPT = join(CACHE, 'packed');
+/** At the top of the checkout, what the packages are not made of. */
+const APART = new Set(['.cluster-serving', '.git', '.serverless', 'bench', 'dist', 'test']);
+/** What is installed is known by its lock file. */
+const NOWHERE = new Set(['node_modules', '__pycache__']);
+
+/** Into `folder`, absolute. Built once for the same content of the checkout: it takes longer than most tests. */
 export async function packPackages(folder: string): Promise<Archives> {
-  const outFolder = join(folder, 'staged');
-  const staged: Packages = await buildPackages({ root: ROOT, outFolder });
-  const pack = async (from: string) => {
-    const args = ['pack', from, '--silent', '--offline'];
-    const { stdout } = await execute('npm', args, { cwd: folder });
-    return join(folder, stdout.trim());
+  const kept = join(KEPT, await stateOfCheckout());
+  if (!existsSync(kept)) await keepPacked(kept);
+  const copied = async (name: string) => {
+    await copyFile(join(kept, name), join(folder, name));
+    return join(folder, name);
   };
-  return { sdk: await pack(staged.sdk.folder), cli: await pack(staged.cli.folder), staged: outFolder };
+  return { sdk: await copied('sdk.tgz'), cli: await copied('cli.tgz'), staged: join(kept, 'staged') };
+}
+
+/** In place of what was made of another content. Others may make the same at the same time. */
+async function keepPacked(kept: string): Promise<void> {
+  await mkdir(CACHE, { recursive: true });
+  const making = await mkdtemp(join(CACHE, 'packing-'));
+  try {
+    const packages = await buildPackages({ root: ROOT, outFolder: join(making, 'staged') });
+    for (const [name, { folder }] of Object.entries(packages)) {
+      const { stdout } = await execute('npm', ['pack', folder, '--silent', '--offline'], { cwd: making });
+      await rename(join(making, stdout.trim()), join(making, `${name}.tgz`));
+    }
+    if (existsSync(kept)) return;
+    await rm(KEPT, { recursive: true, force: true });
+    await mkdir(KEPT);
+    await rename(making, kept);
+  } finally {
+    await rm(making, { recursive: true, force: true });
+  }
+}
+
+/** A digest of the files that the packages can be made of, of what is installed, and of this Node. */
+async function stateOfCheckout(): Promise<string> {
+  const digest = createHash('sha256').update(process.version);
+  digest.update(await readFile(join(ROOT, 'node_modules', '.package-lock.json')));
+  const add = async (folder: string, apart: ReadonlySet<string>): Promise<void> => {
+    const entries = await readdir(folder, { withFileTypes: true });
+    for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = join(folder, entry.name);
+      if (apart.has(entry.name) || NOWHERE.has(entry.name)) continue;
+      if (entry.isDirectory()) await add(path, NOWHERE);
+      else if (entry.isFile()) digest.update(`${path}\n`).update(await readFile(path));
+    }
+  };
+  await add(ROOT, APART);
+  return digest.digest('hex');
 }
 
 export interface Installed {
