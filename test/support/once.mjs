@@ -123,7 +123,8 @@ if (process.argv[1]?.includes('serverless')) {
   process.env.SLS_SCHEMA_CACHE_BASE_DIR ??= KEPT;
   Module.enableCompileCache?.(join(KEPT, 'compile'));
   // yazl's own, which counts each byte of onnxruntime in JavaScript.
-  if (zlib.crc32) replace(load.resolve('buffer-crc32'), { unsigned: zlib.crc32 });
+  const crc32 = createRequire(realpathSync(process.argv[1])).resolve('buffer-crc32');
+  if (zlib.crc32) replace(crc32, { unsigned: zlib.crc32 });
   const { build, ...esbuild } = load('esbuild');
   replace(load.resolve('esbuild'), { ...esbuild, build: (options) => buildOnce(build, options) });
 }
