@@ -5,23 +5,13 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import {
-  copyFile,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildPackages } from '../../infra/packages/build.ts';
 import type { PublishedManifest } from '../../infra/packages/manifest.ts';
 import { childEnvironment } from './environment.ts';
+import { makeOnce } from './kept.ts';
 import { ROOT } from './start.ts';
 
 const execute = promisify(execFile);
@@ -35,18 +25,18 @@ export interface Archives {
   readonly staged: string;
 }
 
-const CACHE = join(ROOT, 'node_modules', '.cache');
-/** Below it is one folder, for one content of the checkout. */
-const KEPT = join(CACHE, 'packed');
+const KEPT = join(ROOT, 'node_modules', '.cache', 'packed');
+/** They take 300 MB. */
+const OLD_MS = 600_000;
 /** At the top of the checkout, what the packages are not made of. */
 const APART = new Set(['.cluster-serving', '.git', '.serverless', 'bench', 'dist', 'test']);
 /** What is installed is known by its lock file. */
 const NOWHERE = new Set(['node_modules', '__pycache__']);
 
-/** Into `folder`, absolute. Built once for the same content of the checkout: it takes longer than most tests. */
+/** Into `folder`, absolute. Built once for the same content of the checkout. */
 export async function packPackages(folder: string): Promise<Archives> {
   const kept = join(KEPT, await stateOfCheckout());
-  if (!existsSync(kept)) await keepPacked(kept);
+  await makeOnce(kept, makePacked, OLD_MS);
   const copied = async (name: string) => {
     await copyFile(join(kept, name), join(folder, name));
     return join(folder, name);
@@ -54,22 +44,11 @@ export async function packPackages(folder: string): Promise<Archives> {
   return { sdk: await copied('sdk.tgz'), cli: await copied('cli.tgz'), staged: join(kept, 'staged') };
 }
 
-/** In place of what was made of another content. Others may make the same at the same time. */
-async function keepPacked(kept: string): Promise<void> {
-  await mkdir(CACHE, { recursive: true });
-  const making = await mkdtemp(join(CACHE, 'packing-'));
-  try {
-    const packages = await buildPackages({ root: ROOT, outFolder: join(making, 'staged') });
-    for (const [name, { folder }] of Object.entries(packages)) {
-      const { stdout } = await execute('npm', ['pack', folder, '--silent', '--offline'], { cwd: making });
-      await rename(join(making, stdout.trim()), join(making, `${name}.tgz`));
-    }
-    if (existsSync(kept)) return;
-    await rm(KEPT, { recursive: true, force: true });
-    await mkdir(KEPT);
-    await rename(making, kept);
-  } finally {
-    await rm(making, { recursive: true, force: true });
+async function makePacked(folder: string): Promise<void> {
+  const packages = await buildPackages({ root: ROOT, outFolder: join(folder, 'staged') });
+  for (const [name, { folder: from }] of Object.entries(packages)) {
+    const { stdout } = await execute('npm', ['pack', from, '--silent', '--offline'], { cwd: folder });
+    await rename(join(folder, stdout.trim()), join(folder, `${name}.tgz`));
   }
 }
 
