@@ -73,10 +73,9 @@ function stateOf(checkout) {
       .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
       .map(({ parentPath, name: file }) => relative(checkout, join(parentPath, file))),
   );
-  const contents = [...files.toSorted(), 'serverless.yml', 'package.json'].map((file) => [
-    file,
-    digestOf(readFileSync(join(checkout, file))),
-  ]);
+  const contents = [...files.toSorted((a, b) => (a < b ? -1 : 1)), 'serverless.yml', 'package.json'].map(
+    (file) => [file, digestOf(readFileSync(join(checkout, file)))],
+  );
   const lock = digestOf(readFileSync(join(ROOT, 'package-lock.json')));
   const packages = relative(realpathSync(checkout), realpathSync(join(ROOT, 'node_modules')));
   // A plugin of the bundles knows the processor, which no option of esbuild tells.
