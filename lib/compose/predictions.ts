@@ -29,7 +29,6 @@ export async function composePredictions(scope: Scope) {
       const { bucket, role, aws } = scope.environment;
       return presignedUrl(bucket, key, { ...role, endpoint: aws.endpoint }, Date.now());
     },
-    // What of it an answer reads is in the handler's PredictionsDeps.
     settings: scope.environment.job,
     states: () => scope.get(parts().recordStates),
   };

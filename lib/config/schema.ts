@@ -187,18 +187,12 @@ const QUEUE = {
 
 /** Node and onnxruntime start in 0.4 to 1 s, and the records need time too; 3 s is also Lambda's default. */
 const LEAST_TIMEOUT_SECONDS = 3;
+const TIME_TO_START = 'records that came back run in a process of their own, which has to start first';
 
 const FUNCTION = {
   memoryMB: setting(or(whole(128, 10_240), 1769), 'Memory of `predict` and `batch`; 1769 MB are one vCPU.'),
   timeoutSeconds: setting(
-    or(
-      whole(
-        LEAST_TIMEOUT_SECONDS,
-        900,
-        'records that came back run in a process of their own, which has to start first',
-      ),
-      30,
-    ),
+    or(whole(LEAST_TIMEOUT_SECONDS, 900, TIME_TO_START), 30),
     'Time limit of the batch function, and of `POST /predict` up to 29 s.',
   ),
 };
