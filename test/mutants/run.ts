@@ -2,12 +2,13 @@
  * `npm run test:mutants`: puts one bug at a time into a copy of the repository and runs the tests that could see it. A
  * guarantee that can be broken without a test noticing is not tested, whatever its coverage says.
  */
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { type Progress, showProgress } from '../../cli/progress.ts';
 import { copyRepository, linkShared } from './copy.ts';
 import { MUTANTS } from './list.ts';
@@ -75,10 +76,9 @@ async function baseline(files: readonly string[], workers: readonly Worker[], pr
 }
 
 async function outcomeOf(mutant: Mutant, { copy, signal }: Worker, times: Milliseconds): Promise<Outcome> {
-  const path = join(copy, mutant.file);
-  const original = await readFile(path, 'utf8');
+  const original = await readFile(join(copy, mutant.file), 'utf8');
   const startedMs = performance.now();
-  await writeFile(path, withBug(original, mutant));
+  await write(copy, mutant.file, withBug(original, mutant));
   try {
     for (const test of mutant.tests) {
       const limitMs = Math.max(LEAST_TIMEOUT_MS, (times.get(test) ?? 0) * SLOWER);
@@ -91,8 +91,15 @@ async function outcomeOf(mutant: Mutant, { copy, signal }: Worker, times: Millis
     }
     return { mutant, caught: false, by: undefined, ms: performance.now() - startedMs };
   } finally {
-    await writeFile(path, original);
+    await write(copy, mutant.file, original);
   }
+}
+
+/** Tests run a Lua script as it stands in the module that is generated of it. */
+async function write(copy: string, file: string, text: string): Promise<void> {
+  await writeFile(join(copy, file), text);
+  if (file.endsWith('.lua'))
+    await promisify(execFile)(process.execPath, ['infra/build/lua.ts'], { cwd: copy });
 }
 
 /**

@@ -71,25 +71,32 @@ export const LARGE_RESULTS: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/redis/lease-scripts.ts',
+    file: 'lib/redis/scripts/take.lua',
     tests: [REDIS],
     skip: EMBEDDED_TOO,
     bugs: [
       {
         guarantee: 'TAKE: a large result stays until it was fetched',
-        find: "elseif facts[4] and fetched == '' then",
+        find: "elseif large and fetched == '' then",
         replace: 'elseif false then',
       },
       {
         guarantee: 'TAKE: a page does not take a large result from its uri',
-        find: "facts[1] == 'cancelled' or facts[4] and fetched == 'list' then",
-        replace: "facts[1] == 'cancelled' then",
+        find: "status == 'cancelled' or large and fetched == 'list' then",
+        replace: "status == 'cancelled' then",
       },
       {
         guarantee: 'TAKE: what was fetched takes no later result',
         find: 'string.find(large, fetched, 1, true)',
         replace: 'true',
       },
+    ],
+  },
+  {
+    file: 'lib/redis/scripts/release.lua',
+    tests: [REDIS],
+    skip: EMBEDDED_TOO,
+    bugs: [
       {
         guarantee: 'RELEASE: a large result of an interrupted drain is listed again',
         find: "if facts[1] == 'cancelled' or facts[2] then",
