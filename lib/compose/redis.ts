@@ -1,4 +1,5 @@
 /** Composes what uses Redis, all on one connection. The first command connects, so INIT never waits for Redis. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Environment } from '../config/environment.ts';
 import { logError } from '../contract/log.ts';
 import { isClusterUrl, openRedis } from '../redis/cluster/connection.ts';
@@ -71,11 +72,7 @@ export function limiter(scope: Scope): RateLimiter | undefined {
     job: scope.environment.keyspace,
     tokensPerSecond: http.tokensPerSecond,
     acquireTimeoutMs: http.tokenAcquireTimeoutMs,
-    sleep: (ms, signal) =>
-      new Promise((resolve) => {
-        setTimeout(resolve, ms);
-        signal?.addEventListener('abort', () => resolve());
-      }),
+    sleep: (ms, signal) => delay(ms, undefined, signal && { signal }).catch(() => undefined),
     onError: (error) => logError(error, { phase: 'limiter' }),
   });
 }

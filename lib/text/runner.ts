@@ -104,7 +104,7 @@ function encodeAll(
 
 /** @throws bad_input for ids that the tokenizer does not know, or too many */
 function tokensAsTheyAre(ids: readonly number[], { size }: Tokenizer, { maxTokens }: TextSettings): Encoded {
-  const wrong = ids.find((id) => id >= size);
+  const wrong = ids.find((id) => id < 0 || id >= size);
   if (wrong !== undefined) throw badInput(`token id ${wrong}: the tokenizer has ${size} tokens`);
   if (ids.length > maxTokens)
     throw badInput(`${ids.length} token ids are over the ${maxTokens} that the model takes`);

@@ -3,14 +3,17 @@ import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { status } from '../../functions/status.ts';
 import { modelUnavailable, ServingError } from '../../lib/contract/errors.ts';
+import { Reporter } from '../../lib/metrics/reporter.ts';
 import { quietReporter } from '../support/reporter.ts';
 
 interface World {
   readonly serving?: () => Promise<{ version: string; atMs: number }[]>;
   readonly modelVersion?: () => Promise<string>;
+  readonly reporter?: Reporter;
+  readonly accept?: string;
 }
 
-async function get(path: string, { serving, modelVersion }: World = {}) {
+async function get(path: string, { serving, modelVersion, reporter, accept = '' }: World = {}) {
   const handler = status({
     results: {
       serving: serving ?? (async () => []),
@@ -18,9 +21,9 @@ async function get(path: string, { serving, modelVersion }: World = {}) {
     },
     jobName: 'job',
     modelVersion: modelVersion ?? (async () => 'v1'),
-    reporter: quietReporter(),
+    reporter: reporter ?? quietReporter(),
   });
-  const event = { rawPath: path, headers: {}, requestContext: { http: { method: 'GET' } } };
+  const event = { rawPath: path, headers: { accept }, requestContext: { http: { method: 'GET' } } };
   const { statusCode, body } = await handler(event as unknown as APIGatewayProxyEventV2);
   return { statusCode, body: body as string };
 }
@@ -84,4 +87,27 @@ test('GET / is the text of the old front end, /metrics a list, and any other pat
   });
   assert.deepEqual(await get('/metrics'), { statusCode: 200, body: '[]' });
   assert.equal((await get('/readiness')).statusCode, 404);
+});
+
+test('/metrics for Prometheus is answered while no model can be found, and names none', async () => {
+  const modelVersion = () => Promise.reject(modelUnavailable('none'));
+  const { statusCode, body } = await get('/metrics', { modelVersion, accept: 'text/plain' });
+  assert.equal(statusCode, 200);
+  assert.match(body, /^cluster_serving_build_info\{version="[\d.]+"\} 1$/m);
+  assert.doesNotMatch(body, /model_info/);
+});
+
+test('/metrics measures itself and delivers it, and no other path does', async () => {
+  let nowMs = 0;
+  const delivered: unknown[] = [];
+  const reporter = new Reporter({
+    now: () => (nowMs += 700),
+    deliver: async (timers) => void delivered.push(...timers.take()),
+    onError: (error) => assert.fail(String(error)),
+  });
+  for (const path of ['/', '/ready', '/none']) await get(path, { reporter });
+  assert.deepEqual([nowMs, delivered], [700, []]);
+  await get('/metrics', { reporter });
+  const [[name, { count, sum }]] = delivered as [[string, { count: number; sum: number }]];
+  assert.deepEqual([name, count, sum], ['zoo.serving.request.metrics', 1, 700]);
 });

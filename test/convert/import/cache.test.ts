@@ -13,9 +13,9 @@ import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { servedModel } from '../../../local/model.ts';
 import { parseConfig } from '../../support/config.ts';
+import { models, UNMEASURED } from '../../support/models.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models, UNMEASURED } from '../support/models.ts';
 
 interface Setup {
   readonly directory: string;

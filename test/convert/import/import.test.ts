@@ -17,9 +17,9 @@ import { onnxBytes, writeOnnx } from '../../../convert/onnx/write.ts';
 import { temporaryBeside } from '../../../convert/output-folder.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { models } from '../../support/models.ts';
 import { identityModel, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 import { npyBytes } from '../support/npy-bytes.ts';
 
 /** Without measuring, which takes a fresh process. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { connection, limiter, results } from '../../../lib/compose/redis.ts';
 import { Scope } from '../../../lib/compose/scope.ts';
@@ -8,6 +9,15 @@ import { resultKey } from '../../../lib/contract/names.ts';
 import { redisUrl } from '../../support/redis.ts';
 
 const DAY_MS = 86_400_000;
+
+function scopeOf(tokenBucketEnabled: boolean): Scope {
+  const http = { ...DEFAULT_JOB.http, tokenBucketEnabled };
+  const variables = {
+    CLUSTER_SERVING_REDIS_URL: 'redis://127.0.0.1:9',
+    CLUSTER_SERVING_CONFIG: JSON.stringify({ http }),
+  };
+  return new Scope(readEnvironment(variables));
+}
 
 test('a result stays for a day by default', async (t) => {
   const url = await redisUrl(t);
@@ -22,14 +32,23 @@ test('a result stays for a day by default', async (t) => {
 });
 
 test('only a job that asks for a limit has one', () => {
-  const limiterOf = (tokenBucketEnabled: boolean) => {
-    const http = { ...DEFAULT_JOB.http, tokenBucketEnabled };
-    const variables = {
-      CLUSTER_SERVING_REDIS_URL: 'redis://127.0.0.1:9',
-      CLUSTER_SERVING_CONFIG: JSON.stringify({ http }),
-    };
-    return limiter(new Scope(readEnvironment(variables)));
-  };
-  assert.equal(limiterOf(false), undefined);
-  assert.ok(limiterOf(true));
+  assert.equal(limiter(scopeOf(false)), undefined);
+  assert.ok(limiter(scopeOf(true)));
+});
+
+test('a caller who leaves while it waits for a token leaves neither a timer nor a listener behind', async (t) => {
+  const scope = scopeOf(true);
+  t.mock.method(scope.get(connection), 'use', async () => 60_000);
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
+  const left = new AbortController();
+  const caller = { presence: 'gone', signal: left.signal } as const;
+  const waiting = limiter(scope)?.acquire(caller);
+  await new Promise((resolve) => setImmediate(resolve));
+  left.abort();
+  await assert.rejects(waiting as Promise<void>, { code: 'cancelled' });
+  await assert.rejects(limiter(scope)?.acquire(caller) as Promise<void>, { code: 'cancelled' });
+  // Timers of earlier tests may end meanwhile.
+  assert.ok(timers() <= before);
+  assert.deepEqual(getEventListeners(left.signal, 'abort'), []);
 });

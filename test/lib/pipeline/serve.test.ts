@@ -6,7 +6,15 @@ import { batch } from '../../../functions/batch.ts';
 import { predict } from '../../../functions/predict.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { type ErrorCode, ServingError } from '../../../lib/contract/errors.ts';
-import type { Inputs, Model, Outcome, Runner } from '../../../lib/contract/values.ts';
+import type {
+  Inputs,
+  Model,
+  NamedTensor,
+  Outcome,
+  Runner,
+  TensorSpec,
+} from '../../../lib/contract/values.ts';
+import { measured } from '../../../lib/metrics/emf.ts';
 import { Reporter } from '../../../lib/metrics/reporter.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
 import { problemsOf, type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
@@ -113,6 +121,89 @@ test('a runner that gives fewer outcomes than records answers none of them, and 
     [batchItemFailures.map(({ itemIdentifier }) => itemIdentifier), parts.saved],
     [['m-0', 'm-1'], []],
   );
+});
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** What a call measures, by a clock that stands still unless it is set: timers as [count, ms], and the invocation's metrics. */
+async function measuring(
+  call: (clock: { ms: number }, parts: ReturnType<typeof deps>) => Promise<unknown>,
+): Promise<{ readonly timers: Record<string, number[]>; readonly metrics: Record<string, unknown> }> {
+  const clock = { ms: 0 };
+  const timers: Record<string, number[]> = {};
+  const reporter = new Reporter({
+    deliver: async (delivered) => {
+      await turn();
+      for (const [name, { count, sum }] of delivered.take()) timers[name.slice(12)] = [count, sum];
+    },
+    now: () => clock.ms,
+    onError: (error) => assert.fail(String(error)),
+  });
+  let line = '{}';
+  const fields = { dimensions: { Job: '', Function: '' }, fields: {}, now: () => 0 };
+  const write = (text: string) => void (line = text);
+  await measured({ ...fields, write }, () => call(clock, { ...deps(), reporter }));
+  const { _aws, Job, Function: _, ...metrics } = JSON.parse(line) as Record<string, unknown>;
+  return { timers, metrics };
+}
+
+test('each endpoint measures its request, its run and its rows by the clock, and delivers them before it answers', async () => {
+  const named = (name: string, isText = false): TensorSpec => {
+    return { name, dtype: isText ? 'string' : 'float32', shape: ['N', 2].slice(0, isText ? 1 : 2), isText };
+  };
+  const y: NamedTensor = { name: 'embedding', dtype: 'float32', shape: [2], data: Float32Array.of(1, 2) };
+  const tensor = { name: 'x', datatype: 'FP32', shape: [3, 2], data: [1, 2, 3, 4, 5, 6] };
+  for (const [path, body, rows, isText] of [
+    ['/predict', { instances: [{ x: [1, 2] }, { x: [1, 2] }] }, 2, false],
+    ['/predict', { instances: [[1, 2]] }, 1, false],
+    ['/v1/embeddings', { input: ['a', 'b', 'c'], model: 'job' }, 3, true],
+    ['/v1/models/job:predict', { instances: [[1, 2]] }, 1, false],
+    ['/v2/models/job/infer', { inputs: [tensor] }, 3, false],
+    ['/encode_json', [1, 2], 1, false],
+  ] as const) {
+    const { timers, metrics } = await measuring(async (clock, parts) => {
+      const run: Runner['run'] = async (records) => {
+        assert.equal(clock.ms, 3, `${path} runs once it has its token`);
+        clock.ms += 2_000;
+        const whole = { ...y, shape: [rows, 2], data: new Float32Array(2 * rows) };
+        return records.map(() => ({ ok: true, outputs: [path.includes('models') ? whole : y] }));
+      };
+      const outputs = [named('embedding')];
+      const runner = { ...code, inputs: [named(isText ? 'text' : 'x', isText)], outputs, run };
+      const limiter = { acquire: () => turn().then(() => void (clock.ms += 3)) };
+      const model: Model = { use: (work) => work(runner) };
+      const answer = await predict({ ...parts, model, limiter, jobName: 'job' })({
+        rawPath: path,
+        headers: { 'content-type': 'application/json' },
+        requestContext: { http: { method: 'POST', path } },
+        body: JSON.stringify(body),
+      } as unknown as APIGatewayProxyEventV2);
+      assert.equal(answer.statusCode, 200, `${path}: ${answer.body}`);
+    });
+    const isWorker = path === '/encode_json';
+    const predicted = isWorker ? {} : { 'request.predict': [1, 2_000] };
+    assert.deepEqual(timers, { 'request.overall': [1, 2_003], ...predicted }, path);
+    assert.deepEqual(metrics, { Rows: rows, ...(isWorker ? {} : { InferenceTime: 2_000 }) }, path);
+  }
+});
+
+test('the queue measures how long each message waited, its run and its save by the clock', async () => {
+  const { timers, metrics } = await measuring(async (clock, parts) => {
+    const run: Runner['run'] = (records) => ((clock.ms += 2_000), code.run(records));
+    const model: Model = { use: (work) => work({ ...code, run }) };
+    const sink: Sink = { save: async () => ((clock.ms += 50), []) };
+    const { Records } = eventOf([1, 2, 3]);
+    const sent = ['9000', '9900', '10001'];
+    for (const [i, { attributes }] of Records.entries()) attributes.SentTimestamp = sent[i] as string;
+    await batch({ ...parts, model, sink, now: () => 10_000 })({ Records });
+    await parts.reporter.flushWhenDue();
+  });
+  assert.deepEqual(timers, {
+    'redis.wait': [3, 1_100],
+    'request.predict': [1, 2_000],
+    'redis.put': [1, 50],
+  });
+  assert.deepEqual(metrics, { QueueAge: 1_000, InferenceTime: 2_000, Rows: 3 });
 });
 
 test('timers are delivered with an event of which nothing can be saved, and not with one there was no time for', async () => {

@@ -175,6 +175,22 @@ test('requests that ask for predictions are those of the last hour, refused ones
   assert.equal(figures.totals().requests, 2);
 });
 
+test('the most items that waited stay known, and who left before a run is no failure', async () => {
+  const { statistics } = openStatistics();
+  const codes = ['cancelled', 'timeout', 'cancelled'] as const;
+  const run: Runner['run'] = async () =>
+    codes.map((code) => ({ ok: false, error: new ServingError(code, 'no') }));
+  const runner: Runner = { version: 'v', run, close: async () => undefined };
+  statistics.arrived(3);
+  statistics.finished(3, 0, 1);
+  await withStatistics({ use: (work) => work(runner) }, statistics, 'request').use((counted) =>
+    counted.run(codes.map(() => new Map())),
+  );
+  const { maximum_job_in_queue, total_job_in_queue, num_exception } = statistics.status()
+    .statistic_postsink as Numbers;
+  assert.deepEqual([maximum_job_in_queue, total_job_in_queue, num_exception], [3, 0, 1]);
+});
+
 test('clients are counted, ten thousand of them', () => {
   const { clock, statistics } = openStatistics();
   statistics.request('a', 10);
@@ -187,6 +203,10 @@ test('clients are counted, ten thousand of them', () => {
   assert.equal(others(statistics)['sys_input_byte']?.['avg'], 20);
   for (let i = 0; i < 10_001; i++) statistics.request(String(i), 1);
   assert.equal(statistics.status().statistic['num_total_client'], 10_000);
+  // Who asks again is not the next to be forgotten.
+  statistics.request('1', 1);
+  statistics.request('new', 1);
+  assert.equal(statistics.status().statistic['max_request_per_client'], 2);
 });
 
 test('the page shows the numbers, escapes the name and needs nothing from elsewhere', () => {

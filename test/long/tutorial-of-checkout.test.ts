@@ -1,6 +1,6 @@
 /**
- * The tutorial up to AWS, as it stands but for the ports. Here the checkout takes the place of the installed packages;
- * test/long/tutorial.test.ts has npm install them and goes on to AWS.
+ * The tutorial up to AWS, as it stands but for the ports. Here the checkout takes the place of the installed packages, so
+ * that it needs no registry; tutorial.test.ts walks through the same commands with the packages, and CI runs that one.
  */
 import assert from 'node:assert/strict';
 import { symlink } from 'node:fs/promises';
