@@ -13,18 +13,18 @@ import { type Archive, archiveDead } from '../lib/metrics/dead-letters.ts';
 import { exceeded, MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import type { Sink } from '../lib/pipeline/serve.ts';
 
-/** The deliveries before this function's own, which count too. */
-const deliveriesOf = ({ attributes }: SQSRecord) =>
-  Math.max(1, Math.min(MOST_DELIVERIES, Number(attributes.ApproximateReceiveCount) - 1));
-
 interface DeadLetterDeps {
   readonly sink: Sink;
   readonly archive: Archive;
+  /** The deliveries before a record arrives here from a queue that gives up earlier. */
+  readonly attempts: number;
 }
 
 export const deadLetter =
-  ({ sink, archive }: DeadLetterDeps) =>
+  ({ sink, archive, attempts }: DeadLetterDeps) =>
   async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
+    const deliveriesOf = ({ attributes }: SQSRecord) =>
+      Number(attributes.ApproximateReceiveCount) > MOST_DELIVERIES ? MOST_DELIVERIES : attempts;
     const dead = Records.map((record) => ({ id: record.messageId, attempts: deliveriesOf(record) }));
     const again = new Set(await archiveDead(Records, dead, archive));
     for (const record of Records.filter(({ messageId }) => !again.has(messageId))) {

@@ -9,5 +9,6 @@ export async function composeDeadLetter(scope: Scope) {
   return {
     sink: scope.own.tracer?.sink(sink) ?? sink,
     archive: scope.get(archive),
+    attempts: scope.environment.job.queue.maxReceiveCount,
   };
 }

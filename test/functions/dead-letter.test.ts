@@ -24,6 +24,7 @@ function world({ unsaved = [], refused = [] }: { unsaved?: string[]; refused?: s
         return finished.map(({ id }) => id).filter((id) => unsaved.includes(id));
       },
     },
+    attempts: 5,
   };
   return { archived, saved, handle: deadLetter(deps) };
 }
@@ -49,7 +50,7 @@ test('a dead letter is archived as it was, and its uri fails once', async () => 
   );
 });
 
-test('a message that SQS gave up has the number of its deliveries before', async () => {
+test('a message that SQS gave up has the number of its deliveries; one of a queue with a lower limit that of the setting', async () => {
   const { archived, saved, handle } = world();
   const given = {
     ...record('m2', BODY),

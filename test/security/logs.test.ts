@@ -101,7 +101,7 @@ test('the log of a request or of a batch holds nothing of what the records hold'
         payloads: { resolve: async (bodies) => [...bodies] },
         reporter: quietReporter(),
       })({ Records } as unknown as SQSEvent);
-      await deadLetter({ sink, archive: async () => undefined })({
+      await deadLetter({ sink, archive: async () => undefined, attempts: 3 })({
         Records,
       } as unknown as SQSEvent);
     });

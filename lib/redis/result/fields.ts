@@ -31,6 +31,24 @@ export interface StoredFields {
   readonly large?: string;
 }
 
+/** Fields as options of a script, without the value, which is an argument of its own; what is empty is absent. */
+export function textsOf({
+  status,
+  error,
+  outputs,
+  exact,
+  large,
+}: Omit<StoredFields, 'status'> & { status: string }) {
+  const some = (text: string | undefined) => text || undefined;
+  return {
+    status: some(status),
+    error: some(error),
+    outputs: some(outputs),
+    exact: some(exact),
+    large: some(large),
+  };
+}
+
 /** The values of an outcome that are over LIMITS.resultBytes, for S3. */
 export interface LargeContent {
   readonly form: LargePointer['form'];

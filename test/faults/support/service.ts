@@ -157,5 +157,6 @@ export function openDeadLetter(t: TestContext, options: WorkerOptions): SqsHandl
   return deadLetter({
     sink: resultSink(openStore(t, options)),
     archive: archiveIn(s3, job),
+    attempts: 3,
   });
 }
