@@ -41,7 +41,6 @@ const ALONE: readonly string[] = [
   'bench/processes.test.ts',
   'bench/report.test.ts',
   'compose/log-fields.test.ts',
-  'lib/codecs/image/bundle.test.ts',
   'lib/inference/quantized.test.ts',
   'reference.test.ts',
   'sdk/proxy.test.ts',

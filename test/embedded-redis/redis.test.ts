@@ -676,7 +676,7 @@ describe('times and bounds, by the clock of the store', () => {
     return { store, expired };
   }
 
-  it('a key lives through the last millisecond of its time, and its end is told once', () => {
+  it('a key lives through the last millisecond of its time, and its end is reported once', () => {
     const { store, expired } = open();
     store.put('k', 'v');
     store.setExpiry('k', 100);

@@ -21,13 +21,13 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 const BY_HAND = join(ROOT, 'test/mutants/list.jsonl');
 const JUDGEMENTS = join(ROOT, 'test/mutants/judgements.json');
 
-const USAGE = `npm run test:mutants -- [--chance N [--seed N]] [--minutes N] [--patience N] [--save FILE] [--only PATTERN] [--jobs N] [--json]
+const USAGE = `npm run test:mutants -- [--chance N [--seed N]] [--minutes N] [--seconds N] [--save FILE] [--only PATTERN] [--jobs N] [--json]
 Without --chance: the bugs by hand of test/mutants/list.jsonl.
-  --chance N      N bugs that are drawn by the seed. What was tried on the same sources with the same patience is not
+  --chance N      N bugs that are drawn by the seed. What was tried on the same sources with the same seconds is not
                   tried again, so that a run that was stopped goes on where it was.
   --seed N        default 1
   --minutes N     begins no further bug after that time (default: none)
-  --patience N    seconds of tests for one bug; what no test has noticed by then has survived (default 60)
+  --seconds N     seconds of tests for one bug; what no test has noticed by then has survived (default 60)
   --save FILE     writes the result as JSON
   --only PATTERN  only bugs whose file or guarantee matches this regular expression
   --jobs N        copies that work at the same time (default: the number of processors)
@@ -47,7 +47,7 @@ function readOptions() {
       chance: { type: 'string' },
       seed: { type: 'string', default: '1' },
       minutes: { type: 'string' },
-      patience: { type: 'string', default: '60' },
+      seconds: { type: 'string', default: '60' },
       save: { type: 'string' },
       only: { type: 'string', default: '' },
       jobs: { type: 'string', default: String(availableParallelism()) },
@@ -60,7 +60,7 @@ function readOptions() {
     chance: values.chance === undefined ? undefined : wholeNumber('chance', values.chance),
     minutes: values.minutes === undefined ? Number.POSITIVE_INFINITY : wholeNumber('minutes', values.minutes),
     seed: wholeNumber('seed', values.seed),
-    patience: wholeNumber('patience', values.patience),
+    seconds: wholeNumber('seconds', values.seconds),
     jobs: wholeNumber('jobs', values.jobs),
     only: new RegExp(values.only, 'i'),
     isWhole: values.only === '',
@@ -92,7 +92,7 @@ async function main(options: Options): Promise<number> {
     const { covered, ...rest } = await coverAll(ROOT, workers, progress);
     leftOut.push(...rest.leftOut);
     coverageMinutes = minutes();
-    const known = cached<{ outcome: Outcome; tests: string }>(ROOT, `outcomes-${options.patience}`);
+    const known = cached<{ outcome: Outcome; tests: string }>(ROOT, `outcomes-${options.seconds}`);
     const hashes = new Map(covered.map(({ test }) => [test, hash(readFileSync(join(ROOT, test)))]));
     const all = hash([...hashes.values()].join());
     // A bug stays caught while the test that caught it is the same, and survives while all are.
@@ -105,7 +105,7 @@ async function main(options: Options): Promise<number> {
       const isSame = before !== undefined && before.tests === testsOf(before.outcome);
       const outcome = isSame
         ? before.outcome
-        : await tryMutant(mutant, worker, covered, options.patience * 1_000);
+        : await tryMutant(mutant, worker, covered, options.seconds * 1_000);
       if (!isSame) known.keep(key, { outcome, tests: testsOf(outcome) });
       if (outcome.result === 'broken') return;
       outcomes.set(mutant, outcome);

@@ -24,13 +24,13 @@ const LEAST_TIMEOUT_MS = 30_000;
 const USUAL_MS = 5_000;
 
 /**
- * @param patienceMs no further test file runs after this time; what is not caught by then has survived
+ * @param budgetMs no further test file runs after this time; what is not caught by then has survived
  */
 export async function tryMutant(
   mutant: Mutant,
   worker: Worker,
   covered: readonly Covered[],
-  patienceMs: number,
+  budgetMs: number,
 ): Promise<Outcome> {
   const tests = testsFor(mutant, covered);
   const path = join(worker.copy, mutant.file);
@@ -40,7 +40,7 @@ export async function tryMutant(
   let tried = 0;
   try {
     for (const { test, ms } of tests) {
-      if (performance.now() - startedMs > patienceMs) break;
+      if (performance.now() - startedMs > budgetMs) break;
       const limitMs = Math.max(LEAST_TIMEOUT_MS, ms * SLOWER);
       const run = await runTestFile({ path: test }, worker.copy, limitMs, worker.signal);
       tried++;

@@ -6,9 +6,9 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Who makes says so; what is silent for so long was left by a process that was killed. */
-const SILENT_MS = 120_000;
-const TELL_MS = 5_000;
+/** Who makes touches it; what is untouched for so long was left by a process that was killed. */
+const UNTOUCHED_MS = 120_000;
+const TOUCH_MS = 5_000;
 const PAUSE_MS = 100;
 
 /**
@@ -29,7 +29,7 @@ export async function makeOnce(
       () => false,
     );
     if (isOurs) await makeOurs(folder, partial, make, oldMs);
-    else if (await isOlder(partial, SILENT_MS)) await rm(partial, { recursive: true, force: true });
+    else if (await isOlder(partial, UNTOUCHED_MS)) await rm(partial, { recursive: true, force: true });
     else await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
@@ -44,10 +44,10 @@ async function makeOurs(
     const path = join(dirname(folder), name);
     if (path !== partial && (await isOlder(path, oldMs))) await rm(path, { recursive: true, force: true });
   }
-  const telling = setInterval(() => {
+  const touching = setInterval(() => {
     const now = new Date();
     void utimes(partial, now, now).catch(() => undefined);
-  }, TELL_MS);
+  }, TOUCH_MS);
   try {
     await make(partial);
     await rename(partial, folder);
@@ -55,7 +55,7 @@ async function makeOurs(
     await rm(partial, { recursive: true, force: true });
     throw error;
   } finally {
-    clearInterval(telling);
+    clearInterval(touching);
   }
 }
 

@@ -16,6 +16,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const KEPT = join(ROOT, 'node_modules', '.cache', 'once');
 /** A smaller file is compressed sooner than it is found. */
 const LEAST_BYTES = 1_000_000;
+/** What osls's zips come from counts each byte of onnxruntime with, in JavaScript. */
+const CRC32 = 'buffer-crc32';
 /** Folders of a checkout that its own bundles are made of. */
 const SOURCES = ['convert', 'functions', 'infra', 'lib'];
 
@@ -117,12 +119,11 @@ function replace(filename, exports) {
 }
 
 // npm and other commands have no use for it.
-if (process.argv[1]?.includes('serverless')) {
+if (/\/serverless(\.js)?$/.test(process.argv[1] ?? '')) {
   // osls compiles its schema and V8 its code once, and not in each new home.
   process.env.SLS_SCHEMA_CACHE_BASE_DIR ??= KEPT;
   Module.enableCompileCache?.(join(KEPT, 'compile'));
-  // yazl's own, which counts each byte of onnxruntime in JavaScript.
-  const crc32 = createRequire(realpathSync(process.argv[1])).resolve('buffer-crc32');
+  const crc32 = createRequire(realpathSync(process.argv[1])).resolve(CRC32);
   if (zlib.crc32) replace(crc32, { unsigned: zlib.crc32 });
   const { build, ...esbuild } = load('esbuild');
   replace(load.resolve('esbuild'), { ...esbuild, build: (options) => buildOnce(build, options) });

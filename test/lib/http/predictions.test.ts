@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { predict } from '../../../functions/predict.ts';
-import { type PredictionsDeps, predictions } from '../../../functions/predictions.ts';
+import type { PredictionsDeps } from '../../../functions/predictions.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Result } from '../../../lib/contract/result.ts';
@@ -14,6 +14,7 @@ import { failureBody, pageText, predictionTexts, readSubmissions } from '../../.
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
 import { Reporter } from '../../../lib/metrics/reporter.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
+import { predictionsWith } from '../../support/predictions.ts';
 import { quietReporter } from '../../support/reporter.ts';
 
 function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 {
@@ -61,9 +62,8 @@ test('a page without results may have more behind it; only no page at all is the
 
 function endpoint(sends: (message: string) => Promise<void>, more: Partial<PredictionsDeps> = {}) {
   const pages: [count: number, maxBytes: number][] = [];
-  const handler = predictions({
+  const handler = predictionsWith({
     queue: () => ({ send: sends }),
-    payloads: () => assert.fail('no record is large'),
     results: () => ({
       getWithin: async () => undefined,
       take: async () => undefined,
@@ -72,9 +72,6 @@ function endpoint(sends: (message: string) => Promise<void>, more: Partial<Predi
         return undefined;
       },
     }),
-    reporter: quietReporter,
-    locate: () => assert.fail('no result is large'),
-    states: () => assert.fail('no state is asked for'),
     ...more,
   });
   return { handler, pages };
@@ -246,12 +243,7 @@ test('binary outputs that cannot fit into an answer take no memory for it', () =
 
 test('POST /cancel is 200 while there is time and 409 when it is too late, GET /status says where a record stands', async () => {
   const handlerWith = (isInTime: boolean) =>
-    predictions({
-      queue: () => assert.fail('no queue'),
-      payloads: () => assert.fail('no bucket'),
-      results: () => assert.fail('no result is read'),
-      reporter: quietReporter,
-      locate: () => assert.fail('no result is large'),
+    predictionsWith({
       states: () => ({ status: async () => 'running', cancel: async () => isInTime }),
     });
   const ask = async (isInTime: boolean, method: string, path: string) => {
@@ -280,9 +272,7 @@ const LARGE: Result = {
 
 test('a large result is answered with 303 to its object, and taken by the id that was fetched', async () => {
   const taken: unknown[] = [];
-  const handle = predictions({
-    queue: () => assert.fail('no queue'),
-    payloads: () => assert.fail('no bucket'),
+  const handle = predictionsWith({
     results: () => ({
       getWithin: async () => LARGE,
       take: async (_, { fetched, use }) => {
@@ -293,9 +283,7 @@ test('a large result is answered with 303 to its object, and taken by the id tha
       },
       takePage: async () => [{ uri: 'a', result: { ...LARGE, uri: 'a/b?c' } }],
     }),
-    reporter: quietReporter,
     locate: (key) => `https://s3.example/${key}?signed`,
-    states: () => assert.fail('no state is asked for'),
   });
   const ask = async (method: string, query: Record<string, string> = { uri: 'a' }, accept = '*/*') => {
     const asked = { ...event(method, '/predictions'), queryStringParameters: query, headers: { accept } };
