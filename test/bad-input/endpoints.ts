@@ -16,8 +16,8 @@ import { RecordStates } from '../../lib/redis/record-states.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import type { PayloadStore } from '../../lib/s3/payloads.ts';
+import { quietObservers } from '../support/observers.ts';
 import { PATIENT, redisUrl } from '../support/redis.ts';
-import { quietReporter } from '../support/reporter.ts';
 import type { Refusal } from './cases.ts';
 
 export interface Envelope {
@@ -65,7 +65,7 @@ export function predictHandler(runner: Runner, deps: Partial<PredictDeps> = {}) 
   return predict({
     model: { use: (work) => work(runner) },
     filter: undefined,
-    reporter: quietReporter(),
+    observers: quietObservers(),
     ...deps,
   });
 }
@@ -114,7 +114,7 @@ export function predictionsEndpoint(store?: Store): PredictionsEndpoint {
     results: () => store?.results ?? none(),
     states: () => states ?? none(),
     locate: none,
-    reporter: quietReporter,
+    observers: quietObservers(),
   });
   const endpoint: Endpoint = async (body, envelope = {}) =>
     answerOf(await handle(eventOf(body, { path: '/predictions', ...envelope })));
@@ -141,7 +141,7 @@ export async function deliver(
     sink: resultSink(results),
     running: { begin: () => async () => undefined },
     payloads,
-    reporter: quietReporter(),
+    observers: quietObservers(),
   });
   const records = messages.map(({ id, body }) => ({
     messageId: id,

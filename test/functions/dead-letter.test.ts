@@ -24,6 +24,7 @@ function world({ unsaved = [], refused = [] }: { unsaved?: string[]; refused?: s
         return finished.map(({ id }) => id).filter((id) => unsaved.includes(id));
       },
     },
+    observers: {},
     attempts: 5,
   };
   return { archived, saved, handle: deadLetter(deps) };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { status } from '../../functions/status.ts';
 import { modelUnavailable, ServingError } from '../../lib/contract/errors.ts';
-import { quietReporter } from '../support/reporter.ts';
+import { quietObservers } from '../support/observers.ts';
 
 interface World {
   readonly serving?: () => Promise<{ version: string; atMs: number }[]>;
@@ -18,7 +18,7 @@ async function get(path: string, { serving, modelVersion }: World = {}) {
     },
     jobName: 'job',
     modelVersion: modelVersion ?? (async () => 'v1'),
-    reporter: quietReporter(),
+    observers: quietObservers(),
   });
   const event = { rawPath: path, headers: {}, requestContext: { http: { method: 'GET' } } };
   const { statusCode, body } = await handler(event as unknown as APIGatewayProxyEventV2);

@@ -10,8 +10,8 @@ import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { AcceptDeps } from '../../../lib/http/accept.ts';
 import type { Sender } from '../../../lib/pipeline/submit.ts';
 import fc from '../../support/fast-check.ts';
+import { quietObservers } from '../../support/observers.ts';
 import { sqsThat } from '../../support/refusing-sqs.ts';
-import { quietReporter } from '../../support/reporter.ts';
 
 type Send = Sender['send'];
 
@@ -50,7 +50,7 @@ async function post(
     payloads: () => Promise.reject(new ServingError('too_large', 'no bucket')),
     ...parts,
     results: () => assert.fail(),
-    reporter: quietReporter,
+    observers: quietObservers(),
     locate: () => assert.fail(),
     states: () => assert.fail(),
   });

@@ -7,7 +7,6 @@ import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Outcome } from '../../../lib/contract/values.ts';
 import type { WorkerValue } from '../../../lib/contract/worker-values.ts';
 import { predictionTexts, preferredWaitMs } from '../../../lib/http/predictions.ts';
-import { Reporter } from '../../../lib/metrics/reporter.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
@@ -15,6 +14,7 @@ import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
 import { enqueued } from '../../support/enqueue.ts';
+import { quietObservers } from '../../support/observers.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
 
 const JOB = { job: 'job', now: Date.now };
@@ -72,12 +72,7 @@ async function openEndpoint(t: TestContext, preferEmbedded = false) {
     }),
     states: () => states,
     locate: () => assert.fail('no result is large'),
-    reporter: () =>
-      new Reporter({
-        deliver: async () => undefined,
-        now: () => performance.now(),
-        onError: () => undefined,
-      }),
+    observers: quietObservers(),
   } satisfies PredictionsDeps);
   const routes = [
     { method: 'GET', path: '/predictions' },

@@ -11,7 +11,7 @@ import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
 import { failureBody, pageText, predictionTexts, readSubmissions } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
-import { quietReporter } from '../../support/reporter.ts';
+import { quietObservers } from '../../support/observers.ts';
 
 function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 {
   const requestContext = { http: { method } };
@@ -69,7 +69,7 @@ function endpoint(sends: (message: string) => Promise<void>) {
         return undefined;
       },
     }),
-    reporter: quietReporter,
+    observers: quietObservers(),
     locate: () => assert.fail('no result is large'),
     states: () => assert.fail('no state is asked for'),
   });
@@ -134,7 +134,7 @@ test('a run of a request is asked to end when the function has no time left', as
         }),
     },
     filter: undefined,
-    reporter: quietReporter(),
+    observers: quietObservers(),
   });
   await handler(event('POST', '/predict', ONE), { getRemainingTimeInMillis: () => leftMs });
   assert.equal(policy?.failFast, true);
@@ -157,7 +157,7 @@ test('POST /predict and POST /v2 take a token each, and are answered with 429 an
     },
   };
   const model = { use: () => assert.fail('the model is not asked') };
-  const handler = predict({ model, filter: undefined, limiter, reporter: quietReporter() });
+  const handler = predict({ model, filter: undefined, limiter, observers: quietObservers() });
   for (const path of ['/predict', '/v2/models/serving_stream/infer']) {
     const { statusCode, headers } = await handler(event('POST', path, ONE));
     assert.deepEqual([statusCode, headers?.['retry-after']], [429, '7'], path);
@@ -179,7 +179,7 @@ test('POST /cancel is 200 while there is time and 409 when it is too late, GET /
       queue: () => assert.fail('no queue'),
       payloads: () => assert.fail('no bucket'),
       results: () => assert.fail('no result is read'),
-      reporter: quietReporter,
+      observers: quietObservers(),
       locate: () => assert.fail('no result is large'),
       states: () => ({ status: async () => 'running', cancel: async () => isInTime }),
     });
@@ -222,7 +222,7 @@ test('a large result is answered with 303 to its object, and taken by the id tha
       },
       takePage: async () => [{ uri: 'a', result: { ...LARGE, uri: 'a/b?c' } }],
     }),
-    reporter: quietReporter,
+    observers: quietObservers(),
     locate: (key) => `https://s3.example/${key}?signed`,
     states: () => assert.fail('no state is asked for'),
   });

@@ -7,10 +7,11 @@ import { predict } from '../../../functions/predict.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { type ErrorCode, ServingError } from '../../../lib/contract/errors.ts';
 import type { Inputs, Model, Outcome, Runner } from '../../../lib/contract/values.ts';
-import { Reporter } from '../../../lib/metrics/reporter.ts';
+import { FAILURES } from '../../../lib/observe/failures.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
-import { problemsOf, type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
+import { type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
 import { enqueued } from '../../support/enqueue.ts';
+import { quietObservers } from '../../support/observers.ts';
 
 /** Doubles the input "x" of each record; a negative one is a failure of its record. */
 const code: Runner = {
@@ -41,15 +42,10 @@ function deps(runner: Runner = code) {
       return [];
     },
   };
-  const reporter = new Reporter({
-    deliver: async () => undefined,
-    now: () => performance.now(),
-    onError: (error) => assert.fail(String(error)),
-  });
   const model: Model = { use: (work) => work(runner) };
   const running = { begin: () => async () => undefined };
   const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
-  return { saved, sink, reporter, model, running, payloads, filter: undefined };
+  return { saved, sink, observers: quietObservers(), model, running, payloads, filter: undefined };
 }
 
 async function post(instances: readonly unknown[], runner = code) {
@@ -199,14 +195,18 @@ test('a request fails at its first failure, with its place, whatever the run sta
   });
 });
 
-test('an operator reads of what comes again, and of final failures from status 500 on', () => {
+test('an operator reads of what comes again, and of final failures from status 500 on', (t) => {
   const outcome = (name: ErrorCode): Outcome => ({ ok: false, error: new ServingError(name, 'no') });
   const finished = (['bad_config', 'bad_input', 'model_failed'] as const).map((name) => {
     return { id: name, enqueue: enqueued(name), uri: name, outcome: outcome(name) };
   });
   const returned = [{ id: 'm', error: new ServingError('timeout', 'late') }];
+  const lines: string[] = [];
+  t.mock.method(process.stdout, 'write', (text: string) => lines.push(text));
+  FAILURES.chunkServed?.({ finished, returned });
+  t.mock.restoreAll();
   assert.deepEqual(
-    problemsOf({ finished, returned }).map(({ error }) => error.code),
+    lines.map((line) => (JSON.parse(line) as { code: string }).code),
     ['timeout', 'bad_config'],
   );
 });

@@ -7,12 +7,12 @@ const CONSOLE = 'test/console/console.test.ts';
 
 export const CONSOLE_PAGE: readonly Suite[] = [
   {
-    file: 'local/console/history.ts',
+    file: 'lib/observe/history.ts',
     tests: [PARTS],
     bugs: [
       {
         guarantee: 'an hour of steps is kept',
-        find: 'this.#steps.splice(0, this.#steps.length - STEPS);',
+        find: 'this.#steps.splice(0, this.#steps.length - steps);',
         replace: '',
       },
       {
@@ -22,24 +22,24 @@ export const CONSOLE_PAGE: readonly Suite[] = [
       },
       {
         guarantee: 'the age of the queue is the longest wait',
-        find: 'this.#waited = Math.max(this.#waited ?? 0, ms);',
-        replace: 'this.#waited = ms;',
+        find: 'this.#waited = Math.max(this.#waited ?? 0, tookMs);',
+        replace: 'this.#waited = tookMs;',
       },
     ],
   },
   {
-    file: 'local/description/figures.ts',
+    file: 'lib/observe/counts.ts',
     tests: [STATISTICS],
     bugs: [
       {
         guarantee: 'requests are those that ask for predictions',
-        find: "if (method === 'POST' && functionName === 'predict') this.#asked++;",
-        replace: 'this.#asked++;',
+        find: "if (method === 'POST' && functionName === 'predict') this.#predictions++;",
+        replace: 'this.#predictions++;',
       },
       {
-        guarantee: 'what happens after the end of a step is of the next one',
-        find: '    this.#before();\n    this.records',
-        replace: '    this.records',
+        guarantee: 'a record of the queue is counted once',
+        find: "if (source === 'request') this.#count",
+        replace: 'this.#count',
       },
     ],
   },
@@ -48,25 +48,25 @@ export const CONSOLE_PAGE: readonly Suite[] = [
     tests: [STATISTICS],
     bugs: [
       {
-        guarantee: 'a record of the queue is counted once',
-        find: "if (source === 'request') for",
-        replace: 'for',
+        guarantee: 'what happens after the end of a step is of the next one',
+        find: 'return [this.past, this.counts, this.#samples];',
+        replace: 'return [this.counts, this.past, this.#samples];',
       },
     ],
   },
   {
-    file: 'local/console/recent.ts',
+    file: 'lib/observe/recent.ts',
     tests: [PARTS],
     bugs: [
       {
         guarantee: 'the last 200 records are remembered, and no more',
-        find: 'this.#records.splice(0, this.#records.length - MOST_RECORDS);',
+        find: 'this.#records.splice(0, this.#records.length - this.#options.most);',
         replace: '',
       },
       {
         guarantee: 'a record that was not saved is not listed',
-        find: 'unsaved.includes(id) ? [] : [fact]',
-        replace: '[fact]',
+        find: '!unsaved.includes(id)',
+        replace: 'true',
       },
       {
         guarantee: 'an error shows what everybody may read',

@@ -511,8 +511,8 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'a message that could not be archived comes again',
-        find: 'new Set(await archiveDead(Records, dead, archive))',
-        replace: 'new Set((await archiveDead(Records, dead, archive), [] as string[]))',
+        find: 'new Set(await archiveDead(Records, dead, deps))',
+        replace: 'new Set((await archiveDead(Records, dead, deps), [] as string[]))',
       },
       {
         guarantee: 'a message without a uri is archived and done',
@@ -538,7 +538,7 @@ export const HTTP: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/metrics/dead-letters.ts',
+    file: 'lib/pipeline/dead-letters.ts',
     tests: [DEAD_LETTER],
     bugs: [
       {
@@ -576,7 +576,7 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'a request fails as a whole when one instance fails',
-        find: 'serveRequest(instances, runner, policy)',
+        find: 'serveRequest(instances, runner, policy, deps.observers)',
         replace: 'runner.run(instances, policy)',
         tests: [SERVE, PREDICT],
       },

@@ -59,8 +59,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'nothing is saved of a chunk that there was no time for',
-        find: 'const ids = isLate({ finished, returned }) ? [] : sink.save',
-        replace: 'const ids = sink.save',
+        find: 'const ids = isLate({ finished, returned }) ? [] : saveObserved',
+        replace: 'const ids = saveObserved',
       },
       {
         guarantee: 'outputs that are the memory of the inputs are copied before that memory is used again',
@@ -68,10 +68,32 @@ export const PIPELINE: readonly Suite[] = [
         replace: 'return outcome;',
         tests: [POOL, SERVE],
       },
+    ],
+  },
+  {
+    file: 'lib/observe/failures.ts',
+    tests: [SERVE],
+    bugs: [
       {
         guarantee: 'failures of 500 and above reach the log of the operator',
-        find: 'outcome.error.status < 500',
-        replace: 'outcome.error.status <= 500',
+        find: 'outcome.error.status >= 500',
+        replace: 'outcome.error.status > 500',
+      },
+    ],
+  },
+  {
+    file: 'lib/observe/together.ts',
+    tests: ['test/observe/together.test.ts'],
+    bugs: [
+      {
+        guarantee: 'an observer that throws fails nothing',
+        find: '} catch (error) {\n          drop(one, error);',
+        replace: '} catch (error) {\n          throw error;',
+      },
+      {
+        guarantee: 'an answer waits for its observers no longer than it may',
+        find: 'await Promise.race([work, late]);',
+        replace: 'await work;',
       },
     ],
   },

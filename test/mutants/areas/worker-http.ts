@@ -116,7 +116,7 @@ export const WORKER_HTTP: readonly Suite[] = [
     ],
   },
   {
-    file: 'local/worker/statistics.ts',
+    file: 'lib/observe/samples.ts',
     tests: [STATISTICS],
     bugs: [
       {
