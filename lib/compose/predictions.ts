@@ -4,7 +4,7 @@
  */
 import { badConfig } from '../contract/errors.ts';
 import { presignedUrl } from '../s3/presign.ts';
-import { reporter } from './reporter.ts';
+import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 
 export async function composePredictions(scope: Scope) {
@@ -21,10 +21,7 @@ export async function composePredictions(scope: Scope) {
     // Outside the VPC there is no Redis to announce a record in.
     ...(redis ? { announcer: () => scope.get(redis.recordStates) } : {}),
     results: () => scope.get(parts().results),
-    reporter: () => {
-      parts();
-      return scope.get(reporter);
-    },
+    observers: scope.get(observers),
     locate: (key: string) => {
       const { bucket, role, aws } = scope.environment;
       return presignedUrl(bucket, key, { ...role, endpoint: aws.endpoint }, Date.now());

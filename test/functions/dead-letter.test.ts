@@ -32,6 +32,7 @@ function world({ unsaved = [], refused = [], lost = [] }: Faults = {}) {
         return finished.map(({ id }) => id).filter((id) => unsaved.includes(id));
       },
     },
+    observers: {},
     attempts: 5,
   };
   return { archived, saved, handle: deadLetter(deps) };

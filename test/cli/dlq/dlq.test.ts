@@ -61,10 +61,10 @@ test('list tells id, uri, attempts, size and the stored failure, page by page, a
   assert.deepEqual(
     facts.sort((a, b) => String(a[0]).localeCompare(String(b[0]))),
     [
-      ['day1/a', 1, 'max_receives_exceeded'],
-      ['day1/b', 1, 'max_receives_exceeded'],
-      ['day2/c', 1, undefined],
-      [undefined, 1, undefined],
+      ['day1/a', 2, 'max_receives_exceeded'],
+      ['day1/b', 2, 'max_receives_exceeded'],
+      ['day2/c', 2, undefined],
+      [undefined, 2, undefined],
     ],
   );
   const first = await dlqJson<Listed>('list', '--limit', '3');
@@ -83,7 +83,7 @@ test('list tells id, uri, attempts, size and the stored failure, page by page, a
   const text = await dlq('list', 'uri=day1/a');
   assert.match(
     text.stdout,
-    /^id +archived +attempts +size +stored result +uri\n\S{36} .+ 1 +\d+ B +max_receives_exceeded +day1\/a\n$/,
+    /^id +archived +attempts +size +stored result +uri\n\S{36} .+ 2 +\d+ B +max_receives_exceeded +day1\/a\n$/,
   );
 });
 

@@ -26,7 +26,7 @@ async function open(t: TestContext) {
     limitMs: 600_000,
     clock: CLOCK,
     onCrash: (reason) => ends.push(reason),
-    onBatch: (size) => batches.push(size),
+    runEnded: ({ records }) => batches.push(records),
   });
   t.after(() => onnx.close());
   return { onnx, ends, batches };

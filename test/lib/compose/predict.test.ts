@@ -38,11 +38,12 @@ test('a job without a limit and without a queue asks Redis nothing before its ti
   t.mock.method(process, 'uptime', () => now);
   const deps = await open(t, { CLUSTER_SERVING_REDIS_URL: `redis://${redis.where}` });
   assert.deepEqual([deps.limiter, deps.accept, deps.jobName], [undefined, undefined, 'serving_stream']);
-  deps.reporter.start('zoo.serving.request.predict')();
-  await deps.reporter.flushWhenDue();
+  const limit = { leftMs: () => 2_000 };
+  deps.observers.start('run')();
+  await deps.observers.flush?.(limit);
   assert.equal(redis.seen.connections, 0);
   now += 10;
-  await deps.reporter.flushWhenDue();
+  await deps.observers.flush?.(limit);
   assert.ok(redis.seen.connections > 0);
 });
 

@@ -99,7 +99,7 @@ describe('a JPEG of four components', () => {
       [3, 0],
       [1, 3],
       [0, 5],
-    ] as const) {
+    ] satisfies [number, number][]) {
       assert.throws(() => huffmanTable(spec(...counts)), { code: 'bad_input' }, counts.join());
     }
   });
