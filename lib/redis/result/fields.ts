@@ -32,20 +32,13 @@ export interface StoredFields {
 }
 
 /** Fields as options of a script, without the value, which is an argument of its own; what is empty is absent. */
-export function textsOf({
-  status,
-  error,
-  outputs,
-  exact,
-  large,
-}: Omit<StoredFields, 'status'> & { status: string }) {
-  const some = (text: string | undefined) => text || undefined;
+export function textsOf(fields: Omit<StoredFields, 'status'> & { readonly status: string }) {
   return {
-    status: some(status),
-    error: some(error),
-    outputs: some(outputs),
-    exact: some(exact),
-    large: some(large),
+    status: fields.status || undefined,
+    error: fields.error || undefined,
+    outputs: fields.outputs || undefined,
+    exact: fields.exact || undefined,
+    large: fields.large || undefined,
   };
 }
 
