@@ -92,6 +92,33 @@ test('POST /predict is answered by it', async () => {
   ]);
 });
 
+test('POST /predict becomes a record of the queue where the request prefers that, and there is one', async () => {
+  const sent: string[] = [];
+  const accept = {
+    queue: () => ({
+      send: async (body: string) => void sent.push((JSON.parse(body) as { uri: string }).uri),
+    }),
+    payloads: () => assert.fail(),
+  };
+  for (const [parts, prefer, status] of [
+    [{ accept }, 'respond-async', 202],
+    [{ accept }, 'wait=1, respond-async', 202],
+    [{ accept }, 'wait=1', 200],
+    [{}, 'respond-async', 200],
+  ] as const) {
+    const answer = await predict({ ...deps(), ...parts })({
+      rawPath: '/predict',
+      headers: { prefer },
+      requestContext: { http: { method: 'POST' } },
+      body: JSON.stringify({ instances: [{ x: 2 }] }),
+    } as unknown as APIGatewayProxyEventV2);
+    assert.equal(answer.statusCode, status, prefer);
+    const uris = sent.splice(0);
+    if (status === 202) assert.deepEqual(uris, [(JSON.parse(answer.body as string) as { uri: string }).uri]);
+    else assert.deepEqual(uris, []);
+  }
+});
+
 test('a request with one failed instance fails with its place, though the code went on behind it', async () => {
   const { status, body } = await post([{ x: 1 }, { x: -1 }, { x: 1 }]);
   assert.equal(status, new ServingError('model_failed', '').status);
