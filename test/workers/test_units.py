@@ -1,12 +1,13 @@
-"""The parts of the client of workers, without a service."""
+"""The parts of wkr_serving, without a service."""
 import os
+import signal
 import socket
 import threading
 import time
 import unittest
 import unittest.mock
 
-from wkr_serving._protocol import frames
+from wkr_serving._protocol import frames, process
 from wkr_serving.client import client, connect, transport
 from wkr_serving.client.deadline import Deadline, shut
 
@@ -245,6 +246,29 @@ class Kept(unittest.TestCase):
             with unittest.mock.patch.object(http, "_exchange", lost):
                 error = error_of(lambda: http.request(method, "/", Deadline(LONG, "a"), again=again))
             self.assertEqual((error.code, lost.call_count), (code, attempts))
+
+
+class Signals(unittest.TestCase):
+    def setUp(self):
+        for number in process._SIGNALS:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    def test_a_process_ignores_them_and_its_subprocesses_do_not(self):
+        process.ignore_signals()
+        for number in process._SIGNALS:
+            signal.raise_signal(number)
+            self.assertNotIn(signal.getsignal(number), (signal.SIG_IGN, signal.SIG_DFL))
+
+    def test_a_fork_of_a_worker_has_no_pipes_and_ends_at_a_signal(self):
+        process.ignore_signals()
+        pipe = os.pipe()
+        signal.pthread_sigmask(signal.SIG_BLOCK, process._SIGNALS)
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_UNBLOCK, process._SIGNALS)
+        process._forget(*pipe)
+        for descriptor in pipe:
+            self.assertIsInstance(error_of(lambda: os.fstat(descriptor)), OSError)
+        self.assertEqual(signal.pthread_sigmask(signal.SIG_BLOCK, []) & set(process._SIGNALS), set())
+        self.assertEqual({signal.getsignal(number) for number in process._SIGNALS}, {signal.SIG_DFL})
 
 
 if __name__ == "__main__":
