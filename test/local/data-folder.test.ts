@@ -1,15 +1,21 @@
 /** What another version left in a data folder: a record or options without what this one has, or with more. */
 import assert from 'node:assert/strict';
-import promises, { writeFile } from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { placesText } from '../../cli/places.ts';
-import { findRunning, lastOptions, writeOptions } from '../../local/data-folder.ts';
+import {
+  claimFolder,
+  deleteFolder,
+  findRunning,
+  lastOptions,
+  writeOptions,
+} from '../../local/data-folder.ts';
 import { identify } from '../../local/process.ts';
 import { readSettings, startArguments } from '../../local/start-options.ts';
 import { temporaryFolder } from '../support/runner.ts';
+import { slowDisk } from '../support/slow-disk.ts';
 
 const RECORD = {
   job: 'digits',
@@ -25,8 +31,6 @@ const RECORD = {
   since: '2026-01-01T00:00:00Z',
 };
 const LATER = { jobs: [RECORD], environment: { AWS_REGION: 'eu-west-1' }, startedWith: { port: '0' } };
-
-const written = promises.writeFile;
 
 async function folderWith(t: TestContext, files: Readonly<Record<string, object>>): Promise<string> {
   const folder = await temporaryFolder(t);
@@ -57,16 +61,36 @@ test('a restart leaves out the options that this version does not have', async (
 
 test('what a service writes has its name only when it is whole', async (t) => {
   const dataDir = await folderWith(t, { 'options.json': { port: '0' } });
-  const write = t.mock.method(promises, 'writeFile', async (...given: Parameters<typeof writeFile>) => {
-    for (let turn = 0; turn < 20; turn++) await setImmediate();
-    assert.deepEqual(await lastOptions(dataDir), { port: '0' });
-    return written(...given);
-  });
-  syncBuiltinESMExports();
-  t.after(() => {
-    write.mock.restore();
-    syncBuiltinESMExports();
-  });
+  slowDisk(t, ['writeFile', 'rename']);
   await writeOptions(dataDir, { port: '1' });
   assert.deepEqual(await lastOptions(dataDir), { port: '1' });
+});
+
+test('the mark of a folder that is deleted goes last, and what is not of a service stays', async (t) => {
+  const dataDir = join(await temporaryFolder(t), 'data');
+  await claimFolder(dataDir);
+  const ours = [
+    'stack.json',
+    'options.json',
+    'lock.json',
+    'start.log',
+    'start.log.1',
+    'credentials.json',
+    'token',
+  ];
+  const halves = ['stack.json.1', 'options.json.22', 'lock.json.333', 'credentials.json.4', 'token.5'];
+  const others = ['stack.json.x', 'token.json', 'mine.json', 'xtoken.1'];
+  for (const name of [...ours, ...halves, ...others]) await writeFile(join(dataDir, name), '');
+  for (const name of ['aws', 'imported', 'models', 'redis']) await mkdir(join(dataDir, name));
+  const left: string[][] = [];
+  slowDisk(t, ['rm'], async (path) => {
+    for (let turn = 0; turn < 20; turn++) await setImmediate();
+    if (path.endsWith('cluster-serving.txt')) left.push(await readdir(dataDir));
+  });
+  assert.deepEqual((await deleteFolder(dataDir)).toSorted(), others.toSorted());
+  assert.deepEqual(
+    left.map((names) => names.toSorted()),
+    [['cluster-serving.txt', ...others].toSorted()],
+  );
+  await assert.rejects(deleteFolder(dataDir), { code: 'bad_config', message: /its files there: none$/ });
 });

@@ -61,6 +61,12 @@ test('an image is bytes, an ArrayBuffer, a Blob or a File, and base64 of any kin
     });
   }
   assert.deepEqual(await toInputs({ x: { b64: '++__' } }), await toInputs({ x: { b64: ' -- // ' } }));
+  for (const [wrong, kind] of [
+    [7, 'a number'],
+    [null, 'null'],
+    [['++//'], 'an array'],
+  ] as const)
+    await refused({ b64: wrong }, new RegExp(`^input "x": b64: expected a text, got ${kind}`));
   await refused({ b64: 'Ł' }, /^input "x": b64: the text is no base64/);
   await refused(
     { bytes: 'text' },

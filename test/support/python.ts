@@ -10,14 +10,22 @@ const CANDIDATES = ['python3', '/usr/bin/python3'];
 
 const has = (python: string, module: string) => spawnSync(python, ['-c', `import ${module}`]).status === 0;
 
-export const PYTHON = CANDIDATES.find((python) => has(python, 'numpy')) ?? 'python3';
-const hasNumpy = has(PYTHON, 'numpy');
+const found = CANDIDATES.find((python) => has(python, 'numpy'));
+export const PYTHON = found ?? 'python3';
+const hasNumpy = found !== undefined;
 
 /** For the options of a test. */
 export const WITH_PYTHON = { skip: hasNumpy ? false : 'needs python3 with numpy (Debian: python3-numpy)' };
+// Asked where it is needed, because a look at an import takes long.
 export const WITH_ONNXRUNTIME = {
-  skip: hasNumpy && has(PYTHON, 'onnxruntime') ? false : 'needs python3 with numpy and onnxruntime',
+  get skip() {
+    const isThere = hasNumpy && has(PYTHON, 'onnxruntime');
+    return isThere ? false : 'needs python3 with numpy and onnxruntime';
+  },
 };
 export const WITH_PILLOW = {
-  skip: hasNumpy && has(PYTHON, 'PIL') ? false : 'needs python3 with numpy and Pillow (Debian: python3-pil)',
+  get skip() {
+    const isThere = hasNumpy && has(PYTHON, 'PIL');
+    return isThere ? false : 'needs python3 with numpy and Pillow (Debian: python3-pil)';
+  },
 };

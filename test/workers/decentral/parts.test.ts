@@ -1,14 +1,17 @@
-/** The list of servers on a command line, the page of their statistics, and the files of a log. */
+/** The list of servers on a command line, the control channel and its token, the page of statistics, and the files of a log. */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import { badConfig } from '../../../lib/contract/errors.ts';
 import { page } from '../../../lib/http/page.ts';
 import { FileLog, logLines } from '../../../lib/workers/log.ts';
-import { startPage } from '../../../local/decentral/control.ts';
+import { startControl, startPage } from '../../../local/decentral/control.ts';
 import { readServers } from '../../../local/decentral/servers.ts';
+import { findControls, makeToken } from '../../../local/decentral/token.ts';
 import { temporaryFolder } from '../../support/runner.ts';
+import { slowDisk } from '../../support/slow-disk.ts';
 
 test('a list of servers is JSON, or what a shell leaves of it', () => {
   const servers = [
@@ -92,4 +95,89 @@ test('the page of a server has the headers of every page, so that no other site 
   const expected = page('').headers as Record<string, string>;
   const got = Object.keys(expected).map((name) => [name, response.headers.get(name)]);
   assert.deepEqual([Object.fromEntries(got), await response.text()], [expected, '<p>1</p>']);
+});
+
+test('a body of the control channel has at most 128 KiB, and is an object or nothing', async (t) => {
+  const verbs = { echo: async (body: object) => body, fails: () => Promise.reject(badConfig('why')) };
+  const { port, close } = await startControl(0, Promise.resolve('t'.repeat(16)), verbs);
+  t.after(close);
+  const send = async (body: string, verb = 'echo', headers: Record<string, string> = {}) => {
+    const authorization = `Bearer ${'t'.repeat(16)}`;
+    const init = { method: 'POST', body, headers: { authorization, ...headers } };
+    const response = await fetch(`http://127.0.0.1:${port}/control/${verb}`, init);
+    return [response.status, await response.json()] as const;
+  };
+  const limit = 128 * 1024;
+  const text = 'x'.repeat(limit - 8);
+  assert.deepEqual(await send(`{"x":"${text}"}`), [
+    200,
+    { error_code: 0, error_message: '', data: { x: text } },
+  ]);
+  assert.deepEqual(await send(''), [200, { error_code: 0, error_message: '', data: {} }]);
+  const refused = (status: number, code: string, message: string) =>
+    [status, { error_code: status, error_message: message, data: null, code }] as const;
+  for (const [found, status, code, message] of [
+    [await send(`{"x":"${text}x"}`), 413, 'too_large', `the body is over ${limit} bytes`],
+    [await send('{'), 400, 'bad_request', 'the body is no JSON'],
+    [await send('[]'), 400, 'bad_request', 'the body is no object'],
+    [await send('null'), 400, 'bad_request', 'the body is no object'],
+    [await send('1'), 400, 'bad_request', 'the body is no object'],
+    [await send('', 'fails'), 400, 'bad_config', 'why'],
+    [await send('', 'other'), 404, 'not_found', 'expected POST /control/{verb}'],
+    [await send('', 'toString'), 404, 'not_found', 'expected POST /control/{verb}'],
+    [
+      await send('', 'echo', { authorization: `Bearer ${'u'.repeat(16)}` }),
+      401,
+      'unauthorized',
+      'this service needs the token of its port',
+    ],
+    [
+      await send('', 'echo', { origin: 'https://a.example' }),
+      403,
+      'unauthorized',
+      'this Host or Origin is not allowed',
+    ],
+  ] as const)
+    assert.deepEqual(found, refused(status, code, message));
+});
+
+test('the token of a port is in a file for its user alone, and is found by the port and the address', async (t) => {
+  const folder = join(await temporaryFolder(t), 'new', 'deep');
+  const { WKR_CONTROL_DIR: before } = process.env;
+  process.env['WKR_CONTROL_DIR'] = folder;
+  t.after(() => {
+    if (before === undefined) delete process.env['WKR_CONTROL_DIR'];
+    else process.env['WKR_CONTROL_DIR'] = before;
+  });
+  slowDisk(t, ['mkdir', 'rm', 'writeFile', 'rename']);
+  const { token } = await makeToken(7);
+  assert.match(token, /^[0-9a-f]{64}$/);
+  // Of a process of the same id that was killed.
+  await writeFile(join(folder, `7.token.${process.pid}`), 'half', { mode: 0o644 });
+  const again = await makeToken(7, 'a'.repeat(16));
+  await makeToken(7, 'b'.repeat(16), '::1');
+  const modes = await Promise.all(
+    [folder, join(folder, '7.token')].map(async (path) => (await stat(path)).mode & 0o777),
+  );
+  assert.deepEqual(modes, [0o700, 0o600]);
+  assert.deepEqual(
+    (await findControls(7)).toSorted((one, other) => one.host.localeCompare(other.host)),
+    [
+      { host: '::1', port: 7, token: 'b'.repeat(16) },
+      { host: '127.0.0.1', port: 7, token: 'a'.repeat(16) },
+    ],
+  );
+  assert.deepEqual(await findControls(7, '::1'), [{ host: '::1', port: 7, token: 'b'.repeat(16) }]);
+  // The token of 127.0.0.1 may be that of a service whose address was not noted.
+  assert.deepEqual(await findControls(7, '::2'), [{ host: '::2', port: 7, token: 'a'.repeat(16) }]);
+  await again.forget();
+  assert.deepEqual(await findControls(7, '127.0.0.1'), [{ host: '127.0.0.1', port: 7, token: undefined }]);
+  assert.deepEqual(await findControls(77), [{ host: '127.0.0.1', port: 77, token: undefined }]);
+  await writeFile(join(folder, '8.token'), 'short');
+  assert.deepEqual(await findControls(8), [{ host: '127.0.0.1', port: 8, token: undefined }]);
+  process.env['WKR_CONTROL_DIR'] = join(folder, '8.token');
+  await assert.rejects(makeToken(8), {
+    code: 'bad_config',
+    message: /^the token of port 8 cannot be kept: /,
+  });
 });

@@ -172,3 +172,24 @@ test('who waits when the service closes is answered', async () => {
   results.close();
   assert.equal((await waiting).statusCode, 200);
 });
+
+test('of those who wait for one identity, each leaves alone, and the others get the result that comes', async () => {
+  const { results, put } = openResults();
+  const [leaves, stays] = [new AbortController(), new AbortController()];
+  const gone = results.after('a', 0, 600_000, leaves.signal);
+  const waiting = results.after('a', 0, 600_000, stays.signal);
+  leaves.abort();
+  assert.equal((await gone).statusCode, 200);
+  await put(value(1), { identity: 'b' });
+  await put(value(1));
+  const late = new Promise<'late'>((resolve) => setImmediate(() => setImmediate(() => resolve('late'))));
+  const found = await Promise.race([waiting, late]);
+  stays.abort();
+  assert.notEqual(found, 'late');
+  const { body = '' } = await waiting;
+  const { outcomes } = await readFrame(new Response(Buffer.from(body, 'base64')));
+  assert.deepEqual(
+    outcomes.map(({ id }) => id),
+    ['1'],
+  );
+});

@@ -1,0 +1,275 @@
+"""The parts of wkr_serving, without a service."""
+import os
+import signal
+import socket
+import threading
+import time
+import unittest
+import unittest.mock
+
+from wkr_serving._protocol import frames, process
+from wkr_serving.client import client, connect, transport
+from wkr_serving.client.deadline import Deadline, shut
+
+LONG = 600_000
+
+
+def error_of(call):
+    try:
+        return call()
+    except Exception as error:
+        return error
+
+
+def answer(status, body=b"{}"):
+    return transport.Answer(status, "application/json", body, None)
+
+
+class Callers(unittest.TestCase):
+    def test_a_token_has_16_to_512_characters_of_a_header(self):
+        os.environ.pop("WKR_TOKEN", None)
+        for right in ("a" * 16, "a" * 512, "aZ09-._~+/aZ09-._==", None):
+            self.assertEqual(client._bearer(right), right)
+        for wrong in ("a" * 15, "a" * 513, "a" * 16 + "\n", "a" * 16 + "é", "=" * 16, "a" * 15 + "=a", "a b" * 9):
+            self.assertRegex(str(error_of(lambda: client._bearer(wrong))), "^token: expected 16 to 512")
+        with unittest.mock.patch.dict(os.environ, WKR_TOKEN="b" * 16):
+            self.assertEqual([client._bearer(token) for token in (None, "", "a" * 16)], ["b" * 16, "b" * 16, "a" * 16])
+
+    def test_an_identity_is_a_name_or_made(self):
+        for right, name in (("a" * 64, "a" * 64), (b"aZ.9_-", "aZ.9_-"), (7, "7")):
+            self.assertEqual(client._identity(right), name)
+        self.assertNotEqual(client._identity(None), client._identity(None))
+        for wrong in ("", "a" * 65, "a b", "a\n", "é", b"\xff"):
+            self.assertRegex(str(error_of(lambda: client._identity(wrong))), "^identity: expected 1 to 64")
+
+    def test_ids_are_counted_or_given_and_sort_as_numbers(self):
+        session = client._Session("http://localhost", None)
+        found = [client._next_id(session, given) for given in (None, "x" * 54, None, 0)]
+        self.assertEqual(found, ["1", "x" * 54, "3", "0"])
+        for wrong in ("", "x" * 55, "a/b", "1\n"):
+            self.assertRegex(str(error_of(lambda: client._next_id(session, wrong))), "^target_request_id: expected 1 to 54")
+        responses = [client.Response(each, None) for each in ("b", "10", "9", "a", "٣", "²", "1")]
+        self.assertEqual([each.id for each in sorted(responses, key=client._number_of)], ["1", "9", "10", "a", "b", "²", "٣"])
+
+    def test_the_addresses_of_all_interfaces_are_this_machine(self):
+        hosts = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "*": "127.0.0.1", "localhost": "localhost", "fe80::1": "[fe80::1]"}
+        self.assertEqual({ip: client._host(ip) for ip in hosts}, hosts)
+
+    def test_settings_out_of_their_range_are_refused(self):
+        for wrong, kind in (({"protocol": "pickle"}, AttributeError), ({"timeout": 0}, ValueError), ({"timeout": -2}, ValueError),
+                            ({"timeout": True}, ValueError), ({"timeout": "1"}, ValueError), ({"timeout": None}, ValueError)):
+            self.assertIsInstance(error_of(lambda: client.WKRClient(ignore_all_checks=True, **wrong)), kind, wrong)
+        for protocol, timeout in (("obj", -1), ("npy", 0.5), ("numpy", 1)):
+            made = client.WKRClient(protocol=protocol, timeout=timeout, ignore_all_checks=True)
+            self.assertEqual((made.protocol, made.timeout), ("obj" if protocol == "obj" else "npy", timeout))
+        for wrong in ({"max_concurrency": 0}, {"max_concurrency": 1001}, {"retry": -1}, {"retry_gap": -0.1}):
+            self.assertIsInstance(error_of(lambda: client.ConcurrentWKRClient(ignore_all_checks=True, **wrong)), ValueError)
+        for most in (1, 1000):
+            made = client.ConcurrentWKRClient(most, ignore_all_checks=True)
+            self.assertEqual((made.max_concurrency, made.retry, made.retry_gap), (most, 0, 0.05))
+
+    def test_the_defaults_are_those_of_the_former_client(self):
+        status = client.WKRClient(ignore_all_checks=True).status
+        self.assertEqual((status["server_ip"], status["port"], status["port_out"], status["timeout"]), ("localhost", 5555, 5556, 900000))
+        self.assertEqual((status["num_request"], status["num_pending_request"], status["pending_request"]), (0, 0, set()))
+
+
+class Answers(unittest.TestCase):
+    def test_another_status_of_success_is_no_success(self):
+        for status, wanted, code in ((200, 202, "malformed_answer"), (202, 200, "malformed_answer"), (299, 200, "malformed_answer"),
+                                     (204, 200, "malformed_answer"), (199, 200, "bad_request"), (300, 200, "bad_request")):
+            error = error_of(lambda: client._accepted(answer(status), wanted))
+            self.assertEqual(error.code, code, status)
+        for status in (200, 202):
+            self.assertEqual(client._accepted(answer(status), status).status, status)
+
+    def test_an_error_has_the_code_and_the_text_of_the_service_or_those_of_its_status(self):
+        said = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 413: "too_large", 415: "unsupported_media_type",
+                422: "model_failed", 429: "rate_limited", 503: "model_unavailable", 504: "timeout", 400: "bad_request",
+                499: "bad_request", 500: "internal", 502: "internal"}
+        for status, code in said.items():
+            for body in (b"", b"{}", b"[]", b'{"code":1,"error_message":2}'):
+                error = transport.error_of(answer(status, body))
+                self.assertEqual((error.code, error.message, error.status), (code, f"the service answered {status}", status))
+        for body in (b'{"code":"own","error_message":"why"}', b'{"code":"own","error":"why"}'):
+            error = transport.error_of(answer(500, body))
+            self.assertEqual((error.code, error.message, str(error)), ("own", "why", "own: why"))
+        long = transport.error_of(answer(500, b'{"code":"%s","error":"%s"}' % (b"c" * 65, b"m" * 4097)))
+        self.assertEqual((len(long.code), len(long.message)), (64, 4096))
+
+    def test_outcomes(self):
+        reader = unittest.mock.Mock(read=lambda value: value * 2)
+        found = client._read_outcome("i", {"value": 4}, reader)
+        self.assertEqual((found.id, found.value, found.error), ("i", 8, None))
+        found = client._read_outcome("i", {"error": {"code": "c", "message": "m"}}, reader)
+        self.assertEqual((found.value, found.error.code, found.error.message), (None, "c", "m"))
+        unreadable = unittest.mock.Mock(read=unittest.mock.Mock(side_effect=transport.WKRError("bad_input", "an image")))
+        self.assertEqual(client._read_outcome("i", {"value": 4}, unreadable).error.code, "bad_input")
+        for wrong in (None, [], {}, {"value": 1, "error": {}}, {"error": {"code": 1, "message": "m"}}, {"error": {"code": "c"}},
+                      {"error": "m"}, {"other": 1}):
+            self.assertIsInstance(error_of(lambda: client._read_outcome("i", wrong, reader)), frames.ProtocolError, wrong)
+
+
+class Addresses(unittest.TestCase):
+    def test_an_address_is_read_once(self):
+        for url, host, port, prefix in (("http://a", "a", 80, ""), ("https://a/", "a", 443, ""), ("http://a:443/b/", "a:443", 443, "/b"),
+                                        ("https://a:80", "a:80", 80, ""), ("http://a:80", "a", 80, ""), ("https://a:443", "a", 443, ""),
+                                        ("http://[::1]:7", "[::1]:7", 7, ""), ("https://[::1]", "[::1]", 443, "")):
+            http = transport.Http(url, "t" * 16)
+            self.assertEqual((http.host, http._port, http._prefix, http.url), (host, port, prefix, url.rstrip("/")))
+            self.assertEqual(http._headers["Host"], host)
+            self.assertEqual(http._headers["Authorization"], "Bearer " + "t" * 16)
+        self.assertNotIn("Authorization", transport.Http("http://a", None)._headers)
+        for wrong in ("a", "ftp://a", "http://", "http://me@a", "http://a?b=c"):
+            self.assertRegex(str(error_of(lambda: transport.Http(wrong, None))), "^url: expected http://host:port")
+
+    def test_only_https_goes_through_a_proxy(self):
+        proxied = {(url, proxy): transport.Http(url, None, proxy=proxy)._proxy is not None
+                   for url in ("http://a", "https://a") for proxy in (None, "", "p:1")}
+        self.assertEqual([where for where, found in proxied.items() if found], [("https://a", "p:1")])
+
+    def test_the_address_of_a_proxy(self):
+        self.assertEqual(connect.proxy_of("p:1"), (("p", 1), None))
+        self.assertEqual(connect.proxy_of("http://p"), (("p", 80), None))
+        self.assertEqual(connect.proxy_of("http://me:p%40ss@p:2"), (("p", 2), "Basic bWU6cEBzcw=="))
+        self.assertEqual(connect.proxy_of("http://me@p:2"), (("p", 2), "Basic bWU6"))
+        for wrong in ("https://p:1", "socks5://p:1", "http://", "http://:1"):
+            self.assertRegex(str(error_of(lambda: connect.proxy_of(wrong))), "^proxy: expected http://host:port")
+
+
+class Deadlines(unittest.TestCase):
+    def test_what_is_left_is_seconds_and_none_without_an_end(self):
+        self.assertIsNone(Deadline(-1, "u").remaining())
+        self.assertFalse(Deadline(-1, "u").is_over)
+        left = Deadline(LONG, "u").remaining()
+        self.assertTrue(590 < left <= 600, left)
+        begun = Deadline(LONG, "u", time.monotonic() - 100).remaining()
+        self.assertTrue(490 < begun <= 500, begun)
+
+    def test_its_end_is_an_error_with_the_address_and_the_time(self):
+        over = Deadline(0, "http://a")
+        self.assertTrue(over.is_over)
+        self.assertRegex(str(error_of(over.remaining)), "^no answer from http://a within 0 ms: ")
+        cancelled = Deadline(-1, "http://a")
+        cancelled.cancel()
+        self.assertTrue(cancelled.is_over)
+        self.assertEqual(str(error_of(cancelled.remaining)), "the call of http://a was cancelled")
+
+    def test_a_pause_is_not_beyond_its_end(self):
+        with unittest.mock.patch("time.sleep") as sleep:
+            Deadline(-1, "u").pause(7)
+            Deadline(LONG, "u").pause(7)
+            Deadline(LONG, "u").pause(700)
+            self.assertIsInstance(error_of(lambda: Deadline(0, "u").pause(7)), TimeoutError)
+        seconds = [call.args[0] for call in sleep.call_args_list]
+        self.assertEqual(seconds[:2], [7, 7])
+        self.assertTrue(590 < seconds[2] <= 600 and len(seconds) == 3, seconds)
+
+    def test_what_runs_in_a_thread_gives_its_result_its_error_or_the_end(self):
+        self.assertEqual(Deadline(LONG, "u").run(lambda: 7), 7)
+        self.assertEqual(Deadline(-1, "u").run(lambda: None), None)
+        self.assertIsInstance(error_of(lambda: Deadline(LONG, "u").run(lambda: {}["x"])), KeyError)
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        self.assertIsInstance(error_of(lambda: Deadline(1, "u").run(ended.wait)), TimeoutError)
+
+    def test_a_cancelled_call_ends_the_socket_that_it_watches_last(self):
+        first, last = socket.socketpair(), socket.socketpair()
+        for sock in (*first, *last):
+            self.addCleanup(sock.close)
+        deadline = Deadline(LONG, "u")
+        deadline.watch(first[0])
+        self.assertTrue(590 < first[0].gettimeout() <= 600)
+        deadline.watch(last[0])
+        deadline.cancel()
+        self.assertEqual(last[1].recv(1), b"")
+        first[1].setblocking(False)
+        self.assertIsInstance(error_of(lambda: first[1].recv(1)), BlockingIOError)
+        last[0].close()
+        shut(last[0])
+
+
+class Kept(unittest.TestCase):
+    """Of connections that are kept, without one that is opened."""
+
+    def connection(self):
+        ours, theirs = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        return unittest.mock.Mock(sock=ours), theirs
+
+    def test_the_last_one_is_taken_unless_it_is_old_or_was_closed(self):
+        http = transport.Http("http://a", None)
+        (older, _), (newer, _), (ended, far) = self.connection(), self.connection(), self.connection()
+        for each in (older, newer, ended):
+            http._give(each, True)
+        far.close()
+        self.assertIs(http._kept(), newer)
+        ended.close.assert_called_once()
+        with unittest.mock.patch("time.monotonic", lambda now=time.monotonic(): now + 5):
+            self.assertIsNone(http._kept())
+        older.close.assert_called_once()
+        newer.close.assert_not_called()
+
+    def test_sixteen_are_kept_and_none_that_ends_or_of_a_closed_client(self):
+        http = transport.Http("http://a", None)
+        given = [self.connection()[0] for _ in range(17)]
+        for each in given:
+            http._give(each, True)
+        self.assertEqual([each.close.called for each in given], [False] * 16 + [True])
+        http.close()
+        self.assertTrue(all(each.close.called for each in given))
+        late = self.connection()[0]
+        http._give(late, True)
+        late.close.assert_called_once()
+        for is_kept, sock in ((False, True), (True, False)):
+            other = transport.Http("http://a", None)
+            each = self.connection()[0] if sock else unittest.mock.Mock(sock=None)
+            other._give(each, is_kept)
+            each.close.assert_called_once()
+            self.assertIsNone(other._kept())
+
+    def test_a_closed_client_ends_what_waits_and_begins_nothing(self):
+        http = transport.Http("http://a", None)
+        busy, far = self.connection()
+        http._busy.add(busy)
+        http.close()
+        self.assertEqual(far.recv(1), b"")
+        error = error_of(lambda: http.request("GET", "/", Deadline(LONG, "a")))
+        self.assertEqual(error.code, "closed")
+
+    def test_a_read_that_lost_its_connection_is_repeated_once_and_nothing_else(self):
+        for method, again, code, attempts in (("GET", True, "connection_lost", 2), ("GET", False, "connection_lost", 1),
+                                              ("POST", True, "connection_lost", 1), ("GET", True, "unreachable", 1)):
+            http = transport.Http("http://a", None)
+            lost = unittest.mock.Mock(side_effect=transport.WKRError(code, "no"))
+            with unittest.mock.patch.object(http, "_exchange", lost):
+                error = error_of(lambda: http.request(method, "/", Deadline(LONG, "a"), again=again))
+            self.assertEqual((error.code, lost.call_count), (code, attempts))
+
+
+class Signals(unittest.TestCase):
+    def setUp(self):
+        for number in process._SIGNALS:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    def test_a_process_ignores_them_and_its_subprocesses_do_not(self):
+        process.ignore_signals()
+        for number in process._SIGNALS:
+            signal.raise_signal(number)
+            self.assertNotIn(signal.getsignal(number), (signal.SIG_IGN, signal.SIG_DFL))
+
+    def test_a_fork_of_a_worker_has_no_pipes_and_ends_at_a_signal(self):
+        process.ignore_signals()
+        pipe = os.pipe()
+        signal.pthread_sigmask(signal.SIG_BLOCK, process._SIGNALS)
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_UNBLOCK, process._SIGNALS)
+        process._forget(*pipe)
+        for descriptor in pipe:
+            self.assertIsInstance(error_of(lambda: os.fstat(descriptor)), OSError)
+        self.assertEqual(signal.pthread_sigmask(signal.SIG_BLOCK, []) & set(process._SIGNALS), set())
+        self.assertEqual({signal.getsignal(number) for number in process._SIGNALS}, {signal.SIG_DFL})
+
+
+if __name__ == "__main__":
+    unittest.main()
