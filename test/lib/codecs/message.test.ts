@@ -90,8 +90,9 @@ test('a text arrives as the one of a tensor', () => {
 });
 
 test('JSON does not mix with what is binary, in either order', () => {
-  const json = ['j', { kind: 'json', value: 1 }] as const;
-  const text = ['t', { kind: 'text', text: 'a' }] as const;
+  type Named = Inputs extends ReadonlyMap<infer K, infer V> ? [K, V] : never;
+  const json: Named = ['j', { kind: 'json', value: 1 }];
+  const text: Named = ['t', { kind: 'text', text: 'a' }];
   assert.throws(() => encodeMessage('a', new Map([text, json])), {
     code: 'bad_request',
     message: 'input "j": JSON and binary inputs do not mix',
