@@ -43,7 +43,7 @@ function scene(answers: readonly Answer[], facts: Partial<WorkerFacts> = {}) {
     facts: () => ({ transferProto: 'obj', imageAs: 'bytes', retryAlone: true, ...facts }),
     predictTimeoutMs: 100,
     clock,
-    onBatch: (...facts) => seen.push(facts),
+    runEnded: ({ records, tookMs, samples }) => seen.push([records, tookMs, samples]),
   });
   const run = async (values: readonly unknown[], isOver?: () => boolean) =>
     (await runner.run(values.map(record), isOver && { isOver })).map(said);

@@ -133,21 +133,25 @@ test('records of requests that succeed, fail and throw are counted', async () =>
   );
 });
 
-test('a model with statistics counts how long each record took, whatever became of it, and those that run', async () => {
-  const { clock, statistics } = openStatistics();
-  const run = async (records: readonly unknown[]) => {
-    clock.ms += 30 * records.length;
-    assert.equal(statistics.inQueue, records.length);
-    if (records.length === 1) throw new ServingError('model_unavailable', 'no');
-    return outcomesOf(records.length);
-  };
-  const runner: Runner = { version: 'v', run, runIsolated: run, close: async () => undefined };
-  const model = withStatistics({ use: (work) => work(runner) }, statistics, 'request');
-  await model.use((counted) => counted.run([new Map(), new Map(), new Map()]));
-  await model.use(async (counted) => counted.runIsolated?.([new Map(), new Map()], 1));
-  await assert.rejects(model.use((counted) => counted.run([new Map()])));
+test('the latency of a record is that of its run, whatever became of it, and it is in the queue meanwhile', async () => {
+  const { clock, statistics, told } = openStatistics();
+  const run = async (records: number, error?: ServingError) =>
+    observeRun(
+      records,
+      async () => {
+        clock.ms += 30 * records;
+        assert.equal(statistics.counts.inQueue, records);
+        if (error) throw error;
+        return outcomesOf(records);
+      },
+      'request',
+      told,
+    );
+  await run(3);
+  await run(2);
+  await assert.rejects(run(1, new ServingError('model_unavailable', 'no')));
   assert.deepEqual(others(statistics)['latency'], summary([90, 90, 90, 60, 60, 30]));
-  assert.equal(statistics.inQueue, 0);
+  assert.equal(statistics.counts.inQueue, 0);
 });
 
 test('a record of the queue has its outcome once its result is stored, and the last hour and Prometheus count it then', async () => {
