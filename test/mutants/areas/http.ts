@@ -589,7 +589,7 @@ export const HTTP: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/compose/redis.ts',
+    file: 'lib/compose/results.ts',
     tests: ['test/upgrade/upgrade.test.ts', 'test/compose/call-stack.test.ts'],
     bugs: [
       {
@@ -604,6 +604,12 @@ export const HTTP: readonly Suite[] = [
         replace: 'ttlSeconds: 60,',
         tests: ['test/lib/compose/redis.test.ts'],
       },
+    ],
+  },
+  {
+    file: 'lib/compose/redis.ts',
+    tests: ['test/upgrade/upgrade.test.ts', 'test/compose/call-stack.test.ts'],
+    bugs: [
       {
         guarantee: 'a job without tokenBucketEnabled has no limit',
         find: 'if (!http.tokenBucketEnabled) return undefined;',
