@@ -13,7 +13,7 @@ import { status } from '../functions/status.ts';
 import { sqsClient } from '../lib/compose/accept.ts';
 import { composeBatch } from '../lib/compose/batch.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
-import { door } from '../lib/compose/door.ts';
+import { observeHandler } from '../lib/compose/observe-handler.ts';
 import { observers, openTracing } from '../lib/compose/observers.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { composePredictions } from '../lib/compose/predictions.ts';
@@ -208,7 +208,7 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: door(scope, 'sqs', batch({ ...deps, model })),
+    handler: observeHandler(scope, 'sqs', batch({ ...deps, model })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
@@ -219,7 +219,7 @@ async function openEventSources(
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: door(scope, 'sqs', deadLetter(await composeDeadLetter(scope))),
+    handler: observeHandler(scope, 'sqs', deadLetter(await composeDeadLetter(scope))),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
@@ -245,13 +245,13 @@ async function gatewayOptions(
   const { counts } = parts.statistics;
   const trace: GrpcJob['trace'] = ({ headers, routeKey, clock }, work) => {
     const event = { headers, routeKey, requestContext: { http: { method: 'POST' } } };
-    return door(scope, 'http', work)(event, clock as Context);
+    return observeHandler(scope, 'http', work)(event, clock as Context);
   };
   services.offer?.({ deps, ...limits, trace, stopMs: runs.stopMs });
   const handlers = {
-    predict: door(scope, 'http', predict({ ...deps, encode: parts.encode })),
-    predictions: door(scope, 'http', predictions({ ...reading, locate: localLocation })),
-    status: door(
+    predict: observeHandler(scope, 'http', predict({ ...deps, encode: parts.encode })),
+    predictions: observeHandler(scope, 'http', predictions({ ...reading, locate: localLocation })),
+    status: observeHandler(
       scope,
       'http',
       status({

@@ -8,8 +8,8 @@ import { logAlways, logError, logWith } from '../contract/log.ts';
 import { readTrace, type TraceHeaders } from '../contract/trace.ts';
 import { underWay } from '../contract/under-way.ts';
 import { waitWithin, withinTime } from '../inference/load-time.ts';
-import { door, type Handler } from './door.ts';
 import { assertEvent, type EventKind } from './events.ts';
+import { type Handler, observeHandler } from './observe-handler.ts';
 import { observeCall, observers as observersPart, openTracing } from './observers.ts';
 import { Scope } from './scope.ts';
 
@@ -45,7 +45,7 @@ export async function lambdaHandler<D, E, R>(
     const startedMs = observers.now();
     const deps = await compose(scope);
     observers.functionOpened?.({ tookMs: observers.now() - startedMs });
-    return door(scope, kind, create(deps));
+    return observeHandler(scope, kind, create(deps));
   };
   const opening = () => (opened ??= open());
   const forget = (error: unknown) => {

@@ -14,7 +14,7 @@ export interface TraceContext {
   readonly state?: string;
 }
 
-/** A span that has begun: what is below it is told its context. */
+/** A span that has begun: what is below it gets its context. */
 export interface TraceSpan {
   readonly context: TraceContext;
   /** The span above it; undefined where a trace begins. */

@@ -1,6 +1,6 @@
 /**
  * Records spans: one for each request, for each record that is sent to the queue, for each delivery of a record, and for each event
- * of the queue. Their contexts belong to the path (lib/compose/door.ts).
+ * of the queue. Their contexts belong to the path (lib/compose/traced.ts).
  */
 import type { TraceContext } from '../contract/trace.ts';
 import type { Variables } from '../contract/variables.ts';

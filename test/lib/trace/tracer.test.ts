@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import type { APIGatewayProxyEventV2, Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { newAttributes, traceAttributes } from '../../../lib/codecs/attributes.ts';
 import { CLOCK } from '../../../lib/compose/clock.ts';
-import { door, type Handler } from '../../../lib/compose/door.ts';
+import { type Handler, observeHandler } from '../../../lib/compose/observe-handler.ts';
 import { observers } from '../../../lib/compose/observers.ts';
 import { Scope } from '../../../lib/compose/scope.ts';
 import { Tracing } from '../../../lib/compose/traced.ts';
@@ -38,7 +38,7 @@ class Traced {
   }
 
   handler<E, R>(kind: 'http' | 'sqs', handler: Handler<E, R>): Handler<E, R> {
-    return door(this.#scope, kind, handler);
+    return observeHandler(this.#scope, kind, handler);
   }
 
   sender(sender: Sender): Sender {

@@ -11,7 +11,7 @@ const FLUSH_MS = 2_000;
 const ANSWER_MS = 100;
 
 /** @param kind of the handler's events. @param isTraced default: where anything is */
-export function door<E, R>(
+export function observeHandler<E, R>(
   scope: Scope,
   kind: EventKind,
   handler: Handler<E, R>,
