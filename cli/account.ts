@@ -36,12 +36,10 @@ export async function accountAnswers(
     region,
     template,
     sharedRedis,
+    queues: [queueName, deadLetterQueueName],
     planned: {
       stackName: `${readService(root, config)}-${stage}`,
       jobName,
-      queueName,
-      deadLetterQueueName,
-      isQueueNamed: facts.given.has('queueName'),
       missingModel: model.state === 'missing' ? model.directory : undefined,
       network,
     },

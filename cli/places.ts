@@ -5,7 +5,7 @@ export function placesText(record: StackRecord): string {
   const redis = record.redis === 'redis-server' ? `redis-server ${record.redisVersion}` : 'embedded';
   return [
     `process ${record.pid}`,
-    ...record.jobs.flatMap(({ job, model, modelNotes = [], http, queueUrl }) => [
+    ...record.jobs.flatMap(({ job, model, modelNotes, http, queueUrl }) => [
       `job ${job}, model version ${model}`,
       ...modelNotes.map((note) => `  model   ${note}`),
       `  http    ${http}`,

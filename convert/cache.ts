@@ -112,7 +112,7 @@ async function importedModel(
   const took = `${((performance.now() - start) / 1000).toFixed(1)} s`;
   const how = kept.importReport ? `taken from an earlier import in ${took}` : `imported in ${took}`;
   const said = [
-    `${KINDS[found.kind].title} model ${found.home}: ${how}; its import report: ${await reportPath(folder)}`,
+    `${KINDS[found.kind].title} model ${found.home}: ${how}; its import report: ${reportPath(folder)}`,
   ];
   const useless = uselessOptions(found.kind, convert);
   const notes = [
@@ -155,7 +155,7 @@ interface KeptImport {
 
 async function keptImport(folder: string): Promise<KeptImport> {
   try {
-    const importReport = JSON.parse(await readFile(await reportPath(folder), 'utf8')) as ImportReport;
+    const importReport = JSON.parse(await readFile(reportPath(folder), 'utf8')) as ImportReport;
     const wanted = importReport.model.files;
     const found = await fileFacts(
       folder,

@@ -31,7 +31,7 @@ export interface PortFacts {
   readonly shape: readonly (number | string)[] | null;
   /** Axes whose size is free, with its name. */
   readonly dynamicAxes: Readonly<Record<number, string>>;
-  /** Of an input, where each of these is from. Absent in reports of earlier versions. */
+  /** Of an input, where each of these is from. */
   readonly origin?: PortOrigin;
 }
 
@@ -61,7 +61,7 @@ export interface ImportReport {
   readonly images: readonly ImageReading[];
   /** Lines for config.yaml that the model needs; empty when the defaults do. */
   readonly config: readonly string[];
-  /** Absent in reports of earlier versions, and where nothing that can be pasted was answered. */
+  /** Absent where nothing that can be pasted was answered. */
   readonly sample?: SampleRequest;
   readonly check: {
     readonly loads: true;

@@ -55,7 +55,7 @@ async function foreignFiles(target: string, names: readonly string[]): Promise<s
 /** First parts of the paths the import report lists. */
 async function listedFiles(target: string): Promise<string[]> {
   try {
-    const importReport = JSON.parse(await readFile(await reportPath(target), 'utf8')) as {
+    const importReport = JSON.parse(await readFile(reportPath(target), 'utf8')) as {
       converter: { name: unknown };
       model: { files: readonly { path: string }[] };
     };

@@ -18,7 +18,7 @@ interface DeadLetterDeps {
   readonly sink: Sink;
   readonly archive: Archive;
   readonly observers: Observer;
-  /** The deliveries before a record arrives here from a queue of an earlier release. */
+  /** The deliveries before a record arrives here from a queue that gives up earlier. */
   readonly attempts: number;
 }
 

@@ -3,7 +3,7 @@
  * has no answer in time, is a note, because the deployment may still work.
  */
 import { ServingError } from '../lib/contract/errors.ts';
-import { assertDeployable, COUNTS, messagesIn, outputsIn, type Planned } from './deployed-stack.ts';
+import { assertDeployable, outputsIn, type Planned } from './deployed-stack.ts';
 import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from './doctor/template.ts';
 import type { SharedRedis } from './resources.ts';
 import { assertSharedRedis } from './shared-redis.ts';
@@ -31,6 +31,8 @@ export type Service = 'sts' | 'lambda' | 'ec2' | 'cloudformation' | 'sqs' | 's3'
 export interface AccountRequest {
   readonly region: string;
   readonly planned: Planned;
+  /** Names of the job's queues. */
+  readonly queues: readonly string[];
   /** Undefined unless another stack has the Redis. */
   readonly sharedRedis: SharedRedis | undefined;
   /** For the names in it. Undefined if nothing is packaged. */
@@ -208,11 +210,9 @@ async function stackAnswer(
   if (status.endsWith('_IN_PROGRESS') && status !== 'REVIEW_IN_PROGRESS')
     return { kind: 'error', found: `${stackName} is in ${status}`, fix: 'wait until it has ended' };
   try {
-    const count = async (QueueUrl: string) =>
-      messagesIn(await ask('sqs', 'GetQueueAttributes', { QueueUrl, AttributeNames: COUNTS }), QueueUrl);
     if (sharedRedis) assertSharedRedis((await stackOf(ask, sharedRedis.stack)).outputs, sharedRedis);
     const template = () => ask('cloudformation', 'GetTemplate', { StackName: stackName });
-    await assertDeployable(isThere ? outputs : undefined, planned, { count, template });
+    await assertDeployable(isThere ? outputs : undefined, planned, { template });
   } catch (error) {
     if (!(error instanceof ServingError)) throw error;
     return { kind: 'error', found: error.message, fix: 'as it says' };
@@ -221,12 +221,11 @@ async function stackAnswer(
 }
 
 /** Names of the template that another stack, or what was left of one, may have. */
-function takenQuestions(ask: Ask, { planned, template }: AccountRequest): Promise<AccountAnswer>[] {
+function takenQuestions(ask: Ask, { queues, template }: AccountRequest): Promise<AccountAnswer>[] {
   const named = (type: string, key: string) =>
     (template ? resourcesOf(template, type) : []).flatMap(([, properties]) =>
       typeof properties[key] === 'string' ? [properties[key]] : [],
     );
-  const queues = [planned.queueName, planned.deadLetterQueueName];
   const buckets = named('AWS::S3::Bucket', 'BucketName');
   const logs = named('AWS::Logs::LogGroup', 'LogGroupName');
   return [

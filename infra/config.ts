@@ -12,13 +12,7 @@ import {
   visibilityTimeoutSeconds,
 } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
-import {
-  deadLetterPrefix,
-  formerDeadLetterPrefix,
-  largeResultPrefix,
-  modelPrefix,
-  payloadPrefix,
-} from '../lib/contract/names.ts';
+import { deadLetterPrefix, largeResultPrefix, modelPrefix, payloadPrefix } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../lib/queue/names.ts';
@@ -55,7 +49,7 @@ export interface Settings
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
-    Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'queueName'> {
+    Omit<Deployment, keyof SettingsOfResources | 'monitoring'> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
   /** What a deployment compares with the deployed stack. */
@@ -102,7 +96,7 @@ export function readSettings(
     job: deployed,
     network: networkOf(deployment, resources),
     redisAlarmBytes: Math.round(deployment.redisMaxGB * 2 ** 30 * 0.8),
-    ...queueNames(job, deployment.queueName === 'job' ? undefined : stage),
+    ...queueNames(job, stage),
     files: filesOf(deployment),
     monitoring: monitoringOf(deployment, job, {
       service,
@@ -142,7 +136,6 @@ function settingsOfJob(job: JobConfig) {
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     modelPrefix: modelPrefix(job.jobName),
     deadLetterPrefix: deadLetterPrefix(job.jobName),
-    formerDeadLetterPrefix: formerDeadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
     largeResultPrefix: largeResultPrefix(job.jobName),
     // S3 counts whole days, from the midnight after.
@@ -152,7 +145,7 @@ function settingsOfJob(job: JobConfig) {
   };
 }
 
-function queueNames({ jobName }: JobConfig, stage: string | undefined) {
+function queueNames({ jobName }: JobConfig, stage: string) {
   const name = queueName(jobName, stage);
   return { queueName: name, deadLetterQueueName: deadLetterQueueName(name) };
 }

@@ -2,7 +2,6 @@
  * What a deployment would destroy or leave without use, found before it creates anything: by what the deployed stack
  * says of itself, or that there is none.
  */
-import type { SQSClientConfig } from '@aws-sdk/client-sqs';
 import { ServingError } from '../lib/contract/errors.ts';
 import { listOf, recordOf, type Template, textOf } from './doctor/template.ts';
 
@@ -12,10 +11,6 @@ export type DeployedOutputs = Readonly<Record<string, string>>;
 export interface Planned {
   readonly stackName: string;
   readonly jobName: string;
-  readonly queueName: string;
-  readonly deadLetterQueueName: string;
-  /** Whether `--param queueName` stands on the command line. */
-  readonly isQueueNamed: boolean;
   /** The model directory; undefined if it is there, or nothing needs one. */
   readonly missingModel: string | undefined;
   /** Undefined unless the stack has a Redis. */
@@ -31,13 +26,9 @@ export interface Network {
 }
 
 export interface Questions {
-  readonly count: CountMessages;
   /** @returns the answer of GetTemplate */
   readonly template: () => Promise<unknown>;
 }
-
-/** @returns how many messages a queue has: waiting, delayed and in the hands of a function */
-export type CountMessages = (queueUrl: string) => Promise<number>;
 
 interface Commands {
   readonly DescribeStacksCommand: new (input: { readonly StackName: string }) => unknown;
@@ -64,60 +55,16 @@ export function outputsIn(answer: unknown): DeployedOutputs {
   return Object.fromEntries(outputs.map((one) => [textOf(one['OutputKey']), textOf(one['OutputValue'])]));
 }
 
-export const COUNTS = [
-  'ApproximateNumberOfMessages',
-  'ApproximateNumberOfMessagesDelayed',
-  'ApproximateNumberOfMessagesNotVisible',
-] as const;
-
-/** @param client region and credentials of the deployment */
-export function messageCounter(client: SQSClientConfig): CountMessages {
-  return async (QueueUrl) => {
-    const { GetQueueAttributesCommand, SQSClient } = await import('@aws-sdk/client-sqs');
-    const sqs = new SQSClient(client);
-    try {
-      const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: [...COUNTS] });
-      return messagesIn(await sqs.send(command), QueueUrl);
-    } finally {
-      sqs.destroy();
-    }
-  };
-}
-
-/** @param answer of GetQueueAttributes with COUNTS. @throws bad_config when it does not say */
-export function messagesIn(answer: unknown, queueUrl: string): number {
-  const attributes = recordOf(recordOf(answer)['Attributes']);
-  const messages = COUNTS.reduce((sum, name) => sum + Number(attributes[name]), 0);
-  if (Number.isInteger(messages)) return messages;
-  throw refusal(`SQS does not say how many messages ${nameOf(queueUrl)} has`);
-}
-
-const GUIDE = 'docs/how-to/deploy.md#queues-of-earlier-versions';
-
 /** @throws bad_config, model_unavailable for a deployment that must not begin */
 export async function assertDeployable(
   deployed: DeployedOutputs | undefined,
   planned: Planned,
-  { count, template }: Questions,
+  { template }: Questions,
 ): Promise<void> {
-  const { QueueUrl, DeadLetterQueueUrl, ModelLocation } = deployed ?? {};
+  const { QueueUrl, ModelLocation } = deployed ?? {};
   if (QueueUrl === undefined) return assertModel(planned);
   assertJob(ModelLocation, planned);
   if (planned.network) assertNetwork(await template(), planned.stackName, planned.network);
-  const urls = [QueueUrl, DeadLetterQueueUrl].filter((url) => url !== undefined);
-  const names = [planned.queueName, planned.deadLetterQueueName];
-  const replaced = urls.filter((url) => !names.includes(nameOf(url)));
-  if (replaced.length === 0) return;
-  const what = `the queue of ${planned.stackName} is ${nameOf(QueueUrl)}, and this deployment would replace it by ${planned.queueName} and delete it`;
-  const keep = 'keep it with --param queueName=job';
-  if (!planned.isQueueNamed)
-    throw refusal(`${what}, with the records in it. Either ${keep}, or drain and switch: ${GUIDE}`);
-  const counts = await Promise.all(replaced.map(count));
-  const left = replaced.map((url, i) => `${nameOf(url)} ${counts[i]}`);
-  if (counts.some((messages) => messages > 0))
-    throw refusal(
-      `${what}. Messages in it: ${left.join(', ')}. Wait until there are none, or ${keep}: ${GUIDE}`,
-    );
 }
 
 function assertModel({ missingModel }: Planned): void {
@@ -170,10 +117,6 @@ function assertNetwork(
       `${stackName} is in ${where}, and CloudFormation cannot move it (${name}). ${keep}, or deploy another --stage there. Nothing was changed`,
     );
   }
-}
-
-function nameOf(queueUrl: string): string {
-  return queueUrl.slice(queueUrl.lastIndexOf('/') + 1);
 }
 
 function refusal(message: string): ServingError {

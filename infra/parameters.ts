@@ -38,8 +38,6 @@ export const PARAMETER_NAMES = [
   'redisNodes',
   /** "iam": functions sign in with their role; "none": the security group alone restricts access. */
   'redisAuth',
-  /** "stage": the queue is named after the stack; "job": after the job alone, as earlier versions named it. */
-  'queueName',
   /** /tmp of predict and batch, which holds the model, and a new version beside it. */
   'tmpMB',
   /** Retention of logs in CloudWatch. */
@@ -164,7 +162,6 @@ function readValues(check: Checks) {
     ),
     redisPassword: check.matches('redisPassword', PARAMETER, 'the name of a parameter, as /my-job/redis'),
     redisAuth: check.oneOf('redisAuth', ['iam', 'none']),
-    queueName: check.oneOf('queueName', ['stage', 'job']),
     tmpMB: check.whole('tmpMB', 512, 10_240),
     logDays: check.among('logDays', RETENTION_DAYS),
     metrics: check.oneOf('metrics', ['on', 'off']),

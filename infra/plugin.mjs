@@ -106,18 +106,14 @@ class BundlePlugin {
   async assertDeployable() {
     this.isLookedAt = true;
     const provider = this.serverless.getProvider('aws');
-    const { jobName, queueName, deadLetterQueueName, sharedRedis, network } =
-      this.serverless.service.custom.settings;
+    const { jobName, sharedRedis, network } = this.serverless.service.custom.settings;
     const planned = {
       stackName: provider.naming.getStackName(),
       jobName,
-      queueName,
-      deadLetterQueueName,
-      isQueueNamed: [this.options.param ?? []].flat().some((text) => text.startsWith('queueName=')),
       missingModel: this.missingModel,
       network,
     };
-    const { assertDeployable, outputsOf, messageCounter } = await importModule('deployed-stack');
+    const { assertDeployable, outputsOf } = await importModule('deployed-stack');
     const cloudFormation = await provider.getCloudFormationClient();
     const outputs = (stack) => outputsOf((command) => cloudFormation.send(command), stack, ofOsls);
     const { GetTemplateCommand } = ofOsls('@aws-sdk/client-cloudformation');
@@ -127,7 +123,6 @@ class BundlePlugin {
       assertSharedRedis(await outputs(sharedRedis.stack), sharedRedis);
     }
     await assertDeployable(deployed, planned, {
-      count: messageCounter(await provider.getAwsSdkV3Config()),
       template: () => cloudFormation.send(new GetTemplateCommand({ StackName: planned.stackName })),
     });
   }

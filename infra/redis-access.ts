@@ -12,8 +12,8 @@ import {
   metricsKey,
   newestKey,
   resultKey,
+  runCountKey,
   stateKey,
-  takenMessagePrefix,
 } from '../lib/contract/names.ts';
 
 /**
@@ -43,7 +43,7 @@ export function accessRules(keyspace: string, isCluster = false): string[] {
       stateKey(home, '*'),
       indexKey(home),
       newestKey(home, '*'),
-      `${takenMessagePrefix(home)}*`,
+      runCountKey(home, '*', '*'),
       leaseKey(home, '*', '*'),
       metricsKey(home),
     ]),

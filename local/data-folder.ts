@@ -19,8 +19,8 @@ export interface JobPlaces {
   readonly http: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
-  /** Notes about the import and the verification of the model; absent in records of earlier versions. */
-  readonly modelNotes?: readonly string[];
+  /** Notes about the import and the verification of the model. */
+  readonly modelNotes: readonly string[];
   readonly verification?: Verification | undefined;
 }
 
@@ -106,7 +106,7 @@ export async function claimFolder(dataDir: string): Promise<void> {
   }
 }
 
-/** Makes the service's own files accessible to its user alone, also those of an earlier version. */
+/** Makes the service's own files accessible to its user alone, whatever the modes were. */
 export async function protectFolder(dataDir: string, warn: (message: string) => void): Promise<void> {
   const options = { recursive: true, mode: FOLDER_MODE };
   for (const path of [dataDir, ...FOLDERS.map((name) => join(dataDir, name))]) await mkdir(path, options);

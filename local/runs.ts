@@ -1,4 +1,5 @@
 /** How a job's records run on this machine: in the processes of its model or of its worker. */
+import type { ModelProcess } from '../convert/check/model-process.ts';
 import type { ImportReport } from '../convert/import-report.ts';
 import { keptGoldenNotes, verificationNotes } from '../convert/verify/text.ts';
 import { CLOCK } from '../lib/compose/clock.ts';
@@ -59,6 +60,8 @@ export interface JobServices {
   readonly terminate?: ((how: string) => void) | undefined;
   /** How long a new model may take to become ready, in ms. Default as in convert/verify/version.ts. */
   readonly readyMs?: number | undefined;
+  /** Where a new model is tried. Default: a process of its own. */
+  readonly modelProcess?: ModelProcess | undefined;
   readonly log: LocalLog;
   /** Takes what serves the job's requests over another protocol too. */
   readonly offer?: ((job: GrpcJob) => void) | undefined;
@@ -188,7 +191,7 @@ export async function serveWorker(
  */
 async function publish(
   { job, modelDirectory, dropGolden }: ServedJob,
-  { dataDir, readyMs }: JobServices,
+  { dataDir, readyMs, modelProcess: process }: JobServices,
   scope: Scope,
 ) {
   const { directory, notes, importReport } = await servedModel(job, modelDirectory, dataDir);
@@ -205,7 +208,7 @@ async function publish(
         const { verifyVersion } = await import('../convert/verify/version.ts');
         const isNew = stored === undefined;
         if (!isNew) gate = () => scope.get(modelPart).use((runner) => assertServable(file, runner, job));
-        return verifyVersion(file, { known: stored ?? known, kept, job, gate: isNew, readyMs });
+        return verifyVersion(file, { known: stored ?? known, kept, job, gate: isNew, readyMs, process });
       },
     },
   );

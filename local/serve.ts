@@ -157,7 +157,7 @@ function addressText(addresses: Addresses): string {
       : 'embedded, for local use only; install redis-server to use the real one';
   const several = addresses.jobs.length > 1;
   return [
-    ...addresses.jobs.flatMap(({ job, model, modelNotes = [], http, queueUrl }) => [
+    ...addresses.jobs.flatMap(({ job, model, modelNotes, http, queueUrl }) => [
       `job ${job}, model version ${model}`,
       ...modelNotes.map((note) => `  model   ${note}`),
       ...(several ? [`  http    ${http}`] : []),

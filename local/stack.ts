@@ -17,7 +17,7 @@ import { holdFolder } from './lock.ts';
 import { modelHere } from './model.ts';
 import { assertPortsFree } from './ports.ts';
 import { startRedis } from './redis/start.ts';
-import type { ServedJob } from './runs.ts';
+import type { JobServices, ServedJob } from './runs.ts';
 
 /** That of gRPC undefined where there is none. */
 export interface Ports {
@@ -40,6 +40,8 @@ interface StackOptions {
   readonly access?: Access;
   /** See JobServices. */
   readonly readyMs?: number;
+  /** See JobServices. */
+  readonly modelProcess?: JobServices['modelProcess'];
   readonly log: LocalLog;
   /** See JobServices. */
   readonly terminate?: (how: string) => void;
@@ -92,6 +94,7 @@ async function openStack(
     preferEmbeddedRedis,
     access = readAccess({}),
     readyMs,
+    modelProcess,
     log,
     terminate,
   } = options;
@@ -117,7 +120,7 @@ async function openStack(
     log,
   });
   onClose(() => aws.close());
-  const services = { aws, redisUrl: redis.url, dataDir, access, readyMs, log, terminate };
+  const services = { aws, redisUrl: redis.url, dataDir, access, readyMs, modelProcess, log, terminate };
   const opened: JobAddresses[] = [];
   const offered: GrpcJob[] = [];
   for (const [i, job] of jobs.entries()) {

@@ -54,9 +54,7 @@ export class HttpResults implements ResultSource {
 
   async status(uri: string, query: EnqueueQuery = {}, signal?: AbortSignal): Promise<RecordStatus> {
     const { body } = await this.#request(`/status?${parameters(uri, query)}`, { method: 'GET' }, { signal });
-    const { status, identity } = (body ?? {}) as { status?: unknown; identity?: unknown };
-    // The first release passes the parameter over and answers for the uri.
-    if (identity !== query.identity) return 'unknown';
+    const { status } = (body ?? {}) as { status?: unknown };
     if (isRecordStatus(status)) return status;
     throw malformed('it has no status');
   }
@@ -160,8 +158,6 @@ export class HttpResults implements ResultSource {
       if (location !== undefined && !Object(body).large)
         throw badConfig(`${this.#root} redirects: is it the url of the API?`);
       const json = checkedJson(body);
-      // The first release passes the parameter over and answers with whatever result the uri has.
-      if (query.identity !== undefined && json.identity !== query.identity) return undefined;
       if (json.status !== 'succeeded') throw failureOf(json);
       const result = resultOf(json);
       if (location !== undefined && json.large) this.#redirects.set(result, { ...json.large, location });

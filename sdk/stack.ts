@@ -117,14 +117,9 @@ function placesOf(stack: string, found: Stack, region: string): StackPlaces {
     const text = `stack ${stack} is still being created (${status}); try again when deploy has ended`;
     throw new ServingError('queue_unavailable', text);
   }
-  if (missing.includes('QueueUrl')) {
-    throw badConfig(
-      `stack ${stack} (${status}) has no output QueueUrl: its deployment failed, or it is no stack of Cluster Serving`,
-    );
-  }
   if (missing.length > 0) {
     throw badConfig(
-      `stack ${stack} has no output ${missing.join(', ')}: an earlier version deployed it. Deploy it again, or name its url and its auth (--url, --auth)`,
+      `stack ${stack} (${status}) has no output ${missing.join(', ')}: its deployment failed, or it is no stack of Cluster Serving`,
     );
   }
   const of = (key: string) => outputs.get(key) as string;

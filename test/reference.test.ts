@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { commentsIn, numberIn, sentences } from '../docs/reference/generate/comments.ts';
+import { commentsIn, numberIn, numbersIn, sentences } from '../docs/reference/generate/comments.ts';
 import { errorsTable } from '../docs/reference/generate/errors.ts';
-import { fileOf, PAGES, withBlocks } from '../docs/reference/generate/main.ts';
+import { fileOf, MODULES, PAGES, withBlocks } from '../docs/reference/generate/main.ts';
 import { variablesTable } from '../docs/reference/generate/settings.ts';
 import { DEFAULT_JOB } from '../lib/config/job.ts';
 import { SETTINGS } from '../lib/config/schema.ts';
@@ -17,6 +17,12 @@ for (const [path, blocks] of Object.entries(PAGES)) {
   test(`${path} is what \`npm run docs\` writes`, async () => {
     const page = await sourceOf(path);
     assert.equal(withBlocks(page, await blocks()), page);
+  });
+}
+
+for (const [path, text] of Object.entries(MODULES)) {
+  test(`${path} is what \`npm run docs\` writes`, async () => {
+    assert.equal(await sourceOf(path), text());
   });
 }
 
@@ -115,6 +121,15 @@ test('a constant has its number and the comment above it; one without is refused
   assert.throws(() => numberIn(source, 'BARE'), /BARE: expected a comment/);
   assert.throws(() => numberIn(source, 'POWER'), /POWER: expected a comment above a product/);
   assert.throws(() => numberIn(source, 'GONE'), /GONE: expected/);
+});
+
+test('every constant with a comment and a number is found, and no other', () => {
+  const source =
+    '/** One. */\nconst FIRST = 2;\n// Two.\nconst BARE = 3;\n/** Three. */\nconst TEXT = "4";\n/**\n * Four. More.\n */\nexport const LAST = 5 * 2;\n';
+  assert.deepEqual(numbersIn(source), [
+    { name: 'FIRST', value: 2, comment: 'One.' },
+    { name: 'LAST', value: 10, comment: 'Four. More.' },
+  ]);
 });
 
 test('the first sentence ends at a full stop before a capital letter, not within a name or a number', () => {

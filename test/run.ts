@@ -1,10 +1,9 @@
 /**
- * Runs the test files that its globs name, as `npm test` does. Most of a small file's time is loading what it tests, so files
- * of some folders share a process, one after another: they leave nothing behind in `process.env` or in globals, and have
- * no `beforeEach` outside a `describe`. Every other file has a process of its own. What waits for processes starts first,
- * so that nothing long is left at the end.
+ * Runs the test files that its globs name, as `npm test` does. Most of a small file's time is loading what it tests, so the
+ * files of a folder share a process, one after another (together.ts). What waits for processes starts first, so that
+ * nothing long is left at the end.
  */
-import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -15,28 +14,38 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MADE = join(ROOT, 'node_modules', '.cache', 'tests');
 const CONCURRENCY = 4;
 
-/** Folders below test/ whose files run in one process, by its name. */
-const TOGETHER: Readonly<Record<string, readonly string[]>> = {
-  'convert-import': ['convert/import'],
-  'convert-caffe': ['convert/caffe'],
-  'convert-tensorflow': ['convert/tensorflow'],
-  'convert-graphs': ['convert/batching', 'convert/pytorch', 'convert/trees'],
-  'convert-others': ['convert/bigdl', 'convert/openvino'],
-  'lib-codecs': ['lib/codecs'],
-  'lib-http': ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
-  'lib-pipeline': ['lib/config', 'lib/contract', 'lib/pipeline', 'lib/queue', 'lib/text'],
-  'lib-redis': ['lib/redis'],
-  'lib-s3': ['lib/registry', 'lib/s3'],
-};
+/** Folders and files below test/ that share a process, those with the most time first. Others share that of their top folder. */
+const TOGETHER: readonly (readonly string[])[] = [
+  ['e2e'],
+  ['workers/clients', 'workers/decentral', 'workers/http'],
+  ['convert/import'],
+  ['workers'],
+  ['cli'],
+  ['examples.test.ts'],
+  ['console'],
+  ['architecture'],
+  ['convert/batching', 'convert/pytorch', 'convert/trees'],
+  ['convert/bigdl', 'convert/caffe', 'convert/openvino', 'convert/tensorflow'],
+  ['convert'],
+  ['lib/codecs'],
+  ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
+  ['lib/redis'],
+  ['lib'],
+];
 
-/** What a file leaves behind for the next one. */
-const LEAVES =
-  /\b(useAws|clientOptions)\(|\bprocess\.env(\.\w+|\[[^\]]+\]) \??=[^=]|delete process\.env|\bglobalThis\.\w+ = |^(before|after)Each\(/m;
-
-/** Those with the most time first. */
-const FIRST = ['workers', 'cli', 'e2e', 'convert', 'lib'];
-
-const isIn = (file: string, folder: string) => file.startsWith(`test/${folder}/`);
+/** A process each: a module of theirs has a top-level await, so that it does not load at once, or the first call counts. */
+const ALONE: readonly string[] = [
+  'architecture/architecture.test.ts',
+  'architecture/planted.test.ts',
+  'bench/growth/run.test.ts',
+  'bench/processes.test.ts',
+  'bench/report.test.ts',
+  'compose/log-fields.test.ts',
+  'lib/inference/quantized.test.ts',
+  'reference.test.ts',
+  'sdk/proxy.test.ts',
+  'workers/golden.test.ts',
+];
 
 function testFiles(globs: readonly string[]): string[] {
   const found = new Set(globs.flatMap((glob) => globSync(glob, { cwd: ROOT })));
@@ -44,35 +53,33 @@ function testFiles(globs: readonly string[]): string[] {
   return [...found].map((file) => file.split(sep).join('/')).sort();
 }
 
-/** The path of a script that loads these files. */
-function together(name: string, files: readonly string[]): string {
-  const path = join(MADE, `${name}.mjs`);
-  const imports = files.map((file) => `import ${JSON.stringify(pathToFileURL(join(ROOT, file)).href)};\n`);
-  writeFileSync(path, imports.join(''));
-  return path;
+/** The name of the process that runs a file, which begins with its place in the order of their starts. */
+function processOf(file: string): string {
+  const path = file.slice('test/'.length);
+  const place = TOGETHER.findIndex((parts) => parts.some((part) => `${path}/`.startsWith(`${part}/`)));
+  const top = path.includes('/') ? path.slice(0, path.indexOf('/')) : 'documents';
+  const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? top);
+  return `${String(place < 0 ? TOGETHER.length : place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
 }
 
 /** What each process runs, in the order of their starts. */
-function processes(): string[] {
+function scripts(): string[] {
   mkdirSync(MADE, { recursive: true });
-  const left = new Set(testFiles(process.argv.slice(2)));
-  const made = Object.entries(TOGETHER).flatMap(([name, folders]) => {
-    const files = [...left].filter(
-      (file) =>
-        folders.some((folder) => isIn(file, folder)) && !LEAVES.test(readFileSync(join(ROOT, file), 'utf8')),
+  const groups = Map.groupBy(testFiles(process.argv.slice(2)), processOf);
+  return [...groups.keys()].sort().map((name) => {
+    const files = groups.get(name) ?? [];
+    if (files.length === 1) return join(ROOT, files[0] as string);
+    const script = join(MADE, `${name}.mjs`);
+    const together = pathToFileURL(join(ROOT, 'test', 'together.ts')).href;
+    writeFileSync(
+      script,
+      `import { runTogether } from '${together}';\nrunTogether(${JSON.stringify(files)});\n`,
     );
-    for (const file of files) left.delete(file);
-    return files.length === 0 ? [] : [{ at: `test/${folders[0]}/`, path: together(name, files) }];
+    return script;
   });
-  const all = [...made, ...[...left].map((file) => ({ at: file, path: join(ROOT, file) }))];
-  const place = ({ at }: { readonly at: string }) => {
-    const found = FIRST.findIndex((folder) => isIn(at, folder));
-    return found < 0 ? FIRST.length : found;
-  };
-  return all.sort((a, b) => place(a) - place(b)).map(({ path }) => path);
 }
 
-run({ files: processes(), concurrency: CONCURRENCY, cwd: ROOT })
+run({ files: scripts(), concurrency: CONCURRENCY, cwd: ROOT })
   .on('test:fail', () => {
     process.exitCode = 1;
   })

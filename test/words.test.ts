@@ -12,29 +12,14 @@ import { promisify } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const READ = new Set(['.ts', '.mjs', '.cjs', '.md', '.yml', '.yaml']);
-/** Names of ae017ae, which the upgrade tests run; this list. */
-const LEFT_OUT = /^(test\/upgrade\/|test\/words\.test\.ts$|CHANGELOG\.md$)/;
+/** This list, and what was renamed. */
+const LEFT_OUT = /^(test\/words\.test\.ts$|CHANGELOG\.md$)/;
 
-/** Where a former name stays, because it reads what an earlier version stored, or says so. */
-const FORMER_CODE =
-  /^(lib\/contract\/errors\.ts|docs\/(\w+\/)?(http|errors)\.md|test\/(cli\/dlq|lib\/redis)\/.*)$/;
-
-const FORMER_REPORT =
-  /^(convert\/report-file|infra\/doctor\/model-rules|lib\/registry\/publish|test\/(convert|cli|lib\/registry)\/.*)\.ts$|doctor\.md$/;
-
-/** Dead letters of earlier versions: what reads, expires and may write them, and who needs rights on them. */
-const FORMER_ARCHIVE =
-  /^(lib\/contract\/names|lib\/codecs\/dead-letter|test\/(lib\/s3|infra|security)\/.*)\.ts$|^infra\/stack\/bucket\.yml$|deploy\.md$/;
-
-const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegExp])[] = [
-  [/[pP]assport/, 'import report, import-report.json', FORMER_REPORT],
-  [/\bparks?\b|\bparked\b|Parked[A-Z]|\bparked[A-Z]/, 'archive, dead letter, dead-lettered', FORMER_ARCHIVE],
-  [
-    /\b(ran|runs?|out) out of tries\b|\btries: \d|\breadonly tries: /,
-    'delivered too often, attempts',
-    FORMER_ARCHIVE,
-  ],
-  [/\bout_of_tries\b/, 'max_receives_exceeded', FORMER_CODE],
+const REPLACED: readonly (readonly [word: RegExp, instead: string])[] = [
+  [/[pP]assport/, 'import report, import-report.json'],
+  [/\bparks?\b|\bparked\b|Parked[A-Z]|\bparked[A-Z]/, 'archive, dead letter, dead-lettered'],
+  [/\b(ran|runs?|out) out of tries\b|\btries: \d|\breadonly tries: /, 'delivered too often, attempts'],
+  [/\bout_of_tries\b/, 'max_receives_exceeded'],
   [/\b[fF]ence[ds]?\b|\bFence[A-Z]|behind (a|the|its) fence/, 'isolated runner, runIsolated'],
   [/\bsuspects?\b|runSuspects/, 'redelivered records'],
   [/\bisGuilt\b|\bguilty\b/, 'isRecordFault; the failing record'],
@@ -75,11 +60,9 @@ const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegE
 /** @returns each place with a replaced word, as `file:line: word (say: …)` */
 function placesIn(file: string, text: string): string[] {
   return text.split('\n').flatMap((line, i) =>
-    REPLACED.flatMap(([word, instead, except]) => {
+    REPLACED.flatMap(([word, instead]) => {
       const found = word.exec(line)?.[0];
-      return found === undefined || except?.test(file)
-        ? []
-        : [`${file}:${i + 1}: ${found} (say: ${instead})`];
+      return found === undefined ? [] : [`${file}:${i + 1}: ${found} (say: ${instead})`];
     }),
   );
 }

@@ -2,7 +2,6 @@
  * Writes a config.yaml with every key, its meaning and its default. All settings are commented out, so that the file
  * never contradicts the defaults of a later version; sections are not, so that uncommenting one line is enough.
  */
-import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import type { SettingDefinition } from '../../lib/config/readers.ts';
 import { GROUPS } from '../../lib/config/schema.ts';
 
@@ -21,8 +20,7 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
 export function configText(): string {
   return Object.entries(GROUPS)
     .map(([name, group]) => {
-      const defaults: object = name === '' ? DEFAULT_JOB : Object(DEFAULT_JOB)[name];
-      const settings = Object.entries(group).map(([key, one]) => settingText(key, one, defaults));
+      const settings = Object.entries(group).map(([key, one]) => settingText(key, one));
       const about = `# ${ABOUT[name as keyof typeof GROUPS]}`;
       if (name === '') return `${about}\n\n${settings.join('\n')}`;
       return `${about}\n${name}:\n${settings.join('').replaceAll(/^/gm, '  ').trimEnd()}\n`;
@@ -30,8 +28,8 @@ export function configText(): string {
     .join('\n');
 }
 
-function settingText(key: string, one: SettingDefinition<unknown>, defaults: object): string {
-  const { about, byDefault, example = JSON.stringify(Object(defaults)[key]) } = one;
+function settingText(key: string, one: SettingDefinition<unknown>): string {
+  const { about, byDefault, example = JSON.stringify(one.defaultValue) } = one;
   const fallback = byDefault === undefined ? '' : ` Default: ${byDefault}.`;
   return `# ${about}${fallback}\n# ${key}: ${example.replaceAll(/^"(.*)"$/g, '$1')}\n`;
 }

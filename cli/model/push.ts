@@ -161,7 +161,7 @@ async function assertRuns(folder: string, options: Options): Promise<void> {
 /** From the import report that an import leaves beside the model. */
 async function sourceOf(folder: string): Promise<ModelOrigin> {
   try {
-    const text = await readFile(await reportPath(folder), 'utf8');
+    const text = await readFile(reportPath(folder), 'utf8');
     const { source } = JSON.parse(text) as { source?: Partial<ModelOrigin> };
     if (typeof source?.format === 'string' && Array.isArray(source.files)) {
       return { format: source.format, files: source.files };

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { type Variables, variables } from '../../lib/contract/variables.ts';
@@ -161,6 +162,10 @@ function isLarge(answer: ModelAnswer): boolean {
 function start(script: string, more: Variables): ChildProcess {
   const env = { ...variables, ...more };
   const child = fork(new URL(script), { execArgv: [], env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  // The time limit of a request keeps this process alive, and nothing else of its child.
+  child.unref();
+  child.channel?.unref();
+  (child.stderr as Socket | null)?.unref();
   // One that fails between two requests is reported by the next.
   return child.on('error', () => undefined);
 }

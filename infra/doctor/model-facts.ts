@@ -55,7 +55,7 @@ interface ReportReading {
 
 async function readImportReport(directory: string): Promise<ReportReading> {
   const refused = (importReportProblem: string) => ({ importReport: undefined, importReportProblem });
-  const path = await reportPath(directory);
+  const path = reportPath(directory);
   const found = await stat(path).catch(() => undefined);
   if (!found) return { importReport: undefined, importReportProblem: undefined };
   if (found.size > MAX_REPORT_BYTES)

@@ -68,7 +68,7 @@ const importReport = settingsRule({
   topic: 'Model',
   looksAt: 'import-report.json beside the model: readable, and of this model',
   why: 'The memory in it may have been measured for another file, and memory-model relies on it.',
-  fix: 'cluster-serving model import again, or delete import-report.json (passport.json of an earlier version)',
+  fix: 'cluster-serving model import again, or delete import-report.json',
   check: ({ model }) => {
     if (model.state !== 'found') return [];
     const where = 'import-report.json';

@@ -13,7 +13,7 @@ export interface DeadLetter {
   readonly messageId: string;
   /** When its record was first sent, in ms since 1970; undefined if the file does not contain it. */
   readonly sentAt: number | undefined;
-  /** The identity of its enqueue; in a file of the first release its message id. */
+  /** The identity of its enqueue. */
   readonly identity: string;
   /** How often its record was replayed through the queue before. */
   readonly replays: number;
@@ -38,7 +38,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${(error as Error).message}`);
   }
-  const { messageId, sentAt, identity, replays, groupId, body } = parsed ?? {};
+  const { messageId, sentAt, identity, replays, attempts, groupId, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
   }
@@ -47,7 +47,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
     sentAt: numberOf(sentAt),
     identity: isIdentity(identity) ? identity : messageId,
     replays: numberOf(replays) ?? 0,
-    attempts: attemptsIn(parsed),
+    attempts: numberOf(attempts),
     ...(typeof groupId === 'string' && { groupId }),
     trace: readTrace(parsed ?? {}),
     body,
@@ -59,12 +59,7 @@ export function replayOf({ identity, sentAt = 0, replays, trace }: DeadLetter): 
   return { identity, sentAt, replays: replays + 1, trace };
 }
 
-/** Earlier versions wrote `tries` for `attempts`. */
-type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders | 'tries', unknown>>;
-
-function attemptsIn(fields: Fields | null): number | undefined {
-  return numberOf(fields?.attempts ?? fields?.tries);
-}
+type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders, unknown>>;
 
 function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
@@ -116,7 +111,7 @@ export function deadLetterFactsOfHead(head: string): DeadLetterFacts | undefined
     const found = URI_FIRST.exec(body)?.[1];
     if (found === undefined) return undefined;
     const uri = assertUri(JSON.parse(found));
-    return { uri, sentAt: numberOf(fields.sentAt), attempts: attemptsIn(fields) };
+    return { uri, sentAt: numberOf(fields.sentAt), attempts: numberOf(fields.attempts) };
   } catch {
     return undefined;
   }

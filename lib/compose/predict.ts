@@ -17,6 +17,7 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
   const redis = hasQueue || job.http.tokenBucketEnabled ? await import('./redis.ts') : undefined;
   const queueing = hasQueue ? await import('./accept.ts') : undefined;
   const deps = {
+    settings: job,
     jobName: job.jobName,
     batchSize: job.batchSize,
     accept: queueing &&

@@ -27,6 +27,7 @@ export async function composePredictions(scope: Scope) {
       const { bucket, role, aws } = scope.environment;
       return presignedUrl(bucket, key, { ...role, endpoint: aws.endpoint }, Date.now());
     },
+    settings: scope.environment.job,
     states: () => scope.get(parts().recordStates),
   };
 }

@@ -1,4 +1,5 @@
 /** Composes what uses Redis beside results, on their connection. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { logError } from '../contract/log.ts';
 import { RateLimiter } from '../redis/rate-limiter.ts';
 import { RecordStates } from '../redis/record-states.ts';
@@ -33,11 +34,7 @@ export function limiter(scope: Scope): RateLimiter | undefined {
     job: scope.environment.keyspace,
     tokensPerSecond: http.tokensPerSecond,
     acquireTimeoutMs: http.tokenAcquireTimeoutMs,
-    sleep: (ms, signal) =>
-      new Promise((resolve) => {
-        setTimeout(resolve, ms);
-        signal?.addEventListener('abort', () => resolve());
-      }),
+    sleep: (ms, signal) => delay(ms, undefined, signal && { signal }).catch(() => undefined),
     onError: (error) => logError(error, { phase: 'limiter' }),
   });
 }

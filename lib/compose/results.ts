@@ -1,6 +1,5 @@
 /** Composes the store of results and its connection. The first command connects, so INIT never waits for Redis. */
 import type { Environment } from '../config/environment.ts';
-import { visibilityTimeoutSeconds } from '../config/job.ts';
 import { isClusterUrl, openRedis } from '../redis/cluster/connection.ts';
 import type { RedisConnection, SignIn } from '../redis/connection.ts';
 import { cachePassword } from '../redis/iam.ts';
@@ -37,8 +36,6 @@ export function results(scope: Scope): ResultStore {
     job: keyspace,
     ttlSeconds: job.resultTtlSeconds,
     retentionSeconds: job.queue.retentionSeconds,
-    // A message whose deletion failed is delivered again after its visibility timeout, and stays for another one.
-    redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,
     now: Date.now,
   });
 }

@@ -1,4 +1,5 @@
 /** How the values of settings are read: each reader says what it expects, and gives nothing for what it does not take. */
+import { badConfig } from '../contract/errors.ts';
 import { readS3Address } from '../contract/names.ts';
 import { booleanOf, numberOf, type Value } from './value.ts';
 
@@ -11,21 +12,30 @@ export interface Reader<T> {
 
 export interface SettingDefinition<T> extends Reader<T> {
   readonly about: string;
-  /** The default in words, if DEFAULT_JOB has none. */
+  readonly defaultValue?: T;
+  /** The default in words, if there is no value for it. */
   readonly byDefault?: string;
-  /** An example value, if there is no default. */
+  /** An example value, in place of a default that shows nothing. */
   readonly example?: string;
+  /** What a client meets above it, if it is a limit. */
+  readonly above?: string;
 }
 
-/** The values that the readers of a group return. */
+interface WithDefault<T> extends Reader<T> {
+  readonly defaultValue: T;
+}
+
+/** The values that the readers of a group return. Those without a default may be missing. */
 export type ValuesOf<Group> = {
-  readonly [Key in keyof Group]: Group[Key] extends Reader<infer T> ? T : never;
-};
+  readonly [Key in keyof Group as Group[Key] extends WithDefault<unknown> ? Key : never]: ValueOf<Group[Key]>;
+} & { readonly [Key in keyof Group]?: ValueOf<Group[Key]> };
+
+type ValueOf<Definition> = Definition extends Reader<infer T> ? T : never;
 
 export const MAX_PATH_LENGTH = 4_096;
 
 const textOf = (value: Value) => (typeof value === 'string' ? value : undefined);
-export const listOf = (value: Value): readonly Value[] => (Array.isArray(value) ? value : [value]);
+const listOf = (value: Value): readonly Value[] => (Array.isArray(value) ? value : [value]);
 
 export const flag: Reader<boolean> = { expected: 'true or false', read: booleanOf };
 export const number: Reader<number> = { expected: 'a number', read: numberOf };
@@ -54,17 +64,33 @@ export const text = (check: (text: string) => unknown): Reader<string> => ({
   },
 });
 
-export const perChannel = (
+/** @param expected of the text, where `isFit` does not take it */
+export const fitting = (expected: string, isFit: (text: string) => boolean): Reader<string> =>
+  text((word) => {
+    if (!isFit(word)) throw badConfig(`expected ${expected}`);
+  });
+
+/** One value or several. All of them have to fit, and so has their number. */
+export const list = <T>(
   expected: string,
-  isFit: (value: number) => boolean,
-): Reader<readonly number[]> => ({
+  read: (value: Value) => T | undefined,
+  isFit: (item: T) => boolean,
+  isCount: (count: number) => boolean,
+): Reader<readonly T[]> => ({
   expected,
   read: (value) => {
-    const numbers = listOf(value).map(numberOf);
-    const fitting = numbers.filter((item) => item !== undefined).filter(isFit);
-    return fitting.length === numbers.length && [1, 3].includes(fitting.length) ? fitting : undefined;
+    const items = listOf(value).map(read);
+    const good = items.filter((item) => item !== undefined).filter(isFit);
+    return good.length === items.length && isCount(good.length) ? good : undefined;
   },
 });
+
+export const perChannel = (expected: string, isFit: (value: number) => boolean) =>
+  list(expected, numberOf, isFit, (count) => count === 1 || count === 3);
+
+const MAX_TEXTS = 20;
+export const texts = (expected: string, isFit: (text: string) => boolean) =>
+  list(`at most ${MAX_TEXTS} ${expected}`, textOf, isFit, (count) => count <= MAX_TEXTS);
 
 /** The old system accepted `file://` before a path; `s3://` and `hdfs://` were for Flink. */
 export const folder: Reader<string> = {
@@ -84,18 +110,14 @@ export const modelPlace: Reader<string> = {
   },
 };
 
-const MAX_TEXTS = 20;
-export const texts = (expected: string, isFit: (text: string) => boolean): Reader<readonly string[]> => ({
-  expected: `at most ${MAX_TEXTS} ${expected}`,
-  read: (value) => {
-    const list = listOf(value).map(textOf);
-    const good = list.filter((item) => item !== undefined).filter(isFit);
-    return good.length === list.length && list.length <= MAX_TEXTS ? good : undefined;
-  },
+/** A reader of settings that may be missing, which means the default. */
+export const or = <T>(reader: Reader<T>, defaultValue: NoInfer<T>): WithDefault<T> => ({
+  ...reader,
+  defaultValue,
 });
 
-export const setting = <T>(
-  reader: Reader<T>,
+export const setting = <R extends Reader<unknown>>(
+  reader: R,
   about: string,
-  shown?: Pick<SettingDefinition<T>, 'byDefault' | 'example'>,
-): SettingDefinition<T> => ({ ...reader, about, ...shown });
+  shown?: Pick<SettingDefinition<unknown>, 'byDefault' | 'example' | 'above'>,
+) => ({ ...reader, about, ...shown });

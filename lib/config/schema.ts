@@ -1,18 +1,19 @@
 /**
- * Every setting of config.yaml: its values, its meaning, and an example. JobConfig, the checks, the config.yaml of
- * `init` and docs/reference/config.md are derived from these tables; defaults are in DEFAULT_JOB.
+ * Every setting of config.yaml: its values, its default, its meaning, and an example. JobConfig, DEFAULT_JOB, the checks,
+ * the config.yaml of `init` and docs/reference/config.md are derived from these tables.
  */
-import { badConfig } from '../contract/errors.ts';
-import { assertJobName } from '../contract/names.ts';
+import { assertJobName, DEFAULT_JOB_NAME } from '../contract/names.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
 import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, shapesOf } from './import-values.ts';
 import {
   choice,
+  fitting,
   flag,
   modelPlace,
   number,
+  or,
   perChannel,
   type Reader,
   type SettingDefinition,
@@ -39,41 +40,44 @@ const ports: Reader<Ports> = {
 
 const JOB = {
   modelPath: setting(
-    modelPlace,
+    or(modelPlace, 'model'),
     'Folder of the model, relative to this file, or `s3://bucket/prefix`; start and deployment upload it from there.',
   ),
   jobName: setting(
-    text(assertJobName),
+    or(text(assertJobName), DEFAULT_JOB_NAME),
     'Names queue, results and model: 1 to 60 letters, digits, `-` and `_`.',
   ),
   postProcessing: setting(
-    text(parseFilter),
+    or(text(parseFilter), ''),
     'Filter of the answer: `topN(n)`, the n largest values (equal ones by their index, NaN last), `topN(n, labels)`, with the labels of their classes, or `pickTopN(n)`, the first n rows.',
     { example: 'topN(5)' },
   ),
-  inputAlreadyBatched: setting(flag, 'Whether records carry the batch dimension.'),
-  batchSize: setting(whole(1, 10_000), 'Most rows of one run of the model.'),
+  inputAlreadyBatched: setting(or(flag, false), 'Whether records carry the batch dimension.'),
+  batchSize: setting(or(whole(1, 10_000), 32), 'Most rows of one run of the model.'),
   batching: setting(
-    choice('proven', 'always', 'never'),
+    or(choice('proven', 'always', 'never'), 'proven'),
     'Whether records share runs: when that is proven not to change their answers, `always`, or `never`.',
   ),
   inputs: setting(
-    ports,
+    or(ports, {}),
     'Inputs whose batch axis is not the first; `none`: the records of a run share the input. A record gives it without that axis.',
     { example: '{state: {batchAxis: 1}, rate: {batchAxis: none}}' },
   ),
   outputs: setting(
-    ports,
+    or(ports, {}),
     'Batch axes of outputs, where they are not what the verification says; `none`: it comes as the model gives it.',
     { example: '{boxes: {batchAxis: none}}' },
   ),
-  threadPerModel: setting(whole(0, 64), 'Threads of one run; 0 is one per vCPU.'),
+  threadPerModel: setting(or(whole(0, 64), 0), 'Threads of one run; 0 is one per vCPU.'),
   processes: setting(
-    whole(1, 64),
+    or(whole(1, 64), 1),
     'Processes in which `start` runs the model, each with the model in its memory. More than one pays where `threadPerModel` leaves vCPUs idle.',
   ),
-  modelRefreshSeconds: setting(whole(1, 86_400), 'How often a running function looks for a new model.'),
-  resultTtlSeconds: setting(whole(1, 14 * 86_400), 'How long a result stays.'),
+  modelRefreshSeconds: setting(
+    or(whole(1, 86_400), 30),
+    'How often a running function looks for a new model.',
+  ),
+  resultTtlSeconds: setting(or(whole(1, 14 * 86_400), 86_400), 'How long a result stays.'),
 };
 
 const SIZE = { byDefault: "the model's, where it is fixed", example: '224' };
@@ -136,9 +140,7 @@ const IMPORT = {
     { byDefault: 'none', example: '{keep_prob: 1}' },
   ),
   signature: setting(
-    text((name) => {
-      if (name === '' || name.length > 512) throw badConfig('expected a name');
-    }),
+    fitting('a name', (name) => name !== '' && name.length <= 512),
     'Signature of a SavedModel.',
     { byDefault: '`serving_default`', example: 'serving_default' },
   ),
@@ -160,62 +162,68 @@ const MAX_RETENTION_SECONDS = 1_209_600;
 
 const QUEUE = {
   batchSize: setting(
-    whole(1, 10_000),
+    or(whole(1, 10_000), 10),
     'Records of one call of the batch function. Above 10 needs `windowSeconds`.',
   ),
-  windowSeconds: setting(whole(0, 300), 'How long SQS gathers the records of a call.'),
+  windowSeconds: setting(or(whole(0, 300), 0), 'How long SQS gathers the records of a call.'),
   maximumConcurrency: setting(
-    whole(2, 1_000),
+    or(whole(2, 1_000), 10),
     'Batch functions at the same time; `cluster-serving start` runs two, which share the model.',
   ),
   maxReceiveCount: setting(
-    whole(1, 1_000),
+    or(whole(1, 1_000), 5),
     'Runs of a record without an outcome, from its second delivery on, before it becomes a dead letter.',
+    { above: 'The record fails with `max_receives_exceeded`.' },
   ),
   retentionSeconds: setting(
-    whole(60, MAX_RETENTION_SECONDS),
+    or(whole(60, MAX_RETENTION_SECONDS), 345_600),
     'How long the queue of a deployment keeps a record that no function has taken; then SQS deletes it.',
   ),
   recordTtlSeconds: setting(
-    whole(0, MAX_RETENTION_SECONDS),
+    or(whole(0, MAX_RETENTION_SECONDS), 0),
     'A record that is older when the batch function gets it is not run, and fails with `record_expired`. 0: none is.',
   ),
 };
 
 /** Node and onnxruntime start in 0.4 to 1 s, and the records need time too; 3 s is also Lambda's default. */
 const LEAST_TIMEOUT_SECONDS = 3;
+const TIME_TO_START = 'records that came back run in a process of their own, which has to start first';
 
 const FUNCTION = {
-  memoryMB: setting(whole(128, 10_240), 'Memory of `predict` and `batch`; 1769 MB are one vCPU.'),
+  memoryMB: setting(or(whole(128, 10_240), 1769), 'Memory of `predict` and `batch`; 1769 MB are one vCPU.'),
   timeoutSeconds: setting(
-    whole(
-      LEAST_TIMEOUT_SECONDS,
-      900,
-      'records that came back run in a process of their own, which has to start first',
-    ),
+    or(whole(LEAST_TIMEOUT_SECONDS, 900, TIME_TO_START), 30),
     'Time limit of the batch function, and of `POST /predict` up to 29 s.',
   ),
 };
 
 const HTTP = {
-  tokenBucketEnabled: setting(flag, 'Whether `POST /predict` over `tokensPerSecond` is answered with 429.'),
-  tokensPerSecond: setting(
-    whole(1, 10_000),
-    'Requests a second of all callers together; as many may come at once.',
+  tokenBucketEnabled: setting(
+    or(flag, false),
+    'Whether `POST /predict` over `tokensPerSecond` is answered with 429.',
   ),
-  tokenAcquireTimeoutMs: setting(whole(0, 28_000), 'How long a request waits for a token.'),
+  tokensPerSecond: setting(
+    or(whole(1, 10_000), 100),
+    'Requests a second of all callers together; as many may come at once.',
+    { above: 'Answered with `rate_limited`, where `http.tokenBucketEnabled` is on.' },
+  ),
+  tokenAcquireTimeoutMs: setting(or(whole(0, 28_000), 100), 'How long a request waits for a token.'),
   // API Gateway gives up after 30 s.
   timeoutMs: setting(
     whole(1, 29_000),
     'How long `POST /predict` may take; Lambda counts whole seconds, rounded up.',
-    { byDefault: '`function.timeoutSeconds`, at most 29,000 ms', example: '29000' },
+    {
+      byDefault: '`function.timeoutSeconds`, at most 29,000 ms',
+      example: '29000',
+      above: 'Answered with `timeout`.',
+    },
   ),
   corsOrigins: setting(
-    texts('origins like "https://example.com", or "*"', isOrigin),
+    or(texts('origins like "https://example.com", or "*"', isOrigin), []),
     'Origins whose pages may call from a browser: `["https://example.com"]`; `"*"` is every origin.',
   ),
   allowedHosts: setting(
-    texts('names in lower case, without a port', isHost),
+    or(texts('names in lower case, without a port', isHost), []),
     'Names by which clients may call the service of `cluster-serving start`, besides those of its machine: `[ml.example.com]` of a proxy.',
   ),
 };

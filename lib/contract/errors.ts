@@ -58,8 +58,8 @@ export const ERRORS = {
   /** The record waited longer than `queue.recordTtlSeconds` and was not run. Send it again, or raise the setting. */
   record_expired: final(410),
   /**
-   * From its second delivery on the record ran `queue.maxReceiveCount` times without an outcome (formerly `out_of_tries`). Find the
-   * cause in the log, then run it again with `cluster-serving dlq replay`.
+   * From its second delivery on the record ran `queue.maxReceiveCount` times without an outcome. Find the cause in the log, then run it
+   * again with `cluster-serving dlq replay`.
    */
   max_receives_exceeded: final(500),
   /** A setting or an environment variable is wrong. Correct the one that the message or, over HTTP, the log names. */
@@ -133,13 +133,9 @@ export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }
 
-/**
- * @returns the code of this release for one that was stored or sent; undefined if unknown. Results in Redis and deployments
- *   of earlier releases still have one by its former name
- */
+/** @returns a code that was stored or sent; undefined if it is unknown */
 export function errorCodeOf(code: unknown): ErrorCode | undefined {
-  const known = code === 'out_of_tries' ? 'max_receives_exceeded' : code;
-  return isErrorCode(known) ? known : undefined;
+  return isErrorCode(code) ? code : undefined;
 }
 
 const errorsOf = (code: ErrorCode) => (message: string, details?: ErrorDetails) =>

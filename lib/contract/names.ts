@@ -89,20 +89,9 @@ export function newestKey(job: string, uri: string): string {
   return `cluster-serving-newest_${job}:${uri}`;
 }
 
-/**
- * The prefix of the keys that record messages whose result was taken. Functions of the first release know no idempotency
- * records, and may run beside ours while a deployment replaces them.
- */
-export function takenMessagePrefix(job: string): string {
-  return `cluster-serving-seen_${job}:`;
-}
-
-/**
- * How often a redelivered record ran without an outcome. A replay of the enqueue has a count of its own. It is below a prefix that
- * users of a shared Redis may use already, so that a job can be upgraded before the stack of its Redis. Ids of messages have no `:`.
- */
-export function runCount(job: string, enqueue: string, uri: string): string {
-  return `${takenMessagePrefix(job)}runs:${enqueue}:${uri}`;
+/** How often a redelivered record ran without an outcome. A replay of the enqueue has a count of its own. */
+export function runCountKey(job: string, enqueue: string, uri: string): string {
+  return `cluster-serving-runs_${job}:${enqueue}:${uri}`;
 }
 
 /** The key of a leased result until its client certainly has it. */
@@ -131,11 +120,6 @@ export function modelPrefix(job: string): string {
 
 export function deadLetterPrefix(job: string): string {
   return `dead-letters/${job}/`;
-}
-
-/** Where earlier versions archived dead letters. They are still listed, replayed, purged and expired there. */
-export function formerDeadLetterPrefix(job: string): string {
-  return `parked/${job}/`;
 }
 
 export function payloadPrefix(job: string): string {

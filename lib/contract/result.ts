@@ -53,7 +53,7 @@ export interface Result {
   readonly model: string;
   /** When it was finished, in ms since 1970. */
   readonly finishedAt: number;
-  /** Which enqueue of the uri it answers; "" in a result of the first release, which did not say. */
+  /** Which enqueue of the uri it answers; "" in a result of Analytics Zoo Cluster Serving, which did not say. */
   readonly identity: string;
   /** Set where the values are in S3 and not here. The client fetches them: `query` and the like never return such a result. */
   readonly large?: LargePointer;

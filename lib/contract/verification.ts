@@ -56,7 +56,7 @@ export interface Verification {
   readonly reason?: string | undefined;
   /**
    * The inputs and outputs that the file declares with rank 0. An empty shape that is not listed has an undeclared rank;
-   * undefined in a verification of an earlier release.
+   * undefined if the file was not read.
    */
   readonly scalars?: readonly string[] | undefined;
 }
@@ -67,7 +67,7 @@ export interface Runtime {
   readonly onnxruntime: string;
   /** As in `process.arch`. */
   readonly architecture: string;
-  /** What chooses the kernels for quantized numbers, as Linux names it. Undefined in a verification of an earlier release. */
+  /** What chooses the kernels for quantized numbers, as Linux names it. Undefined where nothing names it. */
   readonly features?: readonly string[] | undefined;
   /** True: it holds for all features of the architecture, because every kernel gives the same. Default false. */
   readonly anyFeatures?: boolean | undefined;

@@ -191,12 +191,3 @@ export function assertAnswer(text: string): string {
   }
   return text;
 }
-
-/** The wait of one `GET /predictions/{uri}`, below the gateway's 30 s. A longer `Prefer: wait` waits this long. */
-const MAX_WAIT_SECONDS = 20;
-
-/** `Prefer: wait=10` (RFC 7240) as milliseconds, capped; 0 without it. */
-export function preferredWaitMs(prefer: string | undefined): number {
-  const seconds = Number(/(?:^|[,;\s])wait=(\d+)(?:$|[,;\s])/.exec(prefer ?? '')?.[1] ?? 0);
-  return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;
-}

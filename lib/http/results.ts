@@ -11,7 +11,7 @@ import type { Caller } from '../contract/values.ts';
 import type { Observers } from '../pipeline/observer.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
 import { assertQuery } from './body-keys.ts';
-import { assertAnswer, failureBody, pageText, preferredWaitMs } from './predictions.ts';
+import { assertAnswer, failureBody, pageText } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import { binary, type HttpResponse, json, jsonText } from './response.ts';
 
@@ -38,6 +38,8 @@ export interface ResultsDeps {
   readonly locate: (key: string) => string;
 }
 
+/** The wait of one `GET /predictions/{uri}`, below the gateway's 30 s. A longer `Prefer: wait` waits this long. */
+const MAX_WAIT_SECONDS = 20;
 /** Results of one `DELETE /predictions`. The answer says that there are more. */
 const PAGE = 100;
 /** Of their stored values: as JSON they are up to three times that. */
@@ -78,6 +80,12 @@ export async function answerResults(
   } finally {
     stop();
   }
+}
+
+/** `Prefer: wait=10` (RFC 7240) as milliseconds, capped; 0 without it. */
+export function preferredWaitMs(prefer: string | undefined): number {
+  const seconds = Number(/(?:^|[,;\s])wait=(\d+)(?:$|[,;\s])/.exec(prefer ?? '')?.[1] ?? 0);
+  return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;
 }
 
 /** A caller who forgot the uri does not mean all results. @throws bad_request */

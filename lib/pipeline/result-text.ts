@@ -40,7 +40,7 @@ export function largeText(result: Result, { bytes, sha256 }: ObjectDigest, locat
 
 function headText({ uri, model, finishedAt, identity }: Result): string {
   const time = new Date(finishedAt).toISOString();
-  // A result of the first release does not say which enqueue it answers.
+  // A result of Analytics Zoo Cluster Serving does not say which enqueue it answers.
   return JSON.stringify({
     uri,
     ...(identity && { identity }),

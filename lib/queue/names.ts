@@ -38,7 +38,7 @@ export function serviceName(job: string): string {
 
 /**
  * The name of a job's queue, by which a client finds it. That of a deployment begins with the name of its stack, so that
- * two stages of a job have a queue each. A local service has no stage, and neither had the queues of earlier versions.
+ * two stages of a job have a queue each. A local service has no stage.
  */
 export function queueName(job: string, stage?: string): string {
   return stage === undefined ? `${SERVICE}-${job}` : `${serviceName(job)}-${assertStage(stage)}-queue`;

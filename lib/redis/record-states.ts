@@ -13,7 +13,13 @@ import type { Announcement, SentRecord } from '../pipeline/submit.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { parseOrder } from './order.ts';
 import { ResultIndex } from './result-index.ts';
-import { announceEnqueue, cancelUri, markRunning, withdrawEnqueue } from './state-scripts.ts';
+import { ANNOUNCE, CANCEL, MARK_RUNNING, WITHDRAW } from './scripts/generated.ts';
+import { script } from './scripts.ts';
+
+const announceEnqueue = script<number>('announceEnqueue', ANNOUNCE);
+const withdrawEnqueue = script<number>('withdrawEnqueue', WITHDRAW);
+const cancelUri = script<number>('cancelUri', CANCEL);
+const markRunning = script<number>('markRunning', MARK_RUNNING);
 
 /** SQS keeps a message for 14 days at most; a day later none can be left that would run. For clients, which do not know more. */
 export const OUTLASTS_QUEUE_MS = 15 * 24 * 3600 * 1000;
@@ -54,14 +60,15 @@ export class RecordStates {
     const state = stateKey(home, uri);
     const keys = request ? [state, requestKey(home, request.key)] : [state];
     const payload = payloadDigest(message);
-    const values = [identity, payload, OUTLASTS_QUEUE_MS, request?.digest ?? payload];
-    const announce = (redis: Redis) => announceEnqueue(redis)(keys.length, ...keys, ...values);
+    const ttlMs = String(OUTLASTS_QUEUE_MS);
+    const options = { identity, payload, ttlMs, request: request && (request.digest ?? payload) };
+    const announce = (redis: Redis) => announceEnqueue(redis)(keys, options);
     if ((await this.#connection.use(announce, true, state)) === 0) throw keyIsUsed(request?.key ?? '');
     return {
       withdraw: async () => {
         const result = resultKey(this.#job, uri);
         const withdrawn = this.#connection.use(
-          (redis) => withdrawEnqueue(redis)(2, state, result, identity),
+          (redis) => withdrawEnqueue(redis)([state, result], { identity }),
           true,
           state,
         );
@@ -81,7 +88,7 @@ export class RecordStates {
       const marked = places.map((i) => records[i] as RunningRecord);
       const keys = marked.map(({ uri }) => stateKey(home, uri));
       const identities = marked.map(({ enqueue }) => enqueue.identity);
-      const run = (redis: Redis) => markRunning(redis)(keys.length, ...keys, forMs, ...identities);
+      const run = (redis: Redis) => markRunning(redis)(keys, { forMs: String(forMs), identities });
       await this.#connection.use(run, false, home).catch(() => undefined);
     });
   }
@@ -98,7 +105,7 @@ export class RecordStates {
         redis
           .multi()
           .hmget(resultKey(this.#job, uri), 'status', 'value', 'identity', 'cancelled')
-          .hmget(stateKey(home, uri), 'payload', 'done', 'running', 'pending', 'runs')
+          .hmget(stateKey(home, uri), 'done', 'running', 'pending', 'runs')
           .get(newestKey(home, uri))
           .time()
           .exec(),
@@ -131,10 +138,16 @@ export class RecordStates {
     const job = this.#job;
     const home = this.#connection.home(job, uri);
     const keys = [resultKey(job, uri), stateKey(home, uri), newestKey(home, uri), indexKey(home)];
-    const channel = doneChannel(job, uri);
-    const values = [this.#now(), OUTLASTS_QUEUE_MS, JSON.stringify(error), channel, this.#latestOrder()];
+    const options = {
+      uri,
+      now: String(this.#now()),
+      ttlMs: String(OUTLASTS_QUEUE_MS),
+      error: JSON.stringify(error),
+      channel: doneChannel(job, uri),
+      latestOrder: String(this.#latestOrder()),
+    };
     await new ResultIndex(this.#connection, job).announce([home], OUTLASTS_QUEUE_MS);
-    const run = (redis: Redis) => cancelUri(redis)(keys.length, ...keys, uri, ...values);
+    const run = (redis: Redis) => cancelUri(redis)(keys, options);
     return (await this.#connection.use(run, true, home)) === 1;
   }
 }
@@ -150,7 +163,7 @@ type Texts = readonly (string | null)[];
 interface Found {
   /** status, value, identity, cancelled. */
   readonly result: Texts;
-  /** payload, done, running, pending, runs. */
+  /** done, running, pending, runs. */
   readonly state: Texts;
   /** Identity of the newest enqueue that had an outcome. */
   readonly newest: string | undefined;
@@ -159,19 +172,16 @@ interface Found {
 
 function statusOfUri({ result, state, nowMs }: Found): RecordStatus {
   const [status, value] = result;
-  const [payload, done, running, pending, runs] = state;
-  const isRunning = Number(running ?? 0) > nowMs;
-  if (pending && done == null) return isRunning && listed(pending, runs) ? 'running' : 'queued';
+  const [done, running, pending, runs] = state;
+  if (pending && done == null)
+    return Number(running ?? 0) > nowMs && listed(pending, runs) ? 'running' : 'queued';
   if (value != null) return statusOf(status, value);
-  if (payload == null) return 'unknown';
-  if (done != null) return 'expired';
-  // A state of the first release, which lists no identities.
-  return isRunning ? 'running' : 'queued';
+  return done == null ? 'unknown' : 'expired';
 }
 
 function statusOfEnqueue({ result, state, newest, nowMs }: Found, wanted: string): RecordStatus {
   const [status, value, identity, cancelled] = result;
-  const [, done, running, pending, runs] = state;
+  const [done, running, pending, runs] = state;
   if (value != null && identity === wanted) return statusOf(status, value);
   if (listed(cancelled, wanted)) return 'cancelled';
   if (done == null && listed(pending, wanted))

@@ -188,11 +188,8 @@ async function promoteUpload(
   return promote(s3, location, current, content, [...current.history, { version, at }]);
 }
 
-/**
- * An import report has the time of the import in it: the same model would be another version each time. Earlier versions
- * named it passport.json.
- */
-const IMPORT_REPORT = /^(import-report|passport)\.(json|md)$/;
+/** An import report has the time of the import in it: the same model would be another version each time. */
+const IMPORT_REPORT = /^import-report\.(json|md)$/;
 
 /**
  * The paths of the files, except hidden ones.

@@ -23,7 +23,7 @@ interface Manifest extends VersionContent {
   readonly version: string;
   /** ISO 8601. */
   readonly uploadedAt: string;
-  /** The source of the model; for an ONNX directory only the format. Undefined in a manifest of an earlier release. */
+  /** The source of the model; for an ONNX directory only the format. Undefined if it is not known. */
   readonly source?: ModelOrigin;
 }
 
@@ -39,7 +39,7 @@ export interface ModelVersion {
   readonly files: number;
   /** ISO 8601. */
   readonly uploadedAt: string;
-  /** Undefined without a manifest: incomplete, being uploaded, or of an earlier release. */
+  /** Undefined without a manifest: incomplete, or being uploaded. */
   readonly format: string | undefined;
   /** Undefined where none was made: records run one by one. */
   readonly verification?: Verification;

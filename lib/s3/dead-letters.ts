@@ -11,7 +11,7 @@ import {
 } from '../codecs/dead-letter.ts';
 import { decodePointer } from '../codecs/pointer.ts';
 import { badConfig, ServingError } from '../contract/errors.ts';
-import { deadLetterPrefix, formerDeadLetterPrefix } from '../contract/names.ts';
+import { deadLetterPrefix } from '../contract/names.ts';
 import { getBytes, type S3Client } from './objects.ts';
 import { listPages, readAll, removeObjects } from './pages.ts';
 
@@ -38,40 +38,33 @@ const POINTER_FILE_BYTES = 32 * 1024;
 const ID = /^[\w-]{1,128}$/;
 const ENDING = '.json';
 
-type Pages = AsyncGenerator<readonly DeadLetterEntry[], undefined>;
-
 export class DeadLetters {
   readonly #s3: S3Client;
   readonly #bucket: string;
   readonly #job: string;
-  /** Today's, and that of earlier versions. */
-  readonly #prefixes: readonly [string, string];
+  readonly #prefix: string;
 
   constructor(s3: S3Client, bucket: string, job: string) {
     this.#s3 = s3;
     this.#bucket = bucket;
     this.#job = job;
-    this.#prefixes = [deadLetterPrefix(job), formerDeadLetterPrefix(job)];
+    this.#prefix = deadLetterPrefix(job);
   }
 
   /** Pages in the order of ids. @param after returns only ids after this one. @throws queue_unavailable */
   async *pages(after?: string): AsyncGenerator<readonly DeadLetterEntry[]> {
-    const [today, former] = this.#prefixes;
+    const prefix = this.#prefix;
+    const from = after === undefined ? undefined : `${prefix}${after}${ENDING}`;
     try {
-      yield* merged(this.#pagesBelow(today, after), this.#pagesBelow(former, after));
+      for await (const page of listPages(this.#s3, this.#bucket, prefix, from)) {
+        const entries = page.flatMap(({ key, bytes, modifiedAt }) => {
+          const id = key.slice(prefix.length, -ENDING.length);
+          return key.endsWith(ENDING) && ID.test(id) ? [{ id, key, bytes, archivedAt: modifiedAt }] : [];
+        });
+        if (entries.length > 0) yield entries;
+      }
     } catch (error) {
       throw this.#unavailable('listed', error);
-    }
-  }
-
-  async *#pagesBelow(prefix: string, after: string | undefined): Pages {
-    const from = after === undefined ? undefined : `${prefix}${after}${ENDING}`;
-    for await (const page of listPages(this.#s3, this.#bucket, prefix, from)) {
-      const entries = page.flatMap(({ key, bytes, modifiedAt }) => {
-        const id = key.slice(prefix.length, -ENDING.length);
-        return key.endsWith(ENDING) && ID.test(id) ? [{ id, key, bytes, archivedAt: modifiedAt }] : [];
-      });
-      if (entries.length > 0) yield entries;
     }
   }
 
@@ -93,8 +86,7 @@ export class DeadLetters {
   /** One message per id, in order; undefined for a deleted one, an error for an invalid file. */
   async messages(ids: readonly string[]): Promise<(DeadLetter | ServingError | undefined)[]> {
     return readAll(ids, async (id) => {
-      const [today, former] = this.#keysOf(id);
-      const text = (await this.#read(today, FILE_BYTES)) ?? (await this.#read(former, FILE_BYTES));
+      const text = await this.#read(this.#keyOf(id), FILE_BYTES);
       if (text === undefined) return undefined;
       try {
         return decodeDeadLetter(text);
@@ -106,8 +98,7 @@ export class DeadLetters {
 
   /** @throws queue_unavailable when only some were removed */
   async remove(ids: readonly string[]): Promise<void> {
-    // A deployment may have left one message under both.
-    const keys = ids.flatMap((id) => this.#keysOf(id));
+    const keys = ids.map((id) => this.#keyOf(id));
     await removeObjects(this.#s3, this.#bucket, keys).catch((error: unknown) => {
       throw this.#unavailable('deleted', error);
     });
@@ -126,10 +117,8 @@ export class DeadLetters {
     await this.remove(entries.map(({ id }) => id));
   }
 
-  #keysOf(id: string): readonly [today: string, former: string] {
-    const [today, former] = this.#prefixes;
-    const name = `${assertId(id)}${ENDING}`;
-    return [today + name, former + name];
+  #keyOf(id: string): string {
+    return `${this.#prefix}${assertId(id)}${ENDING}`;
   }
 
   async #read(key: string, limit: number): Promise<string | undefined> {
@@ -149,34 +138,10 @@ export class DeadLetters {
     const { message, name } = error as Error;
     return new ServingError(
       'queue_unavailable',
-      `s3://${this.#bucket}/${this.#prefixes[0]} cannot be ${what}: ${message || name}`,
+      `s3://${this.#bucket}/${this.#prefix} cannot be ${what}: ${message || name}`,
       { cause: error },
     );
   }
-}
-
-/** Merges two listings in the order of their keys. For an id in both, the entry of the first listing counts. */
-async function* merged(one: Pages, other: Pages): Pages {
-  const next = async (pages: Pages) => (await pages.next()).value ?? [];
-  let [first, second] = await Promise.all([next(one), next(other)]);
-  while (first.length > 0 && second.length > 0) {
-    const end = [first, second].map((page) => nameOf(page.at(-1))).sort()[0] as string;
-    const isWithin = (entry: DeadLetterEntry) => nameOf(entry) <= end;
-    const ids = new Set(first.filter(isWithin).map(({ id }) => id));
-    const others = second.filter((entry) => isWithin(entry) && !ids.has(entry.id));
-    yield [...first.filter(isWithin), ...others].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
-    first = first.filter((entry) => !isWithin(entry));
-    second = second.filter((entry) => !isWithin(entry));
-    if (first.length === 0) first = await next(one);
-    if (second.length === 0) second = await next(other);
-  }
-  for (; first.length > 0; first = await next(one)) yield first;
-  for (; second.length > 0; second = await next(other)) yield second;
-}
-
-/** S3 sorts by the full key, including the ending. */
-function nameOf(entry: DeadLetterEntry | undefined): string {
-  return `${entry?.id ?? ''}${ENDING}`;
 }
 
 /** @throws bad_config for an invalid id, which would name another file */

@@ -104,7 +104,7 @@ function encodeAll(
 
 /** @throws bad_input for ids that the tokenizer does not know, or too many */
 function tokensAsTheyAre(ids: readonly number[], { size }: Tokenizer, { maxTokens }: TextSettings): Encoded {
-  const wrong = ids.find((id) => id >= size);
+  const wrong = ids.find((id) => id < 0 || id >= size);
   if (wrong !== undefined) throw badInput(`token id ${wrong}: the tokenizer has ${size} tokens`);
   if (ids.length > maxTokens)
     throw badInput(`${ids.length} token ids are over the ${maxTokens} that the model takes`);
@@ -127,7 +127,7 @@ export function groupsOf(
     const { length } = (encoded[index] as Encoded).ids;
     return mayPad ? length : paddedLength(length, padding);
   };
-  const order = Array.from(encoded.keys()).sort((a, b) => lengthOf(a) - lengthOf(b) || a - b);
+  const order = Array.from(encoded.keys()).sort((a, b) => lengthOf(a) - lengthOf(b));
   const groups: number[][] = [];
   let shortest = 0;
   for (const index of order) {

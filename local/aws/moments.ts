@@ -113,14 +113,14 @@ export function withMoments(queue: SqsQueue, numbers: OrderNumbers): SqsQueue {
   return queue;
 }
 
-/** Those of an earlier release have no number: they are ordered by the time at which they were sent. */
+/** Stored messages keep their numbers. One without would be ordered by the time at which it was sent. */
 export function timeStored(queue: SqsQueue): void {
   const timed = (message: QueuedMessage) => new TimedMessage(message, () => message.sentTimestamp);
   queue.messages = Array.from(queue.messages, timed);
   queue.delayedMessages = queue.delayedMessages.map(timed);
 }
 
-/** Numbers that only grow: about the time in ms, which orders of earlier releases are. */
+/** Numbers that only grow: about the time in ms. */
 export class OrderNumbers {
   #last: number;
 

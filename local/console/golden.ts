@@ -22,7 +22,7 @@ export async function assertGoldenHere(
     const file = await findModelFile(directory);
     await assertGolden(directory, { file, job, verification: version.verification });
   } catch (error) {
-    throw withPathAs(error, folder, `version ${version.version}`);
+    throw withPathAs(error, join(folder, version.version), `version ${version.version}`);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -105,7 +105,7 @@ export class Replay {
     const ends = await Promise.allSettled(
       finished.map(async ({ id, enqueue, uri, outcome }) => {
         const { body, sent } = byId.get(id) as { sent: Sent; body: string };
-        if (await this.#replace({ uri, messageId: id, enqueue, message: body }, sent, outcome)) done.push(id);
+        if (await this.#replace(id, { uri, enqueue, message: body }, sent, outcome)) done.push(id);
       }),
     );
     // Finished messages are removed even if another one failed.
@@ -115,18 +115,18 @@ export class Replay {
   }
 
   /** @returns true when the message is no longer needed */
-  async #replace(record: ReplacedRecord, sent: Sent, outcome: Outcome): Promise<boolean> {
-    const { uri, messageId } = record;
-    if (!outcome.ok) return this.#fail(messageId, uri, outcome.error);
+  async #replace(id: string, record: ReplacedRecord, sent: Sent, outcome: Outcome): Promise<boolean> {
+    const { uri } = record;
+    if (!outcome.ok) return this.#fail(id, uri, outcome.error);
     const fields = await this.#serialize(record, outcome);
     if (fields?.status === 'failed') {
       const { code, message } = JSON.parse(fields.error) as ServingError;
-      return this.#fail(messageId, uri, new ServingError(code, message));
+      return this.#fail(id, uri, new ServingError(code, message));
     }
     const replaced = this.#options.dryRun ? 'replaced' : await this.#store(record, sent, fields);
     if (replaced === 'conflict') {
       const message = 'it works now, but its uri was used again for another record, which counts';
-      return this.#fail(messageId, uri, new ServingError('conflict', message, { uri }));
+      return this.#fail(id, uri, new ServingError('conflict', message, { uri }));
     }
     if (replaced === 'superseded') this.counts.over++;
     else {

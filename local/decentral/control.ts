@@ -3,9 +3,16 @@
  * address. Each caller gets its own answer. Requests under another Host, or from pages of another Origin, are refused.
  */
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
+import { page } from '../../lib/http/page.ts';
 import { foreignHost, foreignOrigin, withoutToken } from '../gateway/caller.ts';
 import { listenError } from '../ports.ts';
 
@@ -55,9 +62,8 @@ export function startPage(port: number, html: () => string): Promise<HttpServer>
     if (refuseForeign(request, response)) return;
     if (request.method !== 'GET' || request.url !== '/stat')
       throw new ServingError('not_found', 'expected GET /stat');
-    response.setHeader('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'");
-    response.setHeader('content-type', 'text/html; charset=utf-8');
-    response.end(html());
+    const { statusCode, headers, body } = page(html());
+    response.writeHead(statusCode as number, headers as OutgoingHttpHeaders).end(body);
   });
 }
 

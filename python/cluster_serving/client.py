@@ -202,8 +202,7 @@ class Client:
         status = answer.get("status") if isinstance(answer, dict) else None
         if status not in _STATUSES:
             raise ServingError("internal", f"{self._over_http.url}/status did not answer with a status", name)
-        # The first release passes the identity over.
-        return str(status) if answer.get("identity") == wanted else "unknown"
+        return str(status)
 
     def cancel(self, uri: Uri, *, timeout: Optional[float] = None) -> bool:
         """Cancels what was enqueued under the uri until now and has no result. Returns False when it is too late."""
@@ -339,9 +338,6 @@ class Client:
             if error.code == "not_found":
                 return None
             raise
-        # The first release passes the identity over, and answers with whatever result the uri has.
-        if wanted is not None and isinstance(answer, dict) and answer.get("identity") != wanted:
-            return None
         return result_of(answer, self._models)
 
     def _drained(self, limit: Callable[[], Deadline]) -> Iterator[Outcome]:

@@ -16,7 +16,7 @@ export interface DeclaredOutput {
 
 export interface ModelFacts {
   readonly outputs: readonly DeclaredOutput[];
-  /** `topN(2)`; undefined without a filter, and where an earlier release does not say it. */
+  /** `topN(2)`; undefined without a filter. */
   readonly filter: string | undefined;
   readonly isWorker: boolean;
 }

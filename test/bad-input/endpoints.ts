@@ -7,7 +7,6 @@ import type { TestContext } from 'node:test';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { type PredictDeps, predict } from '../../functions/predict.ts';
-import { predictions } from '../../functions/predictions.ts';
 import { resultKey } from '../../lib/contract/names.ts';
 import type { Runner } from '../../lib/contract/values.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
@@ -17,6 +16,7 @@ import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import type { PayloadStore } from '../../lib/s3/payloads.ts';
 import { quietObservers } from '../support/observers.ts';
+import { predictionsWith } from '../support/predictions.ts';
 import { PATIENT, redisUrl } from '../support/redis.ts';
 import type { Refusal } from './cases.ts';
 
@@ -92,7 +92,7 @@ export async function openStore(t: TestContext): Promise<Store> {
 
 export interface PredictionsEndpoint {
   readonly endpoint: Endpoint;
-  readonly handle: ReturnType<typeof predictions>;
+  readonly handle: ReturnType<typeof predictionsWith>;
   /** Messages that went into the queue. */
   readonly sent: string[];
 }
@@ -103,7 +103,7 @@ export function predictionsEndpoint(store?: Store): PredictionsEndpoint {
     throw new Error('there is no Redis behind this endpoint');
   };
   const states = store && new RecordStates(store.connection, { job: store.job, now: Date.now });
-  const handle = predictions({
+  const handle = predictionsWith({
     queue: () => ({ send: async (message) => void sent.push(message) }),
     payloads: async () => ({
       put: async (message) => {
@@ -113,8 +113,6 @@ export function predictionsEndpoint(store?: Store): PredictionsEndpoint {
     }),
     results: () => store?.results ?? none(),
     states: () => states ?? none(),
-    locate: none,
-    observers: quietObservers(),
   });
   const endpoint: Endpoint = async (body, envelope = {}) =>
     answerOf(await handle(eventOf(body, { path: '/predictions', ...envelope })));

@@ -1,6 +1,6 @@
 /** `cluster-serving doctor` as a person calls it: what it reads, what it answers, and its exit codes. */
 import assert from 'node:assert/strict';
-import { mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { examine } from '../../infra/doctor/examine.ts';
@@ -270,10 +270,6 @@ test('an import report gives memory, file and the size of a record; a broken one
   });
   assert.equal(model.bytes, 100);
   assert.ok(findings.some(({ rule, expected }) => rule === 'memory-model' && expected.includes('3008 MB')));
-  await rename(join(root, 'model', 'import-report.json'), join(root, 'model', 'passport.json'));
-  const { facts: former } = await readFacts(requestFor(root));
-  assert.deepEqual(former.model, model, 'as an earlier version named it');
-  await rm(join(root, 'model', 'passport.json'));
   const pictures = { ...importReport, images: [{ input: 'data' }] };
   assert.equal((await read(JSON.stringify(pictures))).model.importReport?.recordBytes, undefined);
   for (const broken of ['{', '[]', '{"measured": {}}']) {

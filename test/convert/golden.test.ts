@@ -10,10 +10,10 @@ import { goldenOfReference } from '../../convert/golden/reference.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { ANALYSER_VERSION } from '../../lib/contract/verification.ts';
 import { RUNTIME } from '../../lib/inference/session.ts';
+import { models } from '../support/models.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { rewrittenModel } from '../support/rewritten-model.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { models } from './support/models.ts';
 import { npyBytes } from './support/npy-bytes.ts';
 
 /** y = 2x, z = x + 1, for rows of two numbers. */

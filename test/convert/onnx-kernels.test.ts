@@ -12,9 +12,9 @@ import { mayNeedRewrite, needsRewrite, rewriteOnnx } from '../../convert/onnx/re
 import { verifyModel } from '../../convert/verify/verify.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { openSession } from '../../lib/inference/session.ts';
+import { models } from '../support/models.ts';
 import { type AttributeSpec, type NodeSpec, nodeProto, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { models } from './support/models.ts';
 
 const ML = 'ai.onnx.ml';
 type Attributes = Readonly<Record<string, AttributeSpec>>;

@@ -7,10 +7,10 @@ import { needsImport } from '../../convert/detect.ts';
 import { importModel } from '../../convert/import.ts';
 import { mayNeedRewrite, rewriteOnnx } from '../../convert/onnx/rewrite/rewrite.ts';
 import { openOnnx } from '../../lib/compose/onnx.ts';
+import { models } from '../support/models.ts';
 import { type NodeSpec, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { throughPredict } from '../support/three-paths.ts';
-import { models } from './support/models.ts';
 
 const ML = 'ai.onnx.ml';
 const SETTINGS = { threads: 1, batchSize: 8, inputAlreadyBatched: false, image: {} };

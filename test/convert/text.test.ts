@@ -14,6 +14,7 @@ import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { readTextModel } from '../../lib/text/files.ts';
 import type { TextSettings } from '../../lib/text/settings.ts';
+import { models, UNMEASURED } from '../support/models.ts';
 import { type ModelSpec, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import {
   type Expected,
@@ -22,7 +23,6 @@ import {
   textModelFolder,
   trainedTokenizer,
 } from '../support/text-models.ts';
-import { models, UNMEASURED } from './support/models.ts';
 
 const imported = (directory: string): Promise<Imported> =>
   importModel(directory, { out: `${directory}-imported`, version: '1', process: models, ...UNMEASURED });
@@ -266,6 +266,8 @@ suite('padding', () => {
     const foreign = /that the tokenizer of this model did not make: it makes \[\d+, …, \d+\]/;
     for (const other of [own.slice(1), own.slice(0, -1), own.slice(1, -1), [own[0] ?? 0]])
       assert.match((await sent(...other)).refusal, foreign);
+    for (const id of [-1, tokenizer.size, 2 ** 31 - 1])
+      assert.match((await sent(...own.with(1, id))).refusal, new RegExp(`token id ${id}: the tokenizer has`));
     const plain = await opened(t, await imported(await folderWith(t, sumsOfTokens())));
     const [outcome] = await plain.run([
       new Map([

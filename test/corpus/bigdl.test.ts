@@ -10,8 +10,8 @@ import { readNpy } from '../../convert/npy.ts';
 import { serviceFolder } from '../cli/cli.ts';
 import { warmCli, warmCliJson } from '../cli/warm.ts';
 import { readCases, tensorOf } from '../convert/support/bigdl/cases.ts';
-import { models } from '../convert/support/models.ts';
 import { sharedPath } from '../support/fixtures.ts';
+import { models } from '../support/models.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const LENET = sharedPath('corpus/bigdl/bigdl_lenet');

@@ -9,8 +9,8 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Optimization } from '../../lib/contract/verification.ts';
 import { openSession } from '../../lib/inference/session.ts';
-import { models } from '../convert/support/models.ts';
 import { sharedPath } from '../support/fixtures.ts';
+import { models } from '../support/models.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const FOLDER = sharedPath('corpus/fresh/tf');

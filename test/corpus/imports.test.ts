@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { importModel } from '../../convert/import.ts';
-import { models } from '../convert/support/models.ts';
 import { sharedPath } from '../support/fixtures.ts';
+import { models } from '../support/models.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 interface Manifest {

@@ -6,8 +6,8 @@ import { type TestContext, test } from 'node:test';
 import { needsImport } from '../../convert/detect.ts';
 import { importModel } from '../../convert/import.ts';
 import { openOnnx } from '../../lib/compose/onnx.ts';
-import { models } from '../convert/support/models.ts';
 import { sharedPath } from '../support/fixtures.ts';
+import { models } from '../support/models.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { type Answer, throughPredict } from '../support/three-paths.ts';
 

@@ -1,5 +1,6 @@
 /** What Dockerfile, compose.yaml and .dockerignore promise. test/long/docker builds the image and runs it. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -23,7 +24,7 @@ interface Service {
   readonly stop_grace_period: string;
 }
 
-const instructions = instructionsOf(await read('Dockerfile'));
+const instructions = instructionsOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'));
 /** Of the last stage, which is the image. */
 const last = instructions.slice(instructions.findLastIndex(({ kind }) => kind === 'FROM'));
 const valuesOf = (kind: string) => last.filter((each) => each.kind === kind).map(({ rest }) => rest);

@@ -63,7 +63,13 @@ const rounded = (data: readonly unknown[]) =>
 /** The body's instances come back from a model that gives back its inputs, to the last element. */
 async function comesBack(t: TestContext, { body_json: body }: Case, specs: readonly ValueSpec[]) {
   assert.ok(body);
-  const predictions = await (await serve(t, identityModel(specs)))(body);
+  const [first] = body.instances;
+  // The check at the start gives free sizes of many axes those of images, and so hundreds of thousands of numbers.
+  const sized = specs.map(({ shape = [], ...spec }) => ({
+    ...spec,
+    shape: shape.length <= 3 ? shape : ['N', ...expectedOf(first?.[spec.name]).shape],
+  }));
+  const predictions = await (await serve(t, identityModel(sized)))(body);
   assert.equal(predictions.length, body.instances.length);
   for (const [i, instance] of body.instances.entries()) {
     const outputs = outputsOf(predictions[i] as string);

@@ -11,6 +11,8 @@ import path from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { Store, type Watch } from '../../embedded-redis/store.ts';
+import { type Group, Stream } from '../../embedded-redis/stream.ts';
 import { type LocalRedis, startRedis } from '../../local/redis/start.ts';
 
 const installed = ((): string => {
@@ -664,4 +666,94 @@ describe('random commands', {
     const mark = /-ERR unknown command 'NOSUCH'[^\r]*\r\n/;
     return (text.split('--first--\r\n')[1] ?? '').split(mark).slice(0, -1);
   }
+});
+
+describe('times and bounds, by the clock of the store', () => {
+  function open() {
+    const store = new Store();
+    const expired: string[] = [];
+    store.onExpired = (key) => expired.push(key);
+    return { store, expired };
+  }
+
+  it('a key lives through the last millisecond of its time, and its end is reported once', () => {
+    const { store, expired } = open();
+    store.put('k', 'v');
+    store.setExpiry('k', 100);
+    store.nowMs = 100;
+    assert.equal(store.get('k'), 'v');
+    store.nowMs = 101;
+    store.loading = true;
+    assert.equal(store.get('k'), 'v');
+    store.loading = false;
+    assert.deepEqual([store.get('k'), store.get('k'), expired], [undefined, undefined, ['k']]);
+    store.put('k', 'v');
+    store.nowMs = 1_000_000;
+    store.sweep();
+    assert.equal(store.get('k'), 'v');
+  });
+
+  it('the dump has the time of a key, and unwatched keys are forgotten', () => {
+    const { store } = open();
+    store.put('k', 'v');
+    store.setExpiry('k', 100);
+    assert.deepEqual(
+      [...store.dump()],
+      [
+        ['SET', 'k', 'v'],
+        ['PEXPIREAT', 'k', '100'],
+      ],
+    );
+    const [one, two] = [0, 1].map(() => ({ keys: new Set<string>(), broken: false }));
+    store.watch('k', one as Watch);
+    store.watch('k', two as Watch);
+    store.unwatch(one as Watch);
+    store.put('k', 'w');
+    assert.deepEqual([one?.broken, two?.broken], [false, true]);
+  });
+
+  it('ids of a stream only grow, also when the clock goes back', () => {
+    const stream = new Stream();
+    assert.deepEqual(
+      [1_000, 1_000, 900, 1_001].map((nowMs) => stream.add('*', ['f', 'v'], nowMs)),
+      ['1000-0', '1000-1', '1000-2', '1001-0'],
+    );
+  });
+
+  it('what is claimed has been idle for its time, and is idle anew for its next consumer', () => {
+    const stream = new Stream();
+    stream.createGroup('g', '0');
+    const group = stream.groups.get('g') as Group;
+    for (const id of ['1-0', '2-0', '3-0']) stream.add(id, ['f', id], 0);
+    assert.equal(stream.read(group, 'one', 2, 1_000).length, 2);
+    assert.deepEqual(
+      stream.read(group, 'one', 2, 1_000).map(([id]) => id),
+      ['3-0'],
+    );
+    const claim = (nowMs: number, from = '0-0', most = 10) => {
+      const { next, claimed } = stream.claim(group, { consumer: 'two', idleMs: 500, from, most }, nowMs);
+      return [next, ...claimed.map(([id]) => id)];
+    };
+    assert.deepEqual(claim(1_499), ['0-0']);
+    assert.deepEqual(claim(1_500, '2-0', 1), ['3-0', '2-0']);
+    assert.deepEqual(claim(1_999), ['0-0', '1-0', '3-0']);
+    assert.deepEqual(claim(2_000), ['0-0', '2-0']);
+    assert.deepEqual(
+      [...group.consumers],
+      [
+        ['one', 1_000],
+        ['two', 2_000],
+      ],
+    );
+  });
+
+  it('a claim looks at ten entries for each that it may have', () => {
+    const stream = new Stream();
+    stream.createGroup('g', '0');
+    const group = stream.groups.get('g') as Group;
+    for (let i = 1; i <= 25; i++) stream.add(`${i}-0`, ['f', 'v'], 0);
+    stream.read(group, 'one', 25, 0);
+    const { next } = stream.claim(group, { consumer: 'two', idleMs: 500, from: '0-0', most: 2 }, 0);
+    assert.equal(next, '21-0');
+  });
 });

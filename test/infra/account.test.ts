@@ -11,12 +11,10 @@ import { temporaryFolder } from '../support/runner.ts';
 
 const REQUEST: AccountRequest = {
   region: 'us-east-1',
+  queues: ['cluster-serving-dev-queue', 'cluster-serving-dev-queue-dlq'],
   planned: {
     stackName: 'cluster-serving-dev',
     jobName: 'serving_stream',
-    queueName: 'cluster-serving-dev-queue',
-    deadLetterQueueName: 'cluster-serving-dev-queue-dlq',
-    isQueueNamed: false,
     missingModel: undefined,
     network: {
       redis: 'node',
@@ -145,7 +143,7 @@ test('a network that CloudFormation cannot change is an error', async () => {
   assert.match(of('stack')?.found ?? '', /us-east-1a and us-east-1d.*--param zones=us-east-1a,us-east-1d/);
 });
 
-test('a stack that must be removed first, and one with a queue of an earlier version, are errors', async () => {
+test('a stack that must be removed first, and one without its model, are errors', async () => {
   const stack = (StackStatus: string, Outputs: readonly object[] = []) => ({
     DescribeStacks: { Stacks: [{ StackStatus, Outputs }] },
   });
@@ -153,14 +151,11 @@ test('a stack that must be removed first, and one with a queue of an earlier ver
   assert.equal(rolledBack.of('stack')?.kind, 'error');
   assert.match(rolledBack.of('stack')?.fix ?? '', /^npx serverless remove/);
   assert.equal((await answersOf(stack('UPDATE_IN_PROGRESS'))).kinds['stack'], 'error');
-  const url = 'https://sqs.us-east-1.amazonaws.com/123456789012/cluster-serving-serving_stream';
-  const old = await answersOf(stack('UPDATE_COMPLETE', [{ OutputKey: 'QueueUrl', OutputValue: url }]));
-  assert.match(old.of('stack')?.found ?? '', /would replace it by cluster-serving-dev-queue .*queueName=job/);
-  // Its own names are no others'.
-  assert.equal(old.of('queues'), undefined);
-  const own = url.replace('cluster-serving-serving_stream', 'cluster-serving-dev-queue');
-  const there = await answersOf(stack('UPDATE_COMPLETE', [{ OutputKey: 'QueueUrl', OutputValue: own }]));
+  const url = 'https://sqs.us-east-1.amazonaws.com/123456789012/cluster-serving-dev-queue';
+  const there = await answersOf(stack('UPDATE_COMPLETE', [{ OutputKey: 'QueueUrl', OutputValue: url }]));
   assert.equal(there.kinds['stack'], 'ok');
+  // Its own names are no others'.
+  assert.equal(there.of('queues'), undefined);
   const without = { ...REQUEST.planned, missingModel: '/job/model' };
   assert.match((await answersOf({}, { planned: without })).of('stack')?.found ?? '', /there is no model/);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adviceOn } from '../../infra/advice.ts';
 import { assertDeployable, type Planned } from '../../infra/deployed-stack.ts';
-import { deadLetterQueueName, queueName } from '../../lib/queue/names.ts';
+import { queueName } from '../../lib/queue/names.ts';
 
 const URL = 'https://sqs.us-east-1.amazonaws.com/123456789012/';
 const DEPLOYING = { zones: [], region: 'us-east-1', stage: 'dev' };
@@ -11,26 +11,21 @@ const DEPLOYING = { zones: [], region: 'us-east-1', stage: 'dev' };
 function outputs(queue: string, job = 'serving_stream') {
   return {
     QueueUrl: `${URL}${queue}`,
-    DeadLetterQueueUrl: `${URL}${deadLetterQueueName(queue)}`,
     ModelLocation: `s3://bucket/models/${job}/`,
   };
 }
 
 function planned(change: Partial<Planned> = {}): Planned {
-  const queue = queueName('serving_stream', 'dev');
   return {
     stackName: 'cluster-serving-dev',
     jobName: 'serving_stream',
-    queueName: queue,
-    deadLetterQueueName: deadLetterQueueName(queue),
-    isQueueNamed: false,
     missingModel: undefined,
     network: OWN,
     ...change,
   };
 }
 
-const never = { count: () => Promise.reject(new Error('no queue is asked')), template: () => answerOf({}) };
+const never = { template: () => answerOf({}) };
 
 /** As infra/resources.ts plans the network of a stack without parameters, and with its own zones or VPC. */
 const first = [0, 1].map((place) => ({ 'Fn::Select': [place, { 'Fn::GetAZs': '' }] }));
@@ -68,43 +63,9 @@ test('a first deployment needs a model, or the sample; a later one does not', as
   await assertDeployable(outputs(queueName('serving_stream', 'dev')), without, never);
 });
 
-test('a deployment that would replace a queue of an earlier version says what to do', async () => {
-  const old = outputs(queueName('serving_stream'));
-  await assert.rejects(assertDeployable(old, planned(), never), {
-    code: 'bad_config',
-    message:
-      /is cluster-serving-serving_stream, and .* replace it by cluster-serving-dev-queue and delete it, with the records in it\. .*--param queueName=job.*docs\/how-to\/deploy\.md#queues-of-earlier-versions$/,
-  });
-  const kept = queueName('serving_stream');
-  await assertDeployable(
-    old,
-    planned({ queueName: kept, deadLetterQueueName: deadLetterQueueName(kept) }),
-    never,
-  );
-});
-
-test('a switch that was asked for waits until both queues are empty', async () => {
-  const old = outputs(queueName('serving_stream'));
-  const named = planned({ isQueueNamed: true });
-  const counts = new Map([
-    [old.QueueUrl, 0],
-    [old.DeadLetterQueueUrl, 3],
-  ]);
-  const asked = { ...never, count: (url: string) => Promise.resolve(counts.get(url) ?? Number.NaN) };
-  await assert.rejects(assertDeployable(old, named, asked), {
-    message: /Messages in it: cluster-serving-serving_stream 0, cluster-serving-serving_stream-dlq 3\./,
-  });
-  counts.set(old.DeadLetterQueueUrl, 0);
-  await assertDeployable(old, named, asked);
-});
-
 test('the stack of another job is not overwritten', async () => {
   const deployed = outputs('cluster-serving-a-b-c-queue', 'a');
-  const change = {
-    stackName: 'cluster-serving-a-b-c',
-    jobName: 'a-b',
-    queueName: 'cluster-serving-a-b-c-queue',
-  };
+  const change = { stackName: 'cluster-serving-a-b-c', jobName: 'a-b' };
   await assert.rejects(assertDeployable(deployed, planned(change), never), {
     message: /cluster-serving-a-b-c is the stack of the job a, and this deployment is of the job a-b/,
   });
@@ -137,7 +98,7 @@ test('zones, a VPC and subnets that CloudFormation cannot change are refused, wi
     ],
   ] as const) {
     const deployed = outputs(queueName('serving_stream', 'dev'));
-    const asked = { ...never, template: () => deployedIn(before) };
+    const asked = { template: () => deployedIn(before) };
     await assert.rejects(assertDeployable(deployed, planned({ network: after }), asked), {
       code: 'bad_config',
       message: expected,
@@ -160,7 +121,6 @@ test('changes of the network that CloudFormation can make are not refused', asyn
     [VPC, { ...VPC, subnetIds: ['subnet-1', 'subnet-2', 'subnet-3'] }],
   ] as const)
     await assertDeployable(outputs(queueName('serving_stream', 'dev')), planned({ network: after }), {
-      ...never,
       template: () => deployedIn(before),
     });
   // The template has no network: the deployment of everything but the bucket failed.

@@ -75,7 +75,6 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   ],
   DeadLetterRole: [
     's3:PutObject Bucket dead-letters/serving_stream/*',
-    's3:PutObject Bucket parked/serving_stream/*',
     'sqs:DeleteMessage DeadLetterQueue',
     'sqs:GetQueueAttributes DeadLetterQueue',
     'sqs:ReceiveMessage DeadLetterQueue',

@@ -34,7 +34,7 @@ function signedIn(t: Hooks, { url }: ProtectedRedis, job: string): RedisConnecti
 
 /** All that the service does in Redis. */
 async function flow(t: Hooks, connection: RedisConnection, job: string): Promise<void> {
-  const settings = { job, ttlSeconds: 60, retentionSeconds: 60, redeliveryMs: 1_000, now: Date.now };
+  const settings = { job, ttlSeconds: 60, retentionSeconds: 60, now: Date.now };
   const results = new ResultStore(connection, settings);
   t.after(() => results.close());
   const states = new RecordStates(connection, { job, now: Date.now });
@@ -56,18 +56,17 @@ async function flow(t: Hooks, connection: RedisConnection, job: string): Promise
   const timers = new Timers();
   timers.record('zoo.serving.redis.put', 1);
   await results.save([{ uri: 'u', enqueue: enqueued('one'), fields: succeeded }], 'v', timers);
-  // As functions of the first release saved it.
-  await results.save([{ uri: 'old', message: 'm1', fields: succeeded }], 'v');
+  await results.save([{ uri: 'taken', enqueue: enqueued('six'), fields: succeeded }], 'v');
   assert.equal((await waited).uri, 'u');
   assert.equal((await results.get('u'))?.uri, 'u');
   assert.ok((await results.metrics()).length > 0);
   assert.equal(await states.cancel('never-sent').catch(() => false), true);
-  assert.equal((await results.take('old'))?.uri, 'old');
+  assert.equal((await results.take('taken'))?.uri, 'taken');
   const page = await results.takePage(10);
   assert.deepEqual(page?.map(({ uri }) => uri).sort(), ['never-sent', 'u']);
   await (await states.announce({ uri: 'w', identity: 'two', message: 'm' })).withdraw();
   const replacer = new ResultReplacer(connection, settings);
-  const record = { uri: 'r', messageId: 'm', enqueue: enqueued('three', 1, 1), message: 'm' };
+  const record = { uri: 'r', enqueue: enqueued('three', 1, 1), message: 'm' };
   await states.announce({ uri: 'r', identity: 'three', message: 'm' });
   assert.equal(await replacer.store(record, succeeded, 'v'), 'replaced');
   assert.equal((await replacer.outcomes(['r'])).length, 1);
@@ -83,7 +82,7 @@ async function flow(t: Hooks, connection: RedisConnection, job: string): Promise
 
 /** The keys and the channel of a job, made by every function of names.ts that makes one. */
 function keysOf(job: string): { readonly keys: readonly string[]; readonly channels: readonly string[] } {
-  const makers = Object.entries(names).filter(([name]) => /Key$|Channel$|^takenMessagePrefix$/.test(name));
+  const makers = Object.entries(names).filter(([name]) => /Key$|Channel$/.test(name));
   const made = makers.flatMap(([, make]) => {
     const key =
       typeof make === 'function' ? String((make as (...texts: string[]) => unknown)(job, 'kept', 'x')) : '';

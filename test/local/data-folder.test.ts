@@ -1,10 +1,12 @@
 /** What another version left in a data folder: a record or options without what this one has, or with more. */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import promises, { writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { placesText } from '../../cli/places.ts';
-import { findRunning, lastOptions } from '../../local/data-folder.ts';
+import { findRunning, lastOptions, writeOptions } from '../../local/data-folder.ts';
 import { identify } from '../../local/process.ts';
 import { readSettings, startArguments } from '../../local/start-options.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -12,6 +14,7 @@ import { temporaryFolder } from '../support/runner.ts';
 const RECORD = {
   job: 'digits',
   model: 'v1',
+  modelNotes: [],
   http: 'http://localhost:10020',
   queueUrl: 'http://localhost:10021/000000000000/digits',
   deadLetterUrl: 'http://localhost:10021/000000000000/digits-dead-letter',
@@ -22,6 +25,8 @@ const RECORD = {
   since: '2026-01-01T00:00:00Z',
 };
 const LATER = { jobs: [RECORD], environment: { AWS_REGION: 'eu-west-1' }, startedWith: { port: '0' } };
+
+const written = promises.writeFile;
 
 async function folderWith(t: TestContext, files: Readonly<Record<string, object>>): Promise<string> {
   const folder = await temporaryFolder(t);
@@ -48,4 +53,20 @@ test('a restart leaves out the options that this version does not have', async (
   assert.equal(settings.ports.http, 0);
   assert.deepEqual(Object.keys(settings.startedWith).toSorted(), ['config', 'data-dir', 'port']);
   assert.doesNotMatch(startArguments(settings.startedWith).join(' '), /later/);
+});
+
+test('what a service writes has its name only when it is whole', async (t) => {
+  const dataDir = await folderWith(t, { 'options.json': { port: '0' } });
+  const write = t.mock.method(promises, 'writeFile', async (...given: Parameters<typeof writeFile>) => {
+    for (let turn = 0; turn < 20; turn++) await setImmediate();
+    assert.deepEqual(await lastOptions(dataDir), { port: '0' });
+    return written(...given);
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    write.mock.restore();
+    syncBuiltinESMExports();
+  });
+  await writeOptions(dataDir, { port: '1' });
+  assert.deepEqual(await lastOptions(dataDir), { port: '1' });
 });

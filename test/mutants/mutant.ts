@@ -1,54 +1,55 @@
-/**
- * A mutant is one small bug: a piece of text of a source file and what stands in its place. The piece must occur exactly
- * once, so that a mutant never outlives the code that it breaks.
- */
-import { transformSync } from 'esbuild';
+/** A mutant is one small bug in one source file: what stands in the place of a piece of its text. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
-export interface Bug {
-  /** What no longer holds once the bug is in, as a sentence. */
+export interface Mutant {
+  /** From the root of the repository. */
+  readonly file: string;
+  /** The piece, in UTF-16 units. */
+  readonly start: number;
+  readonly end: number;
+  readonly bug: string;
+  /** Of a bug by hand: what no longer holds, as a sentence. */
+  readonly guarantee?: string | undefined;
+  /** Why no test catches it and none has to. */
+  readonly judgement?: string | undefined;
+  /** Test files that see it, where `npm test` cannot. Default: those that reach it. */
+  readonly tests?: readonly string[] | undefined;
+}
+
+export const withBug = (text: string, { start, end, bug }: Mutant): string =>
+  text.slice(0, start) + bug + text.slice(end);
+
+/** One line of list.jsonl, which holds what chance does not find. */
+export interface ByHand {
+  readonly file: string;
   readonly guarantee: string;
+  /** Occurs exactly once, so that a mutant never outlives the code that it breaks. */
   readonly find: string;
   readonly replace: string;
-  /** Instead of those of its suite. */
   readonly tests?: readonly string[];
-  /** Why no test catches it and none has to. A survivor without this fails the run. */
   readonly survives?: string;
 }
 
-/** Bugs of one source file. */
-export interface Suite {
-  /** From the root of the repository. */
-  readonly file: string;
-  /** Test files that could see the bugs, the likeliest and fastest first: the first failure ends the run. */
-  readonly tests: readonly string[];
-  /** Regular expression: titles of tests that need not run, such as the same cases on another Redis. Default none. */
-  readonly skip?: string;
-  readonly bugs: readonly Bug[];
+/** @throws when a line's text is not in its file, or is there twice, or when it changes nothing */
+export function readByHand(root: string, path: string): Mutant[] {
+  const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean);
+  return lines.map((line) =>
+    mutantByHand(JSON.parse(line), (file) => readFileSync(join(root, file), 'utf8')),
+  );
 }
 
-export interface Mutant extends Bug {
-  readonly file: string;
-  readonly tests: readonly string[];
-  readonly skip?: string | undefined;
-}
-
-export function mutantsOf(suites: readonly Suite[]): Mutant[] {
-  return suites.flatMap(({ file, tests, skip, bugs }) => bugs.map((bug) => ({ tests, ...bug, file, skip })));
-}
-
-/**
- * @returns the file's text with the bug
- * @throws when the text to replace is not there, or there twice, or when the result is no TypeScript
- */
-export function withBug(text: string, { file, find, replace, guarantee }: Mutant): string {
-  const found = text.split(find).length - 1;
-  if (found !== 1) {
+export function mutantByHand(
+  { file, guarantee, find, replace, tests, survives }: ByHand,
+  read: (file: string) => string,
+): Mutant {
+  const pieces = read(file).split(find);
+  if (pieces.length !== 2) {
     throw new Error(
-      `${file}: the text to replace occurs ${found} times, expected once (${guarantee}):\n${find}`,
+      `${file}: the text to replace occurs ${pieces.length - 1} times, expected once (${guarantee}):\n${find}`,
     );
   }
   if (find === replace) throw new Error(`${file}: the mutant changes nothing (${guarantee})`);
-  const mutated = text.replace(find, () => replace);
-  if (file.endsWith('.ts')) transformSync(mutated, { loader: 'ts', logLevel: 'silent' });
-  return mutated;
+  const start = (pieces[0] as string).length;
+  return { file, start, end: start + find.length, bug: replace, guarantee, tests, judgement: survives };
 }

@@ -24,14 +24,14 @@ const FAILED = /^ *not ok \d+ - (.*)$/m;
 
 export interface TestFile {
   readonly path: string;
-  /** Regular expression: titles of tests that need not run. */
-  readonly skip?: string | undefined;
   /** Regular expression: titles of the only tests to run. Default all. */
   readonly only?: string | undefined;
+  /** Besides those of this process. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
 export async function runTestFile(
-  { path, skip, only }: TestFile,
+  { path, only, env: more }: TestFile,
   cwd: string,
   timeoutMs: number,
   signal: AbortSignal,
@@ -39,14 +39,18 @@ export async function runTestFile(
   signal.throwIfAborted();
   const startedMs = performance.now();
   const options = ['--test-reporter=tap'];
-  if (skip !== undefined) options.push(`--test-skip-pattern=${skip}`);
   if (only !== undefined) options.push(`--test-name-pattern=${only}`);
   // Inherited from `node --test`, it would make the file report to a parent in binary.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = spawn(process.execPath, [...options, path], {
     cwd,
     // A bug changes one of the hundreds of modules that a test file loads.
-    env: { ...env, TEST_UNTIL_MS, NODE_COMPILE_CACHE: join(cwd, 'node_modules', '.cache', 'compile') },
+    env: {
+      ...env,
+      TEST_UNTIL_MS,
+      NODE_COMPILE_CACHE: join(cwd, 'node_modules', '.cache', 'compile'),
+      ...more,
+    },
     // A group of its own: what a crashed test has started is ended with it.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],

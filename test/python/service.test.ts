@@ -1,8 +1,13 @@
 /** The Python client, and the names of the former one, against the local service. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { RedisConnection } from '../../lib/redis/connection.ts';
+import type { Stack } from '../../local/stack.ts';
+import { parseConfig } from '../support/config.ts';
 import { textsOf } from '../support/documents.ts';
 import { WITH_PYTHON } from '../support/python.ts';
+import { PATIENT } from '../support/redis.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { MIGRATED, migratedProgram, python } from './python.ts';
 
@@ -10,14 +15,38 @@ import { MIGRATED, migratedProgram, python } from './python.ts';
 const JOBS = ['serving_stream', 'digits'] as const;
 const configOf = (job: string) => `jobName: ${job}\nimageResize: 8,8`;
 
+const cleanups: (() => unknown)[] = [];
+let stack: Stack;
+before(async () => {
+  if (WITH_PYTHON.skip) return;
+  const [first, ...others] = JOBS;
+  const more = others.map((job) => ({
+    job: parseConfig(configOf(job), 'test config'),
+    modelDirectory: join(SAMPLE, 'model'),
+  }));
+  const hooks = { after: (cleanup: () => unknown) => cleanups.unshift(cleanup) };
+  stack = await testStack(hooks, { config: configOf(first), more });
+});
+after(async () => {
+  for (const cleanup of cleanups) await cleanup();
+});
+
+/** A job of the shared service, without results. */
+async function serviceOf(job: string) {
+  const connection = new RedisConnection(stack.redisUrl, PATIENT);
+  await connection.use((redis) => redis.flushall(), false);
+  await connection.close();
+  return stack.jobs.find((one) => one.job === job) ?? assert.fail(job);
+}
+
 const IMAGE = JSON.stringify(`${SAMPLE}images/digit-3.png`);
 
 for (const job of JOBS) {
   test(
     `a record is predicted, enqueued, waited for, queried, taken and cancelled (${job})`,
     WITH_PYTHON,
-    async (t) => {
-      const { url } = await testStack(t, { config: configOf(job) });
+    async () => {
+      const { url } = await serviceOf(job);
       const shown = await python(
         url,
         `
@@ -87,8 +116,8 @@ for (const job of JOBS) {
   test(
     `the names of the former client work over HTTPS with the shapes of 0.11 (${job})`,
     WITH_PYTHON,
-    async (t) => {
-      const { url } = await testStack(t, { config: configOf(job) });
+    async () => {
+      const { url } = await serviceOf(job);
       const shown = await python(
         url,
         `
@@ -128,17 +157,17 @@ show({uri: getattr(found, "shape", found) for uri, found in output.dequeue().ite
 }
 
 for (const job of JOBS) {
-  test(`records go through SQS, one by one and in calls of ten (${job})`, WITH_PYTHON, async (t) => {
-    const stack = await testStack(t, { config: configOf(job) });
+  test(`records go through SQS, one by one and in calls of ten (${job})`, WITH_PYTHON, async () => {
+    const { url, queueUrl } = await serviceOf(job);
     const shown = await python(
-      stack.url,
+      url,
       `
 from zoo.serving.client import InputQueue
-client = Client(URL, timeout=120, sqs=${JSON.stringify(stack.queueUrl)})
+client = Client(URL, timeout=120, sqs=${JSON.stringify(queueUrl)})
 many = client.enqueue_many((f"r{i}", {"image": np.full((3, 8, 8), i, np.float32)}) for i in range(45))
 show(sum(outcome.error is None for outcome in client.results(many)))
 odd = "one\\ufffe\\uffff"
-InputQueue(sqs=${JSON.stringify(stack.queueUrl)}, timeout=120).enqueue(odd, image=${IMAGE})
+InputQueue(sqs=${JSON.stringify(queueUrl)}, timeout=120).enqueue(odd, image=${IMAGE})
 show(int(client.wait(odd).output.argmax()))
 `,
       stack.aws.environment,
@@ -151,8 +180,8 @@ for (const job of JOBS) {
   test(
     `names and dtypes need no name, and a wrong one says which job is served (${job})`,
     WITH_PYTHON,
-    async (t) => {
-      const { url } = await testStack(t, { config: configOf(job) });
+    async () => {
+      const { url } = await serviceOf(job);
       const shown = await python(
         url,
         `
@@ -204,8 +233,8 @@ show([error_of(lambda: each.output)[2] for each in (client.predict({"image": ${I
 });
 
 for (const job of JOBS) {
-  test(`a program of the former client runs with two lines changed (${job})`, WITH_PYTHON, async (t) => {
-    const { url } = await testStack(t, { config: configOf(job) });
+  test(`a program of the former client runs with two lines changed (${job})`, WITH_PYTHON, async () => {
+    const { url } = await serviceOf(job);
     const program = await migratedProgram(`url="${url}", timeout=120`, `${SAMPLE}images/digit-3.png`);
     const shown = await python(
       url,
@@ -229,8 +258,8 @@ show([copy.copy(response).text == response.text, pickle.loads(pickle.dumps(respo
 }
 
 for (const job of JOBS) {
-  test(`the programs of docs/how-to/python.md run as they are (${job})`, WITH_PYTHON, async (t) => {
-    const { url } = await testStack(t, { config: configOf(job) });
+  test(`the programs of docs/how-to/python.md run as they are (${job})`, WITH_PYTHON, async () => {
+    const { url } = await serviceOf(job);
     const blocks = await textsOf('py', 'docs/how-to/python.md');
     assert.ok(blocks.length >= 4);
     const script = blocks

@@ -124,6 +124,32 @@ class Retries(unittest.TestCase):
         with servers.api(answers(BUSY, BUSY, BUSY, FOUND)) as (url, seen):
             self.assertEqual(error_of(lambda: Client(url, timeout=600).query("u")).code, "queue_unavailable")
             self.assertEqual(len(seen), 3)
+        with servers.api(answers((500, {"error": "no", "code": "internal"}), FOUND)) as (url, seen):
+            self.assertEqual(error_of(lambda: Client(url, timeout=600).query("u")).code, "internal")
+            self.assertEqual(len(seen), 1)
+
+    def test_an_identity_is_one_word_of_64_characters(self):
+        with servers.api(answers(QUEUED)) as (url, seen):
+            for identity in ("a b", "", "a\n", "\u00e4", "~", "x" * 65, 7):
+                with self.subTest(identity):
+                    call = lambda: Client(url).enqueue("u", {"x": 1}, identity=identity)
+                    self.assertEqual(error_of(call).code, "bad_request")
+            self.assertEqual(seen, [])
+            Client(url).enqueue("u", {"x": 1}, identity="A-z_0.9" + "x" * 57)
+            self.assertEqual(len(seen), 1)
+
+    def test_a_wait_asks_for_the_whole_seconds_that_are_left_and_20_at_most(self):
+        for timeout, seconds in ((60.5, 20), (20.9, 20), (2.9, 2), (0.9, 0)):
+            with servers.api(answers(FOUND)) as (url, seen):
+                Client(url).wait("u", timeout=timeout)
+                self.assertEqual(seen[0].headers["prefer"], f"wait={seconds}")
+
+    def test_a_service_that_fails_is_not_merely_not_ready(self):
+        for status, expected in ((200, True), (503, False)):
+            with servers.api(answers((status, {"ready": status == 200, "code": "model_unavailable"}))) as (url, _):
+                self.assertIs(Client(url, timeout=600).is_ready(), expected)
+        with servers.api(answers((500, {"error": "no", "code": "internal"}))) as (url, _):
+            self.assertEqual(error_of(lambda: Client(url).is_ready()).code, "internal")
 
     def test_what_takes_or_predicts_is_sent_again_after_429_alone(self):
         for call in (lambda c: c.query_and_delete("u"), lambda c: c.dequeue(), lambda c: c.predict({"x": 1})):
@@ -176,13 +202,13 @@ class Answers(unittest.TestCase):
                     found = [error_of(lambda: call(client)) for call in calls]
                     self.assertIsInstance(found[0], ServingError, body)
 
-    def test_a_failed_record_raises_its_error_with_its_uri_and_another_identity_is_no_result(self):
+    def test_a_failed_record_raises_its_error_with_its_uri_and_an_identity_is_asked_for(self):
         failed = (200, {"uri": "u", "status": "failed", "error": "no", "code": "bad_input"})
         with servers.api(answers(failed)) as (url, _):
             error = error_of(lambda: Client(url, timeout=600).query("u"))
             self.assertEqual((error.code, error.uri, error.retryable), ("bad_input", "u", False))
         with servers.api(answers(FOUND)) as (url, seen):
-            self.assertIsNone(Client(url, timeout=600).query(Enqueued("a/b?c&d", "i")))
+            Client(url, timeout=600).query(Enqueued("a/b?c&d", "i"))
             self.assertEqual(seen[0].path, "/predictions?uri=a%2Fb%3Fc%26d&identity=i")
 
     def test_outputs_have_their_dtype_and_shape(self):

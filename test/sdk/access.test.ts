@@ -299,6 +299,35 @@ test('a service that asks for a long pause is not waited for, and an aborted cal
   await assert.rejects(aborted(API, { signal: abort.signal }), /enough/);
 });
 
+test('what is sent again waits as long as the service asks and a part of a pause that doubles, and reads no answer before', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let [count, cancelled] = [0, 0];
+  const body = () => new ReadableStream({ cancel: () => void cancelled++ });
+  const answering = (seconds: number) =>
+    retrying(
+      async () => {
+        count++;
+        return new Response(body(), { status: 429, headers: { 'retry-after': String(seconds) } });
+      },
+      () => 0.5,
+    );
+  const sent = answering(2)(API, {});
+  for (const [ms, times] of [
+    [0, 1],
+    [2_099, 1],
+    [1, 2],
+    [2_199, 2],
+    [1, 3],
+  ] as const) {
+    t.mock.timers.tick(ms);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(count, times);
+  }
+  assert.deepEqual([(await sent).status, cancelled], [429, 2]);
+  assert.equal((await answering(3)(API, {})).status, 429);
+  assert.equal(count, 4);
+});
+
 test('a wait for a result ends in its time, also where the API is silent', async () => {
   const silent = (_: string, { signal }: RequestInit) =>
     new Promise<Response>((_resolve, reject) => {

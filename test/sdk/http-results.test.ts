@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { request } from '../../sdk/fetch.ts';
-import { type Fetch, OutputQueue } from '../../sdk/index.ts';
+import { isToken, request } from '../../sdk/fetch.ts';
+import { inOrder, stoppable } from '../../sdk/http/in-order.ts';
+import { type Fetch, OutputQueue, type ServingError } from '../../sdk/index.ts';
+import { limited } from '../../sdk/limit.ts';
 
 type Answer = { readonly status?: number; readonly body: unknown };
 
@@ -36,6 +39,13 @@ test('a uri without a result is undefined, a failed record throws its code and u
   assert.equal(await api(NOT_YET).queue.query('a'), undefined);
   const failed = { body: { uri: 'a', status: 'failed', code: 'model_failed', error: 'no' } };
   await assert.rejects(api(failed).queue.query('a'), { code: 'model_failed', uri: 'a', message: 'no' });
+  // Codes that also say what a question has no answer to.
+  for (const code of ['not_found', 'timeout'] as const) {
+    const own = { body: { uri: 'a', status: 'failed', code, error: 'of the record' } };
+    const expected = { code, uri: 'a', message: 'of the record' };
+    await assert.rejects(api(own).queue.query('a'), expected);
+    await assert.rejects(api(own).queue.wait('a', { timeoutMs: 60_000 }), expected);
+  }
 });
 
 test('a wait asks until its time is up, with a pause, and ends with timeout', async () => {
@@ -116,7 +126,14 @@ const STATUSES: readonly (readonly [status: number, body: unknown, code: string]
 for (const [status, body, code] of STATUSES) {
   test(`an answer of ${status} with ${JSON.stringify(body)} is ${code}`, async () => {
     const { fetch } = api({ status, body });
-    await assert.rejects(request('https://api.example/x', {}, 1_000, undefined, fetch), { code });
+    await assert.rejects(
+      request('https://api.example/x', {}, 1_000, undefined, fetch),
+      (error: ServingError) => {
+        assert.equal(error.code, code);
+        assert.equal(/say who calls/.test(error.message), code === 'unauthorized', error.message);
+        return true;
+      },
+    );
   });
 }
 
@@ -183,4 +200,111 @@ test('a request ends at its time limit as a timeout, and by its signal with the 
   stop.abort(new Error('enough'));
   await assert.rejects(asked, /enough/);
   assert.equal(aborted, 2);
+});
+
+test('a call leaves no timer, and no listener at the signal of its caller, however it ends', async (t) => {
+  const starts = t.mock.method(globalThis, 'setTimeout');
+  const stops = t.mock.method(globalThis, 'clearTimeout');
+  const left = new AbortController();
+  const limit = { signal: left.signal, timeoutMs: 60_000, what: 'no end in' };
+  const never = () => new Promise<never>(() => undefined);
+  assert.equal(await limited(limit, async () => 7), 7);
+  await assert.rejects(
+    limited(limit, () => Promise.reject(new Error('failed'))),
+    /failed/,
+  );
+  await assert.rejects(limited({ ...limit, timeoutMs: 0.5 }, never), {
+    code: 'timeout',
+    message: 'no end in 1 ms',
+  });
+  const waiting = limited(limit, never);
+  left.abort(new Error('left'));
+  await assert.rejects(waiting, /left/);
+  await assert.rejects(
+    limited(limit, () => assert.fail('it is not begun')),
+    /left/,
+  );
+  assert.deepEqual(getEventListeners(left.signal, 'abort'), []);
+  const stopped = new Set(stops.mock.calls.map(({ arguments: [timer] }) => timer));
+  assert.equal(starts.mock.callCount(), 4);
+  for (const { result } of starts.mock.calls) assert.ok(stopped.has(result));
+});
+
+test('what is asked with an identity is answered for it alone, whatever a service that passes it over says', async () => {
+  const identity = 'mine';
+  const other = { body: { ...done('a', 1), identity: 'other' } };
+  assert.equal(await api(other).queue.query('a', { identity }), undefined);
+  assert.deepEqual((await api(other).queue.query('a'))?.identity, 'other');
+  assert.equal(await api({ body: { status: 'queued' } }).queue.status('a', { identity }), 'unknown');
+  assert.equal(await api({ body: { status: 'queued', identity } }).queue.status('a', { identity }), 'queued');
+});
+
+test('a wait asks for the whole seconds that are left, 20 at most', async () => {
+  for (const [timeoutMs, seconds] of [
+    [60_500, 20],
+    [20_999, 20],
+    [1_999, 1],
+    [0, 0],
+  ] as const) {
+    const { asked, queue } = api({ body: done('a', 1) });
+    await queue.wait('a', { timeoutMs });
+    assert.equal(new Headers(asked[0]?.init.headers).get('prefer'), `wait=${seconds}`);
+  }
+});
+
+test('a queue that is closed ends what it asks', async () => {
+  const queue = new OutputQueue({
+    url: 'https://api.example',
+    fetch: (_, { signal }) =>
+      new Promise((_resolve, reject) =>
+        signal?.addEventListener('abort', () => reject(signal.reason as Error)),
+      ),
+  });
+  const waiting = queue.query('a');
+  await queue.close();
+  await assert.rejects(waiting, { code: 'bad_request', message: /was closed/ });
+});
+
+test('calls go out so many at a time, in order, and who breaks off ends what they are read from', async () => {
+  const ends: (() => void)[] = [];
+  let ended = 0;
+  function* numbers() {
+    try {
+      for (let i = 0; ; i++) yield i;
+    } finally {
+      ended++;
+    }
+  }
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const all = inOrder(
+    numbers(),
+    3,
+    (item) => new Promise<number>((resolve) => ends.push(() => resolve(item))),
+  );
+  const first = all.next();
+  await turn();
+  assert.equal(ends.length, 3);
+  ends[1]?.();
+  await turn();
+  assert.equal(ends.length, 3);
+  ends[0]?.();
+  assert.equal((await first).value, 0);
+  assert.equal((await all.next()).value, 1);
+  await all.return(undefined);
+  assert.equal(ended, 1);
+  for await (const item of stoppable(numbers(), undefined)) if (item === 2) break;
+  assert.equal(ended, 2);
+});
+
+test('a token has 16 characters or more, of those that a header takes', () => {
+  for (const [text, expected] of [
+    ['a'.repeat(16), true],
+    ['a'.repeat(15), false],
+    ['a'.repeat(512), true],
+    ['a'.repeat(513), false],
+    ['A.b_c~d+e/f-g012=='.padStart(20, 'x'), true],
+    ['aaaa aaaa aaaa aaaa', false],
+    ['aaaaaaaa=aaaaaaaa', false],
+  ] as const)
+    assert.equal(isToken(text), expected, text);
 });

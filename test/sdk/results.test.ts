@@ -66,6 +66,21 @@ test('take deletes what it gives, a failure too, and asks for an identity', asyn
   await assert.rejects(all(queue.results(['a'], { take: true })), { code: 'bad_request' });
 });
 
+test('a record that is taken is gone from the service when its result, or its error, is here', async () => {
+  for (const body of [done, failed]) {
+    let isGone = false;
+    const fetch: Fetch = async (url, { method = 'GET' }) => {
+      const uri = new URL(url).searchParams.get('uri') as string;
+      if (method === 'DELETE') for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+      isGone ||= method === 'DELETE';
+      return Response.json(body(uri));
+    };
+    const queue = new OutputQueue({ url: 'https://api.example', fetch });
+    await queue.wait('a', { identity: 'id-a', take: true }).catch(() => undefined);
+    assert.equal(isGone, true);
+  }
+});
+
 test('what was not read because of the network is not taken', async () => {
   const { queue, asked } = api(async () => {
     throw new Error('down');

@@ -72,6 +72,18 @@ test('an output has the names of its classes as labels, where it has as many val
   );
 });
 
+test('an answer whose prediction is no text {value=…} of JSON is an error', async () => {
+  const values: unknown[] = [null, 7, {}, '', '[1]', 'a{value=1}', '{value=1}b', '{value=}', '{value=x}'];
+  // What has no text makes JavaScript throw an error of its own.
+  values.push(['{value=1}'], { toString: 0 });
+  for (const text of values)
+    await assert.rejects(
+      serviceOf({ text: text as string }).queue.predict({ x: 1 }),
+      { code: 'internal', message: /a prediction is no \{value=…\}/ },
+      JSON.stringify(text),
+    );
+});
+
 test('calls at the same time share the question, and one that is called off does not end it', async () => {
   const gate = Promise.withResolvers<undefined>();
   const { stub, queue } = serviceOf({

@@ -1,6 +1,6 @@
 /** The signer against cases that botocore signed (test/fixtures/sigv4), and against a check of its own. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Signer } from '../../sdk/sign.ts';
 import { refusal } from '../support/signature-check.ts';
@@ -24,7 +24,7 @@ interface Cases {
 }
 
 const { at, accessKeyId, secretAccessKey, region, cases } = JSON.parse(
-  await readFile(new URL('../fixtures/sigv4/cases.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../fixtures/sigv4/cases.json', import.meta.url), 'utf8'),
 ) as Cases;
 
 interface Sent {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { after, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import {
   type CallOptions,
   connect,
@@ -31,7 +31,7 @@ const ACCEPTED = 'HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n';
 
 const LIMIT_MS = 60;
 const record = { uri: 'a', inputs: { x: 1 } };
-useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x', AWS_REGION: 'local' });
+before(() => useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x', AWS_REGION: 'local' }));
 
 const cleanups: (() => unknown)[] = [];
 after(async () => {
@@ -43,9 +43,14 @@ async function serve(answer: (asked: string) => string, drips: boolean): Promise
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
-    socket.on('data', (asked) => socket.write(answer(asked.toString('latin1'))));
-    const timer = drips && setInterval(() => socket.write(' '), 1_000);
-    socket.on('close', () => timer && clearInterval(timer));
+    let timer: NodeJS.Timeout | undefined;
+    socket.on('data', (asked) => {
+      const said = answer(asked.toString('latin1'));
+      socket.write(said);
+      // Not after a whole answer: its connection may wait for the next request.
+      if (drips && said !== ACCEPTED) timer ??= setInterval(() => socket.write(' '), 1_000);
+    });
+    socket.on('close', () => clearInterval(timer));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -61,14 +61,10 @@ const REFUSED = {
   rolled: [
     { status: 'ROLLBACK_COMPLETE', outputs: BUCKET_ONLY },
     'bad_config',
-    /QueueUrl: its deployment failed/,
+    /QueueUrl, .*: its deployment failed/,
   ],
   going: [{ status: 'DELETE_IN_PROGRESS', outputs: OUTPUTS }, 'not_found', /being removed/],
-  old: [
-    { outputs: OLD },
-    'bad_config',
-    /no output JobName, Auth: an earlier version deployed it.*--url, --auth/,
-  ],
+  old: [{ outputs: OLD }, 'bad_config', /no output JobName, Auth: .*no stack of Cluster Serving/],
   other: [{ outputs: { Website: 'x' } }, 'bad_config', /no stack of Cluster Serving/],
   newer: [{ outputs: { ...OUTPUTS, Auth: 'mtls' } }, 'bad_config', /auth mtls.*update the client/],
   denied: [

@@ -4,7 +4,6 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { predictions } from '../../functions/predictions.ts';
 import { status } from '../../functions/status.ts';
 import { corsRules } from '../../lib/http/cors.ts';
 import { type HttpResponse, json, jsonText, text } from '../../lib/http/response.ts';
@@ -13,6 +12,7 @@ import { startGateway } from '../../local/gateway/gateway.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { answers, outerAddresses } from '../support/addresses.ts';
 import { quietObservers } from '../support/observers.ts';
+import { predictionsWith } from '../support/predictions.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
 
@@ -48,7 +48,7 @@ function event(method: string, path: string, more: Partial<APIGatewayProxyEventV
   };
 }
 
-const handle = predictions({
+const handle = predictionsWith({
   queue: () => ({ send: async () => undefined }),
   payloads: async () => ({ put: async () => 'key' }),
   results: () => ({
@@ -57,7 +57,6 @@ const handle = predictions({
     takePage: async () => undefined,
   }),
   states: () => ({ status: async () => 'unknown', cancel: async () => true }),
-  observers: quietObservers(),
   locate: (key) => `/large/${key}`,
 });
 

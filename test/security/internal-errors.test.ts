@@ -8,7 +8,6 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { deadLetter } from '../../functions/dead-letter.ts';
 import { predict } from '../../functions/predict.ts';
-import { predictions } from '../../functions/predictions.ts';
 import { status } from '../../functions/status.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
@@ -17,6 +16,7 @@ import { serializeResult } from '../../lib/redis/result/fields.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import { quietObservers } from '../support/observers.ts';
+import { predictionsWith } from '../support/predictions.ts';
 
 const SECRET = 'hunter2-/var/task/lib-arn:aws:sts::123456789012:assumed-role';
 
@@ -70,9 +70,6 @@ async function logged<T>(t: TestContext, work: () => Promise<T>): Promise<{ answ
 
 const BODY = { body: '{"instances":[{"x":[1]}]}' };
 const ASK = { queryStringParameters: { uri: 'u' } };
-const unused = () => {
-  throw new Error('not asked for');
-};
 const predicting = (deps: Partial<Parameters<typeof predict>[0]>) =>
   predict({
     model: { use: fail },
@@ -81,20 +78,11 @@ const predicting = (deps: Partial<Parameters<typeof predict>[0]>) =>
     ...deps,
   })(event('POST', '/predict', BODY));
 const looking = (
-  deps: Partial<Parameters<typeof predictions>[0]>,
+  deps: Parameters<typeof predictionsWith>[0],
   method: string,
   path: string,
   more: Partial<APIGatewayProxyEventV2>,
-) =>
-  predictions({
-    queue: unused,
-    payloads: unused,
-    results: unused,
-    locate: unused,
-    states: unused,
-    observers: quietObservers(),
-    ...deps,
-  })(event(method, path, more));
+) => predictionsWith(deps)(event(method, path, more));
 const none = { getWithin: fail, take: fail, takePage: fail };
 
 const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {

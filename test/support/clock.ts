@@ -15,6 +15,11 @@ export class TestClock implements Clock {
     };
   };
 
+  /** Timers that neither ran nor were stopped. */
+  get pending(): number {
+    return this.#timers.length;
+  }
+
   /** Time passes in which nothing runs, as in a frozen process: what became due runs at the next advance. */
   leap(ms: number): void {
     this.#nowMs += ms;

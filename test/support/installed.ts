@@ -4,12 +4,14 @@
  * that it forgets is not found. test/long/install.test.ts has npm itself install them.
  */
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { copyFile, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildPackages, type Packages } from '../../infra/packages/build.ts';
+import { buildPackages } from '../../infra/packages/build.ts';
 import type { PublishedManifest } from '../../infra/packages/manifest.ts';
 import { childEnvironment } from './environment.ts';
+import { makeOnce } from './kept.ts';
 import { ROOT } from './start.ts';
 
 const execute = promisify(execFile);
@@ -23,16 +25,48 @@ export interface Archives {
   readonly staged: string;
 }
 
-/** Into `folder`, absolute. */
+const KEPT = join(ROOT, 'node_modules', '.cache', 'packed');
+/** They take 300 MB. */
+const OLD_MS = 600_000;
+/** At the top of the checkout, what the packages are not made of. */
+const APART = new Set(['.cluster-serving', '.git', '.serverless', 'bench', 'dist', 'test']);
+/** What is installed is known by its lock file. */
+const NOWHERE = new Set(['node_modules', '__pycache__']);
+
+/** Into `folder`, absolute. Built once for the same content of the checkout. */
 export async function packPackages(folder: string): Promise<Archives> {
-  const outFolder = join(folder, 'staged');
-  const staged: Packages = await buildPackages({ root: ROOT, outFolder });
-  const pack = async (from: string) => {
-    const args = ['pack', from, '--silent', '--offline'];
-    const { stdout } = await execute('npm', args, { cwd: folder });
-    return join(folder, stdout.trim());
+  const kept = join(KEPT, await stateOfCheckout());
+  await makeOnce(kept, makePacked, OLD_MS);
+  const copied = async (name: string) => {
+    await copyFile(join(kept, name), join(folder, name));
+    return join(folder, name);
   };
-  return { sdk: await pack(staged.sdk.folder), cli: await pack(staged.cli.folder), staged: outFolder };
+  return { sdk: await copied('sdk.tgz'), cli: await copied('cli.tgz'), staged: join(kept, 'staged') };
+}
+
+async function makePacked(folder: string): Promise<void> {
+  const packages = await buildPackages({ root: ROOT, outFolder: join(folder, 'staged') });
+  for (const [name, { folder: from }] of Object.entries(packages)) {
+    const { stdout } = await execute('npm', ['pack', from, '--silent', '--offline'], { cwd: folder });
+    await rename(join(folder, stdout.trim()), join(folder, `${name}.tgz`));
+  }
+}
+
+/** A digest of the files that the packages can be made of, of what is installed, and of this Node. */
+async function stateOfCheckout(): Promise<string> {
+  const digest = createHash('sha256').update(process.version);
+  digest.update(await readFile(join(ROOT, 'node_modules', '.package-lock.json')));
+  const add = async (folder: string, apart: ReadonlySet<string>): Promise<void> => {
+    const entries = await readdir(folder, { withFileTypes: true });
+    for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = join(folder, entry.name);
+      if (apart.has(entry.name) || NOWHERE.has(entry.name)) continue;
+      if (entry.isDirectory()) await add(path, NOWHERE);
+      else if (entry.isFile()) digest.update(`${path}\n`).update(await readFile(path));
+    }
+  };
+  await add(ROOT, APART);
+  return digest.digest('hex');
 }
 
 export interface Installed {

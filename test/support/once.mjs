@@ -16,6 +16,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const KEPT = join(ROOT, 'node_modules', '.cache', 'once');
 /** A smaller file is compressed sooner than it is found. */
 const LEAST_BYTES = 1_000_000;
+/** What osls's zips come from counts each byte of onnxruntime with, in JavaScript. */
+const CRC32 = 'buffer-crc32';
 /** Folders of a checkout that its own bundles are made of. */
 const SOURCES = ['convert', 'functions', 'infra', 'lib'];
 
@@ -44,19 +46,21 @@ const deflateRaw = promisify(zlib.deflateRaw);
 /** In place of zlib's stream. */
 zlib.DeflateRaw = function DeflateOnce(options) {
   const pieces = [];
-  const deflated = async (bytes) => {
-    if (bytes.length < LEAST_BYTES) return deflateRaw(bytes, options);
-    const key = JSON.stringify([options, process.versions.zlib, digestOf(bytes)]);
-    return once(key, () => deflateRaw(bytes, options));
+  const digest = createHash('sha256');
+  const deflated = () => {
+    const make = () => deflateRaw(Buffer.concat(pieces), options);
+    if (pieces.reduce((sum, { length }) => sum + length, 0) < LEAST_BYTES) return make();
+    return once(JSON.stringify([options, process.versions.zlib, digest.digest('hex')]), make);
   };
   return new Transform({
     transform(piece, _, done) {
       pieces.push(piece);
+      digest.update(piece);
       done();
     },
     async flush(done) {
       try {
-        done(null, await deflated(Buffer.concat(pieces)));
+        done(null, await deflated());
       } catch (error) {
         done(error);
       }
@@ -71,10 +75,9 @@ function stateOf(checkout) {
       .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
       .map(({ parentPath, name: file }) => relative(checkout, join(parentPath, file))),
   );
-  const contents = [...files.toSorted(), 'serverless.yml', 'package.json'].map((file) => [
-    file,
-    digestOf(readFileSync(join(checkout, file))),
-  ]);
+  const contents = [...files.toSorted((a, b) => (a < b ? -1 : 1)), 'serverless.yml', 'package.json'].map(
+    (file) => [file, digestOf(readFileSync(join(checkout, file)))],
+  );
   const lock = digestOf(readFileSync(join(ROOT, 'package-lock.json')));
   const packages = relative(realpathSync(checkout), realpathSync(join(ROOT, 'node_modules')));
   // A plugin of the bundles knows the processor, which no option of esbuild tells.
@@ -108,12 +111,20 @@ async function buildOnce(build, options) {
   return { errors: [], warnings: [], metafile };
 }
 
-// npm and other commands have no use for it.
-if (process.argv[1]?.includes('serverless')) {
-  const load = createRequire(import.meta.url);
-  const filename = load.resolve('esbuild');
-  const { build, ...esbuild } = load(filename);
-  const exports = { ...esbuild, build: (options) => buildOnce(build, options) };
-  // An import would still have what a module exported when it was loaded, so another one takes its place.
+const load = createRequire(import.meta.url);
+
+/** An import would still have what a module exported when it was loaded, so another one takes its place. */
+function replace(filename, exports) {
   load.cache[filename] = Object.assign(new Module(filename), { filename, loaded: true, exports });
+}
+
+// npm and other commands have no use for it.
+if (/\/serverless(\.js)?$/.test(process.argv[1] ?? '')) {
+  // osls compiles its schema and V8 its code once, and not in each new home.
+  process.env.SLS_SCHEMA_CACHE_BASE_DIR ??= KEPT;
+  Module.enableCompileCache?.(join(KEPT, 'compile'));
+  const crc32 = createRequire(realpathSync(process.argv[1])).resolve(CRC32);
+  if (zlib.crc32) replace(crc32, { unsigned: zlib.crc32 });
+  const { build, ...esbuild } = load('esbuild');
+  replace(load.resolve('esbuild'), { ...esbuild, build: (options) => buildOnce(build, options) });
 }

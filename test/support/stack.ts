@@ -6,6 +6,7 @@ import type { ServedJob } from '../../local/runs.ts';
 import { type Stack, startStack } from '../../local/stack.ts';
 import { parseConfig } from './config.ts';
 import { useAws } from './environment.ts';
+import { models } from './models.ts';
 import { type Hooks, temporaryFolder } from './runner.ts';
 
 export const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.meta.url));
@@ -46,6 +47,7 @@ export async function testStack(t: Hooks, options: TestStackOptions = {}): Promi
     dataDir: options.dataDir ?? (await temporaryFolder(t, 'cs-stack-')),
     ports: { http: 0, aws: 0, redis: 0, grpc: options.hasGrpc ? 0 : undefined },
     preferEmbeddedRedis: options.preferEmbeddedRedis ?? false,
+    modelProcess: models,
     log: { info: () => undefined, warn: options.warn ?? (() => undefined), error: console.error },
   });
   t.after(() => stack.close());

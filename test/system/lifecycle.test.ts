@@ -289,7 +289,7 @@ test('status is 4 while the service starts and while it cannot predict, with the
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   await writeRecordOf(cwd, {
     ...(await identify(process.pid)),
-    jobs: [{ job: 'serving_stream', model: 'v', http: url, queueUrl: '', deadLetterUrl: '' }],
+    jobs: [{ job: 'serving_stream', model: 'v', modelNotes: [], http: url, queueUrl: '', deadLetterUrl: '' }],
   });
   for (const where of [[], ['--url', url]]) {
     const { code, json } = (await warmCliJson(['status', ...where], { cwd })) as CliAnswer<{

@@ -32,7 +32,7 @@ beforeEach(() => cluster?.clear());
 function open(t: TestContext) {
   if (!cluster) return t.skip('needs an installed redis-server and openssl');
   const connection = openRedis(cluster.url, { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 });
-  const options = { job: JOB, ttlSeconds: 600, redeliveryMs: 60_000, now: Date.now };
+  const options = { job: JOB, ttlSeconds: 600, now: Date.now };
   const results = new ResultStore(connection, options);
   t.after(() => results.close());
   return { cluster, connection, results, states: new RecordStates(connection, options) };

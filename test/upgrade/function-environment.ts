@@ -10,8 +10,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { APIGatewayProxyStructuredResultV2, SQSBatchResponse, SQSRecord } from 'aws-lambda';
 import { childEnvironment } from '../support/environment.ts';
+import type { FunctionName } from './code.ts';
 import type { Invocation, Reply } from './function-process.ts';
-import type { FunctionName, Product } from './product.ts';
+import type { Code } from './kept.ts';
 
 const CHILD = fileURLToPath(new URL('function-process.ts', import.meta.url));
 const FUNCTION_TIMEOUT_MS = 30_000;
@@ -29,24 +30,20 @@ export interface FunctionEnvironment {
 }
 
 export interface EnvironmentOptions {
-  readonly product: Pick<Product, 'functionFile'>;
+  readonly code: Pick<Code, 'functionFile'>;
   readonly variables: Readonly<Record<string, string>>;
   /** Functions to load before the first event. */
   readonly load: readonly FunctionName[];
 }
 
 export async function startEnvironment(options: EnvironmentOptions): Promise<FunctionEnvironment> {
-  const { product, variables, load } = options;
+  const { code, variables, load } = options;
   const folder = await mkdtemp(join(tmpdir(), 'cs-environment-'));
-  const child = fork(
-    CHILD,
-    [String(FUNCTION_TIMEOUT_MS), ...load.map((name) => product.functionFile(name))],
-    {
-      env: childEnvironment({ ...variables, TMPDIR: folder }),
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      execArgv: [],
-    },
-  );
+  const child = fork(CHILD, [String(FUNCTION_TIMEOUT_MS), ...load.map((name) => code.functionFile(name))], {
+    env: childEnvironment({ ...variables, TMPDIR: folder }),
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    execArgv: [],
+  });
   let log = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on('data', (chunk) => {
@@ -69,7 +66,7 @@ export async function startEnvironment(options: EnvironmentOptions): Promise<Fun
     new Promise<unknown>((resolve, reject) => {
       const id = count++;
       waiting.set(id, { resolve, reject });
-      child.send({ id, file: product.functionFile(name), event } satisfies Invocation, (error) => {
+      child.send({ id, file: code.functionFile(name), event } satisfies Invocation, (error) => {
         if (error) reject(error);
       });
     });

@@ -1,11 +1,11 @@
 /**
- * The questions of the upgrade test. make-stored.ts records the answers of ae017ae, upgrade.test.ts compares those of
- * today's code. Servers are reset to the stored state before each question.
+ * The questions of the upgrade test. keep.ts records the answers of the version that it keeps, upgrade.test.ts compares those
+ * of the next. Servers are reset to the stored state before each question.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import type { SQSRecord } from 'aws-lambda';
 import { indexKeyOf, JOB_NAMES, type Job, resultKeyOf } from './jobs.ts';
+import type { Code } from './kept.ts';
 import {
   digest,
   plainFailure,
@@ -15,21 +15,22 @@ import {
   plainResult,
   plainValues,
 } from './plain.ts';
-import type { ModelPlace, OutputClient, ParkedMessage } from './product.ts';
-import { OTHER, PARKED_URIS, RECORDS } from './records.ts';
+import { DEAD_URIS, OTHER, RECORDS } from './records.ts';
 import { recordsOf, type Stored, type StoredEvent, type StoredRequest } from './stored.ts';
+import { dlq, release } from './today.ts';
 import type { World } from './world.ts';
 
 export interface Question {
   readonly name: string;
-  /** Of the test: what is true when the answer equals that of ae017ae. */
+  /** Of the test: what is true when the answer equals that of the version before. */
   readonly title: string;
   readonly ask: (world: World, stored: Stored) => Promise<unknown>;
 }
 
 type Answers = Record<string, unknown>;
+type Queue = InstanceType<Code['OutputQueue']>;
 
-/** All uris of a job that Redis knows: those with a result and those with a claim. */
+/** All uris of a job that Redis knows: those with a result and those with a state. */
 function urisOf(stored: Stored, job: string): string[] {
   const prefixes = [resultKeyOf(job, ''), `cluster-serving-state_${job}:`];
   const uris = stored.redis.flatMap(({ key }) =>
@@ -41,7 +42,7 @@ function urisOf(stored: Stored, job: string): string[] {
 async function eachUri(
   { output }: World,
   stored: Stored,
-  ask: (queue: OutputClient, uri: string) => Promise<unknown>,
+  ask: (queue: Queue, uri: string) => Promise<unknown>,
 ): Promise<Answers> {
   const answers: Answers = {};
   for (const job of JOB_NAMES) {
@@ -113,7 +114,7 @@ function requestOf(stored: Stored, name: string): StoredRequest {
   return request;
 }
 
-const model = ({ aws, bucket }: World, job: Job): ModelPlace => ({ s3: aws.s3, bucket, job });
+const model = ({ aws, bucket }: World, job: Job) => ({ s3: aws.s3, bucket, job });
 
 export const QUESTIONS: readonly Question[] = [
   {
@@ -188,7 +189,7 @@ export const QUESTIONS: readonly Question[] = [
       const leaseKeys = async () => (await world.redis.keys('cluster-serving-held_*')).length;
       const before = await leaseKeys();
       const lease = { uri: 'taken', leaseId: stored.facts.leaseId, leftMs: 80_000_000 };
-      await world.product.release(world.redisUrl, 'line', lease);
+      await release(world.redisUrl, 'line', lease);
       const leftMs = await world.redis.pttl(resultKeyOf('line', 'taken'));
       const listed = await world.redis.zscore(indexKeyOf('line'), 'taken');
       return world.output('line', async (queue) => ({
@@ -217,7 +218,7 @@ export const QUESTIONS: readonly Question[] = [
           'running',
           'dense',
           'bad shape',
-          'parked',
+          'dead',
           'cancelled',
           'never heard of',
         ]) {
@@ -229,12 +230,12 @@ export const QUESTIONS: readonly Question[] = [
       }),
   },
   {
-    name: 'claims',
-    title: 'a stored claim accepts its own payload and rejects any other',
+    name: 'announced',
+    title: 'a uri of any state accepts a record',
     ask: (world) =>
       world.input('line', true, async (queue) => {
         const answers: Answers = {};
-        for (const uri of ['queued', 'running', 'dense', 'cancelled', 'expired', 'unclaimed', 'new'])
+        for (const uri of ['queued', 'running', 'dense', 'cancelled', 'expired', 'unannounced', 'new'])
           for (const [what, inputs] of [
             ['another payload', OTHER],
             ['the same', RECORDS.dense],
@@ -315,57 +316,32 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     name: 'dead-letter',
-    title: 'messages that ran out of deliveries during the upgrade fail their uris and are parked in S3',
+    title: 'messages that ran out of deliveries during the upgrade fail their uris and are archived in S3',
     async ask(world, stored) {
-      const before = new Set(stored.objects.map(({ key }) => key));
       const answers: Answers = {};
-      for (const event of stored.events) {
-        if (event.function !== 'dead-letter') continue;
-        answers[event.name] = await delivered(world, event);
-      }
-      const list = new ListObjectsV2Command({ Bucket: world.bucket, Prefix: world.product.archive });
-      const { Contents = [] } = await world.aws.s3.send(list);
-      const keys = Contents.map(({ Key = '' }) => Key).filter((key) => !before.has(key));
-      // As ae017ae names them.
-      const parked = keys.map((key) => `parked/${key.slice(world.product.archive.length)}`);
-      const shown = await Promise.all(
-        parked.map((key) =>
-          world.product.showParked(world.parked('line'), key.slice('parked/line/'.length, -5)),
-        ),
-      );
-      // The text of a new failure is this version's own; only its code is compared.
-      const results = await Promise.all(
-        shown.map(async ({ uri }) => (uri === undefined ? undefined : storedResult(world, 'line', uri))),
-      );
-      return { answers, parked, shown: shown.map((one, i) => plainShown({ ...one, result: results[i] })) };
+      for (const event of stored.events)
+        if (event.function === 'dead-letter') answers[event.name] = await delivered(world, event);
+      return { answers, ...(await deadLetters(world)) };
     },
   },
   {
-    name: 'parked',
-    title: 'dlq list and show describe the parked messages as before',
-    async ask(world) {
-      const listed = await world.product.listParked(world.parked('line'));
-      const shown: unknown[] = [];
-      for (const { id, readable } of listed)
-        if (readable) shown.push(plainShown(await world.product.showParked(world.parked('line'), id)));
-      return { listed: listed.map(({ id, uri, readable }) => ({ id, uri, readable })), shown };
-    },
+    name: 'dead-letters',
+    title: 'dlq list and show describe the dead letters as before',
+    ask: deadLetters,
   },
   {
     name: 'replay',
-    title: 'dlq replay stores results for the parked records that work now, and leaves the others parked',
-    async ask(world, stored) {
-      const replayed = await world.product.replayParked(world.parked('line'));
-      const left = await world.product.listParked(world.parked('line'));
+    title: 'dlq replay stores results for the dead letters that work now, and leaves the others',
+    async ask(world) {
+      const replayed = await dlq(world.deadLetters('line'), 'replay', '--all');
       const answers: Answers = {};
       await world.output('line', async (queue) => {
-        for (const uri of PARKED_URIS) {
+        for (const uri of DEAD_URIS) {
           const status = await queue.status(uri);
           answers[uri] = { status, result: await storedResult(world, 'line', uri) };
         }
       });
-      const before = stored.objects.filter(({ key }) => key.startsWith('parked/')).length;
-      return { before, replayed, left: left.map(({ id }) => id), answers };
+      return { replayed, left: (await listDeadLetters(world)).map(({ id }) => id), answers };
     },
   },
   {
@@ -373,16 +349,16 @@ export const QUESTIONS: readonly Question[] = [
     title:
       'the stored model versions are listed, and after a rollback the next environment serves the previous one',
     async ask(world, stored) {
-      const { product } = world;
+      const { code } = world;
       const predicted = async (functions: World['functions'][Job]) =>
         plainResponse(await functions.request('predict', requestOf(stored, 'predict').event));
-      const listed = (await product.listVersions(model(world, 'line'))).sort((a, b) =>
+      const listed = (await code.listVersions(model(world, 'line'))).sort((a, b) =>
         a.version < b.version ? -1 : 1,
       );
       const before = await predicted(world.functions.line);
-      const version = await product.rollBack(model(world, 'line'));
+      const version = await code.rollBack(model(world, 'line'));
       const after = await predicted(await world.startFunctions('line'));
-      const pointer = (await product.listVersions(model(world, 'line')))
+      const pointer = (await code.listVersions(model(world, 'line')))
         .filter(({ serves }) => serves)
         .map((one) => one.version);
       return { listed, before, version, pointer, after };
@@ -390,8 +366,20 @@ export const QUESTIONS: readonly Question[] = [
   },
 ];
 
-function plainShown({ message, ...rest }: ParkedMessage): unknown {
-  return { ...rest, message: digest(message) };
+async function listDeadLetters(world: World) {
+  const { deadLetters: list } = (await dlq(world.deadLetters('line'), 'list')) as {
+    readonly deadLetters: readonly { readonly id: string; readonly readable?: boolean }[];
+  };
+  return list;
+}
+
+/** What dlq says of them, without the time of the archive. */
+async function deadLetters(world: World) {
+  const shown: unknown[] = [];
+  const list = await listDeadLetters(world);
+  for (const { id, readable = true } of list)
+    if (readable) shown.push(await dlq(world.deadLetters('line'), 'show', id));
+  return { listed: list.map((one) => ({ ...one, archivedAt: undefined })), shown };
 }
 
 function plainCode(error: unknown): string {

@@ -1,5 +1,5 @@
 /** Records that the upgrade tests send. */
-import type { InputValue } from './product.ts';
+import type { InputValue } from '../../sdk/index.ts';
 
 export type RecordInputs = Readonly<Record<string, InputValue>>;
 
@@ -32,17 +32,17 @@ export const RECORDS = {
   strings: { s: ['grüße', 'a|b'] },
 } satisfies Record<string, RecordInputs>;
 
-/** A payload that no stored claim was made for. */
+/** A payload that no stored record has. */
 export const OTHER: RecordInputs = { x: { ...X, data: new Float32Array(12).fill(9) } };
 
-/** Uris whose messages are parked in S3. */
-export const PARKED_URIS = [
-  'parked',
-  'parked zoo',
-  'parked pointer',
-  'parked pointer to nothing',
-  'parked bad shape',
-  'parked and used again',
-  'parked and cancelled',
-  'parked and answered',
+/** Uris whose messages are archived in S3. */
+export const DEAD_URIS = [
+  'dead',
+  'dead zoo',
+  'dead pointer',
+  'dead pointer to nothing',
+  'dead bad shape',
+  'dead and used again',
+  'dead and cancelled',
+  'dead and answered',
 ];

@@ -10,9 +10,11 @@ import {
 import type { SQSRecord } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { useAws } from '../support/environment.ts';
+import type { FunctionName } from './code.ts';
 import { type FunctionEnvironment, startEnvironment } from './function-environment.ts';
 import { MOST_DELIVERIES, queueNameOf } from './jobs.ts';
-import type { Aws, FunctionName, InputClient, OutputClient, Product } from './product.ts';
+import type { Code } from './kept.ts';
+import { openAws, openRedisServer } from './today.ts';
 
 const BUCKET = 'upgrade';
 /** Long enough that no message is redelivered by itself during a test. */
@@ -28,7 +30,7 @@ export interface Servers {
   readonly folder: string;
   readonly redis: Redis;
   readonly redisUrl: string;
-  readonly aws: Aws;
+  readonly aws: Awaited<ReturnType<typeof openAws>>;
   readonly bucket: string;
   readonly queue: (job: string) => Queue;
   /** Receives up to ten messages, which stay in flight. */
@@ -39,20 +41,16 @@ export interface Servers {
   close(): Promise<void>;
 }
 
-/** @param product starts the servers */
-export async function openServers(
-  product: Pick<Product, 'startRedis' | 'startAws'>,
-  jobs: readonly string[],
-): Promise<Servers> {
+export async function openServers(jobs: readonly string[]): Promise<Servers> {
   const closers: (() => Promise<unknown>)[] = [];
   const onClose = (close: () => Promise<unknown>) => void closers.push(close);
   const folder = await mkdtemp(join(tmpdir(), 'cs-upgrade-'));
   onClose(() => rm(folder, { recursive: true, force: true }));
-  const server = await product.startRedis(join(folder, 'redis'));
+  const server = await openRedisServer(join(folder, 'redis'));
   onClose(() => server.close());
   const redis = new Redis(server.url);
   onClose(() => redis.quit());
-  const aws = await product.startAws();
+  const aws = await openAws();
   onClose(() => aws.close());
   useAws(aws.environment);
   await aws.createBucket(BUCKET);
@@ -133,38 +131,38 @@ function attributesOf(attributes: Record<string, MessageAttributeValue>): SQSRec
 
 /** Starts the functions of a job in an environment that is closed with the servers. */
 export async function startFunctions(
-  product: Product,
+  code: Code,
   servers: Servers,
   job: { readonly name: string; readonly config: string; readonly load: readonly FunctionName[] },
 ): Promise<FunctionEnvironment> {
   const { aws, bucket, redisUrl } = servers;
   const queueUrl = servers.queue(job.name).url;
-  const variables = product.functionEnvironment(job.config, {
+  const variables = code.functionEnvironment(job.config, {
     aws: aws.environment,
     bucket,
     queueUrl,
     redisUrl,
   });
-  const environment = await startEnvironment({ product, variables, load: job.load });
+  const environment = await startEnvironment({ code, variables, load: job.load });
   servers.onClose(() => environment.close());
   return environment;
 }
 
-/** @param claims whether the client connects to Redis and claims its uris */
-export function openInput(product: Product, servers: Servers, job: string, claims: boolean): InputClient {
+/** @param announces whether the client connects to Redis and announces what it sends */
+export function openInput(code: Code, servers: Servers, job: string, announces: boolean) {
   const { aws, bucket, redisUrl } = servers;
-  return new product.InputQueue({
+  return new code.InputQueue({
     name: job,
     queueUrl: servers.queue(job).url,
     endpoint: aws.url,
     region: aws.region,
     bucket,
-    ...(claims ? { redisUrl } : {}),
+    ...(announces ? { redisUrl } : {}),
   });
 }
 
-export function openOutput(product: Product, { redisUrl }: Servers, job: string): OutputClient {
-  return new product.OutputQueue({ name: job, url: redisUrl });
+export function openOutput(code: Code, { redisUrl }: Servers, job: string) {
+  return new code.OutputQueue({ name: job, url: redisUrl });
 }
 
 export async function writeConfig({ folder }: Servers, job: string, config: string): Promise<string> {

@@ -1,6 +1,6 @@
 /**
  * A deployment replaces environments one by one, so that functions and clients of two versions share a queue, Redis and a
- * bucket for a while. Here `old` is ae017ae, extracted from the history, and `new` is today's code.
+ * bucket for a while. Here `old` is the previous landed version, as it kept itself (keep.ts), and `new` is today's code.
  */
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -8,17 +8,15 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { SQSRecord } from 'aws-lambda';
 import { Redis } from 'ioredis';
+import type { Fetch, Result, ServingError } from '../../sdk/index.ts';
 import { writePng } from '../support/png.ts';
 import { until } from '../support/until.ts';
+import * as today from './code.ts';
 import type { FunctionEnvironment } from './function-environment.ts';
-import { newCode } from './new-code.ts';
-import { missingHistory, oldCheckout } from './old-checkout.ts';
-import { oldCode } from './old-code.ts';
+import { type Code, openKeptCode, readKept } from './kept.ts';
 import { plainFailure, plainResult, plainValues } from './plain.ts';
-import type { Failure, Fetch, InputClient, OutputClient, Product, Result } from './product.ts';
-import { OTHER, RECORDS, type RecordInputs } from './records.ts';
+import { RECORDS, type RecordInputs } from './records.ts';
 import { openInput, openOutput, openServers, type Servers, startFunctions } from './servers.ts';
-import { readStored } from './stored.ts';
 
 const JOB = 'line';
 const CONFIG = 'jobName: line\nmodelRefreshSeconds: 1\n';
@@ -30,12 +28,12 @@ const API = 'https://api.example.com';
 /** The clients and functions of one version. */
 interface Side {
   readonly name: 'old' | 'new';
-  readonly product: Product;
+  readonly code: Code;
   readonly functions: FunctionEnvironment;
-  /** Sends without claims, as a client without access to Redis. */
-  readonly input: InputClient;
-  readonly claiming: InputClient;
-  readonly output: OutputClient;
+  /** Announces nothing, as a client without access to Redis. */
+  readonly input: InstanceType<Code['InputQueue']>;
+  readonly announcing: InstanceType<Code['InputQueue']>;
+  readonly output: InstanceType<Code['OutputQueue']>;
 }
 
 let servers: Servers;
@@ -43,19 +41,19 @@ let sides: readonly [old: Side, now: Side];
 /** Folders of the model's versions: y is 2x + 1, 3x + 1, 4x + 1. */
 let models: readonly string[];
 
-async function openSide(name: Side['name'], product: Product): Promise<Side> {
+async function openSide(name: Side['name'], code: Code): Promise<Side> {
   const job = { name: JOB, config: CONFIG, load: ['batch', 'predictions', 'predict'] } as const;
-  const functions = await startFunctions(product, servers, job);
-  const input = openInput(product, servers, JOB, false);
-  const claiming = openInput(product, servers, JOB, true);
-  const output = openOutput(product, servers, JOB);
-  servers.onClose(() => Promise.all([input.close(), claiming.close(), output.close()]));
-  return { name, product, functions, input, claiming, output };
+  const functions = await startFunctions(code, servers, job);
+  const input = openInput(code, servers, JOB, false);
+  const announcing = openInput(code, servers, JOB, true);
+  const output = openOutput(code, servers, JOB);
+  servers.onClose(() => Promise.all([input.close(), announcing.close(), output.close()]));
+  return { name, code, functions, input, announcing, output };
 }
 
 /** The stored versions of the model, the oldest first. */
 async function modelFolders(): Promise<string[]> {
-  const { objects, facts } = await readStored();
+  const { objects, facts } = (await readKept()).stored;
   return Promise.all(
     ['line 1', 'line 2', 'line 3'].map(async (name) => {
       const key = `models/line/versions/${facts.versions[name]}/model.onnx`;
@@ -114,14 +112,7 @@ function fetchFrom({ functions }: Side): Fetch {
 /** The answer of GET /predictions. */
 async function got({ functions }: Side, uri: string): Promise<Record<string, unknown>> {
   const { body = '' } = await functions.request('predictions', httpEvent('GET', resultPath(uri)));
-  return bodyOf(body);
-}
-
-/** A response's JSON without the identity, which ae017ae does not know. */
-function bodyOf(body: string): Record<string, unknown> {
-  const { identity, ...rest } = JSON.parse(body) as Record<string, unknown>;
-  assert.ok(identity === undefined || typeof identity === 'string');
-  return rest;
+  return JSON.parse(body) as Record<string, unknown>;
 }
 
 async function deliver({ functions }: Side, records: readonly SQSRecord[]): Promise<void> {
@@ -148,23 +139,21 @@ function expected(i: number): unknown {
 const isBad = (i: number) => i % 20 === 7;
 const uriOf = (i: number) => `record ${i}`;
 
-function outcomeOf(result: Result | Failure | undefined): unknown {
-  return result instanceof Error ? result.code : plainValues(result);
+function outcomeOf(result: Result | Error | undefined): unknown {
+  return result instanceof Error ? plainCode(result) : plainValues(result);
 }
 
 /** Values of a result, or the code of its failure. */
-const query = (output: OutputClient, uri: string) =>
-  output.query(uri).then(outcomeOf, (error) => (error as Failure).code);
+const query = (output: Side['output'], uri: string) => output.query(uri).then(outcomeOf, plainCode);
 
-describe('ae017ae beside today', { skip: missingHistory() ?? false }, () => {
+describe('the version before beside today', () => {
   before(async () => {
-    const checkout = await oldCheckout();
-    servers = await openServers(newCode, [JOB]);
-    servers.onClose(() => checkout.remove());
+    const kept = await openKeptCode();
+    servers = await openServers([JOB]);
+    servers.onClose(() => kept.remove());
     models = await modelFolders();
-    const old = await oldCode(checkout.root);
-    await old.publish(model(), models[0] as string);
-    sides = await Promise.all([openSide('old', old), openSide('new', newCode)]);
+    await kept.code.publish(model(), models[0] as string);
+    sides = await Promise.all([openSide('old', kept.code), openSide('new', today)]);
   });
   after(() => servers?.close());
 
@@ -280,7 +269,7 @@ describe('ae017ae beside today', { skip: missingHistory() ?? false }, () => {
       assert.deepEqual(await query(one.output, uri), { y: 'float32 [3,2,2] 1 3 5 7 1 3 5 7 1 3 5 7' });
       const seen = await got(other, uri);
       const take = await one.functions.request('predictions', httpEvent('DELETE', resultPath(uri)));
-      assert.deepEqual(bodyOf(take.body ?? ''), seen);
+      assert.deepEqual(JSON.parse(take.body ?? ''), seen);
       for (const side of sides) assert.equal((await got(side, uri))['code'], 'not_found');
     }
   });
@@ -288,8 +277,8 @@ describe('ae017ae beside today', { skip: missingHistory() ?? false }, () => {
   test('the HTTPS client of one works with the functions of the other', async () => {
     for (const [one, other] of bothWays()) {
       const options = { name: JOB, fetch: fetchFrom(other) };
-      const input = new one.product.InputQueue({ ...options, frontendUrl: API });
-      const output = new one.product.OutputQueue({ ...options, url: API });
+      const input = new one.code.InputQueue({ ...options, frontendUrl: API });
+      const output = new one.code.OutputQueue({ ...options, url: API });
       const uris = ['good', 'bad?&/', 'cancelled', 'left'].map((name) => `${name} over HTTPS by ${one.name}`);
       const [good, bad, cancelled, left] = uris as [string, string, string, string];
       for (const uri of uris) await input.enqueue(uri, uri === bad ? { x: [1] } : numbers(5));
@@ -317,39 +306,33 @@ describe('ae017ae beside today', { skip: missingHistory() ?? false }, () => {
     }
   });
 
-  test('a record announced by one is queued for the other, and ae017ae refuses another payload where today accepts it', async () => {
-    const [old, now] = sides;
+  test('a record announced by one is queued for the other, and of the enqueues of both the last counts', async () => {
     for (const [one, other] of bothWays()) {
-      const uri = `claimed by ${one.name}`;
-      await one.claiming.enqueue(uri, numbers(1));
+      const uri = `announced by ${one.name}`;
+      await one.announcing.enqueue(uri, numbers(1));
       assert.equal(await other.output.status(uri), 'queued');
-      await assert.rejects(old.claiming.enqueue(uri, OTHER), { code: 'conflict' });
-      await other.claiming.enqueue(uri, numbers(1));
+      await other.announcing.enqueue(uri, numbers(2));
       const records = await servers.receive(JOB);
       assert.equal(records.length, 2);
-      assert.equal(new Set(records.map(({ body }) => body)).size, 1);
-      await deliver(other, records);
+      await deliver(other, records.toReversed());
       await servers.remove(JOB, records);
-      assert.equal(await one.output.status(uri), 'succeeded');
-      // ae017ae finds a result, so it sends nothing.
-      await old.claiming.enqueue(uri, numbers(1));
-      assert.deepEqual(await servers.receive(JOB), []);
-      assert.deepEqual(await query(one.output, uri), expected(1));
-      // A result of ae017ae gives way to what was sent in a later millisecond than the one in which it was finished.
-      await new Promise((resolve) => setTimeout(resolve, 2));
-      await now.claiming.enqueue(uri, numbers(2));
+      for (const { output } of sides) {
+        assert.equal(await output.status(uri), 'succeeded');
+        assert.deepEqual(await query(output, uri), expected(2));
+      }
+      await one.announcing.enqueue(uri, numbers(3));
+      assert.equal(await other.output.status(uri), 'queued');
       const again = await theOnly();
-      await deliver(now, [again]);
+      await deliver(one, [again]);
       await servers.remove(JOB, [again]);
-      for (const { output } of sides) assert.deepEqual(await query(output, uri), expected(2));
-      assert.equal(await now.output.status(uri), 'succeeded');
+      for (const { output } of sides) assert.deepEqual(await query(output, uri), expected(3));
     }
   });
 
   test('a uri cancelled by one gets no result from the other', async () => {
     for (const [one, other] of bothWays()) {
       const uri = `cancelled by ${one.name}`;
-      await other.claiming.enqueue(uri, numbers(2));
+      await other.announcing.enqueue(uri, numbers(2));
       assert.equal(await one.output.cancel(uri), true);
       const record = await theOnly();
       await deliver(other, [record]);
@@ -368,7 +351,7 @@ describe('ae017ae beside today', { skip: missingHistory() ?? false }, () => {
   test('a result of one that was taken by the other is not made again when its message is redelivered', async () => {
     for (const [one, other] of bothWays()) {
       const uri = `taken by ${other.name}`;
-      await one.claiming.enqueue(uri, numbers(3));
+      await one.announcing.enqueue(uri, numbers(3));
       const record = await theOnly();
       await deliver(one, [record]);
       assert.deepEqual(outcomeOf(await other.output.queryAndDelete(uri)), expected(3));
@@ -395,18 +378,18 @@ describe('ae017ae beside today', { skip: missingHistory() ?? false }, () => {
     const bothServe = async (version: string, y: string) => {
       for (const side of sides) await until(async () => (await served(side)) === `${version} ${y}`, 10_000);
     };
-    const first = (await old.product.listVersions(model()))[0]?.version ?? '';
+    const first = (await old.code.listVersions(model()))[0]?.version ?? '';
     await bothServe(first, '3.0');
-    const second = await now.product.publish(model(), models[1] as string);
+    const second = await now.code.publish(model(), models[1] as string);
     await bothServe(second, '4.0');
-    const third = await old.product.publish(model(), models[2] as string);
+    const third = await old.code.publish(model(), models[2] as string);
     await bothServe(third, '5.0');
-    const lists = await Promise.all(sides.map(({ product }) => product.listVersions(model())));
+    const lists = await Promise.all(sides.map(({ code }) => code.listVersions(model())));
     assert.deepEqual(lists[0], lists[1]);
     assert.equal(lists[0]?.length, 3);
     // Each undoes what the other one published.
-    assert.equal(await now.product.rollBack(model()), second);
-    assert.equal(await old.product.rollBack(model()), first);
+    assert.equal(await now.code.rollBack(model()), second);
+    assert.equal(await old.code.rollBack(model()), first);
     await bothServe(first, '3.0');
   });
 });
@@ -419,5 +402,5 @@ function png(extraBytes: number): Uint8Array {
 }
 
 function plainCode(error: unknown): unknown {
-  return (error as Failure).code;
+  return (error as ServingError).code;
 }

@@ -1,9 +1,8 @@
 /**
- * The files of stored/: what ae017ae left in Redis, S3 and SQS, and how to load it into servers. Times are relative: a
- * key that had a day to live when it was stored has a day to live when it is loaded.
+ * What a version leaves in Redis, S3 and SQS, and how to load it into servers. Times are relative: a key that had a day to
+ * live when it was stored has a day to live when it is loaded.
  */
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import {
   DeleteObjectsCommand,
   ListObjectsV2Command,
@@ -12,7 +11,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { APIGatewayProxyEventV2, SQSRecord } from 'aws-lambda';
 import type { Redis } from 'ioredis';
-import type { FunctionName } from './product.ts';
+import type { FunctionName } from './code.ts';
 
 /** A moment, in ms from now by the clock of Redis. */
 export interface Moment {
@@ -49,6 +48,8 @@ export interface StoredEvent {
     readonly body: string;
     /** ApproximateReceiveCount. */
     readonly deliveries: string;
+    /** Its message attributes, which are texts. */
+    readonly texts: Readonly<Record<string, string>>;
   }[];
 }
 
@@ -57,7 +58,7 @@ export const STORED_AT = Date.UTC(2026, 0, 15, 12);
 
 /** The records of an event, with what is the same in all of them. */
 export function recordsOf({ queue, records }: StoredEvent): SQSRecord[] {
-  return records.map(({ messageId, body, deliveries }) => ({
+  return records.map(({ messageId, body, deliveries, texts }) => ({
     messageId,
     receiptHandle: `receipt of ${messageId}`,
     body,
@@ -67,12 +68,19 @@ export function recordsOf({ queue, records }: StoredEvent): SQSRecord[] {
       SenderId: '000000000000',
       ApproximateFirstReceiveTimestamp: String(STORED_AT + 20),
     },
-    messageAttributes: {},
+    messageAttributes: attributesOf(texts),
     md5OfBody: createHash('md5').update(body).digest('hex'),
     eventSource: 'aws:sqs',
     eventSourceARN: queue,
     awsRegion: 'local',
   }));
+}
+
+function attributesOf(texts: Readonly<Record<string, string>>): SQSRecord['messageAttributes'] {
+  const attributes: SQSRecord['messageAttributes'] = {};
+  for (const [name, stringValue] of Object.entries(texts))
+    attributes[name] = { stringValue, dataType: 'String', stringListValues: [], binaryListValues: [] };
+  return attributes;
 }
 
 /** A request as API Gateway hands it to a function. */
@@ -94,21 +102,6 @@ export interface Stored {
     /** Model versions, such as `line 2`. */
     readonly versions: Readonly<Record<string, string>>;
   };
-}
-
-export const STORED = new URL('stored/', import.meta.url);
-
-export async function readStored(): Promise<Stored> {
-  const json = async (name: string) => JSON.parse(await readFile(new URL(name, STORED), 'utf8')) as unknown;
-  const [redis, objects, events, requests, facts] = await Promise.all(
-    ['redis.json', 's3.json', 'sqs.json', 'http.json', 'facts.json'].map(json),
-  );
-  return { redis, objects, events, requests, facts } as Stored;
-}
-
-/** What ae017ae answered, by the name of the question. */
-export async function readAnswers(): Promise<Record<string, unknown>> {
-  return JSON.parse(await readFile(new URL('answers.json', STORED), 'utf8')) as Record<string, unknown>;
 }
 
 /** Replaces everything in Redis. */

@@ -1,7 +1,7 @@
 /** Both languages read and write the same golden frames, refuse the same malformed ones, and understand each other. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { FrameDecoder, ProtocolError } from '../../lib/codecs/values/frame.ts';
@@ -13,7 +13,7 @@ import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { ENVIRONMENT } from './child.ts';
 
 const FRAMES = JSON.parse(
-  await readFile(new URL('../fixtures/worker-frames/frames.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../fixtures/worker-frames/frames.json', import.meta.url), 'utf8'),
 ) as Record<'valid' | 'malformed', GoldenFrame[]>;
 
 const MALFORMED = [...FRAMES.malformed, ...longFrames()];

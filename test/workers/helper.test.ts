@@ -49,12 +49,68 @@ describe('wkr_serving.server.helper', WITH_PYTHON, () => {
 import json
 from wkr_serving.server.helper import get_args_parser
 print(json.dumps(vars(get_args_parser().parse_args(${JSON.stringify(flags.split(' '))}))))`);
-    const { port_in, num_worker, device_map, protocol, batch_size, model_dir, host } = found as Record<
-      string,
-      unknown
-    >;
-    assert.deepEqual([port_in, num_worker, device_map, protocol], [8996, 2, [-1], 'npy']);
-    assert.deepEqual([batch_size, model_dir, host], [10, '.', '127.0.0.1']);
+    const isFalse = ['cpu', 'http_new', 'http_stat_dashboard', 'verbose', 'no_token', 'watch'];
+    const isNone = ['port', 'port_data', 'port_result', 'http_port', 'log_dir', 'cors', 'token_file'];
+    assert.deepEqual(found, {
+      ...Object.fromEntries(isFalse.map((flag) => [flag, false])),
+      ...Object.fromEntries([...isNone, 'allow_img_host'].map((flag) => [flag, null])),
+      model_name: 'model.hdf5',
+      port_in: 8996,
+      port_out: 8998,
+      num_worker: 2,
+      device_map: [-1],
+      protocol: 'npy',
+      model_dir: '.',
+      batch_size: 10,
+      batch_group_timeout: 5,
+      gpu_memory_fraction: 0.2,
+      host: '127.0.0.1',
+      tmp_folder: 'tmp_wkr',
+      log_name: 'WKRServer',
+      python: 'python3',
+      predict_timeout: 30_000,
+      start_timeout: 120_000,
+      stop_timeout: 30_000,
+      max_batches: 0,
+      memory_mb: 0,
+      num_worker_expanded: 0,
+      device_to_expand: [0],
+      busy_util_threshold: 0.95,
+      duration_expand: 300_000,
+      duration_squeeze: 600_000,
+      http_max_connect: 100,
+      http_concurent_retry_num: 100,
+      http_concurent_retry_gap: 0.05,
+    });
+    const usual = await print(`
+import json
+from wkr_serving.server.helper import get_args_parser
+parsed = get_args_parser().parse_args([])
+print(json.dumps([parsed.model_name, parsed.num_worker, parsed.device_map, parsed.protocol]))`);
+    assert.deepEqual(usual, [null, 1, [-1], 'obj']);
+  });
+
+  test('a worker that no service made has the properties of one on the CPU, in both languages', async () => {
+    const names = 'workerId deviceId transferProto tmpFolder modelDir modelName batchSize gpuMemoryFraction';
+    const properties = [...names.split(' '), 'verbose', 'logName', 'retryAlone'];
+    const expected = [0, -1, 'obj', '', '', '', 1, 0.2, false, 'WKRServer', true];
+    const inPython = properties.map((name) =>
+      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    );
+    const found = await print(`
+import json
+from wkr_serving.server import WKRHardWorker
+print(json.dumps([getattr(WKRHardWorker(), name) for name in ${JSON.stringify([...inPython, 'image_as'])}]))`);
+    assert.deepEqual(found, [...expected, 'pil']);
+    const worker = new (class extends WKRHardWorker {
+      getModel() {}
+      predict() {}
+    })();
+    const values = new Map<string, unknown>(Object.entries(worker));
+    assert.deepEqual(
+      [...properties, 'imageAs'].map((name) => values.get(name)),
+      [...expected, 'rgb'],
+    );
   });
 
   test('import_tf shows the CPU alone for -1 and the GPU of the device otherwise', async () => {

@@ -132,6 +132,13 @@ describe('a pool', () => {
     assert.equal(all.length, 1);
   });
 
+  test('one that is closed ends at once what still starts', async () => {
+    const { pool, latest } = open();
+    pool.open().catch(() => undefined);
+    void pool.close();
+    assert.match(await latest().ended, /not needed any more/);
+  });
+
   test('one that does not get ready in time is ended', async () => {
     const { pool, clock } = open({ startTimeoutMs: 1_000 });
     const opening = assert.rejects(pool.open(), /was not ready within 1000 ms/);
@@ -195,6 +202,27 @@ describe('a pool', () => {
     );
     await clock.advance(5_000);
     await refused;
+    latest().becomeReady();
+    await settled();
+    assert.equal(pool.free, 1);
+  });
+
+  test('work that got its process waits no more: its limit takes the place of no other', async () => {
+    const { pool, clock } = await ready({ startTimeoutMs: 5_000 });
+    const ends: (() => void)[] = [];
+    const work = () => pool.use(() => new Promise<void>((resolve) => ends.push(resolve)));
+    const [first, second] = [work(), work()];
+    await clock.advance(1_000);
+    ends[0]?.();
+    await first;
+    const third = work();
+    await clock.advance(4_000);
+    ends[1]?.();
+    await second;
+    await settled();
+    ends[2]?.();
+    await third;
+    assert.equal(clock.pending, 0);
   });
 
   test('reports when a process is free, and what waits goes first', async () => {
@@ -220,6 +248,8 @@ describe('a pool', () => {
     latest().becomeReady();
     await settled();
     assert.equal(pool.free, 1);
+    await pool.use(() => Promise.resolve());
+    assert.equal(all.length, 2);
   });
 
   test('grows at once, and shrinks by processes that have finished their batch', async () => {
@@ -252,7 +282,7 @@ describe('a pool', () => {
   });
 
   test('closing waits for the batch that runs, refuses the next, and retires every process', async () => {
-    const { pool, all } = await ready({ size: 2 });
+    const { pool, all, clock } = await ready({ size: 2 });
     let end = () => undefined as void;
     const running = pool.use(() => new Promise<void>((resolve) => (end = resolve)));
     await settled();
@@ -266,7 +296,7 @@ describe('a pool', () => {
     );
     end();
     await Promise.all([running, closing]);
-    assert.equal(all[0]?.retired, true);
+    assert.deepEqual([all[0]?.retired, clock.pending], [true, 0]);
   });
 
   test('closing ends what is still busy after its time', async () => {

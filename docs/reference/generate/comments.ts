@@ -49,6 +49,14 @@ export function numberIn(source: string, name: string): { readonly value: number
   return { value, comment };
 }
 
+/** The constants that have a comment and a number. */
+export function numbersIn(
+  source: string,
+): readonly (ReturnType<typeof numberIn> & { readonly name: string })[] {
+  const names = source.matchAll(/\*\/\n(?:export )?const (\w+) = [\d_ *]+;/g);
+  return [...names].map(([, name = '']) => ({ name, ...numberIn(source, name) }));
+}
+
 /** Splits `What it is. What to do.` into the first sentence without its full stop, and the others. */
 export function sentences(comment: string): readonly [first: string, others: string] {
   const [, first = comment, others = ''] = /^(.*?)\.(?: ([A-Z`].*))?$/s.exec(comment) ?? [];

@@ -1,26 +1,25 @@
-/** The tables of docs/reference/limits.md: the limits of requests and records, and those of other parts. */
+/** Tables of docs/reference/limits.md: the limits of requests and records, and those of other parts. */
 import { LIMITS } from '../../../lib/contract/limits.ts';
-import { commentsIn, numberIn, sentences } from './comments.ts';
+import { commentsIn, numbersIn, sentences } from './comments.ts';
 import { code, table, thousands } from './table.ts';
 
-/** Other limits that users meet. The comment of each constant says what it limits, and what happens above it. */
-export const OTHERS: readonly (readonly [file: string, ...constants: string[]])[] = [
-  ['lib/config/file.ts', 'MAX_CONFIG_BYTES', 'MAX_TOKENS', 'MAX_ALIASES', 'MAX_DEPTH'],
-  ['lib/http/predictions.ts', 'MAX_WAIT_SECONDS'],
-  ['lib/http/results.ts', 'PAGE'],
-  ['lib/registry/download.ts', 'MAX_MODEL_FILES'],
-  ['lib/registry/pointer.ts', 'MAX_HISTORY'],
-  ['lib/registry/source.ts', 'MAX_SOURCE_BYTES'],
-  ['sdk/fetch.ts', 'MAX_ANSWER_BYTES'],
-  ['sdk/wkr/answers.ts', 'MAX_FRAME_BYTES'],
-  ['cli/records.ts', 'MAX_FILE_BYTES'],
-  ['cli/table.ts', 'MAX_TABLE_BYTES'],
-  ['infra/config.ts', 'MAX_JOB_BYTES'],
-  ['lib/queue/names.ts', 'MAX_STAGE_LENGTH'],
-  ['local/start-options.ts', 'MAX_JOBS'],
-  ['local/gateway/body.ts', 'MAX_BODY_BYTES'],
-  ['local/gateway/event.ts', 'MAX_HEADER_BYTES'],
-  ['local/gateway/gateway.ts', 'MAX_WAITS'],
+/** Files with other limits that users meet: constants whose comment says what they limit, and what happens above it. */
+export const OTHERS: readonly string[] = [
+  'lib/config/file.ts',
+  'lib/http/results.ts',
+  'lib/registry/download.ts',
+  'lib/registry/pointer.ts',
+  'lib/registry/source.ts',
+  'sdk/fetch.ts',
+  'sdk/wkr/answers.ts',
+  'cli/records.ts',
+  'cli/table.ts',
+  'infra/config.ts',
+  'lib/queue/names.ts',
+  'local/start-options.ts',
+  'local/gateway/body.ts',
+  'local/gateway/event.ts',
+  'local/gateway/gateway.ts',
 ];
 
 const MiB = 1024 * 1024;
@@ -40,14 +39,14 @@ export function limitsTable(source: string): string {
 
 /** @param sources texts of the files of OTHERS, in that order */
 export function otherLimitsTable(sources: readonly string[]): string {
-  const rows = OTHERS.flatMap(([file, ...constants], i) =>
-    constants.map((name) => {
-      const { value, comment } = numberIn(sources[i] as string, name);
+  const rows = OTHERS.flatMap((file, i) => {
+    const limits = numbersIn(sources[i] as string).flatMap(({ name, value, comment }) => {
       const [what, above] = sentences(comment);
-      if (above === '') throw new Error(`${file}: ${name} needs a sentence on what happens above it`);
-      return [`${code(name)} in ${code(file)}`, valueOf(name, value), what, above];
-    }),
-  );
+      return above === '' ? [] : [[`${code(name)} in ${code(file)}`, valueOf(name, value), what, above]];
+    });
+    if (limits.length === 0) throw new Error(`${file}: no comment says what happens above a limit`);
+    return limits;
+  });
   return table(HEADS, rows);
 }
 

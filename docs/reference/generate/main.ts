@@ -1,15 +1,16 @@
 /**
- * Writes what the code defines into the pages of docs/reference, between markers: `npm run docs`. A test fails when a
- * page is out of date.
+ * Writes what the code defines into the pages of docs/reference, between markers, and the defaults of settings into a
+ * module for functions: `npm run docs`. A test fails when one of them is out of date.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { COMMANDS, HELP } from '../../../cli/main.ts';
 import { WKR_COMMANDS } from '../../../cli/wkr/main.ts';
 import { supportedOps, supportedOpsText } from '../../../convert/supported.ts';
+import { defaultsModule } from './defaults.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
 import { operationsTable } from './operations.ts';
-import { oldKeysTable, presetsTable, settingsTable, variablesTable } from './settings.ts';
+import { jobLimitsTable, oldKeysTable, presetsTable, settingsTable, variablesTable } from './settings.ts';
 
 /** Texts by block name. */
 type Blocks = Readonly<Record<string, string>>;
@@ -27,13 +28,17 @@ export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
   }),
   'docs/reference/errors.md': async () => ({ errors: errorsTable(await sourceOf('lib/contract/errors.ts')) }),
   'docs/reference/limits.md': async () => ({
+    'limits of a job': jobLimitsTable(),
     limits: limitsTable(await sourceOf('lib/contract/limits.ts')),
-    'other limits': otherLimitsTable(await Promise.all(OTHERS.map(([file]) => sourceOf(file)))),
+    'other limits': otherLimitsTable(await Promise.all(OTHERS.map(sourceOf))),
   }),
   'docs/reference/http.md': async () => ({ operations: operationsTable() }),
   'docs/reference/worker-commands.md': wkrHelpTexts,
   'docs/reference/operators.md': async () => ({ operators: supportedOpsText(await supportedOps()) }),
 };
+
+/** Files that are written as a whole. */
+export const MODULES: Readonly<Record<string, () => string>> = { 'lib/config/defaults.ts': defaultsModule };
 
 /** The page with each block replaced. @throws when a block has no markers in it */
 export function withBlocks(page: string, blocks: Blocks): string {
@@ -75,6 +80,7 @@ function sourceOf(path: string): Promise<string> {
 }
 
 if (import.meta.main) {
+  for (const [path, text] of Object.entries(MODULES)) await writeFile(fileOf(path), text());
   for (const [path, blocks] of Object.entries(PAGES)) {
     await writeFile(fileOf(path), withBlocks(await sourceOf(path), await blocks()));
   }

@@ -1,6 +1,5 @@
 /** The tables of docs/reference/config.md: settings, image presets, environment variables of a function, keys of old configs. */
 import { IMAGE_PRESETS } from '../../../lib/config/image-presets.ts';
-import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { LEGACY, type LegacyKey } from '../../../lib/config/legacy.ts';
 import { SETTINGS } from '../../../lib/config/schema.ts';
 import { commentsIn } from './comments.ts';
@@ -15,22 +14,28 @@ const UNITS: readonly (readonly [ending: RegExp, unit: string])[] = [
 ];
 
 export function settingsTable(): string {
-  const rows = [...SETTINGS].map(([path, { expected, about, byDefault }]) => {
-    const unit = UNITS.find(([ending]) => ending.test(path))?.[1] ?? '';
-    return [
-      code(path),
-      expected.replace(/^(a|an|the) /, ''),
-      byDefault ?? defaultOf(path),
-      unit,
-      about,
-      oldKeys(path),
-    ];
+  const rows = [...SETTINGS].map(([path, { expected, about, byDefault, defaultValue }]) => {
+    const values = expected.replace(/^(a|an|the) /, '');
+    return [code(path), values, byDefault ?? defaultText(defaultValue), unitOf(path), about, oldKeys(path)];
   });
   return table(['key', 'value', 'default', 'unit', 'meaning', 'old keys'], rows);
 }
 
-function defaultOf(path: string): string {
-  const value = path.split('.').reduce<unknown>((at, key) => Object(at)[key], DEFAULT_JOB);
+/** The settings that limit clients. */
+export function jobLimitsTable(): string {
+  const rows = [...SETTINGS].flatMap(([path, { about, byDefault, defaultValue, above }]) =>
+    above === undefined
+      ? []
+      : [[code(path), byDefault ?? defaultText(defaultValue), unitOf(path), about, above]],
+  );
+  return table(['setting', 'default', 'unit', 'of what', 'above it'], rows);
+}
+
+function unitOf(path: string): string {
+  return UNITS.find(([ending]) => ending.test(path))?.[1] ?? '';
+}
+
+function defaultText(value: unknown): string {
   if (typeof value === 'number') return thousands(value);
   if (value === '' || (Array.isArray(value) && value.length === 0)) return 'none';
   return code(typeof value === 'string' ? value : JSON.stringify(value));

@@ -26,7 +26,7 @@ export function resultSink(results: Pick<ResultStore, 'save'>, settings: SaveSet
       const saved: Finished[] = [];
       for (const [i, { id, enqueue, uri }] of finished.entries()) {
         const fields = serialized[i] as (typeof serialized)[number];
-        if (!(fields instanceof ServingError)) saved.push({ uri, fields, message: id, enqueue });
+        if (!(fields instanceof ServingError)) saved.push({ uri, fields, enqueue });
         else {
           unsaved.add(id);
           const traceId = enqueue.trace?.traceId;

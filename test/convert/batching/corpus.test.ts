@@ -8,7 +8,7 @@ import { proofOf } from '../../../convert/batching/proof.ts';
 import { verificationNotes } from '../../../convert/verify/text.ts';
 import { verifyModel } from '../../../convert/verify/verify.ts';
 import { sharedPath } from '../../support/fixtures.ts';
-import { models } from '../support/models.ts';
+import { models } from '../../support/models.ts';
 
 const CORPUS = sharedPath('corpus/batching');
 

@@ -10,9 +10,9 @@ import { verifyModel } from '../../../convert/verify/verify.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { ANALYSER_VERSION } from '../../../lib/contract/verification.ts';
 import { sharedPath } from '../../support/fixtures.ts';
+import { models } from '../../support/models.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 
 const REQUEST = { inputAxes: [], outputAxes: [], fixedRows: undefined, maxRows: 12 };
 const CORPUS = sharedPath('corpus/batching');

@@ -7,10 +7,10 @@ import { withGivenSizes } from '../../../convert/check/given-sizes.ts';
 import type { ConvertOptions } from '../../../convert/conversion.ts';
 import { importModel } from '../../../convert/import.ts';
 import type { TensorSpec } from '../../../lib/contract/values.ts';
+import { models } from '../../support/models.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { folderOf } from '../support/folder.ts';
-import { models } from '../support/models.ts';
 
 /** Takes ten columns, which the file does not say and no made-up size is. */
 const TEN = onnxModel({

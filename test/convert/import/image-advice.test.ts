@@ -9,9 +9,9 @@ import { importModel } from '../../../convert/import.ts';
 import { type ImportReport, importReportText } from '../../../convert/import-report.ts';
 import { IMAGE_PRESETS, PRESET_NAMES } from '../../../lib/config/image-presets.ts';
 import { parseConfig } from '../../support/config.ts';
+import { models, UNMEASURED } from '../../support/models.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models, UNMEASURED } from '../support/models.ts';
 
 const job = (text = '') => parseConfig(text, 'test');
 

@@ -9,10 +9,10 @@ import { bytes, message, text as textField } from '../../../convert/onnx/chunk.t
 import { listOf } from '../../../convert/onnx/labels.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { readNames } from '../../../lib/registry/names.ts';
+import { models } from '../../support/models.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { folderOf } from '../support/folder.ts';
-import { models } from '../support/models.ts';
 
 const float = (name: string, ...shape: (number | string)[]) => ({ name, dtype: 'float32', shape }) as const;
 const CLASSES = ['cat', 'dog', 'fish'];

@@ -7,9 +7,9 @@ import { detectModel, needsImport } from '../../../convert/detect.ts';
 import { importModel } from '../../../convert/import.ts';
 import { signedColumns } from '../../../convert/mlflow.ts';
 import { givenInputs } from '../../../convert/pytorch/inputs.ts';
+import { models } from '../../support/models.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 
 const PYFUNC = `
   python_function:

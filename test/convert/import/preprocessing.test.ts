@@ -8,10 +8,10 @@ import { bytes, message, text as textField } from '../../../convert/onnx/chunk.t
 import { IGNORABLE } from '../../../lib/config/import-values.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { parseConfig } from '../../support/config.ts';
+import { models } from '../../support/models.ts';
 import { identityModel, type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { folderOf } from '../support/folder.ts';
-import { models } from '../support/models.ts';
 
 const image = (...shape: (number | string)[]) => ({ name: 'x', dtype: 'float32', shape }) as const;
 const PLAIN = identityModel([image('N', 3, 8, 8)]);

@@ -4,9 +4,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { importModel } from '../../../convert/import.ts';
+import { models } from '../../support/models.ts';
 import { rewrittenModel } from '../../support/rewritten-model.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 import { npyBytes } from '../support/npy-bytes.ts';
 
 async function imported(t: TestContext, more: { readonly reference?: string } = {}) {

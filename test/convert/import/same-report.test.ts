@@ -5,9 +5,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { importModel } from '../../../convert/import.ts';
+import { models } from '../../support/models.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 
 const SIDE = 24;
 const weight = (name: string, count: number) => ({

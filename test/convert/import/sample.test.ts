@@ -12,10 +12,10 @@ import { endpointsOf } from '../../../convert/verify/endpoints.ts';
 import { modelSettings } from '../../../lib/compose/model.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
+import { models } from '../../support/models.ts';
 import { identityModel, onnxModel, type ValueSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { folderOf } from '../support/folder.ts';
-import { models } from '../support/models.ts';
 
 type Files = Readonly<Record<string, string | Uint8Array>>;
 

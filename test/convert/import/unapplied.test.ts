@@ -8,10 +8,10 @@ import { modelOnTheWay } from '../../../convert/cache.ts';
 import { importModel } from '../../../convert/import.ts';
 import { assertApplied } from '../../../convert/unapplied.ts';
 import { parseConfig } from '../../support/config.ts';
+import { models } from '../../support/models.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { folderOf } from '../support/folder.ts';
-import { models } from '../support/models.ts';
 
 const PICTURES = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 3, 8, 8] }]);
 const FREE = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 3, 'h', 'w'] }]);

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { importModel } from '../../../convert/import.ts';
 import { convertIr } from '../../../convert/openvino/convert.ts';
+import { models } from '../../support/models.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 import { answerOf, bytesOf, filesOf, type LayerText, netText, shaped } from '../support/openvino.ts';
 
 const parameter = (shape: readonly number[]): LayerText => ({

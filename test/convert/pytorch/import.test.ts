@@ -4,8 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { importModel } from '../../../convert/import.ts';
+import { models } from '../../support/models.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 import { scriptEntries, zip } from '../support/pytorch/archive.ts';
 
 test('a TorchScript archive is imported with a free batch, and its rows share runs', async (t) => {

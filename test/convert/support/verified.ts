@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { verifyModel } from '../../../convert/verify/verify.ts';
 import type { OnnxRunner } from '../../../lib/compose/onnx.ts';
 import type { OnnxSettings } from '../../../lib/inference/runner.ts';
+import { models } from '../../support/models.ts';
 import { type Hooks, openModelBytes, temporaryFolder } from '../../support/runner.ts';
-import { models } from './models.ts';
 
 export async function openVerified(
   t: Hooks,

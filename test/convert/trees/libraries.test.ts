@@ -10,9 +10,9 @@ import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { importModel } from '../../../convert/import.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
+import { models } from '../../support/models.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { throughPredict } from '../../support/three-paths.ts';
-import { models } from '../support/models.ts';
 
 interface Case {
   readonly library: string;

@@ -8,9 +8,9 @@ import { verifyVersion } from '../../../convert/verify/version.ts';
 import type { OnnxRunner } from '../../../lib/compose/onnx.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { models } from '../../support/models.ts';
 import { type ModelSpec, onnxModel, type ValueSpec } from '../../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 
 async function saved(t: TestContext, spec: ModelSpec): Promise<string> {
   const file = join(await temporaryFolder(t), 'model.onnx');

@@ -3,10 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { verifyModel } from '../../../convert/verify/verify.ts';
+import { models } from '../../support/models.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
 import { throughPredict } from '../../support/three-paths.ts';
-import { models } from '../support/models.ts';
 
 const flat = { name: 'flat', dtype: 'int64', shape: [1], data: BigInt64Array.of(-1n) } as const;
 const zero = { name: 'zero', dtype: 'float32', shape: [], data: Float32Array.of(0) } as const;

@@ -6,10 +6,10 @@ import { type TestContext, test } from 'node:test';
 import { importModel } from '../../../convert/import.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { fixture } from '../../support/fixtures.ts';
+import { models } from '../../support/models.ts';
 import { type ModelSpec, onnxModel, type ValueSpec, type WeightSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { throughPredict } from '../../support/three-paths.ts';
-import { models } from '../support/models.ts';
 
 /** Imports a model, and opens what the import made as a function opens it. */
 async function served(t: TestContext, bytes: Uint8Array) {

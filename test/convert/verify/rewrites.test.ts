@@ -9,10 +9,10 @@ import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { ANALYSER_VERSION, type Optimization } from '../../../lib/contract/verification.ts';
 import { OPTIMIZERS, WRONG_OPTIMIZERS } from '../../../lib/inference/optimizers.ts';
 import { openSession, RUNTIME } from '../../../lib/inference/session.ts';
+import { models } from '../../support/models.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { rewrittenModel } from '../../support/rewritten-model.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
 
 const ON = { process: models };
 

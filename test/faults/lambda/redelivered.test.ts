@@ -145,12 +145,12 @@ describe('F24: the packaged batch function', { concurrency: 2 }, () => {
     };
     const calls = (text: string) => commands.filter(({ bytes }) => bytes.includes(text)).length;
     assert.deepEqual(await deliver(environment, batchEvent(messages(['a', 'b', 'c']))), []);
-    assert.deepEqual([calls(indexKey(JOB)), calls('seen_lambda:runs:')], [1, 0]);
+    assert.deepEqual([calls(indexKey(JOB)), calls('runs_lambda:')], [1, 0]);
     // Beside the call that saves, a slow machine reports that the records run.
     const others = commands.filter(({ name, bytes }) => !OPENING.has(name) && !bytes.includes(indexKey(JOB)));
     assert.ok(others.length <= 1 && others.every(({ bytes }) => bytes.includes('cluster-serving-state_')));
     commands.length = 0;
     assert.deepEqual(await deliver(environment, batchEvent(messages(['d', 'e']), 2)), []);
-    assert.deepEqual([calls(indexKey(JOB)), calls('seen_lambda:runs:')], [1, 3]);
+    assert.deepEqual([calls(indexKey(JOB)), calls('runs_lambda:')], [1, 3]);
   });
 });

@@ -4,13 +4,13 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { stop } from 'esbuild';
 import { buildFunctions, type FunctionName } from '../../../infra/build/functions.ts';
+import { makeOnce } from '../../support/kept.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const CHILD = fileURLToPath(new URL('worker-child.mjs', import.meta.url));
@@ -24,44 +24,16 @@ export interface Bundles {
 /** What a bundle is made of. */
 const SOURCES = ['functions', 'lib', 'infra/build', 'package-lock.json'];
 const CACHE = join(ROOT, 'node_modules', '.cache', 'test-bundles');
-const PAUSE_MS = 100;
 
-/**
- * The functions as they are deployed. They are built once for all test files and runs with the same sources; a second
- * process waits for the build of the first.
- */
+/** The functions as they are deployed. */
 export async function packagedFunctions(): Promise<Bundles> {
   const folder = join(CACHE, await sourceHash());
-  await mkdir(CACHE, { recursive: true });
-  while (!existsSync(folder)) {
-    const partial = `${folder}.partial`;
-    const isOurs = await mkdir(partial).then(
-      () => true,
-      () => false,
-    );
-    if (isOurs) await build(partial, folder);
-    // A build takes seconds; what is this old was left by a process that was killed.
-    else if (await isOlder(partial, 120_000)) await rm(partial, { recursive: true, force: true });
-    else await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  }
+  await makeOnce(folder, async (partial) => {
+    await buildFunctions({ root: ROOT, processor: 'x64', outFolder: relative(ROOT, partial) });
+    // Its service is a process that holds our stderr open.
+    await stop();
+  });
   return { folder: (name) => join(folder, name) };
-}
-
-async function build(partial: string, folder: string): Promise<void> {
-  for (const name of await readdir(CACHE)) {
-    const path = join(CACHE, name);
-    if (path !== partial && (await isOlder(path, 3_600_000)))
-      await rm(path, { recursive: true, force: true });
-  }
-  await buildFunctions({ root: ROOT, processor: 'x64', outFolder: relative(ROOT, partial) });
-  // Its service is a process that holds our stderr open.
-  await stop();
-  await rename(partial, folder);
-}
-
-async function isOlder(path: string, ms: number): Promise<boolean> {
-  const found = await stat(path).catch(() => undefined);
-  return found !== undefined && Date.now() - found.mtimeMs > ms;
 }
 
 async function sourceHash(): Promise<string> {

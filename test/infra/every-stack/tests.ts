@@ -117,13 +117,12 @@ const STORAGE: readonly Check[] = [
       const expiring = enabled.filter(({ ExpirationInDays }) => ExpirationInDays !== undefined);
       assert.deepEqual(expiring.map(({ Prefix }) => String(Prefix)).sort(), [
         'dead-letters/',
-        'parked/',
         'payloads/',
         'results/',
       ]);
       const daysOf = (prefix: string) =>
         Number(expiring.find(({ Prefix }) => Prefix === prefix)?.['ExpirationInDays']);
-      const archived = Math.max(daysOf('dead-letters/'), daysOf('parked/'));
+      const archived = daysOf('dead-letters/');
       assert.ok(daysOf('payloads/') > days(propertiesOf(template, 'DeadLetterQueue')) + archived);
       const [first] = functionsOf(template);
       const { resultTtlSeconds } = JSON.parse(String(first?.variables['CLUSTER_SERVING_CONFIG'])) as {

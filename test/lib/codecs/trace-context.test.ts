@@ -51,6 +51,55 @@ test('malformed attributes and fields are no trace, and cost the record nothing'
   assert.equal(letter.trace, undefined);
 });
 
+test('an identity that breaks lists, a time in the future and a count that is none are not believed', () => {
+  const text = (StringValue: string) => ({ DataType: 'String', StringValue }) as const;
+  for (const [identity, expected] of [
+    ['x'.repeat(64), 'x'.repeat(64)],
+    ['A-z_0.9', 'A-z_0.9'],
+    ...['a b', '', '~', 'a\n', 'ä', 'a:b', 'x'.repeat(65)].map((refused) => [refused, 'm'] as const),
+  ] as const) {
+    assert.equal(enqueueOf(delivered(newAttributes(identity))).identity, expected, identity);
+    const letter = JSON.stringify({ messageId: 'm', identity, body: '{}' });
+    assert.equal(decodeDeadLetter(letter).identity, expected, identity);
+  }
+  for (const [original, sentAt] of [
+    ['999', 999],
+    ['1000', 1_000],
+    ['1001', 1_000],
+    ['9007199254740991', 1_000],
+    ...['', 'soon', '-1', '1.5', '1e400', '9007199254740992'].map((none) => [none, 0] as const),
+  ] as const) {
+    const { sentAt: got } = enqueueOf(delivered({ originalSentTimestamp: text(original) }));
+    assert.equal(got, sentAt, original);
+  }
+  for (const [replays, expected] of [
+    ['2', 2],
+    ['-1', 0],
+    ['1.5', 0],
+    ['x', 0],
+    ['9007199254740992', 0],
+  ] as const)
+    assert.equal(enqueueOf(delivered({ replays: text(replays) })).replays, expected, replays);
+});
+
+test('the number that the queue of a single machine gives comes before the time, and not the twenty digits of a FIFO queue', () => {
+  for (const [SequenceNumber, sentAt] of [
+    ['7', 7],
+    ['18849496460467696128', 1_000],
+    [undefined, 1_000],
+  ] as const) {
+    const attributes = { SentTimestamp: '1000', SequenceNumber };
+    assert.equal(enqueueOf({ messageId: 'm', attributes }).sentAt, sentAt);
+  }
+});
+
+test('a dead letter without numbers of its own is read as one that was sent once, at an unknown time', () => {
+  const { sentAt, replays, attempts, groupId } = decodeDeadLetter(
+    '{"messageId":"m","sentAt":"1","replays":null,"attempts":1e999,"groupId":7,"body":"{}"}',
+  );
+  assert.deepEqual([sentAt, replays, attempts, groupId], [undefined, 0, undefined, undefined]);
+});
+
 test('a record that has room for no trace is sent without it', async () => {
   const sent: MessageAttributes[] = [];
   const sender = { send: async (_: string, attributes: MessageAttributes) => void sent.push(attributes) };

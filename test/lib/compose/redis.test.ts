@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { limiter } from '../../../lib/compose/redis.ts';
 import { connection, results } from '../../../lib/compose/results.ts';
@@ -10,31 +11,45 @@ import { redisUrl } from '../../support/redis.ts';
 
 const DAY_MS = 86_400_000;
 
-test('a result stays for a day by default, and its message counts as seen for twice its visibility timeout', async (t) => {
+function scopeOf(tokenBucketEnabled: boolean): Scope {
+  const http = { ...DEFAULT_JOB.http, tokenBucketEnabled };
+  const variables = {
+    CLUSTER_SERVING_REDIS_URL: 'redis://127.0.0.1:9',
+    CLUSTER_SERVING_CONFIG: JSON.stringify({ http }),
+  };
+  return new Scope(readEnvironment(variables));
+}
+
+test('a result stays for a day by default', async (t) => {
   const url = await redisUrl(t);
   const scope = new Scope(readEnvironment({ CLUSTER_SERVING_REDIS_URL: url }));
   const store = scope.get(results);
   t.after(() => store.close());
   const fields = { status: 'succeeded', value: '[]', error: '', outputs: '', exact: '' } as const;
-  await store.save([{ uri: 'a', fields, message: 'm1' }], 'v');
+  await store.save([{ uri: 'a', fields }], 'v');
   const { redis } = scope.get(connection);
-  const key = resultKey(DEFAULT_JOB.jobName, 'a');
-  const [leftMs, until] = await Promise.all([redis.pttl(key), redis.hget(key, 'until')]);
+  const leftMs = await redis.pttl(resultKey(DEFAULT_JOB.jobName, 'a'));
   assert.ok(leftMs > DAY_MS - 60_000 && leftMs <= DAY_MS, `${leftMs}`);
-  // Twice six times the function's 30 s.
-  const seenMs = Number(until) - Date.now();
-  assert.ok(seenMs > 300_000 && seenMs <= 360_000, `${seenMs}`);
 });
 
 test('only a job that asks for a limit has one', () => {
-  const limiterOf = (tokenBucketEnabled: boolean) => {
-    const http = { ...DEFAULT_JOB.http, tokenBucketEnabled };
-    const variables = {
-      CLUSTER_SERVING_REDIS_URL: 'redis://127.0.0.1:9',
-      CLUSTER_SERVING_CONFIG: JSON.stringify({ http }),
-    };
-    return limiter(new Scope(readEnvironment(variables)));
-  };
-  assert.equal(limiterOf(false), undefined);
-  assert.ok(limiterOf(true));
+  assert.equal(limiter(scopeOf(false)), undefined);
+  assert.ok(limiter(scopeOf(true)));
+});
+
+test('a caller who leaves while it waits for a token leaves neither a timer nor a listener behind', async (t) => {
+  const scope = scopeOf(true);
+  t.mock.method(scope.get(connection), 'use', async () => 60_000);
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
+  const left = new AbortController();
+  const caller = { presence: 'gone', signal: left.signal } as const;
+  const waiting = limiter(scope)?.acquire(caller);
+  await new Promise((resolve) => setImmediate(resolve));
+  left.abort();
+  await assert.rejects(waiting as Promise<void>, { code: 'cancelled' });
+  await assert.rejects(limiter(scope)?.acquire(caller) as Promise<void>, { code: 'cancelled' });
+  // Timers of earlier tests may end meanwhile.
+  assert.ok(timers() <= before);
+  assert.deepEqual(getEventListeners(left.signal, 'abort'), []);
 });

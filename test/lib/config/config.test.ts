@@ -12,6 +12,7 @@ import {
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
 } from '../../../lib/config/job.ts';
+import { SETTINGS } from '../../../lib/config/schema.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { parseConfig, readConfigFile } from '../../support/config.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -31,8 +32,8 @@ function refusal(text: string): string {
 
 const lineOf = (text: string) => refusal(text).split('\n')[1];
 
-/** No value of it is a default. */
-const WHOLE_JOB: JobConfig = {
+/** Values for which no rule can be made. None of them is a default. */
+const CHOSEN = {
   jobName: 'job-2',
   modelPath: '/models/2',
   postProcessing: 'pickTopN(2)',
@@ -103,7 +104,24 @@ const WHOLE_JOB: JobConfig = {
     durationExpand: 5_000,
     durationSqueeze: 6_000,
   },
-};
+} satisfies { readonly [Key in keyof JobConfig]: Partial<JobConfig[Key]> };
+
+const WHOLE_JOB = wholeJob();
+
+/** CHOSEN, and for each other setting with a default the other word, or the end of its range that is not the default. */
+function wholeJob(): object {
+  const job: Record<string, unknown> = structuredClone(CHOSEN);
+  for (const [path, { expected, defaultValue }] of SETTINGS) {
+    const [group = '', key = group] = path.split('.');
+    const place = path === key ? job : (job[group] as Record<string, unknown>);
+    if (defaultValue === undefined || Object.hasOwn(place, key)) continue;
+    const ends = /^a whole number from (\d+) to (\d+)/.exec(expected)?.slice(1).map(Number);
+    const others = typeof defaultValue === 'boolean' ? [true, false] : ends;
+    const chosen = others?.find((value) => value !== defaultValue);
+    place[key] = chosen ?? assert.fail(`CHOSEN needs a value of ${path}`);
+  }
+  return job;
+}
 
 describe('a config', () => {
   test('can say everything that a job is, and nothing is lost', () => {
@@ -648,7 +666,7 @@ describe('a config file', () => {
   });
 });
 
-test('no function loads more of lib/config than the job and the environment', async () => {
+test('no function loads more of lib/config than the job, its defaults and the environment', async () => {
   const seen = new Set<string>();
   const visit = async (file: string): Promise<void> => {
     if (seen.has(file)) return;
@@ -663,6 +681,7 @@ test('no function loads more of lib/config than the job and the environment', as
   };
   for (const name of await readdir(join(ROOT, 'functions'))) await visit(join('functions', name));
   assert.deepEqual([...seen].filter((file) => file.startsWith('lib/config/')).toSorted(), [
+    'lib/config/defaults.ts',
     'lib/config/environment.ts',
     'lib/config/job.ts',
   ]);

@@ -31,6 +31,23 @@ test('a variable that lacks a group, or has an empty or null one, gives the defa
   assert.deepEqual(jobOf({}), DEFAULT_JOB);
 });
 
+test('each single setting of the variable is kept beside the defaults of all others', () => {
+  for (const [path, { defaultValue }] of SETTINGS) {
+    const [group = '', key] = path.split('.');
+    const isMap = typeof defaultValue === 'object' && !Array.isArray(defaultValue);
+    const value = isMap ? { other: { batchAxis: 1 } } : 'other';
+    const settings = key === undefined ? { [group]: value } : { [group]: { [key]: value } };
+    const own = key === undefined ? value : { ...Object(Object(DEFAULT_JOB)[group]), [key]: value };
+    assert.deepEqual(jobOf(settings), { ...DEFAULT_JOB, [group]: own }, path);
+  }
+});
+
+test('no default is a map with keys, which would be merged with the one that a job sets', () => {
+  for (const [path, { defaultValue }] of SETTINGS)
+    if (typeof defaultValue === 'object' && !Array.isArray(defaultValue))
+      assert.deepEqual(defaultValue, {}, path);
+});
+
 test('what the variable sets is kept, in every group', () => {
   const {
     http,

@@ -3,14 +3,13 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { predictions } from '../../../functions/predictions.ts';
 import { decodeMessage } from '../../../lib/codecs/message.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { AcceptDeps } from '../../../lib/http/accept.ts';
 import type { Sender } from '../../../lib/pipeline/submit.ts';
 import fc from '../../support/fast-check.ts';
-import { quietObservers } from '../../support/observers.ts';
+import { predictionsWith } from '../../support/predictions.ts';
 import { sqsThat } from '../../support/refusing-sqs.ts';
 
 type Send = Sender['send'];
@@ -45,14 +44,10 @@ async function post(
     ...parts
   }: { send: Send; headers?: Record<string, string> } & Partial<AcceptDeps>,
 ) {
-  const handler = predictions({
+  const handler = predictionsWith({
     queue: () => ({ send }),
     payloads: () => Promise.reject(new ServingError('too_large', 'no bucket')),
     ...parts,
-    results: () => assert.fail(),
-    observers: quietObservers(),
-    locate: () => assert.fail(),
-    states: () => assert.fail(),
   });
   const isBase64Encoded = typeof body !== 'string';
   const answer = await handler({

@@ -1,12 +1,12 @@
 /** GET and DELETE /predictions, GET /status and POST /cancel through their handler, beside others who do the same. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type PredictionsDeps, predictions } from '../../../functions/predictions.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Outcome } from '../../../lib/contract/values.ts';
 import type { WorkerValue } from '../../../lib/contract/worker-values.ts';
-import { predictionTexts, preferredWaitMs } from '../../../lib/http/predictions.ts';
+import { predictionTexts } from '../../../lib/http/predictions.ts';
+import { preferredWaitMs } from '../../../lib/http/results.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
@@ -14,14 +14,14 @@ import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { quietObservers } from '../../support/observers.ts';
+import { predictionsWith } from '../../support/predictions.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
 
 const JOB = { job: 'job', now: Date.now };
 
 function openStore(t: TestContext, url: string) {
   const connection = new RedisConnection(url, PATIENT);
-  const results = new ResultStore(connection, { ...JOB, ttlSeconds: 60, redeliveryMs: 60_000 });
+  const results = new ResultStore(connection, { ...JOB, ttlSeconds: 60 });
   t.after(() => results.close());
   return { connection, results };
 }
@@ -29,7 +29,6 @@ function openStore(t: TestContext, url: string) {
 const saved = (uri: string, outcome: Outcome, message: string): Finished => ({
   uri,
   fields: serializeResult(outcome, undefined),
-  message,
   enqueue: enqueued(message, Number(message.slice(1))),
 });
 const numbers = (...values: number[]): Outcome => ({
@@ -56,7 +55,7 @@ async function openEndpoint(t: TestContext, preferEmbedded = false) {
     redis: other.connection.redis,
   };
   const states = new RecordStates(connection, JOB);
-  const handler = predictions({
+  const handler = predictionsWith({
     queue: () => ({ send: async () => undefined }),
     payloads: async () => ({ put: async () => 'key' }),
     results: () => ({
@@ -71,9 +70,7 @@ async function openEndpoint(t: TestContext, preferEmbedded = false) {
       takePage: results.takePage.bind(results),
     }),
     states: () => states,
-    locate: () => assert.fail('no result is large'),
-    observers: quietObservers(),
-  } satisfies PredictionsDeps);
+  });
   const routes = [
     { method: 'GET', path: '/predictions' },
     { method: 'DELETE', path: '/predictions' },

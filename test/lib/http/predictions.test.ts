@@ -2,16 +2,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { predict } from '../../../functions/predict.ts';
-import { predictions } from '../../../functions/predictions.ts';
+import type { PredictionsDeps } from '../../../functions/predictions.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Result } from '../../../lib/contract/result.ts';
 import type { NamedTensor, RunPolicy } from '../../../lib/contract/values.ts';
+import { metricsAnswer } from '../../../lib/http/metrics.ts';
 import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
+import { page } from '../../../lib/http/page.ts';
 import { failureBody, pageText, predictionTexts, readSubmissions } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
+import { DeliveredTimers } from '../../../lib/observe/timers.ts';
+import { together } from '../../../lib/observe/together.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { quietObservers } from '../../support/observers.ts';
+import { predictionsWith } from '../../support/predictions.ts';
 
 function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 {
   const requestContext = { http: { method } };
@@ -56,11 +61,10 @@ test('a page without results may have more behind it; only no page at all is the
   assert.deepEqual(JSON.parse(pageText(undefined)), { results: [], more: false });
 });
 
-function endpoint(sends: (message: string) => Promise<void>) {
+function endpoint(sends: (message: string) => Promise<void>, more: Partial<PredictionsDeps> = {}) {
   const pages: [count: number, maxBytes: number][] = [];
-  const handler = predictions({
+  const handler = predictionsWith({
     queue: () => ({ send: sends }),
-    payloads: () => assert.fail('no record is large'),
     results: () => ({
       getWithin: async () => undefined,
       take: async () => undefined,
@@ -69,9 +73,7 @@ function endpoint(sends: (message: string) => Promise<void>) {
         return undefined;
       },
     }),
-    observers: quietObservers(),
-    locate: () => assert.fail('no result is large'),
-    states: () => assert.fail('no state is asked for'),
+    ...more,
   });
   return { handler, pages };
 }
@@ -118,6 +120,52 @@ test('a page of results keeps to a hundred, and to bytes that fit into an answer
   assert.ok(maxBytes * 3 < LIMITS.httpBodyBytes);
 });
 
+test('a question for a result is measured with its wait, also when there is none', async () => {
+  for (const [method, found] of [
+    ['GET', { ...resultOf(), uri: 'a' }],
+    ['GET', undefined],
+    ['DELETE', { ...resultOf(), uri: 'a' }],
+  ] as const) {
+    let nowMs = 0;
+    const waits: number[] = [];
+    const counts: unknown[] = [];
+    const now = () => nowMs;
+    const timers = new DeliveredTimers({
+      now,
+      deliver: async (timers) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        for (const [name, { count, sum }] of timers.take()) counts.push([name, count, sum]);
+      },
+    });
+    const observers = together([timers], now);
+    const { handler } = endpoint(async () => undefined, {
+      observers,
+      results: () => ({
+        getWithin: async (_, waitMs) => {
+          waits.push(waitMs);
+          nowMs += 1_500;
+          return found;
+        },
+        take: async (_, { use }) => {
+          if (found) use(found);
+          return found;
+        },
+        takePage: async () => undefined,
+      }),
+    });
+    const asked = { ...event(method, '/predictions'), queryStringParameters: { uri: 'a' } };
+    const { statusCode } = await handler({
+      ...asked,
+      rawQueryString: 'uri=a',
+      headers: { prefer: 'wait=7' },
+    });
+    await observers.flush?.({ leftMs: () => 30_000 });
+    assert.equal(statusCode, found ? 200 : 404);
+    assert.deepEqual(waits, [method === 'GET' ? 7_000 : 0]);
+    assert.deepEqual(counts, [['zoo.serving.redis.get', 1, 1_500]]);
+  }
+});
+
 test('a run of a request is asked to end when the function has no time left', async () => {
   let leftMs = 10_000;
   let policy: RunPolicy | undefined;
@@ -143,9 +191,32 @@ test('a run of a request is asked to end when the function has no time left', as
   assert.equal(policy.isOver?.(), true);
 });
 
-test('no browser takes a text, a JSON or a binary answer for a page', () => {
-  for (const { headers } of [text(200, 'x'), json(200, {}), jsonText(200, '{}'), binary(200, 'AAAA')])
-    assert.equal(headers?.['x-content-type-options'], 'nosniff');
+test('no browser takes an answer for a page, runs what is in a page, or frames it', () => {
+  const nosniff = { 'x-content-type-options': 'nosniff' };
+  const typed = (type: string) => ({ 'content-type': type, ...nosniff });
+  const shown = { timers: { histograms: new Map(), seconds: 0 }, version: undefined, own: [] };
+  for (const [answer, expected] of [
+    [text(200, 'x'), typed('text/plain; charset=utf-8')],
+    [json(200, {}), typed('application/json; charset=utf-8')],
+    [
+      jsonText(200, '{}', { 'model-version': 'v' }),
+      { ...typed('application/json; charset=utf-8'), 'model-version': 'v' },
+    ],
+    [binary(200, 'AAAA'), typed('application/octet-stream')],
+    [
+      metricsAnswer({ job: 'job', ...shown }, 'prometheus'),
+      typed('text/plain; version=0.0.4; charset=utf-8'),
+    ],
+    [
+      page('<p>'),
+      {
+        ...typed('text/html; charset=utf-8'),
+        'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        'cache-control': 'no-store',
+      },
+    ],
+  ] as const)
+    assert.deepEqual(answer.headers, expected);
 });
 
 test('POST /predict and POST /v2 take a token each, and are answered with 429 and when to come back without one', async () => {
@@ -175,12 +246,7 @@ test('binary outputs that cannot fit into an answer take no memory for it', () =
 
 test('POST /cancel is 200 while there is time and 409 when it is too late, GET /status says where a record stands', async () => {
   const handlerWith = (isInTime: boolean) =>
-    predictions({
-      queue: () => assert.fail('no queue'),
-      payloads: () => assert.fail('no bucket'),
-      results: () => assert.fail('no result is read'),
-      observers: quietObservers(),
-      locate: () => assert.fail('no result is large'),
+    predictionsWith({
       states: () => ({ status: async () => 'running', cancel: async () => isInTime }),
     });
   const ask = async (isInTime: boolean, method: string, path: string) => {
@@ -209,9 +275,7 @@ const LARGE: Result = {
 
 test('a large result is answered with 303 to its object, and taken by the id that was fetched', async () => {
   const taken: unknown[] = [];
-  const handle = predictions({
-    queue: () => assert.fail('no queue'),
-    payloads: () => assert.fail('no bucket'),
+  const handle = predictionsWith({
     results: () => ({
       getWithin: async () => LARGE,
       take: async (_, { fetched, use }) => {
@@ -222,9 +286,7 @@ test('a large result is answered with 303 to its object, and taken by the id tha
       },
       takePage: async () => [{ uri: 'a', result: { ...LARGE, uri: 'a/b?c' } }],
     }),
-    observers: quietObservers(),
     locate: (key) => `https://s3.example/${key}?signed`,
-    states: () => assert.fail('no state is asked for'),
   });
   const ask = async (method: string, query: Record<string, string> = { uri: 'a' }, accept = '*/*') => {
     const asked = { ...event(method, '/predictions'), queryStringParameters: query, headers: { accept } };

@@ -296,3 +296,71 @@ describe('the queue', () => {
     assert.deepEqual(batches, [['q0'], ['q1']]);
   });
 });
+
+describe('a pace, by itself', () => {
+  const line = (requests: number) => ({ requests, records: requests, processes: 1 });
+
+  /** A pace in an overload, of requests of 100 ms. */
+  function overloaded() {
+    const clock = new TestClock();
+    const pace = new Pace({ now: clock.now, batchSize: 32, sharesRuns: true });
+    pace.ran({ requests: 1, requested: 1, queued: 0 }, 100);
+    const arrive = (count: number) => Array.from({ length: count }, () => pace.admit(line(100)));
+    assert.equal(pace.admit(line(128)), 'sheds');
+    /** The next period begins, in which the arrivals of this one are judged. */
+    const next = () => {
+      clock.leap(1_000);
+      return pace.admit(line(100));
+    };
+    return { pace, arrive, next };
+  }
+
+  test('it is calm again below nine tenths of the time that the queue leaves, of which that is a fifth at most', () => {
+    for (const [arrivals, left, queueMs, expected] of [
+      [9, 0, 0, 'waits'],
+      [10, 0, 0, 'refused'],
+      [10, 1, 0, 'waits'],
+      [8, 0, 100, 'waits'],
+      [9, 0, 100, 'refused'],
+      [7, 0, 500, 'waits'],
+      [8, 0, 500, 'refused'],
+    ] as const) {
+      const { pace, arrive, next } = overloaded();
+      arrive(arrivals - 1);
+      pace.left(left);
+      if (queueMs > 0) pace.ran({ requests: 0, requested: 0, queued: 1 }, queueMs);
+      assert.equal(next(), expected, `${arrivals} arrivals, ${left} left, ${queueMs} ms of the queue`);
+    }
+  });
+
+  test('what ran of the queue counts in its own period alone', () => {
+    const { pace, arrive, next } = overloaded();
+    arrive(20);
+    pace.ran({ requests: 0, requested: 0, queued: 1 }, 500);
+    assert.equal(next(), 'refused');
+    arrive(8);
+    assert.equal(next(), 'waits');
+  });
+
+  test('slices are long again once no request has come for a second', () => {
+    const clock = new TestClock();
+    const pace = new Pace({ now: clock.now, batchSize: 200, sharesRuns: true });
+    pace.ran({ requests: 0, requested: 0, queued: 1 }, 1);
+    pace.arrived(line(0));
+    clock.leap(1_000);
+    assert.equal(pace.queued(0), 5);
+    clock.leap(1);
+    assert.equal(pace.queued(0), 100);
+  });
+
+  test('records of the queue beside requests are no slice of its own', () => {
+    const clock = new TestClock();
+    const pace = new Pace({ now: clock.now, batchSize: 32, sharesRuns: true });
+    pace.ran({ requests: 0, requested: 0, queued: 1 }, 50);
+    pace.ran({ requests: 1, requested: 1, queued: 1 }, 400);
+    clock.leap(199);
+    assert.equal(pace.isQueueDue(), false);
+    clock.leap(1);
+    assert.equal(pace.isQueueDue(), true);
+  });
+});

@@ -159,4 +159,12 @@ describe('the size of a run', () => {
     assert.deepEqual(runs.slice(0, 3), [4, 4, 4]);
     assert.deepEqual(runs.slice(-4), [1, 1, 1, 1]);
   });
+
+  test('costs of smaller runs are forgotten once larger ones come', () => {
+    const size = new RunSize(16, () => 0);
+    for (const rows of [4, 4, 16]) size.ran(rows, rows);
+    assert.equal(size.rows, 16);
+    for (let i = 0; i < 2; i++) size.ran(16, 16);
+    assert.equal(size.rows, 4);
+  });
 });

@@ -6,8 +6,18 @@ import { batch } from '../../../functions/batch.ts';
 import { predict } from '../../../functions/predict.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { type ErrorCode, ServingError } from '../../../lib/contract/errors.ts';
-import type { Inputs, Model, Outcome, Runner } from '../../../lib/contract/values.ts';
+import type {
+  Inputs,
+  Model,
+  NamedTensor,
+  Outcome,
+  Runner,
+  TensorSpec,
+} from '../../../lib/contract/values.ts';
+import { emf } from '../../../lib/observe/emf.ts';
 import { FAILURES } from '../../../lib/observe/failures.ts';
+import { DeliveredTimers } from '../../../lib/observe/timers.ts';
+import { together } from '../../../lib/observe/together.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
 import { type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
 import { enqueued } from '../../support/enqueue.ts';
@@ -82,6 +92,33 @@ test('POST /predict is answered by it', async () => {
   ]);
 });
 
+test('POST /predict becomes a record of the queue where the request prefers that, and there is one', async () => {
+  const sent: string[] = [];
+  const accept = {
+    queue: () => ({
+      send: async (body: string) => void sent.push((JSON.parse(body) as { uri: string }).uri),
+    }),
+    payloads: () => assert.fail(),
+  };
+  for (const [parts, prefer, status] of [
+    [{ accept }, 'respond-async', 202],
+    [{ accept }, 'wait=1, respond-async', 202],
+    [{ accept }, 'wait=1', 200],
+    [{}, 'respond-async', 200],
+  ] as const) {
+    const answer = await predict({ ...deps(), ...parts })({
+      rawPath: '/predict',
+      headers: { prefer },
+      requestContext: { http: { method: 'POST' } },
+      body: JSON.stringify({ instances: [{ x: 2 }] }),
+    } as unknown as APIGatewayProxyEventV2);
+    assert.equal(answer.statusCode, status, prefer);
+    const uris = sent.splice(0);
+    if (status === 202) assert.deepEqual(uris, [(JSON.parse(answer.body as string) as { uri: string }).uri]);
+    else assert.deepEqual(uris, []);
+  }
+});
+
 test('a request with one failed instance fails with its place, though the code went on behind it', async () => {
   const { status, body } = await post([{ x: 1 }, { x: -1 }, { x: 1 }]);
   assert.equal(status, new ServingError('model_failed', '').status);
@@ -109,6 +146,92 @@ test('a runner that gives fewer outcomes than records answers none of them, and 
     [batchItemFailures.map(({ itemIdentifier }) => itemIdentifier), parts.saved],
     [['m-0', 'm-1'], []],
   );
+});
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** What a call measures, by a clock that stands still unless it is set: timers as [count, ms], and the invocation's metrics. */
+async function measuring(
+  call: (clock: { ms: number }, parts: ReturnType<typeof deps>) => Promise<unknown>,
+): Promise<{ readonly timers: Record<string, number[]>; readonly metrics: Record<string, unknown> }> {
+  const clock = { ms: 0 };
+  const timers: Record<string, number[]> = {};
+  const now = () => clock.ms;
+  const delivered = new DeliveredTimers({
+    deliver: async (taken) => {
+      await turn();
+      for (const [name, { count, sum }] of taken.take()) timers[name.slice(12)] = [count, sum];
+    },
+    now,
+  });
+  let line = '{}';
+  const write = (text: string) => void (line = text);
+  const metrics = emf({ dimensions: { Job: '', Function: '' }, isProvisioned: true, now: () => 0, write });
+  const observers = together([delivered, metrics], now);
+  observers.functionCalled?.({ ids: {}, messages: undefined });
+  await call(clock, { ...deps(), observers });
+  await observers.flush?.({ leftMs: () => 30_000 });
+  observers.functionAnswered?.(undefined);
+  const { _aws, Job, Function: _, Requests, ...measured } = JSON.parse(line) as Record<string, unknown>;
+  return { timers, metrics: measured };
+}
+
+test('each endpoint measures its request, its run and its rows by the clock', async () => {
+  const named = (name: string, isText = false): TensorSpec => {
+    return { name, dtype: isText ? 'string' : 'float32', shape: ['N', 2].slice(0, isText ? 1 : 2), isText };
+  };
+  const y: NamedTensor = { name: 'embedding', dtype: 'float32', shape: [2], data: Float32Array.of(1, 2) };
+  const tensor = { name: 'x', datatype: 'FP32', shape: [3, 2], data: [1, 2, 3, 4, 5, 6] };
+  for (const [path, body, rows, isText] of [
+    ['/predict', { instances: [{ x: [1, 2] }, { x: [1, 2] }] }, 2, false],
+    ['/predict', { instances: [[1, 2]] }, 1, false],
+    ['/v1/embeddings', { input: ['a', 'b', 'c'], model: 'job' }, 3, true],
+    ['/v1/models/job:predict', { instances: [[1, 2]] }, 1, false],
+    ['/v2/models/job/infer', { inputs: [tensor] }, 3, false],
+    ['/encode_json', [1, 2], 1, false],
+  ] as const) {
+    const { timers, metrics } = await measuring(async (clock, parts) => {
+      const run: Runner['run'] = async (records) => {
+        assert.equal(clock.ms, 3, `${path} runs once it has its token`);
+        clock.ms += 2_000;
+        const whole = { ...y, shape: [rows, 2], data: new Float32Array(2 * rows) };
+        return records.map(() => ({ ok: true, outputs: [path.includes('models') ? whole : y] }));
+      };
+      const outputs = [named('embedding')];
+      const runner = { ...code, inputs: [named(isText ? 'text' : 'x', isText)], outputs, run };
+      const limiter = { acquire: () => turn().then(() => void (clock.ms += 3)) };
+      const model: Model = { use: (work) => work(runner) };
+      const answer = await predict({ ...parts, model, limiter, jobName: 'job' })({
+        rawPath: path,
+        headers: { 'content-type': 'application/json' },
+        requestContext: { http: { method: 'POST', path } },
+        body: JSON.stringify(body),
+      } as unknown as APIGatewayProxyEventV2);
+      assert.equal(answer.statusCode, 200, `${path}: ${answer.body}`);
+    });
+    const isWorker = path === '/encode_json';
+    const predicted = isWorker ? {} : { 'request.predict': [1, 2_000] };
+    assert.deepEqual(timers, { 'request.overall': [1, 2_003], ...predicted }, path);
+    assert.deepEqual(metrics, { Rows: rows, ...(isWorker ? {} : { InferenceTime: 2_000 }) }, path);
+  }
+});
+
+test('the queue measures how long each message waited, its run and its save by the clock', async () => {
+  const { timers, metrics } = await measuring(async (clock, parts) => {
+    const run: Runner['run'] = (records) => ((clock.ms += 2_000), code.run(records));
+    const model: Model = { use: (work) => work({ ...code, run }) };
+    const sink: Sink = { save: async () => ((clock.ms += 50), []) };
+    const { Records } = eventOf([1, 2, 3]);
+    const sent = ['9000', '9900', '10001'];
+    for (const [i, { attributes }] of Records.entries()) attributes.SentTimestamp = sent[i] as string;
+    await batch({ ...parts, model, sink, now: () => 10_000 })({ Records });
+  });
+  assert.deepEqual(timers, {
+    'redis.wait': [3, 1_100],
+    'request.predict': [1, 2_000],
+    'redis.put': [1, 50],
+  });
+  assert.deepEqual(metrics, { QueueAge: 1_000, InferenceTime: 2_000, Rows: 3 });
 });
 
 test('timers are delivered with an event of which nothing can be saved, and not with one there was no time for', async () => {

@@ -58,6 +58,18 @@ for (const preferEmbedded of [false, true]) {
     assert.ok((slept.at(-1) as number) > (slept[0] as number));
   });
 
+  test(`${kind}: the bucket holds the tokens of one second, and what is over waits for those of the next`, async (t) => {
+    const { make, slept } = await limiters(t, 4, 60_000);
+    const limiter = make();
+    await limiter.acquire();
+    const startedMs = performance.now();
+    for (let i = 1; i < 20; i++) await limiter.acquire();
+    // The last is the sixteenth beyond the first second's four.
+    const elapsedMs = performance.now() - startedMs;
+    const lastMs = slept.at(-1) as number;
+    assert.ok(lastMs <= 4_000 && lastMs >= 4_000 - elapsedMs - 250, `${lastMs} after ${elapsedMs} ms`);
+  });
+
   test(`${kind}: a caller who leaves while it waits gives its token back`, async (t) => {
     const { make, slept } = await limiters(t, 1 / 10, 15_000);
     const limiter = make();

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { newestKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
+import { newestKey, resultKey } from '../../../lib/contract/names.ts';
 import { openRedis } from '../../../lib/redis/cluster/connection.ts';
-import { payloadDigest, RecordStates } from '../../../lib/redis/record-states.ts';
+import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
@@ -22,11 +22,10 @@ const failure = (code: 'max_receives_exceeded' | 'bad_input', id = 'm1') =>
     { ok: false, error: new ServingError(code, `the record failed 5 times and was archived as ${id}`) },
     undefined,
   );
-/** The record of a message, as it is replayed for the first time. */
-const record = (messageId = 'm1', message = 'the message', sentAt = 1) => ({
+/** A record, as it is replayed for the first time. */
+const record = (identity = 'm1', message = 'the message', sentAt = 1) => ({
   uri: 'u',
-  messageId,
-  enqueue: enqueued(messageId, sentAt, 1),
+  enqueue: enqueued(identity, sentAt, 1),
   message,
 });
 
@@ -88,16 +87,6 @@ for (const embedded of [false, true]) {
     assert.equal(await outcome(), 2);
   });
 
-  test(`${kind}: a failure that an earlier version stored as out_of_tries has today's code and is replaced`, async (t) => {
-    const { replacer, outcome, fail } = await open(t, embedded);
-    const { error, ...rest } = failure('max_receives_exceeded');
-    await fail({ ...rest, error: error.replace('max_receives_exceeded', 'out_of_tries') });
-    assert.equal(await outcome(), 'max_receives_exceeded');
-    assert.equal((await replacer.outcomes(['u']))[0]?.code, 'max_receives_exceeded');
-    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'replaced');
-    assert.equal(await outcome(), 1);
-  });
-
   test(`${kind}: a record enqueued later keeps its result, also when that was taken, and a cancelled one stays cancelled`, async (t) => {
     const { results, states, replacer, outcome } = await open(t, embedded);
     await states.announce({ uri: 'u', identity: 'm2', message: 'another message' });
@@ -147,29 +136,20 @@ for (const embedded of [false, true]) {
     assert.equal(await outcome(), 9);
   });
 
-  test(`${kind}: of the first release, a failure that names the message, or has its payload, is replaced, and no other outcome`, async (t) => {
-    const { connection, results, replacer, outcome } = await open(t, embedded);
+  test(`${kind}: without an idempotency record, another result stays, and one of the original server always does`, async (t) => {
+    const { connection, results, replacer, outcome, fail } = await open(t, embedded);
     await results.ping();
     const redis = directClient(t, connection);
-    const replay = async (fields: Record<string, string>, payload: string) => {
-      await redis.del(resultKey(JOB, 'u'), stateKey(JOB, 'u'), newestKey(JOB, 'u'));
-      await redis.hset(resultKey(JOB, 'u'), { ...fields, finishedAt: '1000' });
-      await redis.hset(stateKey(JOB, 'u'), { payload: payloadDigest(payload), tokens: 'one', done: '1' });
-      return [await replacer.store(record(), fieldsOf(1), ''), await outcome()];
-    };
-    const exceeded = (id: string) => {
-      const { status, value, error } = failure('max_receives_exceeded', id);
-      return { status, value, error };
-    };
-    const cancelled = { status: 'cancelled', value: 'NaN', error: '{"code":"cancelled","message":"no"}' };
-    assert.deepEqual(await replay(exceeded('m1'), 'another message'), ['replaced', 1]);
-    assert.deepEqual(await replay(exceeded('m0'), 'the message'), ['replaced', 1]);
-    assert.deepEqual(await replay(exceeded('m0'), 'another message'), ['conflict', 'max_receives_exceeded']);
-    assert.deepEqual(await replay(cancelled, 'the message'), ['superseded', 'cancelled']);
-    assert.deepEqual(await replay({ status: 'succeeded', value: '[[1,0.5]]' }, 'the message'), [
-      'superseded',
-      undefined,
-    ]);
+    await fail(failure('max_receives_exceeded', 'm0'), 'm0', 0);
+    await redis.del(newestKey(JOB, 'u'));
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
+    assert.equal(await outcome(), 'max_receives_exceeded');
+    await redis.del(resultKey(JOB, 'u'));
+    await fail(failure('max_receives_exceeded', 'm0'), 'm0', 0);
+    await redis.del(resultKey(JOB, 'u'));
+    await redis.hset(resultKey(JOB, 'u'), 'value', '[[1,0.5]]');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
+    assert.equal(await redis.hget(resultKey(JOB, 'u'), 'value'), '[[1,0.5]]');
   });
 
   test(`${kind}: of two who replay one record at once, one stores and the other finds it`, async (t) => {

@@ -1,7 +1,7 @@
 /** How runs of redelivered records are counted in Redis, in a redis-server and in the embedded one. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { runCount } from '../../../lib/contract/names.ts';
+import { runCountKey } from '../../../lib/contract/names.ts';
 import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { StoredRunCounts } from '../../../lib/redis/run-counts.ts';
@@ -41,7 +41,10 @@ for (const embedded of [false, true]) {
     await runs.takeBack([at('a', 2)]);
     assert.deepEqual(await runs.read([at('a', 4)]), [1]);
     const home = connection.home(JOB, 'b');
-    assert.equal(await connection.use((redis) => redis.exists(runCount(home, 'id-b.0', 'b')), true, home), 0);
+    assert.equal(
+      await connection.use((redis) => redis.exists(runCountKey(home, 'id-b.0', 'b')), true, home),
+      0,
+    );
   });
 
   test(`${where} counts a replay from the start, and keeps a count as long as the queue keeps a message`, async (t) => {
@@ -49,14 +52,14 @@ for (const embedded of [false, true]) {
     await runs.begin([at('a', 2)]);
     assert.deepEqual(await runs.read([at('a', 2, 1)]), [0]);
     const home = connection.home(JOB, 'a');
-    const leftMs = await connection.use((redis) => redis.pttl(runCount(home, 'id-a.0', 'a')), true, home);
+    const leftMs = await connection.use((redis) => redis.pttl(runCountKey(home, 'id-a.0', 'a')), true, home);
     assert.ok(leftMs > 50_000 && leftMs <= 60_000, String(leftMs));
   });
 
   test(`${where} counts where the key holds something else, and for a thousand records at once`, async (t) => {
     const { connection, runs, at } = await open(t, embedded);
     const home = connection.home(JOB, 'a');
-    await connection.use((redis) => redis.hset(runCount(home, 'id-a.0', 'a'), 'x', 1), true, home);
+    await connection.use((redis) => redis.hset(runCountKey(home, 'id-a.0', 'a'), 'x', 1), true, home);
     const many = Array.from({ length: 1_000 }, (_, i) => at(i === 0 ? 'a' : `r-${i}`, 2));
     await runs.begin(many);
     assert.deepEqual(new Set(await runs.read(many)), new Set([1]));

@@ -34,7 +34,7 @@ const KEY = { a: resultKey(JOB, 'a'), b: resultKey(JOB, 'b') };
 async function open(t: TestContext) {
   const clock = { ms: 1_700_000_000_000 };
   const connection = new RedisConnection(await redisUrl(t), PATIENT);
-  const options = { job: JOB, ttlSeconds: 60, redeliveryMs: 60_000, now: () => clock.ms };
+  const options = { job: JOB, ttlSeconds: 60, now: () => clock.ms };
   const results = new ResultStore(connection, options);
   t.after(() => results.close());
   await results.ping();
@@ -42,10 +42,9 @@ async function open(t: TestContext) {
   return { clock, connection, results, redis, leases: new ResultLeases(connection, JOB) };
 }
 
-const saved = (uri: string, outcome: Outcome, message = '', sentAt = 0): Finished => ({
+const saved = (uri: string, outcome: Outcome, sentAt = 0): Finished => ({
   uri,
   fields: serializeResult(outcome, undefined),
-  ...(message === '' ? {} : { message }),
   ...(sentAt === 0 ? {} : { enqueue: enqueued(`e${sentAt}`, sentAt) }),
 });
 const number = (value: number): Outcome => ({
@@ -119,7 +118,7 @@ test('a foreign state key costs no result', async (t) => {
 
 test('the fields of one record do not reach the next of the same call', async (t) => {
   const { results, redis } = await open(t);
-  await results.save([saved('a', failure, 'm1'), saved('b', number(1))], 'v');
+  await results.save([saved('a', failure), saved('b', number(1))], 'v');
   assert.deepEqual(Object.keys(await redis.hgetall(KEY.b)).sort(), [
     'finishedAt',
     'identity',
@@ -132,47 +131,35 @@ test('the fields of one record do not reach the next of the same call', async (t
   assert.equal(await redis.hget(KEY.a, 'value'), 'NaN');
 });
 
-/** A result as the first release writes it: it names its message, and no enqueue. */
-const OF_FIRST_RELEASE = { status: 'succeeded', value: '[1]', finishedAt: '1000', message: 'm1' };
-
-test('a result of the first release gives way only to a record that was sent after it was finished', async (t) => {
+test('without an idempotency record, a result gives way only to another record that was sent after it was finished', async (t) => {
   const { results, redis } = await open(t);
-  const valueAfter = async (message: string, sentAt: number) => {
+  const valueAfter = async (identity: string, sentAt: number) => {
     await redis.del(KEY.a, newestKey(JOB, 'a'));
-    await redis.hset(KEY.a, OF_FIRST_RELEASE);
-    await results.save([saved('a', number(2), message, sentAt)], 'v');
+    await redis.hset(KEY.a, { status: 'succeeded', value: '[1]', finishedAt: '1000', identity: 'e1' });
+    await results.save([{ ...saved('a', number(2)), enqueue: enqueued(identity, sentAt) }], 'v');
     return redis.hget(KEY.a, 'value');
   };
-  assert.equal(await valueAfter('m2', 999), '[1]');
-  assert.equal(await valueAfter('m2', 1000), '[1]');
-  assert.notEqual(await valueAfter('m2', 1001), '[1]');
+  assert.equal(await valueAfter('e2', 999), '[1]');
+  assert.equal(await valueAfter('e2', 1000), '[1]');
+  assert.notEqual(await valueAfter('e2', 1001), '[1]');
   // Its own message again, by a clock that is ahead.
-  assert.equal(await valueAfter('m1', 1001), '[1]');
-});
-
-test('a result of the first release that was taken cannot be cancelled any more', async (t) => {
-  const { connection, results, redis } = await open(t);
-  const states = new RecordStates(connection, { job: JOB, now: Date.now });
-  await redis.hset(KEY.a, OF_FIRST_RELEASE);
-  assert.ok(await results.take('a'));
-  assert.equal(await states.cancel('a'), false);
-  assert.equal(await results.get('a'), undefined);
+  assert.equal(await valueAfter('e1', 1001), '[1]');
 });
 
 test('nothing of an earlier result stays beside a later one', async (t) => {
   const { results, redis } = await open(t);
-  await results.save([saved('a', failure, '', 1)], 'v');
-  await results.save([saved('a', exact(5n), '', 2)], 'v');
+  await results.save([saved('a', failure, 1)], 'v');
+  await results.save([saved('a', exact(5n), 2)], 'v');
   assert.equal(await redis.hexists(KEY.a, 'error'), 0);
-  await results.save([saved('a', number(1), '', 3)], 'v');
+  await results.save([saved('a', number(1), 3)], 'v');
   assert.equal(await redis.hexists(KEY.a, 'exact'), 0);
 });
 
-test('a result that a function of the first release wrote meanwhile is not overwritten by the one that is put back', async (t) => {
+test('a result that the original server wrote meanwhile is not overwritten by the one that is put back', async (t) => {
   const { redis, leases } = await open(t);
-  await redis.hset(KEY.a, OF_FIRST_RELEASE);
+  await redis.hset(KEY.a, 'value', '[1]');
   const taken = await leases.take(['a']);
-  await redis.hset(KEY.a, { ...OF_FIRST_RELEASE, value: '[2]', message: 'm2' });
+  await redis.hset(KEY.a, 'value', '[2]');
   await leases.release(taken);
   assert.equal(await redis.hget(KEY.a, 'value'), '[2]');
   assert.deepEqual(await redis.keys('*lease*'), []);
@@ -185,17 +172,6 @@ test('a waiting client gets a result at once, and does not find it by looking ag
   await new Promise((resolve) => setTimeout(resolve, 200));
   await results.save([saved('a', number(7))], 'v');
   assert.equal((await waiting).outputs[0]?.data[0], 7);
-});
-
-test('a message that comes again is remembered for as long again', async (t) => {
-  const { results, redis } = await open(t);
-  await results.save([saved('a', number(1), 'm1')], 'v');
-  await results.take('a');
-  const [note] = await redis.keys('cluster-serving-seen_*');
-  assert.ok(note);
-  await redis.pexpire(note, 1_000);
-  assert.equal(await results.save([saved('a', number(1), 'm1')], 'v'), 0);
-  assert.ok((await redis.pttl(note)) > 50_000);
 });
 
 test('a foreign key is dequeued once as an error of its own uri, beside the result of another', async (t) => {
@@ -255,7 +231,7 @@ test('a result that came after the taking is not overwritten by the one that is 
   const { results, leases } = await open(t);
   await results.save([saved('a', number(1))], 'v');
   const taken = await leases.take(['a']);
-  await results.save([saved('a', number(2), '', 1)], 'v');
+  await results.save([saved('a', number(2), 1)], 'v');
   await leases.release(taken);
   assert.equal((await results.get('a'))?.outputs[0]?.data[0], 2);
 });
@@ -268,7 +244,7 @@ test('only a cancellation is listed again when nothing was set aside, and a fore
   const taken = await leases.take(['a', 'b', 'c']);
   // What was set aside has expired; one uri has a result that is too large to be listed, one something foreign.
   for (const key of await redis.keys('cluster-serving-held_*')) await redis.del(key);
-  await results.save([saved('a', number(3), '', 1)], 'v');
+  await results.save([saved('a', number(3), 1)], 'v');
   await redis.zrem(indexKey(JOB), 'a');
   await redis.set(KEY.b, 'foreign');
   await leases.release(taken);
@@ -288,7 +264,7 @@ test('a result without an end, as the old server wrote it, is put back without a
 
 test('a full Redis is emptied of results whose messages may come again', async (t) => {
   const { results, redis } = await open(t);
-  await results.save([saved('a', number(1), 'm1'), saved('b', number(2), 'm2')], 'v');
+  await results.save([saved('a', number(1)), saved('b', number(2))], 'v');
   if (!/redis_mode/.test(await redis.info('server')) || /embedded:1/.test(await redis.info('server'))) {
     return t.skip('the embedded Redis has no limit of memory');
   }
@@ -334,7 +310,7 @@ test('a cancelled record is done, and a finished one does not run again', async 
   assert.ok(untilMs > Date.now() + 30_000 && untilMs < Date.now() + 90_000);
   await states.cancel('b');
   assert.equal(await redis.hget(stateKey(JOB, 'b'), 'done'), '1');
-  await results.save([saved('a', number(1), '', 1)], 'v');
+  await results.save([saved('a', number(1), 1)], 'v');
   await redis.hdel(stateKey(JOB, 'a'), 'running');
   await states.markRunning([running('a'), running('b')], 60_000);
   const marked = ['a', 'b'].map((uri) => redis.hexists(stateKey(JOB, uri), 'running'));
@@ -360,7 +336,7 @@ test('a client remembers at most a thousand uris whose answer got lost', async (
 });
 
 /** The replay of an enqueue that ended in the dead letters. */
-const ARCHIVED = { uri: 'a', messageId: 'm1', enqueue: enqueued('e1', 1, 1), message: 'the message' };
+const ARCHIVED = { uri: 'a', enqueue: enqueued('e1', 1, 1), message: 'the message' };
 const EXCEEDED: Outcome = {
   ok: false,
   error: new ServingError('max_receives_exceeded', 'the record failed 5 times and was archived as m1'),
@@ -372,7 +348,7 @@ async function openReplacer(t: TestContext) {
   const options = { job: JOB, ttlSeconds: 60, now: Date.now };
   const states = new RecordStates(opened.connection, options);
   await states.announce({ uri: 'a', identity: 'e1', message: ARCHIVED.message });
-  await opened.results.save([saved('a', EXCEEDED, '', 1)], '');
+  await opened.results.save([saved('a', EXCEEDED, 1)], '');
   return { ...opened, options, replacer: new ResultReplacer(opened.connection, options) };
 }
 
@@ -432,15 +408,15 @@ test('a uri that another record takes between reading and writing is not replace
   assert.equal(await redis.exists(KEY.a), 0);
 });
 
-test('a result that a function of the first release writes between reading and writing is not replaced', async (t) => {
+test('a result that the original server writes between reading and writing is not replaced', async (t) => {
   const opened = await openReplacer(t);
   const { redis } = opened;
   const replacer = racing(opened, async () => {
     await redis.del(KEY.a);
-    await redis.hset(KEY.a, OF_FIRST_RELEASE);
+    await redis.hset(KEY.a, 'value', '[1]');
   });
-  assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'superseded');
-  assert.equal(await redis.hget(KEY.a, 'value'), OF_FIRST_RELEASE.value);
+  assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'conflict');
+  assert.equal(await redis.hget(KEY.a, 'value'), '[1]');
 });
 
 test('a later result that comes and is taken between reading and writing keeps the replayed one out', async (t) => {
@@ -448,7 +424,7 @@ test('a later result that comes and is taken between reading and writing keeps t
   const { results, redis } = opened;
   await redis.del(KEY.a, stateKey(JOB, 'a'));
   const replacer = racing(opened, async () => {
-    await results.save([saved('a', number(9), '', 2)], 'v');
+    await results.save([saved('a', number(9), 2)], 'v');
     assert.equal((await results.take('a'))?.outputs[0]?.data[0], 9);
   });
   assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'conflict');
@@ -496,11 +472,10 @@ test('a full store that refuses every growing command of a script is emptied by 
   const results = new ResultStore(new RedisConnection(`redis://127.0.0.1:${server.port}`), {
     job: JOB,
     ttlSeconds: 60,
-    redeliveryMs: 60_000,
     now: Date.now,
   });
   t.after(() => results.close());
-  await results.save([saved('a', number(1), 'm1'), saved('b', number(2), 'm2')], 'v');
+  await results.save([saved('a', number(1)), saved('b', number(2))], 'v');
   // It notices within a second.
   let tries = 0;
   await until(() =>

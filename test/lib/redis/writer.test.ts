@@ -14,24 +14,27 @@ interface Call {
   readonly pairs: number;
   readonly metricsTtlMs: number;
   readonly ttlMs: number;
-  /** Of the last record. */
-  readonly message: string;
+}
+
+/** Those of save.lua. */
+interface Options {
+  readonly ttlMs: string;
+  readonly metrics?: { readonly ttlMs: string; readonly pairs: readonly unknown[] };
+  readonly records?: readonly unknown[];
 }
 
 /** A Redis that takes every script call, and answers it with `reply`. */
-function world(reply: (call: Call) => Reply = ({ records }) => [records], redeliveryMs = 0) {
+function world(reply: (call: Call) => Reply = ({ records }) => [records]) {
   const calls: Call[] = [];
   let trips = 0;
   const saveResults = async (keys: number, ...values: (string | number)[]) => {
-    const [ttlMs, , , , metricsTtlMs, pairs, ...rest] = values.slice(keys);
-    const records = JSON.parse(String(rest[6 + 2 * Number(pairs)])) as string[][];
+    const { ttlMs, metrics, records = [] } = JSON.parse(String(values[keys])) as Options;
     const call: Call = {
       trip: trips,
       records: records.length,
-      pairs: Number(pairs),
-      metricsTtlMs: Number(metricsTtlMs),
+      pairs: metrics?.pairs.length ?? 0,
+      metricsTtlMs: Number(metrics?.ttlMs),
       ttlMs: Number(ttlMs),
-      message: String(records.at(-1)?.[5]),
     };
     calls.push(call);
     return reply(call);
@@ -43,7 +46,7 @@ function world(reply: (call: Call) => Reply = ({ records }) => [records], redeli
       return work({ saveResults });
     },
   };
-  const options = { job: 'job', ttlSeconds: 60, redeliveryMs, now: () => 0 };
+  const options = { job: 'job', ttlSeconds: 60, now: () => 0 };
   return { calls, writer: new ResultWriter(connection as unknown as RedisConnection, options) };
 }
 
@@ -51,7 +54,6 @@ const results = (count: number, bytes = 1): Finished[] =>
   Array.from({ length: count }, (_, i) => ({
     uri: `r${i}`,
     fields: { status: 'succeeded', value: 'x'.repeat(bytes), error: '', outputs: '', exact: '' },
-    message: `m${i}`,
   }));
 
 function measured(): Timers {
@@ -105,14 +107,6 @@ test('metrics that were delivered are not delivered again when a later round tri
     return timers.take().size;
   };
   assert.deepEqual([await failAt(2), await failAt(1)], [0, 1]);
-});
-
-test('a message is noted only where it may come again', async () => {
-  const never = world();
-  await never.writer.save(results(1), 'v');
-  const again = world(undefined, 60_000);
-  await again.writer.save(results(1), 'v');
-  assert.deepEqual([never.calls[0]?.message, again.calls[0]?.message], ['', 'm0']);
 });
 
 test('a record whose key holds something else is named by its uri, in any call', async () => {

@@ -1,4 +1,4 @@
-/** Dead letters of this version and of earlier ones, which are under `parked/` and say `tries`, as one list. */
+/** Dead letters are listed page by page, read by their first bytes, and removed. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { encodeDeadLetter } from '../../../lib/codecs/dead-letter.ts';
@@ -11,7 +11,7 @@ import { startAws } from '../../../local/aws/aws.ts';
 const BUCKET = 'bucket';
 const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const body = (uri: string) => `{"uri":"${uri}","data":""}`;
-const today = (id: string) =>
+const letterOf = (id: string) =>
   encodeDeadLetter({
     messageId: id,
     sentAt: 0,
@@ -20,8 +20,6 @@ const today = (id: string) =>
     attempts: 5,
     body: body(id),
   });
-const former = (id: string) =>
-  JSON.stringify({ messageId: id, sentAt: 0, tries: 3, body: body(`former ${id}`) });
 
 async function open(t: TestContext) {
   const aws = await startAws({ port: 0, log: quiet });
@@ -33,8 +31,7 @@ async function open(t: TestContext) {
     s3: aws.s3,
     deadLetters,
     put,
-    putToday: (id: string) => put(`dead-letters/job/${id}.json`, today(id)),
-    putFormer: (id: string) => put(`parked/job/${id}.json`, former(id)),
+    putLetter: (id: string) => put(`dead-letters/job/${id}.json`, letterOf(id)),
     keys: async () => {
       const keys: string[] = [];
       for await (const page of listPages(aws.s3, BUCKET, '')) keys.push(...page.map(({ key }) => key));
@@ -51,36 +48,28 @@ async function listed(deadLetters: DeadLetters, after?: string): Promise<DeadLet
 
 const idsOf = (entries: readonly DeadLetterEntry[]) => entries.map(({ id }) => id);
 
-test('dead letters under both prefixes are listed in order, once each, from any id on', async (t) => {
-  const { deadLetters, putToday, putFormer } = await open(t);
-  for (const id of ['b', 'd', 'both']) await putToday(id);
-  for (const id of ['a', 'c', 'both', 'e']) await putFormer(id);
+test('dead letters are listed in order, from any id on', async (t) => {
+  const { deadLetters, putLetter } = await open(t);
+  for (const id of ['b', 'd', 'a', 'c']) await putLetter(id);
   const all = await listed(deadLetters);
-  assert.deepEqual(idsOf(all), ['a', 'b', 'both', 'c', 'd', 'e']);
+  assert.deepEqual(idsOf(all), ['a', 'b', 'c', 'd']);
   for (const [i, id] of idsOf(all).entries())
     assert.deepEqual(idsOf(await listed(deadLetters, id)), idsOf(all.slice(i + 1)));
   const heads = await deadLetters.heads(all);
   assert.deepEqual(
     heads.map((head) => [head?.uri, head?.attempts]),
-    [
-      ['former a', 3],
-      ['b', 5],
-      ['both', 5],
-      ['former c', 3],
-      ['d', 5],
-      ['former e', 3],
-    ],
+    ['a', 'b', 'c', 'd'].map((uri) => [uri, 5]),
   );
-  const messages = await deadLetters.messages(['a', 'b', 'both', 'none']);
+  const messages = await deadLetters.messages(['a', 'none', 'b']);
   assert.deepEqual(
     messages.map((message) => (message instanceof ServingError ? message : message?.attempts)),
-    [3, 5, 5, undefined],
+    [5, undefined, 5],
   );
 });
 
 test('a listing reads at most 4 kB of each file, and finds the uri of a message of 1 MiB there', async (t) => {
-  const { s3, deadLetters, put, putToday } = await open(t);
-  await putToday('small');
+  const { s3, deadLetters, put, putLetter } = await open(t);
+  await putLetter('small');
   const message = JSON.stringify({ uri: 'large', data: 'x'.repeat(1_000_000) });
   const letter = { messageId: 'large', sentAt: 7, identity: 'large', replays: 0, attempts: 5, body: message };
   await put('dead-letters/job/large.json', encodeDeadLetter(letter));
@@ -103,29 +92,23 @@ test('a listing reads at most 4 kB of each file, and finds the uri of a message 
   );
   assert.deepEqual(
     read.sort((one, other) => one - other),
-    [today('small').length, 4_096],
+    [letterOf('small').length, 4_096],
   );
 });
 
-test('two lists of several pages each become one in order', async (t) => {
-  const { deadLetters, putToday, putFormer } = await open(t);
-  const id = (i: number) => `m-${String(i).padStart(5, '0')}`;
-  const ids = Array.from({ length: 2_300 }, (_, i) => id(i));
-  // Half a page of one lies within the first page of the other.
-  const isToday = (i: number) => i % 3 === 0 || i > 2_000;
+test('a list of several pages is in order', async (t) => {
+  const { deadLetters, putLetter } = await open(t);
+  const ids = Array.from({ length: 2_300 }, (_, i) => `m-${String(i).padStart(5, '0')}`);
   for (let from = 0; from < ids.length; from += 100)
-    await Promise.all(
-      ids.slice(from, from + 100).map((one, i) => (isToday(from + i) ? putToday(one) : putFormer(one))),
-    );
+    await Promise.all(ids.slice(from, from + 100).map(putLetter));
   assert.deepEqual(idsOf(await listed(deadLetters)), ids);
 });
 
-test('what is removed is gone from both prefixes', async (t) => {
-  const { deadLetters, putToday, putFormer, keys } = await open(t);
-  for (const id of ['a', 'both', 'kept']) await putToday(id);
-  for (const id of ['b', 'both', 'kept-too']) await putFormer(id);
-  await deadLetters.remove(['a', 'b', 'both']);
-  assert.deepEqual(await keys(), ['dead-letters/job/kept.json', 'parked/job/kept-too.json']);
+test('what is removed is gone, and nothing else', async (t) => {
+  const { deadLetters, putLetter, keys } = await open(t);
+  for (const id of ['a', 'b', 'kept']) await putLetter(id);
+  await deadLetters.remove(['a', 'b']);
+  assert.deepEqual(await keys(), ['dead-letters/job/kept.json']);
   await deadLetters.removeWithPayloads(await listed(deadLetters));
   assert.deepEqual(await keys(), []);
 });

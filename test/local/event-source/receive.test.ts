@@ -174,6 +174,68 @@ describe('receiving', () => {
     assert.equal(receiver.errors, 10);
   });
 
+  it('waits as after a first error once a call was answered, and after a stop for nothing', async () => {
+    const answers = ['fails', 'fails', 'answers', 'fails'];
+    const receiver = receiverOf(
+      (call) => {
+        const next = answers.shift();
+        if (next === 'fails') return Promise.reject(new Error('SQS is down'));
+        return next ? { Messages: messagesFor(call).slice(1) } : untilAborted(call);
+      },
+      () => 10,
+    );
+    receiver.pump();
+    await settle();
+    await tick(100);
+    await tick(200);
+    assert.deepEqual(
+      warnings.map((warning) => warning.replace(/^.* in /, '')),
+      ['100 ms', '200 ms', '100 ms'],
+    );
+    await receiver.stop();
+    receiver.rest(1);
+    await tick(10_000);
+    assert.equal(calls.length, 4);
+  });
+
+  it('does not pause after an empty answer that had waited', async () => {
+    let [nowMs, waits] = [0, true];
+    const receiver = new Receiver({
+      sqs: clientOf((call) => {
+        nowMs += 100;
+        if (calls.length > 8) waits = false;
+        return waits ? {} : untilAborted(call);
+      }),
+      queueUrl: 'http://127.0.0.1/q',
+      waitSeconds: 20,
+      log,
+      clock: () => nowMs,
+      random: () => 1,
+      room: () => 10,
+      onMessages: () => undefined,
+    });
+    receiver.pump();
+    await settle();
+    assert.equal(calls.length, 9);
+    await receiver.stop();
+  });
+
+  it('leaves no timer of a call that was answered, or of a pause', async (t) => {
+    const stops = t.mock.method(globalThis, 'clearTimeout');
+    const starts = t.mock.method(globalThis, 'setTimeout');
+    let answered = 0;
+    const receiver = receiverOf(
+      () => (answered++ === 0 ? {} : Promise.reject(new Error('SQS is down'))),
+      () => 10,
+    );
+    receiver.pump();
+    await settle();
+    await receiver.stop();
+    const stopped = new Set(stops.mock.calls.map(({ arguments: [timer] }) => timer));
+    assert.ok(starts.mock.calls.length > 0);
+    for (const { result } of starts.mock.calls) assert.ok(stopped.has(result));
+  });
+
   it('gives up a long poll that is never answered', async () => {
     const receiver = receiverOf(untilAborted, () => 10);
     receiver.pump();
@@ -242,7 +304,7 @@ describe('deleting', () => {
 
   it('tries again what SQS failed to delete, and only that', async () => {
     const deleter = deleterOf(() =>
-      calls.length === 1 ? { Failed: [{ Id: '1', Code: 'InternalError' }] } : {},
+      calls.length === 1 ? { Failed: [{ Id: '1', Code: 'InternalError', SenderFault: false }] } : {},
     );
     const done = deleter.delete(handles(3));
     await settle();

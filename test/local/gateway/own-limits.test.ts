@@ -36,6 +36,36 @@ const send = (path: string, bytes: number, headers: Record<string, string> = {})
     },
   });
 
+test('a handler has the time of the gateway, 30 s at most, or less where its route says so', async (t) => {
+  const handler = async (_: unknown, context: { getRemainingTimeInMillis(): number }) => ({
+    statusCode: 200,
+    body: String(context.getRemainingTimeInMillis()),
+  });
+  for (const [timeoutMs, usualMs] of [
+    [600_000, 30_000],
+    [undefined, 30_000],
+    [20_000, 20_000],
+  ] as const) {
+    const opened = await startGateway({
+      port: 0,
+      log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+      ...(timeoutMs && { timeoutMs }),
+      routes: [
+        { method: 'GET', path: '/usual', handler },
+        { method: 'GET', path: '/short', handler, timeoutMs: 10_000 },
+      ],
+    });
+    t.after(() => opened.close());
+    for (const [path, ms] of [
+      ['/usual', usualMs],
+      ['/short', 10_000],
+    ] as const) {
+      const left = Number(await (await fetch(opened.url + path)).text());
+      assert.ok(left > ms - 5_000 && left <= ms, `${path} ${timeoutMs}: ${left}`);
+    }
+  }
+});
+
 test('a route with a limit of its own takes and answers so much, and others do not', async () => {
   const response = await send('/large', 12 * MiB);
   assert.deepEqual([response.status, (await response.arrayBuffer()).byteLength], [200, 12 * MiB]);

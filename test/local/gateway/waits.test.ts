@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { startGateway } from '../../../local/gateway/gateway.ts';
+import { Slots } from '../../../local/gateway/slots.ts';
 import { until } from '../../support/until.ts';
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -57,4 +58,33 @@ test('waits take no slot of other requests, and more of them than the limit are 
   );
   for (const socket of sockets) socket.destroy();
   await until(() => waiting === 0);
+});
+
+test('a request counts once among those whose client waits, or among the handlers that still run', () => {
+  const slots = new Slots(2);
+  const [one, two] = [slots.take(), slots.take()];
+  assert.equal(slots.isFull, true);
+  for (let i = 0; i < 2; i++) one.abandon();
+  assert.equal(slots.isFull, false);
+  for (let i = 0; i < 2; i++) one.resume();
+  assert.equal(slots.isFull, true);
+  one.abandon();
+  for (const { release } of [one, two]) release();
+  for (const { abandon, resume } of [one, two]) {
+    abandon();
+    resume();
+  }
+  // Four handlers for each of two places, and none is left of before.
+  const left = Array.from({ length: 8 }, () => {
+    assert.equal(slots.isFull, false);
+    const slot = slots.take();
+    slot.abandon();
+    return slot;
+  });
+  assert.equal(slots.isFull, true);
+  for (const { release } of left) release();
+  slots.take();
+  assert.equal(slots.isFull, false);
+  slots.take();
+  assert.equal(slots.isFull, true);
 });

@@ -3,12 +3,15 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2, constants } from 'node:http2';
 import { type TestContext, test } from 'node:test';
-import { type ServiceError, status } from '@grpc/grpc-js';
+import { Metadata, type ServerInterceptingCallInterface, type ServiceError, status } from '@grpc/grpc-js';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Runner, RunPolicy } from '../../../lib/contract/values.ts';
+import { Admission } from '../../../local/grpc/admission.ts';
 import type { GrpcJob } from '../../../local/grpc/methods.ts';
 import type { GrpcOptions } from '../../../local/grpc/server.ts';
 import { type CallOptions, connect, inferMessage, jobOf, OPEN, serviceOf } from './client.ts';
+
+type Listener = Parameters<ServerInterceptingCallInterface['start']>[0];
 
 const TOKEN = 'a-token-of-the-tests';
 const x = { datatype: 'UINT8', shape: [1], raw: Uint8Array.of(7) };
@@ -144,7 +147,9 @@ test('a model that cannot be opened is not ready, and a full job refuses', async
 });
 
 test('a message that does not arrive in time ends its call, and others are read meanwhile', async (t) => {
-  const { port, call } = await service(t, { readMs: 300 });
+  const { port, call, infer, held } = await service(t, { readMs: 300 });
+  const whole = infer();
+  await held.running(1);
   const session = connectHttp2(`http://127.0.0.1:${port}`);
   t.after(() => session.destroy());
   const streams = Array.from({ length: 40 }, () =>
@@ -163,6 +168,40 @@ test('a message that does not arrive in time ends its call, and others are read 
   });
   assert.deepEqual(new Set(await Promise.all(ends)), new Set([String(status.DEADLINE_EXCEEDED)]));
   await call('ServerLive');
+  // A message that came in time does not end its call later.
+  held.runs[0]?.();
+  await whole;
+});
+
+test('a call that leaves before its message is read takes no place of those that are', () => {
+  const { interceptor } = new Admission(OPEN);
+  let read = 0;
+  const open = () => {
+    let listener: Listener | undefined;
+    const call = { start: (given: Listener) => (listener = given), getHost: () => 'localhost' };
+    const next = { ...call, getConnectionInfo: () => ({}) } as unknown as ServerInterceptingCallInterface;
+    const ignored = { onReceiveMessage: () => undefined, onReceiveHalfClose: () => undefined };
+    interceptor({} as never, next).start({
+      ...ignored,
+      onReceiveMetadata: () => (read += 1),
+      onCancel: () => undefined,
+    });
+    listener?.onReceiveMetadata(new Metadata());
+    return { end: () => listener?.onReceiveHalfClose(), leave: () => listener?.onCancel() };
+  };
+  const [first, second, ...others] = Array.from({ length: 16 }, open);
+  const left = open();
+  const waiting = [open(), open()];
+  assert.equal(read, 16);
+  left.leave();
+  first?.end();
+  first?.leave();
+  assert.equal(read, 17);
+  second?.leave();
+  assert.equal(read, 18);
+  for (const { leave } of [...others, ...waiting]) leave();
+  for (let i = 0; i < 2; i++) open().leave();
+  assert.equal(read, 20);
 });
 
 test('a message over the limit, and headers over theirs, are refused', async (t) => {
@@ -192,7 +231,12 @@ test('calls over the limit, and bytes over theirs, are refused at once', async (
   );
   small.held.runs[0]?.();
   await first;
-  await small.call('ServerLive');
+  // What a call that ended had held is free again, whether it was answered or failed.
+  await assert.rejects(small.call('ModelInfer', Buffer.from([0x0a, 1, 0x78])));
+  const second = small.infer();
+  await small.held.running(2);
+  small.held.runs[1]?.();
+  await second;
 });
 
 test('an answer over the limit says what to do', async (t) => {

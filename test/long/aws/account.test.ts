@@ -39,8 +39,6 @@ const UNUSED: Readonly<Record<string, string>> = {
   'SignLargeResults s3:GetObject':
     'An address is signed for a client, who then calls S3 with it; no result of this model is large enough.',
   'StoreLargeResults s3:PutObject': 'No result of this model is large enough.',
-  'ArchiveMessagesAsBefore s3:PutObject':
-    'The function of an earlier version archives there, until an update has replaced it.',
   'SignIn elasticache:Connect':
     'The password is a signature, which a function makes by itself: no service is called, and only ElastiCache can check it.',
   'DecryptPassword kms:Decrypt':

@@ -1,4 +1,4 @@
-"""Enqueues each record of standard input with the Python client, and writes what it gets for it, a line of JSON each."""
+"""Enqueues each record of standard input at its service with the Python client, and writes what it gets for it, a line of JSON each."""
 import json
 import sys
 import threading
@@ -9,7 +9,7 @@ import numpy
 from cluster_serving import Client
 from cluster_serving import ServingError
 
-client = Client(sys.argv[1])
+clients = {}
 lock = threading.Lock()
 NUMBERS = {"i": int, "u": int, "f": float, "b": lambda text: text == "true"}
 
@@ -25,6 +25,8 @@ def array(dtype, shape, data):
 
 def answer(line):
     record = json.loads(line)
+    with lock:
+        client = clients.setdefault(record["url"], Client(record["url"]))
     try:
         inputs = {name: array(dtype, shape, data) for name, dtype, shape, data in record["inputs"]}
         result = client.wait(client.enqueue(record["uri"], inputs), timeout=60)
@@ -36,7 +38,7 @@ def answer(line):
     except Exception as error:  # A fault of the client, which the test shall see.
         said = {"code": type(error).__name__, "error": str(error)}
     with lock:
-        print(json.dumps({"uri": record["uri"], **said}), flush=True)
+        print(json.dumps({"key": record["key"], **said}), flush=True)
 
 
 with ThreadPoolExecutor(8) as pool:

@@ -1,7 +1,8 @@
 /** The endpoints of one service behind which a queue is: the SDK, the Python client, /predictions, lines of JSON, and the bridge. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { ServingError } from '../../../lib/contract/errors.ts';
@@ -98,7 +99,6 @@ export async function queueEndpoints(
     return saidOf(first ?? rest);
   };
   const line = (uri: string, record: SentRecord) => exactJson({ uri, instances: [instanceOf(record)] });
-  const python = startPython(t, stack.url);
   return {
     'the SDK': enqueued(input),
     'the SDK over HTTP': enqueued(overHttp),
@@ -110,7 +110,7 @@ export async function queueEndpoints(
       const uri = uriOf('ndjson');
       return posted('application/x-ndjson', uri, line(uri, record));
     },
-    'the Python client': (record) => python(uriOf('python'), record),
+    'the Python client': (record) => python(stack.url, uriOf('python'), record),
     async 'the bridge'(record) {
       const inputs = arrowInputs(record);
       if (!inputs) return undefined;
@@ -165,29 +165,34 @@ function isFloat32(value: Element): boolean {
   );
 }
 
-/** One client for all records, each a line of its input and of its output. */
-function startPython(t: Hooks, url: string) {
-  const child = spawn(PYTHON, [SCRIPT, url], {
+const waiting = new Map<string, (said: Said) => void>();
+let client: ChildProcessByStdio<Writable, Readable, null> | undefined;
+
+/** One process for the records of all services, each a line of its input and of its output. It ends with this one. */
+function startPython(): ChildProcessByStdio<Writable, Readable, null> {
+  const child = spawn(PYTHON, [SCRIPT], {
     env: { ...process.env, PYTHONPATH: PYTHON_PACKAGE },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  t.after(async () => {
-    child.stdin.end();
-    if (child.exitCode === null) await once(child, 'exit');
-  });
-  const waiting = new Map<string, (said: Said) => void>();
   createInterface({ input: child.stdout }).on('line', (line) => {
-    const { uri, ...answered } = readExact(line) as Answered & { uri: string };
-    waiting.get(uri)?.(saidOf(answered));
+    const { key, ...answered } = readExact(line) as Answered & { key: string };
+    waiting.get(key)?.(saidOf(answered));
+    waiting.delete(key);
   });
-  return (uri: string, { inputs }: SentRecord): Promise<Said> => {
-    const written = Object.entries(inputs).map(([name, { dtype, shape, data }]) => {
-      // Texts of numbers keep every digit, NaN and infinities.
-      const elements =
-        dtype === 'string' ? data : data.map((value) => (Object.is(value, -0) ? '-0.0' : String(value)));
-      return [name, dtype, shape, elements];
-    });
-    child.stdin.write(`${JSON.stringify({ uri, inputs: written })}\n`);
-    return new Promise((resolve) => waiting.set(uri, resolve));
-  };
+  child.unref();
+  for (const pipe of [child.stdin, child.stdout]) (pipe as Socket).unref();
+  return child;
+}
+
+function python(url: string, uri: string, { inputs }: SentRecord): Promise<Said> {
+  client ??= startPython();
+  const written = Object.entries(inputs).map(([name, { dtype, shape, data }]) => {
+    // Texts of numbers keep every digit, NaN and infinities.
+    const elements =
+      dtype === 'string' ? data : data.map((value) => (Object.is(value, -0) ? '-0.0' : String(value)));
+    return [name, dtype, shape, elements];
+  });
+  const key = `${url} ${uri}`;
+  client.stdin.write(`${JSON.stringify({ key, url, uri, inputs: written })}\n`);
+  return new Promise((resolve) => waiting.set(key, resolve));
 }

@@ -69,12 +69,10 @@ export async function dumpKey(redis: Redis, key: string, ids: Ids): Promise<Stor
   }
   if (type !== 'string') throw new Error(`${key} is a ${type}`);
   const text = (await redis.get(key)) as string;
-  return { ...head, type, value: /^\d{13}(\.\d+)?$/.test(text) ? moment(text) : ids.fixed(text) };
+  return { ...head, type, value: isTime(text) ? moment(text) : fixedText(text, ids) };
 
   function field(name: string, value: string): string | Moment {
     switch (name) {
-      case 'until':
-        return moment(value);
       // The function's timeout, or the longer time of make/states.ts.
       case 'running':
         return { inMs: Math.max(30_000, moment(value).inMs) };
@@ -86,13 +84,17 @@ export async function dumpKey(redis: Redis, key: string, ids: Ids): Promise<Stor
       // A duration, in ms.
       case 'left':
         return String(rounded(Number(value)));
-      // Random.
-      case 'tokens':
-        return value.replaceAll(/[\da-f]{8}/g, '0123abcd');
       default:
-        return ids.fixed(value);
+        return isTime(value) ? moment(value) : fixedText(value, ids);
     }
   }
+}
+
+const isTime = (text: string) => /^\d{13}(\.\d+)?$/.test(text);
+
+/** Also the time in an order (lib/redis/order.ts): ids are numbered as they were sent, so the order stays what it was. */
+function fixedText(text: string, ids: Ids): string {
+  return ids.fixed(text).replace(/^\d{13} (?=\S)/, `${STORED_AT} `);
 }
 
 export async function dumpRedis(redis: Redis, ids: Ids): Promise<StoredKey[]> {
@@ -128,8 +130,13 @@ export function storedEvent(
     job,
     function: functionName,
     queue: fixed[0]?.eventSourceARN ?? '',
-    records: fixed.map(({ messageId, body, attributes }) => {
-      return { messageId, body, deliveries: attributes.ApproximateReceiveCount };
+    records: fixed.map(({ messageId, body, attributes, messageAttributes }) => {
+      const texts = Object.entries(messageAttributes).map(([key, { stringValue = '' }]) => [
+        key,
+        stringValue,
+      ]);
+      const deliveries = attributes.ApproximateReceiveCount;
+      return { messageId, body, deliveries, texts: Object.fromEntries(texts) as Record<string, string> };
     }),
   };
   assert.deepEqual(recordsOf(event), fixed);
@@ -139,9 +146,18 @@ export function storedEvent(
 function fixedRecord(record: SQSRecord, ids: Ids): SQSRecord {
   const body = ids.fixed(record.body);
   const messageId = ids.fixed(record.messageId);
-  const { SentTimestamp: _sent, ApproximateFirstReceiveTimestamp: _first, ...attributes } = record.attributes;
+  const {
+    SentTimestamp: _sent,
+    SequenceNumber: _number,
+    ApproximateFirstReceiveTimestamp: _first,
+    ...attributes
+  } = record.attributes;
+  const { md5OfMessageAttributes: _md5, ...rest } = record;
   return {
-    ...record,
+    ...rest,
+    messageAttributes: JSON.parse(
+      ids.fixed(JSON.stringify(record.messageAttributes)),
+    ) as typeof record.messageAttributes,
     messageId,
     body,
     receiptHandle: `receipt of ${messageId}`,

@@ -1,30 +1,6 @@
 /** Makes the models of the stored jobs, a few operations each. */
-
+import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import type { Job } from '../jobs.ts';
-import { load } from '../old-code.ts';
-
-interface ValueSpec {
-  readonly name: string;
-  readonly dtype: string;
-  readonly shape: readonly (number | string)[];
-}
-
-interface ModelSpec {
-  readonly inputs: readonly ValueSpec[];
-  readonly outputs: readonly ValueSpec[];
-  readonly nodes: readonly {
-    readonly op: string;
-    readonly inputs: readonly string[];
-    readonly outputs: readonly string[];
-    readonly attributes?: Readonly<Record<string, number>>;
-  }[];
-  readonly weights?: readonly {
-    readonly name: string;
-    readonly dtype: string;
-    readonly shape: readonly number[];
-    readonly data: ArrayBufferView;
-  }[];
-}
 
 /** ONNX's numbers of element types. */
 const TYPES = { uint8: 2, int32: 6, int64: 7, bool: 9, float16: 10, float64: 11 } as const;
@@ -94,11 +70,7 @@ function text(): ModelSpec {
 }
 
 /** The models of each job, the oldest first. */
-export async function modelsOf(root: string): Promise<Record<Job, Uint8Array[]>> {
-  const { onnxModel } = await load<{ onnxModel: (spec: ModelSpec) => Uint8Array }>(
-    root,
-    'test/support/onnx.ts',
-  );
+export function modelsOf(): Record<Job, Uint8Array[]> {
   return {
     line: [2, 3, 4].map((factor) => onnxModel(line(factor))),
     kinds: [onnxModel(kinds())],

@@ -1,45 +1,9 @@
-/** HTTPS requests as ae017ae's gateway passes them to the functions. */
-import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+/** HTTPS requests as the gateway passes them to the functions. */
+import { ROUTES } from '../../../lib/http/routes.ts';
+import { startGateway } from '../../../local/gateway/gateway.ts';
 import type { Job } from '../jobs.ts';
-import { load } from '../old-code.ts';
-import type { FunctionName } from '../product.ts';
 import type { StoredRequest } from '../stored.ts';
 import { fixedRequest } from './dump.ts';
-
-interface Gateway {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
-interface Gateways {
-  readonly startGateway: (options: {
-    readonly port: 0;
-    readonly log: object;
-    readonly routes: readonly {
-      readonly method: string;
-      readonly path: string;
-      readonly handler: (event: APIGatewayProxyEventV2) => Promise<object>;
-    }[];
-  }) => Promise<Gateway>;
-}
-
-const ROUTES: readonly (readonly [
-  name: FunctionName,
-  ...routes: (readonly [method: string, path: string])[],
-])[] = [
-  ['predict', ['POST', '/predict'], ['POST', '/v2/{path+}'], ['GET', '/v2/{path+}']],
-  [
-    'predictions',
-    ['POST', '/predictions'],
-    ['GET', '/predictions'],
-    ['DELETE', '/predictions'],
-    ['GET', '/predictions/{uri+}'],
-    ['DELETE', '/predictions/{uri+}'],
-    ['GET', '/status'],
-    ['POST', '/cancel'],
-  ],
-  ['status', ['GET', '/'], ['GET', '/metrics'], ['GET', '/ready']],
-];
 
 interface Request {
   readonly name: string;
@@ -87,7 +51,7 @@ export function requests(png: Uint8Array, strange: string): Request[] {
       inputs: [{ name: 'x', datatype: 'FP32', shape: [1, 3, 2, 2], data: nested(0).flat(2) }],
     }),
     { name: 'model metadata', path: '/v2/models/line' },
-    ...['dense', 'specials', 'parked', 'bad shape', 'cancelled', 'queued', 'never heard of', 'foreign'].map(
+    ...['dense', 'specials', 'dead', 'bad shape', 'cancelled', 'queued', 'never heard of', 'foreign'].map(
       (uri) => ({ name: `get ${uri}`, path: `/predictions/${encodeURIComponent(uri)}` }),
     ),
     { name: 'get a strange uri', path: `/predictions?${uriOf(strange)}` },
@@ -96,7 +60,7 @@ export function requests(png: Uint8Array, strange: string): Request[] {
     { name: 'get top', path: '/predictions/top', job: 'top' },
     { name: 'get pair', path: '/predictions/pair', job: 'top' },
     { name: 'get words', path: '/predictions/words', job: 'text' },
-    ...['queued', 'running', 'dense', 'parked', 'cancelled', 'expired', 'never heard of'].map((uri) => ({
+    ...['queued', 'running', 'dense', 'dead', 'cancelled', 'expired', 'never heard of'].map((uri) => ({
       name: `status of ${uri}`,
       path: `/status?${uriOf(uri)}`,
     })),
@@ -120,23 +84,19 @@ export function requests(png: Uint8Array, strange: string): Request[] {
   ];
 }
 
-/** Sends requests through the gateway of a checkout and records the events instead of running them. */
-export async function recordRequests(root: string, wanted: readonly Request[]): Promise<StoredRequest[]> {
-  const { startGateway } = await load<Gateways>(root, 'local/gateway.ts');
+/** Sends requests through the gateway and records the events instead of running them. */
+export async function recordRequests(wanted: readonly Request[]): Promise<StoredRequest[]> {
   const caught: Pick<StoredRequest, 'function' | 'event'>[] = [];
   const gateway = await startGateway({
     port: 0,
     log: { info: console.error, warn: console.error, error: console.error },
-    routes: ROUTES.flatMap(([name, ...routes]) =>
-      routes.map(([method, path]) => ({
-        method,
-        path,
-        handler: async (event: APIGatewayProxyEventV2) => {
-          caught.push({ function: name, event });
-          return { statusCode: 200 };
-        },
-      })),
-    ),
+    routes: ROUTES.map(({ function: name, ...route }) => ({
+      ...route,
+      handler: async (event) => {
+        caught.push({ function: name === 'submit' ? 'predictions' : name, event });
+        return { statusCode: 200 };
+      },
+    })),
   });
   const stored: StoredRequest[] = [];
   for (const { name, job = 'line', method = 'GET', path, headers = {}, body } of wanted) {

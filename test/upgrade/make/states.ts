@@ -1,19 +1,25 @@
-/** Makes every state that ae017ae leaves behind, by running its clients and functions and stopping in the middle. */
+/** Makes every state that a version leaves behind, by running its clients and functions and stopping in the middle. */
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { S3Client } from '@aws-sdk/client-s3';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import {
   ChangeMessageVisibilityCommand,
-  type Message,
   ReceiveMessageCommand,
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
 import type { SQSRecord } from 'aws-lambda';
+import { enqueueOf } from '../../../lib/codecs/attributes.ts';
+import { encodePointer } from '../../../lib/codecs/pointer.ts';
+import { Timers } from '../../../lib/metrics/timers.ts';
+import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { RateLimiter } from '../../../lib/redis/rate-limiter.ts';
+import { RecordStates } from '../../../lib/redis/record-states.ts';
+import { ResultStore } from '../../../lib/redis/results.ts';
+import { PayloadStore } from '../../../lib/s3/payloads.ts';
+import { toRecord } from '../../../local/event-source/event.ts';
 import { type Job, MOST_DELIVERIES, queueNameOf, resultKeyOf } from '../jobs.ts';
-import { type Connection, load, type Redises } from '../old-code.ts';
 import { OTHER, RECORDS, type RecordInputs } from '../records.ts';
 import type { StoredEvent } from '../stored.ts';
 import type { World } from '../world.ts';
@@ -25,54 +31,6 @@ export const STRANGE_URI = 'a/b?c=d&e=*:ünïcode #1';
 const DAY_MS = 24 * 3600 * 1000;
 const FIRST_PUBLISHED = Date.UTC(2026, 0, 10);
 
-interface Internals {
-  readonly states: new (
-    connection: Connection,
-    options: object,
-  ) => { markRunning(uris: readonly string[], forMs: number): Promise<void> };
-  readonly payloads: new (
-    s3: S3Client,
-    bucket: string,
-    job: string,
-  ) => { put(message: string): Promise<string> };
-  readonly limiter: new (connection: Connection, options: object) => { acquire(): Promise<void> };
-  readonly store: new (
-    connection: Connection,
-    options: object,
-  ) => { save(finished: readonly [], model: string, timers: object): Promise<number> };
-  readonly timers: new () => { record(name: string, ms: number): void };
-  readonly connection: Redises['RedisConnection'];
-  readonly encodePointer: (uri: string, key: string, bytes: number) => string;
-  readonly toRecord: (
-    message: Message,
-    queue: { readonly arn: string; readonly region: string },
-  ) => SQSRecord;
-}
-
-async function internalsOf(root: string): Promise<Internals> {
-  const from = <T>(path: string) => load<T>(root, path);
-  const [states, payloads, limiter, store, timers, connection, pointer, event] = await Promise.all([
-    from<{ RecordStates: Internals['states'] }>('lib/results/states.ts'),
-    from<{ PayloadStore: Internals['payloads'] }>('lib/s3/payloads.ts'),
-    from<{ RateLimiter: Internals['limiter'] }>('lib/results/limiter.ts'),
-    from<{ ResultStore: Internals['store'] }>('lib/results/store.ts'),
-    from<{ Timers: Internals['timers'] }>('lib/metrics/timers.ts'),
-    from<Redises>('lib/results/redis.ts'),
-    from<Pick<Internals, 'encodePointer'>>('lib/codecs/pointer.ts'),
-    from<Pick<Internals, 'toRecord'>>('local/poller-event.ts'),
-  ]);
-  return {
-    states: states.RecordStates,
-    payloads: payloads.PayloadStore,
-    limiter: limiter.RateLimiter,
-    store: store.ResultStore,
-    timers: timers.Timers,
-    connection: connection.RedisConnection,
-    encodePointer: pointer.encodePointer,
-    toRecord: event.toRecord,
-  };
-}
-
 export interface Made {
   readonly events: StoredEvent[];
   /** Of the result of `taken`. */
@@ -81,15 +39,13 @@ export interface Made {
 }
 
 /** Fills the servers of `world`; random ids are learned by `ids` in order. */
-export async function makeStates(root: string, world: World, ids: Ids, png: Uint8Array): Promise<Made> {
+export async function makeStates(world: World, ids: Ids, png: Uint8Array): Promise<Made> {
   const { aws, bucket, redis, redisUrl, functions } = world;
-  const internals = await internalsOf(root);
-  const { encodePointer, toRecord } = internals;
-  const zoo = await zooMessages(root, png);
-  const versions = await publishModels(root, world);
+  const zoo = zooMessages(png);
+  const versions = await publishModels(world);
   const events: StoredEvent[] = [];
   const dense = RECORDS.dense;
-  const payloads = new internals.payloads(aws.s3, bucket, 'line');
+  const payloads = new PayloadStore(aws.s3, bucket, 'line');
 
   /** Receives a message, which stays in flight. */
   async function received(queueUrl: string): Promise<SQSRecord | undefined> {
@@ -97,6 +53,7 @@ export async function makeStates(root: string, world: World, ids: Ids, png: Uint
       QueueUrl: queueUrl,
       MaxNumberOfMessages: 1,
       MessageSystemAttributeNames: ['All'],
+      MessageAttributeNames: ['All'],
     });
     const [message] = (await aws.sqs.send(receive)).Messages ?? [];
     const name = new URL(queueUrl).pathname.split('/').at(-1);
@@ -105,12 +62,13 @@ export async function makeStates(root: string, world: World, ids: Ids, png: Uint
   async function theOnly(job: Job): Promise<SQSRecord> {
     const record = await received(world.queue(job).url);
     if (!record) throw new Error(`nothing in the queue of ${job}`);
+    for (const { stringValue = '' } of Object.values(record.messageAttributes)) ids.learn(stringValue);
     ids.learn(record.messageId);
     ids.learn(record.body);
     return record;
   }
-  async function sent(job: Job, uri: string, inputs: RecordInputs, claims = false): Promise<SQSRecord> {
-    await world.input(job, claims, (queue) => queue.enqueue(uri, inputs));
+  async function sent(job: Job, uri: string, inputs: RecordInputs, announces = false): Promise<SQSRecord> {
+    await world.input(job, announces, (queue) => queue.enqueue(uri, inputs));
     return theOnly(job);
   }
   async function sentBody(job: Job, body: string): Promise<SQSRecord> {
@@ -155,9 +113,9 @@ export async function makeStates(root: string, world: World, ids: Ids, png: Uint
     if (failures.length > 0) throw new Error(`${record.body} failed: ${functions[job].log()}`);
     return record;
   };
-  const park = async (record: SQSRecord) => {
+  const archive = async (record: SQSRecord) => {
     const failures = await functions.line.deliver('dead-letter', [record]);
-    if (failures.length > 0) throw new Error(`${record.body} is not parked: ${functions.line.log()}`);
+    if (failures.length > 0) throw new Error(`${record.body} is not archived: ${functions.line.log()}`);
   };
   const store = (
     name: string,
@@ -174,7 +132,7 @@ export async function makeStates(root: string, world: World, ids: Ids, png: Uint
   await run(await sent('line', 'dense', dense, true), 'line');
   await run(await sent('line', 'image', image, true), 'line');
   await run(await sent('line', STRANGE_URI, dense, true), 'line');
-  await run(await sent('line', 'unclaimed', RECORDS.sparse), 'line');
+  await run(await sent('line', 'unannounced', RECORDS.sparse), 'line');
   await run(await sent('line', 'specials', { x: { data: specials(), shape: [3, 2, 2] } }), 'line');
   await run(await sent('line', 'bad shape', RECORDS.nested, true), 'line');
   await run(await sentBody('line', bad), 'line');
@@ -190,30 +148,30 @@ export async function makeStates(root: string, world: World, ids: Ids, png: Uint
   const running = await sent('line', 'running', dense, true);
   await world.output('line', async (queue) => {
     await queue.cancel('cancelled');
-    await queue.cancel('cancelled without a claim');
+    await queue.cancel('cancelled before it was announced');
   });
   await run(await sent('line', 'expired', dense, true), 'line');
   await redis.del(resultKeyOf('line', 'expired'));
   await redis.zrem(`cluster-serving-index_line`, 'expired');
 
-  // Parked.
-  await park(await lost((await sent('line', 'parked', dense)).body));
-  await park(await lost(zoo.dense('parked zoo')));
-  await park(await lost(await pointer('parked pointer', dense)));
-  await park(
-    await lost(encodePointer('parked pointer to nothing', `payloads/line/${known(randomUUID())}`, 99)),
+  // Dead letters.
+  await archive(await lost((await sent('line', 'dead', dense)).body));
+  await archive(await lost(zoo.dense('dead zoo')));
+  await archive(await lost(await pointer('dead pointer', dense)));
+  await archive(
+    await lost(encodePointer('dead pointer to nothing', `payloads/line/${known(randomUUID())}`, 99)),
   );
-  await park(await lost((await sent('line', 'parked bad shape', RECORDS.nested)).body));
-  await park(await lost('{"data":"without a uri"}'));
-  await park(await lost('no JSON'));
-  for (const uri of ['parked and used again', 'parked and cancelled', 'parked and answered']) {
-    await park(await lost((await sent('line', uri, dense)).body));
+  await archive(await lost((await sent('line', 'dead bad shape', RECORDS.nested)).body));
+  await archive(await lost('{"data":"without a uri"}'));
+  await archive(await lost('no JSON'));
+  for (const uri of ['dead and used again', 'dead and cancelled', 'dead and answered']) {
+    await archive(await lost((await sent('line', uri, dense)).body));
     await world.output('line', (queue) => queue.queryAndDelete(uri).catch(() => undefined));
   }
-  await sent('line', 'parked and used again', OTHER, true);
-  await world.output('line', (queue) => queue.cancel('parked and cancelled'));
-  await run(await sent('line', 'parked and answered', dense), 'line');
-  await put('parked/line/not-a-message.json', 'no parked message');
+  await sent('line', 'dead and used again', OTHER, true);
+  await world.output('line', (queue) => queue.cancel('dead and cancelled'));
+  await run(await sent('line', 'dead and answered', dense), 'line');
+  await put('dead-letters/line/not-a-message.json', 'no dead letter');
 
   // Taken, and kept for its taker.
   const taken = await run(await sent('line', 'taken', dense, true), 'line');
@@ -310,15 +268,16 @@ export async function makeStates(root: string, world: World, ids: Ids, png: Uint
   /** Metrics that do not depend on this machine, a running record, and a token bucket that is full for 20 seconds. */
   async function numbers(): Promise<void> {
     for (const key of await redis.keys('cluster-serving-metrics_*')) await redis.del(key);
-    const connection = new internals.connection(redisUrl);
-    const timers = new internals.timers();
+    const connection = new RedisConnection(redisUrl);
+    const timers = new Timers();
     for (const ms of [1, 2, 4, 8, 250]) timers.record('zoo.serving.request.predict', ms);
     for (const ms of [0.5, 0.25]) timers.record('zoo.serving.redis.put', ms);
     timers.record('zoo.serving.redis.wait', 12.5);
     const options = { job: 'line', ttlSeconds: 86_400, now: Date.now };
-    await new internals.store(connection, options).save([], '', timers);
-    await new internals.states(connection, { job: 'line', now: Date.now }).markRunning(['running'], 600_000);
-    const limiter = new internals.limiter(connection, {
+    await new ResultStore(connection, options).save([], '', timers);
+    const states = new RecordStates(connection, { job: 'line', now: Date.now });
+    await states.markRunning([{ uri: 'running', enqueue: enqueueOf(running) }], 600_000);
+    const limiter = new RateLimiter(connection, {
       job: 'top',
       tokensPerSecond: 1,
       acquireTimeoutMs: 60_000,
@@ -337,8 +296,8 @@ function specials(): Float32Array {
 }
 
 /** Publishes all models but that of `text`, which is copied into the bucket. */
-async function publishModels(root: string, { product, aws, bucket }: World): Promise<Record<string, string>> {
-  const models = await modelsOf(root);
+async function publishModels({ code, aws, bucket }: World): Promise<Record<string, string>> {
+  const models = modelsOf();
   const folder = await mkdtemp(join(tmpdir(), 'cs-models-'));
   const versions: Record<string, string> = {};
   try {
@@ -348,7 +307,7 @@ async function publishModels(root: string, { product, aws, bucket }: World): Pro
         await mkdir(directory);
         await writeFile(join(directory, 'model.onnx'), bytes);
         const options = { activate: i < 2, now: () => FIRST_PUBLISHED + i * DAY_MS };
-        versions[`${job} ${i + 1}`] = await product.publish({ s3: aws.s3, bucket, job }, directory, options);
+        versions[`${job} ${i + 1}`] = await code.publish({ s3: aws.s3, bucket, job }, directory, options);
       }
     }
     const text = models.text[0] as Uint8Array;

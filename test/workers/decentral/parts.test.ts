@@ -1,10 +1,12 @@
-/** The list of servers on a command line, and the files of a log. */
+/** The list of servers on a command line, the page of their statistics, and the files of a log. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import { page } from '../../../lib/http/page.ts';
 import { FileLog, logLines } from '../../../lib/workers/log.ts';
+import { startPage } from '../../../local/decentral/control.ts';
 import { readServers } from '../../../local/decentral/servers.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
@@ -81,4 +83,13 @@ test('lines are logged whole, and one without an end when it is long or the last
   input.end();
   await new Promise((resolve) => input.once('close', resolve));
   assert.deepEqual(written, ['ab\n', 'c\nd\n', `e${'x'.repeat(70_000)}`, 'end\n']);
+});
+
+test('the page of a server has the headers of every page, so that no other site frames it', async (t) => {
+  const { port, close } = await startPage(0, () => '<p>1</p>');
+  t.after(close);
+  const response = await fetch(`http://127.0.0.1:${port}/stat`);
+  const expected = page('').headers as Record<string, string>;
+  const got = Object.keys(expected).map((name) => [name, response.headers.get(name)]);
+  assert.deepEqual([Object.fromEntries(got), await response.text()], [expected, '<p>1</p>']);
 });

@@ -36,6 +36,23 @@ test('results go when their time is over, and those of another identity are neve
   assert.deepEqual((await ask()).ids, ['new']);
 });
 
+test('an item that has its outcome waits no more, and what is too much beside those that wait is refused', async () => {
+  const { results, put } = openResults();
+  for (let i = 0; i < 2; i++) await put(value(1), { bytes: RESULT_LIMITS.waitingBytes });
+  const { promise, resolve } = Promise.withResolvers<ItemOutcome>();
+  const run = (bytes: number) => results.run({ identity: 'a', id: '1', bytes }, () => promise);
+  run(RESULT_LIMITS.waitingBytes - 1);
+  run(1);
+  assert.throws(() => run(1), { code: 'rate_limited', retryAfterSeconds: 1 });
+  resolve(value(1));
+  await results.idle();
+  for (let i = 0; i < RESULT_LIMITS.waiting; i++) run(0);
+  assert.throws(() => run(0), { code: 'rate_limited' });
+  await results.idle();
+  run(0);
+  await results.idle();
+});
+
 test('a cursor of an earlier start finds what came since', async () => {
   const first = openResults();
   await first.put(value(1));

@@ -133,6 +133,27 @@ test('records of requests that succeed, fail and throw are counted', async () =>
   );
 });
 
+test('how long each record took is sampled, whatever became of it, and those that run are counted', async () => {
+  const { clock, statistics, told } = openStatistics();
+  const run = (records: number) =>
+    observeRun(
+      records,
+      async () => {
+        clock.ms += 30 * records;
+        assert.equal(statistics.counts.inQueue, records);
+        if (records === 1) throw new ServingError('model_unavailable', 'no');
+        return outcomesOf(records);
+      },
+      'request',
+      told,
+    );
+  await run(3);
+  await run(2);
+  await assert.rejects(run(1));
+  assert.deepEqual(others(statistics)['latency'], summary([90, 90, 90, 60, 60, 30]));
+  assert.equal(statistics.counts.inQueue, 0);
+});
+
 test('a record of the queue has its outcome once its result is stored, and the last hour and Prometheus count it then', async () => {
   const { clock, statistics, told } = openStatistics();
   const good: Outcome = { ok: true, outputs: [] };
@@ -171,6 +192,20 @@ test('requests that ask for predictions are those of the last hour, refused ones
   assert.equal(counts.totals().requests, 2);
 });
 
+test('the most items that waited stay known, and who left before a run is no failure', async () => {
+  const { statistics, told } = openStatistics();
+  const codes = ['cancelled', 'timeout', 'cancelled'] as const;
+  const failures: Outcome[] = codes.map((code) => ({ ok: false, error: new ServingError(code, 'no') }));
+  const records = { source: 'request', records: 3 } as const;
+  const done: Outcome[] = codes.map(() => ({ ok: true, outputs: [] }));
+  told.recordsArrived?.(records);
+  told.recordsRan?.({ ...records, outcomes: done, tookMs: 1 });
+  await observeRun(3, async () => failures, 'request', told);
+  const { maximum_job_in_queue, total_job_in_queue, num_exception } = statistics.status()
+    .statistic_postsink as Numbers;
+  assert.deepEqual([maximum_job_in_queue, total_job_in_queue, num_exception], [3, 0, 1]);
+});
+
 test('clients are counted, ten thousand of them', () => {
   const { clock, statistics, told } = openStatistics();
   const predict = { method: 'POST', route: '/predict', functionName: 'predict' };
@@ -185,6 +220,10 @@ test('clients are counted, ten thousand of them', () => {
   assert.equal(others(statistics)['sys_input_byte']?.['avg'], 20);
   for (let i = 0; i < 10_001; i++) ask(String(i), 1);
   assert.equal(statistics.status().statistic['num_total_client'], 10_000);
+  // Who asks again is not the next to be forgotten.
+  ask('1', 1);
+  ask('new', 1);
+  assert.equal(statistics.status().statistic['max_request_per_client'], 2);
 });
 
 test('the page shows the numbers, escapes the name and needs nothing from elsewhere', () => {

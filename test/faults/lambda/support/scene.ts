@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import type { FunctionName } from '../../../../infra/build/functions.ts';
 import { encodeMessage } from '../../../../lib/codecs/message.ts';
 import type { ServingError } from '../../../../lib/contract/errors.ts';
-import { modelPrefix, runCount } from '../../../../lib/contract/names.ts';
+import { modelPrefix, runCountKey } from '../../../../lib/contract/names.ts';
 import type { Inputs } from '../../../../lib/contract/values.ts';
 import { RedisConnection } from '../../../../lib/redis/connection.ts';
 import { ResultStore } from '../../../../lib/redis/results.ts';
@@ -57,7 +57,7 @@ export async function openScene(t: TestContext, bundles: Bundles, settings: Reco
     },
     /** The counted runs of all records, as they are stored. */
     runs: async (): Promise<(string | null)[]> => {
-      const keys = await client.keys(runCount(JOB, '*', '*'));
+      const keys = await client.keys(runCountKey(JOB, '*', '*'));
       return keys.length === 0 ? [] : client.mget(keys);
     },
     /** The number in the result, the code of the failure, or undefined when there is none. */

@@ -1,0 +1,34 @@
+/** What a place is: one small bug that a mutator can put into one file. */
+
+export interface Place {
+  /** Of the text in UTF-16 units, as a file's coverage counts them. */
+  readonly start: number;
+  readonly end: number;
+  /** What stands there with the bug. */
+  readonly text: string;
+  readonly kind: Kind;
+}
+
+export type Kind =
+  /** A comparison takes in its bound, leaves it out, or is turned round. */
+  | 'compare'
+  /** Another operator, or one of its operands alone: sums, products, `and` for `or`, a bound, a default. */
+  | 'operator'
+  /** A condition is turned round, or always or never holds. */
+  | 'condition'
+  /** A number that is one more, or twice as much; the other truth value. */
+  | 'constant'
+  /** Nobody waits for what takes time. */
+  | 'await'
+  /** Something is no longer called, set or said. */
+  | 'call'
+  /** Two neighbouring arguments in each other's place. */
+  | 'swap';
+
+/** The next number that a programmer could have meant: off by one below eight, of another size above. */
+export function otherNumber(value: number): string {
+  return String(value < 8 ? value + 1 : value * 2);
+}
+
+export const withPlace = (text: string, { start, end, text: bug }: Place): string =>
+  text.slice(0, start) + bug + text.slice(end);
