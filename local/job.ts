@@ -13,14 +13,14 @@ import { status } from '../functions/status.ts';
 import { sqsClient } from '../lib/compose/accept.ts';
 import { composeBatch } from '../lib/compose/batch.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
-import { flushing, observers } from '../lib/compose/observers.ts';
+import { observeHandler } from '../lib/compose/observe-handler.ts';
+import { observers, openTracing } from '../lib/compose/observers.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { composePredictions } from '../lib/compose/predictions.ts';
-import { results } from '../lib/compose/redis.ts';
+import { results } from '../lib/compose/results.ts';
 import { s3Client } from '../lib/compose/s3.ts';
 import { Scope } from '../lib/compose/scope.ts';
 import { composeStatus } from '../lib/compose/status.ts';
-import { openTracer, traced } from '../lib/compose/tracer.ts';
 import { type Environment, tracesOf } from '../lib/config/environment.ts';
 import { hiddenSeconds, type JobConfig, predictTimeoutSeconds } from '../lib/config/job.ts';
 import { logError } from '../lib/contract/log.ts';
@@ -29,7 +29,6 @@ import { corsRules } from '../lib/http/cors.ts';
 import { RecentRecords } from '../lib/observe/recent.ts';
 import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import { queueName } from '../lib/queue/names.ts';
-import type { Handler } from '../lib/trace/tracer.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
 import { type LocalConsole, openConsole } from './console/open.ts';
@@ -92,11 +91,11 @@ export async function openJob(
   const recent = new RecentRecords({ most: MOST_RECORDS, now: Date.now });
   const inProcesses = processRuns(job, (run) => scope.get(observers).runEnded?.(run));
   const environment = environmentOf(served, queue.url, services);
-  const tracer = await openTracer(environment);
+  const tracing = await openTracing(environment);
   const latestOrder = () => services.aws.latestOrder();
-  const own = { ...inProcesses, tracer, latestOrder, observers: [...statistics.observers, recent] };
+  const own = { ...inProcesses, tracing, latestOrder, observers: [...statistics.observers, recent] };
   const scope = new Scope(environment, own);
-  onClose(async () => tracer?.close());
+  onClose(async () => tracing?.spans.close());
   onClose(async () => {
     scope.get(s3Client).destroy();
     scope.get(sqsClient).destroy();
@@ -209,7 +208,7 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: answering(scope, 'sqs', batch({ ...deps, model })),
+    handler: observeHandler(scope, 'sqs', batch({ ...deps, model })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
@@ -220,16 +219,12 @@ async function openEventSources(
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: answering(scope, 'sqs', deadLetter(await composeDeadLetter(scope))),
+    handler: observeHandler(scope, 'sqs', deadLetter(await composeDeadLetter(scope))),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
   });
   onClose(() => deadLetters.close());
-}
-
-function answering<E, R>(scope: Scope, kind: 'http' | 'sqs', handler: Handler<E, R>): Handler<E, R> {
-  return traced(scope, kind, flushing(scope, kind, handler));
 }
 
 async function gatewayOptions(
@@ -250,13 +245,13 @@ async function gatewayOptions(
   const { counts } = parts.statistics;
   const trace: GrpcJob['trace'] = ({ headers, routeKey, clock }, work) => {
     const event = { headers, routeKey, requestContext: { http: { method: 'POST' } } };
-    return answering(scope, 'http', work)(event, clock as Context);
+    return observeHandler(scope, 'http', work)(event, clock as Context);
   };
   services.offer?.({ deps, ...limits, trace, stopMs: runs.stopMs });
   const handlers = {
-    predict: answering(scope, 'http', predict({ ...deps, encode: parts.encode })),
-    predictions: answering(scope, 'http', predictions({ ...reading, locate: localLocation })),
-    status: flushing(
+    predict: observeHandler(scope, 'http', predict({ ...deps, encode: parts.encode })),
+    predictions: observeHandler(scope, 'http', predictions({ ...reading, locate: localLocation })),
+    status: observeHandler(
       scope,
       'http',
       status({
@@ -264,6 +259,7 @@ async function gatewayOptions(
         ...(version ? { modelVersion: version } : {}),
         own: () => serviceFamilies(counts, live),
       }),
+      false,
     ),
   };
   const allowedHosts = [...access.allowedHosts, ...job.http.allowedHosts];

@@ -10,7 +10,8 @@ import { parseFilter } from '../pipeline/postprocess.ts';
 import type { Endings } from '../pipeline/serve.ts';
 import { resultSink } from '../redis/result/sink.ts';
 import { observers, timers } from './observers.ts';
-import { connection, results, runCounts, runningReports } from './redis.ts';
+import { runCounts, runningReports } from './redis.ts';
+import { connection, results } from './results.ts';
 import { archive, largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
@@ -36,15 +37,14 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
   const store = scope.get(results);
   // Before the model, so that Redis is connected while the model is downloaded. Its failure is that of the first command.
   leave(scope.get(connection).open());
-  const sink = resultSink(store, {
-    filter,
-    timers: scope.get(timers).timers,
-    observer: told,
-    large: scope.get(largeResults),
-  });
   return {
     model: await scope.get(served),
-    sink: scope.own.tracer?.sink(sink) ?? sink,
+    sink: resultSink(store, {
+      filter,
+      timers: scope.get(timers).timers,
+      observer: told,
+      large: scope.get(largeResults),
+    }),
     running: scope.get(runningReports),
     payloads: scope.get(payloads),
     observers: told,

@@ -8,11 +8,10 @@ import { logAlways, logError, logWith } from '../contract/log.ts';
 import { readTrace, type TraceHeaders } from '../contract/trace.ts';
 import { underWay } from '../contract/under-way.ts';
 import { waitWithin, withinTime } from '../inference/load-time.ts';
-import type { Handler } from '../trace/tracer.ts';
 import { assertEvent, type EventKind } from './events.ts';
-import { flushing, observeCall, observers as observersPart } from './observers.ts';
+import { type Handler, observeHandler } from './observe-handler.ts';
+import { observeCall, observers as observersPart, openTracing } from './observers.ts';
 import { Scope } from './scope.ts';
-import { openTracer, traced } from './tracer.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
 const INIT_WAIT_MS = 8_000;
@@ -40,13 +39,13 @@ export async function lambdaHandler<D, E, R>(
       cold_start: isCold,
     });
   if (environment.inLambda) logAsFunction();
-  const scope = new Scope(environment, { tracer: environment.traces && (await openTracer(environment)) });
+  const scope = new Scope(environment, { tracing: environment.traces && (await openTracing(environment)) });
   const observers = scope.get(observersPart);
   const open = async () => {
     const startedMs = observers.now();
     const deps = await compose(scope);
     observers.functionOpened?.({ tookMs: observers.now() - startedMs });
-    return traced(scope, kind, flushing(scope, kind, create(deps)));
+    return observeHandler(scope, kind, create(deps));
   };
   const opening = () => (opened ??= open());
   const forget = (error: unknown) => {

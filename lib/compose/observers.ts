@@ -1,19 +1,20 @@
 /** Composes the observers of an environment: those that it asks for, as one. */
+import type { Environment } from '../config/environment.ts';
+import { logWarning } from '../contract/log.ts';
 import { emf } from '../observe/emf.ts';
 import { FAILURES } from '../observe/failures.ts';
 import { DeliveredTimers } from '../observe/timers.ts';
 import { together } from '../observe/together.ts';
 import type { Observers } from '../pipeline/observer.ts';
-import type { Handler } from '../trace/tracer.ts';
 import { CLOCK } from './clock.ts';
-import type { EventKind } from './events.ts';
 import type { Scope } from './scope.ts';
+import type { Tracing } from './traced.ts';
 
 /** Timers of all functions of an environment. Redis is loaded only when they are due. */
 export function timers(scope: Scope): DeliveredTimers {
   return new DeliveredTimers({
     deliver: async (measured, model) => {
-      const { results } = await import('./redis.ts');
+      const { results } = await import('./results.ts');
       return scope.get(results).save([], model, measured);
     },
     now: CLOCK.now,
@@ -25,6 +26,7 @@ export function observers(scope: Scope): Observers {
   const { inLambda, hasMetrics, hasRedis } = environment;
   const all = [
     ...(own.observers ?? []),
+    ...(own.tracing ? [own.tracing.spans] : []),
     ...(hasRedis ? [scope.get(timers)] : []),
     ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
     FAILURES,
@@ -50,23 +52,16 @@ export async function observeCall<R>(
   }
 }
 
-/** How long an answer waits at most for its observers, and what they leave for the answer itself. */
-const FLUSH_MS = 2_000;
-const ANSWER_MS = 100;
-
-/** The same handler, whose observers deliver what is due before it answers. */
-export function flushing<E, R>(scope: Scope, kind: EventKind, handler: Handler<E, R>): Handler<E, R> {
-  const told = scope.get(observers);
-  return async (event, context) => {
-    try {
-      return await handler(event, context);
-    } finally {
-      if (kind === 'sqs') told.eventReturned?.(undefined);
-      const leftMs = () => Math.min(FLUSH_MS, context.getRemainingTimeInMillis() - ANSWER_MS);
-      const work = told.flush?.({ leftMs });
-      if (work) await work;
-    }
-  };
+/** @returns undefined when there is no receiver, or when what is said of it makes no sense, which is logged */
+export async function openTracing({ traces, service, inLambda }: Environment): Promise<Tracing | undefined> {
+  if (!traces) return undefined;
+  const [{ Spans }, { Tracing }] = await Promise.all([import('../observe/spans.ts'), import('./traced.ts')]);
+  try {
+    return new Tracing(new Spans(traces, { service, isFrozen: inLambda, now: CLOCK.now, warn: logWarning }));
+  } catch (error) {
+    logWarning(`requests are not traced: ${(error as Error).message}`);
+    return undefined;
+  }
 }
 
 function metrics({ environment: { job, functionName, isProvisioned } }: Scope) {

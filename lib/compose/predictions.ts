@@ -9,9 +9,10 @@ import type { Scope } from './scope.ts';
 
 export async function composePredictions(scope: Scope) {
   const { hasQueue, hasRedis } = scope.environment;
-  const [queueing, redis] = await Promise.all([
+  const [queueing, redis, store] = await Promise.all([
     hasQueue ? import('./accept.ts') : undefined,
     hasRedis ? import('./redis.ts') : undefined,
+    hasRedis ? import('./results.ts') : undefined,
   ]);
   const accept = () => scope.get(there(queueing, 'CLUSTER_SERVING_QUEUE_URL').accept);
   const parts = () => there(redis, 'CLUSTER_SERVING_REDIS_URL');
@@ -20,7 +21,7 @@ export async function composePredictions(scope: Scope) {
     payloads: () => accept().payloads(),
     // Outside the VPC there is no Redis to announce a record in.
     ...(redis ? { announcer: () => scope.get(redis.recordStates) } : {}),
-    results: () => scope.get(parts().results),
+    results: () => scope.get(there(store, 'CLUSTER_SERVING_REDIS_URL').results),
     observers: scope.get(observers),
     locate: (key: string) => {
       const { bucket, role, aws } = scope.environment;

@@ -5,8 +5,8 @@
 import type { Environment } from '../config/environment.ts';
 import type { InvocationClock } from '../pipeline/deadline.ts';
 import type { Observer } from '../pipeline/observer.ts';
-import type { Tracer } from '../trace/tracer.ts';
 import type { openOnnx } from './onnx.ts';
+import type { Tracing } from './traced.ts';
 
 type Part<T> = (scope: Scope) => T;
 
@@ -19,7 +19,7 @@ interface Own {
   /** Told before those that every environment has, in this order. */
   readonly observers?: readonly Observer[];
   /** Undefined: nothing is traced. */
-  readonly tracer?: Tracer | undefined;
+  readonly tracing?: Tracing | undefined;
 }
 
 const FAILURE_MS = 1_500;

@@ -1,7 +1,7 @@
 /** Composes the dependencies of the status function, which loads no model. */
 import { readPointer } from '../registry/download.ts';
 import { observers } from './observers.ts';
-import { results } from './redis.ts';
+import { results } from './results.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 

@@ -40,7 +40,7 @@ export class DeliveredTimers implements Observer {
   }
 
   /** An event takes the timers along with its results. */
-  eventReturned(): void {
+  eventServed(): void {
     this.#dueAt = this.#options.now() + FLUSH_EVERY_MS;
   }
 

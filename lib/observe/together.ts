@@ -17,10 +17,13 @@ const FACTS: Readonly<Record<Fact, true>> = {
   functionAnswered: true,
   rowsRead: true,
   stepEnded: true,
+  requestServed: true,
+  messageSent: true,
   resultRefused: true,
   messageArchived: true,
   chunkServed: true,
   eventFailed: true,
+  eventServed: true,
   eventReturned: true,
   modelChanged: true,
 };

@@ -2,7 +2,8 @@
  * What the path of a request and of a record tells its observers. An observer records and changes nothing: it implements the
  * methods that it needs, each with one fact, and nothing waits for it but `flush`. What it throws is logged once and dropped.
  */
-import type { ServingError } from '../contract/errors.ts';
+import type { ErrorCode, ServingError } from '../contract/errors.ts';
+import type { TraceSpan } from '../contract/trace.ts';
 import type { Outcome } from '../contract/values.ts';
 import type { FinishedRecord, ReturnedMessage } from './decode.ts';
 
@@ -26,6 +27,22 @@ export interface MessageProblem {
   readonly error: ServingError;
   readonly messageId: string;
   readonly traceId: string | undefined;
+}
+
+/** An event of the queue, with a span of its own and one for each of its records. */
+export interface TracedEvent {
+  readonly startedMs: number;
+  /** Ids of the messages that are delivered again; undefined when the function threw. */
+  readonly returned: ReadonlySet<string> | undefined;
+  readonly queue: string;
+  readonly span: TraceSpan;
+  readonly records: readonly {
+    /** Of its message. */
+    readonly id: string;
+    readonly identity: string;
+    readonly attempt: number;
+    readonly span: TraceSpan;
+  }[];
 }
 
 /** A request at the gateway of a single machine. */
@@ -88,8 +105,28 @@ export interface Observer {
   chunkServed?(chunk: Chunk): void;
   /** An event failed as a whole, and all of its messages are delivered again. */
   eventFailed?(failed: { readonly error: ServingError; readonly messages: number }): void;
-  /** An event of the queue was returned; its results, if it had any, have been stored. */
-  eventReturned?(event: undefined): void;
+  /** A function has answered a request that is traced. */
+  requestServed?(request: {
+    readonly span: TraceSpan;
+    readonly routeKey: string;
+    readonly method: string;
+    /** 500 when it threw. */
+    readonly status: number;
+    /** By the clock of the path (`Observers.now`). */
+    readonly startedMs: number;
+  }): void;
+  /** A message that is traced was sent to the queue, or was refused by it with a code. */
+  messageSent?(sent: {
+    readonly span: TraceSpan;
+    readonly queue: string;
+    /** By the clock of the path (`Observers.now`). */
+    readonly startedMs: number;
+    readonly error: ErrorCode | undefined;
+  }): void;
+  /** An event of the queue that is traced was returned. */
+  eventReturned?(event: TracedEvent): void;
+  /** A function is about to return an event of the queue. Its results, if it had any, have been stored. */
+  eventServed?(event: unknown): void;
   /** Another version of the model serves. */
   modelChanged?(version: string): void;
   /**

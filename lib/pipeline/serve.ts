@@ -5,7 +5,6 @@
  * length and order.
  */
 import { inInstance } from '../codecs/instances.ts';
-import { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
@@ -20,7 +19,8 @@ import {
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
-import type { Observer, Observers, Source } from './observer.ts';
+import { observeRun, saveObserved } from './observed.ts';
+import type { Observers } from './observer.ts';
 import { assertOneEach } from './outcomes.ts';
 
 /** The outcome of one chunk. */
@@ -73,30 +73,6 @@ export async function serveRequest(
     if (!outcome.ok) throw inInstance(outcome.error, index, outcomes.length);
   }
   return outcomes;
-}
-
-/** Tells that records wait and have run. */
-export async function observeRun(
-  records: number,
-  run: () => Promise<Outcome[]>,
-  source: Source,
-  observers: Observers,
-): Promise<Outcome[]> {
-  if (!observers.recordsRan && !observers.recordsArrived) return run();
-  const startedMs = observers.now();
-  const end = (outcomes: readonly Outcome[]) =>
-    observers.recordsRan?.({ source, outcomes, tookMs: observers.now() - startedMs });
-  observers.recordsArrived?.({ source, records });
-  try {
-    const outcomes = await run();
-    end(outcomes);
-    return outcomes;
-  } catch (error) {
-    // They fail as a whole.
-    const failed: Outcome = { ok: false, error: ServingError.from(error) };
-    end(Array.from({ length: records }, () => failed));
-    throw error;
-  }
 }
 
 /** Reports that records are running. The returned function is called when they have run. */
@@ -171,17 +147,6 @@ async function saveRan({ finished, returned, notified, settle }: RanRecords, par
   } finally {
     if (settle && deadline.remainingMs() > 0) await settle();
   }
-}
-
-/** Saves records, and tells it. */
-export async function saveObserved(
-  finished: readonly FinishedRecord[],
-  model: string,
-  { sink, observers }: { readonly sink: Sink; readonly observers: Observer },
-): Promise<readonly string[]> {
-  const unsaved = await sink.save(finished, model);
-  observers.recordsStored?.({ finished, unsaved, model });
-  return unsaved;
 }
 
 /** Undefined where all messages live on or have an outcome. */

@@ -2,7 +2,7 @@
 import type { Example, LiveFacts, ModelFacts, Part } from '../../console/api.ts';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
-import { connection } from '../../lib/compose/redis.ts';
+import { connection } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import type { Model } from '../../lib/contract/values.ts';

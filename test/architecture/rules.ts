@@ -55,6 +55,7 @@ export const CROSSINGS: readonly Edge[] = [
   { from: 'lib/registry/', to: 'lib/s3/' },
   { from: 'lib/redis/', to: 'lib/metrics/' },
   { from: 'lib/observe/', to: 'lib/metrics/' },
+  { from: 'lib/observe/', to: 'lib/trace/' },
   // A process that ends with its parent, and onnxruntime.
   { from: 'lib/workers/', to: 'lib/inference/' },
 ];
@@ -172,7 +173,7 @@ export const UNREACHABLE: readonly Entry[] = [
     entry: `functions/${name}.ts`,
     packages: [],
     // Only where spans have a receiver.
-    files: ['lib/trace/'],
+    files: ['lib/trace/', 'lib/observe/spans.ts', 'lib/compose/traced.ts'],
   })),
   {
     entry: 'functions/predict.ts',

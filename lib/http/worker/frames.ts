@@ -13,8 +13,8 @@ import { badRequest, type ErrorRecord, ServingError } from '../../contract/error
 import { LIMITS } from '../../contract/limits.ts';
 import type { Inputs, Model, Runner, RunPolicy, Value } from '../../contract/values.ts';
 import { EncodedImage, isEncodedImage, type WorkerValue } from '../../contract/worker-values.ts';
+import { observeRun } from '../../pipeline/observed.ts';
 import type { Observers } from '../../pipeline/observer.ts';
-import { observeRun } from '../../pipeline/serve.ts';
 import { prefersAsync } from '../accept.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json } from '../response.ts';
