@@ -13,6 +13,7 @@ import {
   writeOptions,
 } from '../../local/data-folder.ts';
 import { identify } from '../../local/process.ts';
+import { serve } from '../../local/serve.ts';
 import { readSettings, startArguments } from '../../local/start-options.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { slowDisk } from '../support/slow-disk.ts';
@@ -93,4 +94,23 @@ test('the mark of a folder that is deleted goes last, and what is not of a servi
     [['cluster-serving.txt', ...others].toSorted()],
   );
   await assert.rejects(deleteFolder(dataDir), { code: 'bad_config', message: /its files there: none$/ });
+});
+
+test('the options of a start are kept although it fails, but for those of a look with --once', async (t) => {
+  const umask = process.umask();
+  const listeners = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const);
+  t.after(() => {
+    process.umask(umask);
+    for (const [name, before] of listeners)
+      for (const one of process.listeners(name)) if (!before.includes(one)) process.off(name, one);
+  });
+  slowDisk(t, ['mkdir', 'writeFile', 'rename']);
+  for (const once of [false, true]) {
+    const dataDir = join(await temporaryFolder(t), 'data');
+    const settings = readSettings({ port: '0', 'data-dir': dataDir });
+    // Two jobs of one name.
+    const jobs = [...settings.jobs, ...settings.jobs];
+    await assert.rejects(serve({ ...settings, jobs, once }, { json: true }), { code: 'bad_config' });
+    assert.deepEqual((await lastOptions(dataDir))?.port, once ? undefined : '0');
+  }
 });

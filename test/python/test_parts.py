@@ -112,6 +112,19 @@ class Callers(unittest.TestCase):
                       "https://a1.execute-api.eu-west-1.amazonaws.com.example"):
             self.assertEqual((Access(other).kind, Access(self.API).kind), ("none", "iam"), other)
 
+    def test_two_ways_to_say_who_calls_are_named(self):
+        keys = {"credentials": lambda: Credentials("a", "b")}
+        token, key = "a token (token=, CLUSTER_SERVING_TOKEN)", "an API key (api_key=, CLUSTER_SERVING_API_KEY)"
+        for given, names in (({"token": "a" * 16, "api_key": "k"}, f"{token} and {key}"),
+                             ({"token": "a" * 16, **keys}, f"{token} and AWS credentials"),
+                             ({"auth": "iam", "api_key": "k"}, f"auth iam and {key}"),
+                             ({"auth": "none", "token": "a" * 16}, f"auth none and {token}")):
+            error = error_of(lambda: Access("http://a", region="r-1", **given))
+            self.assertEqual(error.message, f"{names} exclude each other; a request has one way to say who calls")
+        for auth, name in (("jwt", token), ("api-key", key)):
+            self.assertEqual(error_of(lambda: Access("http://a", auth)).message, f"auth {auth} needs {name}")
+        self.assertRegex(error_of(lambda: Access("http://a", "iam")).message, "^auth iam needs a region for http://a: ")
+
     def test_a_token_and_a_key_have_their_lengths(self):
         for right in ("a" * 16, "a" * 8192, "aZ09-._~+/aZ09-=="):
             self.assertEqual(self.headers_of(Access("http://a", token=right)), {"Authorization": f"Bearer {right}"})

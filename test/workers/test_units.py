@@ -2,14 +2,19 @@
 import os
 import signal
 import socket
+import sys
+import tempfile
 import threading
 import time
 import unittest
 import unittest.mock
 
+import numpy
+
 from wkr_serving._protocol import frames, process
 from wkr_serving.client import client, connect, transport
 from wkr_serving.client.deadline import Deadline, shut
+from wkr_serving.server import WKRHardWorker, WKROnnxWorker
 
 LONG = 600_000
 
@@ -72,6 +77,23 @@ class Callers(unittest.TestCase):
         status = client.WKRClient(ignore_all_checks=True).status
         self.assertEqual((status["server_ip"], status["port"], status["port_out"], status["timeout"]), ("localhost", 5555, 5556, 900000))
         self.assertEqual((status["num_request"], status["num_pending_request"], status["pending_request"]), (0, 0, set()))
+
+
+class Frames(unittest.TestCase):
+    def test_an_item_has_32_mib_with_its_frame(self):
+        made = client.WKRClient(ignore_all_checks=True, identity="i")
+        around = len(made._frame(b"", "m"))
+        # The length of the block has so many digits more.
+        room = transport.MAX_BYTES - around - len(str(transport.MAX_BYTES)) + 1
+        self.assertEqual(len(made._frame(bytes(room), "m")), transport.MAX_BYTES)
+        error = error_of(lambda: made._frame(bytes(room + 1), "m"))
+        self.assertEqual((error.code, error.status, str(error)),
+                         ("too_large", 413, "too_large: data: 33554433 bytes are over the limit of 33554432"))
+
+    def test_the_protocol_npy_sends_arrays_alone(self):
+        made = client.WKRClient(protocol="npy", ignore_all_checks=True)
+        self.assertEqual(str(error_of(lambda: made._frame([1], "m"))), "data: the protocol npy sends an ndarray, not a list")
+        self.assertGreater(len(made._frame(numpy.zeros(1), "m")), 8)
 
 
 class Answers(unittest.TestCase):
@@ -246,6 +268,88 @@ class Kept(unittest.TestCase):
             with unittest.mock.patch.object(http, "_exchange", lost):
                 error = error_of(lambda: http.request(method, "/", Deadline(LONG, "a"), again=again))
             self.assertEqual((error.code, lost.call_count), (code, attempts))
+
+
+class Workers(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        self.addCleanup(setattr, sys, "path", list(sys.path))
+        self.folder = os.path.realpath(self.made())
+
+    def made(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return folder.name
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def load(self, name):
+        for module in ("units_worker", "units_other", "units_package", "units_package.inner"):
+            sys.modules.pop(module, None)
+        return process.load_class(name, self.folder, WKRHardWorker)
+
+    def test_a_class_of_the_directory_comes_before_others_of_its_name(self):
+        other = self.made()
+        with open(os.path.join(other, "units_worker.py"), "w", encoding="utf-8") as file:
+            file.write("class Worker:\n    where = 'other'\n")
+        sys.path.insert(0, other)
+        self.write("units_worker.py", "import units_other\nclass Worker:\n    where = units_other.where\nvalue = 1\n")
+        self.write("units_other.py", "where = 'here'\n")
+        self.write(os.path.join("units_package", "inner.py"), "class Worker:\n    where = 'inner'\n")
+        found = self.load("units_worker.Worker")
+        self.assertEqual((found.where, found.__name__, issubclass(found, WKRHardWorker)), ("here", "Worker", True))
+        self.assertEqual(os.path.realpath(os.getcwd()), self.folder)
+        self.assertEqual(self.load("units_package.inner.Worker").where, "inner")
+        self.assertIsInstance(error_of(lambda: self.load("units_worker.value")), TypeError)
+        self.assertIsInstance(error_of(lambda: self.load("units_worker.Other")), AttributeError)
+        for wrong in ("Worker", "units_worker.", ".Worker", "units worker.Worker", "../units_worker.Worker"):
+            self.assertRegex(str(error_of(lambda: self.load(wrong))), "is no module and class")
+        for end in (".ts", ".mts", ".mjs", ".js"):
+            self.write("units_worker" + end, "")
+            self.assertIn(f"units_worker.py and {self.folder}/units_worker{end} exist", str(error_of(lambda: self.load("units_worker.Worker"))))
+            os.remove(os.path.join(self.folder, "units_worker" + end))
+
+    def test_a_worker_that_is_a_subclass_stays_what_it_is(self):
+        self.write("units_worker.py", "from wkr_serving.server import WKRHardWorker\nclass Worker(WKRHardWorker):\n    pass\n")
+        self.assertEqual(self.load("units_worker.Worker").__bases__, (WKRHardWorker,))
+
+    def test_an_onnx_worker_takes_arrays_by_name_or_the_only_one(self):
+        def model(inputs, outputs, given):
+            named = lambda names: [unittest.mock.Mock(**{"name": None}) for _ in names]  # noqa: E731
+            made = unittest.mock.Mock()
+            made.get_inputs.return_value, made.get_outputs.return_value = named(inputs), named(outputs)
+            for names, mocks in ((inputs, made.get_inputs()), (outputs, made.get_outputs())):
+                for name, each in zip(names, mocks):
+                    each.name = name
+            made.run.return_value = given
+            return made
+
+        worker = WKROnnxWorker()
+        one = model(["x"], ["y"], ["answers"])
+        self.assertEqual(worker.predict(one, numpy.zeros((2, 3))), "answers")
+        self.assertEqual([(wanted, sorted(fed), fed["x"].shape) for (wanted, fed), _ in one.run.call_args_list], [(None, ["x"], (2, 3))])
+        worker.predict(one, [numpy.zeros(3), numpy.ones(3)])
+        self.assertEqual(one.run.call_args[0][1]["x"].tolist(), [[0, 0, 0], [1, 1, 1]])
+        two = model(["a", "b"], ["y", "z"], [[1, 2], [3, 4]])
+        self.assertEqual(worker.predict(two, {"a": 5, "b": 6}), [{"y": 1, "z": 3}, {"y": 2, "z": 4}])
+        self.assertEqual(two.run.call_args[0], (None, {"a": 5, "b": 6}))
+        for wrong in (numpy.zeros(2), [1]):
+            self.assertRegex(str(error_of(lambda: worker.predict(two, wrong))), r"a dict with an array for each of the inputs \['a', 'b'\]")
+        uneven = model(["x"], ["y", "z"], [[1, 2], [3]])
+        self.assertEqual(str(error_of(lambda: worker.predict(uneven, {"x": 1}))), "the outputs have [2, 1] rows")
+
+    def test_a_worker_stacks_arrays_and_hands_other_values_on(self):
+        worker = WKRHardWorker()
+        self.assertEqual(worker.batching([1, "a"]), [1, "a"])
+        worker.transfer_proto = "npy"
+        self.assertEqual(worker.batching([numpy.zeros(2), numpy.ones(2)]).tolist(), [[0, 0], [1, 1]])
+        self.assertEqual([worker.get_preprocess(None)(7), worker.get_postprocess(None)(8)], [7, 8])
+        for call in (lambda: worker.get_model(None, "", "", ""), lambda: worker.predict(None, None)):
+            self.assertIsInstance(error_of(call), NotImplementedError)
 
 
 class Signals(unittest.TestCase):

@@ -67,3 +67,47 @@ test('messages of calls that were under way wait for a free invocation', async (
   await until(async () => waiting.length === 1);
   for (const end of waiting.splice(0)) end();
 });
+
+test('a close waits for what runs as long as a function may, and 10 s at most', async (t) => {
+  const turns = async () => {
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  };
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  for (const [functionTimeoutMs, closeTimeoutMs, expectedMs] of [
+    [180_000, undefined, 10_000],
+    [4_000, undefined, 4_000],
+    [4_000, 7_000, 7_000],
+  ] as const) {
+    const { calls, sqs } = heldSqs();
+    const warned: string[] = [];
+    const poller = await startPoller({
+      sqs,
+      queueUrl: 'http://sqs.example/0/q',
+      handler: () => new Promise(() => undefined),
+      functionName: 'batch',
+      batchSize: 1,
+      windowSeconds: 0,
+      maximumConcurrency: 1,
+      functionTimeoutMs,
+      ...(closeTimeoutMs && { closeTimeoutMs }),
+      // A function whose clock stands still has always time.
+      functionClock: () => 0,
+      log: { info: () => undefined, warn: (message) => warned.push(message), error: () => undefined },
+    });
+    calls.shift()?.bring(1);
+    await turns();
+    assert.equal(poller.stats().running, 1);
+    let isClosed = false;
+    void poller.close().then(() => {
+      isClosed = true;
+    });
+    await turns();
+    t.mock.timers.tick(expectedMs - 1);
+    await turns();
+    assert.equal(isClosed, false);
+    t.mock.timers.tick(1);
+    await turns();
+    assert.equal(isClosed, true);
+    assert.deepEqual(warned, ['closed with 1 invocations running; their messages come again']);
+  }
+});

@@ -101,10 +101,12 @@ test('a body of the control channel has at most 128 KiB, and is an object or not
   const verbs = { echo: async (body: object) => body, fails: () => Promise.reject(badConfig('why')) };
   const { port, close } = await startControl(0, Promise.resolve('t'.repeat(16)), verbs);
   t.after(close);
+  let asks: string | null = null;
   const send = async (body: string, verb = 'echo', headers: Record<string, string> = {}) => {
     const authorization = `Bearer ${'t'.repeat(16)}`;
     const init = { method: 'POST', body, headers: { authorization, ...headers } };
     const response = await fetch(`http://127.0.0.1:${port}/control/${verb}`, init);
+    asks = response.headers.get('www-authenticate');
     return [response.status, await response.json()] as const;
   };
   const limit = 128 * 1024;
@@ -139,6 +141,9 @@ test('a body of the control channel has at most 128 KiB, and is an object or not
     ],
   ] as const)
     assert.deepEqual(found, refused(status, code, message));
+  assert.equal(asks, null);
+  await send('', 'echo', { authorization: '' });
+  assert.equal(asks, 'Bearer');
 });
 
 test('the token of a port is in a file for its user alone, and is found by the port and the address', async (t) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { WorkerValue } from '../../../lib/contract/worker-values.ts';
 import type { ItemOutcome } from '../../../lib/http/worker/frames.ts';
-import { LaterResults, RESULT_LIMITS } from '../../../local/worker/results.ts';
+import { LaterResults, RESULT_LIMITS, resultsRoute } from '../../../local/worker/results.ts';
 import { readFrame } from './service.ts';
 
 const TTL_MS = 1_000;
@@ -191,5 +191,14 @@ test('of those who wait for one identity, each leaves alone, and the others get 
   assert.deepEqual(
     outcomes.map(({ id }) => id),
     ['1'],
+  );
+});
+
+test('a request waits that says for how long, and others take a place among the usual ones', () => {
+  const { waits } = resultsRoute(openResults().results, () => undefined);
+  const asked = ['', 'after=1', 'wait=0', 'wait=', 'wait=x', 'wait=-1', 'wait=1', 'after=1&wait=20'];
+  assert.deepEqual(
+    asked.filter((query) => waits?.({}, query)),
+    ['wait=1', 'after=1&wait=20'],
   );
 });
