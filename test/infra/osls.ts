@@ -79,7 +79,7 @@ function deploymentBucket({ deploymentBucket: bucket }: Tree): Resources {
 function httpApi({ service, stage, provider }: Service): Resources {
   const { cors, authorizers } = provider['httpApi'] as { cors: Tree | false; authorizers: Tree };
   const { httpApi: log } = provider['logs'] as { httpApi?: Tree };
-  const rules = cors === false ? {} : { CorsConfiguration: cors };
+  const rules = cors === false ? {} : { CorsConfiguration: corsOf(cors) };
   const format = { DestinationArn: { 'Fn::GetAtt': ['HttpApiLogGroup', 'Arn'] }, Format: log?.['format'] };
   return {
     HttpApi: {
@@ -111,6 +111,17 @@ function httpApi({ service, stage, provider }: Service): Resources {
         return [`HttpApiAuthorizer${capital(name)}`, { Type: 'AWS::ApiGatewayV2::Authorizer', Properties }];
       }),
     ),
+  };
+}
+
+function corsOf(cors: Tree): Tree {
+  const { allowedOrigins, allowedHeaders, allowedMethods, exposedResponseHeaders, maxAge } = cors;
+  return {
+    AllowHeaders: allowedHeaders,
+    AllowMethods: allowedMethods,
+    AllowOrigins: allowedOrigins,
+    ExposeHeaders: exposedResponseHeaders,
+    MaxAge: maxAge,
   };
 }
 

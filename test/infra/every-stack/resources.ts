@@ -188,8 +188,8 @@ const ALARM_CHECKS: readonly Check[] = [
         assert.match(String(whole.Expression), /^(SUM|MAX)\(METRICS\(\)\)$/, name);
         assert.deepEqual([whole.ReturnData, typeof whole.Label], [true, 'string'], name);
         assert.equal(new Set([whole, ...parts].map(({ Id }) => Id)).size, parts.length + 1, name);
-        for (const { Id, ReturnData, MetricStat } of parts) {
-          assert.match(Id, /^[a-z]\w*$/, name);
+        for (const { Id } of [whole, ...parts]) assert.match(String(Id), /^[a-z]\w*$/, name);
+        for (const { ReturnData, MetricStat } of parts) {
           assert.equal(ReturnData, false, name);
           assert.deepEqual(
             [MetricStat?.Stat, MetricStat?.Period],

@@ -115,6 +115,7 @@ const NETWORK: readonly Row[] = [
   ['SubnetB', 'Tags', [{ Key: 'Name', Value: sub('${AWS::StackName}-b') }], 'the list in the console'],
   ['FunctionToRedis', 'GroupId', ref('FunctionSecurityGroup'), 'functions call Redis'],
   ['SqsEndpoint', 'PrivateDnsEnabled', true, 'the usual name of SQS leads to it'],
+  ['SqsEndpointSecurityGroup', 'SecurityGroupIngress.0.FromPort', 443, 'SQS speaks HTTPS'],
   ['SqsEndpoint', 'SecurityGroupIds', [ref('SqsEndpointSecurityGroup')], 'which admits functions only'],
   [
     'SqsEndpoint',
