@@ -113,15 +113,13 @@ export async function openJob(
   };
   statistics.follow({ ...runs.load, depth });
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
-  const hasToken = services.access.token !== undefined;
-  const where = { scope, served: facts, statistics, recent, hasToken };
+  const where = { scope, served: facts, statistics, recent, hasToken: services.access.token !== undefined };
   const page = openConsole({ ...where, model: await runs.model(scope) }, onClose);
-  const opened = { runs, parts, page };
   await openEventSources(scope, services, { runs, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
   const advice = services.terminate && FLAGS_ADVICE;
-  const options = { ...(await gatewayOptions(scope, services, opened)), advice };
+  const options = { ...(await gatewayOptions(scope, services, { runs, parts, page })), advice };
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
   if (served.secondPort !== undefined) {

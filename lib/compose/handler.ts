@@ -8,8 +8,8 @@ import { logAlways, logError, logWith } from '../contract/log.ts';
 import { readTrace, type TraceHeaders } from '../contract/trace.ts';
 import { underWay } from '../contract/under-way.ts';
 import { waitWithin, withinTime } from '../inference/load-time.ts';
-import { assertEvent, type EventKind } from './events.ts';
-import { type Handler, observeHandler } from './observe-handler.ts';
+import { assertEvent, type EventKind, type Handler } from './events.ts';
+import { observeHandler } from './observe-handler.ts';
 import { observeCall, observers as observersPart, openTracing } from './observers.ts';
 import { Scope } from './scope.ts';
 

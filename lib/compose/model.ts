@@ -120,7 +120,7 @@ export function versionsOf(scope: Scope) {
     // Lambda stops a process between its calls, and its other clocks with it. On a single machine the wall clock may be set.
     now: inLambda ? Date.now : CLOCK.now,
     onError: (error: ServingError) => logError(error, { phase: 'model' }),
-    onChange: scope.get(observers).modelChanged,
+    onChange: (version: string) => scope.get(observers).modelChanged?.(version),
     ...(inLambda ? { leftMs: () => scope.leftMs(), random: Math.random } : {}),
   };
 }

@@ -1,10 +1,7 @@
 /** What every request and every event passes on its way out of a handler: its observers deliver what is due, once, before the answer. */
-import type { Context } from 'aws-lambda';
-import type { EventKind } from './events.ts';
+import type { EventKind, Handler } from './events.ts';
 import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
-
-export type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 
 /** How long an answer waits at most for its observers, and what they leave for the answer itself. */
 const FLUSH_MS = 2_000;

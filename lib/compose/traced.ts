@@ -10,8 +10,7 @@ import { readTrace, type TraceContext, type TraceSpan, traceHeaders } from '../c
 import type { Spans } from '../observe/spans.ts';
 import type { Observers } from '../pipeline/observer.ts';
 import type { Sender } from '../pipeline/submit.ts';
-import type { EventKind } from './events.ts';
-import type { Handler } from './observe-handler.ts';
+import type { EventKind, Handler } from './events.ts';
 
 type HttpEvent = Pick<APIGatewayProxyEventV2, 'requestContext'> & Partial<APIGatewayProxyEventV2>;
 type HttpAnswer = { readonly statusCode?: number; readonly headers?: object };

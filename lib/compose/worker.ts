@@ -49,10 +49,11 @@ export async function openWorker(scope: Scope, options: OpenWorkerOptions = {}):
     throw badConfig('worker.class: a worker is served by the single machine');
   }
   const version = options.watched?.version ?? name;
-  const { modelChanged, runEnded } = scope.get(observers);
+  const told = scope.get(observers);
+  const runEnded: OpenWorkerOptions['runEnded'] = (run) => told.runEnded?.(run);
   const code = { ...workerFolders, version };
   const { pool, batches, batching } = await openBatches(job, code, { ...options, runEnded });
-  modelChanged?.(version);
+  told.modelChanged?.(version);
   const stop = followLoad(pool, job.worker);
   const runner = new Batcher(batches, { ...batching, timeoutMs });
   return {

@@ -123,9 +123,9 @@ export class Spans implements Observer {
     });
   }
 
-  flush({ leftMs }: FlushLimit): Promise<void> | undefined {
+  flush(limit: FlushLimit): Promise<void> | undefined {
     if (!this.#isFrozen) return undefined;
-    return this.#exporter.sendWithin(Math.max(0, Math.min(this.#waitMs, leftMs())));
+    return this.#exporter.sendWithin(Math.max(0, Math.min(this.#waitMs, limit.leftMs())));
   }
 
   /** Sends what is left. */

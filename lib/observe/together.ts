@@ -50,16 +50,16 @@ export function together(list: readonly Observer[], now: () => number): Observer
       }
     };
   }
-  const { stepEnded } = told as Observer;
-  const flushing = list.filter(({ flush }) => flush);
+  const flushing = list.filter((one) => 'flush' in one);
   let late = 0;
   return {
     ...(told as Observer),
     now,
     start(step) {
-      if (!stepEnded) return () => undefined;
+      const end = told.stepEnded;
+      if (!end) return () => undefined;
       const startedMs = now();
-      return () => stepEnded({ step, tookMs: now() - startedMs });
+      return () => end({ step, tookMs: now() - startedMs });
     },
     ...(flushing.length > 0 && {
       flush(limit: FlushLimit) {
@@ -83,7 +83,8 @@ function flushed(observer: Observer, limit: FlushLimit, drop: (error: unknown) =
   try {
     return observer.flush?.(limit)?.catch(drop);
   } catch (error) {
-    return void drop(error);
+    drop(error);
+    return undefined;
   }
 }
 

@@ -8,7 +8,6 @@ import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
 import type { Outcome } from '../contract/values.ts';
 import type { Delivered } from './chunks.ts';
-import type { Observer } from './observer.ts';
 
 /**
  * Deliveries after which the queue itself gives a record up, the maximum of SQS. The batch function ends it long before, by its
@@ -35,6 +34,11 @@ export type ArchiveDead = (
 /** Stores one message under its id. */
 export type Archive = (messageId: string, message: string) => Promise<void>;
 
+/** What `Observer` says of an archived message. Its file imports this one. */
+interface ArchiveObserver {
+  messageArchived?(messageId: string): void;
+}
+
 /** Messages that are archived at the same time. */
 const TOGETHER = 16;
 
@@ -42,7 +46,7 @@ const TOGETHER = 16;
 export async function archiveDead(
   delivered: readonly Delivered[],
   dead: readonly DeadMessage[],
-  { archive, observers }: { readonly archive: Archive; readonly observers: Observer },
+  { archive, observers }: { readonly archive: Archive; readonly observers: ArchiveObserver },
   isOver: () => boolean = () => false,
 ): Promise<ReadonlySet<string>> {
   const byId = new Map(delivered.map((message) => [message.messageId, message]));

@@ -3,7 +3,6 @@ import { ServingError } from '../contract/errors.ts';
 import type { Outcome } from '../contract/values.ts';
 import type { FinishedRecord } from './decode.ts';
 import type { Observer, Observers, Source } from './observer.ts';
-import type { Sink } from './serve.ts';
 
 /** Tells that records wait and have run. */
 export async function observeRun(
@@ -33,7 +32,13 @@ export async function observeRun(
 export async function saveObserved(
   finished: readonly FinishedRecord[],
   model: string,
-  { sink, observers }: { readonly sink: Sink; readonly observers: Observer },
+  {
+    sink,
+    observers,
+  }: {
+    readonly sink: { save(...saving: [readonly FinishedRecord[], string]): Promise<readonly string[]> };
+    readonly observers: Observer;
+  },
 ): Promise<readonly string[]> {
   const unsaved = await sink.save(finished, model);
   observers.recordsStored?.({ finished, unsaved, model });

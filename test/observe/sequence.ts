@@ -36,11 +36,11 @@ const PIXELS = Array.from({ length: 3 * 8 * 8 }, (_, i) => (i % 17) / 16);
 function captureLines(t: Hooks): Json[] {
   const lines: Json[] = [];
   const write = process.stdout.write.bind(process.stdout);
-  process.stdout.write = ((text: string, ...rest: never[]) => {
+  process.stdout.write = (text: string | Uint8Array, ...rest: never[]) => {
     if (typeof text !== 'string' || !text.startsWith('{"')) return write(text, ...rest);
     lines.push(JSON.parse(text) as Json);
     return true;
-  }) as typeof process.stdout.write;
+  };
   t.after(async () => void (process.stdout.write = write));
   return lines;
 }

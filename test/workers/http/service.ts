@@ -138,7 +138,7 @@ async function openPool(
 function modelOf(
   { pool, facts }: OpenPool,
   { batchSize = 4, batchTimeoutMs = 0 }: ServiceOptions,
-  { runEnded }: Observer,
+  observer: Observer,
 ): Model {
   const runner = new WorkerRunner({
     version: 'v1',
@@ -146,7 +146,7 @@ function modelOf(
     facts,
     predictTimeoutMs: 10_000,
     clock: CLOCK,
-    runEnded,
+    runEnded: (run) => observer.runEnded?.(run),
   });
   const batcher = new Batcher(runner, { batchSize, timeoutMs: batchTimeoutMs, clock: CLOCK });
   return { use: (work) => work(batcher) };
