@@ -14,7 +14,7 @@ export const HERE = fileURLToPath(new URL('.', import.meta.url));
 export const python = process.env['PYTHON'] ?? PYTHON;
 
 /** @param module of HERE */
-export function testModule(module: string, options: Parameters<typeof test>[1] = WITH_PYTHON): void {
+export function testModule(module: string, options: { readonly skip: string | boolean } = WITH_PYTHON): void {
   test(`${module} passes`, options, async () => {
     const env = childEnvironment({ PYTHONPATH: PYTHON_PACKAGE, PYTHONDONTWRITEBYTECODE: '1' });
     // Clients of tests are not closed one by one.
