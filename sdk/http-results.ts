@@ -103,7 +103,7 @@ export class HttpResults implements ResultSource {
     for (let limitMs = timeoutMs || ONE_ASK_MS; limitMs > 0; limitMs = endAt - now()) {
       const askedAt = now();
       // Not rounded up: the answer "not yet" is to arrive before the time is up.
-      const seconds = Math.floor(Math.min(LONGEST_WAIT_MS, Math.max(0, endAt - askedAt)) / 1000);
+      const seconds = Math.max(0, Math.floor(Math.min(LONGEST_WAIT_MS, endAt - askedAt) / 1000));
       const result = await this.#read(uri, { identity }, 'GET', {
         headers: { prefer: `wait=${seconds}` },
         limitMs: Math.min(ANSWER_MS, limitMs),

@@ -1,4 +1,5 @@
 """The parts of cluster_serving, without a service."""
+import inspect
 import os
 import socket
 import unittest
@@ -7,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 
 import numpy as np
-from cluster_serving import Credentials, ServingError, _arrow, _inputs, _redis, _sigv4
+from cluster_serving import AsyncClient, Client, Credentials, ServingError, _arrow, _inputs, _redis, _sigv4, connect, find_stack
 from cluster_serving._access import Access
 from cluster_serving._errors import CODES
 from wkr_serving.client.deadline import Deadline
@@ -174,6 +175,22 @@ class Callers(unittest.TestCase):
             self.assertEqual((error.code, error.status, error.retryable, error.uri, error.retry_after), (code, status, retryable, "u", 1.5))
         for unknown in ("other", None, [], 1):
             self.assertEqual(ServingError(unknown, "m").code, "internal")
+
+
+class Settings(unittest.TestCase):
+    def test_each_call_has_30_seconds_and_the_look_for_a_stack_15(self):
+        found = [inspect.signature(each).parameters["timeout"].default for each in (Client, AsyncClient, connect, find_stack)]
+        self.assertEqual(found, [30, 30, 30, 15])
+        for made in (Client("http://a"), AsyncClient("http://a")):
+            self.assertEqual(made._timeout, 30)
+
+    def test_so_many_calls_may_run_at_once(self):
+        for most in (1, 1000):
+            self.assertEqual(AsyncClient("http://a", max_concurrency=most)._pool._max_workers, most)
+        self.assertEqual(AsyncClient("http://a")._pool._max_workers, 32)
+        for wrong in (0, 1001, 1.5, "1", None):
+            error = error_of(lambda: AsyncClient("http://a", max_concurrency=wrong))
+            self.assertEqual((error.code, error.message), ("bad_request", f"max_concurrency: expected 1 to 1000, got {wrong!r}"))
 
 
 class RedisSocket(unittest.TestCase):

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import type { ServingError } from '../../lib/contract/errors.ts';
 import { Signer } from '../../sdk/sign.ts';
 import { refusal } from '../support/signature-check.ts';
 
@@ -94,7 +95,13 @@ test('every kind of body is signed and sent as its bytes', async () => {
 
 test('a path with an escape that is none is refused before anything is sent', async () => {
   const { sent, ask } = signing();
-  await assert.rejects(ask('https://api.example/a%zz'), { code: 'bad_request', message: /escape/ });
+  await assert.rejects(ask('https://api.example/a%zz'), (error: ServingError) => {
+    assert.deepEqual(
+      [error.code, error.message, error.cause instanceof URIError],
+      ['bad_request', 'the path of the url has an escape that is none: a%zz', true],
+    );
+    return true;
+  });
   assert.equal(sent.length, 0);
 });
 

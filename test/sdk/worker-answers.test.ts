@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { encodeFrame } from '../../lib/codecs/values/frame.ts';
 import type { BytesAnswer } from '../../sdk/fetch.ts';
 import { expect, readFrame, readResult, writeItem } from '../../sdk/wkr/answers.ts';
+import { byNumber } from '../../sdk/wkr/results.ts';
 
 const LIMIT = 32 * 1024 * 1024;
 const answer = (bytes: Buffer, status = 200, type = 'application/x-wkr'): BytesAnswer => {
@@ -85,4 +86,16 @@ test('an outcome is a value or an error, and nothing beside it', () => {
   const unused = reader([Uint8Array.of(1)]);
   assert.equal(readResult('a', { value: 7 }, unused).value, 7);
   assert.throws(() => readResult('a', { value: 7 }, unused, true), { code: 'internal' });
+});
+
+test('ids sort as numbers, and others behind them', () => {
+  const sorted = ['-1', '1', '10', '9', '9007199254740993', '9007199254740992', 'a', 'b'];
+  const expected = ['1', '9', '10', '9007199254740992', '9007199254740993', '-1', 'a', 'b'];
+  for (const ids of [sorted, sorted.toReversed(), expected, expected.toReversed()]) {
+    const found = ids.map((id) => ({ id, value: null })).sort(byNumber);
+    assert.deepEqual(
+      found.map(({ id }) => id),
+      expected,
+    );
+  }
 });

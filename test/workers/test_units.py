@@ -1,4 +1,5 @@
 """The parts of wkr_serving, without a service."""
+import argparse
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ import unittest.mock
 
 import numpy
 
-from wkr_serving._protocol import frames, process
+from wkr_serving._protocol import frames, launch, process, values
 from wkr_serving.client import client, connect, transport
 from wkr_serving.client.deadline import Deadline, shut
 from wkr_serving.server import WKRHardWorker, WKROnnxWorker
@@ -268,6 +269,81 @@ class Kept(unittest.TestCase):
             with unittest.mock.patch.object(http, "_exchange", lost):
                 error = error_of(lambda: http.request(method, "/", Deadline(LONG, "a"), again=again))
             self.assertEqual((error.code, lost.call_count), (code, attempts))
+
+
+class Values(unittest.TestCase):
+    def nested(self, wrap, depth):
+        value = 1
+        for _ in range(depth):
+            value = wrap(value)
+        return value
+
+    def test_values_nest_64_levels_deep(self):
+        for wrap in (lambda value: [value], lambda value: {"a": value}, lambda value: (value,), lambda value: {values.TAG: value}):
+            deep = self.nested(wrap, values.DEPTH)
+            writer = values.ValueWriter()
+            wire = writer.write(deep, "x")
+            self.assertEqual(values.ValueReader(writer.blocks).read(wire), deep)
+            error = error_of(lambda: values.ValueWriter().write(wrap(deep), "x"))
+            self.assertIsInstance(error, TypeError)
+            self.assertRegex(str(error), r"^x.*: is nested deeper than 64 levels$")
+        for wrap in (lambda value: [value], lambda value: {"a": value}, lambda value: {values.TAG: "tuple", "items": [value]},
+                     lambda value: {values.TAG: "dict", "items": [["a", value]]}):
+            values.ValueReader([]).read(self.nested(wrap, 64))
+            self.assertIsInstance(error_of(lambda: values.ValueReader([]).read(self.nested(wrap, 65))), frames.ProtocolError)
+        empty = self.nested(lambda value: [value], 63)
+        self.assertIsInstance(error_of(lambda: values.ValueWriter().write([[empty]], "x")), TypeError)
+
+    def test_what_is_long_goes_to_a_block_and_the_same_comes_back(self):
+        for value, blocks in (("x" * 1000, 0), ("x" * 2000, 1), (["x" * 100] * 10, 0), (["x" * 100] * 20, 1), ({"x" * 2000: 1}, 1)):
+            writer = values.ValueWriter()
+            wire = writer.write(value, "x")
+            self.assertEqual(len(writer.blocks), blocks)
+            self.assertEqual(values.ValueReader(writer.blocks).read(wire), value)
+
+
+class Launches(unittest.TestCase):
+    def made(self, module, file):
+        made = type("Worker", (), {"__module__": module})
+        patched = unittest.mock.patch.dict(sys.modules, {module: unittest.mock.Mock(__file__=file)})
+        patched.start()
+        self.addCleanup(patched.stop)
+        return made
+
+    def test_a_class_is_found_by_its_module_from_the_folder_of_the_outermost_package(self):
+        for module, file, expected in (("a", "/p/a.py", ("a", "/p")), ("a.b.c", "/p/a/b/c.py", ("a.b.c", "/p")),
+                                       ("__main__", "/p/q/run.it.py", ("run.it", "/p/q"))):
+            self.assertEqual(launch._module_of(self.made(module, file)), expected)
+        launched = launch.Launched(self.made("__main__", "/p/q/run.py"), ["-port", 1])
+        self.assertEqual((launched._command, launched._directory), (["", "run.Worker", "-port", "1"], "/p/q"))
+
+    def test_flags_are_words_or_come_of_a_dict_or_a_namespace(self):
+        flags = {"port": 7, "cpu": True, "watch": False, "cors": None, "device_map": [0, 1], "zero": 0, "empty": "", "list": ["a", 1.5]}
+        words = ["-port", "7", "-cpu", "-device_map", "0 1", "-zero", "0", "-empty", "", "-list", "['a', 1.5]"]
+        self.assertEqual(launch._words(flags), words)
+        self.assertEqual(launch._words(argparse.Namespace(**flags)), words)
+        self.assertEqual(launch._words((1, "a")), ["1", "a"])
+
+    def test_a_service_that_is_not_there_is_an_error(self):
+        launched = launch.Launched(self.made("a", "/a.py"), [])
+        launched._command, launched._directory = ["/no/such/command"], "/"
+        launched._command_name = "no-such-command"
+        self.assertEqual(str(error_of(launched.join)), "start() was not called")
+        launched.close()
+        self.assertEqual(str(error_of(launched.start)), "no-such-command is not on the PATH; it comes with the npm package")
+
+    def test_a_service_is_asked_to_end_and_ended_when_it_does_not(self):
+        expired = launch.subprocess.TimeoutExpired("c", 15)
+        for waited, killed in (([0], False), ([expired, 0], True)):
+            launched = launch.Launched(self.made("a", "/a.py"), [])
+            running = launched._process = unittest.mock.Mock()
+            running.poll.return_value, running.wait.side_effect = None, waited
+            launched.close()
+            running.send_signal.assert_called_once_with(signal.SIGTERM)
+            self.assertEqual((running.wait.call_args_list[0].args, running.kill.called), ((15,), killed))
+            running.poll.return_value = 0
+            launched.close()
+            running.send_signal.assert_called_once()
 
 
 class Workers(unittest.TestCase):
