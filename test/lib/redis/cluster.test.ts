@@ -144,3 +144,53 @@ test('an error that no other node would answer better is thrown at once', async 
     t.mock.restoreAll();
   }
 });
+
+test('closing waits for the connections to all nodes, and any node that answers takes the subscription', async (t) => {
+  nodesOf(t, [one, two], { 1: [replied('MOVED 1 10.0.0.1:2')] });
+  const [closed, asked]: [unknown[], unknown[]] = [[], []];
+  let away: readonly unknown[] = [1];
+  t.mock.method(RedisConnection.prototype, 'subscriber', async function (this: RedisConnection) {
+    const { port } = this.redis.options;
+    asked.push(port);
+    if (away.includes(port)) throw new Error(`${port} is away`);
+    return this.redis;
+  });
+  t.mock.method(RedisConnection.prototype, 'close', async function (this: RedisConnection) {
+    await new Promise((resolve) => setImmediate(resolve));
+    closed.push(this.redis.options.port);
+  });
+  const connection = openRedis('redis://10.0.0.1:1?cluster=on');
+  await getBy(connection);
+  const subscriber = await connection.subscriber(() => undefined);
+  assert.deepEqual([subscriber.options.port, asked], [2, [1, 2]]);
+  away = [1, 2];
+  await assert.rejects(
+    connection.subscriber(() => undefined),
+    /2 is away/,
+  );
+  await connection.close();
+  assert.deepEqual(closed, [1, 2]);
+});
+
+test('a node that is named by its number has the certificate of the name that was given', async (t) => {
+  for (const [url, host, name] of [
+    ['rediss://cache.example:1', '10.0.0.1', 'cache.example'],
+    ['rediss://cache.example:1', 'fe80::1', 'cache.example'],
+    ['rediss://cache.example:1', 'node.example', undefined],
+    ['rediss://10.0.0.9:1', '10.0.0.1', undefined],
+    ['redis://cache.example:1', '10.0.0.1', undefined],
+  ] as const) {
+    let certified: string | undefined;
+    t.mock.method(RedisConnection.prototype, 'use', async function (this: RedisConnection, work) {
+      const { port, tls } = this.redis.options;
+      if (port === 2) certified = tls?.servername;
+      return work({
+        cluster: async () => [[0, SLOTS - 1, [host, 2]]],
+        get: async () => 'OK',
+      } as unknown as Redis);
+    } satisfies RedisConnection['use']);
+    assert.equal(await getBy(openRedis(`${url}?cluster=on`)), 'OK');
+    assert.equal(certified, name, `${url} ${host}`);
+    t.mock.restoreAll();
+  }
+});
