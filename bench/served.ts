@@ -7,7 +7,6 @@ import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
 import { batch } from '../functions/batch.ts';
 import { predict } from '../functions/predict.ts';
 import { type OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
-import { reporterTo } from '../lib/compose/reporter.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelManager } from '../lib/inference/model-manager.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
@@ -17,6 +16,7 @@ import { ResultStore } from '../lib/redis/results.ts';
 import { RunningReports } from '../lib/redis/running.ts';
 import { openS3 } from '../lib/s3/client.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
+import { timersTo } from '../test/support/observers.ts';
 import type { BenchModel } from './models.ts';
 import { THREADS } from './raw.ts';
 
@@ -66,9 +66,8 @@ export function serve(
     { refreshMs: MODEL_REFRESH_MS, now: Date.now, onError: (error) => logError(error) },
   );
   const payloads = new PayloadStore(openS3({ endpoint, region: 'local' }), 'bench', JOB);
-  const reporter = reporterTo(results);
-  const deps = { model: host, payloads, reporter };
-  const { timers } = reporter;
+  const { timers, observers } = timersTo(results);
+  const deps = { model: host, payloads, observers };
   const running = new RunningReports(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   return {
     predict: predict({ ...deps, filter: undefined }),

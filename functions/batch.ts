@@ -6,12 +6,11 @@
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { composeBatch, type EndingsOf } from '../lib/compose/batch.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { Model } from '../lib/contract/values.ts';
-import { reportFailedEvent } from '../lib/metrics/outcomes.ts';
-import type { Reporter } from '../lib/metrics/reporter.ts';
-import { measuredSteps } from '../lib/metrics/steps.ts';
 import { ageLimit, chunksOf, type Payloads } from '../lib/pipeline/chunks.ts';
 import { deadlineOf, type InvocationClock } from '../lib/pipeline/deadline.ts';
+import type { Observers } from '../lib/pipeline/observer.ts';
 import { queueSteps, type RunningReports, type Sink, serveQueue } from '../lib/pipeline/serve.ts';
 
 export interface BatchDeps {
@@ -20,7 +19,7 @@ export interface BatchDeps {
   readonly running: RunningReports;
   /** The store of records that are too large for a message. */
   readonly payloads: Payloads;
-  readonly reporter: Reporter;
+  readonly observers: Observers;
   /** How records of an event end that ran too often. Default: none does. */
   readonly endings?: EndingsOf;
   /** Records that waited longer are not run. Default 0: none is too old. */
@@ -30,23 +29,25 @@ export interface BatchDeps {
 }
 
 export const batch =
-  ({ model, sink, running, payloads, reporter, endings, recordTtlSeconds = 0, now = Date.now }: BatchDeps) =>
+  ({ model, endings, recordTtlSeconds = 0, now = Date.now, payloads, ...parts }: BatchDeps) =>
   async ({ Records }: SQSEvent, clock?: InvocationClock): Promise<SQSBatchResponse> => {
     const deadline = deadlineOf(clock);
+    const { observers } = parts;
     for (const { attributes } of Records) {
-      reporter.timers.record('zoo.serving.redis.wait', Math.max(0, now() - Number(attributes.SentTimestamp)));
+      const tookMs = Math.max(0, now() - Number(attributes.SentTimestamp));
+      observers.stepEnded?.({ step: 'wait', tookMs });
     }
     try {
       return failures(
         await model.use((runner) => {
-          const steps = queueSteps({ runner, running, sink, deadline, ...endings?.(Records) });
+          const steps = queueSteps({ ...parts, runner, deadline, ...endings?.(Records) });
           const chunks = chunksOf(Records, payloads, deadline, ageLimit(recordTtlSeconds, now));
-          return serveQueue(chunks, measuredSteps(steps, reporter));
+          return serveQueue(chunks, steps);
         }),
       );
     } catch (error) {
       // The model or Redis is unavailable, so all messages are delivered again; results already written stay.
-      reportFailedEvent(error, Records.length);
+      observers.eventFailed?.({ error: ServingError.from(error), messages: Records.length });
       return failures(Records.map(({ messageId }) => messageId));
     }
   };

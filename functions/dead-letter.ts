@@ -9,24 +9,26 @@ import { uriOf } from '../lib/codecs/dead-letter.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { logError } from '../lib/contract/log.ts';
-import { type Archive, archiveDead } from '../lib/metrics/dead-letters.ts';
-import { exceeded, MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
+import { type Archive, archiveDead, exceeded, MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
+import { saveObserved } from '../lib/pipeline/observed.ts';
+import type { Observer } from '../lib/pipeline/observer.ts';
 import type { Sink } from '../lib/pipeline/serve.ts';
-
-/** The deliveries before this function's own, which count too. */
-const deliveriesOf = ({ attributes }: SQSRecord) =>
-  Math.max(1, Math.min(MOST_DELIVERIES, Number(attributes.ApproximateReceiveCount) - 1));
 
 interface DeadLetterDeps {
   readonly sink: Sink;
   readonly archive: Archive;
+  readonly observers: Observer;
+  /** The deliveries before a record arrives here from a queue that gives up earlier. */
+  readonly attempts: number;
 }
 
 export const deadLetter =
-  ({ sink, archive }: DeadLetterDeps) =>
+  ({ attempts, ...deps }: DeadLetterDeps) =>
   async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
+    const deliveriesOf = ({ attributes }: SQSRecord) =>
+      Number(attributes.ApproximateReceiveCount) > MOST_DELIVERIES ? MOST_DELIVERIES : attempts;
     const dead = Records.map((record) => ({ id: record.messageId, attempts: deliveriesOf(record) }));
-    const again = new Set(await archiveDead(Records, dead, archive));
+    const again = new Set(await archiveDead(Records, dead, deps));
     for (const record of Records.filter(({ messageId }) => !again.has(messageId))) {
       const { messageId: id, body } = record;
       const uri = uriOf(body);
@@ -35,7 +37,8 @@ export const deadLetter =
       const enqueue = enqueueOf(record);
       const error = exceeded(id, deliveriesOf(record));
       try {
-        const unsaved = await sink.save([{ id, enqueue, uri, outcome: { ok: false, error } }], '');
+        const failed = { id, enqueue, uri, outcome: { ok: false, error } } as const;
+        const unsaved = await saveObserved([failed], '', deps);
         for (const unsavedId of unsaved) again.add(unsavedId);
       } catch (failure) {
         logError(failure, { messageId: id, trace_id: enqueue.trace?.traceId });

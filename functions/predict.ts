@@ -13,7 +13,6 @@ import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
 import type { WorkerDeps } from '../lib/http/worker/endpoint.ts';
-import { measure } from '../lib/metrics/emf.ts';
 import { type InvocationClock, requestPolicy } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../lib/pipeline/serve.ts';
@@ -32,16 +31,16 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
       // Nothing is awaited here that is at hand: each await costs a request to POST /predict a microsecond with its promises.
       const other = request.path === '/predict' ? undefined : await answerOther(request, deps, clock);
       if (other) return other;
-      const stop = deps.reporter.start('zoo.serving.request.overall');
+      const stop = deps.observers.start('request');
       if (deps.limiter) await deps.limiter.acquire(clock?.caller);
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const read = readInstances(request);
       const { instances, inPlace, headers, isPlain } = read instanceof Promise ? await read : read;
-      measure('Rows', instances.length);
-      const run = deps.reporter.start('zoo.serving.request.predict');
+      deps.observers.rowsRead?.(instances.length);
+      const run = deps.observers.start('run');
       const policy = requestPolicy(clock);
       const { outcomes, version } = await deps.model.use(async (runner) => ({
-        outcomes: await serveRequest(instances, runner, policy).catch(inPlace),
+        outcomes: await serveRequest(instances, runner, policy, deps.observers).catch(inPlace),
         version: runner.version,
       }));
       run();
@@ -49,8 +48,6 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
         ? (await import('../lib/http/plain.ts')).plainAnswer(outcomes, deps.filter, version)
         : predictionsAnswer(outcomes, deps.filter);
       stop();
-      const flushing = deps.reporter.flushWhenDue();
-      if (flushing) await flushing;
       return jsonText(200, answer, { 'model-version': version, ...headers });
     },
     logError,

@@ -13,8 +13,8 @@ import { json, respond, text } from '../lib/http/response.ts';
 import type { Family } from '../lib/metrics/exposition/families.ts';
 import { formatFor } from '../lib/metrics/exposition/text.ts';
 import type { ServingVersion } from '../lib/metrics/fields.ts';
-import type { Reporter } from '../lib/metrics/reporter.ts';
 import { reports, type SharedTimers } from '../lib/metrics/timers.ts';
+import type { Observers } from '../lib/pipeline/observer.ts';
 
 interface StatusDeps {
   readonly results: {
@@ -24,7 +24,7 @@ interface StatusDeps {
   };
   /** The version of the model that should serve. @throws model_unavailable */
   readonly modelVersion: () => Promise<string>;
-  readonly reporter: Reporter;
+  readonly observers: Observers;
   readonly jobName: string;
   /** What only the process of a single machine knows. Default nothing. */
   readonly own?: () => readonly Family[];
@@ -33,16 +33,15 @@ interface StatusDeps {
 const WELCOME = 'welcome to analytics zoo web serving frontend';
 
 export const status =
-  ({ results, modelVersion, reporter, jobName: job, own = () => [] }: StatusDeps) =>
+  ({ results, modelVersion, observers, jobName: job, own = () => [] }: StatusDeps) =>
   (event: APIGatewayProxyEventV2) =>
     respond(async () => {
       const { path, headers } = readRequest(event);
       if (path === '/') return text(200, WELCOME);
       if (path === '/metrics') {
-        const stop = reporter.start('zoo.serving.request.metrics');
+        const stop = observers.start('figures');
         const timers = await results.timers();
         stop();
-        await reporter.flushWhenDue();
         const format = formatFor(headers['accept']);
         if (!format) return json(200, reports(timers));
         const version = await modelVersion().catch(() => undefined);

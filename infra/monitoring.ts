@@ -1,7 +1,7 @@
 /**
  * Alarms and dashboard for `--param monitoring=full`; those of alarms.yml always exist. Lambda's Errors
  * metric counts only crashes, timeouts and failed INITs: the handlers answer known errors and count them in
- * lib/metrics/emf.ts.
+ * lib/observe/emf.ts.
  */
 import { dashboard } from './dashboard.ts';
 import {

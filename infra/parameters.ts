@@ -46,7 +46,7 @@ export const PARAMETER_NAMES = [
   'keepData',
   /** "basic": three alarms; "full": every alarm in docs/how-to/runbook.md, and a dashboard. */
   'monitoring',
-  /** "on": functions write the metrics of lib/metrics/emf.ts. */
+  /** "on": functions write the metrics of lib/observe/emf.ts. */
   'metrics',
   /** E-mail address that alarms notify. */
   'alarmEmail',

@@ -4,6 +4,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Context } from 'aws-lambda';
+import { MOST_RECORDS } from '../console/api.ts';
 import { batch } from '../functions/batch.ts';
 import { deadLetter } from '../functions/dead-letter.ts';
 import { predict } from '../functions/predict.ts';
@@ -12,24 +13,27 @@ import { status } from '../functions/status.ts';
 import { sqsClient } from '../lib/compose/accept.ts';
 import { composeBatch } from '../lib/compose/batch.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
+import { observeHandler } from '../lib/compose/observe-handler.ts';
+import { observers, openTracing } from '../lib/compose/observers.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { composePredictions } from '../lib/compose/predictions.ts';
-import { results } from '../lib/compose/redis.ts';
+import { results } from '../lib/compose/results.ts';
 import { s3Client } from '../lib/compose/s3.ts';
 import { Scope } from '../lib/compose/scope.ts';
 import { composeStatus } from '../lib/compose/status.ts';
-import { openTracer, traced } from '../lib/compose/tracer.ts';
 import { type Environment, tracesOf } from '../lib/config/environment.ts';
 import { hiddenSeconds, type JobConfig, predictTimeoutSeconds } from '../lib/config/job.ts';
 import { logError } from '../lib/contract/log.ts';
 import { variables } from '../lib/contract/variables.ts';
 import { corsRules } from '../lib/http/cors.ts';
+import { RecentRecords } from '../lib/observe/recent.ts';
 import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
 import { type LocalConsole, openConsole } from './console/open.ts';
 import { makeToken, newToken } from './decentral/token.ts';
+import { serviceFamilies } from './description/figures.ts';
 import { descriptionRoutes } from './description/routes.ts';
 import { startPoller } from './event-source/poller.ts';
 import { FLAGS_ADVICE } from './gateway/caller.ts';
@@ -84,13 +88,14 @@ export async function openJob(
   let serving: Runs | undefined;
   const parts = openServiceParts(partsOf(job, () => serving?.load, controlToken, services.terminate));
   const { statistics } = parts;
-  const onBatch: typeof statistics.batch = (size, tookMs, own) => statistics.batch(size, tookMs, own);
-  const inProcesses = processRuns(job, onBatch);
+  const recent = new RecentRecords({ most: MOST_RECORDS, now: Date.now });
+  const inProcesses = processRuns(job, (run) => scope.get(observers).runEnded?.(run));
   const environment = environmentOf(served, queue.url, services);
-  const tracer = await openTracer(environment);
+  const tracing = await openTracing(environment);
   const latestOrder = () => services.aws.latestOrder();
-  const scope = new Scope(environment, { ...inProcesses, tracer, latestOrder });
-  onClose(async () => tracer?.close());
+  const own = { ...inProcesses, tracing, latestOrder, observers: [...statistics.observers, recent] };
+  const scope = new Scope(environment, own);
+  onClose(async () => tracing?.spans.close());
   onClose(async () => {
     scope.get(s3Client).destroy();
     scope.get(sqsClient).destroy();
@@ -100,7 +105,7 @@ export async function openJob(
   onClose(sweepLargeResults(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: jobName, ttlSeconds }));
   const { runs, ...facts } = await (job.worker.class === undefined
     ? serveModel(served, services, scope, onClose, inProcesses.runs)
-    : serveWorker(served, services, scope, onClose, onBatch));
+    : serveWorker(served, services, scope, onClose));
   serving = runs;
   const depth = () => {
     const { waiting, running } = services.aws.queueFigures(queue.url);
@@ -108,15 +113,13 @@ export async function openJob(
   };
   statistics.follow({ ...runs.load, depth });
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
-  const hasToken = services.access.token !== undefined;
-  const where = { scope, served: facts, statistics, hasToken };
+  const where = { scope, served: facts, statistics, recent, hasToken: services.access.token !== undefined };
   const page = openConsole({ ...where, model: await runs.model(scope) }, onClose);
-  const opened = { runs, parts, page };
-  await openEventSources(scope, services, { ...opened, deadLetterUrl }, onClose);
+  await openEventSources(scope, services, { runs, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, services.log);
   onClose(() => bridge.close());
   const advice = services.terminate && FLAGS_ADVICE;
-  const options = { ...(await gatewayOptions(scope, services, opened)), advice };
+  const options = { ...(await gatewayOptions(scope, services, { runs, parts, page })), advice };
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
   if (served.secondPort !== undefined) {
@@ -192,32 +195,29 @@ function environmentOf(
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,
-  { runs, parts, page, deadLetterUrl }: Opened & { readonly deadLetterUrl: string },
+  { runs, deadLetterUrl }: Pick<Opened, 'runs'> & { readonly deadLetterUrl: string },
   onClose: OnClose,
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
-  const { figures } = parts.statistics;
   const common = { sqs: aws.direct, log, functionTimeoutMs: job.function.timeoutSeconds * 1000 };
   const deps = await composeBatch(scope, runs.model);
-  const counted = page.beside({ ...deps, sink: figures.countedSink(deps.sink) });
   const { model, ...timing } = runs.queued(deps.model);
   const batches = await startPoller({
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: traced(scope, 'sqs', page.waits(batch({ ...counted, model: parts.counted(model, 'queue') }))),
+    handler: observeHandler(scope, 'sqs', batch({ ...deps, model })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: runs.events,
   });
   onClose(() => batches.close());
-  const dead = await composeDeadLetter(scope);
   const deadLetters = await startPoller({
     ...common,
     queueUrl: deadLetterUrl,
     functionName: 'dead-letter',
-    handler: traced(scope, 'sqs', deadLetter(page.beside({ ...dead, sink: figures.countedSink(dead.sink) }))),
+    handler: observeHandler(scope, 'sqs', deadLetter(await composeDeadLetter(scope))),
     batchSize: 10,
     windowSeconds: 0,
     maximumConcurrency: 2,
@@ -238,51 +238,51 @@ async function gatewayOptions(
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
   const reading = await composePredictions(scope);
-  const served = { ...deps, model: parts.counted(deps.model, 'request') };
   const timeoutMs = predictTimeoutSeconds(job) * 1000;
   const limits = { timeoutMs, refuses: () => runs.refuses(), onLeave: () => runs.onLeave() };
-  const { figures } = parts.statistics;
-  const { observe } = figures;
-  const trace: GrpcJob['trace'] = ({ headers, routeKey }, work) => {
+  const { counts } = parts.statistics;
+  const trace: GrpcJob['trace'] = ({ headers, routeKey, clock }, work) => {
     const event = { headers, routeKey, requestContext: { http: { method: 'POST' } } };
-    // Only a function that is frozen between its requests asks its context.
-    return traced(scope, 'http', work)(event, {} as Context);
+    return observeHandler(scope, 'http', work)(event, clock as Context);
   };
-  services.offer?.({ deps: served, ...limits, observe, trace, stopMs: runs.stopMs });
+  services.offer?.({ deps, ...limits, trace, stopMs: runs.stopMs });
   const handlers = {
-    predict: traced(scope, 'http', predict({ ...served, encode: parts.encode })),
-    predictions: traced(scope, 'http', predictions({ ...reading, locate: localLocation })),
-    status: status({
-      ...(await composeStatus(scope)),
-      ...(version ? { modelVersion: version } : {}),
-      own: () => figures.families(live),
-    }),
+    predict: observeHandler(scope, 'http', predict({ ...deps, encode: parts.encode })),
+    predictions: observeHandler(scope, 'http', predictions({ ...reading, locate: localLocation })),
+    status: observeHandler(
+      scope,
+      'http',
+      status({
+        ...(await composeStatus(scope)),
+        ...(version ? { modelVersion: version } : {}),
+        own: () => serviceFamilies(counts, live),
+      }),
+      false,
+    ),
   };
   const allowedHosts = [...access.allowedHosts, ...job.http.allowedHosts];
   return {
     ...(runs.stopMs === undefined ? {} : { closeTimeoutMs: runs.stopMs }),
     port,
     portOption: '--port',
-    observe,
+    observer: deps.observers,
     log,
     cors: corsRules(job.http.corsOrigins),
     ...access,
     allowedHosts,
-    routes: parts.count(
-      jobRoutes(handlers, limits, [
-        ...parts.routes,
-        ...descriptionRoutes({
-          job: job.jobName,
-          model: deps.model,
-          filter: deps.filter,
-          inputAlreadyBatched,
-          security,
-          hasControl: services.terminate !== undefined,
-        }),
-        ...page.routes(allowedHosts, handlers.status),
-        largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
-      ]),
-    ),
+    routes: jobRoutes(handlers, limits, [
+      ...parts.routes,
+      ...descriptionRoutes({
+        job: job.jobName,
+        model: deps.model,
+        filter: deps.filter,
+        inputAlreadyBatched,
+        security,
+        hasControl: services.terminate !== undefined,
+      }),
+      ...page.routes(allowedHosts, handlers.status),
+      largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
+    ]),
   };
 }
 

@@ -13,13 +13,13 @@ import { modelUnavailable } from '../lib/contract/errors.ts';
 import { logWarning } from '../lib/contract/log.ts';
 import type { Model } from '../lib/contract/values.ts';
 import { readVerification, type Verification } from '../lib/contract/verification.ts';
+import type { LoadSource } from '../lib/observe/history.ts';
+import type { Observer } from '../lib/pipeline/observer.ts';
 import { parseFilter } from '../lib/pipeline/postprocess.ts';
 import { publishModel } from '../lib/registry/publish.ts';
-import type { WorkerRunnerOptions } from '../lib/workers/worker-runner.ts';
 import type { Access } from './access.ts';
 import type { LocalAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
-import type { LoadSource } from './console/history.ts';
 import { type QueuedModel, withoutWaits } from './function-clock.ts';
 import type { GrpcJob } from './grpc/methods.ts';
 import { servedModel } from './model.ts';
@@ -119,7 +119,7 @@ export async function serveModel(
 /** Opens models in processes of their own, and knows the one that was opened last. */
 export function processRuns(
   job: JobConfig,
-  onBatch: (size: number, tookMs: number) => void,
+  runEnded: NonNullable<Observer['runEnded']>,
 ): { readonly openRunner: typeof openOnnx; readonly runs: Runs } {
   let latest: PooledOnnx | undefined;
   const options = {
@@ -127,7 +127,7 @@ export function processRuns(
     // Before the function's own time is over, so that the other records of an event are returned by it.
     limitMs: job.function.timeoutSeconds * 850,
     clock: CLOCK,
-    onBatch,
+    runEnded,
     onCrash: (reason: string) => logWarning(`a process of the model ended: ${reason}`),
   };
   const runs: Runs = {
@@ -157,13 +157,12 @@ export async function serveWorker(
   { log, dataDir }: JobServices,
   scope: Scope,
   onClose: OnClose,
-  onBatch: NonNullable<WorkerRunnerOptions['onBatch']>,
 ): Promise<ServedRuns> {
   const { worker } = scope.environment.job;
   const { openWorker } = await import('../lib/compose/worker.ts');
   const reload = watch ? (await import('./worker/reload.ts')).ReloadingWorker : undefined;
   const tell = (line: string) => log.warn(line);
-  const opened = await (reload?.open(scope, { onBatch, tell, dataDir }) ?? openWorker(scope, { onBatch }));
+  const opened = await (reload?.open(scope, { tell, dataDir }) ?? openWorker(scope));
   onClose(() => opened.close());
   const runs: Runs = {
     model: () => Promise.resolve(opened),

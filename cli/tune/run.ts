@@ -14,7 +14,7 @@ import type { Verification } from '../../lib/contract/verification.ts';
 import { tensorRunner } from '../../lib/inference/runner.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
-import { Reporter } from '../../lib/metrics/reporter.ts';
+import { together } from '../../lib/observe/together.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
@@ -113,18 +113,11 @@ async function serve(session: Session, maxRows: number, { job, verification }: O
     },
     close: () => session.close(),
   };
-  const reporter = new Reporter({
-    deliver: async (timers) => timers.take(),
-    now: () => performance.now(),
-    onError: () => undefined,
-  });
+  const observers = together([], () => performance.now());
   const filter = parseFilter(job.postProcessing);
   const stored = { resolve: async (bodies: readonly string[]) => [...bodies] };
-  const deps = { model: { use: (work) => work(runner) } satisfies Model, reporter };
-  const save: ResultStore['save'] = async (finished, _, timers) => {
-    timers?.take();
-    return finished.length;
-  };
+  const deps = { model: { use: (work) => work(runner) } satisfies Model, observers };
+  const save: ResultStore['save'] = async (finished) => finished.length;
   return {
     runner,
     seen,
@@ -134,7 +127,7 @@ async function serve(session: Session, maxRows: number, { job, verification }: O
     predict: predict({ ...deps, filter }),
     batch: batch({
       ...deps,
-      sink: resultSink({ save }, { filter, timers: reporter.timers }),
+      sink: resultSink({ save }, { filter }),
       running: { begin: () => async () => undefined },
       payloads: { resolve: (bodies) => stored.resolve(bodies) },
     }),

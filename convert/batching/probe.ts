@@ -132,10 +132,9 @@ class Probe {
     const counts = [...new Set([2, 3, most])].filter((count) => count >= 2 && count <= most);
     const each = this.#work.run(rows[0] as Row);
     let spent = 0;
-    // Each turn moves every row one place on, in runs of every size.
-    for (let turn = 0; turn < Math.max(rows.length, most) && spent <= WORK; turn++) {
+    // Each turn moves every row one place on, in runs of every size; after as many turns as rows it begins anew.
+    for (let turn = 0; turn < rows.length && spent <= WORK; turn++) {
       for (const count of counts) {
-        if (turn >= Math.max(rows.length, count)) continue;
         const order = Array.from({ length: count }, (_, i) => (turn + i) % rows.length);
         const problem = await this.#compare(order, rows, alone);
         if (problem !== undefined) return problem;

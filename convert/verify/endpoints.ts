@@ -11,7 +11,7 @@ import { badModel, type ErrorCode, ServingError } from '../../lib/contract/error
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { BatchAxis, Inputs, Model, TensorSpec } from '../../lib/contract/values.ts';
 import { encodePng } from '../../lib/http/worker/png.ts';
-import { Reporter } from '../../lib/metrics/reporter.ts';
+import { together } from '../../lib/observe/together.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
 import type { Filter } from '../../lib/pipeline/postprocess.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
@@ -41,11 +41,7 @@ export interface Endpoints {
 }
 
 export function endpointsOf(model: Model, filter: Filter | undefined): Endpoints {
-  const reporter = new Reporter({
-    deliver: async (timers) => timers.take(),
-    now: () => performance.now(),
-    onError: () => undefined,
-  });
+  const observers = together([], () => performance.now());
   const failures: ServingError[] = [];
   const sink: Sink = {
     async save(finished) {
@@ -55,8 +51,8 @@ export function endpointsOf(model: Model, filter: Filter | undefined): Endpoints
   };
   const running = { begin: () => async () => undefined };
   const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
-  const onHttp = predict({ model, reporter, filter, jobName: NAME });
-  const onQueue = batch({ model, reporter, sink, running, payloads, now: () => NOW });
+  const onHttp = predict({ model, observers, filter, jobName: NAME });
+  const onQueue = batch({ model, observers, sink, running, payloads, now: () => NOW });
   const post = async (path: string, body: string, type = 'application/json') => {
     const { statusCode, body: answer } = await onHttp(httpEvent(path, body, type));
     const { code, error, predictions } = JSON.parse(String(answer)) as HttpAnswer;

@@ -3,6 +3,7 @@ import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { AcceptDeps } from '../http/accept.ts';
 import type { Sender } from '../pipeline/submit.ts';
 import { openSqs, QueueSender } from '../queue/sender.ts';
+import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 
 export function sqsClient({ environment }: Scope): SQSClient {
@@ -12,7 +13,7 @@ export function sqsClient({ environment }: Scope): SQSClient {
 function queue(scope: Scope): Sender {
   const { queueUrl } = scope.environment;
   const sender = new QueueSender(scope.get(sqsClient), { queueUrl, limitMs: () => scope.limitMs() });
-  return scope.own.tracer?.sender(sender, queueUrl) ?? sender;
+  return scope.own.tracing?.sender(sender, queueUrl, scope.get(observers)) ?? sender;
 }
 
 export function accept(scope: Scope): Pick<AcceptDeps, 'queue' | 'payloads'> {

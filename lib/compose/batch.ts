@@ -2,14 +2,16 @@
 
 import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
-import { type Archive, archiveDead } from '../metrics/dead-letters.ts';
 import type { Delivered } from '../pipeline/chunks.ts';
 import type { RunCounts } from '../pipeline/counted-runs.ts';
+import { type Archive, archiveDead } from '../pipeline/dead-letters.ts';
+import type { Observer } from '../pipeline/observer.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import type { Endings } from '../pipeline/serve.ts';
 import { resultSink } from '../redis/result/sink.ts';
-import { connection, results, runCounts, runningReports } from './redis.ts';
-import { reporter } from './reporter.ts';
+import { observers, timers } from './observers.ts';
+import { runCounts, runningReports } from './redis.ts';
+import { connection, results } from './results.ts';
 import { archive, largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
@@ -17,26 +19,36 @@ import { readyRunner } from './served.ts';
 /** @param delivered the messages of an event */
 export type EndingsOf = (delivered: readonly Delivered[]) => Endings;
 
-export function endingsOf(runs: RunCounts, put: Archive): EndingsOf {
-  return (delivered) => ({ runs, archive: (dead, isOver) => archiveDead(delivered, dead, put, isOver) });
+export function endingsOf(
+  runs: RunCounts,
+  archiving: { readonly archive: Archive; readonly observers: Observer },
+): EndingsOf {
+  return (delivered) => ({
+    runs,
+    archive: (dead, isOver) => archiveDead(delivered, dead, archiving, isOver),
+  });
 }
 
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
 export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
   const { postProcessing, queue } = scope.environment.job;
   const filter = parseFilter(postProcessing);
-  const { timers } = scope.get(reporter);
+  const told = scope.get(observers);
   const store = scope.get(results);
   // Before the model, so that Redis is connected while the model is downloaded. Its failure is that of the first command.
   leave(scope.get(connection).open());
-  const sink = resultSink(store, { filter, timers, large: scope.get(largeResults) });
   return {
     model: await scope.get(served),
-    sink: scope.own.tracer?.sink(sink) ?? sink,
+    sink: resultSink(store, {
+      filter,
+      timers: scope.get(timers).timers,
+      observer: told,
+      large: scope.get(largeResults),
+    }),
     running: scope.get(runningReports),
     payloads: scope.get(payloads),
-    reporter: scope.get(reporter),
-    endings: endingsOf(scope.get(runCounts), scope.get(archive)),
+    observers: told,
+    endings: endingsOf(scope.get(runCounts), { archive: scope.get(archive), observers: told }),
     recordTtlSeconds: queue.recordTtlSeconds,
   };
 }

@@ -1,13 +1,16 @@
 /** Composes the dependencies of the dead-letter function. */
 import { resultSink } from '../redis/result/sink.ts';
-import { results } from './redis.ts';
+import { observers } from './observers.ts';
+import { results } from './results.ts';
 import { archive } from './s3.ts';
 import type { Scope } from './scope.ts';
 
 export async function composeDeadLetter(scope: Scope) {
-  const sink = resultSink(scope.get(results));
+  const observer = scope.get(observers);
   return {
-    sink: scope.own.tracer?.sink(sink) ?? sink,
+    sink: resultSink(scope.get(results), { observer }),
     archive: scope.get(archive),
+    observers: observer,
+    attempts: scope.environment.job.queue.maxReceiveCount,
   };
 }

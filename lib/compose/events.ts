@@ -2,7 +2,11 @@
  * Refuses an event of another kind than the function's own, as a test event of the console or a trigger that was added by
  * hand: it would fail in the middle of the function with a message about a missing property.
  */
+import type { Context } from 'aws-lambda';
 import { badRequest } from '../contract/errors.ts';
+
+/** As Lambda calls it. */
+export type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 
 /** What a function is called with. */
 export type EventKind = 'sqs' | 'http';

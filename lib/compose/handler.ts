@@ -8,11 +8,10 @@ import { logAlways, logError, logWith } from '../contract/log.ts';
 import { readTrace, type TraceHeaders } from '../contract/trace.ts';
 import { underWay } from '../contract/under-way.ts';
 import { waitWithin, withinTime } from '../inference/load-time.ts';
-import { createInvocationMetrics } from '../metrics/emf.ts';
-import type { Handler } from '../trace/tracer.ts';
-import { assertEvent, type EventKind } from './events.ts';
+import { assertEvent, type EventKind, type Handler } from './events.ts';
+import { observeHandler } from './observe-handler.ts';
+import { observeCall, observers as observersPart, openTracing } from './observers.ts';
 import { Scope } from './scope.ts';
-import { openTracer, traced } from './tracer.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
 const INIT_WAIT_MS = 8_000;
@@ -32,7 +31,6 @@ export async function lambdaHandler<D, E, R>(
 ): Promise<Handler<E, R>> {
   let opened: Promise<Handler<E, R>> | undefined;
   const environment = readEnvironment();
-  const metrics = environment.inLambda ? createInvocationMetrics(environment) : undefined;
   let isCold = !environment.isProvisioned;
   const logAsFunction = () =>
     logAlways({
@@ -40,13 +38,16 @@ export async function lambdaHandler<D, E, R>(
       function_name: environment.functionName,
       cold_start: isCold,
     });
-  if (metrics) logAsFunction();
-  const scope = new Scope(environment, { tracer: environment.traces && (await openTracer(environment)) });
-  const open = () => compose(scope);
-  const opening = () => {
-    opened ??= (metrics?.opening(open) ?? open()).then((deps) => traced(scope, kind, create(deps)));
-    return opened;
+  if (environment.inLambda) logAsFunction();
+  const scope = new Scope(environment, { tracing: environment.traces && (await openTracing(environment)) });
+  const observers = scope.get(observersPart);
+  const open = async () => {
+    const startedMs = observers.now();
+    const deps = await compose(scope);
+    observers.functionOpened?.({ tookMs: observers.now() - startedMs });
+    return observeHandler(scope, kind, create(deps));
   };
+  const opening = () => (opened ??= open());
   const forget = (error: unknown) => {
     opened = undefined;
     logError(error, { phase: 'init' });
@@ -68,7 +69,7 @@ export async function lambdaHandler<D, E, R>(
     const end = (): unknown => ended(underWay(), scope);
     return environment.inLambda ? answering.finally(end) : answering;
   };
-  if (!metrics) return handle;
+  if (!environment.inLambda) return handle;
   return (event, context) => {
     const ids = {
       function_request_id: context.awsRequestId,
@@ -78,7 +79,7 @@ export async function lambdaHandler<D, E, R>(
     };
     isCold = false;
     logAsFunction();
-    return logWith(ids, () => metrics.invocation(event, ids, () => handle(event, context)));
+    return logWith(ids, () => observeCall(observers, event, ids, () => handle(event, context)));
   };
 }
 

@@ -11,6 +11,7 @@ import { isByPosition } from '../pipeline/match-inputs.ts';
 import type { ModelPointer } from '../registry/download.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
 import { CLOCK } from './clock.ts';
+import { observers } from './observers.ts';
 import type { OnnxRunner, openOnnx } from './onnx.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
@@ -119,6 +120,7 @@ export function versionsOf(scope: Scope) {
     // Lambda stops a process between its calls, and its other clocks with it. On a single machine the wall clock may be set.
     now: inLambda ? Date.now : CLOCK.now,
     onError: (error: ServingError) => logError(error, { phase: 'model' }),
+    onChange: (version: string) => scope.get(observers).modelChanged?.(version),
     ...(inLambda ? { leftMs: () => scope.leftMs(), random: Math.random } : {}),
   };
 }

@@ -9,6 +9,7 @@ import { OnnxProcess, ProcessEnded } from '../inference/onnx-process.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { Batcher, type BatchRunner, type Clock } from '../pipeline/batcher.ts';
 import { flattenedLarge } from '../pipeline/flatten.ts';
+import type { Observer } from '../pipeline/observer.ts';
 import { Pace } from '../pipeline/pace.ts';
 import { Pool } from '../workers/pool.ts';
 import { classLabels, hasKnownRows, labelled, type OnnxRunner } from './onnx.ts';
@@ -20,8 +21,8 @@ export interface OnnxPoolOptions {
   readonly limitMs: number;
   readonly clock: Clock;
   readonly onCrash: (reason: string) => void;
-  /** Called for each batch that a process has answered. */
-  readonly onBatch?: (size: number, tookMs: number) => void;
+  /** Told of each batch that a process has answered. */
+  readonly runEnded?: Observer['runEnded'];
 }
 
 export interface PooledOnnx extends OnnxRunner {
@@ -123,7 +124,7 @@ class ProcessRunner implements BatchRunner {
   }
 
   #attempt(records: readonly Inputs[], policy: RunPolicy): Promise<Outcome[]> {
-    const { limitMs, clock, onBatch } = this.#options;
+    const { limitMs, clock, runEnded } = this.#options;
     return this.#pool.use(async (process) => {
       let isLate = false;
       const check = () => {
@@ -138,7 +139,7 @@ class ProcessRunner implements BatchRunner {
       });
       try {
         const outcomes = await process.run(records, policy);
-        onBatch?.(records.length, clock.now() - startedMs);
+        runEnded?.({ records: records.length, tookMs: clock.now() - startedMs });
         return outcomes;
       } catch (error) {
         if (!isLate) throw error;

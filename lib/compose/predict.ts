@@ -5,7 +5,7 @@
 import { badConfig } from '../contract/errors.ts';
 import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
-import { reporter } from './reporter.ts';
+import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
 
@@ -25,8 +25,8 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
     filter: parseFilter(job.postProcessing),
     postProcessing: job.postProcessing,
     limiter: redis && scope.get(redis.limiter),
-    reporter: scope.get(reporter),
+    observers: scope.get(observers),
   };
   // Last, so that a failure above leaves no open model behind.
-  return { ...deps, model: (scope.served = await scope.get(served)) };
+  return { ...deps, model: await scope.get(served) };
 }

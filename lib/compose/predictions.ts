@@ -4,14 +4,15 @@
  */
 import { badConfig } from '../contract/errors.ts';
 import { presignedUrl } from '../s3/presign.ts';
-import { reporter } from './reporter.ts';
+import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 
 export async function composePredictions(scope: Scope) {
   const { hasQueue, hasRedis } = scope.environment;
-  const [queueing, redis] = await Promise.all([
+  const [queueing, redis, store] = await Promise.all([
     hasQueue ? import('./accept.ts') : undefined,
     hasRedis ? import('./redis.ts') : undefined,
+    hasRedis ? import('./results.ts') : undefined,
   ]);
   const accept = () => scope.get(there(queueing, 'CLUSTER_SERVING_QUEUE_URL').accept);
   const parts = () => there(redis, 'CLUSTER_SERVING_REDIS_URL');
@@ -20,11 +21,8 @@ export async function composePredictions(scope: Scope) {
     payloads: () => accept().payloads(),
     // Outside the VPC there is no Redis to announce a record in.
     ...(redis ? { announcer: () => scope.get(redis.recordStates) } : {}),
-    results: () => scope.get(parts().results),
-    reporter: () => {
-      parts();
-      return scope.get(reporter);
-    },
+    results: () => scope.get(there(store, 'CLUSTER_SERVING_REDIS_URL').results),
+    observers: scope.get(observers),
     locate: (key: string) => {
       const { bucket, role, aws } = scope.environment;
       return presignedUrl(bucket, key, { ...role, endpoint: aws.endpoint }, Date.now());

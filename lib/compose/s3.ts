@@ -1,6 +1,6 @@
 /** Composes what uses S3: its client, large records, dead letters. Nothing is requested from S3 here. */
 import { deadLetterPrefix, modelPrefix } from '../contract/names.ts';
-import type { Archive } from '../metrics/dead-letters.ts';
+import type { Archive } from '../pipeline/dead-letters.ts';
 import type { ModelLocation } from '../registry/download.ts';
 import { LargeResults } from '../s3/large-results.ts';
 import { deferredS3, putText, type S3Client } from '../s3/objects.ts';

@@ -3,10 +3,10 @@
  * use other parts. A Lambda process has one scope; the single machine has one per job.
  */
 import type { Environment } from '../config/environment.ts';
-import type { Model } from '../contract/values.ts';
 import type { InvocationClock } from '../pipeline/deadline.ts';
-import type { Tracer } from '../trace/tracer.ts';
+import type { Observer } from '../pipeline/observer.ts';
 import type { openOnnx } from './onnx.ts';
+import type { Tracing } from './traced.ts';
 
 type Part<T> = (scope: Scope) => T;
 
@@ -16,8 +16,10 @@ interface Own {
   readonly openRunner?: typeof openOnnx;
   /** At least the place in the order of every enqueue so far. Undefined: only SQS knows. */
   readonly latestOrder?: () => number;
+  /** Told before those that every environment has, in this order. */
+  readonly observers?: readonly Observer[];
   /** Undefined: nothing is traced. */
-  readonly tracer?: Tracer | undefined;
+  readonly tracing?: Tracing | undefined;
 }
 
 const FAILURE_MS = 1_500;
@@ -27,8 +29,6 @@ export class Scope {
   readonly own: Own;
   /** The clock of the running invocation, or of INIT. On Lambda one runs at a time. */
   clock: InvocationClock | undefined;
-  /** What serves requests and records here. */
-  served: Model | undefined;
   readonly #opened = new Map<Part<unknown>, unknown>();
 
   constructor(environment: Environment, own: Own = {}) {

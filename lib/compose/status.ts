@@ -1,7 +1,7 @@
 /** Composes the dependencies of the status function, which loads no model. */
 import { readPointer } from '../registry/download.ts';
-import { results } from './redis.ts';
-import { reporter } from './reporter.ts';
+import { observers } from './observers.ts';
+import { results } from './results.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 
@@ -13,6 +13,6 @@ export async function composeStatus(scope: Scope) {
     jobName,
     results: scope.get(results),
     modelVersion: async () => (await readPointer(s3, location, worker.class)).version,
-    reporter: scope.get(reporter),
+    observers: scope.get(observers),
   };
 }

@@ -17,12 +17,13 @@ import { Pool } from '../workers/pool.ts';
 import { WorkerProcess, WorkerStartError } from '../workers/process.ts';
 import { type WorkerFacts, WorkerRunner, type WorkerRunnerOptions } from '../workers/worker-runner.ts';
 import { CLOCK } from './clock.ts';
+import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 
 /** How often the load is measured. */
 const LOAD_EVERY_MS = 5_000;
 
-export interface OpenWorkerOptions extends Pick<WorkerRunnerOptions, 'onBatch'> {
+export interface OpenWorkerOptions extends Pick<WorkerRunnerOptions, 'runEnded'> {
   /** Takes what the processes print. Default: the files of `worker.logDir`, else stderr. */
   readonly log?: ServiceLog;
   /** Default: logs it. */
@@ -48,7 +49,11 @@ export async function openWorker(scope: Scope, options: OpenWorkerOptions = {}):
     throw badConfig('worker.class: a worker is served by the single machine');
   }
   const version = options.watched?.version ?? name;
-  const { pool, batches, batching } = await openBatches(job, { ...workerFolders, version }, options);
+  const told = scope.get(observers);
+  const runEnded: OpenWorkerOptions['runEnded'] = (run) => told.runEnded?.(run);
+  const code = { ...workerFolders, version };
+  const { pool, batches, batching } = await openBatches(job, code, { ...options, runEnded });
+  told.modelChanged?.(version);
   const stop = followLoad(pool, job.worker);
   const runner = new Batcher(batches, { ...batching, timeoutMs });
   return {

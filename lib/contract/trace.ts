@@ -14,6 +14,13 @@ export interface TraceContext {
   readonly state?: string;
 }
 
+/** A span that has begun: what is below it gets its context. */
+export interface TraceSpan {
+  readonly context: TraceContext;
+  /** The span above it; undefined where a trace begins. */
+  readonly parentId: string | undefined;
+}
+
 /** As headers of HTTP, attributes of a message and fields of a dead letter have it. */
 export interface TraceHeaders {
   readonly traceparent?: unknown;

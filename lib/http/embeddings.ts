@@ -7,7 +7,6 @@ import { quoteName, quoteValue } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, NamedTensor, Outcome, Runner } from '../contract/values.ts';
-import { measure } from '../metrics/emf.ts';
 import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
 import { floatText } from '../pipeline/postprocess.ts';
 import { serveRequest } from '../pipeline/serve.ts';
@@ -30,24 +29,23 @@ export async function answerEmbeddings(
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const { reporter, limiter } = deps;
-  const stop = reporter.start('zoo.serving.request.overall');
+  const { observers, limiter } = deps;
+  const stop = observers.start('request');
   await limiter?.acquire(clock?.caller);
   const model = jobOf(deps);
   const { records, isBase64, dimensions } = askedOf(request, model);
-  measure('Rows', records.length);
-  const run = reporter.start('zoo.serving.request.predict');
+  observers.rowsRead?.(records.length);
+  const run = observers.start('run');
   const { outcomes, version } = await deps.model.use(async (runner) => {
     assertEmbeds(runner, model, dimensions);
     return {
-      outcomes: await serveRequest(records, runner, requestPolicy(clock)),
+      outcomes: await serveRequest(records, runner, requestPolicy(clock), observers),
       version: runner.version,
     };
   });
   run();
   const text = answerText(model, outcomes, isBase64);
   stop();
-  await reporter.flushWhenDue();
   return jsonText(200, text, { 'model-version': version });
 }
 

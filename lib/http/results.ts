@@ -8,7 +8,7 @@ import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Caller } from '../contract/values.ts';
-import type { Reporter } from '../metrics/reporter.ts';
+import type { Observers } from '../pipeline/observer.ts';
 import { largeText, resultText } from '../pipeline/result-text.ts';
 import { assertQuery } from './body-keys.ts';
 import { assertAnswer, failureBody, pageText } from './predictions.ts';
@@ -33,7 +33,7 @@ export interface Results {
 
 export interface ResultsDeps {
   readonly results: () => Results;
-  readonly reporter: () => Reporter;
+  readonly observers: Observers;
   /** @returns where the object of a large result can be fetched for a while, by all who have this address */
   readonly locate: (key: string) => string;
 }
@@ -61,8 +61,7 @@ export async function answerResults(
   assertQuery(request);
   const uri = request.uri();
   const identity = request.identity();
-  const reporter = deps.reporter();
-  const stop = reporter.start('zoo.serving.redis.get');
+  const stop = deps.observers.start('read');
   try {
     const waitMs = method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']);
     const fetched = method === 'DELETE' ? request.fetched() : undefined;
@@ -80,7 +79,6 @@ export async function answerResults(
     return await answerWith(asked, (use) => results.take(uri, { identity, fetched, use }));
   } finally {
     stop();
-    await reporter.flushWhenDue();
   }
 }
 

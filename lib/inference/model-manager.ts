@@ -26,6 +26,8 @@ export interface ManagerOptions {
   readonly now: () => number;
   /** Called when a version did not load, once per attempt. */
   readonly onError: (error: ServingError) => void;
+  /** Called with each version from when it serves. */
+  readonly onChange?: ((version: string) => void) | undefined;
   /**
    * The time that the running invocation has left, in ms: checks and loads are awaited, and stop within it. Undefined:
    * they go on in the background.
@@ -146,7 +148,7 @@ export class ModelManager<R extends Runner = Runner> {
   #openFirst(): Promise<OpenRunner<R>> {
     this.#opening ??= this.#open()
       .then((opened) => {
-        this.#current = opened;
+        this.#serve(opened);
         return opened;
       })
       .finally(() => {
@@ -189,6 +191,11 @@ export class ModelManager<R extends Runner = Runner> {
     }
   }
 
+  #serve(opened: OpenRunner<R>): void {
+    this.#current = opened;
+    this.#options.onChange?.(opened.runner.version);
+  }
+
   async #load(version: string): Promise<void> {
     const { leftMs, now } = this.#options;
     const old = this.#current;
@@ -198,7 +205,7 @@ export class ModelManager<R extends Runner = Runner> {
     const runner = await withinTime(limitMs, (signal) =>
       this.#source.open(version, signal && { signal, mayOpen }),
     );
-    this.#current = openRunner(runner);
+    this.#serve(openRunner(runner));
     if (!old) return;
     this.#retire((this.#leaving = old));
     if (leftMs) await this.#closed(leftMs());

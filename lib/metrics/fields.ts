@@ -5,11 +5,14 @@
 import { emptyHistogram, type Histogram, TIMERS, type TimerName } from './timers.ts';
 
 /** `[field, increment]` pairs for HINCRBYFLOAT. */
-export function toIncrements(histograms: ReadonlyMap<TimerName, Histogram>): [string, number][] {
-  const pairs: [string, number][] = [];
+export function toIncrements(
+  histograms: ReadonlyMap<TimerName, Histogram>,
+): [field: string, increment: string][] {
+  const pairs: [string, string][] = [];
   for (const [name, { count, sum, squares, buckets }] of histograms) {
-    pairs.push([`${name}|count`, count], [`${name}|sum`, sum], [`${name}|squares`, squares]);
-    for (const [bucket, times] of buckets) pairs.push([`${name}|${bucket}`, times]);
+    for (const [field, number] of Object.entries({ count, sum, squares }))
+      pairs.push([`${name}|${field}`, String(number)]);
+    for (const [bucket, times] of buckets) pairs.push([`${name}|${bucket}`, String(times)]);
   }
   return pairs;
 }

@@ -2,7 +2,7 @@
  * Histograms of durations that can be merged across any number of environments. Percentiles do not merge, bucket counts
  * do. Buckets grow by 2^(1/8), so a percentile read from them is within 4.5 % of the true one.
  */
-import { type MetricName, measure } from './emf.ts';
+import type { Step } from '../pipeline/observer.ts';
 
 /** Names of the contract, all in milliseconds. */
 export const TIMERS = [
@@ -15,10 +15,13 @@ export const TIMERS = [
 ] as const;
 export type TimerName = (typeof TIMERS)[number];
 
-/** The timers that are also CloudWatch metrics. */
-const METRICS: Partial<Record<TimerName, MetricName>> = {
-  'zoo.serving.redis.wait': 'QueueAge',
-  'zoo.serving.request.predict': 'InferenceTime',
+export const TIMER_NAMES: Readonly<Record<Step, TimerName>> = {
+  read: 'zoo.serving.redis.get',
+  write: 'zoo.serving.redis.put',
+  wait: 'zoo.serving.redis.wait',
+  figures: 'zoo.serving.request.metrics',
+  request: 'zoo.serving.request.overall',
+  run: 'zoo.serving.request.predict',
 };
 
 const PER_OCTAVE = 8;
@@ -57,8 +60,6 @@ export class Timers {
   #histograms = new Map<TimerName, Histogram>();
 
   record(name: TimerName, ms: number): void {
-    const metric = METRICS[name];
-    if (metric) measure(metric, ms);
     let histogram = this.#histograms.get(name);
     if (!histogram) {
       histogram = emptyHistogram();

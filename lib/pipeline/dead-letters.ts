@@ -5,6 +5,7 @@
 import { enqueueOf } from '../codecs/attributes.ts';
 import { encodeDeadLetter } from '../codecs/dead-letter.ts';
 import { ServingError } from '../contract/errors.ts';
+import { logError } from '../contract/log.ts';
 import type { Outcome } from '../contract/values.ts';
 import type { Delivered } from './chunks.ts';
 
@@ -30,8 +31,47 @@ export type ArchiveDead = (
   isOver?: () => boolean,
 ) => Promise<ReadonlySet<string>>;
 
+/** Stores one message under its id. */
+export type Archive = (messageId: string, message: string) => Promise<void>;
+
+/** What `Observer` says of an archived message. Its file imports this one. */
+interface ArchiveObserver {
+  messageArchived?(messageId: string): void;
+}
+
+/** Messages that are archived at the same time. */
+const TOGETHER = 16;
+
+/** As ArchiveDead, for messages of `delivered`. */
+export async function archiveDead(
+  delivered: readonly Delivered[],
+  dead: readonly DeadMessage[],
+  { archive, observers }: { readonly archive: Archive; readonly observers: ArchiveObserver },
+  isOver: () => boolean = () => false,
+): Promise<ReadonlySet<string>> {
+  const byId = new Map(delivered.map((message) => [message.messageId, message]));
+  const lost = new Set<string>();
+  const put = async ({ id, attempts }: DeadMessage) => {
+    // The id is that of a message of this event.
+    const message = byId.get(id) as Delivered;
+    try {
+      await archive(id, deadLetterOf(message, attempts));
+      observers.messageArchived?.(id);
+    } catch (error) {
+      lost.add(id);
+      logError(error, { messageId: id, trace_id: enqueueOf(message).trace?.traceId });
+    }
+  };
+  for (let i = 0; i < dead.length; i += TOGETHER) {
+    const some = dead.slice(i, i + TOGETHER);
+    if (isOver()) for (const { id } of some) lost.add(id);
+    else await Promise.all(some.map(put));
+  }
+  return lost;
+}
+
 /** The file in which a message is archived. */
-export function deadLetterOf(delivered: Delivered, attempts: number): string {
+function deadLetterOf(delivered: Delivered, attempts: number): string {
   const { messageId, attributes, body } = delivered;
   const enqueue = enqueueOf(delivered);
   const { MessageGroupId: groupId } = attributes;

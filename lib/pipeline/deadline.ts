@@ -67,11 +67,6 @@ export function requestPolicy(
   return { isOver: () => isLate() || caller?.presence === 'gone', caller };
 }
 
-/** @throws cancelled when the caller is gone */
-export function assertCaller(caller: Caller | undefined): void {
-  if (caller?.presence === 'gone') throw callerIsGone();
-}
-
 /** The error of a request whose answer cannot be delivered. */
 export function callerIsGone(): ServingError {
   return new ServingError('cancelled', 'the client left before the answer');

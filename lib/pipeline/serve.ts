@@ -5,7 +5,6 @@
  * length and order.
  */
 import { inInstance } from '../codecs/instances.ts';
-import type { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
@@ -20,6 +19,8 @@ import {
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
+import { observeRun, saveObserved } from './observed.ts';
+import type { Observers } from './observer.ts';
 import { assertOneEach } from './outcomes.ts';
 
 /** The outcome of one chunk. */
@@ -32,7 +33,7 @@ export interface RanRecords {
   readonly settle?: (() => Promise<void>) | undefined;
 }
 
-/** The steps of the queue's path. Metrics are a wrapper around them (lib/metrics/steps.ts). */
+/** The steps of the queue's path. */
 export interface Steps {
   decode(chunk: readonly Message[], buffers: Scratch): Decoded;
   run(decoded: Decoded, buffers: Scratch): Promise<RanRecords>;
@@ -62,8 +63,11 @@ export async function serveRequest(
   records: readonly Inputs[],
   runner: Runner,
   policy: RunPolicy,
+  observers?: Observers,
 ): Promise<Outcome[]> {
-  const outcomes = await runner.run(records, { ...policy, failFast: true });
+  const own = { ...policy, failFast: true };
+  const run = () => runner.run(records, own);
+  const outcomes = await (observers ? observeRun(records.length, run, 'request', observers) : run());
   assertOneEach(outcomes, records);
   for (const [index, outcome] of outcomes.entries()) {
     if (!outcome.ok) throw inInstance(outcome.error, index, outcomes.length);
@@ -99,33 +103,50 @@ interface StepParts extends Partial<Endings> {
   readonly running: RunningReports;
   readonly sink: Sink;
   readonly deadline: Deadline;
+  readonly observers: Observers;
 }
 
 export function queueSteps(parts: StepParts): Steps {
-  const { runner, running, sink, deadline, runs, archive } = parts;
+  const { running, runs, observers } = parts;
+  let stopRun: (() => void) | undefined;
   return {
-    decode: (chunk, buffers) => decodeMessages(chunk, buffers, runs?.most),
+    decode(chunk, buffers) {
+      stopRun = observers.start('run');
+      return decodeMessages(chunk, buffers, runs?.most);
+    },
     async run(decoded, buffers) {
       const stop = await running.begin(decoded.records);
       const { outcomes, settle } = await runQueued(decoded.records, parts);
       const notified = stop();
-      return { ...sortOutcomes(decoded, outcomes, buffers), notified, settle };
+      const ran = sortOutcomes(decoded, outcomes, buffers);
+      // Messages for which no time was left did not run.
+      if (decoded.records.length > 0 || !isLate(decoded)) stopRun?.();
+      return { ...ran, notified, settle };
     },
-    async save({ finished, returned, notified, settle }) {
-      const dead = deadOf({ finished, returned }, runs?.most);
-      const lost = dead && archive && (await archive(dead, deadlineCheck(deadline.remainingMs)));
-      const savable = lost ? finished.filter(({ id }) => !lost.has(id)) : finished;
-      const again = lost ? returned.filter(({ id, dead: isDead }) => !isDead || lost.has(id)) : returned;
-      try {
-        const ids = isLate({ finished, returned }) ? [] : sink.save(savable, runner.version);
-        const [unsaved] = await Promise.all([ids, notified]);
-        const unarchived = lost ? finished.filter(({ id }) => lost.has(id)) : [];
-        return [...[...again, ...unarchived].map(({ id }) => id), ...unsaved];
-      } finally {
-        if (settle && deadline.remainingMs() > 0) await settle();
-      }
+    async save(ran) {
+      const stopWrite = observers.start('write');
+      const again = await saveRan(ran, parts);
+      if (!isLate(ran)) stopWrite();
+      observers.chunkServed?.(ran);
+      return again;
     },
   };
+}
+
+async function saveRan({ finished, returned, notified, settle }: RanRecords, parts: StepParts) {
+  const { runner, deadline, runs, archive } = parts;
+  const dead = deadOf({ finished, returned }, runs?.most);
+  const lost = dead && archive && (await archive(dead, deadlineCheck(deadline.remainingMs)));
+  const savable = lost ? finished.filter(({ id }) => !lost.has(id)) : finished;
+  const again = lost ? returned.filter(({ id, dead: isDead }) => !isDead || lost.has(id)) : returned;
+  try {
+    const ids = isLate({ finished, returned }) ? [] : saveObserved(savable, runner.version, parts);
+    const [unsaved] = await Promise.all([ids, notified]);
+    const unarchived = lost ? finished.filter(({ id }) => lost.has(id)) : [];
+    return [...[...again, ...unarchived].map(({ id }) => id), ...unsaved];
+  } finally {
+    if (settle && deadline.remainingMs() > 0) await settle();
+  }
 }
 
 /** Undefined where all messages live on or have an outcome. */
@@ -140,11 +161,27 @@ function deadOf({ finished, returned }: RanRecords, most = 0): DeadMessage[] | u
 }
 
 /** New records run in this process; redelivered ones are counted, and run in an isolated process. */
-async function runQueued(records: readonly QueuedRecord[], { runner, deadline, runs }: StepParts) {
+async function runQueued(records: readonly QueuedRecord[], { deadline, runs, ...parts }: StepParts) {
+  const runner = observedRunner(parts.runner, parts.observers);
   if (records.some(({ attempts }) => attempts > 1)) return runCounted(records, runner, deadline, runs);
   const inputs = records.map((record) => record.inputs);
   const outcomes = await runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
   return { outcomes, settle: undefined };
+}
+
+/** A runner of the queue, each of whose runs is observed. */
+function observedRunner(runner: Runner, observers: Observers): Runner {
+  const runIsolated = runner.runIsolated?.bind(runner);
+  const told = (records: readonly Inputs[], run: () => Promise<Outcome[]>) =>
+    observeRun(records.length, run, 'queue', observers);
+  return {
+    version: runner.version,
+    run: (records, policy) => told(records, () => runner.run(records, policy)),
+    ...(runIsolated && {
+      runIsolated: (records, limitMs) => told(records, () => runIsolated(records, limitMs)),
+    }),
+    close: () => runner.close(),
+  };
 }
 
 /** Runs records and returns as many outcomes. */
@@ -182,23 +219,4 @@ function detached(outcome: Outcome, buffers: Scratch): Outcome {
       return buffers.owns(output.data) ? { ...output, data: output.data.slice() } : output;
     }),
   };
-}
-
-interface Problem {
-  readonly error: ServingError;
-  readonly messageId?: string;
-  readonly uri?: string;
-  /** Named as OpenTelemetry does. */
-  readonly trace_id?: string | undefined;
-}
-
-/** What an operator should read: returned messages, and failures with status 500 and above. */
-export function problemsOf({ finished, returned }: RanRecords): Problem[] {
-  const failures: Problem[] = [];
-  for (const { uri, enqueue, outcome } of finished) {
-    if (outcome.ok || outcome.error.status < 500) continue;
-    failures.push({ error: outcome.error, uri, trace_id: enqueue.trace?.traceId });
-  }
-  const again = returned.map(({ id, error, trace }) => ({ error, messageId: id, trace_id: trace?.traceId }));
-  return [...again, ...failures];
 }

@@ -8,13 +8,16 @@ import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
 import { indexKey, leaseKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
-import { RELEASE_LEASE, TAKE, TOO_LARGE } from './lease-scripts.ts';
 import { ResultIndex } from './result-index.ts';
+import { RELEASE, TAKE } from './scripts/generated.ts';
+import { argumentsOf } from './scripts.ts';
 
 /** How long a leased result can be read again by a client whose answer got lost. */
 const LEASE_MS = 10 * 60 * 1000;
 /** Size limit of a lease, in bytes, where the caller sets none. */
 export const MAX_BYTES = 32 * 1024 * 1024;
+/** The reply of take.lua for a result that is larger than the caller accepts. */
+const TOO_LARGE = 'too large';
 /** How many lost answers a client remembers. */
 const MAX_UNANSWERED = 1_000;
 /** How many keys of acknowledged results one lease deletes at most. */
@@ -45,11 +48,11 @@ export interface TakeLimits {
   readonly maxBytesOfOne?: number;
   /** Only results of this enqueue. Default any. */
   readonly identity?: string | undefined;
-  /** What large results do, see TAKE. Default ''. */
+  /** What large results do, see take.lua. Default ''. */
   readonly large?: string | undefined;
 }
 
-/** The reply of TAKE for one uri (lease-scripts.ts). */
+/** The reply of take.lua for one uri. */
 type TakeReply = readonly [listed: number, stays: readonly string[] | string, leftMs: number];
 
 export class ResultLeases {
@@ -114,9 +117,9 @@ export class ResultLeases {
         const keys = leases.flatMap((one) => {
           return [resultKey(this.#job, one.uri), newestKey(home, one.uri), leaseKeyOf(home, one)];
         });
-        const values = leases.flatMap(({ uri, leftMs }) => [uri, leftMs]);
-        const run = (redis: Redis) =>
-          redis.eval(RELEASE_LEASE, keys.length + 1, indexKey(home), ...keys, ...values);
+        const records = leases.map(({ uri, leftMs }) => ({ uri, leftMs: String(leftMs) }));
+        const values = argumentsOf([indexKey(home), ...keys], { records });
+        const run = (redis: Redis) => redis.eval(RELEASE, ...values);
         return this.#connection.use(run, true, home);
       });
     } catch (error) {
@@ -148,18 +151,25 @@ export class ResultLeases {
     home: string,
     asked: readonly Omit<Lease, 'leftMs'>[],
     acknowledged: readonly Lease[],
-    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER, identity = '', large = '' }: TakeLimits,
+    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER, identity, large = '' }: TakeLimits,
   ): Promise<LeasedResult[]> {
     const held = asked.map((one) => leaseKeyOf(home, one));
     const keys = asked.flatMap(({ uri }, i) => {
       return [resultKey(this.#job, uri), stateKey(home, uri), held[i] as string];
     });
-    const values = [LEASE_MS, maxBytes, maxBytesOfOne, large];
-    for (const { uri } of asked) values.push(uri, identity);
+    const options = {
+      leaseMs: String(LEASE_MS),
+      maxBytes: String(maxBytes),
+      maxBytesOfOne: String(maxBytesOfOne),
+      identity,
+      large,
+      uris: asked.map(({ uri }) => uri),
+    };
+    const values = argumentsOf([indexKey(home), ...keys], options);
     const run = async (redis: Redis) => {
       // Not in a transaction, which a full Redis refuses. Only this client knows the keys.
       const pipeline = redis.pipeline();
-      pipeline.eval(TAKE, keys.length + 1, indexKey(home), ...keys, ...values);
+      pipeline.eval(TAKE, ...values);
       for (const key of held) pipeline.hgetall(key);
       if (acknowledged.length > 0) pipeline.unlink(...acknowledged.map((one) => leaseKeyOf(home, one)));
       const [took, ...fields] = ((await pipeline.exec()) ?? []).map(([error, reply]) => {

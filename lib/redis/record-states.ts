@@ -13,7 +13,13 @@ import type { Announcement, SentRecord } from '../pipeline/submit.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { parseOrder } from './order.ts';
 import { ResultIndex } from './result-index.ts';
-import { announceEnqueue, cancelUri, markRunning, withdrawEnqueue } from './state-scripts.ts';
+import { ANNOUNCE, CANCEL, MARK_RUNNING, WITHDRAW } from './scripts/generated.ts';
+import { script } from './scripts.ts';
+
+const announceEnqueue = script<number>('announceEnqueue', ANNOUNCE);
+const withdrawEnqueue = script<number>('withdrawEnqueue', WITHDRAW);
+const cancelUri = script<number>('cancelUri', CANCEL);
+const markRunning = script<number>('markRunning', MARK_RUNNING);
 
 /** SQS keeps a message for 14 days at most; a day later none can be left that would run. For clients, which do not know more. */
 export const OUTLASTS_QUEUE_MS = 15 * 24 * 3600 * 1000;
@@ -54,14 +60,15 @@ export class RecordStates {
     const state = stateKey(home, uri);
     const keys = request ? [state, requestKey(home, request.key)] : [state];
     const payload = payloadDigest(message);
-    const values = [identity, payload, OUTLASTS_QUEUE_MS, request?.digest ?? payload];
-    const announce = (redis: Redis) => announceEnqueue(redis)(keys.length, ...keys, ...values);
+    const ttlMs = String(OUTLASTS_QUEUE_MS);
+    const options = { identity, payload, ttlMs, request: request && (request.digest ?? payload) };
+    const announce = (redis: Redis) => announceEnqueue(redis)(keys, options);
     if ((await this.#connection.use(announce, true, state)) === 0) throw keyIsUsed(request?.key ?? '');
     return {
       withdraw: async () => {
         const result = resultKey(this.#job, uri);
         const withdrawn = this.#connection.use(
-          (redis) => withdrawEnqueue(redis)(2, state, result, identity),
+          (redis) => withdrawEnqueue(redis)([state, result], { identity }),
           true,
           state,
         );
@@ -81,7 +88,7 @@ export class RecordStates {
       const marked = places.map((i) => records[i] as RunningRecord);
       const keys = marked.map(({ uri }) => stateKey(home, uri));
       const identities = marked.map(({ enqueue }) => enqueue.identity);
-      const run = (redis: Redis) => markRunning(redis)(keys.length, ...keys, forMs, ...identities);
+      const run = (redis: Redis) => markRunning(redis)(keys, { forMs: String(forMs), identities });
       await this.#connection.use(run, false, home).catch(() => undefined);
     });
   }
@@ -131,10 +138,16 @@ export class RecordStates {
     const job = this.#job;
     const home = this.#connection.home(job, uri);
     const keys = [resultKey(job, uri), stateKey(home, uri), newestKey(home, uri), indexKey(home)];
-    const channel = doneChannel(job, uri);
-    const values = [this.#now(), OUTLASTS_QUEUE_MS, JSON.stringify(error), channel, this.#latestOrder()];
+    const options = {
+      uri,
+      now: String(this.#now()),
+      ttlMs: String(OUTLASTS_QUEUE_MS),
+      error: JSON.stringify(error),
+      channel: doneChannel(job, uri),
+      latestOrder: String(this.#latestOrder()),
+    };
     await new ResultIndex(this.#connection, job).announce([home], OUTLASTS_QUEUE_MS);
-    const run = (redis: Redis) => cancelUri(redis)(keys.length, ...keys, uri, ...values);
+    const run = (redis: Redis) => cancelUri(redis)(keys, options);
     return (await this.#connection.use(run, true, home)) === 1;
   }
 }

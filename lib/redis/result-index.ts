@@ -7,45 +7,15 @@
 import { indexKey, resultKey } from '../contract/names.ts';
 import { allEnded } from '../contract/under-way.ts';
 import { type RedisConnection, slicesOf } from './connection.ts';
-import { script, TODAY } from './scripts.ts';
+import { FORGET_HOMES, LIST_HOMES, READ_HOMES, READ_INDEX } from './scripts/generated.ts';
+import { script } from './scripts.ts';
 
 /** How long after it was listed a result may still be written into a slot. Every attempt together takes less. */
 const WRITTEN_WITHIN_MS = 60_000;
 
-/** KEYS: list. ARGV: ttl ms, then homes. The score is when each was listed last. */
-const LIST_HOMES = `${TODAY}
-for i = 2, #ARGV do redis.call('ZADD', KEYS[1], today, ARGV[i]) end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
-return 0`;
 const listHomes = script<number>('listHomes', LIST_HOMES);
-
-/** KEYS: list. Returns now in ms, then each home and its score. */
-const READ_HOMES = `${TODAY}
-local found = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
-table.insert(found, 1, string.format('%.0f', today))
-return found`;
 const readHomes = script<string[]>('readHomes', READ_HOMES);
-
-/** Removes homes that were not listed again since. KEYS: list. ARGV: each home and its score. */
-const FORGET_HOMES = `
-for i = 1, #ARGV, 2 do
-  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end
-end
-return 0`;
 const forgetHomes = script<number>('forgetHomes', FORGET_HOMES);
-
-/** KEYS: index of a slot. ARGV: count, prefix of results. Returns each uri, its expiry, and the bytes of its result. */
-const READ_INDEX = `
-local found, replies = redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES'), {}
-for i = 1, #found, 2 do
-  local bytes = 0
-  for _, field in ipairs({'value', 'exact', 'error'}) do
-    local size = redis.pcall('HSTRLEN', ARGV[2] .. found[i], field)
-    if type(size) == 'number' then bytes = bytes + size end
-  end
-  replies[#replies + 1] = {found[i], found[i + 1], bytes}
-end
-return replies`;
 type Entry = readonly [uri: string, expiry: string, bytes: number];
 const readIndex = script<Entry[]>('readIndex', READ_INDEX);
 
@@ -67,7 +37,8 @@ export class ResultIndex {
   async announce(homes: Iterable<string>, ttlMs: number): Promise<void> {
     if (!this.#connection.isCluster) return;
     const list = indexKey(this.#job);
-    await this.#connection.use((redis) => listHomes(redis)(1, list, ttlMs, ...homes), true, list);
+    const options = { ttlMs: String(ttlMs), homes: [...homes] };
+    await this.#connection.use((redis) => listHomes(redis)([list], options), true, list);
   }
 
   /**
@@ -98,21 +69,25 @@ export class ResultIndex {
       const uris = await this.#connection.use((redis) => redis.zrange(list, '0', String(count - 1)), true);
       return yield uris.map((uri) => [uri, '', 0]);
     }
-    const [today, ...listed] = await this.#connection.use((redis) => readHomes(redis)(1, list), true, list);
+    const [today, ...listed] = await this.#connection.use(
+      (redis) => readHomes(redis)([list], {}),
+      true,
+      list,
+    );
     for (const homes of slicesOf(pairsOf(listed))) {
       const found = await allEnded(homes.map(([home]) => this.#entries(home, count)));
       const gone = homes.filter(
         ([, score], i) => found[i]?.length === 0 && Number(score) < Number(today) - WRITTEN_WITHIN_MS,
       );
       if (gone.length > 0)
-        await this.#connection.use((redis) => forgetHomes(redis)(1, list, ...gone.flat()), true, list);
+        await this.#connection.use((redis) => forgetHomes(redis)([list], { homes: gone }), true, list);
       yield found.flat();
     }
   }
 
   #entries(home: string, count: number) {
-    const prefix = resultKey(this.#job, '');
-    return this.#connection.use((redis) => readIndex(redis)(1, indexKey(home), count, prefix), true, home);
+    const options = { count: String(count), results: resultKey(this.#job, '') };
+    return this.#connection.use((redis) => readIndex(redis)([indexKey(home)], options), true, home);
   }
 }
 

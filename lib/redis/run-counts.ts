@@ -7,38 +7,11 @@ import { ServingError } from '../contract/errors.ts';
 import { runCountKey } from '../contract/names.ts';
 import type { CountedRecord, RunCounts } from '../pipeline/counted-runs.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
+import { BEGIN_RUNS, TAKE_BACK_RUNS } from './scripts/generated.ts';
 import { script } from './scripts.ts';
 
-/** Lua: the runs in the key, and the delivery that was counted last. */
-const HELD = `
-local function held(key)
-  local text = redis.pcall('GET', key)
-  local runs, delivery = string.match(type(text) == 'string' and text or '', '^(%d+) (%d+)$')
-  return tonumber(runs or '0'), delivery
-end`;
-
-/** KEYS: one for each record. ARGV: ttl ms, then the number of each record's delivery. */
-const BEGIN = `${HELD}
-for i, key in ipairs(KEYS) do
-  local runs, delivery = held(key)
-  if delivery ~= ARGV[i + 1] then
-    redis.call('SET', key, string.format('%d %s', runs + 1, ARGV[i + 1]), 'PX', ARGV[1])
-  end
-end
-return 0`;
-const beginRuns = script<number>('beginRuns', BEGIN);
-
-/** As BEGIN. No delivery has the number 0. */
-const TAKE_BACK = `${HELD}
-for i, key in ipairs(KEYS) do
-  local runs, delivery = held(key)
-  if delivery == ARGV[i + 1] then
-    if runs > 1 then redis.call('SET', key, string.format('%d 0', runs - 1), 'PX', ARGV[1])
-    else redis.call('DEL', key) end
-  end
-end
-return 0`;
-const takeBackRuns = script<number>('takeBackRuns', TAKE_BACK);
+const beginRuns = script<number>('beginRuns', BEGIN_RUNS);
+const takeBackRuns = script<number>('takeBackRuns', TAKE_BACK_RUNS);
 
 interface RunCountsOptions {
   readonly job: string;
@@ -82,10 +55,10 @@ export class StoredRunCounts implements RunCounts {
   }
 
   async #change(change: typeof beginRuns, records: readonly CountedRecord[]): Promise<void> {
-    const ttlMs = this.#options.retentionSeconds * 1000;
+    const ttlMs = String(this.#options.retentionSeconds * 1000);
     await this.#forEachHome(records, async (home, keys, places) => {
-      const deliveries = places.map((i) => (records[i] as CountedRecord).attempts);
-      const run = (redis: Redis) => change(redis)(keys.length, ...keys, ttlMs, ...deliveries);
+      const deliveries = places.map((i) => String((records[i] as CountedRecord).attempts));
+      const run = (redis: Redis) => change(redis)(keys, { ttlMs, deliveries });
       await this.#connection.use(run, true, home);
     });
   }

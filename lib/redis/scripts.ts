@@ -1,22 +1,30 @@
 /**
- * Runs Lua scripts, each of which is one step inside Redis. A script that raises an error stops and its writes stay, so a
- * command that can fail for a single record is called with pcall.
+ * Runs Lua scripts (scripts/*.lua), each of which is one step inside Redis. A script that raises an error stops and its writes
+ * stay, so a command that can fail for a single record is called with pcall. Its first argument is one JSON with named options.
  */
 import type { Redis } from 'ioredis';
 
-/** Runs a script. Arguments: the number of keys, the keys, the values. */
-type Command<R> = (keys: number, ...keysAndValues: (string | number)[]) => Promise<R>;
+/** Numbers travel as texts: the JSON decoder of Redis has doubles. An empty list is left out: it would be an object there. */
+type Option = string | undefined | readonly Option[] | { readonly [name: string]: Option };
+type Options = Readonly<Record<string, Option>>;
 
-/** Defines a script; ioredis sends its text once and its hash from then on. */
-export function script<R>(name: string, lua: string): (redis: Redis) => Command<R> {
-  return (redis) => {
-    if (!(name in redis)) redis.defineCommand(name, { lua });
-    const commands = redis as unknown as Record<typeof name, Command<R>>;
-    return (commands[name] as Command<R>).bind(redis);
-  };
+/** Runs a script. @param texts what may be long */
+type Run<R> = (keys: readonly string[], options: Options, ...texts: readonly string[]) => Promise<R>;
+
+/** Arguments of EVAL after the script. */
+export function argumentsOf(
+  keys: readonly string[],
+  options: Options,
+  ...texts: readonly string[]
+): [number: number, ...texts: string[]] {
+  return [keys.length, ...keys, JSON.stringify(options), ...texts];
 }
 
-/** Lua: `today` is now, in ms by the clock of Redis. A caller with a wrong clock would delete the results of all others. */
-export const TODAY = `
-local clock = redis.call('TIME')
-local today = clock[1] * 1000 + math.floor(clock[2] / 1000)`;
+/** Defines a script; ioredis sends its text once and its hash from then on. */
+export function script<R>(name: string, lua: string): (redis: Redis) => Run<R> {
+  return (redis) => {
+    if (!(name in redis)) redis.defineCommand(name, { lua });
+    const command = (redis as unknown as Record<string, (...all: unknown[]) => Promise<R>>)[name];
+    return (...all) => (command as NonNullable<typeof command>).call(redis, ...argumentsOf(...all));
+  };
+}

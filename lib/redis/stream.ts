@@ -4,6 +4,7 @@
  * when this one dies.
  */
 import type { RedisConnection } from './connection.ts';
+import { HOLD_STREAM, RELEASE_STREAM } from './scripts/generated.ts';
 import { script } from './scripts.ts';
 
 /** Fields as they were written: a client may have written anything. */
@@ -40,20 +41,8 @@ const DEAD_BYTES = 64 * 1024;
 /** The cursor of the first and after the last claim. */
 export const FIRST = '0-0';
 
-/** KEYS: lease. ARGV: holder, beat, what a silent holder left. No time to live, because the clock of Redis may be set. */
-const HOLD = `
-local held, ours = redis.call('GET', KEYS[1]), ARGV[1] .. ' '
-if held and string.sub(held, 1, #ours) ~= ours and held ~= ARGV[3] then return held end
-redis.call('SET', KEYS[1], ours .. ARGV[2])
-return ''`;
-const holdStream = script<string>('holdStream', HOLD);
-
-/** KEYS: lease. ARGV: holder. */
-const RELEASE = `
-local held, ours = redis.call('GET', KEYS[1]), ARGV[1] .. ' '
-if held and string.sub(held, 1, #ours) == ours then redis.call('DEL', KEYS[1]) end
-return 0`;
-const releaseStream = script<number>('releaseStream', RELEASE);
+const holdStream = script<string>('holdStream', HOLD_STREAM);
+const releaseStream = script<number>('releaseStream', RELEASE_STREAM);
 
 export class StreamConsumer {
   readonly #connection: RedisConnection;
@@ -180,12 +169,15 @@ export class StreamConsumer {
    * @returns what another holder left; '' when the lease is ours
    */
   async hold(holder: string, beat: string, silent: string): Promise<string> {
-    return this.#connection.use((redis) => holdStream(redis)(1, this.#leaseKey, holder, beat, silent), true);
+    return this.#connection.use(
+      (redis) => holdStream(redis)([this.#leaseKey], { holder, beat, silent }),
+      true,
+    );
   }
 
   /** Gives the lease back, if it is ours. */
   async release(holder: string): Promise<void> {
-    await this.#connection.use((redis) => releaseStream(redis)(1, this.#leaseKey, holder), true);
+    await this.#connection.use((redis) => releaseStream(redis)([this.#leaseKey], { holder }), true);
   }
 
   get #leaseKey(): string {

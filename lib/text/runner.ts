@@ -127,7 +127,7 @@ export function groupsOf(
     const { length } = (encoded[index] as Encoded).ids;
     return mayPad ? length : paddedLength(length, padding);
   };
-  const order = Array.from(encoded.keys()).sort((a, b) => lengthOf(a) - lengthOf(b) || a - b);
+  const order = Array.from(encoded.keys()).sort((a, b) => lengthOf(a) - lengthOf(b));
   const groups: number[][] = [];
   let shortest = 0;
   for (const index of order) {

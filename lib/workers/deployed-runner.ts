@@ -29,17 +29,17 @@ const LOOK_MS = 50;
 export function deployedRunner(options: DeployedRunnerOptions): Runner {
   const { pool, batches, stopMs, clock } = options;
 
-  /** @returns false when no process is ready in time */
+  /** @returns false when the time is over, or no process is ready before */
   async function isReady(isOver: IsOver): Promise<boolean> {
-    while (pool.free === 0) {
-      if (isOver()) return false;
+    while (!isOver()) {
+      if (pool.free > 0) return true;
       await new Promise<void>((resolve) => clock.after(LOOK_MS, resolve));
     }
-    return true;
+    return false;
   }
 
   async function runBatch(records: readonly Inputs[], isOver: IsOver): Promise<readonly Outcome[]> {
-    if (isOver() || !(await isReady(isOver))) return records.map(late);
+    if (!(await isReady(isOver))) return records.map(late);
     const running = batches.run(records, { isOver });
     // What fails after its deadline is not an error of the process: its records return to the queue.
     running.catch(() => undefined);

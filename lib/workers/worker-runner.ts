@@ -7,8 +7,8 @@ import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
 import type { BatchRunner, Clock } from '../pipeline/batcher.ts';
 import { noTimeLeft } from '../pipeline/deadline.ts';
+import type { Observer } from '../pipeline/observer.ts';
 import { type ItemSettings, itemOf } from './items.ts';
-import type { Statistics } from './messages.ts';
 import type { Pool } from './pool.ts';
 import { WorkerEnded, type WorkerProcess } from './process.ts';
 import { faultText, outcomeOf } from './results.ts';
@@ -26,8 +26,8 @@ export interface WorkerRunnerOptions {
   /** A batch that takes longer ends its process, in ms. */
   readonly predictTimeoutMs: number;
   readonly clock: Clock;
-  /** Called for each batch that a process has answered. */
-  readonly onBatch?: (size: number, tookMs: number, statistics: Statistics) => void;
+  /** Told of each batch that a process has answered. */
+  readonly runEnded?: Observer['runEnded'];
 }
 
 type Attempt =
@@ -93,7 +93,7 @@ export class WorkerRunner implements BatchRunner {
   }
 
   async #attempt(items: readonly unknown[], isOver: () => boolean, tries = MOST_TRIES): Promise<Attempt> {
-    const { pool, clock, predictTimeoutMs, onBatch } = this.#options;
+    const { pool, clock, predictTimeoutMs, runEnded } = this.#options;
     try {
       return await pool.use<Attempt>(async (process) => {
         // It may have waited for a process to start.
@@ -103,7 +103,8 @@ export class WorkerRunner implements BatchRunner {
           process.kill(`predict did not end within ${predictTimeoutMs} ms`);
         });
         const result = await process.run(items).finally(stop);
-        onBatch?.(items.length, clock.now() - startedMs, result.statistics);
+        const tookMs = clock.now() - startedMs;
+        runEnded?.({ records: items.length, tookMs, samples: result.statistics });
         if ('outcomes' in result) return { outcomes: result.outcomes.map(outcomeOf) };
         const { kind, ...fault } = result.failed;
         return { failed: faultText(fault), isBug: kind !== 'raised' };

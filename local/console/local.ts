@@ -2,10 +2,11 @@
 import type { Example, LiveFacts, ModelFacts, Part } from '../../console/api.ts';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
-import { connection } from '../../lib/compose/redis.ts';
+import { connection } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import type { Model } from '../../lib/contract/values.ts';
+import type { RecentRecords } from '../../lib/observe/recent.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
@@ -15,7 +16,6 @@ import type { ServedRuns } from '../runs.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
 import { exampleOfVersion } from './example.ts';
 import { inputFacts, outputFacts } from './model.ts';
-import type { RecentRecords } from './recent.ts';
 import type { ReplayPlace } from './replay.ts';
 import type { ConsoleSource } from './source.ts';
 import { activateVersion, deadLetterPage, replayOne, versionsOf } from './stored.ts';
@@ -147,6 +147,6 @@ async function liveFacts({ statistics }: LocalConsoleOptions): Promise<Part<Live
     since: new Date(now - (statistics.now() - statistics.startedMs)).toISOString(),
     endedAt: now - statistics.past.sinceStepMs,
     steps,
-    total: statistics.figures.totals(),
+    total: statistics.counts.totals(),
   };
 }

@@ -18,17 +18,12 @@ const FIRST_PAUSE_MS = 4;
 /** A client on this machine that takes so many characters is there. One far away may still turn out to be gone. */
 const TAKEN_CHARACTERS = 3;
 
-/** A request while it is served. */
-export interface Seen {
-  /** Undefined until it is known, and where there is none. */
-  route?: Pick<GatewayRoute, 'method' | 'path' | 'functionName'>;
-}
-
 /** A request that has no answer yet, and who waits for it. */
 export class Served implements Caller {
   readonly response: ServerResponse;
   readonly requestId = newRequestId();
-  readonly seen: Seen = {};
+  /** Undefined until it is known, and where there is none. */
+  route: GatewayRoute | undefined;
   presence: Caller['presence'] = 'waits';
   /** While its handler runs. */
   #slot: Slot | undefined;

@@ -5,13 +5,14 @@
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import type { Observer } from '../../lib/pipeline/observer.ts';
 import type { LocalLog } from '../aws/lambda.ts';
 import { listenError } from '../ports.ts';
 import { MAX_BODY_BYTES } from './body.ts';
 import type { CallerRules } from './caller.ts';
 import { Clients } from './clients.ts';
 import { MAX_HEADER_BYTES, newRequestId } from './event.ts';
-import { acceptRequest, type GatewayState, nameOf, type Observe, refuseSocket } from './requests.ts';
+import { acceptRequest, type GatewayState, nameOf, refuseSocket } from './requests.ts';
 import { gatewayMessage, writeResponse } from './response.ts';
 import { compileRoutes, type GatewayRoute } from './routes.ts';
 import { Slots } from './slots.ts';
@@ -57,8 +58,8 @@ export interface GatewayOptions extends CallerRules {
   readonly portOption?: string;
   /** Wall clock in ms, for the time of an event. Default Date.now. */
   readonly clock?: () => number;
-  /** Sees each request; what it returns is called when the request is over. */
-  readonly observe?: Observe;
+  /** Told of each request. Default: nobody is. */
+  readonly observer?: Observer;
 }
 
 export interface Gateway {
@@ -77,7 +78,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     table: compileRoutes(options.routes.map((route) => ({ ...route, functionName: nameOf(route) }))),
     timeoutMs: Math.min(options.timeoutMs ?? MAX_INTEGRATION_MS, MAX_INTEGRATION_MS),
     clock: options.clock ?? Date.now,
-    observe: options.observe ?? (() => () => undefined),
+    observer: options.observer ?? {},
     places: new Slots(options.maxConcurrentRequests ?? MAX_REQUESTS),
     ownSlots: new Slots(MAX_OWN_REQUESTS),
     waitSlots: new Slots(options.maxWaits ?? MAX_WAITS),

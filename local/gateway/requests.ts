@@ -5,10 +5,11 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
+import type { GatewayRequest, Observer } from '../../lib/pipeline/observer.ts';
 import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
 import { endAfterBody, MAX_BODY_BYTES, MAX_DROPPED_BYTES, readBody } from './body.ts';
 import { type CallerRules, foreignHost, foreignOrigin, withoutToken } from './caller.ts';
-import { type Clients, type Seen, Served } from './clients.ts';
+import { type Clients, Served } from './clients.ts';
 import { applyCors } from './cors.ts';
 import { gatewayEvent, isTooLargeForLambda, MAX_HEADER_BYTES, type RequestHead, readHead } from './event.ts';
 import {
@@ -24,15 +25,12 @@ import {
 import { decodePath, findRoute, type GatewayRoute, type RouteTable } from './routes.ts';
 import type { Slots } from './slots.ts';
 
-/** Called when a request arrives. @returns called when it is over; no status: the client left before the answer */
-export type Observe = (request: Seen) => (status: number | undefined, tookMs: number) => void;
-
 const TURNS_BEFORE_REFUSAL = 2;
 /** A client that takes none of its answer for so long is disconnected. */
 const STALLED_ANSWER_MS = 30_000;
 
 export interface GatewayState {
-  readonly observe: Observe;
+  readonly observer: Observer;
   readonly log: LocalLog;
   readonly callers: CallerRules;
   /** The limit for all bodies together. */
@@ -63,16 +61,20 @@ export interface GatewayState {
 export function acceptRequest(state: GatewayState, request: IncomingMessage, response: ServerResponse): void {
   state.openResponses++;
   const served = new Served(response);
-  const { requestId, seen } = served;
+  const { requestId } = served;
   const { socket } = request;
   state.clients.add(socket, served);
   const startedMs = performance.now();
-  const over = state.observe(seen);
+  state.observer.requestArrived?.({});
   response.once('close', () => {
     state.openResponses--;
     state.clients.remove(socket, served);
     if (!response.writableFinished) served.become('gone');
-    over(response.headersSent ? response.statusCode : undefined, performance.now() - startedMs);
+    state.observer.requestAnswered?.({
+      ...(served.route ? requestOf(served.route) : NO_ROUTE),
+      status: response.headersSent ? response.statusCode : undefined,
+      tookMs: performance.now() - startedMs,
+    });
     if (state.openResponses === 0) state.onIdle();
   });
   serve(state, request, served).catch((error: unknown) => {
@@ -87,7 +89,7 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
   const [rawPath, rawQueryString] = splitUrl(request.url ?? '');
   const path = decodePath(rawPath);
   const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
-  if (match) served.seen.route = match.route;
+  served.route = match?.route;
   const shaped = (wire: WireResponse) => (match?.route.hasEnvelope ? enveloped(wire) : wire);
   const dismiss = (wire: WireResponse) =>
     refuseRequest(state, request, response, head, shaped(wire), requestId);
@@ -168,6 +170,9 @@ async function run(
   const { log } = state;
   const timeoutMs = route.timeoutMs ?? state.timeoutMs;
   const facts = { functionName: nameOf(route), timeoutMs, caller };
+  const client = event.requestContext.http.sourceIp;
+  const bytes = Number(event.headers['content-length'] ?? 0);
+  state.observer.requestAccepted?.({ ...requestOf(route), client, bytes });
   const invocation = await invoke(route.handler, event, facts, state.timeoutMs);
   const where = { route: event.routeKey, requestId: event.requestContext.requestId };
   if (invocation.kind === 'timed_out') {
@@ -182,6 +187,12 @@ async function run(
   if (!('problem' in wire)) return wire;
   log.error(`the handler returned no response: ${wire.problem}`, where);
   return shaped(gatewayMessage(500));
+}
+
+const NO_ROUTE = { method: 'none', route: 'none', functionName: undefined };
+
+function requestOf({ method, path, functionName }: GatewayRoute): GatewayRequest {
+  return { method, route: path, functionName };
 }
 
 /** Names the route /predictions/{uri} predictions-uri. */

@@ -19,7 +19,6 @@ import {
   runInference,
 } from '../../lib/http/open-inference/run.ts';
 import { type InvocationClock, requestPolicy } from '../../lib/pipeline/deadline.ts';
-import type { Observe } from '../gateway/requests.ts';
 import { tooMany } from './admission.ts';
 import { readInfer, readRequest } from './request.ts';
 import * as tables from './tables.ts';
@@ -35,11 +34,9 @@ export interface GrpcJob {
   readonly onLeave?: () => void;
   /** How long accepted calls may take when the service stops, in ms. */
   readonly stopMs?: number | undefined;
-  /** Sees each inference; what it returns is called when it is over. */
-  readonly observe: Observe;
   /** Goes around each inference, as around a request over HTTP. Default: nothing is traced. */
   readonly trace?: <Answer extends { readonly statusCode: number }>(
-    request: { readonly headers: TraceHeaders; readonly routeKey: string },
+    request: { readonly headers: TraceHeaders; readonly routeKey: string; readonly clock: InvocationClock },
     work: () => Promise<Answer>,
   ) => Promise<Answer>;
 }
@@ -65,7 +62,7 @@ const INFER_NAME = 'ModelInfer';
 export const SERVICE_PATH = '/inference.GRPCInferenceService';
 const INFER_ROUTE = {
   method: 'POST',
-  path: `${SERVICE_PATH}/${INFER_NAME}`,
+  route: `${SERVICE_PATH}/${INFER_NAME}`,
   functionName: 'predict',
 } as const;
 
@@ -165,12 +162,12 @@ async function isReady({ deps }: GrpcJob, path: string): Promise<boolean> {
 
 async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<object> {
   const { model, version, request } = readInfer(bytes);
-  const { deps, timeoutMs, refuses, observe, trace = untraced } = jobNamed(jobs, model);
+  const { deps, timeoutMs, refuses, trace = untraced } = jobNamed(jobs, model);
   const startedMs = performance.now();
   const within = clock(timeoutMs);
-  const over = observe({ route: INFER_ROUTE });
-  const routeKey = `${INFER_ROUTE.method} ${INFER_ROUTE.path}`;
-  const outcome = await trace({ headers, routeKey }, async () => {
+  deps.observers.requestArrived?.(INFER_ROUTE);
+  const routeKey = `${INFER_ROUTE.method} ${INFER_ROUTE.route}`;
+  const outcome = await trace({ headers, routeKey, clock: within }, async () => {
     try {
       if (refuses()) throw tooMany('more requests than this machine can serve');
       const policy = requestPolicy(within);
@@ -182,7 +179,8 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
       return { statusCode: ServingError.from(error).status, error };
     }
   });
-  over(within.caller?.presence === 'gone' ? undefined : outcome.statusCode, performance.now() - startedMs);
+  const status = within.caller?.presence === 'gone' ? undefined : outcome.statusCode;
+  deps.observers.requestAnswered?.({ ...INFER_ROUTE, status, tookMs: performance.now() - startedMs });
   if (!('answer' in outcome)) throw outcome.error;
   return outcome.answer;
 }

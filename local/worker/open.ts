@@ -1,15 +1,13 @@
 /** What the single machine adds to the HTTP API of a job for the worker service, in one piece. */
 
 import type { ServingError } from '../../lib/contract/errors.ts';
-import type { Model } from '../../lib/contract/values.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
-import type { Source } from '../description/figures.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 import { runningTime } from '../running-time.ts';
 import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
 import { LaterResults, resultsRoute } from './results.ts';
-import { controlRoute, countRequests, type StatOptions, statRoutes } from './routes.ts';
-import { ServiceStatistics, withStatistics } from './statistics.ts';
+import { controlRoute, type StatOptions, statRoutes } from './routes.ts';
+import { ServiceStatistics } from './statistics.ts';
 
 export interface ServicePartOptions extends StatOptions {
   /** How long results stay, in ms. */
@@ -29,10 +27,6 @@ export interface ServiceParts {
   readonly encode: EncodeDeps;
   /** Routes of the single machine, for `jobRoutes`. */
   readonly routes: readonly GatewayRoute[];
-  /** Goes around all routes of the job. */
-  count(routes: readonly GatewayRoute[]): GatewayRoute[];
-  /** Goes around what makes records wait. */
-  counted(model: Model, source: Source): Model;
   /** Waits until every accepted item has its outcome, up to `limitMs`. */
   idle(limitMs: number): Promise<void>;
   /** Answers those who wait for results. Call it before the gateway closes. */
@@ -51,8 +45,6 @@ export function openServiceParts(options: ServicePartOptions): ServiceParts {
       resultsRoute(later, log),
       ...(control ? [controlRoute(control.token, control.verbs, log)] : []),
     ],
-    count: (routes) => countRequests(routes, statistics),
-    counted: (model, source) => withStatistics(model, statistics, source),
     idle: (limitMs) => later.idle(limitMs),
     close: () => later.close(),
   };

@@ -9,11 +9,9 @@ import { openWorker, type ServedWorker } from '../../lib/compose/worker.ts';
 import { badConfig, type ServingError } from '../../lib/contract/errors.ts';
 import type { Runner } from '../../lib/contract/values.ts';
 import { ModelManager } from '../../lib/inference/model-manager.ts';
-import type { WorkerRunnerOptions } from '../../lib/workers/worker-runner.ts';
 import { FileWatch } from './watch.ts';
 
 export interface ReloadOptions {
-  readonly onBatch: NonNullable<WorkerRunnerOptions['onBatch']>;
   /** Takes a line about each change. */
   readonly tell: (line: string) => void;
   readonly dataDir: string;
@@ -149,10 +147,9 @@ export class ReloadingWorker implements ServedWorker {
   async #start(version: string): Promise<Runner> {
     this.#tried = version;
     this.#starting = new AbortController();
-    const { onBatch, tell } = this.#options;
+    const { tell } = this.#options;
     const isFirst = this.#current === undefined;
     const worker = await openWorker(this.#scope, {
-      onBatch,
       watched: { version, signal: this.#starting.signal },
     });
     this.#open.add(worker);

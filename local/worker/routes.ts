@@ -1,7 +1,4 @@
-/**
- * What only the single machine answers for a job: its statistics, and its end. `countRequests` goes around the other
- * routes.
- */
+/** What only the single machine answers for a job: its statistics, and its end. */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { SERVER_VERSION } from '../../lib/contract/names.ts';
 import { page as htmlPage } from '../../lib/http/page.ts';
@@ -28,10 +25,7 @@ export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatO
     path,
     functionName: 'statistics',
     ownSlots: true,
-    handler: async () => {
-      statistics.asked();
-      return answer();
-    },
+    handler: async () => answer(),
   });
   const versions = () => ({
     ...snakeCase(facts()),
@@ -48,7 +42,9 @@ export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatO
       }),
     ),
     // The original's HTTP front was a client of its server; here it is the same process.
-    route('/status/client', () => json(200, { ...versions(), num_pending_request: statistics.inQueue })),
+    route('/status/client', () =>
+      json(200, { ...versions(), num_pending_request: statistics.counts.inQueue }),
+    ),
     route('/stat', () => htmlPage(statPage(statistics, page()))),
   ];
 }
@@ -57,21 +53,6 @@ export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatO
 function snakeCase(settings: Facts): Facts {
   const nameOf = (name: string) => name.replaceAll(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);
   return Object.fromEntries(Object.entries(settings).map(([name, value]) => [nameOf(name), value]));
-}
-
-/** The same routes; requests with items are counted, with the bytes of their bodies. */
-export function countRequests(
-  routes: readonly GatewayRoute[],
-  statistics: ServiceStatistics,
-): GatewayRoute[] {
-  return routes.map((route) => {
-    if (route.method !== 'POST' || route.functionName !== 'predict') return route;
-    const handler: GatewayRoute['handler'] = (event, context) => {
-      statistics.request(event.requestContext.http.sourceIp, Number(event.headers['content-length'] ?? 0));
-      return route.handler(event, context);
-    };
-    return { ...route, handler };
-  });
 }
 
 /**

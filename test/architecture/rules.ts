@@ -18,6 +18,7 @@ export const LEVELS: readonly (readonly string[])[] = [
     'lib/config/',
     'lib/inference/',
     'lib/metrics/',
+    'lib/observe/',
     'lib/queue/',
     'lib/redis/',
     'lib/registry/',
@@ -53,6 +54,8 @@ export interface Edge {
 export const CROSSINGS: readonly Edge[] = [
   { from: 'lib/registry/', to: 'lib/s3/' },
   { from: 'lib/redis/', to: 'lib/metrics/' },
+  { from: 'lib/observe/', to: 'lib/metrics/' },
+  { from: 'lib/observe/', to: 'lib/trace/' },
   // A process that ends with its parent, and onnxruntime.
   { from: 'lib/workers/', to: 'lib/inference/' },
 ];
@@ -170,7 +173,7 @@ export const UNREACHABLE: readonly Entry[] = [
     entry: `functions/${name}.ts`,
     packages: [],
     // Only where spans have a receiver.
-    files: ['lib/trace/'],
+    files: ['lib/trace/', 'lib/observe/spans.ts', 'lib/compose/traced.ts'],
   })),
   {
     entry: 'functions/predict.ts',

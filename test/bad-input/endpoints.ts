@@ -15,9 +15,9 @@ import { RecordStates } from '../../lib/redis/record-states.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import type { PayloadStore } from '../../lib/s3/payloads.ts';
+import { quietObservers } from '../support/observers.ts';
 import { predictionsWith } from '../support/predictions.ts';
 import { PATIENT, redisUrl } from '../support/redis.ts';
-import { quietReporter } from '../support/reporter.ts';
 import type { Refusal } from './cases.ts';
 
 export interface Envelope {
@@ -65,7 +65,7 @@ export function predictHandler(runner: Runner, deps: Partial<PredictDeps> = {}) 
   return predict({
     model: { use: (work) => work(runner) },
     filter: undefined,
-    reporter: quietReporter(),
+    observers: quietObservers(),
     ...deps,
   });
 }
@@ -139,7 +139,7 @@ export async function deliver(
     sink: resultSink(results),
     running: { begin: () => async () => undefined },
     payloads,
-    reporter: quietReporter(),
+    observers: quietObservers(),
   });
   const records = messages.map(({ id, body }) => ({
     messageId: id,

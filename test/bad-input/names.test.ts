@@ -62,7 +62,12 @@ test('names of writers are one name without case, blanks, separators and units',
     'fa\u00a0re\u200b',
   ])
     assert.equal(foldName(name), 'fare', name);
-  assert.equal(foldName('(body)'), '(body)');
+  for (const [name, folded] of [
+    ['(body)', '(body)'],
+    ['( Body_Mass )', '(bodymass)'],
+    ['[a-b] {c d}', '[ab]{cd}'],
+  ] as const)
+    assert.equal(foldName(name), folded, name);
   assert.notEqual(foldName('fare1'), foldName('fare2'));
 });
 

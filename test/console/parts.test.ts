@@ -1,27 +1,35 @@
 /** What the console keeps in memory, and what its page makes of answers and forms, without a service and a browser. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PortFacts } from '../../console/api.ts';
+import { MOST_RECORDS, type PortFacts, STEP_MS, STEPS } from '../../console/api.ts';
 import { barShare, indented, shownAnswer } from '../../console/try/answer.ts';
 import { encodeLines, predictLines } from '../../console/try/code.ts';
 import { exampleValues } from '../../console/try/example.ts';
 import { bodyOf, exampleOf, fieldsOf } from '../../console/try/request.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
-import { History } from '../../local/console/history.ts';
+import { History } from '../../lib/observe/history.ts';
+import { RecentRecords } from '../../lib/observe/recent.ts';
+import { together } from '../../lib/observe/together.ts';
+import type { FinishedRecord } from '../../lib/pipeline/decode.ts';
+import { saveObserved } from '../../lib/pipeline/observed.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
-import { RecentRecords } from '../../local/console/recent.ts';
 
 function openHistory() {
   const clock = { ms: 1_000 };
   const totals = { requests: 0, arrived: 0, finished: 0, failed: 0, batches: 0, batched: 0, batchMs: 0 };
-  const history = new History(
-    () => clock.ms,
-    () => ({ workers: () => 3, depth: () => 7 }),
-    () => ({ ...totals }),
-  );
+  const history = new History({
+    now: () => clock.ms,
+    stepMs: STEP_MS,
+    steps: STEPS,
+    load: () => ({ workers: () => 3, depth: () => 7 }),
+    totals: () => ({ ...totals }),
+  });
   return { clock, totals, history };
 }
+
+const ranOne = (history: History, tookMs: number) =>
+  history.recordsRan({ source: 'request', outcomes: [{ ok: true, outputs: [] }], tookMs });
 
 test('a step is what the counters have grown by, with percentiles within 4.5 %', () => {
   const { clock, totals, history } = openHistory();
@@ -31,12 +39,9 @@ test('a step is what the counters have grown by, with percentiles within 4.5 %',
   assert.equal(history.steps().length, 1);
   const after = { requests: 7, arrived: 106, finished: 107, failed: 3, batches: 4, batched: 15, batchMs: 50 };
   Object.assign(totals, after);
-  for (let ms = 1; ms <= 100; ms++) history.latency(1, ms);
-  history.batch(4);
-  history.batch(8);
-  history.batch(4);
-  history.waited(30);
-  history.waited(20);
+  for (let ms = 1; ms <= 100; ms++) ranOne(history, ms);
+  for (const records of [4, 8, 4]) history.runEnded({ records, tookMs: 1 });
+  for (const tookMs of [30, 20]) history.stepEnded({ step: 'wait', tookMs });
   assert.equal(history.steps().length, 1);
   clock.ms += 10_000;
   const step = history.steps().at(-1);
@@ -67,7 +72,7 @@ test('an hour of steps is kept, whatever the load, and an idle step says that no
   const { clock, totals, history } = openHistory();
   for (let step = 0; step < 500; step++) {
     totals.finished++;
-    history.latency(1, 5);
+    ranOne(history, 5);
     clock.ms += 10_000;
   }
   assert.equal(history.steps().length, 360);
@@ -96,26 +101,22 @@ function vector(data: number[], labels?: string[]): Outcome {
 }
 
 test('the last 200 records that were saved are remembered, with the beginning of their results', async () => {
-  const recent = new RecentRecords(() => 0);
-  const sink = recent.beside({
-    save: async (finished) => finished.flatMap(({ id }) => (id === 'lost' ? [id] : [])),
-  });
+  const recent = new RecentRecords({ most: MOST_RECORDS, now: () => 0 });
+  const save = (finished: readonly FinishedRecord[]) =>
+    saveObserved(finished, 'v1', {
+      sink: { save: async (all) => all.flatMap(({ id }) => (id === 'lost' ? [id] : [])) },
+      observers: together([recent], () => 0),
+    });
   const failure = new ServingError('model_unavailable', 's3://secret cannot be read');
-  assert.deepEqual(
-    await sink.save([record('lost', vector([1, 2])), record('a', vector([0.25, 0.75]))], 'v1'),
-    ['lost'],
-  );
-  await sink.save(
-    [record('b', { ok: false, error: failure }), record('c', vector([1, 3], ['x', '<b>y</b>']))],
-    'v1',
-  );
+  assert.deepEqual(await save([record('lost', vector([1, 2])), record('a', vector([0.25, 0.75]))]), ['lost']);
+  await save([record('b', { ok: false, error: failure }), record('c', vector([1, 3], ['x', '<b>y</b>']))]);
   const whole = {
     name: 'n',
     dtype: 'int64',
     shape: [1, 2],
     data: BigInt64Array.of(12_345_678_901_234_567n, 2n),
   } as const;
-  await sink.save([record('d', { ok: true, outputs: [whole] })], 'v1');
+  await save([record('d', { ok: true, outputs: [whole] })]);
   const [d, c, b, a, ...others] = recent.list();
   assert.deepEqual(others, []);
   assert.equal(d?.result, 'n [1, 2]: 12345678901234567, 2');
@@ -123,7 +124,7 @@ test('the last 200 records that were saved are remembered, with the beginning of
   assert.deepEqual([b?.status, b?.code, b?.error], ['failed', 'model_unavailable', failure.publicMessage]);
   assert.deepEqual([a?.uri, a?.identity, a?.model, a?.result], ['a', 'i-a', 'v1', 'p: 1 (0.75)']);
   const many = Array.from({ length: 450 }, (_, i) => record(`m${i}`, vector([1, 2])));
-  await sink.save(many, 'v1');
+  await save(many);
   assert.deepEqual(
     [recent.list().length, recent.list()[0]?.uri, recent.list().at(-1)?.uri],
     [200, 'm449', 'm250'],
@@ -131,9 +132,12 @@ test('the last 200 records that were saved are remembered, with the beginning of
 });
 
 test('a sink that fails remembers nothing', async () => {
-  const recent = new RecentRecords(() => 0);
-  const sink = recent.beside({ save: () => Promise.reject(new Error('down')) });
-  await assert.rejects(sink.save([record('a', vector([1, 2]))], 'v1'), /down/);
+  const recent = new RecentRecords({ most: MOST_RECORDS, now: () => 0 });
+  const parts = {
+    sink: { save: () => Promise.reject(new Error('down')) },
+    observers: together([recent], () => 0),
+  };
+  await assert.rejects(saveObserved([record('a', vector([1, 2]))], 'v1', parts), /down/);
   assert.deepEqual(recent.list(), []);
 });
 

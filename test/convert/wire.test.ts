@@ -261,6 +261,9 @@ test('text: nesting is limited, in unknown blocks too', () => {
   refuses(() => readText('child {'.repeat(500), THING), /nested deeper than 100/);
   refuses(() => readText('extra {'.repeat(500), THING), /nested deeper than 100/);
   refuses(() => readText('children {} '.repeat(50), THING, { limits: { items: 20 } }), /more than 20/);
+  // With the whole message itself.
+  readText('children {} '.repeat(19), THING, { limits: { items: 20 } });
+  refuses(() => readText('children {} '.repeat(20), THING, { limits: { items: 20 } }), /more than 20/);
 });
 
 test('text: random text of its own tokens is read or refused, never anything else', () => {

@@ -12,13 +12,13 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Model } from '../../lib/contract/values.ts';
-import { Reporter } from '../../lib/metrics/reporter.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { type LocalRedis, startRedis } from '../../local/redis/start.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { readNpy, toNested } from '../support/npy.ts';
+import { timersTo } from '../support/observers.ts';
 
 const CORPUS = sharedPath('corpus/onnx');
 const SETTINGS = { threads: 2, batchSize: 8, inputAlreadyBatched: false, image: {} };
@@ -86,16 +86,12 @@ function assertClose(
 }
 
 function deps(runner: OnnxRunner) {
-  const reporter = new Reporter({
-    deliver: async () => undefined,
-    now: () => performance.now(),
-    onError: () => undefined,
-  });
+  const { timers, observers } = timersTo(results);
   return {
     model: { use: (work) => work(runner) } satisfies Model,
     filter: undefined,
-    reporter,
-    sink: resultSink(results, { timers: reporter.timers }),
+    observers,
+    sink: resultSink(results, { timers }),
     running: { begin: () => async () => undefined },
     payloads: { resolve: async (bodies: readonly string[]) => [...bodies] },
   };

@@ -5,13 +5,13 @@ import type { SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { encodePointer } from '../../lib/codecs/pointer.ts';
-import { reporterTo } from '../../lib/compose/reporter.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { RunningReports } from '../../lib/redis/running.ts';
+import { timersTo } from '../support/observers.ts';
 import { PATIENT, redisUrl } from '../support/redis.ts';
 
 const NOW = 1_800_000_000_000;
@@ -37,7 +37,7 @@ test('a record older than the time to live fails with record_expired and is not 
     now: Date.now,
   });
   t.after(() => results.close());
-  const reporter = reporterTo(results);
+  const { timers, observers } = timersTo(results);
   const states = new RecordStates(connection, { job: 'job', now: Date.now });
   let ran = 0;
   const serve = (recordTtlSeconds: number) =>
@@ -52,13 +52,13 @@ test('a record older than the time to live fails with record_expired and is not 
             },
           } as never),
       },
-      sink: resultSink(results, { timers: reporter.timers }),
+      sink: resultSink(results, { timers }),
       running: new RunningReports(states, 30_000, Date.now),
       // The payload of an old record is not read either.
       payloads: {
         resolve: async (bodies) => bodies.map((body) => (assert.doesNotMatch(body, /payloads/), body)),
       },
-      reporter,
+      observers,
       recordTtlSeconds,
       now: () => NOW,
     });

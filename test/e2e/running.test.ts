@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
-import { reporterTo } from '../../lib/compose/reporter.ts';
 import type { Inputs, Outcome, Runner } from '../../lib/contract/values.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
@@ -12,6 +11,7 @@ import { ResultStore } from '../../lib/redis/results.ts';
 import { RunningReports } from '../../lib/redis/running.ts';
 import { startRedisProxy } from '../faults/support/redis/proxy.ts';
 import { enqueued } from '../support/enqueue.ts';
+import { timersTo } from '../support/observers.ts';
 import { PATIENT, redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
@@ -23,13 +23,13 @@ const INPUTS: Inputs = new Map([
 const OUTPUT = { name: 'y', dtype: 'float32' as const, shape: [1], data: Float32Array.of(2) };
 
 function batchOf(runner: Partial<Runner>, results: ResultStore, running: RunningReports) {
-  const reporter = reporterTo(results);
+  const { timers, observers } = timersTo(results);
   return batch({
     model: { use: (work) => work(runner as never) },
-    sink: resultSink(results, { timers: reporter.timers }),
+    sink: resultSink(results, { timers }),
     running,
     payloads: { resolve: async (bodies) => [...bodies] },
-    reporter,
+    observers,
   });
 }
 

@@ -10,7 +10,14 @@ import { Replay, type ReplayPlace } from '../../local/console/replay.ts';
 
 type Deps = Parameters<typeof deadLetter>[0];
 
-function world({ unsaved = [], refused = [] }: { unsaved?: string[]; refused?: string[] } = {}) {
+interface Faults {
+  readonly unsaved?: readonly string[];
+  readonly refused?: readonly string[];
+  /** Those with which Redis fails. */
+  readonly lost?: readonly string[];
+}
+
+function world({ unsaved = [], refused = [], lost = [] }: Faults = {}) {
   const archived = new Map<string, string>();
   const saved: FinishedRecord[] = [];
   const deps: Deps = {
@@ -20,10 +27,13 @@ function world({ unsaved = [], refused = [] }: { unsaved?: string[]; refused?: s
     },
     sink: {
       async save(finished) {
+        if (finished.some(({ id }) => lost.includes(id))) throw new Error('Redis is away');
         saved.push(...finished);
         return finished.map(({ id }) => id).filter((id) => unsaved.includes(id));
       },
     },
+    observers: {},
+    attempts: 5,
   };
   return { archived, saved, handle: deadLetter(deps) };
 }
@@ -49,7 +59,7 @@ test('a dead letter is archived as it was, and its uri fails once', async () => 
   );
 });
 
-test('a message that SQS gave up has the number of its deliveries before', async () => {
+test('a message that SQS gave up has the number of its deliveries; one of a queue with a lower limit that of the setting', async () => {
   const { archived, saved, handle } = world();
   const given = {
     ...record('m2', BODY),
@@ -82,6 +92,39 @@ test('what could not be archived or saved comes again, and nothing else does', a
   assert.deepEqual(
     saved.map(({ id }) => id),
     ['m2', 'm3'],
+  );
+});
+
+test('what could not be archived or saved for an error is logged with its message and trace, and comes again', async (t) => {
+  const { saved, handle } = world({ refused: ['m1'], lost: ['m2'] });
+  const traceId = '0af7651916cd43dd8448eb211c80319c';
+  const messageAttributes = { traceparent: { stringValue: `00-${traceId}-b7ad6b7169203331-01` } };
+  const lines: Record<string, unknown>[] = [];
+  const write = process.stdout.write.bind(process.stdout) as (...given: unknown[]) => boolean;
+  // What the runner of the tests says goes the same way.
+  t.mock.method(process.stdout, 'write', (text: unknown, ...rest: unknown[]) => {
+    if (!String(text).startsWith('{"level"')) return write(text, ...rest);
+    return lines.push(JSON.parse(String(text)) as Record<string, unknown>) > 0;
+  });
+  const records = ['m1', 'm2', 'm3'].map((id) => ({ ...record(id, BODY), messageAttributes }));
+  const answer = await handle(event(...records));
+  t.mock.restoreAll();
+  assert.deepEqual(idsOf(answer), ['m1', 'm2']);
+  assert.deepEqual(
+    saved.map(({ id }) => id),
+    ['m3'],
+  );
+  assert.deepEqual(
+    lines.map(({ level, messageId, trace_id, stack }) => [
+      level,
+      messageId,
+      trace_id,
+      String(stack).match(/\w+ is away/)?.[0],
+    ]),
+    [
+      ['error', 'm1', traceId, 'S3 is away'],
+      ['error', 'm2', traceId, 'Redis is away'],
+    ],
   );
 });
 

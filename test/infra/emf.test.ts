@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { observeCall, observers } from '../../lib/compose/observers.ts';
+import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError, logWith } from '../../lib/contract/log.ts';
-import {
-  createInvocationMetrics,
-  type InvocationMetrics,
-  measure,
-  measured,
-  measureFailures,
-} from '../../lib/metrics/emf.ts';
-import { reportFailedEvent, reportOutcomes } from '../../lib/metrics/outcomes.ts';
-import { Timers } from '../../lib/metrics/timers.ts';
+import { emf } from '../../lib/observe/emf.ts';
+import { FAILURES } from '../../lib/observe/failures.ts';
+import { together } from '../../lib/observe/together.ts';
+import type { Observers } from '../../lib/pipeline/observer.ts';
 import { enqueued } from '../support/enqueue.ts';
+import { quietObservers } from '../support/observers.ts';
 
 interface Directive {
   readonly Namespace: string;
@@ -26,13 +24,33 @@ type Line = Readonly<Record<string, unknown>> & {
 const IDS = { function_request_id: 'request-1', xray_trace_id: '1-67-89' };
 const QUEUE_EVENT = { Records: [{ messageId: 'a' }, { messageId: 'b' }] };
 
-function live(variables: Record<string, string> = {}): { measuring: InvocationMetrics; lines: string[] } {
+type Invoke = <T>(
+  event: unknown,
+  ids: Readonly<Record<string, unknown>>,
+  work: () => Promise<T>,
+) => Promise<T>;
+
+/** The observers of a function, and a call of it. */
+function live(options: { readonly isProvisioned?: boolean } = {}) {
   const lines: string[] = [];
-  const environment = readEnvironment({
-    AWS_LAMBDA_FUNCTION_NAME: 'cluster-serving-dev-batch',
-    ...variables,
-  });
-  return { measuring: createInvocationMetrics(environment, (line) => void lines.push(line)), lines };
+  const told = together(
+    [
+      emf({
+        dimensions: { Job: 'serving_stream', Function: 'cluster-serving-dev-batch' },
+        isProvisioned: options.isProvisioned ?? false,
+        now: Date.now,
+        write: (line) => void lines.push(line),
+      }),
+      FAILURES,
+    ],
+    () => performance.now(),
+  );
+  const invocation: Invoke = (event, ids, work) => logWith(ids, () => observeCall(told, event, ids, work));
+  return { told, invocation, lines };
+}
+
+function timed(told: Observers, step: 'wait' | 'run' | 'write', ...times: readonly number[]): void {
+  for (const tookMs of times) told.stepEnded?.({ step, tookMs });
 }
 
 const parsed = (lines: readonly string[]) => lines.map((line) => JSON.parse(line) as Line);
@@ -56,15 +74,12 @@ function metricsOf(line: Line | undefined): Record<string, unknown> {
 }
 
 test('an invocation writes one line, with metrics by job and function and the ids to find it by', async () => {
-  const { measuring, lines } = live();
-  await measuring.invocation(QUEUE_EVENT, IDS, async () => {
-    const timers = new Timers();
-    timers.record('zoo.serving.redis.wait', 40);
-    timers.record('zoo.serving.redis.wait', 90);
-    timers.record('zoo.serving.request.predict', 5);
-    timers.record('zoo.serving.request.predict', 7);
-    timers.record('zoo.serving.redis.put', 1000);
-    reportOutcomes({
+  const { told, invocation, lines } = live();
+  await invocation(QUEUE_EVENT, IDS, async () => {
+    timed(told, 'wait', 40, 90);
+    timed(told, 'run', 5, 7);
+    timed(told, 'write', 1000);
+    told.chunkServed?.({
       finished: [
         { id: 'a', enqueue: enqueued('a'), uri: 'a', outcome: { ok: true, outputs: [] } },
         {
@@ -101,13 +116,13 @@ test('an invocation writes one line, with metrics by job and function and the id
 });
 
 test('two invocations at once keep their metrics apart', async () => {
-  const { measuring, lines } = live();
+  const { told, invocation, lines } = live();
   let go: () => void = () => undefined;
   const both = new Promise<void>((resolve) => (go = resolve));
   const run = (rows: number) =>
-    measuring.invocation({}, { function_request_id: String(rows) }, async () => {
+    invocation({}, { function_request_id: String(rows) }, async () => {
       await both;
-      measure('Rows', rows);
+      told.rowsRead?.(rows);
     });
   const running = [run(1), run(2)];
   go();
@@ -120,40 +135,42 @@ test('two invocations at once keep their metrics apart', async () => {
 });
 
 test('nothing is written where the deployment wants no metrics', async () => {
-  const { measuring, lines } = live({ CLUSTER_SERVING_METRICS: 'off' });
-  assert.equal(await measuring.invocation({}, IDS, async () => 'answer'), 'answer');
-  assert.deepEqual(lines, []);
+  const environment = (variables: Record<string, string>) =>
+    readEnvironment({ AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9', ...variables });
+  const off = observers(new Scope(environment({ CLUSTER_SERVING_METRICS: 'off' })));
+  const on = observers(new Scope(environment({})));
+  assert.deepEqual(['functionCalled' in off, 'functionCalled' in on], [false, true]);
 });
 
 test('only the first invocation is a cold start, and none is where the environment was kept warm', async () => {
   const cold = live();
-  for (let i = 0; i < 2; i++) await cold.measuring.invocation({}, IDS, async () => undefined);
+  for (let i = 0; i < 2; i++) await cold.invocation({}, IDS, async () => undefined);
   assert.deepEqual(
     parsed(cold.lines).map(({ ColdStarts }) => ColdStarts),
     [1, undefined],
   );
-  const warm = live({ AWS_LAMBDA_INITIALIZATION_TYPE: 'provisioned-concurrency' });
-  await warm.measuring.invocation({}, IDS, async () => undefined);
+  const warm = live({ isProvisioned: true });
+  await warm.invocation({}, IDS, async () => undefined);
   assert.deepEqual(metricsOf(parsed(warm.lines)[0]), { Requests: 1 });
 });
 
 test('the time of an opening is reported once, by the first invocation that ends after it', async () => {
-  const { measuring, lines } = live();
-  await measuring.opening(async () => 'opened');
-  for (let i = 0; i < 2; i++) await measuring.invocation({}, IDS, async () => undefined);
-  const times = parsed(lines).map(({ LoadTime }) => typeof LoadTime);
-  assert.deepEqual(times, ['number', 'undefined']);
+  const { told, invocation, lines } = live();
+  told.functionOpened?.({ tookMs: 700 });
+  for (let i = 0; i < 2; i++) await invocation({}, IDS, async () => undefined);
+  const times = parsed(lines).map(({ LoadTime }) => LoadTime);
+  assert.deepEqual(times, [700, undefined]);
 });
 
 test('a failed HTTP answer is one failure of its code; asking for what is not there yet is none', async () => {
-  const { measuring, lines } = live();
+  const { invocation, lines } = live();
   const answers = [
     { statusCode: 400, body: '{"error":"no instances","code":"bad_request"}' },
     { statusCode: 500, body: 'not json' },
     { statusCode: 200, body: '{"code":"bad_request"}' },
     { statusCode: 404, body: '{"error":"no result","code":"not_found"}' },
   ];
-  for (const answer of answers) assert.equal(await measuring.invocation({}, IDS, async () => answer), answer);
+  for (const answer of answers) assert.equal(await invocation({}, IDS, async () => answer), answer);
   const failures = parsed(lines).map((line) =>
     Object.keys(metricsOf(line)).filter((name) => name.startsWith('Failures')),
   );
@@ -167,12 +184,12 @@ test('a failed HTTP answer is one failure of its code; asking for what is not th
 
 test('an event that comes back as a whole counts a failure for each of its messages, and throwing writes the line too', async (t) => {
   capture(t);
-  const { measuring, lines } = live();
+  const { told, invocation, lines } = live();
   const error = new ServingError('model_unavailable', 'away');
-  await measuring.invocation(QUEUE_EVENT, IDS, async () => reportFailedEvent(error, 2));
+  await invocation(QUEUE_EVENT, IDS, async () => told.eventFailed?.({ error, messages: 2 }));
   await assert.rejects(
-    measuring.invocation({}, IDS, async () => {
-      measureFailures('timeout');
+    invocation({}, IDS, async () => {
+      told.eventFailed?.({ error: new ServingError('timeout', 'late'), messages: 1 });
       throw error;
     }),
     error,
@@ -182,23 +199,31 @@ test('an event that comes back as a whole counts a failure for each of its messa
   assert.equal(second?.['Failures_timeout'], 1);
 });
 
-test('an invocation that measures nothing writes nothing', async () => {
-  const lines: string[] = [];
-  const measuring = { dimensions: { Job: 'j', Function: 'f' }, fields: {}, now: () => 0 };
-  await measured({ ...measuring, write: (line) => lines.push(line) }, async () => undefined);
-  assert.deepEqual(lines, []);
+test('what a late request measures after its answer is not counted in the next invocation', async () => {
+  const { told, invocation, lines } = live();
+  let late: () => void = () => undefined;
+  let ended: Promise<void> | undefined;
+  await invocation({}, IDS, async () => {
+    ended = new Promise<void>((resolve) => (late = resolve)).then(() => told.rowsRead?.(5));
+  });
+  await invocation({}, IDS, async () => {
+    late();
+    await ended;
+  });
+  assert.deepEqual(
+    parsed(lines).map(({ Rows }) => Rows),
+    [undefined, undefined],
+  );
 });
 
 test('on a developer’s machine nothing is written', async (t) => {
   const written = capture(t);
   const { predict } = await import('../../functions/predict.ts');
-  const { Reporter } = await import('../../lib/metrics/reporter.ts');
-  const options = { deliver: async () => undefined, now: () => 0, onError: () => undefined };
   const runner = { version: 'v', run: async () => [], close: async () => undefined };
   const handler = predict({
     model: { use: (work) => work(runner) },
     filter: undefined,
-    reporter: new Reporter(options),
+    observers: quietObservers(),
   });
   const event = {
     rawPath: '/predict',

@@ -1,6 +1,6 @@
 /**
  * What the alarms and the dashboard of a stack with `monitoring=full` promise. An alarm on a metric or a dimension that
- * does not exist is never red, so every name is compared with its resource or with the metrics of lib/metrics/emf.ts.
+ * does not exist is never red, so every name is compared with its resource or with the metrics of lib/observe/emf.ts.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -115,7 +115,7 @@ export function monitoringTests(template: () => Template, service: string): void
   });
 
   test('an alarm on our own metrics looks where the function writes them', async () => {
-    const source = await readFile(new URL('../../lib/metrics/emf.ts', import.meta.url), 'utf8');
+    const source = await readFile(new URL('../../lib/observe/emf.ts', import.meta.url), 'utf8');
     for (const [name, alarm] of alarms()) {
       for (const { Namespace, MetricName, Dimensions } of metricsOf(alarm)) {
         if (Namespace !== 'ClusterServing') continue;

@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { accessRules } from '../../infra/redis-access.ts';
 import { presign } from '../../lib/codecs/sigv4.ts';
-import { connection as openConnection } from '../../lib/compose/redis.ts';
+import { connection as openConnection } from '../../lib/compose/results.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { RedisConnection, type SignIn } from '../../lib/redis/connection.ts';

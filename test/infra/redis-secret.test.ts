@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { signedHeaders } from '../../lib/codecs/sigv4.ts';
-import { connection as openConnection } from '../../lib/compose/redis.ts';
+import { connection as openConnection } from '../../lib/compose/results.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { CachedSecret, readParameter } from '../../lib/redis/secret.ts';

@@ -86,7 +86,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The tests of a packaged default deployment; `packaged` is asked when they run. */
-export function templateTests(packaged: () => Packaged): void {
+export function templateTests(packaged: () => Pick<Packaged, 'template'>): void {
   let template: Template;
   const functions = new Map<string, Readonly<Record<string, unknown>>>();
 

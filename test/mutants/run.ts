@@ -27,7 +27,7 @@ Without --chance: the bugs by hand of test/mutants/list.jsonl.
                   tried again, so that a run that was stopped goes on where it was.
   --seed N        default 1
   --minutes N     begins no further bug after that time (default: none)
-  --seconds N     seconds of tests for one bug; what no test has noticed by then has survived (default 60)
+  --seconds N     seconds of tests for one bug; what no test has noticed by then has survived (default 30)
   --save FILE     writes the result as JSON
   --only PATTERN  only bugs whose file or guarantee matches this regular expression
   --jobs N        copies that work at the same time (default: the number of processors)
@@ -47,7 +47,7 @@ function readOptions() {
       chance: { type: 'string' },
       seed: { type: 'string', default: '1' },
       minutes: { type: 'string' },
-      seconds: { type: 'string', default: '60' },
+      seconds: { type: 'string', default: '30' },
       save: { type: 'string' },
       only: { type: 'string', default: '' },
       jobs: { type: 'string', default: String(availableParallelism()) },
@@ -86,6 +86,7 @@ async function main(options: Options): Promise<number> {
   const startedMs = performance.now();
   const minutes = () => (performance.now() - startedMs) / 60_000;
   const outcomes = new Map<Mutant, Outcome>();
+  const order = new Map<Mutant, number>();
   const leftOut: string[] = [];
   let coverageMinutes = 0;
   await withCopies({ root: ROOT, jobs: options.jobs, signal: stop.signal }, async (workers) => {
@@ -100,6 +101,7 @@ async function main(options: Options): Promise<number> {
     // With some bugs a file does not load, which every test notices: they say nothing, and others are drawn instead.
     const isDone = () => outcomes.size >= enough || minutes() >= options.minutes;
     const tryOne = async (mutant: Mutant, worker: (typeof workers)[number]) => {
+      order.set(mutant, order.size);
       const key = JSON.stringify(mutant);
       const before = known.find(key);
       const isSame = before !== undefined && before.tests === testsOf(before.outcome);
@@ -116,7 +118,15 @@ async function main(options: Options): Promise<number> {
     await forEach(bugs, workers, tryOne, isDone);
   }).finally(progress.end);
 
-  const judged = judge(ROOT, [...outcomes.values()], JUDGEMENTS);
+  // Those of several copies end in another order, and some of them after there were enough.
+  const inOrder = [...outcomes]
+    .sort(([a], [b]) => (order.get(a) ?? 0) - (order.get(b) ?? 0))
+    .slice(0, enough);
+  const judged = judge(
+    ROOT,
+    inOrder.map(([, outcome]) => outcome),
+    JUDGEMENTS,
+  );
   const { seed, jobs } = options;
   const run = {
     seed,

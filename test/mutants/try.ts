@@ -1,6 +1,8 @@
 /** Puts one bug into a copy of the repository and looks for a test that notices. */
+import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Worker } from './copies.ts';
 import { type Covered, testsThatReach } from './coverage.ts';
 import { type Mutant, withBug } from './mutant.ts';
@@ -33,9 +35,8 @@ export async function tryMutant(
   budgetMs: number,
 ): Promise<Outcome> {
   const tests = testsFor(mutant, covered);
-  const path = join(worker.copy, mutant.file);
-  const original = await readFile(path, 'utf8');
-  await writeFile(path, withBug(original, mutant));
+  const original = await readFile(join(worker.copy, mutant.file), 'utf8');
+  await write(worker, mutant.file, withBug(original, mutant));
   const startedMs = performance.now();
   let tried = 0;
   try {
@@ -51,8 +52,15 @@ export async function tryMutant(
     }
     return { mutant, result: 'survived', tried, reached: tests.length };
   } finally {
-    await writeFile(path, original);
+    await write(worker, mutant.file, original);
   }
+}
+
+/** Tests run a Lua script as it stands in the module that is generated of it. */
+async function write({ copy }: Worker, file: string, text: string): Promise<void> {
+  await writeFile(join(copy, file), text);
+  if (file.endsWith('.lua'))
+    await promisify(execFile)(process.execPath, ['infra/build/lua.ts'], { cwd: copy });
 }
 
 /**

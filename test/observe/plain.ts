@@ -52,12 +52,18 @@ export function plainSpans(all: readonly ReceivedSpan[], service: string): strin
 
 /** Prometheus' text: of durations only how many there were. */
 export function plainMetrics(text: string): string[] {
-  const varies = /^process_|^cluster_serving_(worker_busy|queue_age)|_seconds_sum/;
+  const varies = /^process_|^cluster_serving_(worker_busy|queue_age|metrics_read)|_seconds_sum/;
   return text
     .split('\n')
     .filter((line) => !/^\w+_seconds_bucket/.test(line) || line.includes('le="+Inf"'))
     .map((line) => (varies.test(line) ? line.replace(/ [^ ]+$/, ` ${ANY}`) : line))
     .map((line) => line.replace(/^(cluster_serving_model_info.*version=")[^"]*/, `$1${ANY}`));
+}
+
+/** How often each timer was measured. What reading them took is delivered with the next request after a second. */
+export function plainTimers(body: string): unknown[] {
+  const timers = JSON.parse(body) as readonly { readonly name: string; readonly count: number }[];
+  return timers.map(({ name, count }) => [name, name.endsWith('.metrics') ? ANY : count]);
 }
 
 /** Any answer as JSON: times, versions and what is computed of them are left out. */

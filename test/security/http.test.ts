@@ -11,8 +11,8 @@ import { startAws } from '../../local/aws/aws.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { answers, outerAddresses } from '../support/addresses.ts';
+import { quietObservers } from '../support/observers.ts';
 import { predictionsWith } from '../support/predictions.ts';
-import { quietReporter } from '../support/reporter.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
 
@@ -107,7 +107,7 @@ test('whatever is asked for, the answer has one of two content types and is not 
     },
     jobName: 'job',
     modelVersion: async () => 'v',
-    reporter: quietReporter(),
+    observers: quietObservers(),
   });
   for (const path of ['/', '/metrics', '/ready', ...SHARP.map((sharp) => `/${sharp}`)])
     assertHeaders(await endpoint(event('GET', path, {})), path);

@@ -12,12 +12,11 @@ import { status } from '../../functions/status.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { ModelManager } from '../../lib/inference/model-manager.ts';
-import { Reporter } from '../../lib/metrics/reporter.ts';
 import { serializeResult } from '../../lib/redis/result/fields.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
+import { quietObservers } from '../support/observers.ts';
 import { predictionsWith } from '../support/predictions.ts';
-import { quietReporter } from '../support/reporter.ts';
 
 const SECRET = 'hunter2-/var/task/lib-arn:aws:sts::123456789012:assumed-role';
 
@@ -37,9 +36,6 @@ const fail = async (): Promise<never> => {
 const failAtOnce = (): never => {
   throw secretError();
 };
-
-/** A reporter that cannot deliver must not cost an answer. */
-const failingReporter = () => new Reporter({ deliver: fail, now: () => 1e12, onError: () => undefined });
 
 function event(
   method: string,
@@ -78,7 +74,7 @@ const predicting = (deps: Partial<Parameters<typeof predict>[0]>) =>
   predict({
     model: { use: fail },
     filter: undefined,
-    reporter: quietReporter(),
+    observers: quietObservers(),
     ...deps,
   })(event('POST', '/predict', BODY));
 const looking = (
@@ -94,8 +90,8 @@ const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {
   'predict, the run': () =>
     predicting({ model: { use: (work) => work({ version: 'v', run: fail } as never) } }),
   'predict, the limiter': () => predicting({ limiter: { acquire: fail } }),
-  'predict, the reporter': () =>
-    predicting({ reporter: Object.assign(quietReporter(), { start: failAtOnce }) }),
+  'predict, the clock': () =>
+    predicting({ observers: Object.assign(quietObservers(), { start: failAtOnce }) }),
   'predictions, the queue': () => looking({ queue: () => ({ send: fail }) }, 'POST', '/predictions', BODY),
   'predictions, opening the queue': () => looking({ queue: failAtOnce }, 'POST', '/predictions', BODY),
   'predictions, the announcement': () =>
@@ -117,14 +113,14 @@ const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {
     status({
       results: { timers: fail, serving: fail },
       modelVersion: fail,
-      reporter: quietReporter(),
+      observers: quietObservers(),
       jobName: 'job',
     })(event('GET', '/metrics')),
   'status, readiness': () =>
     status({
       results: { timers: fail, serving: fail },
       modelVersion: fail,
-      reporter: quietReporter(),
+      observers: quietObservers(),
       jobName: 'job',
     })(event('GET', '/ready')),
 };
@@ -188,7 +184,8 @@ test('batch answers a defect with the ids of its messages and nothing else', asy
     sink: resultSink({ save: async (finished) => saved.push(finished) }),
     running: { begin: () => async () => undefined },
     payloads: { resolve: async (bodies: readonly string[]) => [...bodies] },
-    reporter: failingReporter(),
+    // An observer that fails costs no answer.
+    observers: quietObservers({ stepEnded: failAtOnce, chunkServed: failAtOnce, eventFailed: failAtOnce }),
   } as unknown as Parameters<typeof batch>[0];
   const broken: readonly (typeof deps)[] = [
     deps,
@@ -219,7 +216,7 @@ test('batch answers a defect with the ids of its messages and nothing else', asy
 });
 
 test('dead-letter answers a defect with the ids of its messages and nothing else', async (t) => {
-  const handle = deadLetter({ sink: resultSink({ save: fail }), archive: fail });
+  const handle = deadLetter({ sink: resultSink({ save: fail }), archive: fail, observers: {}, attempts: 3 });
   const { answer, log } = await logged(t, () => handle(RECORDS));
   assert.deepEqual(answer, RETURNED);
   assert.ok(log.includes(SECRET));

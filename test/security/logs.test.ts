@@ -22,7 +22,7 @@ import { readPointer } from '../../lib/registry/download.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { Models } from '../bad-input/models.ts';
 import { parseConfig } from '../support/config.ts';
-import { quietReporter } from '../support/reporter.ts';
+import { quietObservers } from '../support/observers.ts';
 
 /** A person's data, as it could stand anywhere in a record. */
 const PRIVATE = 'Erika-Mustermann';
@@ -77,7 +77,7 @@ test('the log of a request or of a batch holds nothing of what the records hold'
       const answer = predict({
         model: { use: (work) => work(runner) },
         filter: undefined,
-        reporter: quietReporter(),
+        observers: quietObservers(),
       });
       for (const body of BODIES)
         await answer({
@@ -99,9 +99,9 @@ test('the log of a request or of a batch holds nothing of what the records hold'
         sink,
         running: { begin: () => async () => undefined },
         payloads: { resolve: async (bodies) => [...bodies] },
-        reporter: quietReporter(),
+        observers: quietObservers(),
       })({ Records } as unknown as SQSEvent);
-      await deadLetter({ sink, archive: async () => undefined })({
+      await deadLetter({ sink, archive: async () => undefined, observers: {}, attempts: 3 })({
         Records,
       } as unknown as SQSEvent);
     });

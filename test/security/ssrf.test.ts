@@ -20,7 +20,7 @@ import { resultSink } from '../../lib/redis/result/sink.ts';
 import { predictEndpoint, predictionsEndpoint } from '../bad-input/endpoints.ts';
 import { DOT, type ModelName, Models } from '../bad-input/models.ts';
 import { encodeArrowRecord } from '../support/arrow-record.ts';
-import { quietReporter } from '../support/reporter.ts';
+import { quietObservers } from '../support/observers.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 /** Handles of the network and of the file system, by the names Node gives them. */
@@ -190,7 +190,7 @@ test('the queue opens nothing that a message names, in any of its three wires', 
       sink: resultSink({ save: async (finished) => (saved += finished.length) }),
       running: { begin: () => async () => undefined },
       payloads: { resolve: async (texts_) => [...texts_] },
-      reporter: quietReporter(),
+      observers: quietObservers(),
     });
     const records = bodies.map((body, i) => ({
       messageId: String(i),

@@ -1,14 +1,14 @@
 /** Calls the handler of POST /predict for /v2 in this process, with tensors to send to a model. */
 import { type PredictDeps, predict } from '../../functions/predict.ts';
 import type { Runner } from '../../lib/contract/values.ts';
+import { quietObservers } from './observers.ts';
 import { answerOf, bytesOf, eventOf, type SentRequest, type SentTensor } from './open-inference.ts';
-import { quietReporter } from './reporter.ts';
 
 export function handlerOf(runner: Runner, deps: Partial<PredictDeps> = {}) {
   return predict({
     model: { use: (work) => work(runner) },
     filter: undefined,
-    reporter: quietReporter(),
+    observers: quietObservers(),
     ...deps,
   });
 }

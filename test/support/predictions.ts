@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type PredictionsDeps, predictions } from '../../functions/predictions.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import { quietReporter } from './reporter.ts';
+import { quietObservers } from './observers.ts';
 
 const unused = () => assert.fail('not asked for');
 
@@ -13,7 +13,7 @@ const DEPS = {
   results: unused,
   states: unused,
   locate: unused,
-  reporter: quietReporter,
+  observers: quietObservers(),
 };
 
 export function predictionsWith(deps: Partial<PredictionsDeps>): ReturnType<typeof predictions> {

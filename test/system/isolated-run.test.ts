@@ -3,7 +3,6 @@ import { type TestContext, test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
-import { reporterTo } from '../../lib/compose/reporter.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
@@ -11,6 +10,7 @@ import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';
 import { busyIsolated, deliverToNeighbors, isolatedCost, isolatedPids } from '../support/isolated.ts';
+import { timersTo } from '../support/observers.ts';
 import { redisUrl } from '../support/redis.ts';
 import { openModelBytes } from '../support/runner.ts';
 import { until } from '../support/until.ts';
@@ -29,13 +29,13 @@ async function open(t: TestContext, batchSize = 32) {
     now: Date.now,
   });
   t.after(() => results.close());
-  const reporter = reporterTo(results);
+  const { timers, observers } = timersTo(results);
   const handler = batch({
     model: { use: (work) => work(runner) },
-    sink: resultSink(results, { timers: reporter.timers }),
+    sink: resultSink(results, { timers }),
     running: { begin: () => async () => undefined },
     payloads: { resolve: async (bodies) => [...bodies] },
-    reporter,
+    observers,
   });
   /** @param attempts how often the messages were delivered */
   const deliver = async (records: Readonly<Record<string, number>>, attempts: number, timeoutMs: number) => {

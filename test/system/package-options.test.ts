@@ -7,9 +7,11 @@ import { after, before, describe, test } from 'node:test';
 import { serviceName } from '../../infra/config.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { readArchive } from '../infra/archive.ts';
+import { composeJob } from '../infra/compose.ts';
 import { everyStackTests } from '../infra/every-stack/tests.ts';
 import { lintTest } from '../infra/lint.ts';
 import { monitoringTests } from '../infra/monitoring-tests.ts';
+import { assertComposed } from '../infra/same-as-composed.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
 import {
   propertiesOf,
@@ -189,6 +191,11 @@ describe('serverless package with a config.yaml and parameters', () => {
 
   describe('the monitoring of a prod stack', () =>
     monitoringTests(() => template, serviceName('night_shift')));
+  test('the template is the one that test/infra/compose.ts makes', () => {
+    const parameters = Object.fromEntries(PARAMETERS.map((text) => text.split('=') as [string, string]));
+    const config = join(packaged.folder, 'config.yaml');
+    assertComposed(template, composeJob({ stage: 'prod', parameters, config }));
+  });
   lintTest(() => packaged);
   describe('the template, as that of every stack', () => everyStackTests(() => packaged));
 

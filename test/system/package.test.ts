@@ -4,8 +4,10 @@ import { stat } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { readArchive } from '../infra/archive.ts';
 import { archiveTests } from '../infra/archive-tests.ts';
+import { composeJob } from '../infra/compose.ts';
 import { everyStackTests } from '../infra/every-stack/tests.ts';
 import { lintTest } from '../infra/lint.ts';
+import { assertComposed } from '../infra/same-as-composed.ts';
 import { templateTests } from '../infra/template-tests.ts';
 import { type Packaged, packageProject, withoutNetwork } from '../support/packaging.ts';
 import { resourcesOf } from '../support/template.ts';
@@ -41,6 +43,8 @@ describe('what serverless package writes without a config.yaml', () => {
     }
   });
 
+  test('the template is the one that test/infra/templates.test.ts looks at', async () =>
+    assertComposed(await packaged.template(), composeJob()));
   lintTest(() => packaged);
   describe('the template, as that of every stack', () => everyStackTests(() => packaged));
   describe('the template', () => templateTests(() => packaged));

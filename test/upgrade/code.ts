@@ -66,14 +66,3 @@ export async function rollBack(model: Model): Promise<string> {
 export function listVersions(model: Model) {
   return versions.listVersions(model.s3, locationOf(model));
 }
-
-export type Code = Pick<
-  typeof import('./code.ts'),
-  | 'InputQueue'
-  | 'OutputQueue'
-  | 'functionFile'
-  | 'functionEnvironment'
-  | 'publish'
-  | 'rollBack'
-  | 'listVersions'
->;

@@ -10,8 +10,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { APIGatewayProxyStructuredResultV2, SQSBatchResponse, SQSRecord } from 'aws-lambda';
 import { childEnvironment } from '../support/environment.ts';
-import type { Code, FunctionName } from './code.ts';
+import type { FunctionName } from './code.ts';
 import type { Invocation, Reply } from './function-process.ts';
+import type { Code } from './kept.ts';
 
 const CHILD = fileURLToPath(new URL('function-process.ts', import.meta.url));
 const FUNCTION_TIMEOUT_MS = 30_000;

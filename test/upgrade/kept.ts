@@ -8,8 +8,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
-import type { Code } from './code.ts';
+import type * as code from './code.ts';
 import type { Stored } from './stored.ts';
+
+/** What the tests use of a version. */
+export type Code = Pick<
+  typeof code,
+  | 'InputQueue'
+  | 'OutputQueue'
+  | 'functionFile'
+  | 'functionEnvironment'
+  | 'publish'
+  | 'rollBack'
+  | 'listVersions'
+>;
 
 const KEPT = fileURLToPath(new URL('kept.tar.br', import.meta.url));
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -58,6 +70,6 @@ export async function readKept(): Promise<KeptData> {
 export async function openKeptCode(): Promise<{ readonly code: Code; remove(): Promise<void> }> {
   const root = await unpack();
   await symlink(join(PROJECT, 'node_modules'), join(root, 'node_modules'));
-  const code = (await import(pathToFileURL(join(root, 'code.mjs')).href)) as Code;
-  return { code, remove: () => rm(root, { recursive: true, force: true }) };
+  const kept = (await import(pathToFileURL(join(root, 'code.mjs')).href)) as Code;
+  return { code: kept, remove: () => rm(root, { recursive: true, force: true }) };
 }

@@ -4,8 +4,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { SQSRecord } from 'aws-lambda';
-import type { Code } from './code.ts';
 import { indexKeyOf, JOB_NAMES, type Job, resultKeyOf } from './jobs.ts';
+import type { Code } from './kept.ts';
 import {
   digest,
   plainFailure,
@@ -341,7 +341,7 @@ export const QUESTIONS: readonly Question[] = [
           answers[uri] = { status, result: await storedResult(world, 'line', uri) };
         }
       });
-      return { replayed, left: (await listed(world)).map(({ id }) => id), answers };
+      return { replayed, left: (await listDeadLetters(world)).map(({ id }) => id), answers };
     },
   },
   {
@@ -366,17 +366,17 @@ export const QUESTIONS: readonly Question[] = [
   },
 ];
 
-async function listed(world: World) {
-  const { deadLetters } = (await dlq(world.deadLetters('line'), 'list')) as {
+async function listDeadLetters(world: World) {
+  const { deadLetters: list } = (await dlq(world.deadLetters('line'), 'list')) as {
     readonly deadLetters: readonly { readonly id: string; readonly readable?: boolean }[];
   };
-  return deadLetters;
+  return list;
 }
 
 /** What dlq says of them, without the time of the archive. */
 async function deadLetters(world: World) {
   const shown: unknown[] = [];
-  const list = await listed(world);
+  const list = await listDeadLetters(world);
   for (const { id, readable = true } of list)
     if (readable) shown.push(await dlq(world.deadLetters('line'), 'show', id));
   return { listed: list.map((one) => ({ ...one, archivedAt: undefined })), shown };

@@ -10,9 +10,10 @@ import {
 import type { SQSRecord } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { useAws } from '../support/environment.ts';
-import type { Code, FunctionName } from './code.ts';
+import type { FunctionName } from './code.ts';
 import { type FunctionEnvironment, startEnvironment } from './function-environment.ts';
 import { MOST_DELIVERIES, queueNameOf } from './jobs.ts';
+import type { Code } from './kept.ts';
 import { openAws, openRedisServer } from './today.ts';
 
 const BUCKET = 'upgrade';

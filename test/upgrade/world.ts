@@ -1,8 +1,9 @@
 /** Servers that hold the stored data, and one version of the product running on them. */
 
-import type { Code, FunctionName } from './code.ts';
+import type { FunctionName } from './code.ts';
 import type { FunctionEnvironment } from './function-environment.ts';
 import { JOB_NAMES, JOBS, type Job } from './jobs.ts';
+import type { Code } from './kept.ts';
 import { openInput, openOutput, openServers, type Servers, startFunctions, writeConfig } from './servers.ts';
 import { loadBucket, loadRedis, type Stored } from './stored.ts';
 import type { DeadLetterPlace } from './today.ts';

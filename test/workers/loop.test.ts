@@ -260,13 +260,17 @@ def predict(self, model, input):
 def get_model(self, envs, model_dir, model_name, tmp_dir):
     return tmp_dir
 def off_model(self, model):
-    print("off", model)`,
+    import os
+    print("off", os.path.exists(model), model)`,
         typescript: `
   getModel(_envs: any, _dir: any, _name: any, tmpDir: any): any { return tmpDir; }
-  offModel(model: any) { console.log('off', model); }`,
+  async offModel(model: any) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    console.log('off', (await import('node:fs')).existsSync(model), model);
+  }`,
       });
       assert.equal(await child.retire(), 0);
-      const found = /^off (.*)\n$/.exec(child.stdout);
+      const found = /^off true (.*)\n$/i.exec(child.stdout);
       assert.ok(found, child.stdout);
       assert.equal(existsSync(found[1] as string), false);
     });
@@ -274,7 +278,7 @@ def off_model(self, model):
     test('an error of off_model does not keep it from retiring', async () => {
       const child = await open({
         python: 'def off_model(self, model):\n    raise ValueError("stuck")',
-        typescript: "offModel() { throw new Error('stuck'); }",
+        typescript: "async offModel() { throw new Error('stuck'); }",
       });
       assert.equal(await child.retire(), 0);
       assert.match(child.stderr, /stuck/);

@@ -6,9 +6,10 @@ import { existsSync } from 'node:fs';
 import { readFile, readlink } from 'node:fs/promises';
 import { afterEach, describe, test } from 'node:test';
 import { encodeMessage } from '../../lib/workers/messages.ts';
+import { WorkerEnded, WorkerProcess } from '../../lib/workers/process.ts';
 import { WITH_PYTHON } from '../support/python.ts';
 import { until } from '../support/until.ts';
-import { endWorkers, type Language, SDK, WorkerChild } from './child.ts';
+import { endWorkers, type Language, openMessage, SDK, WorkerChild } from './child.ts';
 
 afterEach(endWorkers);
 
@@ -210,3 +211,27 @@ describe('the process of a worker in python', WITH_PYTHON, () => {
     assert.equal(await child.retire(), 0);
   });
 });
+
+for (const [command, how] of [
+  ['false', 'exit code 1'],
+  ['/nowhere/python', 'cannot be started: spawn /nowhere/python ENOENT'],
+] as const) {
+  test(`a process that ends before it was asked to (${command}) says how, and may retire still`, async () => {
+    const { cwd, env } = process;
+    const worker = new WorkerProcess({
+      command: [command],
+      environment: env,
+      directory: cwd(),
+      log: { write: () => undefined },
+      source: { name: 'worker', worker: 0 },
+    });
+    await assert.rejects(worker.open(openMessage(cwd())), (error) => {
+      assert.ok(error instanceof WorkerEnded);
+      assert.equal(error.message, `the worker's process ended (${how})`);
+      return true;
+    });
+    assert.equal(await worker.ended, how);
+    // What is expected of it now fails, which nobody waits for.
+    await worker.retire(60_000);
+  });
+}

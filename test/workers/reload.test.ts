@@ -204,7 +204,6 @@ export class Worker extends WKRHardWorker {
   const scope = new Scope({ job, workerFolders } as unknown as Environment);
   const lines: string[] = [];
   const opened = await ReloadingWorker.open(scope, {
-    onBatch: () => undefined,
     tell: (line) => lines.push(line),
     dataDir: join(directory, 'data'),
     oldEndFirst: true,

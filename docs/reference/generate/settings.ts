@@ -16,7 +16,7 @@ const UNITS: readonly (readonly [ending: RegExp, unit: string])[] = [
 export function settingsTable(): string {
   const rows = [...SETTINGS].map(([path, { expected, about, byDefault, defaultValue }]) => {
     const values = expected.replace(/^(a|an|the) /, '');
-    return [code(path), values, byDefault ?? shown(defaultValue), unitOf(path), about, oldKeys(path)];
+    return [code(path), values, byDefault ?? defaultText(defaultValue), unitOf(path), about, oldKeys(path)];
   });
   return table(['key', 'value', 'default', 'unit', 'meaning', 'old keys'], rows);
 }
@@ -24,7 +24,9 @@ export function settingsTable(): string {
 /** The settings that limit clients. */
 export function jobLimitsTable(): string {
   const rows = [...SETTINGS].flatMap(([path, { about, byDefault, defaultValue, above }]) =>
-    above === undefined ? [] : [[code(path), byDefault ?? shown(defaultValue), unitOf(path), about, above]],
+    above === undefined
+      ? []
+      : [[code(path), byDefault ?? defaultText(defaultValue), unitOf(path), about, above]],
   );
   return table(['setting', 'default', 'unit', 'of what', 'above it'], rows);
 }
@@ -33,7 +35,7 @@ function unitOf(path: string): string {
   return UNITS.find(([ending]) => ending.test(path))?.[1] ?? '';
 }
 
-function shown(value: unknown): string {
+function defaultText(value: unknown): string {
   if (typeof value === 'number') return thousands(value);
   if (value === '' || (Array.isArray(value) && value.length === 0)) return 'none';
   return code(typeof value === 'string' ? value : JSON.stringify(value));

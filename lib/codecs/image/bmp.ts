@@ -97,7 +97,7 @@ function readPalette(bytes: Uint8Array, at: number, used: number, bits: number, 
   assertReaches('BMP', bytes, at + count * size);
   const palette = new Uint8Array(768);
   for (let index = 0; index < count; index++) {
-    const [blue = 0, green = 0, red = 0] = bytes.subarray(at + index * size, at + index * size + 3);
+    const [blue = 0, green = 0, red = 0] = bytes.subarray(at + index * size);
     palette.set([red, green, blue], index * 3);
   }
   return palette;

@@ -8,11 +8,10 @@ import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
 import { allocate, elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { Caller, Inputs, Model, NamedTensor, Runner, TensorSpec, Value } from '../../contract/values.ts';
-import { measure } from '../../metrics/emf.ts';
-import type { Reporter } from '../../metrics/reporter.ts';
 import { mayMiss } from '../../pipeline/columns.ts';
 import type { requestPolicy } from '../../pipeline/deadline.ts';
 import { jsonTensor } from '../../pipeline/numbers.ts';
+import type { Observers } from '../../pipeline/observer.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { assertClassified, classified } from './classification.ts';
 import { Watch } from './statistics.ts';
@@ -26,7 +25,7 @@ export interface InferenceDeps {
   readonly model: Model;
   /** Undefined for no limit. */
   readonly limiter?: Limiter | undefined;
-  readonly reporter: Reporter;
+  readonly observers: Observers;
   /** The model's name under /v2. Default "serving_stream". */
   readonly jobName?: string;
   /** The filter of the job's other answers, for those who read these; those of /v2 have none. Default: none. */
@@ -85,11 +84,11 @@ export async function admitted<T>(
   caller: Caller | undefined,
   answer: (watch: Watch) => Promise<T>,
 ): Promise<T> {
-  const { reporter, limiter } = deps;
+  const { observers, limiter } = deps;
   const model = jobOf(deps);
   assertModel(name ?? model, model);
-  const stop = reporter.start('zoo.serving.request.overall');
-  const watch = new Watch(reporter.now);
+  const stop = observers.start('request');
+  const watch = new Watch(observers.now);
   await limiter?.acquire(caller);
   watch.end('queue');
   const answered = await answer(watch).catch((error: unknown) => {
@@ -99,7 +98,6 @@ export async function admitted<T>(
   watch.end('compute_output');
   watch.succeeded(Date.now());
   stop();
-  await reporter.flushWhenDue();
   return answered;
 }
 
@@ -122,7 +120,7 @@ export async function runInference(
 ): Promise<InferenceAnswer> {
   const model = jobOf(deps);
   watch.end('compute_input');
-  const run = deps.reporter.start('zoo.serving.request.predict');
+  const run = deps.observers.start('run');
   const answer = await deps.model.use(async (runner) => {
     watch.end('queue');
     assertVersion(version, runner, model);
@@ -130,11 +128,16 @@ export async function runInference(
     const record = recordOf(request.inputs, runner);
     assertOutputs(request, runner.outputs);
     const rows = rowsOf(record, runner.inputs);
-    measure('Rows', rows);
+    deps.observers.rowsRead?.(rows);
     watch.reaches(deps.model, runner.version, rows);
     watch.end('compute_input');
     const isOver = () => policy.isOver() || watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
-    const [outcome] = await serveRequest([record], runner, { ...policy, exactSignature: true, isOver });
+    const [outcome] = await serveRequest(
+      [record],
+      runner,
+      { ...policy, exactSignature: true, isOver },
+      deps.observers,
+    );
     watch.end('compute_infer');
     if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
     if (outcome.value !== undefined)

@@ -12,7 +12,6 @@ import {
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import type { DType } from '../../contract/tensor.ts';
 import type { Runner, TensorSpec } from '../../contract/values.ts';
-import { measure } from '../../metrics/emf.ts';
 import { type InvocationClock, requestPolicy } from '../../pipeline/deadline.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { type InferenceDeps, jobOf } from '../open-inference/run.ts';
@@ -72,26 +71,26 @@ function assertVersion(asked: Asked, runner: Runner): void {
 
 async function inferred(
   request: HttpRequest,
-  { model, reporter, limiter }: InferenceDeps,
+  { model, observers, limiter }: InferenceDeps,
   asked: Asked & { readonly verb: Verb },
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
   const { verb, name, job } = asked;
   if (name !== job) throw notFound(asked);
-  const stop = reporter.start('zoo.serving.request.overall');
+  const stop = observers.start('request');
   await limiter?.acquire(clock?.caller);
   const read = decodeServing(request.body(), verb);
   assertSignature(read.signature, verb);
-  const run = reporter.start('zoo.serving.request.predict');
+  const run = observers.start('run');
   const { makeText, version } = await model.use(async (runner) => {
     assertVersion(asked, runner);
     if (!runner.inputs)
       throw new ServingError('not_found', 'a worker serves here, which has no signature; ask POST /predict');
     const records = recordsOf(read, runner);
-    measure('Rows', records.rows);
+    observers.rowsRead?.(records.rows);
     const { isWhole, isList, rows } = records;
     const policy = { exactSignature: isWhole, isRow: !isWhole, ...requestPolicy(clock) };
-    const outcomes = await serveRequest(records.records, runner, policy);
+    const outcomes = await serveRequest(records.records, runner, policy, observers);
     if (verb === 'predict' && isList && !isWhole) {
       const each = rowsAnswered(outcomes, records);
       return { makeText: () => rowsText(each), version: runner.version };
@@ -102,7 +101,6 @@ async function inferred(
   run();
   const text = assertAnswer(makeText());
   stop();
-  await reporter.flushWhenDue();
   return jsonText(200, text, { 'model-version': version });
 }
 

@@ -10,7 +10,6 @@ import { badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { SERVER_VERSION } from '../../contract/names.ts';
 import type { Inputs, Outcome, Runner, RunPolicy, Value } from '../../contract/values.ts';
-import { measure } from '../../metrics/emf.ts';
 import { type InvocationClock, requestPolicy } from '../../pipeline/deadline.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { valueText } from '../../pipeline/value-text.ts';
@@ -50,24 +49,23 @@ export async function answerWorker(
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
   if (request.method === 'GET') return deployedStatus(deps);
-  const { reporter, limiter } = deps;
-  const stop = reporter.start('zoo.serving.request.overall');
+  const { observers, limiter } = deps;
+  const stop = observers.start('request');
   await limiter?.acquire(clock?.caller);
   const response = await answerItem(request, deps, requestPolicy(clock));
-  measure('Rows', 1);
+  observers.rowsRead?.(1);
   stop();
-  await reporter.flushWhenDue();
   return response;
 }
 
 async function answerItem(request: HttpRequest, deps: WorkerDeps, policy: RunPolicy): Promise<HttpResponse> {
   if (request.path === '/encode' && mediaType(request) === FRAME_TYPE) {
     const later = deps.encode?.later;
-    return runFrame(request, { model: deps.model, later, policy });
+    return runFrame(request, { ...deps, later, policy });
   }
   const item = await readItem(request, deps);
   return deps.model.use(async (runner) => {
-    const [outcome] = await serveRequest([item(runner)], runner, policy);
+    const [outcome] = await serveRequest([item(runner)], runner, policy, deps.observers);
     const text = valueText(valueOf(outcome as Success, runner));
     const body = assertAnswer(`{"error_code":0,"error_message":"Success.","data":${text}}`);
     return jsonText(200, body, { 'model-version': runner.version });

@@ -13,6 +13,8 @@ import { badRequest, type ErrorRecord, ServingError } from '../../contract/error
 import { LIMITS } from '../../contract/limits.ts';
 import type { Inputs, Model, Runner, RunPolicy, Value } from '../../contract/values.ts';
 import { EncodedImage, isEncodedImage, type WorkerValue } from '../../contract/worker-values.ts';
+import { observeRun } from '../../pipeline/observed.ts';
+import type { Observers } from '../../pipeline/observer.ts';
 import { prefersAsync } from '../accept.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json } from '../response.ts';
@@ -40,8 +42,12 @@ export interface LaterItem {
   readonly bytes: number;
 }
 
-interface FrameDeps {
+interface RunDeps {
   readonly model: Model;
+  readonly observers: Observers;
+}
+
+interface FrameDeps extends RunDeps {
   readonly later: Later | undefined;
   readonly policy: RunPolicy;
 }
@@ -55,7 +61,7 @@ interface Asked {
 /** @throws bad_request for a malformed frame; retryable errors of the item */
 export async function runFrame(
   request: HttpRequest,
-  { model, later, policy }: FrameDeps,
+  { later, policy, ...deps }: FrameDeps,
 ): Promise<HttpResponse> {
   const body = request.body({ limit: 'frameBytes' });
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
@@ -65,13 +71,13 @@ export async function runFrame(
       throw badRequest('Prefer: respond-async is served on a single machine only; use POST /predictions');
     }
     later.run({ identity, id, bytes: bytes.byteLength }, (isOver) =>
-      runItem(model, value, { isOver }).catch((error: unknown) => ({
+      runItem(deps, value, { isOver }).catch((error: unknown) => ({
         error: ServingError.from(error).toJSON(),
       })),
     );
     return json(202, { error_code: 0, error_message: '', data: { id } });
   }
-  const outcome = await runItem(model, value, policy);
+  const outcome = await runItem(deps, value, policy);
   // Lambda carries bytes as base64.
   const limit = later ? LIMITS.frameBytes : (LIMITS.httpBodyBytes / 4) * 3;
   return frameAnswer((writer) => ({ type: 'encoded', id, outcome: writeOutcome(outcome, writer) }), limit);
@@ -109,11 +115,17 @@ export function writeOutcome(outcome: ItemOutcome, writer: ValueWriter): unknown
 }
 
 /** @throws what the same item may not meet when it is sent again */
-async function runItem(model: Model, value: WorkerValue, policy: RunPolicy): Promise<ItemOutcome> {
+async function runItem(
+  { model, observers }: RunDeps,
+  value: WorkerValue,
+  policy: RunPolicy,
+): Promise<ItemOutcome> {
   return model.use(async (runner) => {
-    const ran = await runner
-      .run([recordOf(value, runner)], { ...policy, failFast: true })
-      .catch((error: unknown) => [{ ok: false as const, error: ServingError.from(error) }]);
+    const record = recordOf(value, runner);
+    const run = () => runner.run([record], { ...policy, failFast: true });
+    const ran = await observeRun(1, run, 'request', observers).catch((error: unknown) => [
+      { ok: false as const, error: ServingError.from(error) },
+    ]);
     const [outcome] = ran;
     if (!outcome) throw new ServingError('internal', 'the runner gave no outcome');
     if (outcome.ok) return { value: valueOf(outcome, runner) };

@@ -31,6 +31,17 @@ export interface StoredFields {
   readonly large?: string;
 }
 
+/** Fields as options of a script, without the value, which is an argument of its own; what is empty is absent. */
+export function textsOf(fields: Omit<StoredFields, 'status'> & { readonly status: string }) {
+  return {
+    status: fields.status || undefined,
+    error: fields.error || undefined,
+    outputs: fields.outputs || undefined,
+    exact: fields.exact || undefined,
+    large: fields.large || undefined,
+  };
+}
+
 /** The values of an outcome that are over LIMITS.resultBytes, for S3. */
 export interface LargeContent {
   readonly form: LargePointer['form'];

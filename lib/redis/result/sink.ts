@@ -1,8 +1,8 @@
 /** The last step of a queued record: postprocesses its outcome and saves it in Redis, or in S3 what is too large for it. */
 import { ServingError } from '../../contract/errors.ts';
 import { logError } from '../../contract/log.ts';
-import { measureFailures } from '../../metrics/emf.ts';
 import type { Timers } from '../../metrics/timers.ts';
+import type { Observer } from '../../pipeline/observer.ts';
 import type { Sink } from '../../pipeline/serve.ts';
 import type { ResultStore } from '../results.ts';
 import { type SerializeSettings, serializeResults } from './large.ts';
@@ -11,6 +11,7 @@ import type { Finished } from './writer.ts';
 interface SaveSettings extends SerializeSettings {
   /** Saved in the same round trip. */
   readonly timers?: Timers;
+  readonly observer?: Observer;
 }
 
 /**
@@ -28,8 +29,8 @@ export function resultSink(results: Pick<ResultStore, 'save'>, settings: SaveSet
         if (!(fields instanceof ServingError)) saved.push({ uri, fields, enqueue });
         else {
           unsaved.add(id);
-          measureFailures(fields.code);
-          logError(fields, { messageId: id, trace_id: enqueue.trace?.traceId });
+          const traceId = enqueue.trace?.traceId;
+          settings.observer?.resultRefused?.({ error: fields, messageId: id, traceId });
         }
       }
       const blocked = new Set<string>();

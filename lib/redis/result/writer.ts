@@ -12,12 +12,12 @@ import type { Timers } from '../../metrics/timers.ts';
 import { forEachHome, type RedisConnection } from '../connection.ts';
 import { serializeOrder } from '../order.ts';
 import { ResultIndex } from '../result-index.ts';
+import { SAVE } from '../scripts/generated.ts';
 import { script } from '../scripts.ts';
-import type { StoredFields } from './fields.ts';
-import { SAVE } from './save-script.ts';
+import { type StoredFields, textsOf } from './fields.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
-const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
+const METRICS_TTL_MS = String(7 * 24 * 3600 * 1000);
 /** Redis serves no other client during a script call: a few ms for a thousand records. */
 const RECORDS_PER_CALL = 1_000;
 const DAY_SECONDS = 86_400;
@@ -31,7 +31,7 @@ export interface Finished {
   readonly enqueue?: Enqueue;
 }
 
-type Pairs = readonly (readonly [string, number])[];
+type Pairs = readonly (readonly [name: string, increment: string])[];
 
 interface Saved {
   readonly saved: number;
@@ -165,29 +165,30 @@ export class ResultWriter {
     const outlastsSeconds = Math.max(5 * DAY_SECONDS, retentionSeconds + DAY_SECONDS, ttlSeconds);
     // An index is touched for records only.
     const keys = home === undefined ? [metricsKey(job), metricsKey(job)] : [indexKey(home), metricsKey(home)];
-    const values: (string | number)[] = [
-      ttlSeconds * 1000,
-      now(),
-      model,
-      doneChannel(job, ''),
-      METRICS_TTL_MS,
-    ];
     const names = home ?? job;
-    values.push(pairs.length, stateKey(names, ''), newestKey(names, ''));
-    values.push(outlastsSeconds * 1000, resultKey(job, ''));
-    for (const pair of pairs) values.push(...pair);
-    const records = finished.map(({ uri, fields, enqueue = UNKNOWN }) => {
-      const { status, error, outputs, exact, large = '' } = fields;
-      return [uri, status, error, outputs, exact, serializeOrder(enqueue), large];
-    });
-    values.push(JSON.stringify(records));
-    for (const { fields } of finished) values.push(fields.value);
+    const options = {
+      ttlMs: String(ttlSeconds * 1000),
+      now: String(now()),
+      model,
+      channel: doneChannel(job, ''),
+      results: resultKey(job, ''),
+      states: stateKey(names, ''),
+      newest: newestKey(names, ''),
+      newestTtlMs: String(outlastsSeconds * 1000),
+      metrics: pairs.length === 0 ? undefined : { ttlMs: METRICS_TTL_MS, pairs },
+      records: finished.length === 0 ? undefined : finished.map(optionsOf),
+    };
     // A slot that moves has some of its keys at another node. The script runs only where all of them are.
     if (this.#connection.isCluster)
       for (const { uri } of finished)
         keys.push(resultKey(job, uri), stateKey(names, uri), newestKey(names, uri));
-    return saveResults(redis)(keys.length, ...keys, ...values);
+    return saveResults(redis)(keys, options, ...finished.map(({ fields }) => fields.value));
   }
+}
+
+/** What save.lua reads of a record. */
+function optionsOf({ uri, fields, enqueue = UNKNOWN }: Finished) {
+  return { uri, order: serializeOrder(enqueue), ...textsOf(fields) };
 }
 
 function ofOtherType(uri: string): readonly [string, ServingError] {

@@ -230,21 +230,21 @@ async function endlessBucket(t: TestContext, objects: number) {
   return { asked, source: { deadLetters: new DeadLetters(s3, 'bucket', 'big'), results: undefined } };
 }
 
-test('of 100,000 dead letters a listing of the first 150 reads a page of each prefix and no more messages than their parts', async (t) => {
+test('of 100,000 dead letters a listing of the first 150 reads one page of the archive and no more messages than their parts', async (t) => {
   const { asked, source } = await endlessBucket(t, 100_000);
   const uris: (string | undefined)[] = [];
   for await (const part of findDeadLetters(source, parseWhere([], 0))) {
     uris.push(...part.map(({ uri }) => uri));
     if (uris.length >= 150) break;
   }
-  assert.deepEqual([uris[0], uris[149], asked], ['u0', 'u149', { lists: 2, gets: 200 }]);
+  assert.deepEqual([uris[0], uris[149], asked], ['u0', 'u149', { lists: 1, gets: 200 }]);
 });
 
 test('a time is asked of the listing alone: no message of 20,000 is read that is too old', async (t) => {
   const { asked, source } = await endlessBucket(t, 20_000);
   const where = parseWhere(['since=2026-11-22'], 0);
   for await (const part of findDeadLetters(source, where)) assert.deepEqual(part, []);
-  assert.deepEqual(asked, { lists: 21, gets: 0 });
+  assert.deepEqual(asked, { lists: 20, gets: 0 });
 });
 
 const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { afterProbe } from '../../../convert/batching/verdict.ts';
 import { operationsOf } from '../../../convert/check/operations.ts';
-import { NotFinished, Work } from '../../../convert/check/work.ts';
+import { modelBytes, NotFinished, Work } from '../../../convert/check/work.ts';
+import { bytes, integer, message, text } from '../../../convert/onnx/chunk.ts';
 import { verificationNotes } from '../../../convert/verify/text.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { ANALYSER_VERSION } from '../../../lib/contract/verification.ts';
@@ -32,6 +33,30 @@ test('the operations of a run are those of its shapes, the same each time', asyn
   const work = new Work(file);
   await work.learn(feeds(1));
   assert.equal(work.run(feeds(3)), 3 * (counts[0] as number));
+});
+
+test('to open a model costs by its bytes, with those of the files that hold its weights', async (t) => {
+  const folder = await temporaryFolder(t);
+  const file = join(folder, 'model.onnx');
+  await writeFile(file, dense);
+  const own = await new Work(file).opening();
+  assert.equal(own % dense.length, 0);
+  const perByte = own / dense.length;
+  await writeFile(join(folder, 'weights.bin'), new Uint8Array(1000));
+  // A file that is not there counts nothing; onnxruntime will name it.
+  assert.equal(await modelBytes(file, ['weights.bin', 'absent.bin']), dense.length + 1000);
+  const tensor = message([
+    integer(1, 4),
+    integer(2, 1),
+    text(8, 'w'),
+    bytes(13, message([text(1, 'location'), text(2, 'weights.bin')])),
+    integer(14, 1),
+  ]);
+  const graph = message([bytes(5, tensor), text(2, 'graph')]);
+  const opset = message([text(1, ''), integer(2, 17)]);
+  const outside = Buffer.concat(message([integer(1, 8), bytes(7, graph), bytes(8, opset)]).parts);
+  await writeFile(file, outside);
+  assert.equal(await new Work(file).opening(), perByte * (outside.length + 1000));
 });
 
 test('a machine that is too slow is an error, and the verdict says so', () => {

@@ -148,6 +148,38 @@ test('a static batch is freed, and reshapes follow it', async () => {
   assert.deepEqual([shape, data], [[2, 6], numbers]);
 });
 
+/** A sum that broadcasts as PaddlePaddle does: the second operand lies along the axes from `axis` on. */
+function pdpd(a: readonly number[], b: readonly number[], axis: number): string {
+  return netText(11, [
+    parameter(a),
+    { ...parameter(b), id: 1, name: 'other' },
+    { id: 2, type: 'Add', data: { auto_broadcast: 'pdpd', axis }, from: [0, 1], shapes: [a] },
+    { id: 3, type: 'Result', from: [2] },
+  ]);
+}
+
+test('pdpd broadcasts from an axis on, by default at the end, and refuses an axis that leaves no room', async () => {
+  const zeros = shaped([2, 3, 2], ...new Array<number>(12).fill(0));
+  const first = [10, 10, 10, 10, 10, 10, 20, 20, 20, 20, 20, 20];
+  const middle = [1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3];
+  const last = [5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5, 6];
+  for (const [size, axis, numbers, expected] of [
+    [2, 0, [10, 20], first],
+    [3, 1, [1, 2, 3], middle],
+    [2, 2, [5, 6], last],
+    [2, -1, [5, 6], last],
+  ] as const) {
+    const { data } = await answerOf(pdpd([2, 3, 2], [size], axis), [zeros, shaped([size], ...numbers)]);
+    assert.deepEqual(data, expected, String(axis));
+  }
+  for (const [a, b, axis, message] of [
+    [[2, 3], [2, 3], 1, /axis 1 leaves no room for \[2,3\]/],
+    [[2, 3], [3], 2, /axis 2 leaves no room for \[3\]/],
+    [[3], [2, 3], 0, /broadcasts \[3\] to \[2,3\], which pdpd does not/],
+  ] as const)
+    assert.throws(() => convertIr(filesOf(pdpd(a, b, axis)), {}), { code: 'bad_model', message });
+});
+
 async function imported(t: TestContext, xml: string) {
   const folder = await temporaryFolder(t);
   await writeFile(join(folder, 'net.xml'), xml);

@@ -11,7 +11,6 @@ import { deadLetter } from '../../../functions/dead-letter.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { endingsOf } from '../../../lib/compose/batch.ts';
-import { reporterTo } from '../../../lib/compose/reporter.ts';
 import { deadLetterPrefix } from '../../../lib/contract/names.ts';
 import type { Model, Runner } from '../../../lib/contract/values.ts';
 import { submit } from '../../../lib/pipeline/submit.ts';
@@ -31,6 +30,7 @@ import type { LocalLog } from '../../../local/aws/lambda.ts';
 import type { RecordInputs } from '../../../sdk/inputs.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { useAws } from '../../support/environment.ts';
+import { quietObservers, timersTo } from '../../support/observers.ts';
 import { openModelBytes } from '../../support/runner.ts';
 import { lineModel } from './model.ts';
 
@@ -122,21 +122,21 @@ function openStates(t: TestContext, { redisUrl, job = JOB, timeouts }: WorkerOpt
 export async function openWorker(t: TestContext, options: WorkerOptions): Promise<SqsHandler> {
   const { redisUrl, job = JOB, timeouts, maxReceiveCount: most = 5 } = options;
   const results = openStore(t, options);
-  const reporter = reporterTo(results);
+  const { timers, observers } = timersTo(results);
   const runner = options.runner ?? (await lineRunner(t));
   const counting = new RedisConnection(redisUrl, timeouts);
   t.after(() => counting.close());
   const s3 = openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] });
   return batch({
     model: options.model ?? { use: (work) => work(runner) },
-    sink: resultSink(results, { timers: reporter.timers }),
+    sink: resultSink(results, { timers, observer: observers }),
     running: new RunningReports(openStates(t, options), 30_000, Date.now),
     payloads: new PayloadStore(s3, BUCKET, job),
-    reporter,
-    endings: endingsOf(
-      new StoredRunCounts(counting, { job, retentionSeconds: 3600, most }),
-      archiveIn(s3, job),
-    ),
+    observers,
+    endings: endingsOf(new StoredRunCounts(counting, { job, retentionSeconds: 3600, most }), {
+      archive: archiveIn(s3, job),
+      observers,
+    }),
     ...(options.now ? { now: options.now } : {}),
   });
 }
@@ -157,5 +157,7 @@ export function openDeadLetter(t: TestContext, options: WorkerOptions): SqsHandl
   return deadLetter({
     sink: resultSink(openStore(t, options)),
     archive: archiveIn(s3, job),
+    observers: quietObservers(),
+    attempts: 3,
   });
 }

@@ -8,7 +8,15 @@ import {
   roleStatements,
   type Template,
 } from '../../support/template.ts';
-import { type Check, functionsOf, mappingsOf, type Properties, single, VARIABLES } from './parts.ts';
+import {
+  type Check,
+  functionsOf,
+  mappingsOf,
+  ownRedis,
+  type Properties,
+  single,
+  VARIABLES,
+} from './parts.ts';
 
 /** 80 % of what the smallest node type accepts. */
 const MAX_CONNECTIONS = 16_000;
@@ -98,7 +106,7 @@ const REDIS: readonly Check[] = [
   [
     'a function reaches the Redis of this or of another stack from its VPC, or one on the internet with a password that it may read',
     (template) => {
-      const hasOwn = Object.hasOwn(template.Resources, 'Redis');
+      const hasOwn = ownRedis(template) !== undefined;
       const allowed = roleStatements(template).filter(
         ({ statement }) => statement.Effect === 'Allow' && statement.Action === 'ssm:GetParameter',
       );

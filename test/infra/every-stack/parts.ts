@@ -60,3 +60,7 @@ export const single = (template: Template, type: string): [string, Properties] =
 
 /** How long a queue keeps a message. */
 export const days = (queue: Properties) => Number(queue['MessageRetentionPeriod']) / 86_400;
+
+/** The Redis of this stack: a group of nodes, or a serverless cache. */
+export const ownRedis = ({ Resources }: Template) =>
+  (['Redis', 'RedisServerless'] as const).find((name) => Object.hasOwn(Resources, name));

@@ -15,7 +15,9 @@ import {
 } from '../../support/template.ts';
 import { FUNCTION_CHECKS } from './functions.ts';
 import { NETWORK_CHECKS } from './network.ts';
-import { type Check, days, functionsOf, type Properties } from './parts.ts';
+import { type Check, days, functionsOf, ownRedis, type Properties } from './parts.ts';
+import { RESOURCE_CHECKS } from './resources.ts';
+import { VALUE_CHECKS } from './values.ts';
 
 /** IAM defines no resource for these actions, so "*" is the only way to allow them. */
 const WITHOUT_RESOURCE = /^ec2:\w+(Network|Subnet|Private)\w*$|^xray:Put\w+$/;
@@ -155,14 +157,11 @@ const WHOLE: readonly Check[] = [
         ],
       );
       assert.deepEqual(referencesOf(parts[1]?.['Dimensions']), ['DeadDashletterLambdaFunction']);
-      const hasOwn = Object.hasOwn(template.Resources, 'Redis');
-      assert.equal(Object.hasOwn(template.Resources, 'RedisMemoryAlarm'), hasOwn);
-      if (!hasOwn) return;
-      assert.deepEqual(watched('RedisMemoryAlarm'), [
-        'AWS/ElastiCache',
-        'DatabaseMemoryUsagePercentage',
-        'Redis',
-      ]);
+      const redis = ownRedis(template);
+      assert.equal(Object.hasOwn(template.Resources, 'RedisMemoryAlarm'), redis !== undefined);
+      if (redis === undefined) return;
+      const metric = redis === 'Redis' ? 'DatabaseMemoryUsagePercentage' : 'BytesUsedForCache';
+      assert.deepEqual(watched('RedisMemoryAlarm'), ['AWS/ElastiCache', metric, redis]);
     },
   ],
   [
@@ -183,7 +182,15 @@ const WHOLE: readonly Check[] = [
   ],
 ];
 
-export const EVERY_STACK = [...FUNCTION_CHECKS, ...NETWORK_CHECKS, ...ACCESS, ...STORAGE, ...WHOLE];
+export const EVERY_STACK = [
+  ...FUNCTION_CHECKS,
+  ...NETWORK_CHECKS,
+  ...ACCESS,
+  ...STORAGE,
+  ...WHOLE,
+  ...RESOURCE_CHECKS,
+  ...VALUE_CHECKS,
+];
 
 /** `packaged` is asked when the tests run. */
 export function everyStackTests(packaged: () => Packaged): void {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseExactly, parseText } from '../../../lib/codecs/json.ts';
-import { JsonStructure } from '../../../lib/codecs/json-structure.ts';
+import { isIntricate, JsonStructure } from '../../../lib/codecs/json-structure.ts';
 import { keysInOrder } from '../../../lib/codecs/key-order.ts';
 import { INFINITY } from '../../../lib/contract/json-numbers.ts';
 import fc from '../../support/fast-check.ts';
@@ -26,6 +26,28 @@ test('a large text is refused when it is nested deeper than any tensor, also beh
   const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
   const texts = many('"a[b"').slice(0, -1);
   assert.throws(() => parseText(`${texts},${deep}]`), { code: 'too_large' });
+});
+
+test('a text is searched only where it is large and has many brackets, members or texts', () => {
+  const MANY = 3_200_000;
+  for (const [parts, length, expected] of [
+    ['['.repeat(100_000), MANY, false],
+    ['['.repeat(100_001), MANY, true],
+    ['{'.repeat(100_001), MANY, true],
+    ['[{'.repeat(50_001), MANY, true],
+    ['['.repeat(100_001), 1_048_576, false],
+    ['['.repeat(100_001), 1_048_577, true],
+    [':'.repeat(262_144), MANY, false],
+    [':'.repeat(262_145), 8 * 262_144, false],
+    [':'.repeat(262_145), 8 * 262_144 + 1, true],
+    ['"'.repeat(2 * 524_288), MANY, false],
+    ['"'.repeat(2 * 524_288 + 1), 6 * 524_288, false],
+    ['"'.repeat(2 * 524_288 + 1), 6 * 524_288 + 1, true],
+    ['', MANY, false],
+  ] as const) {
+    const what = `${parts.length} of ${parts.slice(0, 2)} in ${length}`;
+    assert.equal(isIntricate(parts.padEnd(length, '1')), expected, what);
+  }
 });
 
 test('a large text of too many members, texts, or arrays and objects is refused with the limit', () => {

@@ -83,6 +83,26 @@ test('every kind of input, mixed in one record, arrives as it left', async () =>
   assert.deepEqual([...(sparse.values.data as Float32Array)], [5, 6]);
 });
 
+test('a text arrives as the one of a tensor', () => {
+  const { inputs } = decodeMessage(encodeMessage('a', new Map([['word', { kind: 'text', text: 'ü|"' }]])));
+  assert.ok(!(inputs instanceof ServingError), String(inputs));
+  assert.deepEqual(tensorOf(inputs, 'word'), { dtype: 'string', shape: [1], data: ['ü|"'] });
+});
+
+test('JSON does not mix with what is binary, in either order', () => {
+  type Named = Inputs extends ReadonlyMap<infer K, infer V> ? [K, V] : never;
+  const json: Named = ['j', { kind: 'json', value: 1 }];
+  const text: Named = ['t', { kind: 'text', text: 'a' }];
+  assert.throws(() => encodeMessage('a', new Map([text, json])), {
+    code: 'bad_request',
+    message: 'input "j": JSON and binary inputs do not mix',
+  });
+  assert.throws(() => encodeMessage('a', new Map([json, text])), {
+    code: 'bad_request',
+    message: /do not mix/,
+  });
+});
+
 test('any tensor comes back from a safetensors file, whatever its name', () => {
   const name = fc
     .string({ minLength: 1, maxLength: 20, unit: 'grapheme' })

@@ -12,7 +12,7 @@ import { decodeDeadLetter, encodeDeadLetter, replayOf } from '../../../lib/codec
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import { readTrace } from '../../../lib/contract/trace.ts';
-import { problemsOf } from '../../../lib/pipeline/serve.ts';
+import { FAILURES } from '../../../lib/observe/failures.ts';
 import { submit } from '../../../lib/pipeline/submit.ts';
 
 const TRACE = readTrace({
@@ -113,13 +113,16 @@ test('a record that has room for no trace is sent without it', async () => {
   });
 });
 
-test('what an operator should read of a record names its trace', () => {
+test('what an operator should read of a record names its trace', (t) => {
   const error = new ServingError('internal', 'no');
   const enqueue = { identity: 'i', sentAt: 0, replays: 0, trace: TRACE };
   const finished = [{ id: 'm', enqueue, uri: 'a', outcome: { ok: false, error } as const }];
-  const problems = problemsOf({ finished, returned: [{ id: 'n', error, trace: TRACE }] });
+  const lines: string[] = [];
+  t.mock.method(process.stdout, 'write', (text: string) => lines.push(text));
+  FAILURES.chunkServed?.({ finished, returned: [{ id: 'n', error, trace: TRACE }] });
+  t.mock.restoreAll();
   assert.deepEqual(
-    problems.map(({ trace_id }) => trace_id),
+    lines.map((line) => (JSON.parse(line) as { trace_id: string }).trace_id),
     [TRACE?.traceId, TRACE?.traceId],
   );
 });

@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { CLOCK } from '../../../lib/compose/clock.ts';
 import { openPooledOnnx } from '../../../lib/compose/onnx-pool.ts';
 import type { Inputs } from '../../../lib/contract/values.ts';
-import { loopModel, QUICK } from '../../support/endless.ts';
+import { ENDLESS, loopModel, QUICK } from '../../support/endless.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 /** Of a record that takes about 0.2 s. */
@@ -26,7 +26,7 @@ async function open(t: TestContext) {
     limitMs: 600_000,
     clock: CLOCK,
     onCrash: (reason) => ends.push(reason),
-    onBatch: (size) => batches.push(size),
+    runEnded: ({ records }) => batches.push(records),
   });
   t.after(() => onnx.close());
   return { onnx, ends, batches };
@@ -54,4 +54,30 @@ test('each batch that ran is reported', async (t) => {
   await onnx.run([record(QUICK)], { failFast: true });
   await onnx.run([record(QUICK), record(QUICK), record(QUICK)], { failFast: true });
   assert.deepEqual(batches, [1, 3]);
+});
+
+test('requests whose process ended under them run once more, each alone, and a single one says how it ended', async (t) => {
+  const { onnx, ends, batches } = await open(t);
+  const end = async () => {
+    await setImmediate();
+    onnx.pool.endBusy('for a test');
+  };
+  const both = onnx.run([record(SLOW), record(SLOW + 1)], { failFast: true });
+  await end();
+  const values = (await both).map((outcome) => outcome.ok && outcome.outputs[0]?.data[0]);
+  assert.deepEqual(
+    [values, batches],
+    [
+      [SLOW, SLOW + 1],
+      [1, 1],
+    ],
+  );
+  const single = onnx.run([record(ENDLESS)], { failFast: true });
+  await end();
+  await assert.rejects(single, {
+    name: 'ServingError',
+    code: 'model_failed',
+    message: 'the model ended its process (for a test)',
+  });
+  assert.deepEqual(ends, ['for a test', 'for a test']);
 });

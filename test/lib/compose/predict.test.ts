@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { composePredict } from '../../../lib/compose/predict.ts';
 import { Scope } from '../../../lib/compose/scope.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
+import { parseFilter } from '../../../lib/pipeline/postprocess.ts';
 import { useAws } from '../../support/environment.ts';
 
 /** Listens where Redis would be, and S3, and counts who comes. */
@@ -38,11 +39,12 @@ test('a job without a limit and without a queue asks Redis nothing before its ti
   t.mock.method(process, 'uptime', () => now);
   const deps = await open(t, { CLUSTER_SERVING_REDIS_URL: `redis://${redis.where}` });
   assert.deepEqual([deps.limiter, deps.accept, deps.jobName], [undefined, undefined, 'serving_stream']);
-  deps.reporter.start('zoo.serving.request.predict')();
-  await deps.reporter.flushWhenDue();
+  const limit = { leftMs: () => 2_000 };
+  deps.observers.start('run')();
+  await deps.observers.flush?.(limit);
   assert.equal(redis.seen.connections, 0);
   now += 10;
-  await deps.reporter.flushWhenDue();
+  await deps.observers.flush?.(limit);
   assert.ok(redis.seen.connections > 0);
 });
 
@@ -60,6 +62,17 @@ test('a job with a limit has its limiter, and one with a queue takes records, be
   });
   assert.equal(typeof queued.accept?.queue().send, 'function');
   assert.equal(typeof queued.accept?.announcer().announce, 'function');
+});
+
+test('it has the settings of its job', async (t) => {
+  const job = { jobName: 'digits', batchSize: 7, postProcessing: 'topN(3)' };
+  const { filter, ...deps } = await open(t, {
+    CLUSTER_SERVING_REDIS_URL: 'redis://127.0.0.1:9',
+    CLUSTER_SERVING_CONFIG: JSON.stringify(job),
+  });
+  const { jobName, batchSize, postProcessing } = deps;
+  assert.deepEqual({ jobName, batchSize, postProcessing }, job);
+  assert.deepEqual(filter, parseFilter('topN(3)'));
 });
 
 test('without the address of Redis it fails at once, and says which variable', async (t) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { predict } from '../../../functions/predict.ts';
 import type { Inputs, Outcome, TensorSpec } from '../../../lib/contract/values.ts';
-import { quietReporter } from '../../support/reporter.ts';
+import { quietObservers } from '../../support/observers.ts';
 
 const EMBEDS: readonly TensorSpec[] = [{ name: 'embedding', dtype: 'float32', shape: ['N', 2] }];
 const TEXT: TensorSpec = { name: 'text', dtype: 'string', shape: ['N'], isText: true };
@@ -26,7 +26,7 @@ function handler(outputs = EMBEDS, inputs = [TEXT]) {
   const runner = { version: 'v1', inputs, outputs, run, close: async () => undefined };
   return predict({
     model: { use: (work) => work(runner) },
-    reporter: quietReporter(),
+    observers: quietObservers(),
     filter: undefined,
     jobName: 'texts',
   });

@@ -9,9 +9,9 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { SERVER_VERSION } from '../../../lib/contract/names.ts';
 import type { TypedArray } from '../../../lib/contract/tensor.ts';
 import type { Inputs, Runner } from '../../../lib/contract/values.ts';
-import { measured } from '../../../lib/metrics/emf.ts';
 import { type ModelName, Models } from '../../bad-input/models.ts';
 import { ALL_BINARY, endpointOf, floats, handlerOf, pairs } from '../../support/inference-endpoint.ts';
+import { quietObservers } from '../../support/observers.ts';
 import { identityModel, onnxModel } from '../../support/onnx.ts';
 import {
   answerOf,
@@ -453,16 +453,11 @@ test('a run for which there is no time is not begun', async (t) => {
 });
 
 test('rows are counted, and a failure by its code', async (t) => {
-  const handle = handlerOf(await new Models(t).runner('pair'));
-  const lines: string[] = [];
-  const measuring = {
-    dimensions: { Job: 'j', Function: 'f' },
-    fields: {},
-    now: () => 0,
-    write: (line: string) => void lines.push(line),
-  };
-  await measured(measuring, () => handle(eventOf(inferRequest([pairs(1, 2, 3, 4, 5, 6)]))));
-  assert.equal((JSON.parse(lines[0] as string) as { Rows: number }).Rows, 3);
+  const counted: number[] = [];
+  const observers = quietObservers({ rowsRead: (rows) => counted.push(rows) });
+  const handle = handlerOf(await new Models(t).runner('pair'), { observers });
+  await handle(eventOf(inferRequest([pairs(1, 2, 3, 4, 5, 6)])));
+  assert.deepEqual(counted, [3]);
   const { error } = answerOf(await handle(eventOf(inferRequest([]))));
   assert.equal(error().code, 'bad_request');
 });

@@ -12,10 +12,11 @@ import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
 import { page } from '../../../lib/http/page.ts';
 import { failureBody, pageText, predictionTexts, readSubmissions } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
-import { Reporter } from '../../../lib/metrics/reporter.ts';
+import { DeliveredTimers } from '../../../lib/observe/timers.ts';
+import { together } from '../../../lib/observe/together.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
+import { quietObservers } from '../../support/observers.ts';
 import { predictionsWith } from '../../support/predictions.ts';
-import { quietReporter } from '../../support/reporter.ts';
 
 function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 {
   const requestContext = { http: { method } };
@@ -119,7 +120,7 @@ test('a page of results keeps to a hundred, and to bytes that fit into an answer
   assert.ok(maxBytes * 3 < LIMITS.httpBodyBytes);
 });
 
-test('a question for a result is measured with its wait, and delivered before it is answered, also when it fails', async () => {
+test('a question for a result is measured with its wait, also when there is none', async () => {
   for (const [method, found] of [
     ['GET', { ...resultOf(), uri: 'a' }],
     ['GET', undefined],
@@ -128,16 +129,17 @@ test('a question for a result is measured with its wait, and delivered before it
     let nowMs = 0;
     const waits: number[] = [];
     const counts: unknown[] = [];
-    const reporter = new Reporter({
-      now: () => nowMs,
+    const now = () => nowMs;
+    const timers = new DeliveredTimers({
+      now,
       deliver: async (timers) => {
         await new Promise((resolve) => setImmediate(resolve));
         for (const [name, { count, sum }] of timers.take()) counts.push([name, count, sum]);
       },
-      onError: (error) => assert.fail(String(error)),
     });
+    const observers = together([timers], now);
     const { handler } = endpoint(async () => undefined, {
-      reporter: () => reporter,
+      observers,
       results: () => ({
         getWithin: async (_, waitMs) => {
           waits.push(waitMs);
@@ -157,6 +159,7 @@ test('a question for a result is measured with its wait, and delivered before it
       rawQueryString: 'uri=a',
       headers: { prefer: 'wait=7' },
     });
+    await observers.flush?.({ leftMs: () => 30_000 });
     assert.equal(statusCode, found ? 200 : 404);
     assert.deepEqual(waits, [method === 'GET' ? 7_000 : 0]);
     assert.deepEqual(counts, [['zoo.serving.redis.get', 1, 1_500]]);
@@ -179,7 +182,7 @@ test('a run of a request is asked to end when the function has no time left', as
         }),
     },
     filter: undefined,
-    reporter: quietReporter(),
+    observers: quietObservers(),
   });
   await handler(event('POST', '/predict', ONE), { getRemainingTimeInMillis: () => leftMs });
   assert.equal(policy?.failFast, true);
@@ -225,7 +228,7 @@ test('POST /predict and POST /v2 take a token each, and are answered with 429 an
     },
   };
   const model = { use: () => assert.fail('the model is not asked') };
-  const handler = predict({ model, filter: undefined, limiter, reporter: quietReporter() });
+  const handler = predict({ model, filter: undefined, limiter, observers: quietObservers() });
   for (const path of ['/predict', '/v2/models/serving_stream/infer']) {
     const { statusCode, headers } = await handler(event('POST', path, ONE));
     assert.deepEqual([statusCode, headers?.['retry-after']], [429, '7'], path);

@@ -4,15 +4,18 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
+import type { TensorSpec } from '../../../lib/contract/values.ts';
 import {
   ANALYSER_VERSION,
   type BatchingSetting,
   type Verification,
 } from '../../../lib/contract/verification.ts';
 import { type OnnxSettings, openTensorRunner } from '../../../lib/inference/runner.ts';
-import { RUNTIME } from '../../../lib/inference/session.ts';
+import { RUNTIME, type Session } from '../../../lib/inference/session.ts';
 import { threadsForMemory } from '../../../lib/inference/threads.ts';
-import { RUN_BYTES } from '../../../lib/inference/warm-up.ts';
+import { RUN_BYTES, warmUp } from '../../../lib/inference/warm-up.ts';
+import type { ImageChoice } from '../../../lib/pipeline/image-choice.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
 
@@ -78,6 +81,39 @@ test('a model that rejects the zeros of the warm-up is opened and serves', async
   const x = JSON.stringify(new Array<number>(77).fill(7));
   const [outcome] = await runner.run(decodeInstances(`{"instances":[{"x":${x}}]}`));
   assert.equal(outcome?.ok && outcome.outputs[0]?.data[76], 7);
+});
+
+test('it is warmed up by zeros of its types and of the sizes that its records have', async () => {
+  const inputs: TensorSpec[] = [
+    { name: 'text', dtype: 'string', shape: ['N', 2] },
+    { name: 'number', dtype: 'float32', shape: ['N', 'T', 3] },
+    { name: 'token', dtype: 'int64', shape: [] },
+    { name: 'chw', dtype: 'uint8', shape: ['N', 3, 'H', 'W'] },
+    { name: 'hwc', dtype: 'float32', shape: ['N', 'H', 'W', 3] },
+  ];
+  const shapesOf = async (rows: number | undefined, image: ImageChoice) => {
+    let given: readonly Tensor[] = [];
+    const run = async (tensors: readonly Tensor[]) => {
+      given = tensors;
+      throw new Error('not on zeros');
+    };
+    await warmUp({ inputs, run } as unknown as Session, rows, image);
+    for (const [i, { dtype, shape, data }] of given.entries()) {
+      assert.equal(dtype, inputs[i]?.dtype);
+      const length = shape.reduce((product, dim) => product * dim, 1);
+      const zero = { string: '', int64: 0n }[dtype as string] ?? 0;
+      assert.deepEqual(Array.from<unknown>(data as Iterable<unknown>), Array(length).fill(zero), dtype);
+    }
+    return given.map(({ shape }) => shape.join());
+  };
+  const size = { height: 5, width: 7 };
+  for (const [rows, image, expected] of [
+    [undefined, {}, ['1,2', '1,1,3', '', '1,3,1,1', '1,1,1,3']],
+    [4, { ...size, layout: 'chw' }, ['4,2', '4,1,3', '', '4,3,5,7', '4,1,5,3']],
+    [2, { ...size, layout: 'hwc' }, ['2,2', '2,1,3', '', '2,3,7,1', '2,5,7,3']],
+  ] as const) {
+    assert.deepEqual(await shapesOf(rows, image), expected, JSON.stringify(image));
+  }
 });
 
 const WIDTH = 4;

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { Counter, type Family, Histogram } from '../../../lib/metrics/exposition/families.ts';
 import { infoFamilies, timerFamilies } from '../../../lib/metrics/exposition/shared.ts';
 import { exposition, formatFor } from '../../../lib/metrics/exposition/text.ts';
-import { Reporter } from '../../../lib/metrics/reporter.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
+import { DeliveredTimers } from '../../../lib/observe/timers.ts';
 
 test('a client gets the format that it names first, and everybody else the JSON of the contract', () => {
   const prometheus2 =
@@ -115,12 +115,12 @@ test('a model that cannot serve has no version', () => {
   assert.deepEqual(build?.values, [{ labels: { version: '1.2.3' }, value: 1 }]);
 });
 
-test('timers are delivered once a second, and half a minute after a failure, with what was measured meanwhile', async () => {
+test('timers are delivered once a second, and half a minute after a failure, with what was measured meanwhile', async (t) => {
   let nowMs = 0;
   let isAway = true;
   const counts: (number | undefined)[] = [];
-  const errors: unknown[] = [];
-  const reporter = new Reporter({
+  const logged = t.mock.method(process.stdout, 'write', () => true).mock;
+  const reporter = new DeliveredTimers({
     now: () => nowMs,
     deliver: async (timers) => {
       const taken = timers.take();
@@ -129,28 +129,25 @@ test('timers are delivered once a second, and half a minute after a failure, wit
       timers.restore(taken);
       throw new Error('away');
     },
-    onError: (error) => errors.push(error),
   });
   const at = async (ms: number) => {
     nowMs = ms;
-    await reporter.flushWhenDue();
+    await reporter.flush();
   };
   await at(5_000);
   assert.deepEqual(counts, []);
   nowMs = 0;
-  const stop = reporter.start('zoo.serving.redis.put');
-  nowMs = 999;
-  stop();
+  reporter.stepEnded({ step: 'write', tookMs: 999 });
   await at(999);
   assert.deepEqual(counts, []);
   await at(1_000);
-  assert.deepEqual([counts, errors.length], [[1], 1]);
+  assert.deepEqual([counts, logged.callCount()], [[1], 1]);
   reporter.timers.record('zoo.serving.redis.put', 1);
   await at(30_999);
   assert.equal(counts.length, 1);
   isAway = false;
   await at(31_000);
-  assert.deepEqual([counts, errors.length], [[1, 2], 1]);
+  assert.deepEqual([counts, logged.callCount()], [[1, 2], 1]);
   reporter.timers.record('zoo.serving.redis.put', 1);
   await at(31_999);
   assert.equal(counts.length, 2);

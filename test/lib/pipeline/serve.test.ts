@@ -14,11 +14,14 @@ import type {
   Runner,
   TensorSpec,
 } from '../../../lib/contract/values.ts';
-import { measured } from '../../../lib/metrics/emf.ts';
-import { Reporter } from '../../../lib/metrics/reporter.ts';
+import { emf } from '../../../lib/observe/emf.ts';
+import { FAILURES } from '../../../lib/observe/failures.ts';
+import { DeliveredTimers } from '../../../lib/observe/timers.ts';
+import { together } from '../../../lib/observe/together.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
-import { problemsOf, type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
+import { type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
 import { enqueued } from '../../support/enqueue.ts';
+import { quietObservers } from '../../support/observers.ts';
 
 /** Doubles the input "x" of each record; a negative one is a failure of its record. */
 const code: Runner = {
@@ -49,15 +52,10 @@ function deps(runner: Runner = code) {
       return [];
     },
   };
-  const reporter = new Reporter({
-    deliver: async () => undefined,
-    now: () => performance.now(),
-    onError: (error) => assert.fail(String(error)),
-  });
   const model: Model = { use: (work) => work(runner) };
   const running = { begin: () => async () => undefined };
   const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
-  return { saved, sink, reporter, model, running, payloads, filter: undefined };
+  return { saved, sink, observers: quietObservers(), model, running, payloads, filter: undefined };
 }
 
 async function post(instances: readonly unknown[], runner = code) {
@@ -92,6 +90,33 @@ test('POST /predict is answered by it', async () => {
     '{value={"data":[4.0],"shape":[1]}}',
     '{value={"data":[6.0],"shape":[1]}}',
   ]);
+});
+
+test('POST /predict becomes a record of the queue where the request prefers that, and there is one', async () => {
+  const sent: string[] = [];
+  const accept = {
+    queue: () => ({
+      send: async (body: string) => void sent.push((JSON.parse(body) as { uri: string }).uri),
+    }),
+    payloads: () => assert.fail(),
+  };
+  for (const [parts, prefer, status] of [
+    [{ accept }, 'respond-async', 202],
+    [{ accept }, 'wait=1, respond-async', 202],
+    [{ accept }, 'wait=1', 200],
+    [{}, 'respond-async', 200],
+  ] as const) {
+    const answer = await predict({ ...deps(), ...parts })({
+      rawPath: '/predict',
+      headers: { prefer },
+      requestContext: { http: { method: 'POST' } },
+      body: JSON.stringify({ instances: [{ x: 2 }] }),
+    } as unknown as APIGatewayProxyEventV2);
+    assert.equal(answer.statusCode, status, prefer);
+    const uris = sent.splice(0);
+    if (status === 202) assert.deepEqual(uris, [(JSON.parse(answer.body as string) as { uri: string }).uri]);
+    else assert.deepEqual(uris, []);
+  }
 });
 
 test('a request with one failed instance fails with its place, though the code went on behind it', async () => {
@@ -131,23 +156,27 @@ async function measuring(
 ): Promise<{ readonly timers: Record<string, number[]>; readonly metrics: Record<string, unknown> }> {
   const clock = { ms: 0 };
   const timers: Record<string, number[]> = {};
-  const reporter = new Reporter({
-    deliver: async (delivered) => {
+  const now = () => clock.ms;
+  const delivered = new DeliveredTimers({
+    deliver: async (taken) => {
       await turn();
-      for (const [name, { count, sum }] of delivered.take()) timers[name.slice(12)] = [count, sum];
+      for (const [name, { count, sum }] of taken.take()) timers[name.slice(12)] = [count, sum];
     },
-    now: () => clock.ms,
-    onError: (error) => assert.fail(String(error)),
+    now,
   });
   let line = '{}';
-  const fields = { dimensions: { Job: '', Function: '' }, fields: {}, now: () => 0 };
   const write = (text: string) => void (line = text);
-  await measured({ ...fields, write }, () => call(clock, { ...deps(), reporter }));
-  const { _aws, Job, Function: _, ...metrics } = JSON.parse(line) as Record<string, unknown>;
-  return { timers, metrics };
+  const metrics = emf({ dimensions: { Job: '', Function: '' }, isProvisioned: true, now: () => 0, write });
+  const observers = together([delivered, metrics], now);
+  observers.functionCalled?.({ ids: {}, messages: undefined });
+  await call(clock, { ...deps(), observers });
+  await observers.flush?.({ leftMs: () => 30_000 });
+  observers.functionAnswered?.(undefined);
+  const { _aws, Job, Function: _, Requests, ...measured } = JSON.parse(line) as Record<string, unknown>;
+  return { timers, metrics: measured };
 }
 
-test('each endpoint measures its request, its run and its rows by the clock, and delivers them before it answers', async () => {
+test('each endpoint measures its request, its run and its rows by the clock', async () => {
   const named = (name: string, isText = false): TensorSpec => {
     return { name, dtype: isText ? 'string' : 'float32', shape: ['N', 2].slice(0, isText ? 1 : 2), isText };
   };
@@ -196,7 +225,6 @@ test('the queue measures how long each message waited, its run and its save by t
     const sent = ['9000', '9900', '10001'];
     for (const [i, { attributes }] of Records.entries()) attributes.SentTimestamp = sent[i] as string;
     await batch({ ...parts, model, sink, now: () => 10_000 })({ Records });
-    await parts.reporter.flushWhenDue();
   });
   assert.deepEqual(timers, {
     'redis.wait': [3, 1_100],
@@ -290,14 +318,18 @@ test('a request fails at its first failure, with its place, whatever the run sta
   });
 });
 
-test('an operator reads of what comes again, and of final failures from status 500 on', () => {
+test('an operator reads of what comes again, and of final failures from status 500 on', (t) => {
   const outcome = (name: ErrorCode): Outcome => ({ ok: false, error: new ServingError(name, 'no') });
   const finished = (['bad_config', 'bad_input', 'model_failed'] as const).map((name) => {
     return { id: name, enqueue: enqueued(name), uri: name, outcome: outcome(name) };
   });
   const returned = [{ id: 'm', error: new ServingError('timeout', 'late') }];
+  const lines: string[] = [];
+  t.mock.method(process.stdout, 'write', (text: string) => lines.push(text));
+  FAILURES.chunkServed?.({ finished, returned });
+  t.mock.restoreAll();
   assert.deepEqual(
-    problemsOf({ finished, returned }).map(({ error }) => error.code),
+    lines.map((line) => (JSON.parse(line) as { code: string }).code),
     ['timeout', 'bad_config'],
   );
 });

@@ -1,15 +1,20 @@
 /** The order of enqueues: in Lua as in TypeScript, and in whichever order their outcomes come. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { readScript } from '../../../infra/build/lua.ts';
 import type { Enqueue } from '../../../lib/contract/enqueue.ts';
+import { newestKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { isLater, ORDER, parseOrder, serializeOrder } from '../../../lib/redis/order.ts';
+import { isLater, parseOrder, serializeOrder } from '../../../lib/redis/order.ts';
+import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import fc from '../../support/fast-check.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
 
+const ORDER = readScript('includes/order.lua');
+const IDENTITIES = readScript('includes/identities.lua');
 const RUNS = { seed: 20_261_122, numRuns: 200 } as const;
 const enqueue = fc.record({
   identity: fc.constantFrom('a', 'B', 'a1', 'b', '1', 'a-', 'a.', '_', 'aa'),
@@ -47,19 +52,34 @@ for (const preferEmbedded of [false, true]) {
     assert.equal(await later(enqueued('a', 1, 1), tie), 1);
   });
 
-  test(`${kind}: lists keep whole identities, and a cancellation comes after everything before it`, async (t) => {
+  test(`${kind}: lists keep whole identities, and the newest seven`, async (t) => {
     const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
     t.after(() => connection.close());
     const run = (body: string, ...values: string[]) =>
-      connection.use((redis) => redis.eval(`${ORDER}\n${body}`, 0, ...values), false);
+      connection.use((redis) => redis.eval(`${IDENTITIES}\n${body}`, 0, ...values), false);
     assert.equal(await run('return has(ARGV[1], ARGV[2]) and 1 or 0', 'a12 b', 'a1'), 0);
     assert.equal(await run('return has(ARGV[1], ARGV[2]) and 1 or 0', 'a12 b', 'b'), 1);
     assert.equal(await run('return without(ARGV[1], ARGV[2])', 'a b a1', 'a'), 'b a1');
     assert.equal(await run('return withFirst(ARGV[1], ARGV[2])', '1 2 3 4 5 6 7', '3'), '3 1 2 4 5 6 7');
     assert.equal(await run('return withFirst(ARGV[1], ARGV[2])', '1 2 3 4 5 6 7', '8'), '8 1 2 3 4 5 6');
-    assert.equal(await run('return orderOfCancellation(5, ARGV[1])', '9 a'), '9 ~');
-    assert.equal(await run('return orderOfCancellation(5, ARGV[1])', '3 a'), '5 ~');
-    assert.equal(await run('return isLater(ARGV[1], ARGV[2]) and 1 or 0', '9 ~', '9 z'), 1);
+  });
+
+  test(`${kind}: a cancellation comes after everything before it, whatever the clocks say`, async (t) => {
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
+    t.after(() => connection.close());
+    const key = newestKey('job', 'u');
+    const cancelled = async (newest: string, latest: number) => {
+      await connection.use((redis) => redis.set(key, newest), false);
+      const states = new RecordStates(connection, { job: 'job', now: Date.now, latestOrder: () => latest });
+      await states.announce({ uri: 'u', identity: 'z', message: 'm' });
+      assert.equal(await states.cancel('u'), true);
+      return connection.use((redis) => redis.get(key), false);
+    };
+    assert.equal(await cancelled('9000000000009 a', 9_000_000_000_005), '9000000000009 ~');
+    assert.equal(await cancelled('9000000000003 a', 9_000_000_000_005), '9000000000005 ~');
+    const [now = 0] = /^\d+(?= ~$)/.exec((await cancelled('3 a', 5)) ?? '')?.map(Number) ?? [];
+    assert.ok(Math.abs(now - Date.now()) < 60_000, String(now));
+    assert.ok(isLater(enqueued('~', 9), enqueued('z', 9)));
   });
 
   test(`${kind}: a uri ends with the outcome of its latest enqueue, in whichever order they come and in batches of any size`, async (t) => {

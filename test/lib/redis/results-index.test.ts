@@ -1,9 +1,13 @@
 /** The index of finished results: what is expired leaves it little by little. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { indexKey } from '../../../lib/contract/names.ts';
+import { type TestContext, test } from 'node:test';
+import { Redis } from 'ioredis';
+import { indexKey, resultKey } from '../../../lib/contract/names.ts';
+import { openRedis } from '../../../lib/redis/cluster/connection.ts';
+import { SLOTS } from '../../../lib/redis/cluster/slots.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
+import { ResultIndex } from '../../../lib/redis/result-index.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
 
@@ -59,3 +63,79 @@ for (const preferEmbedded of [false, true]) {
     assert.equal(EXPIRED - left, 2 * 900 + 1_000);
   });
 }
+
+/** Cluster mode with one node, which has every slot and says so as a node of a cluster would. */
+async function clusterOfOne(t: TestContext) {
+  t.mock.method(Redis.prototype, 'cluster', async function (this: Redis) {
+    return [[0, SLOTS - 1, ['', this.options.port]]];
+  });
+  const connection = openRedis(`${await redisUrl(t)}?cluster=on`, PATIENT);
+  assert.equal(connection.isCluster, true);
+  const results = new ResultStore(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
+  t.after(() => results.close());
+  await connection.open();
+  return { connection, results, index: new ResultIndex(connection, JOB) };
+}
+
+test('in cluster mode each result is in the index of its slot, listed once, and taken once', async (t) => {
+  const { connection, results } = await clusterOfOne(t);
+  const { redis } = connection;
+  // Most have a slot of their own, and some share one.
+  const uris = [...Array.from({ length: 600 }, (_, i) => `r-${i}`), 'a{b}', 'c{b}', '{b}'];
+  assert.equal(await results.save(uris.map(success), 'v'), uris.length);
+  const homes = new Set(uris.map((uri) => connection.home(JOB, uri)));
+  assert.deepEqual(new Set(await redis.zrange(indexKey(JOB), '0', '-1')), homes);
+  const ttlMs = await redis.pttl(indexKey(JOB));
+  assert.ok(ttlMs > 50_000 && ttlMs <= 60_000, `${ttlMs}`);
+  const shared = indexKey(connection.home(JOB, '{b}'));
+  assert.deepEqual((await redis.zrange(shared, '0', '-1')).sort(), ['a{b}', 'c{b}', '{b}']);
+  const drained: string[] = [];
+  for await (const { uri } of results.drain()) drained.push(uri);
+  assert.deepEqual(drained.sort(), uris.sort());
+});
+
+test('in cluster mode a slot without results leaves the list a minute after it was listed last', async (t) => {
+  const { connection, results, index } = await clusterOfOne(t);
+  const { redis } = connection;
+  await results.save(['kept', 'old', 'new'].map(success), 'v');
+  for (const uri of ['old', 'new']) await results.take(uri);
+  const [kept = '', old = '', fresh = ''] = ['kept', 'old', 'new'].map((uri) => connection.home(JOB, uri));
+  const [now = 0] = await redis.time();
+  const at = (secondsAgo: number) => (Number(now) - secondsAgo) * 1_000;
+  await redis.zadd(indexKey(JOB), at(3_600), kept, at(90), old, at(30), fresh);
+  const pages = index.pages(10, 1_000);
+  assert.deepEqual((await pages.next()).value, ['kept']);
+  await results.take('kept');
+  await pages.next();
+  assert.deepEqual(await redis.zrange(indexKey(JOB), '0', '-1'), [fresh]);
+});
+
+test('in cluster mode a page has the first to expire first, no more uris and no more bytes than asked for', async (t) => {
+  const { connection, index } = await clusterOfOne(t);
+  const { redis } = connection;
+  const sizes = { a: 10, b: 20, c: 30, d: 100, e: 5 };
+  const pagesOf = async (count: number, maxBytes: number) => {
+    for (const [i, [uri, size]] of Object.entries(sizes).entries()) {
+      const home = connection.home(JOB, uri);
+      await redis.zadd(indexKey(JOB), Date.now(), home);
+      await redis.zadd(indexKey(home), i, uri);
+      // Of the three fields that a client gets.
+      await redis.hset(resultKey(JOB, uri), {
+        value: 'x'.repeat(size - 2),
+        exact: 'x',
+        error: 'x',
+        model: 'xx',
+      });
+    }
+    const found: string[] = [];
+    for await (const page of index.pages(count, maxBytes)) {
+      found.push(page.join(''));
+      for (const uri of page) await redis.zrem(indexKey(connection.home(JOB, uri)), uri);
+    }
+    return found;
+  };
+  assert.deepEqual(await pagesOf(10, 1_000), ['abcde']);
+  assert.deepEqual(await pagesOf(2, 1_000), ['ab', 'cd', 'e']);
+  assert.deepEqual(await pagesOf(10, 60), ['abc', 'd', 'e']);
+  assert.deepEqual(await pagesOf(10, 59), ['ab', 'c', 'd', 'e']);
+});

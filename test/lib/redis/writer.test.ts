@@ -16,18 +16,24 @@ interface Call {
   readonly ttlMs: number;
 }
 
+/** Those of save.lua. */
+interface Options {
+  readonly ttlMs: string;
+  readonly metrics?: { readonly ttlMs: string; readonly pairs: readonly unknown[] };
+  readonly records?: readonly unknown[];
+}
+
 /** A Redis that takes every script call, and answers it with `reply`. */
 function world(reply: (call: Call) => Reply = ({ records }) => [records]) {
   const calls: Call[] = [];
   let trips = 0;
   const saveResults = async (keys: number, ...values: (string | number)[]) => {
-    const [ttlMs, , , , metricsTtlMs, pairs, ...rest] = values.slice(keys);
-    const records = JSON.parse(String(rest[4 + 2 * Number(pairs)])) as string[][];
+    const { ttlMs, metrics, records = [] } = JSON.parse(String(values[keys])) as Options;
     const call: Call = {
       trip: trips,
       records: records.length,
-      pairs: Number(pairs),
-      metricsTtlMs: Number(metricsTtlMs),
+      pairs: metrics?.pairs.length ?? 0,
+      metricsTtlMs: Number(metrics?.ttlMs),
       ttlMs: Number(ttlMs),
     };
     calls.push(call);

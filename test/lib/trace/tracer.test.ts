@@ -4,32 +4,71 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { APIGatewayProxyEventV2, Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { enqueueOf, newAttributes, traceAttributes } from '../../../lib/codecs/attributes.ts';
+import { newAttributes, traceAttributes } from '../../../lib/codecs/attributes.ts';
+import { CLOCK } from '../../../lib/compose/clock.ts';
+import type { Handler } from '../../../lib/compose/events.ts';
+import { observeHandler } from '../../../lib/compose/observe-handler.ts';
+import { observers } from '../../../lib/compose/observers.ts';
+import { Scope } from '../../../lib/compose/scope.ts';
+import { Tracing } from '../../../lib/compose/traced.ts';
+import { readEnvironment } from '../../../lib/config/environment.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { logWith } from '../../../lib/contract/log.ts';
-import { readTrace, type TraceContext, traceHeaders } from '../../../lib/contract/trace.ts';
+import { readTrace, type TraceContext } from '../../../lib/contract/trace.ts';
+import { Spans } from '../../../lib/observe/spans.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
-import { Tracer } from '../../../lib/trace/tracer.ts';
+import { saveObserved } from '../../../lib/pipeline/observed.ts';
+import type { Sink } from '../../../lib/pipeline/serve.ts';
+import type { Sender } from '../../../lib/pipeline/submit.ts';
 import { type Receiver, startReceiver } from '../../support/otlp.ts';
 import { until } from '../../support/until.ts';
 
 const TRACE = readTrace({ traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` }) as TraceContext;
-const TOOLS = { enqueueOf, traceAttributes, logWith, readTrace, traceHeaders };
 const UNSAMPLED = { ...TRACE, isSampled: false };
 const CONTEXT = { getRemainingTimeInMillis: () => 10_000 } as Context;
 
+/** A function, whose path is observed by spans alone. */
+class Traced {
+  readonly #spans: Spans;
+  readonly #scope: Scope;
+  readonly #tracing: Tracing;
+
+  constructor(spans: Spans) {
+    this.#spans = spans;
+    this.#tracing = new Tracing(spans);
+    this.#scope = new Scope(readEnvironment({}), { tracing: this.#tracing });
+  }
+
+  handler<E, R>(kind: 'http' | 'sqs', handler: Handler<E, R>): Handler<E, R> {
+    return observeHandler(this.#scope, kind, handler);
+  }
+
+  sender(sender: Sender): Sender {
+    return this.#tracing.sender(sender, 'http://sqs/1/jobs', this.#scope.get(observers));
+  }
+
+  sink(sink: Sink): Sink {
+    const parts = { sink, observers: this.#scope.get(observers) };
+    return { save: (finished, model) => saveObserved(finished, model, parts) };
+  }
+
+  close(): Promise<void> {
+    return this.#spans.close();
+  }
+}
+
 function tracerTo(t: TestContext, url: string, variables: Readonly<Record<string, string>> = {}) {
   const warned: string[] = [];
-  const tracer = new Tracer(
+  const spans = new Spans(
     { OTEL_EXPORTER_OTLP_ENDPOINT: url, ...variables },
-    { service: 'job', isFrozen: true, warn: (text) => warned.push(text), ...TOOLS },
+    { service: 'job', isFrozen: true, now: CLOCK.now, warn: (text) => warned.push(text) },
   );
-  t.after(() => tracer.close());
+  t.after(() => spans.close());
+  const tracer = new Traced(spans);
   return { tracer, warned };
 }
 
 /** A busy machine may need longer than the tracer waits. */
-async function received(tracer: Tracer, receiver: Receiver, count: number): Promise<void> {
+async function received(tracer: Traced, receiver: Receiver, count: number): Promise<void> {
   await tracer.close();
   await until(() => receiver.spans.length >= count);
   assert.equal(receiver.spans.length, count);
@@ -53,7 +92,7 @@ const returning = (...ids: string[]): SQSBatchResponse => ({
 });
 
 /** What a batch function does with its records: those that it names are saved, the others come again. */
-function batchOf(tracer: Tracer, outcomes: Readonly<Record<string, ServingError | undefined>>) {
+function batchOf(tracer: Traced, outcomes: Readonly<Record<string, ServingError | undefined>>) {
   const sink = tracer.sink({ save: async () => [] });
   return tracer.handler('sqs', async ({ Records }: SQSEvent) => {
     const isSaved = (id: string) => Object.hasOwn(outcomes, id);
@@ -125,7 +164,7 @@ test('a span that is not sampled is not sent, and its trace goes on', async (t) 
   const { tracer } = tracerTo(t, receiver.url);
   await batchOf(tracer, { m: undefined })(eventOf(message('m', UNSAMPLED)), CONTEXT);
   const sent: object[] = [];
-  const sender = tracer.sender({ send: async (...call) => void sent.push(call) }, 'http://sqs/1/jobs');
+  const sender = tracer.sender({ send: async (...call) => void sent.push(call) });
   await sender.send('body', newAttributes('i', UNSAMPLED), 'tenant');
   await sender.send('a record at the limit of its size', newAttributes('i'));
   await tracer.close();
@@ -146,14 +185,14 @@ test('a record that SQS does not take is a failed span, and its error stays', as
   const receiver = await startReceiver(t);
   const { tracer } = tracerTo(t, receiver.url);
   const error = new ServingError('queue_unavailable', 'away');
-  const sender = tracer.sender({ send: () => Promise.reject(error) }, 'http://sqs/1/jobs');
+  const sender = tracer.sender({ send: () => Promise.reject(error) });
   await assert.rejects(sender.send('body', traceAttributes(TRACE)), error);
   await received(tracer, receiver, 1);
   assert.deepEqual(receiver.spans[0]?.status, { code: 2, message: 'queue_unavailable' });
 });
 
 const request = { routeKey: 'POST /predict', rawPath: '/predict', headers: {}, requestContext: { http: {} } };
-const ask = (tracer: Tracer) =>
+const ask = (tracer: Traced) =>
   tracer.handler<APIGatewayProxyEventV2, { statusCode: number; body: string }>('http', async () => ({
     statusCode: 200,
     body: 'answer',

@@ -43,7 +43,7 @@ async function serve(
       limitMs: 600_000,
       clock: CLOCK,
       onCrash: () => undefined,
-      onBatch: (size) => batches.push(size),
+      runEnded: ({ records }) => batches.push(records),
     },
   );
   const [pid = 0] = (await isolatedPids()).filter((each) => !others.has(each));

@@ -7,15 +7,14 @@ import type { Runner } from '../../../lib/contract/values.ts';
 import type { GrpcJob, Jobs } from '../../../local/grpc/methods.ts';
 import { type GrpcOptions, startGrpc } from '../../../local/grpc/server.ts';
 import { bytes, ints } from '../../convert/support/protobuf.ts';
-import { quietReporter } from '../../support/reporter.ts';
+import { quietObservers } from '../../support/observers.ts';
 import type { Hooks } from '../../support/runner.ts';
 
 export function jobOf(jobName: string, runner: Runner, more: Partial<GrpcJob> = {}): GrpcJob {
   return {
-    deps: { model: { use: (work) => work(runner) }, reporter: quietReporter(), jobName, batchSize: 32 },
+    deps: { model: { use: (work) => work(runner) }, observers: quietObservers(), jobName, batchSize: 32 },
     timeoutMs: 30_000,
     refuses: () => false,
-    observe: () => () => undefined,
     ...more,
   };
 }

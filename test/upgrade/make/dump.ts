@@ -131,8 +131,8 @@ export function storedEvent(
     function: functionName,
     queue: fixed[0]?.eventSourceARN ?? '',
     records: fixed.map(({ messageId, body, attributes, messageAttributes }) => {
-      const texts = Object.entries(messageAttributes).map(([name, { stringValue = '' }]) => [
-        name,
+      const texts = Object.entries(messageAttributes).map(([key, { stringValue = '' }]) => [
+        key,
         stringValue,
       ]);
       const deliveries = attributes.ApproximateReceiveCount;

@@ -10,6 +10,7 @@ import { ValueWriter } from '../../../lib/codecs/values/write-value.ts';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import type { Model } from '../../../lib/contract/values.ts';
 import { Batcher, type Clock } from '../../../lib/pipeline/batcher.ts';
+import type { Observer } from '../../../lib/pipeline/observer.ts';
 import { STDERR_LOG } from '../../../lib/workers/log.ts';
 import { Pool } from '../../../lib/workers/pool.ts';
 import { WorkerProcess } from '../../../lib/workers/process.ts';
@@ -17,8 +18,7 @@ import { type WorkerFacts, WorkerRunner } from '../../../lib/workers/worker-runn
 import { startGateway } from '../../../local/gateway/gateway.ts';
 import { jobRoutes } from '../../../local/job-routes.ts';
 import { openServiceParts, type ServiceParts } from '../../../local/worker/open.ts';
-import type { ServiceStatistics } from '../../../local/worker/statistics.ts';
-import { quietReporter } from '../../support/reporter.ts';
+import { quietObservers } from '../../support/observers.ts';
 import { COMMANDS, ENVIRONMENT, FILES, type Language, openMessage } from '../child.ts';
 
 export const CONTROL_TOKEN = 'control-token-control-token';
@@ -67,11 +67,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     log,
   });
   if (pool) parts.statistics.follow({ workers: () => pool.size, busyMs: () => pool.busyMs });
-  const model = options.model ?? modelOf(opened as OpenPool, options, parts.statistics);
+  const observers = quietObservers(...parts.statistics.observers);
+  const model = options.model ?? modelOf(opened as OpenPool, options, observers);
   const handler = predict({
-    model: parts.counted(model, 'request'),
+    model,
     filter: undefined,
-    reporter: quietReporter(),
+    observers,
     jobName: 'job<1>',
     encode: options.isDeployed ? undefined : parts.encode,
   });
@@ -84,7 +85,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const gateway = await startGateway({
     port: 0,
     log: { info: () => undefined, warn: () => undefined, error: console.error },
-    routes: parts.count(routes),
+    routes,
+    observer: observers,
     token: options.token,
   });
   return {
@@ -136,7 +138,7 @@ async function openPool(
 function modelOf(
   { pool, facts }: OpenPool,
   { batchSize = 4, batchTimeoutMs = 0 }: ServiceOptions,
-  statistics: ServiceStatistics,
+  observer: Observer,
 ): Model {
   const runner = new WorkerRunner({
     version: 'v1',
@@ -144,7 +146,7 @@ function modelOf(
     facts,
     predictTimeoutMs: 10_000,
     clock: CLOCK,
-    onBatch: (size, tookMs, own) => statistics.batch(size, tookMs, own),
+    runEnded: (run) => observer.runEnded?.(run),
   });
   const batcher = new Batcher(runner, { batchSize, timeoutMs: batchTimeoutMs, clock: CLOCK });
   return { use: (work) => work(batcher) };

@@ -2,10 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import type { Outcome, Runner } from '../../../lib/contract/values.ts';
+import type { Outcome } from '../../../lib/contract/values.ts';
 import { escaped } from '../../../lib/http/page.ts';
+import { summary } from '../../../lib/observe/samples.ts';
+import { together } from '../../../lib/observe/together.ts';
+import { observeRun, saveObserved } from '../../../lib/pipeline/observed.ts';
 import { statPage } from '../../../local/worker/stat-page.ts';
-import { ServiceStatistics, summary, withStatistics } from '../../../local/worker/statistics.ts';
+import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 
 type Numbers = Readonly<Record<string, number>>;
 
@@ -13,7 +16,7 @@ function openStatistics(options: { readonly busyMs?: () => number; readonly work
   const clock = { ms: 5_000 };
   const statistics = new ServiceStatistics(() => clock.ms);
   statistics.follow(options);
-  return { clock, statistics };
+  return { clock, statistics, told: together(statistics.observers, () => clock.ms) };
 }
 
 /** The first has failed. */
@@ -21,6 +24,13 @@ const outcomesOf = (count: number): Outcome[] =>
   Array.from({ length: count }, (_, i) =>
     i === 0 ? { ok: false, error: new ServingError('bad_input', 'no') } : { ok: true, outputs: [] },
   );
+
+const finishedOf = (outcome: Outcome, i = 0) => ({
+  id: String(i),
+  uri: 'u',
+  enqueue: { identity: 'i', sentAt: 1, replays: 0 },
+  outcome,
+});
 
 const others = (statistics: ServiceStatistics) =>
   statistics.status().statistic_postsink['others'] as Readonly<Record<string, Numbers>>;
@@ -32,8 +42,9 @@ test('a summary is of all samples', () => {
 });
 
 test('the last 1,000 samples of a key count, and what is no number does not', () => {
-  const { statistics } = openStatistics();
-  for (let i = 0; i < 1_500; i++) statistics.batch(i, 1, { own: [i, Number.NaN] });
+  const { statistics, told } = openStatistics();
+  for (let i = 0; i < 1_500; i++)
+    told.runEnded?.({ records: i, tookMs: 1, samples: { own: [i, Number.NaN] } });
   assert.deepEqual(
     [others(statistics)['sys_batchsize']?.['min'], others(statistics)['own']?.['min']],
     [500, 500],
@@ -42,19 +53,19 @@ test('the last 1,000 samples of a key count, and what is no number does not', ()
 });
 
 test('a worker cannot record more than 100 keys', () => {
-  const { statistics } = openStatistics();
-  for (let i = 0; i < 200; i++) statistics.batch(1, 1, { [`key ${i}`]: [1] });
+  const { statistics, told } = openStatistics();
+  for (let i = 0; i < 200; i++) told.runEnded?.({ records: 1, tookMs: 1, samples: { [`key ${i}`]: [1] } });
   assert.equal(Object.keys(others(statistics)).length, 100);
 });
 
 test('steps of ten seconds hold what happened in them, and an hour of them is kept', () => {
-  const { clock, statistics } = openStatistics();
-  statistics.arrived(20);
-  statistics.finished(5, 1, 12);
-  for (const outcome of outcomesOf(5)) statistics.figures.record('queue', outcome);
+  const { clock, statistics, told } = openStatistics();
+  told.recordsArrived?.({ source: 'queue', records: 20 });
+  told.recordsRan?.({ source: 'queue', outcomes: outcomesOf(5), tookMs: 12 });
+  told.recordsStored?.({ finished: outcomesOf(5).map(finishedOf), unsaved: [], model: 'v' });
   assert.deepEqual(statistics.history(), []);
   clock.ms += 10_000;
-  statistics.arrived(10);
+  told.recordsArrived?.({ source: 'queue', records: 10 });
   assert.deepEqual(
     statistics.history().map(({ arrived, finished, failed, util }) => ({ arrived, finished, failed, util })),
     [{ arrived: 20, finished: 5, failed: 1, util: 0 }],
@@ -99,32 +110,21 @@ test('util is the share of time that the workers were busy', () => {
   assert.equal(statistics.history().at(-1)?.util, 0.1);
 });
 
-test('a model with statistics counts records that succeed, fail and throw, and says of itself what the model says', async () => {
-  const { statistics } = openStatistics();
-  const names = { columns: { x: ['age'] }, labels: {} };
-  const runner: Runner = {
-    version: 'v',
-    inputs: [],
-    outputs: [],
-    names,
-    run: async (records) => {
-      if (records.length === 1) throw new ServingError('model_unavailable', 'no');
-      return outcomesOf(records.length);
-    },
-    close: async () => undefined,
-  };
-  const model = withStatistics({ use: (work) => work(runner) }, statistics, 'request');
-  await model.use((counted) => counted.run([new Map(), new Map(), new Map()]));
-  await assert.rejects(model.use((counted) => counted.run([new Map()])));
-  const facts = await model.use(async (counted) => [counted.inputs, counted.outputs, counted.names]);
-  assert.deepEqual(facts, [[], [], names]);
+test('records of requests that succeed, fail and throw are counted', async () => {
+  const { statistics, told } = openStatistics();
+  await observeRun(3, async () => outcomesOf(3), 'request', told);
+  const away = new ServingError('model_unavailable', 'no');
+  await assert.rejects(
+    observeRun(1, () => Promise.reject(away), 'request', told),
+    away,
+  );
   const { total_processed_job, num_exception, total_job_in_queue } = statistics.status()
     .statistic_postsink as Numbers;
   assert.deepEqual([total_processed_job, num_exception, total_job_in_queue], [4, 2, 0]);
-  const { finished, failed } = statistics.figures.totals();
+  const { finished, failed } = statistics.counts.totals();
   assert.deepEqual([finished, failed], [4, 2]);
   assert.deepEqual(
-    statistics.figures.records.values.map(({ labels, value }) => [...Object.values(labels), value]),
+    statistics.counts.records.values.map(({ labels, value }) => [...Object.values(labels), value]),
     [
       ['request', 'bad_input', 1],
       ['request', 'succeeded', 2],
@@ -133,44 +133,43 @@ test('a model with statistics counts records that succeed, fail and throw, and s
   );
 });
 
-test('a model with statistics counts how long each record took, whatever became of it, and those that run', async () => {
-  const { clock, statistics } = openStatistics();
-  const run = async (records: readonly unknown[]) => {
-    clock.ms += 30 * records.length;
-    assert.equal(statistics.inQueue, records.length);
-    if (records.length === 1) throw new ServingError('model_unavailable', 'no');
-    return outcomesOf(records.length);
-  };
-  const runner: Runner = { version: 'v', run, runIsolated: run, close: async () => undefined };
-  const model = withStatistics({ use: (work) => work(runner) }, statistics, 'request');
-  await model.use((counted) => counted.run([new Map(), new Map(), new Map()]));
-  await model.use(async (counted) => counted.runIsolated?.([new Map(), new Map()], 1));
-  await assert.rejects(model.use((counted) => counted.run([new Map()])));
+test('the latency of a record is that of its run, whatever became of it, and it is in the queue meanwhile', async () => {
+  const { clock, statistics, told } = openStatistics();
+  const run = async (records: number, error?: ServingError) =>
+    observeRun(
+      records,
+      async () => {
+        clock.ms += 30 * records;
+        assert.equal(statistics.counts.inQueue, records);
+        if (error) throw error;
+        return outcomesOf(records);
+      },
+      'request',
+      told,
+    );
+  await run(3);
+  await run(2);
+  await assert.rejects(run(1, new ServingError('model_unavailable', 'no')));
   assert.deepEqual(others(statistics)['latency'], summary([90, 90, 90, 60, 60, 30]));
-  assert.equal(statistics.inQueue, 0);
+  assert.equal(statistics.counts.inQueue, 0);
 });
 
 test('a record of the queue has its outcome once its result is stored, and the last hour and Prometheus count it then', async () => {
-  const { clock, statistics } = openStatistics();
-  const [outcome] = outcomesOf(2).toReversed();
-  const runner: Runner = {
-    version: 'v',
-    run: async () => [outcome as Outcome],
-    close: async () => undefined,
-  };
-  const model = withStatistics({ use: (work) => work(runner) }, statistics, 'queue');
-  await model.use((counted) => counted.run([new Map()]));
-  assert.equal(statistics.figures.totals().finished, 0);
-  const sink = statistics.figures.countedSink({ save: async () => ['not stored'] });
-  const record = { uri: 'u', enqueue: { identity: 'i', sentAt: 1, replays: 0 }, outcome: outcome as Outcome };
-  await sink.save(
+  const { clock, statistics, told } = openStatistics();
+  const good: Outcome = { ok: true, outputs: [] };
+  await observeRun(1, async () => [good], 'queue', told);
+  assert.equal(statistics.counts.totals().finished, 0);
+  const parts = { sink: { save: async () => ['not stored'] }, observers: told };
+  const record = finishedOf(good);
+  await saveObserved(
     ['stored', 'not stored'].map((id) => ({ ...record, id })),
     'v',
+    parts,
   );
-  assert.equal(statistics.figures.totals().finished, 1);
+  assert.equal(statistics.counts.totals().finished, 1);
   clock.ms += 10_000;
   // What happens after the end of a step is of the next one, also where nothing has asked for the step.
-  await sink.save([{ ...record, id: 'later' }], 'v');
+  await saveObserved([{ ...record, id: 'later' }], 'v', parts);
   assert.deepEqual(
     statistics.history().map(({ finished }) => finished),
     [1],
@@ -178,57 +177,58 @@ test('a record of the queue has its outcome once its result is stored, and the l
 });
 
 test('requests that ask for predictions are those of the last hour, refused ones included, whatever their protocol', () => {
-  const { statistics } = openStatistics();
-  const { figures } = statistics;
+  const { statistics, told } = openStatistics();
+  const { counts } = statistics;
   const routes = [
-    { method: 'POST', path: '/predict', functionName: 'predict' },
-    { method: 'POST', path: '/inference.GRPCInferenceService/ModelInfer', functionName: 'predict' },
-    { method: 'GET', path: '/predict', functionName: 'predict' },
-    { method: 'GET', path: '/metrics', functionName: 'status' },
+    { method: 'POST', route: '/predict', functionName: 'predict' },
+    { method: 'POST', route: '/inference.GRPCInferenceService/ModelInfer', functionName: 'predict' },
+    { method: 'GET', route: '/predict', functionName: 'predict' },
+    { method: 'GET', route: '/metrics', functionName: 'status' },
   ] as const;
-  for (const route of routes) figures.observe({ route })(429, 1);
-  figures.observe({})(404, 1);
-  assert.equal(figures.requests.values.length, 5);
-  assert.equal(figures.totals().requests, 2);
+  for (const request of routes) told.requestAnswered?.({ ...request, status: 429, tookMs: 1 });
+  const none = { method: 'none', route: 'none', functionName: undefined };
+  told.requestAnswered?.({ ...none, status: 404, tookMs: 1 });
+  assert.equal(counts.requests.values.length, 5);
+  assert.equal(counts.totals().requests, 2);
 });
 
 test('the most items that waited stay known, and who left before a run is no failure', async () => {
-  const { statistics } = openStatistics();
+  const { statistics, told } = openStatistics();
   const codes = ['cancelled', 'timeout', 'cancelled'] as const;
-  const run: Runner['run'] = async () =>
-    codes.map((code) => ({ ok: false, error: new ServingError(code, 'no') }));
-  const runner: Runner = { version: 'v', run, close: async () => undefined };
-  statistics.arrived(3);
-  statistics.finished(3, 0, 1);
-  await withStatistics({ use: (work) => work(runner) }, statistics, 'request').use((counted) =>
-    counted.run(codes.map(() => new Map())),
-  );
+  const failures: Outcome[] = codes.map((code) => ({ ok: false, error: new ServingError(code, 'no') }));
+  const records = { source: 'request', records: 3 } as const;
+  const done: Outcome[] = codes.map(() => ({ ok: true, outputs: [] }));
+  told.recordsArrived?.(records);
+  told.recordsRan?.({ ...records, outcomes: done, tookMs: 1 });
+  await observeRun(3, async () => failures, 'request', told);
   const { maximum_job_in_queue, total_job_in_queue, num_exception } = statistics.status()
     .statistic_postsink as Numbers;
   assert.deepEqual([maximum_job_in_queue, total_job_in_queue, num_exception], [3, 0, 1]);
 });
 
 test('clients are counted, ten thousand of them', () => {
-  const { clock, statistics } = openStatistics();
-  statistics.request('a', 10);
+  const { clock, statistics, told } = openStatistics();
+  const predict = { method: 'POST', route: '/predict', functionName: 'predict' };
+  const ask = (client: string, bytes: number) => told.requestAccepted?.({ ...predict, client, bytes });
+  ask('a', 10);
   clock.ms += 200_000;
-  statistics.request('b', 20);
-  statistics.request('b', 30);
+  ask('b', 20);
+  ask('b', 30);
   const { num_total_client, num_active_client, max_request_per_client } = statistics.status()
     .statistic as Numbers;
   assert.deepEqual([num_total_client, num_active_client, max_request_per_client], [2, 1, 2]);
   assert.equal(others(statistics)['sys_input_byte']?.['avg'], 20);
-  for (let i = 0; i < 10_001; i++) statistics.request(String(i), 1);
+  for (let i = 0; i < 10_001; i++) ask(String(i), 1);
   assert.equal(statistics.status().statistic['num_total_client'], 10_000);
   // Who asks again is not the next to be forgotten.
-  statistics.request('1', 1);
-  statistics.request('new', 1);
+  ask('1', 1);
+  ask('new', 1);
   assert.equal(statistics.status().statistic['max_request_per_client'], 2);
 });
 
 test('the page shows the numbers, escapes the name and needs nothing from elsewhere', () => {
-  const { clock, statistics } = openStatistics();
-  statistics.arrived(1_234);
+  const { clock, statistics, told } = openStatistics();
+  told.recordsArrived?.({ source: 'request', records: 1_234 });
   clock.ms += 93_784_000;
   const page = statPage(statistics, { job: `<img src=x onerror="a('b')">&`, workers: 3, batchSize: 10 });
   assert.match(page, /<dt>∑Request<\/dt><dd>1,234<\/dd>/);

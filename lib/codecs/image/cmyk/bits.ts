@@ -24,6 +24,7 @@ export function huffmanTable(spec: Uint8Array): HuffmanTable {
 export class BitReader {
   readonly #bytes: Uint8Array;
   #at = 0;
+  /** The last `#count` of them are still to be copied. */
   #bits = 0;
   #count = 0;
   /** Zeros that were read behind the end of an interval; libjpeg would read them too. */
@@ -61,7 +62,6 @@ export class BitReader {
     const marker = this.#bytes[this.#at + 1]!;
     if (this.#bytes[this.#at] !== 0xff || marker < 0xd0 || marker > 0xd7) throw damaged();
     this.#at += 2;
-    this.#bits = 0;
     this.#count = 0;
     this.#missing = 0;
     return marker;

@@ -498,6 +498,37 @@ test('SpaceToBatchND takes blocks apart and BatchToSpaceND puts them together', 
   assert.deepEqual([...(parts as Tensor).data].slice(at, at + 3), [...x.data].slice(from, from + 3));
 });
 
+test('BatchToSpaceND crops each side of each axis by its own amount', async () => {
+  const x = noisy([1, 4, 6, 1]);
+  for (const crops of [
+    [1, 0, 0, 2],
+    [0, 1, 2, 0],
+    [2, 1, 1, 1],
+  ] as const) {
+    const nodes: NodeSpec[] = [
+      constant('block', int32s([2], [2, 3])),
+      constant('none', int32s([2, 2], [0, 0, 0, 0])),
+      ['s', 'SpaceToBatchND', ['x', 'block', 'none']],
+      ['y', 'BatchToSpaceND', ['s', 'block', 'crops']],
+    ];
+    const [top, bottom, left, right] = crops;
+    const [height, width] = [4 - top - bottom, 6 - left - right];
+    const expected = floats(
+      [1, height, width, 1],
+      Array.from(
+        { length: height * width },
+        (_, i) => x.data[(top + Math.floor(i / width)) * 6 + left + (i % width)] as number,
+      ),
+    );
+    const amounts = int32s([2, 2], [...crops]);
+    const [y] = await run({ inputs: { x }, nodes: [constant('crops', amounts), ...nodes], outputs: ['y'] });
+    assertTensor(y as Tensor, expected, crops.join());
+    // Amounts that are computed while the model runs.
+    const [free] = await run({ inputs: { x, crops: amounts }, nodes, outputs: ['y'] });
+    assertTensor(free as Tensor, expected, crops.join());
+  }
+});
+
 test('DepthToSpace undoes SpaceToDepth, and MirrorPad mirrors with and without the border', async () => {
   const x = noisy([1, 4, 6, 3]);
   const pads = constant('pads', int32s([4, 2], [0, 0, 1, 2, 2, 1, 0, 0]));

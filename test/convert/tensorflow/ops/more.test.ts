@@ -454,6 +454,22 @@ test('QuantizeAndDequantize rounds to steps on both sides of zero', async () => 
   }
 });
 
+test('QuantizeAndDequantize with a range for each channel, without a range or without 0 in it is refused', async () => {
+  const given = { range_given: a.flag(true), signed_input: a.flag(true), num_bits: a.int(8) };
+  const range = { low: floats([], [-1]), high: floats([], [1.5]) };
+  for (const [attributes, constants, message] of [
+    [{ ...given, axis: a.int(0) }, range, /per channel is not supported/],
+    [{ ...given, range_given: a.flag(false) }, range, /needs a given range/],
+    [given, { low: floats([], [0]), high: floats([], [0]) }, /needs a range with 0 inside, got 0 to 0/],
+  ] as const)
+    await assert.rejects(
+      one('QuantizeAndDequantizeV4', { x: floats([2], [1, 2]) }, constants, { attributes }),
+      {
+        message,
+      },
+    );
+});
+
 test('one step of the LSTM cell forgets by its bias and clips its state', async () => {
   const [x, cs, h] = [noisy([1, 2]), floats([1, 2], [5, -5]), noisy([1, 2], 2)];
   const w = noisy([4, 8], 3);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { huffmanTable } from '../../../../lib/codecs/image/cmyk/bits.ts';
 import { decodeImage } from '../../../../lib/codecs/image/image.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
 import fc from '../../../support/fast-check.ts';
@@ -20,10 +21,41 @@ function changed(bytes: Buffer, at: number, value: number): Buffer {
   return copy;
 }
 
+/** With tables of other numbers, in its own segments and in the header of its one scan. */
+function renumbered(bytes: Buffer, dc: number, ac: number): Buffer {
+  const copy = Buffer.from(bytes);
+  let at = 2;
+  for (; copy[at + 1] !== SOS[1]; at += 2 + copy.readUInt16BE(at + 2)) {
+    if (copy[at + 1] !== 0xc4) continue;
+    const end = at + 2 + copy.readUInt16BE(at + 2);
+    for (let table = at + 4; table < end; ) {
+      const symbols = copy.subarray(table + 1, table + 17).reduce((sum, count) => sum + count, 0);
+      copy[table] = copy[table] === 0 ? dc : 0x10 | ac;
+      table += 17 + symbols;
+    }
+  }
+  for (let component = 0; component < 4; component++) copy[at + 6 + 2 * component] = (dc << 4) | ac;
+  return copy;
+}
+
 describe('a JPEG of four components', () => {
   it('decodes to the very pixels of OpenCV: 200 pictures in CMYK and YCCK', async () => {
     assert.equal(PICTURES.length, 200);
     assert.deepEqual(await differing(PICTURES), []);
+  });
+
+  it('decodes to the same pixels with tables of any number', async () => {
+    const expected = await decodeImage(CMYK_JPEG);
+    for (const [dc, ac] of [
+      [1, 0],
+      [0, 1],
+      [1, 1],
+      [3, 2],
+    ] as const) {
+      const bytes = renumbered(CMYK_JPEG, dc, ac);
+      assert.equal(bytes.equals(CMYK_JPEG), false);
+      assert.deepEqual(await decodeImage(bytes), expected, `${dc} ${ac}`);
+    }
   });
 
   it('is refused when cut at any offset, also when an end marker follows, and the next one decodes', async () => {
@@ -55,6 +87,20 @@ describe('a JPEG of four components', () => {
       [three, /two or three components/],
     ] as const) {
       await assert.rejects(decodeImage(bytes), { code: 'unsupported_media_type', message });
+    }
+  });
+
+  it('is refused with a table of more codes than there are of their lengths', () => {
+    const spec = (ones: number, twos: number) =>
+      Uint8Array.of(ones, twos, ...new Uint8Array(14), ...Array(ones + twos).fill(7));
+    const table = huffmanTable(spec(1, 2));
+    assert.deepEqual([table[0], table[0x7fff], table[0x8000], table[0xffff]], [263, 263, 519, 519]);
+    for (const counts of [
+      [3, 0],
+      [1, 3],
+      [0, 5],
+    ] satisfies [number, number][]) {
+      assert.throws(() => huffmanTable(spec(...counts)), { code: 'bad_input' }, counts.join());
     }
   });
 

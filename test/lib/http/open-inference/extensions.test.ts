@@ -5,6 +5,8 @@ import { modelUnavailable } from '../../../../lib/contract/errors.ts';
 import type { Model, Runner, TensorSpec } from '../../../../lib/contract/values.ts';
 import { modelConfig, repositoryIndex } from '../../../../lib/http/open-inference/repository.ts';
 import { modelStatistics, Watch } from '../../../../lib/http/open-inference/statistics.ts';
+import { MODEL } from '../../../../lib/openapi/model-schemas.ts';
+import { schemaChecks } from '../../../support/json-schema.ts';
 
 const x: TensorSpec = { name: 'x', dtype: 'float32', shape: ['N', 3, 'w'] };
 const y: TensorSpec = { name: 'y', dtype: 'string', shape: ['N', 2] };
@@ -125,4 +127,27 @@ test('sizes of batches are listed up to 128, whatever sizes come', () => {
   }
   const { batch_stats, execution_count } = modelStatistics(open, 'v7', 'job');
   assert.deepEqual([batch_stats.length, execution_count], [128, 130]);
+});
+
+test('each field of what they say is declared in the description, and none besides', async () => {
+  // A schema of fields has all that are required; closed, it has no others.
+  const schemas = JSON.parse(JSON.stringify(MODEL), (_, value: Record<string, unknown>) =>
+    value?.['required'] === undefined ? value : { ...value, additionalProperties: false },
+  ) as Record<string, object>;
+  const check = schemaChecks({ components: { schemas } });
+  const model = modelOf(runner({}));
+  const watch = new Watch(() => 1);
+  watch.reaches(model, 'v7', 2);
+  watch.succeeded(3);
+  watch.failed();
+  const closed = { use: () => Promise.reject(modelUnavailable('no model yet')) };
+  const names = { columns: {}, labels: { y: ['cat', 'dog'] } };
+  for (const [name, said] of [
+    ['ModelStatistics', { model_stats: [modelStatistics(model, 'v7', 'job')] }],
+    ['ModelConfig', modelConfig(runner({ names, inputs: [{ ...x, optional: true }] }), 'job')],
+    ['RepositoryIndex', await repositoryIndex(model, 'job', false)],
+    ['RepositoryIndex', await repositoryIndex(closed, 'job', false)],
+  ] as const) {
+    check(schemas[name] ?? assert.fail(name), said, name);
+  }
 });

@@ -1,12 +1,10 @@
-/** Remembers the last records of the queue for the page, beside the sink that saves their results: nothing more is written. */
-import { MOST_RECORDS, type RecordFacts } from '../../console/api.ts';
-import type { DType } from '../../lib/contract/tensor.ts';
-import type { NamedTensor } from '../../lib/contract/values.ts';
-import { float16Value } from '../../lib/pipeline/cast.ts';
-import { rankingOf } from '../../lib/pipeline/postprocess.ts';
-import type { Sink } from '../../lib/pipeline/serve.ts';
-
-type FinishedRecord = Parameters<Sink['save']>[0][number];
+/** Remembers the last records of the queue whose results were stored, with the beginning of each: nothing more is written. */
+import type { DType } from '../contract/tensor.ts';
+import type { NamedTensor } from '../contract/values.ts';
+import { float16Value } from '../pipeline/cast.ts';
+import type { FinishedRecord } from '../pipeline/decode.ts';
+import type { Observer } from '../pipeline/observer.ts';
+import { rankingOf } from '../pipeline/postprocess.ts';
 
 const SHOWN_VALUES = 6;
 const SHOWN_OUTPUTS = 3;
@@ -14,14 +12,31 @@ const SHOWN_CHARACTERS = 300;
 /** More values are not searched for the largest. */
 const MOST_SEARCHED = 100_000;
 
-export class RecentRecords {
+interface RecentOptions {
+  /** Records that are remembered. */
+  readonly most: number;
+  /** Wall clock in ms. */
+  readonly now: () => number;
+}
+
+interface RecordFacts {
+  readonly uri: string;
+  readonly identity: string;
+  readonly finishedAt: string;
+  readonly model: string;
+  readonly status: 'succeeded' | 'failed';
+  readonly result?: string;
+  readonly code?: string;
+  readonly error?: string;
+}
+
+export class RecentRecords implements Observer {
   /** The oldest first. */
   readonly #records: RecordFacts[] = [];
-  readonly #now: () => number;
+  readonly #options: RecentOptions;
 
-  /** @param now wall clock in ms */
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor(options: RecentOptions) {
+    this.#options = options;
   }
 
   /** The newest first. */
@@ -29,19 +44,9 @@ export class RecentRecords {
     return this.#records.toReversed();
   }
 
-  /** The same sink; what it has saved is remembered. */
-  beside(sink: Sink): Sink {
-    return {
-      save: async (finished, model) => {
-        // Before it is saved, because the memory of the outcomes may be used again afterwards.
-        const facts = finished
-          .slice(-MOST_RECORDS)
-          .map((record) => [record.id, this.#facts(record, model)] as const);
-        const unsaved = await sink.save(finished, model);
-        this.#remember(facts.flatMap(([id, fact]) => (unsaved.includes(id) ? [] : [fact])));
-        return unsaved;
-      },
-    };
+  recordsStored({ finished, unsaved, model }: Parameters<NonNullable<Observer['recordsStored']>>[0]): void {
+    const stored = finished.slice(-this.#options.most).filter(({ id }) => !unsaved.includes(id));
+    this.#remember(stored.map((record) => this.#facts(record, model)));
   }
 
   /** A replay: the record's result replaces its failure. */
@@ -56,11 +61,16 @@ export class RecentRecords {
 
   #remember(facts: readonly RecordFacts[]): void {
     this.#records.push(...facts);
-    this.#records.splice(0, this.#records.length - MOST_RECORDS);
+    this.#records.splice(0, this.#records.length - this.#options.most);
   }
 
   #facts({ uri, enqueue, outcome }: Omit<FinishedRecord, 'id'>, model: string): RecordFacts {
-    const facts = { uri, identity: enqueue.identity, finishedAt: new Date(this.#now()).toISOString(), model };
+    const facts = {
+      uri,
+      identity: enqueue.identity,
+      finishedAt: new Date(this.#options.now()).toISOString(),
+      model,
+    };
     if (outcome.ok) return { ...facts, status: 'succeeded', result: resultText(outcome.outputs) };
     const { code, publicMessage } = outcome.error;
     return { ...facts, status: 'failed', code, error: publicMessage.slice(0, SHOWN_CHARACTERS) };

@@ -1,0 +1,29 @@
+/** What every request and every event passes on its way out of a handler: its observers deliver what is due, once, before the answer. */
+import type { EventKind, Handler } from './events.ts';
+import { observers } from './observers.ts';
+import type { Scope } from './scope.ts';
+
+/** How long an answer waits at most for its observers, and what they leave for the answer itself. */
+const FLUSH_MS = 2_000;
+const ANSWER_MS = 100;
+
+/** @param kind of the handler's events. @param isTraced default: where anything is */
+export function observeHandler<E, R>(
+  scope: Scope,
+  kind: EventKind,
+  handler: Handler<E, R>,
+  isTraced = true,
+): Handler<E, R> {
+  const told = scope.get(observers);
+  const serve = (isTraced && scope.own.tracing?.handler(kind, handler, told)) || handler;
+  return async (event, context) => {
+    try {
+      return await serve(event, context);
+    } finally {
+      if (kind === 'sqs') told.eventServed?.(event);
+      const leftMs = () => Math.max(0, Math.min(FLUSH_MS, context.getRemainingTimeInMillis() - ANSWER_MS));
+      const work = told.flush?.({ leftMs });
+      if (work) await work;
+    }
+  };
+}

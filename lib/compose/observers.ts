@@ -1,0 +1,74 @@
+/** Composes the observers of an environment: those that it asks for, as one. */
+import type { Environment } from '../config/environment.ts';
+import { logWarning } from '../contract/log.ts';
+import { emf } from '../observe/emf.ts';
+import { FAILURES } from '../observe/failures.ts';
+import { DeliveredTimers } from '../observe/timers.ts';
+import { together } from '../observe/together.ts';
+import type { Observers } from '../pipeline/observer.ts';
+import { CLOCK } from './clock.ts';
+import type { Scope } from './scope.ts';
+import type { Tracing } from './traced.ts';
+
+/** Timers of all functions of an environment. Redis is loaded only when they are due. */
+export function timers(scope: Scope): DeliveredTimers {
+  return new DeliveredTimers({
+    deliver: async (measured, model) => {
+      const { results } = await import('./results.ts');
+      return scope.get(results).save([], model, measured);
+    },
+    now: CLOCK.now,
+  });
+}
+
+export function observers(scope: Scope): Observers {
+  const { environment, own } = scope;
+  const { inLambda, hasMetrics, hasRedis } = environment;
+  const all = [
+    ...(own.observers ?? []),
+    ...(own.tracing ? [own.tracing.spans] : []),
+    ...(hasRedis ? [scope.get(timers)] : []),
+    ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
+    FAILURES,
+  ];
+  return together(all, CLOCK.now);
+}
+
+/** A call of a deployed function. @param event of any kind */
+export async function observeCall<R>(
+  told: Observers,
+  event: unknown,
+  ids: Readonly<Record<string, unknown>>,
+  work: () => Promise<R>,
+): Promise<R> {
+  const { Records } = (event ?? {}) as { readonly Records?: unknown };
+  told.functionCalled?.({ ids, messages: Array.isArray(Records) ? Records.length : undefined });
+  let answer: R | undefined;
+  try {
+    answer = await work();
+    return answer;
+  } finally {
+    told.functionAnswered?.(answer);
+  }
+}
+
+/** @returns undefined when there is no receiver, or when what is said of it makes no sense, which is logged */
+export async function openTracing({ traces, service, inLambda }: Environment): Promise<Tracing | undefined> {
+  if (!traces) return undefined;
+  const [{ Spans }, { Tracing }] = await Promise.all([import('../observe/spans.ts'), import('./traced.ts')]);
+  try {
+    return new Tracing(new Spans(traces, { service, isFrozen: inLambda, now: CLOCK.now, warn: logWarning }));
+  } catch (error) {
+    logWarning(`requests are not traced: ${(error as Error).message}`);
+    return undefined;
+  }
+}
+
+function metrics({ environment: { job, functionName, isProvisioned } }: Scope) {
+  return emf({
+    dimensions: { Job: job.jobName, Function: functionName },
+    isProvisioned,
+    now: Date.now,
+    write: (line) => void process.stdout.write(line),
+  });
+}

@@ -1,0 +1,136 @@
+/**
+ * Collects an invocation's metrics into one line of CloudWatch's Embedded Metric Format. Each pair of metric name and
+ * dimensions is billed monthly, so there are only two dimensions, and a name with an error code exists only once that
+ * code has occurred.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type ErrorCode, isErrorCode } from '../contract/errors.ts';
+import type { Observer, Step } from '../pipeline/observer.ts';
+
+/** Every metric, with its unit and how several values of one invocation are combined. */
+const METRICS = {
+  /** Requests over HTTP. */
+  Requests: { unit: 'Count', join: add },
+  /** Records and instances that went to the model, or failed on the way there. */
+  Rows: { unit: 'Count', join: add },
+  /** Messages of one event of the queue. */
+  BatchSize: { unit: 'Count', join: add },
+  /** How long the event's oldest record had waited in the queue. */
+  QueueAge: { unit: 'Milliseconds', join: Math.max },
+  /** Includes decoding inputs. */
+  InferenceTime: { unit: 'Milliseconds', join: add },
+  /** Opening the model and connections, in the first invocation afterwards. */
+  LoadTime: { unit: 'Milliseconds', join: add },
+  /** First invocations of an environment, except those of provisioned concurrency. */
+  ColdStarts: { unit: 'Count', join: add },
+  /** Failed requests and records, including those that are redelivered; `Failures_<code>` counts by code. */
+  Failures: { unit: 'Count', join: add },
+  /** Messages that were archived as dead letters. */
+  DeadLettered: { unit: 'Count', join: add },
+} as const;
+
+export type MetricName = keyof typeof METRICS;
+
+/** The steps that are metrics. */
+const STEPS: Partial<Record<Step, MetricName>> = { wait: 'QueueAge', run: 'InferenceTime' };
+
+const NAMESPACE = 'ClusterServing';
+
+/** What one invocation has measured so far. */
+interface Values {
+  /** Searchable in Logs Insights, but not dimensions of a metric. */
+  readonly ids: Readonly<Record<string, unknown>>;
+  readonly metrics: Map<MetricName, number>;
+  readonly failures: Map<ErrorCode, number>;
+}
+
+interface Measured {
+  /** The dimensions: the name of the job, and that of the function in AWS, stage included. */
+  readonly dimensions: { readonly Job: string; readonly Function: string };
+  readonly isProvisioned: boolean;
+  /** Wall clock, in ms. */
+  readonly now: () => number;
+  /** Writes a line to where CloudWatch reads, stdout. */
+  readonly write: (line: string) => void;
+}
+
+export function emf({ dimensions, isProvisioned, now, write }: Measured): Observer {
+  /** Late work of an invocation that has been answered is not counted in the next one. */
+  const invocation = new AsyncLocalStorage<Values>();
+  let isFirst = !isProvisioned;
+  let loadMs: number | undefined;
+  const measure = (name: MetricName, value: number) => {
+    const metrics = invocation.getStore()?.metrics;
+    const before = metrics?.get(name);
+    metrics?.set(name, before === undefined ? value : METRICS[name].join(before, value));
+  };
+  const fail = (code: ErrorCode, times = 1) => {
+    const failures = invocation.getStore()?.failures;
+    failures?.set(code, (failures.get(code) ?? 0) + times);
+    measure('Failures', times);
+  };
+  return {
+    functionOpened: ({ tookMs }) => void (loadMs = tookMs),
+    functionCalled({ ids, messages }) {
+      invocation.enterWith({ ids, metrics: new Map(), failures: new Map() });
+      if (messages === undefined) measure('Requests', 1);
+      else measure('BatchSize', messages);
+      if (isFirst) measure('ColdStarts', 1);
+      isFirst = false;
+    },
+    rowsRead: (rows) => measure('Rows', rows),
+    stepEnded({ step, tookMs }) {
+      const name = STEPS[step];
+      if (name) measure(name, tookMs);
+    },
+    resultRefused: ({ error }) => fail(error.code),
+    messageArchived: () => measure('DeadLettered', 1),
+    chunkServed({ finished, returned }) {
+      measure('Rows', finished.length + returned.length);
+      for (const { outcome } of finished) if (!outcome.ok) fail(outcome.error.code);
+      for (const { error } of returned) fail(error.code);
+    },
+    eventFailed: ({ error, messages }) => fail(error.code, messages),
+    functionAnswered(answer) {
+      const code = codeOf(answer);
+      if (code) fail(code);
+      if (loadMs !== undefined) measure('LoadTime', loadMs);
+      loadMs = undefined;
+      const values = invocation.getStore();
+      if (values) write(lineOf(values, dimensions, now()));
+    },
+  };
+}
+
+/** The code of a failed HTTP answer, whose body is `{"error": …, "code": …}`. */
+function codeOf(answer: unknown): ErrorCode | undefined {
+  const { statusCode = 0, body } = (answer ?? {}) as { statusCode?: number; body?: unknown };
+  if (statusCode < 400 || typeof body !== 'string') return undefined;
+  try {
+    const { code } = JSON.parse(body) as { code?: unknown };
+    // Asking for a result that is not there yet is normal and frequent, not a failure.
+    if (code === 'not_found') return undefined;
+    return isErrorCode(code) ? code : 'internal';
+  } catch {
+    return 'internal';
+  }
+}
+
+function lineOf({ ids, metrics, failures }: Values, dimensions: Measured['dimensions'], now: number): string {
+  const counts = Array.from(failures, ([code, times]) => [`Failures_${code}`, times] as const);
+  const directive = {
+    Namespace: NAMESPACE,
+    Dimensions: [Object.keys(dimensions)],
+    Metrics: [
+      ...Array.from(metrics.keys(), (Name) => ({ Name, Unit: METRICS[Name].unit })),
+      ...counts.map(([Name]) => ({ Name, Unit: 'Count' })),
+    ],
+  };
+  const values = Object.fromEntries([...metrics, ...counts]);
+  const aws = { Timestamp: now, CloudWatchMetrics: [directive] };
+  return `${JSON.stringify({ _aws: aws, ...dimensions, ...ids, ...values })}\n`;
+}
+
+function add(a: number, b: number): number {
+  return a + b;
+}

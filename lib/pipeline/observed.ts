@@ -1,0 +1,46 @@
+/** What of the path is observed in more than one place: running records, and storing their results. */
+import { ServingError } from '../contract/errors.ts';
+import type { Outcome } from '../contract/values.ts';
+import type { FinishedRecord } from './decode.ts';
+import type { Observer, Observers, Source } from './observer.ts';
+
+/** Tells that records wait and have run. */
+export async function observeRun(
+  records: number,
+  run: () => Promise<Outcome[]>,
+  source: Source,
+  observers: Observers,
+): Promise<Outcome[]> {
+  if (!observers.recordsRan && !observers.recordsArrived) return run();
+  const startedMs = observers.now();
+  const end = (outcomes: readonly Outcome[]) =>
+    observers.recordsRan?.({ source, outcomes, tookMs: observers.now() - startedMs });
+  observers.recordsArrived?.({ source, records });
+  try {
+    const outcomes = await run();
+    end(outcomes);
+    return outcomes;
+  } catch (error) {
+    // They fail as a whole.
+    const failed: Outcome = { ok: false, error: ServingError.from(error) };
+    end(Array.from({ length: records }, () => failed));
+    throw error;
+  }
+}
+
+/** Saves records, and tells it. */
+export async function saveObserved(
+  finished: readonly FinishedRecord[],
+  model: string,
+  {
+    sink,
+    observers,
+  }: {
+    readonly sink: { save(...saving: [readonly FinishedRecord[], string]): Promise<readonly string[]> };
+    readonly observers: Observer;
+  },
+): Promise<readonly string[]> {
+  const unsaved = await sink.save(finished, model);
+  observers.recordsStored?.({ finished, unsaved, model });
+  return unsaved;
+}

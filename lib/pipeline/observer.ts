@@ -1,0 +1,150 @@
+/**
+ * What the path of a request and of a record tells its observers. An observer records and changes nothing: it implements the
+ * methods that it needs, each with one fact, and nothing waits for it but `flush`. What it throws is logged once and dropped.
+ */
+import type { ErrorCode, ServingError } from '../contract/errors.ts';
+import type { TraceSpan } from '../contract/trace.ts';
+import type { Outcome } from '../contract/values.ts';
+import type { FinishedRecord, ReturnedMessage } from './decode.ts';
+
+/** Where records come from. */
+export type Source = 'request' | 'queue';
+
+/**
+ * What is timed. `request`: a request for predictions, as a whole. `run`: decoding and running records. `wait`: a record in
+ * the queue. `write` and `read`: results. `figures`: reading the timers of all environments.
+ */
+export type Step = 'request' | 'run' | 'wait' | 'write' | 'read' | 'figures';
+
+/** A chunk of an event: records with an outcome, and messages to deliver again. */
+interface Chunk {
+  readonly finished: readonly FinishedRecord[];
+  readonly returned: readonly ReturnedMessage[];
+}
+
+/** An error of a message. */
+export interface MessageProblem {
+  readonly error: ServingError;
+  readonly messageId: string;
+  readonly traceId: string | undefined;
+}
+
+/** An event of the queue, with a span of its own and one for each of its records. */
+export interface TracedEvent {
+  readonly startedMs: number;
+  /** Ids of the messages that are delivered again; undefined when the function threw. */
+  readonly returned: ReadonlySet<string> | undefined;
+  readonly queue: string;
+  readonly span: TraceSpan;
+  readonly records: readonly {
+    /** Of its message. */
+    readonly id: string;
+    readonly identity: string;
+    readonly attempt: number;
+    readonly span: TraceSpan;
+  }[];
+}
+
+/** A request at the gateway of a single machine. */
+export interface GatewayRequest {
+  readonly method: string;
+  /** The pattern of its path, which no caller chooses. */
+  readonly route: string;
+  /** The function that answers it; undefined where no route is. */
+  readonly functionName: string | undefined;
+}
+
+export interface Observer {
+  /** The gateway of a single machine has the head of a request. */
+  requestArrived?(request: Partial<GatewayRequest>): void;
+  /** The gateway hands a whole request to its function. */
+  requestAccepted?(request: GatewayRequest & { readonly client: string; readonly bytes: number }): void;
+  /** A request has left the gateway: answered, refused, or without a status because its client left. */
+  requestAnswered?(
+    request: GatewayRequest & { readonly status: number | undefined; readonly tookMs: number },
+  ): void;
+  /** A deployed function has opened what it needs. */
+  functionOpened?(opened: { readonly tookMs: number }): void;
+  /** A deployed function is called. `messages`: those of an event of the queue; undefined for a request. */
+  functionCalled?(call: {
+    readonly ids: Readonly<Record<string, unknown>>;
+    readonly messages: number | undefined;
+  }): void;
+  /** A deployed function has answered; undefined when it threw. */
+  functionAnswered?(answer: unknown): void;
+  /** A request was read: its rows go to the model. */
+  rowsRead?(rows: number): void;
+  /** Records wait to be run together, or one after the other. Those of a later delivery may do so several times. */
+  recordsArrived?(arrived: { readonly source: Source; readonly records: number }): void;
+  /** Those records have run, or failed. A record of a request so has its outcome, one of the queue when it is stored. */
+  recordsRan?(ran: {
+    readonly source: Source;
+    readonly outcomes: readonly Outcome[];
+    readonly tookMs: number;
+  }): void;
+  /** A process of a single machine has run records. `samples`: what a worker's code recorded. */
+  runEnded?(run: {
+    readonly records: number;
+    readonly tookMs: number;
+    readonly samples?: Readonly<Record<string, readonly number[]>> | undefined;
+  }): void;
+  /** Results of records of the queue are stored, except for those of the messages `unsaved`. */
+  recordsStored?(stored: {
+    readonly finished: readonly FinishedRecord[];
+    readonly unsaved: readonly string[];
+    /** The version that ran them; "" for none. */
+    readonly model: string;
+  }): void;
+  /** A step of the path has ended. */
+  stepEnded?(ended: { readonly step: Step; readonly tookMs: number }): void;
+  /** A result cannot be stored, so that its message is delivered again. */
+  resultRefused?(problem: MessageProblem): void;
+  /** A message was archived as a dead letter. */
+  messageArchived?(messageId: string): void;
+  /** The records of a chunk have their outcomes, which are stored. */
+  chunkServed?(chunk: Chunk): void;
+  /** An event failed as a whole, and all of its messages are delivered again. */
+  eventFailed?(failed: { readonly error: ServingError; readonly messages: number }): void;
+  /** A function has answered a request that is traced. */
+  requestServed?(request: {
+    readonly span: TraceSpan;
+    readonly routeKey: string;
+    readonly method: string;
+    /** 500 when it threw. */
+    readonly status: number;
+    /** By the clock of the path (`Observers.now`). */
+    readonly startedMs: number;
+  }): void;
+  /** A message that is traced was sent to the queue, or was refused by it with a code. */
+  messageSent?(sent: {
+    readonly span: TraceSpan;
+    readonly queue: string;
+    /** By the clock of the path (`Observers.now`). */
+    readonly startedMs: number;
+    readonly error: ErrorCode | undefined;
+  }): void;
+  /** An event of the queue that is traced was returned. */
+  eventReturned?(event: TracedEvent): void;
+  /** A function is about to return an event of the queue. Its results, if it had any, have been stored. */
+  eventServed?(event: unknown): void;
+  /** Another version of the model serves. */
+  modelChanged?(version: string): void;
+  /**
+   * Called once before a function answers, after which its process may be frozen. What takes longer is left, and counted.
+   * @returns undefined when there is nothing to do
+   */
+  flush?(limit: FlushLimit): Promise<unknown> | undefined;
+}
+
+export interface FlushLimit {
+  /** How long the answer may wait, in ms. */
+  leftMs(): number;
+}
+
+/** All observers of an environment as one, with the methods that any of them has. */
+export interface Observers extends Observer {
+  /** A clock in ms that never goes back. */
+  readonly now: () => number;
+  /** Begins a step. Call the result when it has ended; a step that fails is not told. */
+  readonly start: (step: Step) => () => void;
+}

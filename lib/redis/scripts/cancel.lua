@@ -1,0 +1,38 @@
+-- Cancels every enqueue of a uri that has no outcome. A cancellation is later than every enqueue up to now by the clock of Redis.
+-- The clock of SQS may be ahead, so the announced enqueues are also listed by their identities; and behind, so what is announced
+-- after a cancellation is later than it (save.lua).
+--
+-- KEYS: result, state, idempotency record, index.
+-- ARGV[1]: options
+--   uri, now, ttlMs, error, channel
+--   latestOrder    the latest place in the order that the queue gave; 0 if it is not known
+-- Returns 1; 0 when every known enqueue has its outcome.
+
+-- @include includes/order.lua
+-- @include includes/clock.lua
+-- @include includes/index.lua
+
+local options = cjson.decode(ARGV[1])
+local result, state, newestKey, ttl = KEYS[1], KEYS[2], KEYS[3], options.ttlMs
+local status = redis.call('HGET', result, 'status')
+local held = redis.call('HMGET', state, 'pending', 'done')
+local newest = redis.call('GET', newestKey)
+local pending = not held[2] and held[1] or ''
+if pending == '' then
+  if status == 'cancelled' then return 1 end
+  if newest or held[2] or redis.call('EXISTS', result) == 1 then return 0 end
+end
+redis.call('DEL', result)
+redis.call('HSET', result, 'status', 'cancelled', 'value', 'NaN', 'error', options.error, 'model', '', 'finishedAt', options.now,
+  'identity', '')
+if pending ~= '' then redis.call('HSET', result, 'cancelled', pending) end
+if newest then redis.call('HSET', result, 'after', newest) end
+redis.call('PEXPIRE', result, ttl)
+-- `~` sorts after every identity that was sent in the same ms.
+local at = math.max(today, tonumber(options.latestOrder))
+if newest then at = math.max(at, (orderOf(newest))) end
+redis.call('SET', newestKey, string.format('%.0f ~', at), 'PX', ttl)
+if redis.call('PEXPIRE', state, ttl) == 1 then redis.call('HSET', state, 'pending', '', 'done', 1) end
+list(KEYS[4], options.uri, ttl)
+redis.call('PUBLISH', options.channel, 'cancelled')
+return 1

@@ -1,0 +1,194 @@
+/**
+ * Values that no parameter changes and that a user would miss: what stands in infra/stack/ and why. A resource that a
+ * stack does not have is passed over; every row is of some stack (test/infra/templates.test.ts).
+ */
+import assert from 'node:assert/strict';
+import type { Template } from '../../support/template.ts';
+import type { Check } from './parts.ts';
+
+type Tree = Readonly<Record<string, unknown>>;
+export type Row = readonly [resource: string, path: string, expected: unknown, why: string];
+
+export const ref = (name: string) => ({ Ref: name });
+export const sub = (text: string) => ({ 'Fn::Sub': text });
+export const attribute = (name: string, of = 'Arn') => ({ 'Fn::GetAtt': [name, of] });
+/** A bucket or a queue refuses what comes without TLS, whoever sends it and whatever it is about. */
+const tlsOnly = (service: string, resource: unknown) => ({
+  Sid: 'TlsOnly',
+  Effect: 'Deny',
+  Principal: '*',
+  Action: `${service}:*`,
+  Resource: resource,
+  Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+});
+export const OUR_BUCKET = [attribute('Bucket'), sub('${Bucket.Arn}/*')];
+const ALARMS_MAY_PUBLISH = {
+  Sid: 'AlarmsOfThisAccount',
+  Effect: 'Allow',
+  Principal: { Service: 'cloudwatch.amazonaws.com' },
+  Action: 'sns:Publish',
+  Resource: ref('AlarmTopic'),
+  Condition: { StringEquals: { 'aws:SourceAccount': ref('AWS::AccountId') } },
+};
+/** Roles of the functions that use Redis. */
+export const IN_VPC = ['PredictRole', 'BatchRole', 'PredictionsRole', 'StatusRole', 'DeadLetterRole'];
+
+const STORAGE: readonly Row[] = [
+  ['DeadLetterQueue', 'VisibilityTimeout', 180, 'six times the 30 s of the dead-letter function'],
+  ['DeadLetterQueue', 'MessageRetentionPeriod', 1_209_600, '14 days, the most'],
+  ['QueuePolicy', 'Queues', [ref('Queue')], 'the policy is of the queue'],
+  ['QueuePolicy', 'PolicyDocument.Statement', [tlsOnly('sqs', attribute('Queue'))], 'TLS only'],
+  ['DeadLetterQueuePolicy', 'Queues', [ref('DeadLetterQueue')], 'the policy is of the dead letters'],
+  [
+    'DeadLetterQueuePolicy',
+    'PolicyDocument.Statement',
+    [tlsOnly('sqs', attribute('DeadLetterQueue'))],
+    'TLS only',
+  ],
+  ['BucketPolicy', 'Bucket', ref('Bucket'), 'the policy is of the bucket'],
+  ['BucketPolicy', 'PolicyDocument.Statement', [tlsOnly('s3', OUR_BUCKET)], 'TLS only'],
+  [
+    'Bucket',
+    'OwnershipControls',
+    { Rules: [{ ObjectOwnership: 'BucketOwnerEnforced' }] },
+    'no object belongs to who sent it',
+  ],
+  [
+    'Bucket',
+    'LifecycleConfiguration.Rules.0',
+    { Id: 'dead-letters', Status: 'Enabled', Prefix: 'dead-letters/', ExpirationInDays: 30 },
+    'docs/how-to/runbook.md: a month to look at them',
+  ],
+  [
+    'Bucket',
+    'LifecycleConfiguration.Rules.1',
+    { Id: 'payloads', Status: 'Enabled', Prefix: 'payloads/', ExpirationInDays: 45 },
+    '14 days in a queue, 30 as a dead letter, and one to replay it',
+  ],
+  [
+    'Bucket',
+    'LifecycleConfiguration.Rules.3',
+    { Id: 'torn-uploads', Status: 'Enabled', AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 } },
+    'what nobody will complete is not paid for',
+  ],
+  ['Bucket', 'LifecycleConfiguration.Rules.2.Id', 'large-results', 'the list in the console is read by ids'],
+];
+
+const REDIS: readonly Row[] = [
+  ['Redis', 'Engine', 'valkey', 'its users, parameters and version are Valkey’s'],
+  ['Redis', 'EngineVersion', '8.0', 'of the family of its parameters'],
+  ['RedisParameters', 'CacheParameterGroupFamily', 'valkey8', 'of the version of the engine'],
+  ['Redis', 'Port', 6379, 'that of the security groups'],
+  ['Redis', 'AutoMinorVersionUpgrade', true, 'mended security holes arrive by themselves'],
+  ['Redis', 'CacheParameterGroupName', ref('RedisParameters'), 'never evicts'],
+  ['Redis', 'CacheSubnetGroupName', ref('RedisSubnets'), 'in the private subnets'],
+  ['Redis', 'SecurityGroupIds', [ref('RedisSecurityGroup')], 'which admits functions only'],
+  ['RedisMemoryAlarm', 'Namespace', 'AWS/ElastiCache', 'where ElastiCache writes'],
+  ['RedisServerless', 'Engine', 'valkey', 'its users, parameters and version are Valkey’s'],
+  ['RedisServerless', 'MajorEngineVersion', '8', 'the one that is tested'],
+  ['RedisServerless', 'CacheUsageLimits.DataStorage.Unit', 'GB', 'redisMaxGB'],
+  ['RedisServerless', 'SecurityGroupIds', [ref('RedisSecurityGroup')], 'which admits functions only'],
+  [
+    'RedisThrottleAlarm',
+    'Dimensions',
+    [{ Name: 'clusterId', Value: ref('RedisServerless') }],
+    'of this cache',
+  ],
+  ['RedisThrottleAlarm', 'MetricName', 'ThrottledCmds', 'commands over the limit of ECPUs'],
+  ['RedisThrottleAlarm', 'Namespace', 'AWS/ElastiCache', 'where ElastiCache writes'],
+  ['RedisUser', 'AuthenticationMode', { Type: 'iam' }, 'no password'],
+  ['RedisUser', 'Engine', 'valkey', 'that of the cache'],
+  ['RedisUserGroup', 'Engine', 'valkey', 'that of the cache'],
+  ['RedisPasswordPolicy', 'Roles', IN_VPC.map(ref), 'of the functions that use Redis'],
+  ['RedisConnectPolicy', 'Roles', IN_VPC.map(ref), 'of the functions that use Redis'],
+  ['RedisConnectPolicy', 'PolicyDocument.Statement.0.Action', 'elasticache:Connect', 'to sign in'],
+];
+
+const NETWORK: readonly Row[] = [
+  ['Vpc', 'CidrBlock', '10.20.0.0/22', 'room for both subnets'],
+  ['Vpc', 'EnableDnsSupport', true, 'functions find Redis by its name'],
+  ['Vpc', 'EnableDnsHostnames', true, 'the endpoint of SQS has the usual name'],
+  ['Vpc', 'Tags', [{ Key: 'Name', Value: ref('AWS::StackName') }], 'the list in the console'],
+  ['SubnetA', 'CidrBlock', '10.20.0.0/24', 'within the VPC'],
+  ['SubnetB', 'CidrBlock', '10.20.1.0/24', 'beside the other'],
+  ['SubnetA', 'Tags', [{ Key: 'Name', Value: sub('${AWS::StackName}-a') }], 'the list in the console'],
+  ['SubnetB', 'Tags', [{ Key: 'Name', Value: sub('${AWS::StackName}-b') }], 'the list in the console'],
+  ['FunctionToRedis', 'GroupId', ref('FunctionSecurityGroup'), 'functions call Redis'],
+  ['SqsEndpoint', 'PrivateDnsEnabled', true, 'the usual name of SQS leads to it'],
+  ['SqsEndpointSecurityGroup', 'SecurityGroupIngress.0.FromPort', 443, 'SQS speaks HTTPS'],
+  ['SqsEndpoint', 'SecurityGroupIds', [ref('SqsEndpointSecurityGroup')], 'which admits functions only'],
+  [
+    'SqsEndpoint',
+    'PolicyDocument.Statement',
+    [
+      {
+        Sid: 'OurQueueOnly',
+        Effect: 'Allow',
+        Principal: '*',
+        Action: 'sqs:SendMessage',
+        Resource: attribute('Queue'),
+      },
+    ],
+    'nobody reaches another queue through it',
+  ],
+  ['Domain', 'DomainNameConfigurations.0.EndpointType', 'REGIONAL', 'an HTTP API has no other'],
+  ['DomainMapping', 'ApiId', ref('HttpApi'), 'the name leads to the API'],
+  ['DomainMapping', 'DomainName', ref('Domain'), 'the name leads to the API'],
+  ['DomainMapping', 'Stage', ref('HttpApiStage'), 'the name leads to the API'],
+  ['HttpApiStage', 'DefaultRouteSettings.DetailedMetricsEnabled', false, 'a metric for each route is billed'],
+];
+
+const ALARMS: readonly Row[] = [
+  ['AlarmTopicPolicy', 'Topics', [ref('AlarmTopic')], 'the policy is of the topic'],
+  ['AlarmTopicPolicy', 'PolicyDocument.Statement', [ALARMS_MAY_PUBLISH], 'and nobody else'],
+  ['AlarmMail', 'TopicArn', ref('AlarmTopic'), 'alarms arrive by mail'],
+  ['AlarmMail', 'Protocol', 'email', 'alarms arrive by mail'],
+];
+
+const FUNCTIONS: readonly Row[] = [
+  [
+    'PredictLambdaFunction',
+    'Description',
+    'POST /predict and /v2, answers at once',
+    'the list in the console',
+  ],
+  ['BatchLambdaFunction', 'Description', 'queue to results', 'the list in the console'],
+  ['SubmitLambdaFunction', 'Timeout', 29, 'ends before the gateway gives up at 30 s, and says why'],
+  ['SubmitLambdaFunction', 'MemorySize', 512, 'enough processor for TLS and JSON'],
+  ['PredictionsLambdaFunction', 'Timeout', 29, 'a GET may wait 20 s for its result'],
+  ['PredictionsLambdaFunction', 'MemorySize', 512, 'enough processor for TLS and JSON'],
+  ['StatusLambdaFunction', 'Timeout', 10, 'says soon that something is away'],
+  ['DeadDashletterLambdaFunction', 'Timeout', 30, 'a sixth of what its queue hides messages'],
+  ['DeadDashletterEventSourceMappingSQSDeadLetterQueue', 'BatchSize', 10, 'the most without a window'],
+  [
+    'DeadDashletterEventSourceMappingSQSDeadLetterQueue',
+    'ScalingConfig.MaximumConcurrency',
+    2,
+    'the least: dead letters must not crowd out the others',
+  ],
+];
+
+export const ROWS: readonly Row[] = [...STORAGE, ...REDIS, ...NETWORK, ...ALARMS, ...FUNCTIONS];
+
+/** A property, or what stands beside the properties: DeletionPolicy. */
+export function valueAt({ Resources }: Template, resource: string, path: string): unknown {
+  const all = Resources[resource] as Tree | undefined;
+  const properties = all?.['Properties'] as Tree | undefined;
+  const keys = path.split('.');
+  const isBeside = /Policy$|^DependsOn$/.test(path) && properties?.[path] === undefined;
+  let value: unknown = isBeside ? all : properties;
+  for (const key of keys) value = (value as Tree | undefined)?.[key];
+  return value;
+}
+
+export const VALUE_CHECKS: readonly Check[] = [
+  [
+    'every value that no parameter changes is as test/infra/every-stack/values.ts says, and why',
+    (template) => {
+      for (const [resource, path, expected, why] of ROWS) {
+        if (!Object.hasOwn(template.Resources, resource)) continue;
+        assert.deepEqual(valueAt(template, resource, path), expected, `${resource}.${path}: ${why}`);
+      }
+    },
+  ],
+];

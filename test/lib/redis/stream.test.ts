@@ -1,0 +1,72 @@
+/** In which order entries of a stream are written elsewhere and removed, with a Redis that fails where it is told to. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { type DeadEntry, StreamConsumer } from '../../../lib/redis/stream.ts';
+
+const DEAD: readonly DeadEntry[] = ['1-0', '2-0'].map((id) => ({
+  entry: { id, fields: new Map([['uri', Buffer.from('a')]]) },
+  reason: 'no data',
+}));
+const REPLY = new Error('OOM command not allowed');
+
+/** @param failing the command that fails */
+function consumer(failing: string) {
+  const done: string[] = [];
+  const command = async (name: string, ...values: unknown[]) => {
+    await nextTurn();
+    if (name === failing) throw REPLY;
+    done.push([name, ...values].join(' '));
+    return values.length;
+  };
+  const chain: [Error | null, unknown][] = [];
+  const queued = (name: string, ...values: unknown[]) => {
+    chain.push([name === failing ? REPLY : null, values.length]);
+    done.push([name, ...values].join(' '));
+    return multi;
+  };
+  const multi = {
+    xack: (...values: unknown[]) => queued('xack', ...values),
+    xdel: (...values: unknown[]) => queued('xdel', ...values),
+    exec: async () => chain.splice(0),
+  };
+  const redis = {
+    rpush: (list: string, ...texts: string[]) => command('rpush', list, texts.length),
+    ltrim: (...values: unknown[]) => command('ltrim', ...values),
+    multi: () => multi,
+  };
+  const connection = new RedisConnection('redis://localhost:1');
+  connection.use = (work) => work(redis as unknown as Redis);
+  const stream = new StreamConsumer(connection, { stream: 's', group: 'g', consumer: 'c' });
+  return { stream, done };
+}
+
+const LISTED = ['rpush s:dead 2'];
+const REMOVED = ['xack s g 1-0 2-0', 'xdel s 1-0 2-0'];
+
+test('a dead entry leaves the stream when it is in the list, whatever becomes of the length of that', async () => {
+  for (const [failing, expected] of [
+    ['', [...LISTED, 'ltrim s:dead -1000 -1', ...REMOVED]],
+    ['ltrim', [...LISTED, ...REMOVED]],
+  ] as const) {
+    const { stream, done } = consumer(failing);
+    await stream.reject(DEAD);
+    assert.deepEqual(done, expected, failing);
+  }
+  const { stream, done } = consumer('rpush');
+  await assert.rejects(stream.reject(DEAD), REPLY);
+  assert.deepEqual(done, []);
+});
+
+test('an entry that could not be removed is an error, and no entry needs no Redis', async () => {
+  for (const failing of ['xack', 'xdel']) {
+    const { stream } = consumer(failing);
+    await assert.rejects(stream.reject(DEAD), { code: 'results_unavailable', cause: REPLY }, failing);
+  }
+  const { stream, done } = consumer('');
+  await stream.remove([]);
+  await stream.reject([]);
+  assert.deepEqual(done, []);
+});
