@@ -37,7 +37,7 @@ const REPLACED: readonly (readonly [word: RegExp, instead: string])[] = [
     'compose, createX',
   ],
   [/\bModelHost\b|\btryModel\b|\btrial: |'trial'/, 'ModelManager'],
-  [/\bflip\(|\bletServe\b|\b[fF]lips? (is|of|that|whose)\b/, 'promote'],
+  [/(?<!torch\.)\bflip\(|\bletServe\b|\b[fF]lips? (is|of|that|whose)\b/, 'promote'],
   [/\b(in|run|ask|is)Portions?|\bportion(s|Limit|Ms)?\b(?! of a| to)/, 'time slice'],
   [
     /\bassertExpansion\b|\bExpansion\b|\b[a-z]+Expansion\b/,

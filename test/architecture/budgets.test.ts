@@ -12,8 +12,8 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 35_700 },
-  { folders: ['local'], lines: 11_000 },
+  { folders: ['functions', 'lib'], lines: 35_900 },
+  { folders: ['local'], lines: 10_600 },
   { folders: ['cli'], lines: 8_650 },
   { folders: ['infra'], lines: 6_150 },
   { folders: ['sdk'], lines: 3_400 },

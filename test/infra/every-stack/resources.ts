@@ -91,7 +91,7 @@ const ALARMS: Readonly<Record<string, readonly unknown[]>> = {
 };
 
 interface Query {
-  readonly Id: string;
+  readonly Id?: string;
   readonly Expression?: string;
   readonly Label?: string;
   readonly ReturnData?: boolean;
@@ -188,7 +188,7 @@ const ALARM_CHECKS: readonly Check[] = [
         assert.match(String(whole.Expression), /^(SUM|MAX)\(METRICS\(\)\)$/, name);
         assert.deepEqual([whole.ReturnData, typeof whole.Label], [true, 'string'], name);
         assert.equal(new Set([whole, ...parts].map(({ Id }) => Id)).size, parts.length + 1, name);
-        for (const { Id } of [whole, ...parts]) assert.match(String(Id), /^[a-z]\w*$/, name);
+        for (const { Id = '' } of [whole, ...parts]) assert.match(Id, /^[a-z]\w*$/, name);
         for (const { ReturnData, MetricStat } of parts) {
           assert.equal(ReturnData, false, name);
           assert.deepEqual(

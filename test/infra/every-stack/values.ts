@@ -12,7 +12,7 @@ export type Row = readonly [resource: string, path: string, expected: unknown, w
 export const ref = (name: string) => ({ Ref: name });
 export const sub = (text: string) => ({ 'Fn::Sub': text });
 export const attribute = (name: string, of = 'Arn') => ({ 'Fn::GetAtt': [name, of] });
-/** A bucket or a queue refuses what comes without TLS, whoever sends it and whatever it is about. */
+/** A bucket or a queue refuses what comes without TLS, from anybody and about anything. */
 const tlsOnly = (service: string, resource: unknown) => ({
   Sid: 'TlsOnly',
   Effect: 'Deny',

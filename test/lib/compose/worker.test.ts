@@ -18,7 +18,10 @@ test('a device that is not there is refused, of the first processes and, where t
     [[-1], 0, 4_712, noCode],
     [[-1], 2, -1, noCode],
   ] as const) {
-    const job = { batchSize: 1, worker: { ...worker, deviceMap, numWorkerExpanded, deviceToExpand } };
+    const job = {
+      batchSize: 1,
+      worker: { ...worker, deviceMap: [...deviceMap], numWorkerExpanded, deviceToExpand },
+    };
     await assert.rejects(openBatches(job, code), { code: 'bad_config', message });
   }
 });

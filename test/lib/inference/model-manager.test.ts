@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { modelUnavailable } from '../../../lib/contract/errors.ts';
 import type { Runner } from '../../../lib/contract/values.ts';
 import { LoadStopped } from '../../../lib/inference/load-time.ts';
 import { ModelManager } from '../../../lib/inference/model-manager.ts';
@@ -129,6 +130,7 @@ function onLambda(leftMs = 10_000) {
     nowMs: 0,
     checks: 0,
     stalls: false,
+    fails: false,
     progressed: true,
     isHere: true,
     aborted: 0,
@@ -146,6 +148,7 @@ function onLambda(leftMs = 10_000) {
       async version(signal) {
         state.checks++;
         if (state.stalls) await stall(signal);
+        if (state.fails) throw modelUnavailable(`away at ${state.nowMs}`);
         return state.current;
       },
       async open(version) {
@@ -182,6 +185,25 @@ test('on Lambda a check without an answer is aborted within 300 ms, the old vers
   assert.deepEqual([state.aborted, errors], [1, ['no answer of S3 within 300 ms']]);
   state.stalls = false;
   assert.equal(await serving(), 'v1');
+});
+
+test('on Lambda a check that fails is asked again by each call, and reported twice in an interval', async () => {
+  const { model, state, errors, serving } = onLambda();
+  await model.ready();
+  state.fails = true;
+  for (const [nowMs, reports] of [
+    [1_000, ['away at 1000']],
+    [1_001, []],
+    [1_499, []],
+    [1_500, ['away at 1500']],
+    [1_999, []],
+    [2_600, ['away at 2600']],
+  ] as const) {
+    state.nowMs = nowMs;
+    const before = state.checks;
+    assert.equal(await serving(), 'v0');
+    assert.deepEqual([state.checks - before, errors.splice(0)], [1, reports], String(nowMs));
+  }
 });
 
 test('on Lambda a load that gets further goes on in the next call, one that does not waits for its turn', async () => {

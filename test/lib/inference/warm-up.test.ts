@@ -102,7 +102,7 @@ test('it is warmed up by zeros of its types and of the sizes that its records ha
       assert.equal(dtype, inputs[i]?.dtype);
       const length = shape.reduce((product, dim) => product * dim, 1);
       const zero = { string: '', int64: 0n }[dtype as string] ?? 0;
-      assert.deepEqual(Array.from<unknown>(data as Iterable<unknown>), Array(length).fill(zero), dtype);
+      assert.deepEqual([...data], Array(length).fill(zero), dtype);
     }
     return given.map(({ shape }) => shape.join());
   };

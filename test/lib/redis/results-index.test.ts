@@ -1,6 +1,7 @@
 /** The index of finished results: what is expired leaves it little by little. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { indexKey, resultKey } from '../../../lib/contract/names.ts';
 import { openRedis } from '../../../lib/redis/cluster/connection.ts';
@@ -138,4 +139,30 @@ test('in cluster mode a page has the first to expire first, no more uris and no 
   assert.deepEqual(await pagesOf(2, 1_000), ['ab', 'cd', 'e']);
   assert.deepEqual(await pagesOf(10, 60), ['abc', 'd', 'e']);
   assert.deepEqual(await pagesOf(10, 59), ['ab', 'c', 'd', 'e']);
+});
+
+test('in cluster mode a result is not written before its slot is listed, and not at all where that fails', async (t) => {
+  const { connection, results } = await clusterOfOne(t);
+  const list = indexKey(JOB);
+  const use = connection.use.bind(connection);
+  const calls: string[] = [];
+  let isAway = false;
+  connection.use = async (work, repeatable, key = '') => {
+    calls.push(key === list ? 'listing' : 'writing');
+    if (key === list && isAway) {
+      await nextTurn();
+      throw connection.unavailable(new Error('the node of the list is away'));
+    }
+    const done = await use(work, repeatable, key);
+    calls.push(key === list ? 'listed' : 'written');
+    return done;
+  };
+  assert.equal(await results.save([success('a')], 'v'), 1);
+  assert.deepEqual(calls.splice(0), ['listing', 'listed', 'writing', 'written']);
+  isAway = true;
+  await assert.rejects(results.save([success('b')], 'v'), {
+    code: 'results_unavailable',
+    message: /is away/,
+  });
+  assert.deepEqual(calls, ['listing']);
 });

@@ -1,4 +1,4 @@
-/** In which order entries of a stream are written elsewhere and removed, with a Redis that fails where it is told to. */
+/** In which order entries of a stream are written elsewhere and removed, with a Redis that fails where a test says so. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';

@@ -199,6 +199,21 @@ test('the two sides of one condition may write from the same state, those of two
   await gives(t, one, { y: floats([3, 2], [1, 2, 0, 0, 0, 0]) });
   const two = [...is('b', 'Less'), ...condition('b', 'minus', 'x'), all('z', 'b_after')];
   await refuses(t, [...one, ...two], ['y', 'z'], /TensorArrayWriteV3 .*from the same state/);
+  // One side of each: both conditions may hold what lets them write.
+  const oneSide = (c: string, isTrue: boolean) => [
+    node('Switch', `${c}_flow`, ['array:1', `${c}_is`], typed),
+    node('Switch', `${c}_item`, ['x', `${c}_is`], typed),
+    write(`${c}_written`, 'zero', `${c}_flow${isTrue ? ':1' : ''}`, `${c}_item${isTrue ? ':1' : ''}`),
+    node(
+      'Merge',
+      `${c}_after`,
+      isTrue ? [`${c}_flow`, `${c}_written`] : [`${c}_written`, `${c}_flow:1`],
+      typed,
+    ),
+    all(`${c}_all`, `${c}_after`),
+  ];
+  const apart = [...is('c', 'Less'), ...oneSide('c', true), ...is('d', 'Greater'), ...oneSide('d', false)];
+  await refuses(t, apart, ['c_all', 'd_all'], /TensorArrayWriteV3 .*from the same state/);
 });
 
 test('a flow that is taken for a number is refused', async (t) => {

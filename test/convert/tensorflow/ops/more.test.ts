@@ -454,6 +454,40 @@ test('QuantizeAndDequantize rounds to steps on both sides of zero', async () => 
   }
 });
 
+test('QuantizeAndDequantize has the steps of its bits, sign and narrow range', async () => {
+  const x = floats([4], [-2, -0.3, 0.26, 1.9]);
+  // The steps per unit, and the first and the last of them.
+  for (const [more, bits, [scale, first, last]] of [
+    [{ signed_input: a.flag(true), narrow_range: a.flag(true) }, undefined, [127 / 1.5, -127, 127]],
+    [{ signed_input: a.flag(false) }, undefined, [255 / 1.5, 0, 255]],
+    [{ signed_input: a.flag(true), num_bits: a.int(4) }, undefined, [7 / 1.5, -8, 7]],
+    [{ signed_input: a.flag(true), round_mode: a.text('HALF_UP') }, 3, [3 / 1.5, -4, 3]],
+  ] as const) {
+    const range = { low: floats([], [-1]), high: floats([], [1.5]) };
+    const [y] = await one(
+      bits === undefined ? 'QuantizeAndDequantizeV2' : 'QuantizeAndDequantizeV3',
+      { x },
+      bits === undefined ? range : { ...range, bits: int32s([], [bits]) },
+      { attributes: { range_given: a.flag(true), ...more } },
+    );
+    const expected = list(x).map(
+      (value) => Math.min(Math.max(Math.round(value * scale), first), last) / scale,
+    );
+    assertTensor(y as Tensor, floats([4], expected), JSON.stringify(more));
+  }
+});
+
+test('QuantizeV2 with a range for each channel is refused', async () => {
+  const range = { low: floats([2], [-1, -1]), high: floats([2], [1, 1]) };
+  await assert.rejects(
+    one('QuantizeV2', { x: floats([2], [1, 2]) }, range, {
+      attributes: { axis: a.int(0) },
+      ports: 3,
+    }),
+    { message: /per channel is not supported/ },
+  );
+});
+
 test('QuantizeAndDequantize with a range for each channel, without a range or without 0 in it is refused', async () => {
   const given = { range_given: a.flag(true), signed_input: a.flag(true), num_bits: a.int(8) };
   const range = { low: floats([], [-1]), high: floats([], [1.5]) };

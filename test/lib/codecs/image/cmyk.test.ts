@@ -95,12 +95,12 @@ describe('a JPEG of four components', () => {
       Uint8Array.of(ones, twos, ...new Uint8Array(14), ...Array(ones + twos).fill(7));
     const table = huffmanTable(spec(1, 2));
     assert.deepEqual([table[0], table[0x7fff], table[0x8000], table[0xffff]], [263, 263, 519, 519]);
-    for (const counts of [
+    for (const [ones, twos] of [
       [3, 0],
       [1, 3],
       [0, 5],
-    ] satisfies [number, number][]) {
-      assert.throws(() => huffmanTable(spec(...counts)), { code: 'bad_input' }, counts.join());
+    ] as const) {
+      assert.throws(() => huffmanTable(spec(ones, twos)), { code: 'bad_input' }, `${ones} ${twos}`);
     }
   });
 
