@@ -109,11 +109,7 @@ test('the options of a start are kept although it fails, but for those of a look
     const dataDir = join(await temporaryFolder(t), 'data');
     const settings = readSettings({ port: '0', 'data-dir': dataDir });
     // Two jobs of one name.
-<<<<<<< HEAD
-    const jobs = [settings.jobs[0], settings.jobs[0]] as const;
-=======
     const jobs = [settings.jobs[0], ...settings.jobs] as const;
->>>>>>> main
     await assert.rejects(serve({ ...settings, jobs, once }, { json: true }), { code: 'bad_config' });
     assert.deepEqual((await lastOptions(dataDir))?.port, once ? undefined : '0');
   }

@@ -111,11 +111,7 @@ for (const [what, request, refusal] of [
     'AccessDenied: the host models.evil.example is not this machine: call 127.0.0.1',
   ],
 ] as const)
-<<<<<<< HEAD
-  test(`a request with ${what} is refused with the reason`, async () => {
-=======
   test(`a request with ${what} is refused, with the reason`, async () => {
->>>>>>> main
     assert.equal(await verify(request), refusal);
   });
 
