@@ -54,7 +54,9 @@ export class HttpResults implements ResultSource {
 
   async status(uri: string, query: EnqueueQuery = {}, signal?: AbortSignal): Promise<RecordStatus> {
     const { body } = await this.#request(`/status?${parameters(uri, query)}`, { method: 'GET' }, { signal });
-    const { status } = (body ?? {}) as { status?: unknown };
+    const { status, identity } = (body ?? {}) as { status?: unknown; identity?: unknown };
+    // Something between them may have dropped the parameter: the answer is then of whatever the uri has.
+    if (identity !== query.identity) return 'unknown';
     if (isRecordStatus(status)) return status;
     throw malformed('it has no status');
   }
@@ -158,6 +160,7 @@ export class HttpResults implements ResultSource {
       if (location !== undefined && !Object(body).large)
         throw badConfig(`${this.#root} redirects: is it the url of the API?`);
       const json = checkedJson(body);
+      if (query.identity !== undefined && json.identity !== query.identity) return undefined;
       if (json.status !== 'succeeded') throw failureOf(json);
       const result = resultOf(json);
       if (location !== undefined && json.large) this.#redirects.set(result, { ...json.large, location });

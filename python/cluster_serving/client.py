@@ -202,7 +202,8 @@ class Client:
         status = answer.get("status") if isinstance(answer, dict) else None
         if status not in _STATUSES:
             raise ServingError("internal", f"{self._over_http.url}/status did not answer with a status", name)
-        return str(status)
+        # Something between them may have dropped the parameter: the answer is then of whatever the uri has.
+        return str(status) if answer.get("identity") == wanted else "unknown"
 
     def cancel(self, uri: Uri, *, timeout: Optional[float] = None) -> bool:
         """Cancels what was enqueued under the uri until now and has no result. Returns False when it is too late."""
@@ -338,6 +339,8 @@ class Client:
             if error.code == "not_found":
                 return None
             raise
+        if wanted is not None and isinstance(answer, dict) and answer.get("identity") != wanted:
+            return None
         return result_of(answer, self._models)
 
     def _drained(self, limit: Callable[[], Deadline]) -> Iterator[Outcome]:

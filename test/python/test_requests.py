@@ -202,13 +202,13 @@ class Answers(unittest.TestCase):
                     found = [error_of(lambda: call(client)) for call in calls]
                     self.assertIsInstance(found[0], ServingError, body)
 
-    def test_a_failed_record_raises_its_error_with_its_uri_and_an_identity_is_asked_for(self):
+    def test_a_failed_record_raises_its_error_with_its_uri_and_another_identity_is_no_result(self):
         failed = (200, {"uri": "u", "status": "failed", "error": "no", "code": "bad_input"})
         with servers.api(answers(failed)) as (url, _):
             error = error_of(lambda: Client(url, timeout=600).query("u"))
             self.assertEqual((error.code, error.uri, error.retryable), ("bad_input", "u", False))
         with servers.api(answers(FOUND)) as (url, seen):
-            Client(url, timeout=600).query(Enqueued("a/b?c&d", "i"))
+            self.assertIsNone(Client(url, timeout=600).query(Enqueued("a/b?c&d", "i")))
             self.assertEqual(seen[0].path, "/predictions?uri=a%2Fb%3Fc%26d&identity=i")
 
     def test_outputs_have_their_dtype_and_shape(self):
