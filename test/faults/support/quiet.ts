@@ -13,25 +13,33 @@ export interface KeptLog {
 }
 
 const listening = new Set<string[]>();
-let wrapped = false;
+let unwrap: (() => void) | undefined;
 
 export function quietLog(t: TestContext): KeptLog {
-  if (!wrapped) wrap();
+  unwrap ??= wrap();
   const lines: string[] = [];
   listening.add(lines);
-  t.after(() => listening.delete(lines));
+  t.after(() => {
+    listening.delete(lines);
+    if (listening.size > 0) return;
+    unwrap?.();
+    unwrap = undefined;
+  });
   return { lines };
 }
 
-function wrap(): void {
-  wrapped = true;
+function wrap(): () => void {
   const { stdout } = process;
+  const original = stdout.write;
   const write = stdout.write.bind(stdout) as (...rest: unknown[]) => boolean;
   stdout.write = (...rest: unknown[]): boolean => {
     const [chunk] = rest;
     if (typeof chunk !== 'string' || !chunk.startsWith(LOG_LINE)) return write(...rest);
-    // What is late is kept out too: a test that has ended cannot tell its lines from those of the next.
+    // What is late is kept out too while another test listens: no test can tell its lines from those of the last.
     for (const lines of listening) if (lines.length < MAX_LINES) lines.push(chunk);
     return true;
+  };
+  return () => {
+    stdout.write = original;
   };
 }
