@@ -10,9 +10,8 @@ import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type Archive, archiveDead, exceeded, MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
-import { saveObserved } from '../lib/pipeline/observed.ts';
 import type { Observer } from '../lib/pipeline/observer.ts';
-import type { Sink } from '../lib/pipeline/serve.ts';
+import { type Sink, saveObserved } from '../lib/pipeline/serve.ts';
 
 interface DeadLetterDeps {
   readonly sink: Sink;

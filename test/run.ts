@@ -41,6 +41,7 @@ const ALONE: readonly string[] = [
   'bench/processes.test.ts',
   'bench/report.test.ts',
   'compose/log-fields.test.ts',
+  'convert/model-process.test.ts',
   'lib/inference/quantized.test.ts',
   'reference.test.ts',
   'sdk/proxy.test.ts',

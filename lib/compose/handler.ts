@@ -9,8 +9,8 @@ import { readTrace, type TraceHeaders } from '../contract/trace.ts';
 import { underWay } from '../contract/under-way.ts';
 import { waitWithin, withinTime } from '../inference/load-time.ts';
 import { assertEvent, type EventKind, type Handler } from './events.ts';
-import { observeHandler } from './observe-handler.ts';
-import { observeCall, observers as observersPart, openTracing } from './observers.ts';
+import { observeCall, observeHandler } from './observe-handler.ts';
+import { observers as observersPart, openTracing } from './observers.ts';
 import { Scope } from './scope.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */

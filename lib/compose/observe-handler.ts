@@ -1,4 +1,8 @@
-/** What every request and every event passes on its way out of a handler: its observers deliver what is due, once, before the answer. */
+/**
+ * Tells observers of calls. On its way out of a handler every request and every event passes the delivery of what is due, once,
+ * before the answer.
+ */
+import type { Observers } from '../pipeline/observer.ts';
 import type { EventKind, Handler } from './events.ts';
 import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
@@ -26,4 +30,22 @@ export function observeHandler<E, R>(
       if (work) await work;
     }
   };
+}
+
+/** A call of a deployed function. @param event of any kind */
+export async function observeCall<R>(
+  told: Observers,
+  event: unknown,
+  ids: Readonly<Record<string, unknown>>,
+  work: () => Promise<R>,
+): Promise<R> {
+  const { Records } = (event ?? {}) as { readonly Records?: unknown };
+  told.functionCalled?.({ ids, messages: Array.isArray(Records) ? Records.length : undefined });
+  let answer: R | undefined;
+  try {
+    answer = await work();
+    return answer;
+  } finally {
+    told.functionAnswered?.(answer);
+  }
 }

@@ -34,24 +34,6 @@ export function observers(scope: Scope): Observers {
   return together(all, CLOCK.now);
 }
 
-/** A call of a deployed function. @param event of any kind */
-export async function observeCall<R>(
-  told: Observers,
-  event: unknown,
-  ids: Readonly<Record<string, unknown>>,
-  work: () => Promise<R>,
-): Promise<R> {
-  const { Records } = (event ?? {}) as { readonly Records?: unknown };
-  told.functionCalled?.({ ids, messages: Array.isArray(Records) ? Records.length : undefined });
-  let answer: R | undefined;
-  try {
-    answer = await work();
-    return answer;
-  } finally {
-    told.functionAnswered?.(answer);
-  }
-}
-
 /** @returns undefined when there is no receiver, or when what is said of it makes no sense, which is logged */
 export async function openTracing({ traces, service, inLambda }: Environment): Promise<Tracing | undefined> {
   if (!traces) return undefined;

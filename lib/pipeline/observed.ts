@@ -1,8 +1,7 @@
-/** What of the path is observed in more than one place: running records, and storing their results. */
+/** Observes the running of records, wherever they come from. */
 import { ServingError } from '../contract/errors.ts';
 import type { Outcome } from '../contract/values.ts';
-import type { FinishedRecord } from './decode.ts';
-import type { Observer, Observers, Source } from './observer.ts';
+import type { Observers, Source } from './observer.ts';
 
 /** Tells that records wait and have run. */
 export async function observeRun(
@@ -26,21 +25,4 @@ export async function observeRun(
     end(Array.from({ length: records }, () => failed));
     throw error;
   }
-}
-
-/** Saves records, and tells it. */
-export async function saveObserved(
-  finished: readonly FinishedRecord[],
-  model: string,
-  {
-    sink,
-    observers,
-  }: {
-    readonly sink: { save(...saving: [readonly FinishedRecord[], string]): Promise<readonly string[]> };
-    readonly observers: Observer;
-  },
-): Promise<readonly string[]> {
-  const unsaved = await sink.save(finished, model);
-  observers.recordsStored?.({ finished, unsaved, model });
-  return unsaved;
 }

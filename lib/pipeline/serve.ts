@@ -19,8 +19,8 @@ import {
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
-import { observeRun, saveObserved } from './observed.ts';
-import type { Observers } from './observer.ts';
+import { observeRun } from './observed.ts';
+import type { Observer, Observers } from './observer.ts';
 import { assertOneEach } from './outcomes.ts';
 
 /** The outcome of one chunk. */
@@ -219,4 +219,21 @@ function detached(outcome: Outcome, buffers: Scratch): Outcome {
       return buffers.owns(output.data) ? { ...output, data: output.data.slice() } : output;
     }),
   };
+}
+
+/** Saves records, and tells it. */
+export async function saveObserved(
+  finished: readonly FinishedRecord[],
+  model: string,
+  {
+    sink,
+    observers,
+  }: {
+    readonly sink: { save(...saving: [readonly FinishedRecord[], string]): Promise<readonly string[]> };
+    readonly observers: Observer;
+  },
+): Promise<readonly string[]> {
+  const unsaved = await sink.save(finished, model);
+  observers.recordsStored?.({ finished, unsaved, model });
+  return unsaved;
 }

@@ -12,7 +12,7 @@ import { History } from '../../lib/observe/history.ts';
 import { RecentRecords } from '../../lib/observe/recent.ts';
 import { together } from '../../lib/observe/together.ts';
 import type { FinishedRecord } from '../../lib/pipeline/decode.ts';
-import { saveObserved } from '../../lib/pipeline/observed.ts';
+import { saveObserved } from '../../lib/pipeline/serve.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
 
 function openHistory() {

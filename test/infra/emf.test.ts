@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { observeCall, observers } from '../../lib/compose/observers.ts';
+import { observeCall } from '../../lib/compose/observe-handler.ts';
+import { observers } from '../../lib/compose/observers.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { ServingError } from '../../lib/contract/errors.ts';

@@ -134,7 +134,7 @@ describe('a worker on Lambda', () => {
     assert.deepEqual(codesOf(both ?? []), ['model_failed', 'model_failed']);
   });
 
-  test("an error after the deadline is ignored, and closing gives batches their time", async () => {
+  test('an error after the deadline is ignored, and closing gives batches their time', async () => {
     let fail: (error: Error) => void = () => undefined;
     const { runner, run, clock, ended } = scene({
       batches: {

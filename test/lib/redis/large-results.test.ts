@@ -8,6 +8,7 @@ import { LIMITS } from '../../../lib/contract/limits.ts';
 import { idOfLarge, type Result } from '../../../lib/contract/result.ts';
 import type { Outcome } from '../../../lib/contract/values.ts';
 import type { WorkerValue } from '../../../lib/contract/worker-values.ts';
+import { FAILURES } from '../../../lib/observe/failures.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
 import type { Filter } from '../../../lib/pipeline/postprocess.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
@@ -119,7 +120,7 @@ test('a record whose large result S3 does not take is delivered again, and its n
   const { results } = open(t, await redisUrl(t));
   const { large } = memoryStore(['b']);
   const records = ['a', 'b', 'c'].map((uri) => finished(uri, numbers(uri === 'c' ? 3 : LARGE)));
-  assert.deepEqual(await resultSink(results, { large }).save(records, 'v'), ['b-1']);
+  assert.deepEqual(await resultSink(results, { large, observer: FAILURES }).save(records, 'v'), ['b-1']);
   assert.ok(said.mock.calls.some((call) => String(call.arguments[0]).includes('S3 is away')));
   said.mock.restore();
   assert.ok((await results.get('a'))?.large);

@@ -6,7 +6,8 @@ import type { Outcome } from '../../../lib/contract/values.ts';
 import { escaped } from '../../../lib/http/page.ts';
 import { summary } from '../../../lib/observe/samples.ts';
 import { together } from '../../../lib/observe/together.ts';
-import { observeRun, saveObserved } from '../../../lib/pipeline/observed.ts';
+import { observeRun } from '../../../lib/pipeline/observed.ts';
+import { saveObserved } from '../../../lib/pipeline/serve.ts';
 import { statPage } from '../../../local/worker/stat-page.ts';
 import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 
