@@ -104,7 +104,6 @@ async function openStack(
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   onClose(await holdFolder(dataDir));
   await protectFolder(dataDir, (message) => log.warn(message));
-  const credentials = await credentialsOf(dataDir);
   const redis = await startRedis({
     dataDir: join(dataDir, 'redis'),
     port: ports.redis,
@@ -116,7 +115,7 @@ async function openStack(
     dataDir: join(dataDir, 'aws'),
     port: ports.aws,
     region: REGION,
-    credentials,
+    credentials: await credentialsOf(dataDir),
     log,
   });
   onClose(() => aws.close());

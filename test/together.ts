@@ -21,7 +21,7 @@ const replaceable = (): Readonly<Record<string, unknown>> => ({
   'Date.now': Date.now,
   setTimeout,
   setInterval,
-  'process.stdout.write': process.stdout.write,
+  'process.stdout.write': Reflect.get(process.stdout, 'write'),
   'process.cwd()': process.cwd(),
 });
 

@@ -21,7 +21,7 @@ export interface SettingDefinition<T> extends Reader<T> {
   readonly above?: string;
 }
 
-interface WithDefault<T> extends Reader<T> {
+export interface WithDefault<T> extends Reader<T> {
   readonly defaultValue: T;
 }
 

@@ -155,7 +155,7 @@ function functionOf(name: string, entry: Entry, { service, stage, provider }: Se
       };
   const { environment, vpc, ephemeralStorageSize: size } = entry;
   return {
-    [`${logical(name)}LogGroup`]: logGroup(`/aws/lambda/${String(FunctionName)}`, provider),
+    [`${logical(name)}LogGroup`]: logGroup(`/aws/lambda/${FunctionName as string}`, provider),
     [`${logical(name)}LambdaFunction`]: {
       Type: 'AWS::Lambda::Function',
       Properties: {
@@ -249,7 +249,7 @@ function routeOf({ method, path, authorizer }: Tree, integration: string): [stri
       ? { AuthorizationType: 'AWS_IAM' }
       : name !== undefined && {
           AuthorizationType: 'JWT',
-          AuthorizerId: { Ref: `HttpApiAuthorizer${capital(String(name))}` },
+          AuthorizerId: { Ref: `HttpApiAuthorizer${capital(name as string)}` },
         };
   const Target = { 'Fn::Join': ['/', ['integrations', { Ref: integration }]] };
   const Properties = { ApiId: { Ref: 'HttpApi' }, RouteKey: key, Target, ...asked };

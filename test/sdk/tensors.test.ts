@@ -97,6 +97,10 @@ test('an output is read as its dtype says', () => {
     ['uint8', [256]],
     ['other', [1]],
   ] as const)
-    assert.throws(() => read(dtype, data), { code: 'internal', message: /output "y": / }, `${dtype} ${data}`);
+    assert.throws(
+      () => read(dtype, data),
+      { code: 'internal', message: /output "y": / },
+      `${dtype} ${JSON.stringify(data)}`,
+    );
   assert.throws(() => read('int8', [1, 2], [3]), { code: 'internal' });
 });

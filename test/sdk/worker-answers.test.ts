@@ -9,10 +9,10 @@ import { byNumber } from '../../sdk/wkr/results.ts';
 const LIMIT = 32 * 1024 * 1024;
 const answer = (bytes: Buffer, status = 200, type = 'application/x-wkr'): BytesAnswer => {
   const headers = new Headers({ 'content-type': type });
-  return { status, ok: status >= 200 && status < 300, headers, bytes } as BytesAnswer;
+  return { status, ok: status >= 200 && status < 300, headers, bytes };
 };
 const frame = (header: Readonly<Record<string, unknown>>, blocks: readonly Uint8Array[] = []) =>
-  Buffer.concat(encodeFrame(header as never, blocks as never));
+  Buffer.concat(encodeFrame(header, blocks));
 
 test('an item has 32 MiB with its frame, and is an array where the protocol is npy', () => {
   const around = writeItem(new Uint8Array(0), 'i', 'm', false).length;

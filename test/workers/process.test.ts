@@ -217,7 +217,8 @@ for (const [command, how] of [
   ['/nowhere/python', 'cannot be started: spawn /nowhere/python ENOENT'],
 ] as const) {
   test(`a process that ends before it was asked to (${command}) says how, and may retire still`, async () => {
-    const { cwd, env } = process;
+    const { env } = process;
+    const cwd = () => process.cwd();
     const worker = new WorkerProcess({
       command: [command],
       environment: env,

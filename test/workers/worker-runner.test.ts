@@ -59,6 +59,8 @@ const LATE = 'timeout: the function had no time left for this record';
 const hadBatch = new WorkerEnded('exit code 1');
 const hadNone = new WorkerEnded('exit code 1', false);
 
+const fiveOf = <T>(one: T): T[] => Array.from({ length: 5 }, () => one);
+
 test('a batch is run together, and again one by one where that may help', async () => {
   const ab = ['a', 'b'];
   for (const [what, answers, facts, values, expected, batches] of [
@@ -86,7 +88,7 @@ test('a batch is run together, and again one by one where that may help', async 
     ['its process ends', [hadBatch], {}, ab, ab, [ab, ['a'], ['b']]],
     ['its process ends alone', [hadBatch], {}, ['a'], [ENDED], [['a']]],
     ['its process had ended', [hadNone, hadNone], {}, ['a'], ['a'], [['a'], ['a'], ['a']]],
-    ['its processes had ended five times', Array(5).fill(hadNone), {}, ['a'], [ENDED], Array(5).fill(['a'])],
+    ['its processes had ended five times', fiveOf(hadNone), {}, ['a'], [ENDED], fiveOf(['a'])],
     ['an item cannot be sent', [new TypeError('items[0]')], {}, ab, ab, [ab, ['a'], ['b']]],
     [
       'the only item cannot be sent',
@@ -146,7 +148,7 @@ test('each answered batch is counted with its size, time and statistics, and a r
   ]);
   const use = pool.use.bind(pool);
   pool.use = (work) =>
-    use(async (process) => work({ ...process, run: () => new Promise(() => undefined) } as never));
+    use(async (process) => work({ kill: process.kill, run: () => new Promise(() => undefined) } as never));
   void run(['endless']);
   await clock.advance(99);
   assert.deepEqual(killed, []);

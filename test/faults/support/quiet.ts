@@ -30,7 +30,7 @@ export function quietLog(t: TestContext): KeptLog {
 
 function wrap(): () => void {
   const { stdout } = process;
-  const original = stdout.write;
+  const original = Object.getOwnPropertyDescriptor(stdout, 'write');
   const write = stdout.write.bind(stdout) as (...rest: unknown[]) => boolean;
   stdout.write = (...rest: unknown[]): boolean => {
     const [chunk] = rest;
@@ -40,6 +40,7 @@ function wrap(): () => void {
     return true;
   };
   return () => {
-    stdout.write = original;
+    if (original) Object.defineProperty(stdout, 'write', original);
+    else Reflect.deleteProperty(stdout, 'write');
   };
 }

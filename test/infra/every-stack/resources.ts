@@ -103,7 +103,7 @@ const RESOURCES: readonly Check[] = [
     'every resource has the properties that AWS requires, and those that it must not choose',
     (template) => {
       for (const [name, { Type, Properties = {} }] of Object.entries(template.Resources)) {
-        assert.match(String(Type), /^AWS::\w+::\w+$/, name);
+        assert.match(Type, /^AWS::\w+::\w+$/, name);
         for (const property of (REQUIRED[Type] ?? '').split(' ').filter(Boolean))
           assert.notEqual(Properties[property], undefined, `${name}: no ${property}`);
       }
@@ -166,8 +166,8 @@ const ALARM_CHECKS: readonly Check[] = [
           alarm['Statistic'] ?? alarm['ExtendedStatistic'] ?? parts[0]?.Stat,
           alarm['Period'] ?? parts[0]?.Period,
         ];
-        assert.match(String(statistic), /^(Sum|Maximum|Average|p99)$/, name);
-        assert.match(String(period), /^(300|3600)$/, name);
+        assert.match(JSON.stringify(statistic), /^"(Sum|Maximum|Average|p99)"$/, name);
+        assert.match(JSON.stringify(period), /^(300|3600)$/, name);
         const found = [
           statistic,
           period,
@@ -231,8 +231,7 @@ const OUTPUTS: readonly Check[] = [
         assert.notEqual(Value, undefined, name);
         if (MADE_BY_OSLS.has(name)) continue;
         // That of a shared Redis for each job names the job.
-        const isSaid =
-          Export !== undefined || String(Description ?? '').length > 10 || /^Job\w{12}$/.test(name);
+        const isSaid = Export !== undefined || (Description ?? '').length > 10 || /^Job\w{12}$/.test(name);
         assert.ok(isSaid, name);
         if (Export) assert.match(JSON.stringify(Export.Name), /AWS::StackName|^"shared-redis-/, name);
       }

@@ -15,8 +15,8 @@ const missing = (name: string) => ({
 test('with a queue alone it sends, and says which variable a result would need', async () => {
   const deps = await composePredictions(new Scope(readEnvironment(QUEUE)));
   assert.equal(typeof deps.queue().send, 'function');
-  for (const needed of [deps.results, deps.states])
-    assert.throws(needed, missing('CLUSTER_SERVING_REDIS_URL'));
+  for (const needed of ['results', 'states'] as const)
+    assert.throws(() => deps[needed](), missing('CLUSTER_SERVING_REDIS_URL'));
   assert.equal(deps.observers.flush, undefined, 'without Redis there are no timers to deliver');
 });
 
@@ -25,6 +25,6 @@ test('with Redis alone it has results, the same ones every time, and says which 
   assert.equal(deps.results(), deps.results());
   assert.equal(deps.states(), deps.states());
   assert.equal(typeof deps.observers.flush, 'function');
-  assert.throws(deps.queue, missing('CLUSTER_SERVING_QUEUE_URL'));
-  assert.throws(deps.payloads, missing('CLUSTER_SERVING_QUEUE_URL'));
+  assert.throws(() => deps.queue(), missing('CLUSTER_SERVING_QUEUE_URL'));
+  assert.throws(() => deps.payloads(), missing('CLUSTER_SERVING_QUEUE_URL'));
 });

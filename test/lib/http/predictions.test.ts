@@ -132,9 +132,9 @@ test('a question for a result is measured with its wait, also when there is none
     const now = () => nowMs;
     const timers = new DeliveredTimers({
       now,
-      deliver: async (timers) => {
+      deliver: async (taken) => {
         await new Promise((resolve) => setImmediate(resolve));
-        for (const [name, { count, sum }] of timers.take()) counts.push([name, count, sum]);
+        for (const [name, { count, sum }] of taken.take()) counts.push([name, count, sum]);
       },
     });
     const observers = together([timers], now);

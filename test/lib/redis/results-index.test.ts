@@ -102,7 +102,7 @@ test('in cluster mode a slot without results leaves the list a minute after it w
   for (const uri of ['old', 'new']) await results.take(uri);
   const [kept = '', old = '', fresh = ''] = ['kept', 'old', 'new'].map((uri) => connection.home(JOB, uri));
   const [now = 0] = await redis.time();
-  const at = (secondsAgo: number) => (Number(now) - secondsAgo) * 1_000;
+  const at = (secondsAgo: number) => (now - secondsAgo) * 1_000;
   await redis.zadd(indexKey(JOB), at(3_600), kept, at(90), old, at(30), fresh);
   const pages = index.pages(10, 1_000);
   assert.deepEqual((await pages.next()).value, ['kept']);

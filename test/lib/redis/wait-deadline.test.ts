@@ -64,7 +64,8 @@ test('a wait ends at a message, also one that came between two waits, and looks 
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { notifications, publish } = subscriptions();
   const { signal } = new AbortController();
-  const { next } = await notifications.subscribe('a');
+  const subscribed = await notifications.subscribe('a');
+  const next: typeof subscribed.next = (...given) => subscribed.next(...given);
   const first = next(signal);
   publish('b');
   assert.equal(await hasEnded(first), false);
@@ -88,7 +89,8 @@ test('a wait ends at a message, also one that came between two waits, and looks 
 
 test('a wait ends with its signal, and begins no more once that is aborted', async () => {
   const { notifications } = subscriptions();
-  const { next } = await notifications.subscribe('a');
+  const subscribed = await notifications.subscribe('a');
+  const next: typeof subscribed.next = (...given) => subscribed.next(...given);
   const stop = new AbortController();
   const waiting = next(stop.signal);
   stop.abort(new Error('left'));
@@ -118,7 +120,7 @@ test('a kept connection that is broken is replaced once, and a failure leaves no
   fail(1);
   const other = await notifications.subscribe('b');
   assert.deepEqual(done, ['open', '+a', 'open', 'end', '+b']);
-  for (const { stop } of [kept, other]) stop();
+  for (const one of [kept, other]) one.stop();
   fail(2);
   await assert.rejects(notifications.subscribe('c'), /broken/);
   assert.equal(isNeeded(), false);

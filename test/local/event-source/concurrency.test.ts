@@ -98,7 +98,7 @@ test('a close waits for what runs as long as a function may, and 10 s at most', 
     await turns();
     assert.equal(poller.stats().running, 1);
     let isClosed = false;
-    void poller.close().then(() => {
+    void poller.close().finally(() => {
       isClosed = true;
     });
     await turns();

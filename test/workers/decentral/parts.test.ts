@@ -89,8 +89,9 @@ test('lines are logged whole, and one without an end when it is long or the last
 });
 
 test('the page of a server has the headers of every page, so that no other site frames it', async (t) => {
-  const { port, close } = await startPage(0, () => '<p>1</p>');
-  t.after(close);
+  const server = await startPage(0, () => '<p>1</p>');
+  const { port } = server;
+  t.after(() => server.close());
   const response = await fetch(`http://127.0.0.1:${port}/stat`);
   const expected = page('').headers as Record<string, string>;
   const got = Object.keys(expected).map((name) => [name, response.headers.get(name)]);
@@ -99,8 +100,9 @@ test('the page of a server has the headers of every page, so that no other site 
 
 test('a body of the control channel has at most 128 KiB, and is an object or nothing', async (t) => {
   const verbs = { echo: async (body: object) => body, fails: () => Promise.reject(badConfig('why')) };
-  const { port, close } = await startControl(0, Promise.resolve('t'.repeat(16)), verbs);
-  t.after(close);
+  const server = await startControl(0, Promise.resolve('t'.repeat(16)), verbs);
+  const { port } = server;
+  t.after(() => server.close());
   let asks: string | null = null;
   const send = async (body: string, verb = 'echo', headers: Record<string, string> = {}) => {
     const authorization = `Bearer ${'t'.repeat(16)}`;
