@@ -148,7 +148,9 @@ test('each answered batch is counted with its size, time and statistics, and a r
   ]);
   const use = pool.use.bind(pool);
   pool.use = (work) =>
-    use(async (process) => work({ kill: process.kill, run: () => new Promise(() => undefined) } as never));
+    use(async (process) =>
+      work({ kill: (why: string) => process.kill(why), run: () => new Promise(() => undefined) } as never),
+    );
   void run(['endless']);
   await clock.advance(99);
   assert.deepEqual(killed, []);

@@ -14,7 +14,7 @@ const missing = (name: string) => ({
 
 test('with a queue alone it sends, and says which variable a result would need', async () => {
   const deps = await composePredictions(new Scope(readEnvironment(QUEUE)));
-  assert.equal(typeof deps.queue().send, 'function');
+  assert.ok('send' in deps.queue());
   for (const needed of ['results', 'states'] as const)
     assert.throws(() => deps[needed](), missing('CLUSTER_SERVING_REDIS_URL'));
   assert.equal(deps.observers.flush, undefined, 'without Redis there are no timers to deliver');
