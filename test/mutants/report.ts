@@ -102,7 +102,7 @@ interface Run {
   readonly leftOut: readonly string[];
 }
 
-/** The result of a run as JSON, a line for each bug. */
+/** The result of a run as lines of JSON: its numbers, and each bug. */
 export function resultOf(root: string, outcomes: readonly Judged[], run: Run): string {
   const git = (...options: string[]) => execFileSync('git', options, { cwd: root, encoding: 'utf8' }).trim();
   const parts = Map.groupBy(outcomes, ({ mutant }) => (mutant as Drawn).part ?? 'by hand');
@@ -126,5 +126,5 @@ export function resultOf(root: string, outcomes: readonly Judged[], run: Run): s
       ...(result === 'survived' ? { tried, reached, verdict: judgement?.verdict, why: judgement?.why } : {}),
     }),
   );
-  return `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "bugs": [\n    ${lines.join(',\n    ')}\n  ]\n}\n`;
+  return `${[JSON.stringify(head), ...lines].join('\n')}\n`;
 }

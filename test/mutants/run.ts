@@ -28,7 +28,7 @@ Without --chance: the bugs by hand of test/mutants/list.jsonl.
   --seed N        default 1
   --minutes N     begins no further bug after that time (default: none)
   --seconds N     seconds of tests for one bug; what no test has noticed by then has survived (default 30)
-  --save FILE     writes the result as JSON
+  --save FILE     writes the result as lines of JSON
   --only PATTERN  only bugs whose file or guarantee matches this regular expression
   --jobs N        copies that work at the same time (default: the number of processors)
   --json          one line of JSON for each bug, as soon as its outcome is known
