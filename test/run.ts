@@ -13,6 +13,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Ignored by git. */
 const MADE = join(ROOT, 'node_modules', '.cache', 'tests');
 const CONCURRENCY = 4;
+/** A process that ends by no means is ended, and has failed. */
+const PROCESS_MS = 600_000;
 
 /** Folders and files below test/ that share a process, those with the most time first. Others share that of their top folder. */
 const TOGETHER: readonly (readonly string[])[] = [
@@ -43,6 +45,7 @@ const ALONE: readonly string[] = [
   'compose/log-fields.test.ts',
   'convert/model-process.test.ts',
   'lib/inference/quantized.test.ts',
+  'local/event-source/receive.test.ts',
   'reference.test.ts',
   'sdk/proxy.test.ts',
   'workers/golden.test.ts',
@@ -80,7 +83,7 @@ function scripts(): string[] {
   });
 }
 
-run({ files: scripts(), concurrency: CONCURRENCY, cwd: ROOT })
+run({ files: scripts(), concurrency: CONCURRENCY, timeout: PROCESS_MS, cwd: ROOT })
   .on('test:fail', () => {
     process.exitCode = 1;
   })
