@@ -46,6 +46,7 @@ const ALONE: readonly string[] = [
   'convert/model-process.test.ts',
   'lib/inference/quantized.test.ts',
   'local/event-source/receive.test.ts',
+  'observe/golden.test.ts',
   'reference.test.ts',
   'sdk/proxy.test.ts',
   'workers/golden.test.ts',
