@@ -34,15 +34,16 @@ export async function withCopies(
 export async function forEach<T>(
   items: Iterable<T>,
   workers: readonly Worker[],
-  work: (item: T, worker: Worker) => Promise<void>,
+  work: (item: T, worker: Worker, place: number) => Promise<void>,
   isDone: () => boolean = () => false,
 ): Promise<void> {
   const left = items[Symbol.iterator]();
+  let begun = 0;
   const run = async (worker: Worker) => {
     while (!isDone()) {
       const { value, done } = left.next();
       if (done === true) return;
-      await work(value, worker);
+      await work(value, worker, begun++);
     }
   };
   await Promise.all(workers.map(run));

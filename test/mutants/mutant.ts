@@ -1,4 +1,4 @@
-/** A mutant is one small bug in one source file: what stands in the place of a piece of its text. */
+/** A mutant is one small bug in one source file: other text in place of a piece of it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -17,8 +17,21 @@ export interface Mutant {
   readonly tests?: readonly string[] | undefined;
 }
 
-export const withBug = (text: string, { start, end, bug }: Mutant): string =>
+type Piece = Pick<Mutant, 'start' | 'end' | 'bug'>;
+
+export const withBug = (text: string, { start, end, bug }: Piece): string =>
   text.slice(0, start) + bug + text.slice(end);
+
+/** The whole lines that a bug changes, before and after, without indentation. */
+export function linesOf(text: string, { start, end, bug }: Piece): { line: string; bug: string } {
+  const from = text.lastIndexOf('\n', start - 1) + 1;
+  const next = text.indexOf('\n', end);
+  const to = next < 0 ? text.length : next;
+  return {
+    line: text.slice(from, to).trim(),
+    bug: (text.slice(from, start) + bug + text.slice(end, to)).trim(),
+  };
+}
 
 /** One line of list.jsonl, which holds what chance does not find. */
 export interface ByHand {

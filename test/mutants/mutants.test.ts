@@ -11,7 +11,7 @@ import { parseDocument } from 'yaml';
 import { temporaryFolder } from '../support/runner.ts';
 import { draw } from './chance/draw.ts';
 import { placesInLua } from './chance/lua.ts';
-import { type Place, withPlace } from './chance/place.ts';
+import type { Place } from './chance/place.ts';
 import { placesInPython } from './chance/python.ts';
 import { placesInTypeScript } from './chance/typescript.ts';
 import { placesInYml } from './chance/yml.ts';
@@ -68,8 +68,7 @@ describe('bugs by hand', () => {
 });
 
 describe('bugs by chance', () => {
-  const all = (text: string, places: readonly Place[]) =>
-    places.map((place) => withPlace(text, place)).sort();
+  const all = (text: string, places: readonly Place[]) => places.map((place) => withBug(text, place)).sort();
   const inTypeScript = (text: string) => all(text, placesInTypeScript('a.ts', text));
 
   it('TypeScript: comparisons, conditions, numbers and truth values', () => {

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Drawn } from './chance/draw.ts';
-import type { Mutant } from './mutant.ts';
+import { linesOf, type Mutant } from './mutant.ts';
 import type { Outcome } from './try.ts';
 
 /** Below this share of caught mutants the run fails. What means the same with the bug as without counts for neither side. */
@@ -31,9 +31,9 @@ export function judge(root: string, outcomes: readonly Outcome[], path: string):
     const { mutant } = outcome;
     if (mutant.judgement !== undefined) {
       const { file, judgement: why } = mutant;
-      return { ...outcome, judgement: { file, ...linesOf(root, mutant), verdict: 'tolerated', why } };
+      return { ...outcome, judgement: { file, ...linesIn(root, mutant), verdict: 'tolerated', why } };
     }
-    const { line, bug } = linesOf(root, mutant);
+    const { line, bug } = linesIn(root, mutant);
     const judgement = judgements.find(
       (one) => one.file === mutant.file && one.line === line && one.bug === bug,
     );
@@ -41,17 +41,8 @@ export function judge(root: string, outcomes: readonly Outcome[], path: string):
   });
 }
 
-/** The whole lines that a mutant changes, before and after. */
-function linesOf(root: string, { file, start, end, bug }: Mutant): { line: string; bug: string } {
-  const text = readFileSync(join(root, file), 'utf8');
-  const from = text.lastIndexOf('\n', start - 1) + 1;
-  const next = text.indexOf('\n', end);
-  const to = next < 0 ? text.length : next;
-  return {
-    line: text.slice(from, to).trim(),
-    bug: (text.slice(from, start) + bug + text.slice(end, to)).trim(),
-  };
-}
+const linesIn = (root: string, mutant: Mutant) =>
+  linesOf(readFileSync(join(root, mutant.file), 'utf8'), mutant);
 
 interface Counts {
   caught: number;
@@ -76,7 +67,7 @@ const percent = (share: number) => Number((share * 100).toFixed(1));
 export function report(root: string, outcomes: readonly Judged[], isWhole: boolean) {
   const survivors = outcomes.filter(({ result }) => result === 'survived');
   const describe = ({ mutant, judgement, tried, reached }: Judged) => {
-    const { line, bug } = linesOf(root, mutant);
+    const { line, bug } = linesIn(root, mutant);
     const title = mutant.guarantee ?? `${tried} of ${reached} test files ran`;
     const indented = (mark: string, text: string) => text.split('\n').map((one) => `    ${mark} ${one}`);
     const head = judgement === undefined ? 'SURVIVED' : `${judgement.verdict} (${judgement.why})`;
@@ -119,7 +110,7 @@ export function resultOf(root: string, outcomes: readonly Judged[], run: Run): s
   const lines = outcomes.map(({ mutant, result, by, tried, reached, judgement }) =>
     JSON.stringify({
       file: mutant.file,
-      ...linesOf(root, mutant),
+      ...linesIn(root, mutant),
       kind: (mutant as Drawn).kind,
       result,
       by,

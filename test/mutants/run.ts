@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { showProgress } from '../../cli/progress.ts';
 import { cached, hash } from './cache.ts';
 import { type Drawn, draw } from './chance/draw.ts';
-import { forEach, withCopies } from './copies.ts';
+import { forEach, type Worker, withCopies } from './copies.ts';
 import { coverAll } from './coverage.ts';
 import { type Mutant, readByHand } from './mutant.ts';
 import { judge, report, resultOf } from './report.ts';
@@ -85,8 +85,8 @@ async function main(options: Options): Promise<number> {
   const progress = showProgress(options.json);
   const startedMs = performance.now();
   const minutes = () => (performance.now() - startedMs) / 60_000;
-  const outcomes = new Map<Mutant, Outcome>();
-  const order = new Map<Mutant, number>();
+  /** By their places in the order of the draw, in which those of several copies do not end. */
+  const outcomes = new Map<number, Outcome>();
   const leftOut: string[] = [];
   let coverageMinutes = 0;
   await withCopies({ root: ROOT, jobs: options.jobs, signal: stop.signal }, async (workers) => {
@@ -100,8 +100,7 @@ async function main(options: Options): Promise<number> {
     const testsOf = ({ by }: Outcome) => hashes.get(by?.split(': ')[0] ?? '') ?? all;
     // With some bugs a file does not load, which every test notices: they say nothing, and others are drawn instead.
     const isDone = () => outcomes.size >= enough || minutes() >= options.minutes;
-    const tryOne = async (mutant: Mutant, worker: (typeof workers)[number]) => {
-      order.set(mutant, order.size);
+    const tryOne = async (mutant: Mutant, worker: Worker, place: number) => {
       const key = JSON.stringify(mutant);
       const before = known.find(key);
       const isSame = before !== undefined && before.tests === testsOf(before.outcome);
@@ -110,7 +109,7 @@ async function main(options: Options): Promise<number> {
         : await tryMutant(mutant, worker, covered, options.seconds * 1_000);
       if (!isSame) known.keep(key, { outcome, tests: testsOf(outcome) });
       if (outcome.result === 'broken') return;
-      outcomes.set(mutant, outcome);
+      outcomes.set(place, outcome);
       if (options.json) process.stdout.write(`${JSON.stringify(outcome)}\n`);
       const survivors = [...outcomes.values()].filter(({ result }) => result === 'survived');
       progress.update({ label: `${survivors.length} survived`, done: outcomes.size, total: enough });
@@ -118,15 +117,9 @@ async function main(options: Options): Promise<number> {
     await forEach(bugs, workers, tryOne, isDone);
   }).finally(progress.end);
 
-  // Those of several copies end in another order, and some of them after there were enough.
-  const inOrder = [...outcomes]
-    .sort(([a], [b]) => (order.get(a) ?? 0) - (order.get(b) ?? 0))
-    .slice(0, enough);
-  const judged = judge(
-    ROOT,
-    inOrder.map(([, outcome]) => outcome),
-    JUDGEMENTS,
-  );
+  const inOrder = [...outcomes].sort(([a], [b]) => a - b).map(([, outcome]) => outcome);
+  // Several copies may end one more than were asked for.
+  const judged = judge(ROOT, inOrder.slice(0, enough), JUDGEMENTS);
   const { seed, jobs } = options;
   const run = {
     seed,

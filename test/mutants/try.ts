@@ -56,7 +56,7 @@ export async function tryMutant(
   }
 }
 
-/** Tests run a Lua script as it stands in the module that is generated of it. */
+/** Tests run Lua scripts from the generated module, which is made again. */
 async function write({ copy }: Worker, file: string, text: string): Promise<void> {
   await writeFile(join(copy, file), text);
   if (file.endsWith('.lua'))

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pick, type Random, seeded } from '../../faults/support/seeds.ts';
-import type { Mutant } from '../mutant.ts';
+import { linesOf, type Mutant } from '../mutant.ts';
 import { placesInLua } from './lua.ts';
 import type { Place } from './place.ts';
 import { placesInPython } from './python.ts';
@@ -55,7 +55,7 @@ export function* draw(root: string, seed: number, all: readonly Part[] = PARTS):
     const { kind, places } = pick(random, left);
     const { file, text, place } = places.pop() as Placed;
     const line = text.slice(0, place.start).split('\n').length;
-    yield { part: part.name, kind, file, line, start: place.start, end: place.end, bug: place.text };
+    yield { part: part.name, file, line, ...place, kind };
   }
 }
 
@@ -103,10 +103,8 @@ function inOrder(placed: readonly Placed[], seed: number): Placed[] {
   const seen = new Map<string, number>();
   for (const one of placed) {
     const { file, text, place } = one;
-    const from = text.lastIndexOf('\n', place.start - 1) + 1;
-    const next = text.indexOf('\n', place.end);
-    const line = text.slice(from, next < 0 ? text.length : next).trim();
-    const name = `${seed} ${file} ${line} ${text.slice(place.start, place.end)} ${place.text}`;
+    const { line } = linesOf(text, place);
+    const name = `${seed} ${file} ${line} ${text.slice(place.start, place.end)} ${place.bug}`;
     const before = seen.get(name) ?? 0;
     seen.set(name, before + 1);
     ranks.set(one, rankOf(`${name} ${before}`));

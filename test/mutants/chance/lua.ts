@@ -1,11 +1,10 @@
 /** Finds places in Lua by its syntax tree. */
 import { parse } from 'luaparse';
 import { otherNumber, type Place } from './place.ts';
+import { childrenOf, type TreeNode } from './tree.ts';
 
-interface Node {
-  readonly type: string;
+interface Node extends TreeNode {
   readonly range: readonly [number, number];
-  readonly [key: string]: unknown;
 }
 
 const OPERATORS: Readonly<Record<string, string>> = {
@@ -32,7 +31,7 @@ export function placesInLua(text: string): Place[] {
   const places: Place[] = [];
   const source = ({ range }: Node) => text.slice(...range);
   const add = ([start, end]: readonly [number, number], bug: string, kind: Place['kind']) =>
-    places.push({ start, end, text: bug, kind });
+    places.push({ start, end, bug, kind });
   const visit = (node: Node) => {
     if (node.type === 'BinaryExpression' || node.type === 'LogicalExpression') {
       const operator = node['operator'] as string;
@@ -61,14 +60,8 @@ export function placesInLua(text: string): Place[] {
         add([first.range[0], second.range[1]], `${source(second)}${between}${source(first)}`, 'swap');
       }
     }
-    for (const value of Object.values(node)) {
-      for (const child of Array.isArray(value) ? value : [value]) if (isNode(child)) visit(child);
-    }
+    for (const child of childrenOf(node)) visit(child);
   };
   visit(parse(text, { ranges: true, luaVersion: '5.1' }) as unknown as Node);
   return places.sort((a, b) => a.start - b.start || a.end - b.end);
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && typeof (value as Node).type === 'string';
 }

@@ -5,7 +5,7 @@ export interface Place {
   readonly start: number;
   readonly end: number;
   /** What stands there with the bug. */
-  readonly text: string;
+  readonly bug: string;
   readonly kind: Kind;
 }
 
@@ -18,7 +18,7 @@ export type Kind =
   | 'condition'
   /** A number that is one more, or twice as much; the other truth value. */
   | 'constant'
-  /** Nobody waits for what takes time. */
+  /** What takes time is not waited for. */
   | 'await'
   /** Something is no longer called, set or said. */
   | 'call'
@@ -29,6 +29,3 @@ export type Kind =
 export function otherNumber(value: number): string {
   return String(value < 8 ? value + 1 : value * 2);
 }
-
-export const withPlace = (text: string, { start, end, text: bug }: Place): string =>
-  text.slice(0, start) + bug + text.slice(end);

@@ -44,7 +44,7 @@ def places_in(text):
     found = []
 
     def add(start, end, bug, kind):
-        found.append({"start": start, "end": end, "text": bug, "kind": kind})
+        found.append({"start": start, "end": end, "bug": bug, "kind": kind})
 
     def replace(node, bug, kind):
         add(*span(node), bug, kind)

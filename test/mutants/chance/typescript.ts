@@ -1,12 +1,11 @@
 /** Finds places in TypeScript by its syntax tree. */
 import { parseSync } from 'oxc-parser';
 import { otherNumber, type Place } from './place.ts';
+import { childrenOf, type TreeNode } from './tree.ts';
 
-interface Node {
-  readonly type: string;
+interface Node extends TreeNode {
   readonly start: number;
   readonly end: number;
-  readonly [key: string]: unknown;
 }
 
 const COMPARED: Readonly<Record<string, string>> = {
@@ -55,19 +54,11 @@ export function placesInTypeScript(path: string, text: string): Place[] {
   const visit = (node: Node, parent: Node) => {
     if (WITHOUT_EFFECT.test(node.type)) return;
     places.push(...placesAt(node, parent, text));
-    for (const value of Object.values(node)) {
-      for (const child of Array.isArray(value) ? value : [value]) {
-        if (isNode(child)) visit(child, node);
-      }
-    }
+    for (const child of childrenOf(node)) visit(child, node);
   };
   const root = program as unknown as Node;
   visit(root, root);
   return places.sort((a, b) => a.start - b.start || a.end - b.end);
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && typeof (value as Node).type === 'string';
 }
 
 function placesAt(node: Node, parent: Node, text: string): Place[] {
@@ -75,7 +66,7 @@ function placesAt(node: Node, parent: Node, text: string): Place[] {
   const at = ({ start, end }: Node, bug: string, kind: Place['kind']): Place => ({
     start,
     end,
-    text: bug,
+    bug,
     kind,
   });
   switch (node.type) {
@@ -120,7 +111,7 @@ function placesAt(node: Node, parent: Node, text: string): Place[] {
         const [a, b] = [source(first), source(second)];
         if (a === b || first.type === 'SpreadElement' || second.type === 'SpreadElement') return [];
         const between = text.slice(first.end, second.start);
-        return [{ start: first.start, end: second.end, text: `${b}${between}${a}`, kind: 'swap' as const }];
+        return [{ start: first.start, end: second.end, bug: `${b}${between}${a}`, kind: 'swap' as const }];
       });
     }
     default:
@@ -134,7 +125,7 @@ function operatorPlaces(node: Node, text: string): Place[] {
   const between = text.slice(left.end, right.start);
   const start = left.end + between.indexOf(operator);
   const change = (bug: string, kind: Place['kind']): Place[] => [
-    { start, end: start + operator.length, text: bug, kind },
+    { start, end: start + operator.length, bug, kind },
   ];
   const compared = COMPARED[operator];
   if (compared !== undefined) return change(compared, 'compare');
@@ -142,7 +133,7 @@ function operatorPlaces(node: Node, text: string): Place[] {
   // Texts have no difference.
   if (other === undefined || (operator.startsWith('+') && (isText(left) || isText(right)))) return [];
   const bracket = (side: Node) => `(${text.slice(side.start, side.end)})`;
-  const whole = (bug: string): Place => ({ start: node.start, end: node.end, text: bug, kind: 'operator' });
+  const whole = (bug: string): Place => ({ start: node.start, end: node.end, bug, kind: 'operator' });
   const alone = node.type === 'AssignmentExpression' ? [] : [whole(bracket(left)), whole(bracket(right))];
   // `a && b || c` and `??` beside `&&` need brackets.
   const isLogical = node.type === 'LogicalExpression';
@@ -155,7 +146,7 @@ function operatorPlaces(node: Node, text: string): Place[] {
 function withoutProperty(node: Node, text: string): Place[] {
   return (node['properties'] as readonly Node[]).map(({ start, end }) => {
     const comma = /^\s*,/.exec(text.slice(end))?.[0].length ?? 0;
-    return { start, end: end + comma, text: '', kind: 'call' };
+    return { start, end: end + comma, bug: '', kind: 'call' };
   });
 }
 
@@ -167,7 +158,7 @@ function isText({ type, value, left, right }: Node): boolean {
 
 function literalPlaces(node: Node, parent: Node, text: string): Place[] {
   const { value, start, end } = node;
-  const change = (bug: string): Place[] => [{ start, end, text: bug, kind: 'constant' }];
+  const change = (bug: string): Place[] => [{ start, end, bug, kind: 'constant' }];
   if (typeof value === 'boolean') return change(String(!value));
   // A key, and the number of a member, name something: another name is another bug.
   if (parent['key'] === node && parent['computed'] !== true) return [];

@@ -13,8 +13,7 @@ export function placesInYml(text: string): Place[] {
   visit(document, {
     Scalar(key, { value, range }) {
       if (key === 'key' || !range) return;
-      const add = (bug: string) =>
-        places.push({ start: range[0], end: range[1], text: bug, kind: 'constant' });
+      const add = (bug: string) => places.push({ start: range[0], end: range[1], bug, kind: 'constant' });
       if (typeof value === 'boolean') add(String(!value));
       if (typeof value === 'number') add(otherNumber(value));
     },
@@ -24,7 +23,7 @@ export function placesInYml(text: string): Place[] {
         if (!isPair(item) || !isScalar(item.key) || !item.key.range) continue;
         const value = item.value as Node | null;
         if (!value?.range || isMap(value)) continue;
-        places.push({ start: item.key.range[0], end: value.range[1], text: '', kind: 'call' });
+        places.push({ start: item.key.range[0], end: value.range[1], bug: '', kind: 'call' });
       }
     },
   });
