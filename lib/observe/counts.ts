@@ -4,7 +4,7 @@
  */
 import type { Outcome } from '../contract/values.ts';
 import { Counter, Histogram, type Labels } from '../metrics/exposition/families.ts';
-import type { Observer, Source } from '../pipeline/observer.ts';
+import type { Fact, Observer, Source } from '../pipeline/observer.ts';
 
 /** Seconds. A request ends after 30. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -13,8 +13,6 @@ const SUCCEEDED = 'succeeded';
 /** A request whose client left before the answer, as nginx counts it. */
 const LEFT = '499';
 const BATCH_SECONDS = [0.0005, ...REQUEST_SECONDS];
-
-type Fact<Name extends keyof Observer> = Parameters<NonNullable<Observer[Name]>>[0];
 
 export class ServiceCounts implements Observer {
   readonly requests = new Counter();

@@ -4,7 +4,7 @@
  * what counts.
  */
 import { report, Timers } from '../metrics/timers.ts';
-import type { Observer } from '../pipeline/observer.ts';
+import type { Fact, Observer } from '../pipeline/observer.ts';
 
 /** What the workers say of themselves. */
 export interface LoadSource {
@@ -47,8 +47,6 @@ interface HistoryOptions {
   readonly load: () => LoadSource;
   readonly totals: () => Totals;
 }
-
-type Fact<Name extends keyof Observer> = Parameters<NonNullable<Observer[Name]>>[0];
 
 export class History implements Observer {
   readonly #options: HistoryOptions;

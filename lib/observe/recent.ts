@@ -3,7 +3,7 @@ import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor } from '../contract/values.ts';
 import { float16Value } from '../pipeline/cast.ts';
 import type { FinishedRecord } from '../pipeline/decode.ts';
-import type { Observer } from '../pipeline/observer.ts';
+import type { Fact, Observer } from '../pipeline/observer.ts';
 import { rankingOf } from '../pipeline/postprocess.ts';
 
 const SHOWN_VALUES = 6;
@@ -44,7 +44,7 @@ export class RecentRecords implements Observer {
     return this.#records.toReversed();
   }
 
-  recordsStored({ finished, unsaved, model }: Parameters<NonNullable<Observer['recordsStored']>>[0]): void {
+  recordsStored({ finished, unsaved, model }: Fact<'recordsStored'>): void {
     const stored = finished.slice(-this.#options.most).filter(({ id }) => !unsaved.includes(id));
     this.#remember(stored.map((record) => this.#facts(record, model)));
   }

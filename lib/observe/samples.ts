@@ -1,13 +1,11 @@
 /** The last samples of a service: sizes, times, what a worker's own code recorded, and who asked how often. */
-import type { Observer } from '../pipeline/observer.ts';
+import type { Fact, Observer } from '../pipeline/observer.ts';
 
 const SAMPLES = 1_000;
 /** Of a worker's own keys. */
 const MOST_KEYS = 100;
 const MOST_CLIENTS = 10_000;
 const ACTIVE_MS = 180_000;
-
-type Fact<Name extends keyof Observer> = Parameters<NonNullable<Observer[Name]>>[0];
 
 export class Samples implements Observer {
   readonly #now: () => number;

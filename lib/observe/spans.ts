@@ -4,7 +4,7 @@
  */
 import type { TraceContext } from '../contract/trace.ts';
 import type { Variables } from '../contract/variables.ts';
-import type { FlushLimit, Observer } from '../pipeline/observer.ts';
+import type { Fact, FlushLimit, Observer } from '../pipeline/observer.ts';
 import { Exporter } from '../trace/exporter.ts';
 import type { Attributes, Span } from '../trace/otlp.ts';
 import { readTraceSettings, type Sampler } from '../trace/settings.ts';
@@ -25,8 +25,6 @@ const EVENT_WAIT_MS = 2_000;
 const CLOSE_MS = 2_000;
 /** The clock of an environment stands still while it is frozen. */
 const MOST_DRIFT_MS = 50;
-
-type Fact<Name extends keyof Observer> = Parameters<NonNullable<Observer[Name]>>[0];
 type Ended = Omit<Span, 'context' | 'parentId' | 'startMs' | 'endMs' | 'links'> &
   Pick<Fact<'messageSent'>, 'span' | 'startedMs'> &
   /** By the clock of the path. */

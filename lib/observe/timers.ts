@@ -4,7 +4,7 @@
  */
 import { logError } from '../contract/log.ts';
 import { TIMER_NAMES, Timers } from '../metrics/timers.ts';
-import type { Observer, Observers } from '../pipeline/observer.ts';
+import type { Fact, Observer } from '../pipeline/observer.ts';
 
 interface DeliveryOptions {
   /**
@@ -31,7 +31,7 @@ export class DeliveredTimers implements Observer {
     this.#dueAt = options.now() + FLUSH_EVERY_MS;
   }
 
-  stepEnded({ step, tookMs }: Parameters<NonNullable<Observers['stepEnded']>>[0]): void {
+  stepEnded({ step, tookMs }: Fact<'stepEnded'>): void {
     this.timers.record(TIMER_NAMES[step], tookMs);
   }
 

@@ -136,6 +136,9 @@ export interface Observer {
   flush?(limit: FlushLimit): Promise<unknown> | undefined;
 }
 
+/** The argument of one of the methods. */
+export type Fact<Name extends keyof Observer> = Parameters<NonNullable<Observer[Name]>>[0];
+
 export interface FlushLimit {
   /** How long the answer may wait, in ms. */
   leftMs(): number;

@@ -225,13 +225,7 @@ function detached(outcome: Outcome, buffers: Scratch): Outcome {
 export async function saveObserved(
   finished: readonly FinishedRecord[],
   model: string,
-  {
-    sink,
-    observers,
-  }: {
-    readonly sink: { save(...saving: [readonly FinishedRecord[], string]): Promise<readonly string[]> };
-    readonly observers: Observer;
-  },
+  { sink, observers }: { readonly sink: Sink; readonly observers: Observer },
 ): Promise<readonly string[]> {
   const unsaved = await sink.save(finished, model);
   observers.recordsStored?.({ finished, unsaved, model });
