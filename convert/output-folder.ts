@@ -10,7 +10,7 @@ import { badConfig } from '../lib/contract/errors.ts';
 import { isAlive } from '../lib/registry/download-folder.ts';
 import { GOLDEN_FOLDER } from '../lib/registry/golden.ts';
 import { unreadable } from '../lib/registry/onnx-file.ts';
-import { isReport, isReportFile, reportPath } from './report-file.ts';
+import { isReportFile, REPORT_FILE, reportPath } from './report-file.ts';
 
 /**
  * @param source the model's directory, absolute
@@ -49,7 +49,7 @@ async function namesIn(target: string): Promise<string[]> {
 async function foreignFiles(target: string, names: readonly string[]): Promise<string[]> {
   const listed = await listedFiles(target);
   const isOurs = (name: string) => isReportFile(name) || listed.includes(name) || name === GOLDEN_FOLDER;
-  return names.some(isReport) ? names.filter((name) => !isOurs(name)) : [...names];
+  return names.includes(REPORT_FILE) ? names.filter((name) => !isOurs(name)) : [...names];
 }
 
 /** First parts of the paths the import report lists. */
@@ -134,7 +134,9 @@ export async function takeOver(folder: string, out: string): Promise<string> {
   const foreign = await foreignFiles(target, names);
   if (foreign.length > 0) {
     // The import report last: it says that the others are there.
-    const made = (await readdir(folder)).sort((a, b) => Number(isReport(a)) - Number(isReport(b)));
+    const made = (await readdir(folder)).sort(
+      (a, b) => Number(a === REPORT_FILE) - Number(b === REPORT_FILE),
+    );
     for (const name of made) await replace(join(folder, name), join(target, name));
     return target;
   }
