@@ -31,7 +31,7 @@ export interface PortFacts {
   readonly shape: readonly (number | string)[] | null;
   /** Axes whose size is free, with its name. */
   readonly dynamicAxes: Readonly<Record<number, string>>;
-  /** Of an input, where each of these is from. */
+  /** The source of each of these; outputs have none. */
   readonly origin?: PortOrigin;
 }
 

@@ -59,7 +59,7 @@ function rangeOf(factor: number, offset: number): 255 | 1 | undefined {
   return factor > 1 && offset < 0 && isSmall(1) ? 1 : undefined;
 }
 
-/** Of a list longer than one number for each channel none is needed. */
+/** The numbers of a constant. A list longer than one number for each channel is not read: it rescales nothing. */
 function floatsOf(tensor: Message): readonly number[] {
   if (numberOf(tensor, 'type') !== FLOAT || bytesOf(tensor, 'raw').length > MOST_BYTES) return [];
   return Array.from(elementsOf(tensor) ?? [], Number);

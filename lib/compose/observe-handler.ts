@@ -7,7 +7,7 @@ import type { EventKind, Handler } from './events.ts';
 import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 
-/** How long an answer waits at most for its observers, and what they leave for the answer itself. */
+/** The longest wait of an answer for its observers, and the time that is kept for sending it. */
 const FLUSH_MS = 2_000;
 const ANSWER_MS = 100;
 

@@ -34,7 +34,7 @@ export function observers(scope: Scope): Observers {
   return together(all, CLOCK.now);
 }
 
-/** @returns undefined when there is no receiver, or when what is said of it makes no sense, which is logged */
+/** @returns undefined without a receiver. Invalid settings of a receiver are logged, and give undefined too */
 export async function openTracing({ traces, service, inLambda }: Environment): Promise<Tracing | undefined> {
   if (!traces) return undefined;
   const [{ Spans }, { Tracing }] = await Promise.all([import('../observe/spans.ts'), import('./traced.ts')]);

@@ -13,11 +13,11 @@ export interface Reader<T> {
 export interface SettingDefinition<T> extends Reader<T> {
   readonly about: string;
   readonly defaultValue?: T;
-  /** The default in words, if there is no value for it. */
+  /** The default in words, where no single value describes it. */
   readonly byDefault?: string;
-  /** An example value, in place of a default that shows nothing. */
+  /** An example, where the default would show nothing. */
   readonly example?: string;
-  /** What a client meets above it, if it is a limit. */
+  /** For a limit: what a client gets above it. */
   readonly above?: string;
 }
 

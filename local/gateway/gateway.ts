@@ -58,7 +58,7 @@ export interface GatewayOptions extends CallerRules {
   readonly portOption?: string;
   /** Wall clock in ms, for the time of an event. Default Date.now. */
   readonly clock?: () => number;
-  /** Told of each request. Default: nobody is. */
+  /** Observes each request. Default: none. */
   readonly observer?: Observer;
 }
 

@@ -134,7 +134,7 @@ export const FOLLOWING: readonly (readonly [stack: StackName, ...Row])[] = [
         Resource: OUR_BUCKET,
       },
     ],
-    'nobody reaches another bucket through it',
+    'it reaches no other bucket',
   ],
   ['existing', 'S3Endpoint', 'VpcId', VPC, 'vpcId'],
   ['existing', 'S3Endpoint', 'RouteTableIds', ['rtb-0123456789abcdef0'], 'routeTableIds'],

@@ -1,5 +1,5 @@
 /**
- * Values that no parameter changes and that a user would miss: what stands in infra/stack/ and why. A resource that a
+ * Values that no parameter changes and that a user would miss: the values of infra/stack/, and the reason for each. A resource that a
  * stack does not have is passed over; every row is of some stack (test/infra/templates.test.ts).
  */
 import assert from 'node:assert/strict';
@@ -69,7 +69,7 @@ const STORAGE: readonly Row[] = [
     'Bucket',
     'LifecycleConfiguration.Rules.3',
     { Id: 'torn-uploads', Status: 'Enabled', AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 } },
-    'what nobody will complete is not paid for',
+    'an upload that was left unfinished is not paid for',
   ],
   ['Bucket', 'LifecycleConfiguration.Rules.2.Id', 'large-results', 'the list in the console is read by ids'],
 ];
@@ -129,7 +129,7 @@ const NETWORK: readonly Row[] = [
         Resource: attribute('Queue'),
       },
     ],
-    'nobody reaches another queue through it',
+    'it reaches no other queue',
   ],
   ['Domain', 'DomainNameConfigurations.0.EndpointType', 'REGIONAL', 'an HTTP API has no other'],
   ['DomainMapping', 'ApiId', ref('HttpApi'), 'the name leads to the API'],
@@ -140,7 +140,7 @@ const NETWORK: readonly Row[] = [
 
 const ALARMS: readonly Row[] = [
   ['AlarmTopicPolicy', 'Topics', [ref('AlarmTopic')], 'the policy is of the topic'],
-  ['AlarmTopicPolicy', 'PolicyDocument.Statement', [ALARMS_MAY_PUBLISH], 'and nobody else'],
+  ['AlarmTopicPolicy', 'PolicyDocument.Statement', [ALARMS_MAY_PUBLISH], 'and no other service'],
   ['AlarmMail', 'TopicArn', ref('AlarmTopic'), 'alarms arrive by mail'],
   ['AlarmMail', 'Protocol', 'email', 'alarms arrive by mail'],
 ];

@@ -85,7 +85,7 @@ test('a message that cannot be read comes again, and is dead after some deliveri
   }
 });
 
-test('a message that is not here is never dead, because nobody has read it', () => {
+test('a message that is not here is never dead, because it was never read', () => {
   for (const error of [new ServingError('timeout', 'no time is left'), badRequest('no pointer')]) {
     for (const attempts of [1, MOST, MOST + 1]) {
       const again = { records: [], finished: [], returned: [['m', error.code, undefined, TRACE]] };
