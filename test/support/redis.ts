@@ -49,15 +49,22 @@ export function directClient(t: TestContext, connection: RedisConnection): Redis
   if (!connection.isCluster) return connection.redis;
   const client = clusterClient(CLUSTER ?? '');
   t.after(() => client.disconnect());
+  /** The names that were listed, each with the one in the cluster. */
+  const listed = new Map<string, string>();
   const inCluster = (name: unknown) =>
     typeof name === 'string'
-      ? name.replace(/^(cluster-serving-(?:state|newest)_)job:(.*)$/s, (_, kind: string, uri: string) => {
+      ? (listed.get(name) ??
+        name.replace(/^(cluster-serving-(?:state|newest)_)job:(.*)$/s, (_, kind: string, uri: string) => {
           return `${kind}${connection.home(JOB, uri)}:${uri}`;
-        })
+        }))
       : name;
   const keys = async (pattern: string) => {
     const all = await Promise.all(client.nodes('master').map((node) => node.keys('*')));
-    const names = all.flat().map((key) => key.replace(/_\{\w+\}job/, '_job'));
+    const names = all.flat().map((key) => {
+      const name = key.replace(/_\{\w+\}job/, '_job');
+      listed.set(name, key);
+      return name;
+    });
     return names.filter((name) => name.startsWith(pattern.replace('*', '')));
   };
   return new Proxy(client as unknown as Redis, {

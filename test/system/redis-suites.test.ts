@@ -18,7 +18,6 @@ const ELSEWHERE = [
   'a full Redis',
   'a page keeps to its bytes',
   'a drain takes what is larger than a page',
-  'a note about a message lasts',
   'who breaks off a drain',
   'cannot be put back',
   'can still be put back',
