@@ -118,7 +118,7 @@ describe('F11: the packaged functions in an environment that', { concurrency: 2 
     const wide = JSON.stringify({
       instances: [{ x: [1] }],
       // One text, because lists and objects are counted before they are made. A character takes two bytes in each copy.
-      more: 'あ'.repeat(9_000_000),
+      more: 'あ'.repeat(14_000_000),
     });
     const large = JSON.stringify({ uri: 'large', data: wide, serde: 'stream' });
     const bodies = { large, beside: xMessage('beside', 2) };
