@@ -1,8 +1,20 @@
-/** Learns from V8 which test files run which pieces of the sources, in all processes and threads that they start. */
-import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+/**
+ * Learns from V8, and from Python's own tracing, which test files run which pieces of the sources, in all processes and
+ * threads that they start.
+ */
+import {
+  copyFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Progress } from '../../cli/progress.ts';
 import { cached } from './cache.ts';
 import { forEach, type Worker } from './copies.ts';
@@ -29,6 +41,7 @@ interface ScriptCoverage {
 }
 
 const LIMIT_MS = 300_000;
+const TRACER = fileURLToPath(new URL('trace.py', import.meta.url));
 
 /**
  * Coverage of the files of `npm test`. What is not green without a bug would catch everything, and is left out.
@@ -39,7 +52,7 @@ export async function coverAll(
   workers: readonly Worker[],
   progress: Progress,
 ): Promise<{ readonly covered: readonly Covered[]; readonly leftOut: readonly string[] }> {
-  const known = cached<Covered>(root, 'coverage');
+  const known = cached<Covered>(root, 'reached');
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const globs = [...(scripts.test as string).matchAll(/"(test\/[^"]+)"/g)].map(([, glob]) => glob as string);
   const tests = globSync(globs, { cwd: root }).sort();
@@ -60,16 +73,48 @@ export async function coverAll(
 /** @returns nothing when the test file is not green */
 export async function cover(test: string, { copy, signal }: Worker): Promise<Covered | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'coverage-'));
+  const lines = join(copy, 'python-lines');
+  const tracer = join(copy, 'python', 'sitecustomize.py');
+  mkdirSync(lines);
+  copyFileSync(TRACER, tracer);
   try {
     // Functions from a compile cache are counted coarsely.
     const env = { NODE_V8_COVERAGE: folder, NODE_DISABLE_COMPILE_CACHE: '1' };
     const run: TestRun = await runTestFile({ path: test, env }, copy, LIMIT_MS, signal);
     if (run.result !== 'green') return undefined;
-    return { test, ms: Math.round(run.ms), reached: readCoverage(folder, copy) };
+    return { test, ms: Math.round(run.ms), reached: { ...readCoverage(folder, copy), ...readLines(lines, copy) } };
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    for (const path of [folder, lines, tracer]) rmSync(path, { recursive: true, force: true });
   }
 }
+
+/** A line that is continued is told by its number alone: what is indented below it counts too, but for the body of a block. */
+function readLines(folder: string, copy: string): Reached {
+  const told = readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'));
+  const numbers = Map.groupBy(new Set(told.filter(Boolean)), (line) => line.split('\t')[0] as string);
+  const reached = [...numbers].filter(([path]) => existsSync(join(copy, path)));
+  return Object.fromEntries(
+    reached.map(([path, found]) => {
+      const text = readFileSync(join(copy, path), 'utf8');
+      const lines = text.split('\n');
+      const units = new Uint8Array(text.length);
+      const starts = lines.map((_, i) => lines.slice(0, i).reduce((sum, line) => sum + line.length + 1, 0));
+      for (const one of found) {
+        const first = Number(one.split('\t')[1]) - 1;
+        let next = first + 1;
+        if (!/:\s*(#.*)?$/.test(lines[first] ?? ''))
+          while (next < lines.length && isContinued(lines, first, next)) next++;
+        units.fill(1, starts[first], starts[next]);
+      }
+      return [path, runsOf(units)];
+    }),
+  );
+}
+
+const indentOf = (line = '') => line.search(/\S|$/);
+
+const isContinued = (lines: readonly string[], first: number, next: number) =>
+  indentOf(lines[next]) > indentOf(lines[first]) || /^\s*[)\]}]/.test(lines[next] ?? '');
 
 function readCoverage(folder: string, copy: string): Reached {
   const prefix = `${pathToFileURL(copy).href}/`;

@@ -77,10 +77,8 @@ async function failsAgain(path: string, run: TestRun, { copy, signal }: Worker, 
   return (await runTestFile({ path }, copy, limitMs, signal)).result !== 'green';
 }
 
-/** V8 does not see what runs in Python, in Redis and in templates. */
+/** Coverage does not see what runs in Redis and in templates. */
 const UNSEEN: readonly (readonly [RegExp, readonly string[]])[] = [
-  [/^python\/wkr_serving\//, ['test/workers/', 'test/python/']],
-  [/^python\//, ['test/python/']],
   [/\.lua$/, ['test/lib/redis/', 'test/lib/compose/']],
   [/\.yml$/, ['test/infra/']],
 ];
