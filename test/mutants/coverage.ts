@@ -82,7 +82,11 @@ export async function cover(test: string, { copy, signal }: Worker): Promise<Cov
     const env = { NODE_V8_COVERAGE: folder, NODE_DISABLE_COMPILE_CACHE: '1' };
     const run: TestRun = await runTestFile({ path: test, env }, copy, LIMIT_MS, signal);
     if (run.result !== 'green') return undefined;
-    return { test, ms: Math.round(run.ms), reached: { ...readCoverage(folder, copy), ...readLines(lines, copy) } };
+    return {
+      test,
+      ms: Math.round(run.ms),
+      reached: { ...readCoverage(folder, copy), ...readLines(lines, copy) },
+    };
   } finally {
     for (const path of [folder, lines, tracer]) rmSync(path, { recursive: true, force: true });
   }

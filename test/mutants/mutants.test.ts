@@ -1,13 +1,14 @@
 /** Keeps the bugs by hand and by chance sound; `npm run test:mutants` applies them. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { realpath, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, realpath, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import { describe, it, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse as parseLua } from 'luaparse';
 import { parseDocument } from 'yaml';
+import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { draw } from './chance/draw.ts';
 import { placesInLua } from './chance/lua.ts';
@@ -183,6 +184,7 @@ test('a test file is green, red with the title of its first failure, late, or br
 
 test('a bug is caught by a test that reaches it, survives one that does not look, and is taken out again', async (t) => {
   const copy = await temporaryFolder(t);
+  await mkdir(join(copy, 'python'));
   const source = 'export const small = (a) => {\n  if (a < 3) return 1;\n  return 2;\n};\n';
   await writeFile(join(copy, 'a.mjs'), source);
   const body = (asserts: string) =>
@@ -204,6 +206,32 @@ test('a bug is caught by a test that reaches it, survives one that does not look
   assert.equal((await tryMutant({ ...bug, bug: '< <' }, worker, [runs], 60_000)).result, 'broken');
   assert.equal(readFileSync(join(copy, 'a.mjs'), 'utf8'), source);
 });
+
+test(
+  'the lines that Python ran are known by the test that started it, a call over several lines as a whole',
+  WITH_PYTHON,
+  async (t) => {
+    const copy = await temporaryFolder(t);
+    await mkdir(join(copy, 'python'));
+    const source =
+      'def of(a):\n    if a < 3:\n        return 1\n    return max(\n        2,\n        a,\n    )\n\n\nof(5)\n';
+    await writeFile(join(copy, 'python', 'a.py'), source);
+    const start = `spawnSync('${PYTHON}', ['-m', 'a'], { cwd: 'python', env: { PYTHONPATH: '.' } })`;
+    const body = `import { spawnSync } from 'node:child_process';\n${IMPORTS}test('runs', () => assert.equal(${start}.status, 0));`;
+    await writeFile(join(copy, 'runs.test.mjs'), body);
+    const { reached } = (await cover('runs.test.mjs', { copy, signal })) ?? {};
+    const isRun = (text: string) => isReached(reached?.['python/a.py'], source.indexOf(text));
+    assert.deepEqual(['a < 3', 'return 1', 'return max', '2,', 'of(5)'].map(isRun), [
+      true,
+      false,
+      true,
+      true,
+      true,
+    ]);
+    assert.deepEqual(await readdir(copy), ['python', 'runs.test.mjs'], 'nothing is left');
+    assert.deepEqual(await readdir(join(copy, 'python')), ['__pycache__', 'a.py']);
+  },
+);
 
 test('a copy of the repository imports its own workspaces, and the packages of the checkout', async (t) => {
   const parent = await temporaryFolder(t);
