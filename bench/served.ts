@@ -7,13 +7,12 @@ import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
 import { batch } from '../functions/batch.ts';
 import { predict } from '../functions/predict.ts';
 import { type OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
+import { connect, openResults, openStates } from '../lib/compose/store.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelManager } from '../lib/inference/model-manager.ts';
-import { RedisConnection } from '../lib/redis/connection.ts';
-import { RecordStates } from '../lib/redis/record-states.ts';
-import { resultSink } from '../lib/redis/result/sink.ts';
-import { ResultStore } from '../lib/redis/results.ts';
-import { RunningReports } from '../lib/redis/running.ts';
+import { RunningReports } from '../lib/results/running.ts';
+import { resultSink } from '../lib/results/sink.ts';
+import type { Results } from '../lib/results/store.ts';
 import { openS3 } from '../lib/s3/client.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
 import { timersTo } from '../test/support/observers.ts';
@@ -28,7 +27,7 @@ const MODEL_REFRESH_MS = 30_000;
 export interface Served {
   readonly predict: ReturnType<typeof predict>;
   readonly batch: ReturnType<typeof batch>;
-  readonly results: ResultStore;
+  readonly results: Results;
   close(): Promise<void>;
 }
 
@@ -47,9 +46,9 @@ export function serve(
   redisUrl: string,
   { batchSize, endpoint = 'http://127.0.0.1:9', threads = THREADS, openRunner = openOnnx }: ServeOptions,
 ): Served {
-  const connection = new RedisConnection(redisUrl);
-  const results = new ResultStore(connection, { job: JOB, ttlSeconds: RESULT_TTL_SECONDS, now: Date.now });
-  const states = new RecordStates(connection, { job: JOB, now: Date.now });
+  const connection = connect({ redisUrl });
+  const results = openResults(connection, { job: JOB, ttlSeconds: RESULT_TTL_SECONDS, now: Date.now });
+  const states = openStates(connection, { job: JOB, now: Date.now });
   // The rows of these models are independent, which is proven when a model is published; here none is.
   const settings = {
     threads,

@@ -1,5 +1,5 @@
 /**
- * Turns an SQS event into one result per record in Redis and returns the messages that SQS should deliver again.
+ * Turns an SQS event into one result per record in the store and returns the messages that SQS should deliver again.
  * Results are written before the response: after a crash in between the batch is delivered again, and a redelivered
  * record changes nothing.
  */
@@ -46,7 +46,7 @@ export const batch =
         }),
       );
     } catch (error) {
-      // The model or Redis is unavailable, so all messages are delivered again; results already written stay.
+      // The model or the store is unavailable, so all messages are delivered again; results already written stay.
       observers.eventFailed?.({ error: ServingError.from(error), messages: Records.length });
       return failures(Records.map(({ messageId }) => messageId));
     }

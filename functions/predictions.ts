@@ -2,8 +2,8 @@
  * POST /predictions answers 202 with uri and Location. GET (also waiting: `Prefer: wait=10`) and DELETE
  * /predictions/{uri} read and take a result; DELETE /predictions takes a page of results; GET /status?uri=... and
  * POST /cancel?uri=... preserve slashes and question marks in the uri. One bundle is deployed twice: POST
- * /predictions outside the VPC (SQS is reachable without a NAT), the rest inside (with Redis). Each opens only what
- * its side has.
+ * /predictions outside the VPC (SQS is reachable without a NAT), the rest inside (with the results). Each opens only
+ * what its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';

@@ -1,6 +1,6 @@
 /**
  * GET / (welcome), GET /metrics (timers of all functions of the job, for Prometheus too) and GET /ready (200 when a
- * prediction can work). Readiness asks S3 which model was pushed and Redis which ones answer, and loads no model.
+ * prediction can work). Readiness asks S3 which model was pushed and the store which ones answer, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';

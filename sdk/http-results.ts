@@ -13,8 +13,8 @@ import {
   type Result,
 } from '../lib/contract/result.ts';
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
-import type { WaitOptions } from '../lib/redis/results.ts';
-import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
+import type { WaitOptions } from '../lib/results/store.ts';
+import { assertWaitMs } from '../lib/results/wait-deadline.ts';
 import { type Fetch, globalFetch, malformed, parse, request } from './fetch.ts';
 import { fetchRedirect, type Redirect } from './http/redirect.ts';
 import type { ResultSource } from './http/source.ts';

@@ -1,6 +1,6 @@
 /** Every call of a client ends: at its time limit, or when its signal is aborted, whatever the other side does. */
 import { ServingError } from '../lib/contract/errors.ts';
-import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
+import { assertWaitMs } from '../lib/results/wait-deadline.ts';
 
 export interface CallOptions {
   /** Of the whole call, in ms. */

@@ -4,8 +4,8 @@ import type { LargePointer, RecordStatus, Result } from '../lib/contract/result.
 import { openRedis } from '../lib/redis/cluster/connection.ts';
 import type { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
-import { withContent } from '../lib/redis/result/fields.ts';
 import { ResultStore } from '../lib/redis/results.ts';
+import { withContent } from '../lib/results/fields.ts';
 import type { S3Client } from '../lib/s3/objects.ts';
 import { DOWNLOAD_MS } from './http/redirect.ts';
 import type { ResultSource } from './http/source.ts';

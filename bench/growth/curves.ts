@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { checkOnnx } from '../../convert/check/check.ts';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
+import { connect, openResults } from '../../lib/compose/store.ts';
 import { doneChannel, indexKey, resultKey } from '../../lib/contract/names.ts';
-import { RedisConnection } from '../../lib/redis/connection.ts';
-import { serializeResult } from '../../lib/redis/result/fields.ts';
-import { ResultStore } from '../../lib/redis/results.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
+import { serializeResult } from '../../lib/results/fields.ts';
 import { openS3 } from '../../lib/s3/client.ts';
 import { type BenchModel, growingModel } from '../models.ts';
 import { samplePoint, type Work } from '../sample.ts';
@@ -31,8 +30,8 @@ function finished(uri: string) {
 }
 
 function openStores(url: string) {
-  const connection = new RedisConnection(url, { commandTimeoutMs: 30_000 });
-  const store = new ResultStore(connection, { job: JOB, ttlSeconds: 3_600, now: Date.now });
+  const connection = connect({ redisUrl: url }, { commandTimeoutMs: 30_000 });
+  const store = openResults(connection, { job: JOB, ttlSeconds: 3_600, now: Date.now });
   const redis = new Redis(url);
   const close = async () => {
     redis.disconnect();

@@ -5,12 +5,11 @@
  */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { connect, openReplacer } from '../../lib/compose/store.ts';
 import { readConfig } from '../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
-import { openRedis } from '../../lib/redis/cluster/connection.ts';
-import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { openS3 } from '../../lib/s3/client.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { findRunning } from '../../local/data-folder.ts';
@@ -45,14 +44,15 @@ export async function openDlq(values: DlqValues) {
   const { job, bucket, endpoint, region } = where;
   const s3 = openS3({ endpoint, region });
   const timeouts = { connectTimeoutMs: REDIS_MS, commandTimeoutMs: REDIS_MS };
-  const connection = where.redisUrl === undefined ? undefined : openRedis(where.redisUrl, timeouts);
+  const connection =
+    where.redisUrl === undefined ? undefined : connect({ redisUrl: where.redisUrl }, timeouts);
   const settings = { job: job.jobName, ttlSeconds: job.resultTtlSeconds, now: Date.now };
   return {
     ...where,
     s3,
     deadLetters: new DeadLetters(s3, bucket, job.jobName),
     /** Undefined when no Redis is known. */
-    results: connection && new ResultReplacer(connection, settings),
+    results: connection && openReplacer(connection, settings),
     async close(): Promise<void> {
       s3.destroy();
       await connection?.close();

@@ -4,7 +4,7 @@
  * needs Redis.
  */
 import { errorCodeOf } from '../../lib/contract/errors.ts';
-import type { ResultReplacer, StoredOutcome } from '../../lib/redis/replace-result.ts';
+import type { Replacer, StoredOutcome } from '../../lib/results/store.ts';
 import type { DeadLetterEntry, DeadLetterHead, DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { wrongUse } from '../command.ts';
 
@@ -71,7 +71,7 @@ export interface Found extends DeadLetterHead {
 
 export interface Source {
   readonly deadLetters: Pick<DeadLetters, 'pages' | 'heads'>;
-  readonly results: Pick<ResultReplacer, 'outcomes'> | undefined;
+  readonly results: Pick<Replacer, 'outcomes'> | undefined;
 }
 
 /** How many are read and yielded together. */

@@ -18,8 +18,8 @@ import { together } from '../../lib/observe/together.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
-import { resultSink } from '../../lib/redis/result/sink.ts';
-import type { ResultStore } from '../../lib/redis/results.ts';
+import { resultSink } from '../../lib/results/sink.ts';
+import type { Results } from '../../lib/results/store.ts';
 import { messageOf, predictEvent, queueEvent, requestBody, resolver } from './events.ts';
 import { coversAll, type DataFile, madeUpRecords, recordsOfFiles, type Sizes, sizedSpecs } from './inputs.ts';
 import type { ModelFacts, Point } from './points.ts';
@@ -117,7 +117,7 @@ async function serve(session: Session, maxRows: number, { job, verification }: O
   const filter = parseFilter(job.postProcessing);
   const stored = { resolve: async (bodies: readonly string[]) => [...bodies] };
   const deps = { model: { use: (work) => work(runner) } satisfies Model, observers };
-  const save: ResultStore['save'] = async (finished) => finished.length;
+  const save: Results['save'] = async (finished) => finished.length;
   return {
     runner,
     seen,

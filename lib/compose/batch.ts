@@ -8,13 +8,13 @@ import { type Archive, archiveDead } from '../pipeline/dead-letters.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import type { Endings } from '../pipeline/serve.ts';
-import { resultSink } from '../redis/result/sink.ts';
+import { resultSink } from '../results/sink.ts';
 import { observers, timers } from './observers.ts';
-import { runCounts, runningReports } from './redis.ts';
 import { connection, results } from './results.ts';
 import { archive, largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
+import { runCounts, runningReports } from './states.ts';
 
 /** @param delivered the messages of an event */
 export type EndingsOf = (delivered: readonly Delivered[]) => Endings;

@@ -1,5 +1,5 @@
 /** Composes the dependencies of the dead-letter function. */
-import { resultSink } from '../redis/result/sink.ts';
+import { resultSink } from '../results/sink.ts';
 import { observers } from './observers.ts';
 import { results } from './results.ts';
 import { archive } from './s3.ts';

@@ -14,7 +14,7 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
   const { job, hasQueue, hasRedis } = scope.environment;
   // Thrown in INIT rather than when the timers are due.
   if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
-  const redis = hasQueue || job.http.tokenBucketEnabled ? await import('./redis.ts') : undefined;
+  const redis = hasQueue || job.http.tokenBucketEnabled ? await import('./states.ts') : undefined;
   const queueing = hasQueue ? await import('./accept.ts') : undefined;
   const deps = {
     settings: job,

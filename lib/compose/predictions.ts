@@ -11,7 +11,7 @@ export async function composePredictions(scope: Scope) {
   const { hasQueue, hasRedis } = scope.environment;
   const [queueing, redis, store] = await Promise.all([
     hasQueue ? import('./accept.ts') : undefined,
-    hasRedis ? import('./redis.ts') : undefined,
+    hasRedis ? import('./states.ts') : undefined,
     hasRedis ? import('./results.ts') : undefined,
   ]);
   const accept = () => scope.get(there(queueing, 'CLUSTER_SERVING_QUEUE_URL').accept);

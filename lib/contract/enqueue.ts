@@ -20,6 +20,18 @@ export interface Enqueue {
   readonly trace?: TraceContext | undefined;
 }
 
+/**
+ * Whether an enqueue comes after another one of its uri. The one that SQS accepted later is later; a tie is decided by the
+ * bytes of the identities. An identity is one enqueue, however many messages the retries of a client made of it; only a
+ * replay of it is later.
+ */
+export function isLater(one: Enqueue, other: Enqueue): boolean {
+  if (one.identity === other.identity) return one.replays > other.replays;
+  if (one.sentAt !== other.sentAt) return one.sentAt > other.sentAt;
+  // Identities are ASCII, where code units sort as bytes do.
+  return one.identity > other.identity;
+}
+
 /** What a client may say about one enqueue when it asks for a result. */
 export interface EnqueueQuery {
   /** Only the result of this enqueue, as `enqueue` returned it. Default: the newest one. */

@@ -34,7 +34,7 @@ export interface AcceptDeps {
   readonly queue: () => Sender;
   /** The store for large records, loaded at the first one. */
   readonly payloads: () => Promise<LargeRecords>;
-  /** Lets `status` know what is queued; absent where Redis cannot be reached. */
+  /** Lets `status` know what is queued; absent where the store cannot be reached. */
   readonly announcer?: () => Announcer;
 }
 

@@ -1,5 +1,5 @@
 /**
- * GET /metrics for Prometheus and OpenMetrics. What Redis has is of all environments of the job; `own` is of the process that
+ * GET /metrics for Prometheus and OpenMetrics. What the store has is of all environments of the job; `own` is of the process that
  * answers, which only the single machine has: of deployed functions, each request may reach another one.
  */
 import { SERVER_VERSION } from '../contract/names.ts';

@@ -36,7 +36,7 @@ export async function readyAnswer(checks: Checks, log: LogError): Promise<HttpRe
 
 /** What is away, without a host or a path. @throws any other error */
 function nameOf(error: ServingError): string {
-  if (error.code === 'results_unavailable') return 'the results cannot be reached (Redis)';
+  if (error.code === 'results_unavailable') return 'the results cannot be reached';
   if (error.code !== 'model_unavailable') throw error;
   return error.cause === undefined ? 'no model can be served' : 'the model cannot be reached (S3)';
 }

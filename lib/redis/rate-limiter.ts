@@ -7,6 +7,7 @@ import { ServingError } from '../contract/errors.ts';
 import { limiterKey } from '../contract/names.ts';
 import type { Caller } from '../contract/values.ts';
 import { callerIsGone } from '../pipeline/deadline.ts';
+import type { Limiter, LimiterOptions } from '../results/store.ts';
 import type { RedisConnection } from './connection.ts';
 import { ACQUIRE_TOKEN, RETURN_TOKEN } from './scripts/generated.ts';
 import { script } from './scripts.ts';
@@ -14,18 +15,7 @@ import { script } from './scripts.ts';
 const acquireToken = script<number>('acquireToken', ACQUIRE_TOKEN);
 const returnToken = script<number>('returnToken', RETURN_TOKEN);
 
-interface LimiterOptions {
-  readonly job: string;
-  readonly tokensPerSecond: number;
-  /** Longest wait for a token, in ms. */
-  readonly acquireTimeoutMs: number;
-  /** Ends early when the signal is aborted. */
-  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** Called when Redis did not answer; the request goes on. */
-  readonly onError: (error: unknown) => void;
-}
-
-export class RateLimiter {
+export class RateLimiter implements Limiter {
   readonly #connection: RedisConnection;
   readonly #options: LimiterOptions;
 
@@ -34,10 +24,6 @@ export class RateLimiter {
     this.#options = options;
   }
 
-  /**
-   * Takes one token, waiting up to acquireTimeoutMs. A caller who leaves while it waits gives its token back.
-   * @throws rate_limited, which says after how long to retry; cancelled
-   */
   async acquire(caller?: Caller): Promise<void> {
     const waitMs = await this.#ask();
     if (waitMs < 0) {

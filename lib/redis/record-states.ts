@@ -10,6 +10,7 @@ import { doneChannel, indexKey, newestKey, requestKey, resultKey, stateKey } fro
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
 import type { RunningRecord } from '../pipeline/serve.ts';
 import type { Announcement, SentRecord } from '../pipeline/submit.ts';
+import type { States, StatesOptions } from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { parseOrder } from './order.ts';
 import { ResultIndex } from './result-index.ts';
@@ -29,14 +30,7 @@ export function payloadDigest(message: string): string {
   return createHash('sha256').update(message).digest('hex').slice(0, 16);
 }
 
-interface StatesOptions {
-  readonly job: string;
-  readonly now: () => number;
-  /** At least the place in the order of every enqueue so far, on a single machine. Without it, the clock of Redis says that. */
-  readonly latestOrder?: (() => number) | undefined;
-}
-
-export class RecordStates {
+export class RecordStates implements States {
   readonly #connection: RedisConnection;
   readonly #job: string;
   readonly #now: () => number;
@@ -77,10 +71,7 @@ export class RecordStates {
     };
   }
 
-  /**
-   * Marks the records that a batch function is about to run, in one call; the mark of a run that never ends expires after
-   * `forMs`. Never throws, because no outcome depends on it.
-   */
+  /** In one call. */
   async markRunning(records: readonly RunningRecord[], forMs: number): Promise<void> {
     if (records.length === 0) return;
     const homes = records.map(({ uri }) => this.#connection.home(this.#job, uri));
@@ -93,11 +84,6 @@ export class RecordStates {
     });
   }
 
-  /**
-   * The status of a uri: `queued` or `running` as long as an announced enqueue has no outcome, even when an earlier one has
-   * a result. With an identity, the status of that enqueue.
-   * @throws results_unavailable
-   */
   async status(uri: string, { identity }: EnqueueQuery = {}): Promise<RecordStatus> {
     const home = this.#connection.home(this.#job, uri);
     const replies = await this.#connection.use(
@@ -126,13 +112,6 @@ export class RecordStates {
     return identity === undefined ? statusOfUri(found) : statusOfEnqueue(found, identity);
   }
 
-  /**
-   * Gives the uri the outcome `cancelled`. It stays for 15 days, until no earlier message can be left in the queue, even when
-   * a client takes it; results of earlier enqueues are dropped. A record that is enqueued later gets its result as usual.
-   * @returns false when it is too late, because every known enqueue has its outcome; true for a uri that is cancelled
-   *   already
-   * @throws results_unavailable
-   */
   async cancel(uri: string): Promise<boolean> {
     const error = new ServingError('cancelled', 'the record was cancelled before it had a result');
     const job = this.#job;

@@ -4,13 +4,20 @@
  * that writes first compares what is stored with what the decision was based on.
  */
 import type { Redis } from 'ioredis';
-import type { Enqueue } from '../contract/enqueue.ts';
+import { isLater } from '../contract/enqueue.ts';
 import { errorCodeOf, ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
+import { type StoredFields, textsOf } from '../results/fields.ts';
+import type {
+  ReplacedRecord,
+  Replacement,
+  Replacer,
+  ReplacerOptions,
+  StoredOutcome,
+} from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
-import { isLater, parseOrder, serializeOrder } from './order.ts';
+import { parseOrder, serializeOrder } from './order.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
-import { type StoredFields, textsOf } from './result/fields.ts';
 import { ResultIndex } from './result-index.ts';
 import { REPLACE } from './scripts/generated.ts';
 import { script } from './scripts.ts';
@@ -19,35 +26,6 @@ const replaceResult = script<number>('replaceResult', REPLACE);
 
 /** How often reading and writing are repeated when the stored values change in between. */
 const MAX_ATTEMPTS = 5;
-
-export interface ReplacedRecord {
-  readonly uri: string;
-  /** Of this replay: later than the same enqueue before, and earlier than every later one of the uri. */
-  readonly enqueue: Enqueue;
-  /** The record's message, not a pointer to it. */
-  readonly message: string;
-}
-
-/**
- * `replaced`: the uri has the new result, or is free and the record is announced.
- * `superseded`: the record has a result already, or was cancelled; nothing is left to do.
- * `conflict`: the uri was used again for another record.
- */
-export type Replacement = 'replaced' | 'superseded' | 'conflict';
-
-/** What a listing shows of the result that is stored under a uri. */
-export interface StoredOutcome {
-  readonly status: string;
-  /** Error code of a failed record. */
-  readonly code: string | undefined;
-  readonly message: string | undefined;
-}
-
-interface ReplacerOptions {
-  readonly job: string;
-  readonly ttlSeconds: number;
-  readonly now: () => number;
-}
 
 const RESULT_FIELDS = ['status', 'error', 'finishedAt', 'identity'] as const;
 const STATE_FIELDS = ['payload', 'done', 'pending', 'last'] as const;
@@ -59,7 +37,7 @@ type StoredState = Readonly<
   >
 >;
 
-export class ResultReplacer {
+export class ResultReplacer implements Replacer {
   readonly #connection: RedisConnection;
   readonly #options: ReplacerOptions;
   readonly #index: ResultIndex;
@@ -70,7 +48,6 @@ export class ResultReplacer {
     this.#index = new ResultIndex(connection, options.job);
   }
 
-  /** @returns one entry for each uri, in order; undefined where nothing is stored. @throws results_unavailable */
   async outcomes(uris: readonly string[]): Promise<(StoredOutcome | undefined)[]> {
     const { job } = this.#options;
     const read = async (redis: Redis, key: string) => {
@@ -98,12 +75,10 @@ export class ResultReplacer {
     return outcomes;
   }
 
-  /** Replaces the failure by the new result. @throws results_unavailable; repeating the call is safe */
   store(record: ReplacedRecord, fields: StoredFields, model: string): Promise<Replacement> {
     return this.#replace(record, fields, model);
   }
 
-  /** Deletes the failure and announces the record, which may then be sent again. @throws as `store` */
   free(record: ReplacedRecord): Promise<Replacement> {
     return this.#replace(record, { status: '', value: '', error: '', outputs: '', exact: '' }, '');
   }

@@ -2,7 +2,7 @@
  * The results of a job in Redis, one hash each: saves, reads, awaits and takes them. Taking deletes a result, but the client
  * can ask for it again for a while, so a lost answer loses nothing (leases.ts).
  */
-import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
+import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
@@ -13,36 +13,35 @@ import {
   fromFields as timersFromFields,
 } from '../metrics/fields.ts';
 import { reports, type SharedTimers, type TimerReport, type Timers } from '../metrics/timers.ts';
+import { isOutcomeOf, parseResult } from '../results/fields.ts';
+import type {
+  Finished,
+  OnBlocked,
+  Results,
+  ResultsOptions,
+  UseQuery,
+  WaitOptions,
+} from '../results/store.ts';
+import { assertWaitMs, orAborted } from '../results/wait-deadline.ts';
 import type { RedisConnection } from './connection.ts';
 import { type LeasedResult, MAX_BYTES, ResultLeases, type TakeLimits } from './leases.ts';
 import { ResultNotifications } from './notifications.ts';
-import { isOutcomeOf, parseResult } from './result/fields.ts';
-import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result/writer.ts';
 import { ResultIndex } from './result-index.ts';
-import { assertWaitMs, orAborted } from './wait-deadline.ts';
+import { ResultWriter } from './result-writer.ts';
 
 const DRAIN_PAGE = 100;
 /** An environment that was not used for this long is gone. */
 const SERVING_MS = 3_600_000;
 
-export interface WaitOptions extends EnqueueQuery {
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
-}
-
-interface UseQuery extends TakeQuery {
-  readonly use?: (result: Result) => void;
-}
-
-export class ResultStore {
+export class ResultStore implements Results {
   readonly #connection: RedisConnection;
-  readonly #options: WriterOptions;
+  readonly #options: ResultsOptions;
   readonly #notifications: ResultNotifications;
   readonly #index: ResultIndex;
   readonly #leases: ResultLeases;
   readonly #writer: ResultWriter;
 
-  constructor(connection: RedisConnection, options: WriterOptions) {
+  constructor(connection: RedisConnection, options: ResultsOptions) {
     this.#connection = connection;
     this.#options = options;
     this.#notifications = new ResultNotifications(connection);
@@ -51,7 +50,6 @@ export class ResultStore {
     this.#writer = new ResultWriter(connection, options);
   }
 
-  /** Writes the results of one batch, as `ResultWriter.save` does. @returns how many were written */
   save(
     finished: readonly Finished[],
     model: string,
@@ -61,10 +59,6 @@ export class ResultStore {
     return this.#writer.save(finished, model, timers, onBlocked);
   }
 
-  /**
-   * @returns undefined when there is no result (yet, or any more)
-   * @throws the record's own error when it failed; results_unavailable
-   */
   async get(uri: string, { identity }: EnqueueQuery = {}): Promise<Result | undefined> {
     const key = resultKey(this.#options.job, uri);
     const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
@@ -72,12 +66,6 @@ export class ResultStore {
     return parseResult(uri, fields);
   }
 
-  /**
-   * Gets a result and deletes it, also when it is a failure; a cancellation stays, and so does a large result until it is
-   * taken as fetched.
-   * After results_unavailable this store can ask for it again for 10 minutes.
-   * @param query.use uses the result; when it throws, the result is released
-   */
   async take(uri: string, { identity, fetched, use }: UseQuery = {}): Promise<Result | undefined> {
     const [taken] = await this.#leases.take([uri], { identity, large: fetched });
     if (taken?.error) throw taken.error;
@@ -92,10 +80,6 @@ export class ResultStore {
     return result;
   }
 
-  /**
-   * Resolves with the result as soon as it is stored; with an identity, only with that of its enqueue.
-   * @throws timeout, the signal's reason, the record's own error, results_unavailable
-   */
   async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
     const timeout = AbortSignal.timeout(assertWaitMs(timeoutMs));
     const stop = signal ? AbortSignal.any([timeout, signal]) : timeout;
@@ -123,7 +107,6 @@ export class ResultStore {
     }
   }
 
-  /** Waits for a result up to a time limit; undefined when there is none by then. @throws the signal's reason */
   async getWithin(
     uri: string,
     timeoutMs: number,
@@ -136,11 +119,7 @@ export class ResultStore {
     });
   }
 
-  /**
-   * Takes every finished result of the job, page by page, in constant memory. A large one leaves the index and stays under
-   * its uri until it is taken as fetched. When the caller stops, the results that were
-   * taken and not yielded are released.
-   */
+  /** A large result leaves the index and stays under its uri. */
   async *drain(): AsyncGenerator<Dequeued> {
     const pages = this.#index.pages(DRAIN_PAGE, MAX_BYTES);
     for (;;) {
@@ -160,11 +139,6 @@ export class ResultStore {
     }
   }
 
-  /**
-   * Takes up to `count` finished results, the oldest first; undefined when none is left.
-   * @param maxBytes size limit of all stored values together. A single result above it is reported as `too_large`; it
-   *   stays under its uri and leaves the index, as large results do.
-   */
   async takePage(count: number, maxBytes?: number): Promise<Dequeued[] | undefined> {
     const limits = maxBytes === undefined ? {} : { maxBytes, maxBytesOfOne: maxBytes };
     const page = await this.#takeListed(count, limits);
@@ -183,7 +157,6 @@ export class ResultStore {
     return (await this.#leases.take(uris, { ...limits, large: 'list' })).filter(({ wasListed }) => wasListed);
   }
 
-  /** Every timer of the contract, over all environments of the job, and the seconds since its first measurement. */
   async timers(): Promise<SharedTimers> {
     const { job, now } = this.#options;
     const key = metricsKey(job);
@@ -196,7 +169,6 @@ export class ResultStore {
     return reports(await this.timers());
   }
 
-  /** The versions of the model by which results were made within the last hour, the latest first. @throws results_unavailable */
   async serving(): Promise<ServingVersion[]> {
     const { job, now } = this.#options;
     const key = metricsKey(job);
@@ -204,7 +176,6 @@ export class ResultStore {
     return servingFromFields(fields).filter(({ atMs }) => now() - atMs <= SERVING_MS);
   }
 
-  /** Resolves when Redis answers. @throws results_unavailable */
   async ping(): Promise<void> {
     await this.#connection.use((redis) => redis.ping(), true);
   }

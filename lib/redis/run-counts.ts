@@ -6,20 +6,13 @@ import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
 import { runCountKey } from '../contract/names.ts';
 import type { CountedRecord, RunCounts } from '../pipeline/counted-runs.ts';
+import type { RunCountsOptions } from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { BEGIN_RUNS, TAKE_BACK_RUNS } from './scripts/generated.ts';
 import { script } from './scripts.ts';
 
 const beginRuns = script<number>('beginRuns', BEGIN_RUNS);
 const takeBackRuns = script<number>('takeBackRuns', TAKE_BACK_RUNS);
-
-interface RunCountsOptions {
-  readonly job: string;
-  /** How long the queue keeps a message. */
-  readonly retentionSeconds: number;
-  /** The runs after which a record is not run again. */
-  readonly most: number;
-}
 
 export class StoredRunCounts implements RunCounts {
   readonly most: number;

@@ -1,7 +1,7 @@
 /** The bridge of a job of this service, from the stream of its name in the service's own Redis. */
 import { accept } from '../../lib/compose/accept.ts';
-import { recordStates } from '../../lib/compose/redis.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
+import { recordStates } from '../../lib/compose/states.ts';
 import { sendAnnounced, submit } from '../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { listStreams } from '../../lib/redis/stream.ts';

@@ -5,10 +5,10 @@ import { model as modelPart } from '../../lib/compose/model.ts';
 import { connection } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
+import { openReplacer } from '../../lib/compose/store.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { RecentRecords } from '../../lib/observe/recent.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
-import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { answeredInstance } from '../description/routes.ts';
 import { installation } from '../installation.ts';
@@ -44,7 +44,7 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
     s3,
     bucket,
     deadLetters: new DeadLetters(s3, bucket, job.jobName),
-    results: new ResultReplacer(scope.get(connection), settings),
+    results: openReplacer(scope.get(connection), settings),
   };
   const isWorker = job.worker.class !== undefined;
   const limitMs = job.function.timeoutSeconds * 1000;

@@ -10,9 +10,9 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
-import type { ReplacedRecord, Replacement, ResultReplacer } from '../../lib/redis/replace-result.ts';
-import { type StoredFields, serializeOutcome } from '../../lib/redis/result/fields.ts';
-import { serializeResults } from '../../lib/redis/result/large.ts';
+import { type StoredFields, serializeOutcome } from '../../lib/results/fields.ts';
+import { serializeResults } from '../../lib/results/large.ts';
+import type { ReplacedRecord, Replacement, Replacer } from '../../lib/results/store.ts';
 import type { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { LargeResults } from '../../lib/s3/large-results.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
@@ -25,7 +25,7 @@ export interface ReplayPlace {
   readonly bucket: string;
   readonly deadLetters: DeadLetters;
   /** Undefined when no Redis is known. */
-  readonly results: ResultReplacer | undefined;
+  readonly results: Replacer | undefined;
 }
 
 /** What runs the records of dead letters: the model or the worker of the job. */

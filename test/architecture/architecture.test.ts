@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -94,6 +94,13 @@ test('lib/compose is the only part of lib and functions that imports several own
     return seen.length > 1;
   });
   assert.deepEqual(importing, ['lib/compose/']);
+});
+
+test('functions and routes know no store: another one changes neither', () => {
+  const files = globSync(['functions/**/*.ts', 'lib/http/**/*.ts'], { cwd: ROOT });
+  const naming = files.filter((file) => /redis/i.test(readFileSync(join(ROOT, file), 'utf8')));
+  assert.deepEqual(naming, []);
+  assert.ok(files.length > 30, `${files.length}`);
 });
 
 test('every package with an owner is imported by its owner', () => {

@@ -138,7 +138,7 @@ const IMPORTS: readonly Plant[] = [
   },
   {
     title: 'an SDK that imports the composition',
-    files: { 'sdk/planted-compose.ts': `import '../lib/compose/redis.ts';` },
+    files: { 'sdk/planted-compose.ts': `import '../lib/compose/store.ts';` },
     rule: 'only:sdk',
   },
   {
@@ -155,6 +155,16 @@ const IMPORTS: readonly Plant[] = [
     title: 'an embedded Redis that the command line imports',
     files: { 'cli/planted-redis.ts': `import '../embedded-redis/server.ts';` },
     rule: 'imported-by:embedded-redis',
+  },
+  {
+    title: 'a console that imports a type of the store',
+    files: { 'local/console/planted.ts': `import type {} from '../../lib/redis/replace-result.ts';` },
+    rule: 'imported-by:lib/redis',
+  },
+  {
+    title: 'a part of the composition that names the store',
+    files: { 'lib/compose/planted.ts': `import '../redis/results.ts';` },
+    rule: 'imported-by:lib/redis',
   },
   {
     title: 'a function that imports another',

@@ -8,9 +8,9 @@ import { encodePointer } from '../../lib/codecs/pointer.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
-import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
-import { RunningReports } from '../../lib/redis/running.ts';
+import { RunningReports } from '../../lib/results/running.ts';
+import { resultSink } from '../../lib/results/sink.ts';
 import { timersTo } from '../support/observers.ts';
 import { PATIENT, redisUrl } from '../support/redis.ts';
 

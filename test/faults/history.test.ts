@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Redis } from 'ioredis';
 import { doneChannel } from '../../lib/contract/names.ts';
-import { serializeResult } from '../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../lib/results/fields.ts';
 import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { CLEAN, findings, History } from './support/history.ts';

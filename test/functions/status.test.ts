@@ -77,7 +77,7 @@ test('/ready says of everything that is away what it is, and no address', async 
   const s3 = () => Promise.reject(modelUnavailable('s3://bucket', { cause: new Error('ECONNREFUSED') }));
   const none = () => Promise.reject(modelUnavailable('none'));
   const errorOf = async (world: World) => JSON.parse((await get('/ready', world)).body).error as string;
-  const [redis, model] = ['the results cannot be reached (Redis)', 'the model cannot be reached (S3)'];
+  const [redis, model] = ['the results cannot be reached', 'the model cannot be reached (S3)'];
   assert.equal(await errorOf({ serving }), `not ready: ${redis}; the log says why`);
   assert.equal(await errorOf({ modelVersion: s3 }), `not ready: ${model}; the log says why`);
   assert.equal(

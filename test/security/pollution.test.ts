@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePointer, encodePointer } from '../../lib/codecs/pointer.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
-import { parseResult } from '../../lib/redis/result/fields.ts';
+import { parseResult } from '../../lib/results/fields.ts';
 import { deliver, predictEndpoint, predictionsEndpoint } from '../bad-input/endpoints.ts';
 import { Models } from '../bad-input/models.ts';
 

@@ -16,7 +16,7 @@ import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
-import { resultSink } from '../../lib/redis/result/sink.ts';
+import { resultSink } from '../../lib/results/sink.ts';
 import { predictEndpoint, predictionsEndpoint } from '../bad-input/endpoints.ts';
 import { DOT, type ModelName, Models } from '../bad-input/models.ts';
 import { encodeArrowRecord } from '../support/arrow-record.ts';

@@ -10,7 +10,7 @@ import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { resultKey } from '../../../lib/contract/names.ts';
 import type { NamedTensor, Outcome, Runner } from '../../../lib/contract/values.ts';
-import { serializeResult } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/results/fields.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { sqsRecord } from './events.ts';

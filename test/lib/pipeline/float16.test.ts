@@ -6,7 +6,7 @@ import { decodeArrowResult } from '../../../lib/codecs/arrow/result.ts';
 import type { Inputs, NamedTensor } from '../../../lib/contract/values.ts';
 import { computedBits, computedValue, float16Bits, float16Value } from '../../../lib/pipeline/cast.ts';
 import { resultText } from '../../../lib/pipeline/result-text.ts';
-import { parseResult, serializeResult } from '../../../lib/redis/result/fields.ts';
+import { parseResult, serializeResult } from '../../../lib/results/fields.ts';
 import { HttpResults } from '../../../sdk/http-results.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { identityModel } from '../../support/onnx.ts';

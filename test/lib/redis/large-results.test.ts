@@ -12,10 +12,10 @@ import { FAILURES } from '../../../lib/observe/failures.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
 import type { Filter } from '../../../lib/pipeline/postprocess.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { parseResult, withContent } from '../../../lib/redis/result/fields.ts';
-import type { LargeStore } from '../../../lib/redis/result/large.ts';
-import { resultSink } from '../../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { parseResult, withContent } from '../../../lib/results/fields.ts';
+import type { LargeStore } from '../../../lib/results/large.ts';
+import { resultSink } from '../../../lib/results/sink.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import { redisUrl } from '../../support/redis.ts';
 

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readScript } from '../../../infra/build/lua.ts';
-import type { Enqueue } from '../../../lib/contract/enqueue.ts';
+import { type Enqueue, isLater } from '../../../lib/contract/enqueue.ts';
 import { newestKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { isLater, parseOrder, serializeOrder } from '../../../lib/redis/order.ts';
+import { parseOrder, serializeOrder } from '../../../lib/redis/order.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { serializeResult } from '../../../lib/results/fields.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import fc from '../../support/fast-check.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';

@@ -6,8 +6,8 @@ import { newestKey, resultKey } from '../../../lib/contract/names.ts';
 import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
-import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { serializeResult } from '../../../lib/results/fields.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import { directClient, PATIENT, redisUrl } from '../../support/redis.ts';
 

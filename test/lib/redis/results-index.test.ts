@@ -7,9 +7,9 @@ import { indexKey, resultKey } from '../../../lib/contract/names.ts';
 import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { SLOTS } from '../../../lib/redis/cluster/slots.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultIndex } from '../../../lib/redis/result-index.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { serializeResult } from '../../../lib/results/fields.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
 
 const JOB = 'job';

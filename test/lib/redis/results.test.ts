@@ -7,8 +7,8 @@ import { allocate, type NumericDType, type Tensor } from '../../../lib/contract/
 import type { Outcome } from '../../../lib/contract/values.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import { openRedis } from '../../../lib/redis/cluster/connection.ts';
-import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { serializeResult } from '../../../lib/results/fields.ts';
 import { directClient, PATIENT, redisUrl } from '../../support/redis.ts';
 
 function store(

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import type { RedisConnection } from '../../../lib/redis/connection.ts';
-import { type Finished, ResultWriter } from '../../../lib/redis/result/writer.ts';
+import { ResultWriter } from '../../../lib/redis/result-writer.ts';
+import type { Finished } from '../../../lib/results/store.ts';
 
 type Reply = readonly number[];
 

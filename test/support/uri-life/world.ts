@@ -10,8 +10,8 @@ import type { RedisConnection } from '../../../lib/redis/connection.ts';
 import { ResultLeases } from '../../../lib/redis/leases.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
-import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { serializeResult } from '../../../lib/results/fields.ts';
 import type { Action, Place, UriState } from './model.ts';
 
 const URI = 'the uri';

@@ -4,17 +4,18 @@
  * one of its uri that had an outcome before.
  */
 import type { Redis } from 'ioredis';
-import type { Enqueue } from '../../contract/enqueue.ts';
-import { ServingError } from '../../contract/errors.ts';
-import { doneChannel, indexKey, metricsKey, newestKey, resultKey, stateKey } from '../../contract/names.ts';
-import { toIncrements } from '../../metrics/fields.ts';
-import type { Timers } from '../../metrics/timers.ts';
-import { forEachHome, type RedisConnection } from '../connection.ts';
-import { serializeOrder } from '../order.ts';
-import { ResultIndex } from '../result-index.ts';
-import { SAVE } from '../scripts/generated.ts';
-import { script } from '../scripts.ts';
-import { type StoredFields, textsOf } from './fields.ts';
+import type { Enqueue } from '../contract/enqueue.ts';
+import { ServingError } from '../contract/errors.ts';
+import { doneChannel, indexKey, metricsKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
+import { toIncrements } from '../metrics/fields.ts';
+import type { Timers } from '../metrics/timers.ts';
+import { textsOf } from '../results/fields.ts';
+import type { Finished, OnBlocked, ResultsOptions } from '../results/store.ts';
+import { forEachHome, type RedisConnection } from './connection.ts';
+import { serializeOrder } from './order.ts';
+import { ResultIndex } from './result-index.ts';
+import { SAVE } from './scripts/generated.ts';
+import { script } from './scripts.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = String(7 * 24 * 3600 * 1000);
@@ -23,13 +24,6 @@ const RECORDS_PER_CALL = 1_000;
 const DAY_SECONDS = 86_400;
 /** Size limit of one round trip: what a command's timeout covers must not grow with the batch. */
 const TRIP_BYTES = 4 * 1024 * 1024;
-
-export interface Finished {
-  readonly uri: string;
-  readonly fields: StoredFields;
-  /** The enqueue that this is the outcome of. Default unknown: earlier than all others, and the first outcome stays. */
-  readonly enqueue?: Enqueue;
-}
 
 type Pairs = readonly (readonly [name: string, increment: string])[];
 
@@ -42,25 +36,14 @@ interface Saved {
 
 const UNKNOWN: Enqueue = { identity: '', sentAt: 0, replays: 0 };
 
-export interface WriterOptions {
-  readonly job: string;
-  readonly ttlSeconds: number;
-  /** How long the queue keeps a message. Default 4 days. */
-  readonly retentionSeconds?: number;
-  readonly now: () => number;
-}
-
-/** Called for each uri whose key has another type, or in cluster mode whose slot cannot be reached. */
-export type OnBlocked = (uri: string, error: ServingError) => void;
-
 const saveResults = script<number[]>('saveResults', SAVE);
 
 export class ResultWriter {
   readonly #connection: RedisConnection;
-  readonly #options: WriterOptions;
+  readonly #options: ResultsOptions;
   readonly #index: ResultIndex;
 
-  constructor(connection: RedisConnection, options: WriterOptions) {
+  constructor(connection: RedisConnection, options: ResultsOptions) {
     this.#connection = connection;
     this.#options = options;
     this.#index = new ResultIndex(connection, options.job);
@@ -70,7 +53,7 @@ export class ResultWriter {
    * Writes the results of one batch, and with them what the timers have measured, in one round trip (large ones in
    * several). A uri keeps the result of the latest enqueue.
    * @param model version of the model that made them; "" when none did
-   * @param onBlocked without it, a record that cannot be saved throws
+   * @param onBlocked for keys of another type and, in cluster mode, slots that cannot be reached
    * @returns how many were written
    * @throws results_unavailable; none, some or all are written then, and writing again is safe
    */

@@ -4,7 +4,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import type { RedisConnection } from '../../../lib/redis/connection.ts';
 import { ResultNotifications } from '../../../lib/redis/notifications.ts';
-import { assertWaitMs, orAborted } from '../../../lib/redis/wait-deadline.ts';
+import { assertWaitMs, orAborted } from '../../../lib/results/wait-deadline.ts';
 
 test('a wait is a number of ms from 0 on; anything else would always compare as false', () => {
   for (const timeoutMs of [Number.NaN, -1, '5', undefined, null]) {

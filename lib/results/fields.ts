@@ -1,20 +1,20 @@
 /**
- * Converts an outcome to the fields of its Redis hash and back. `value` belongs to the old contract (base64 Arrow,
+ * Converts an outcome to the fields that a store keeps of it, and back. `value` belongs to the old contract (base64 Arrow,
  * filter text or "NaN") and is all that old clients read; it is float32 only, so other dtypes are stored a second time,
- * exactly. What is too large for Redis has a pointer to S3 in its place.
+ * exactly. What is too large for the store has a pointer to S3 in its place.
  */
-import { decodeArrowResult, encodeArrowResult } from '../../codecs/arrow/result.ts';
-import { decodeBase64 } from '../../codecs/base64.ts';
-import { encodeBase64 } from '../../codecs/encode-base64.ts';
-import { decodeTensors, encodeTensors } from '../../codecs/safetensors.ts';
-import { decodeValue, encodeValue } from '../../codecs/values/value-frame.ts';
-import { errorCodeOf, ServingError } from '../../contract/errors.ts';
-import { LIMITS, overLimit } from '../../contract/limits.ts';
-import type { LargePointer, Result } from '../../contract/result.ts';
-import type { NamedTensor, Outcome } from '../../contract/values.ts';
-import type { WorkerValue } from '../../contract/worker-values.ts';
-import { type Filter, filterText, needsTensors, outputsText } from '../../pipeline/postprocess.ts';
-import { valueText } from '../../pipeline/value-text.ts';
+import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow/result.ts';
+import { decodeBase64 } from '../codecs/base64.ts';
+import { encodeBase64 } from '../codecs/encode-base64.ts';
+import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
+import { decodeValue, encodeValue } from '../codecs/values/value-frame.ts';
+import { errorCodeOf, ServingError } from '../contract/errors.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
+import type { LargePointer, Result } from '../contract/result.ts';
+import type { NamedTensor, Outcome } from '../contract/values.ts';
+import type { WorkerValue } from '../contract/worker-values.ts';
+import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/postprocess.ts';
+import { valueText } from '../pipeline/value-text.ts';
 
 /** Field values of one result; "" = absent. A cancellation (record-states.ts) has the fields of a failure. */
 export interface StoredFields {
@@ -52,7 +52,7 @@ export interface LargeContent {
 
 type Serialized = { readonly fields: StoredFields } | { readonly large: LargeContent };
 
-/** Of an outcome for which there is no S3: it fails when it is too large for Redis. */
+/** Of an outcome for which there is no S3: it fails when it is too large for the store. */
 export function serializeResult(outcome: Outcome, filter: Filter | undefined): StoredFields {
   const made = serializeOutcome(outcome, filter);
   if ('fields' in made) return made.fields;
@@ -182,7 +182,7 @@ function readOutputs(fields: Readonly<Record<string, string>>, value: string): N
   return tensors.map((tensor, i) => ({ name: names[i] ?? `output${i}`, ...tensor }));
 }
 
-/** Who can write to Redis must not name other objects than results. @throws internal */
+/** Who can write to the store must not name other objects than results. @throws internal */
 function readPointer(text: string): LargePointer {
   const pointer = JSON.parse(text) as LargePointer;
   if (/^results\/[\w-]{1,80}\/[0-9a-f-]{36}$/.test(pointer.key)) return pointer;

@@ -1,12 +1,11 @@
-/** The last step of a queued record: postprocesses its outcome and saves it in Redis, or in S3 what is too large for it. */
-import { ServingError } from '../../contract/errors.ts';
-import { logError } from '../../contract/log.ts';
-import type { Timers } from '../../metrics/timers.ts';
-import type { Observer } from '../../pipeline/observer.ts';
-import type { Sink } from '../../pipeline/serve.ts';
-import type { ResultStore } from '../results.ts';
+/** The last step of a queued record: postprocesses its outcome and saves it in the store, or in S3 what is too large for it. */
+import { ServingError } from '../contract/errors.ts';
+import { logError } from '../contract/log.ts';
+import type { Timers } from '../metrics/timers.ts';
+import type { Observer } from '../pipeline/observer.ts';
+import type { Sink } from '../pipeline/serve.ts';
 import { type SerializeSettings, serializeResults } from './large.ts';
-import type { Finished } from './writer.ts';
+import type { Finished, Results } from './store.ts';
 
 interface SaveSettings extends SerializeSettings {
   /** Saved in the same round trip. */
@@ -15,10 +14,10 @@ interface SaveSettings extends SerializeSettings {
 }
 
 /**
- * A record whose key has another type, or whose large result S3 does not take, is not saved: its message is delivered
+ * A record that cannot have a result, or whose large result S3 does not take, is not saved: its message is delivered
  * again, and the others are saved.
  */
-export function resultSink(results: Pick<ResultStore, 'save'>, settings: SaveSettings = {}): Sink {
+export function resultSink(results: Pick<Results, 'save'>, settings: SaveSettings = {}): Sink {
   return {
     async save(finished, model) {
       const unsaved = new Set<string>();

@@ -1,12 +1,12 @@
-/** Serializes outcomes for Redis; what is too large for it is put into S3 first, so that a pointer always has its objects. */
-import { encodeRefusal } from '../../codecs/arrow/refusal.ts';
-import { encodeBase64 } from '../../codecs/encode-base64.ts';
-import { ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
-import type { LargePointer, Result } from '../../contract/result.ts';
-import type { FinishedRecord } from '../../pipeline/decode.ts';
-import type { Filter } from '../../pipeline/postprocess.ts';
-import { resultPieces } from '../../pipeline/result-text.ts';
+/** Serializes outcomes for the store; what is too large for it is put into S3 first, so that a pointer always has its objects. */
+import { encodeRefusal } from '../codecs/arrow/refusal.ts';
+import { encodeBase64 } from '../codecs/encode-base64.ts';
+import { ServingError } from '../contract/errors.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { LargePointer, Result } from '../contract/result.ts';
+import type { FinishedRecord } from '../pipeline/decode.ts';
+import type { Filter } from '../pipeline/postprocess.ts';
+import { resultPieces } from '../pipeline/result-text.ts';
 import {
   failedFields,
   type LargeContent,
@@ -15,7 +15,7 @@ import {
   serializeResult,
 } from './fields.ts';
 
-/** S3, for results that are too large for Redis. */
+/** S3, for results that are too large for the store. */
 export interface LargeStore {
   /**
    * Puts the objects of one result under a key that nothing had before.
@@ -27,7 +27,7 @@ export interface LargeStore {
 
 export interface SerializeSettings {
   readonly filter?: Filter | undefined;
-  /** Undefined: a result that is too large for Redis fails. */
+  /** Undefined: a result that is too large for the store fails. */
   readonly large?: LargeStore | undefined;
 }
 

@@ -1,21 +1,21 @@
 /**
- * Gives the records of a batch the status `running`. That costs a second call to Redis, so short runs are not reported and
+ * Gives the records of a batch the status `running`. That costs a second call to the store, so short runs are not reported and
  * the batch of a fast model stays one round trip. A run blocks the thread, and a reply that arrived meanwhile would be read
  * after the command's time limit, so the reply is awaited before the run.
  */
 import type { RunningRecord } from '../pipeline/serve.ts';
-import type { RecordStates } from './record-states.ts';
+import type { States } from './store.ts';
 
 /** A shorter run has finished before a client could ask. */
 const REPORT_FROM_MS = 100;
-/** The longest wait for Redis before a run: the time limit of a command. */
+/** The longest wait for the store before a run: the time limit of a command. */
 const REPORT_WITHIN_MS = 1_000;
 
 /** Call it right after the run. Resolves when no report is under way any more; never throws. */
 type EndRun = () => Promise<void>;
 
 export class RunningReports {
-  readonly #states: Pick<RecordStates, 'markRunning'>;
+  readonly #states: Pick<States, 'markRunning'>;
   readonly #timeoutMs: number;
   readonly #now: () => number;
   /** The time of one record in the last run, in ms; undefined before the first run. */
@@ -25,7 +25,7 @@ export class RunningReports {
    * @param timeoutMs how long a record without further reports counts as running: the function's timeout
    * @param now ms, of any clock
    */
-  constructor(states: Pick<RecordStates, 'markRunning'>, timeoutMs: number, now: () => number) {
+  constructor(states: Pick<States, 'markRunning'>, timeoutMs: number, now: () => number) {
     this.#states = states;
     this.#timeoutMs = timeoutMs;
     this.#now = now;

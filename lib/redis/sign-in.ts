@@ -1,0 +1,34 @@
+/** How a function signs in to its Redis where the address does not say it. */
+import { isClusterUrl } from './cluster/connection.ts';
+import type { SignIn } from './connection.ts';
+import { cachePassword } from './iam.ts';
+import { CachedSecret, type ParameterSecret, readParameter } from './secret.ts';
+
+type RedisSignIn =
+  | (Pick<ParameterSecret, 'region' | 'credentials'> & { readonly cache: string; readonly user: string })
+  | (ParameterSecret & { readonly user: string | undefined });
+
+export interface RedisPlace {
+  readonly redisUrl: string;
+  /** Asked each time, because the credentials of a long-lived environment may have been renewed. */
+  readonly redisSignIn?: RedisSignIn | undefined;
+}
+
+/** @returns undefined where the address is enough */
+export function signInOf(place: RedisPlace): SignIn | undefined {
+  const signIn = place.redisSignIn;
+  if (!signIn) return undefined;
+  const renewed = () => ({ credentials: (place.redisSignIn ?? signIn).credentials });
+  if ('parameter' in signIn) {
+    const secret = new CachedSecret(() => readParameter({ ...signIn, ...renewed() }), Date.now);
+    return {
+      username: signIn.user,
+      password: () => secret.get(),
+      changedPassword: () => secret.getChanged(),
+    };
+  }
+  // A cache in cluster mode that a deployment creates is serverless.
+  const isServerless = isClusterUrl(place.redisUrl);
+  const password = () => cachePassword({ ...signIn, ...renewed(), isServerless }, Date.now());
+  return { username: signIn.user, password };
+}
