@@ -3,6 +3,7 @@ import type { Environment } from '../config/environment.ts';
 import { logWarning } from '../contract/log.ts';
 import { emf } from '../observe/emf.ts';
 import { FAILURES } from '../observe/failures.ts';
+import { Inferences } from '../observe/inferences.ts';
 import { DeliveredTimers } from '../observe/timers.ts';
 import { together } from '../observe/together.ts';
 import type { Observers } from '../pipeline/observer.ts';
@@ -21,6 +22,11 @@ export function timers(scope: Scope): DeliveredTimers {
   });
 }
 
+/** What GET /v2/models/<name>/stats answers. */
+export function inferences(): Inferences {
+  return new Inferences(Date.now);
+}
+
 export function observers(scope: Scope): Observers {
   const { environment, own } = scope;
   const { inLambda, hasMetrics, hasRedis } = environment;
@@ -29,6 +35,7 @@ export function observers(scope: Scope): Observers {
     ...(own.tracing ? [own.tracing.spans] : []),
     ...(hasRedis ? [scope.get(timers)] : []),
     ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
+    scope.get(inferences),
     FAILURES,
   ];
   return together(all, CLOCK.now);

@@ -5,7 +5,7 @@
 import { badConfig } from '../contract/errors.ts';
 import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
-import { observers } from './observers.ts';
+import { inferences, observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
 
@@ -26,6 +26,7 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
     postProcessing: job.postProcessing,
     limiter: redis && scope.get(redis.limiter),
     observers: scope.get(observers),
+    statistics: scope.get(inferences),
   };
   // Last, so that a failure above leaves no open model behind.
   return { ...deps, model: await scope.get(served) };

@@ -16,6 +16,7 @@ const FACTS: Readonly<Record<Fact, true>> = {
   functionCalled: true,
   functionAnswered: true,
   rowsRead: true,
+  inferenceEnded: true,
   stepEnded: true,
   requestServed: true,
   messageSent: true,

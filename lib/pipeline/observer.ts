@@ -54,6 +54,9 @@ export interface GatewayRequest {
   readonly functionName: string | undefined;
 }
 
+/** Of an inference: waiting for the limit and the model, reading, running, writing. Together they are its time. */
+export type InferencePhase = 'queue' | 'compute_input' | 'compute_infer' | 'compute_output';
+
 export interface Observer {
   /** The gateway of a single machine has the head of a request. */
   requestArrived?(request: Partial<GatewayRequest>): void;
@@ -74,6 +77,13 @@ export interface Observer {
   functionAnswered?(answer: unknown): void;
   /** A request was read: its rows go to the model. */
   rowsRead?(rows: number): void;
+  /** A request of the Open Inference Protocol that reached the model was answered, or has failed. */
+  inferenceEnded?(inference: {
+    readonly version: string;
+    readonly rows: number;
+    readonly ns: Readonly<Record<InferencePhase, number>>;
+    readonly hasFailed: boolean;
+  }): void;
   /** Records wait to be run together, or one after the other. Those of a later delivery may do so several times. */
   recordsArrived?(arrived: { readonly source: Source; readonly records: number }): void;
   /** Those records have run, or failed. A record of a request so has its outcome, one of the queue when it is stored. */

@@ -171,8 +171,8 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
     try {
       if (refuses()) throw tooMany('more requests than this machine can serve');
       const policy = requestPolicy(within);
-      const answer = await admitted(model, deps, within.caller, async (watch) =>
-        answerOf(await runInference(request, deps, { version, policy, watch })),
+      const answer = await admitted(model, deps, within.caller, async (phases) =>
+        answerOf(await runInference(request, deps, { version, policy, phases })),
       );
       return { statusCode: 200, answer };
     } catch (error) {

@@ -27,7 +27,6 @@ import { compressed } from './compression.ts';
 import { rawInput } from './raw.ts';
 import { dimensions, modelConfig, noModelControl, platformOf, repositoryIndex } from './repository.ts';
 import { admitted, assertModel, assertVersion, type InferenceDeps, jobOf, runInference } from './run.ts';
-import { modelStatistics } from './statistics.ts';
 
 /** The protocol's extensions that are served, by the names that Triton gives them. */
 const EXTENSIONS = [
@@ -98,7 +97,7 @@ function ofModel(deps: InferenceDeps, { name, version }: Asked, what: string | u
       case 'config':
         return json(200, modelConfig(runner, job, deps.batchSize));
       case 'stats':
-        return json(200, { model_stats: [modelStatistics(deps.model, runner.version, job)] });
+        return json(200, { model_stats: deps.statistics ? [deps.statistics.of(runner.version, job)] : [] });
       default:
         return json(200, metadata(runner, job, deps.postProcessing?.trim()));
     }
@@ -152,14 +151,14 @@ async function inferred(
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
   // The tensors are views of the body; the response keeps no reference to either.
-  return admitted(name, deps, clock?.caller, (watch) =>
+  return admitted(name, deps, clock?.caller, (phases) =>
     withScratch(async (scratch) => {
       const allocate = (bytes: number) => scratch.take(bytes);
       const jsonLength = jsonLengthOf(request.headers[JSON_LENGTH_HEADER]);
       const body = request.body({ alignedAt: jsonLength, allocate });
       const read = jsonLength === 0 ? undefined : decodeInference(body, jsonLength);
       const asked = read ?? ((runner: Runner) => rawRequest(body, runner));
-      const answer = await runInference(asked, deps, { version, policy: requestPolicy(clock), watch });
+      const answer = await runInference(asked, deps, { version, policy: requestPolicy(clock), phases });
       return compressed(inferenceAnswer(answer, allocate), request.headers['accept-encoding']);
     }),
   );

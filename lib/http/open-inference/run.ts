@@ -14,7 +14,7 @@ import { jsonTensor } from '../../pipeline/numbers.ts';
 import type { Observers } from '../../pipeline/observer.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { assertClassified, classified } from './classification.ts';
-import { Watch } from './statistics.ts';
+import { Phases } from './phases.ts';
 
 export interface Limiter {
   /** Takes one token. @throws rate_limited with the time to retry after; cancelled when the caller leaves */
@@ -28,6 +28,8 @@ export interface InferenceDeps {
   readonly observers: Observers;
   /** The model's name under /v2. Default "serving_stream". */
   readonly jobName?: string;
+  /** What is counted of its inferences, in the form of Triton's statistics extension. Default: nothing is. */
+  readonly statistics?: { of(version: string, name: string): object };
   /** The filter of the job's other answers, for those who read these; those of /v2 have none. Default: none. */
   readonly postProcessing?: string;
   /** Rows that may share a run. Default 32. */
@@ -75,28 +77,27 @@ export function assertVersion(version: string | undefined, runner: Runner, job: 
 /**
  * Reads, runs and answers a request of the model of this name (undefined: the job's) within the job's limit of requests
  * and its timers, and counts it.
- * @param answer ends the phases of the watch up to the run's
+ * @param answer ends the phases up to the run's
  * @throws not_found, rate_limited, and any error of `answer`
  */
 export async function admitted<T>(
   name: string | undefined,
   deps: InferenceDeps,
   caller: Caller | undefined,
-  answer: (watch: Watch) => Promise<T>,
+  answer: (phases: Phases) => Promise<T>,
 ): Promise<T> {
   const { observers, limiter } = deps;
   const model = jobOf(deps);
   assertModel(name ?? model, model);
   const stop = observers.start('request');
-  const watch = new Watch(observers.now);
+  const phases = new Phases(observers.now);
   await limiter?.acquire(caller);
-  watch.end('queue');
-  const answered = await answer(watch).catch((error: unknown) => {
-    watch.failed();
+  phases.end('queue');
+  const answered = await answer(phases).catch((error: unknown) => {
+    phases.tell(observers, true);
     throw error;
   });
-  watch.end('compute_output');
-  watch.succeeded(Date.now());
+  phases.tell(observers, false);
   stop();
   return answered;
 }
@@ -105,7 +106,7 @@ interface Run {
   /** The version that is asked for; undefined for the one that serves. */
   readonly version: string | undefined;
   readonly policy: ReturnType<typeof requestPolicy>;
-  readonly watch: Watch;
+  readonly phases: Phases;
 }
 
 /**
@@ -116,29 +117,29 @@ interface Run {
 export async function runInference(
   asked: InferenceRequest | ((runner: Runner) => InferenceRequest),
   deps: InferenceDeps,
-  { version, policy, watch }: Run,
+  { version, policy, phases }: Run,
 ): Promise<InferenceAnswer> {
   const model = jobOf(deps);
-  watch.end('compute_input');
+  phases.end('compute_input');
   const run = deps.observers.start('run');
   const answer = await deps.model.use(async (runner) => {
-    watch.end('queue');
+    phases.end('queue');
     assertVersion(version, runner, model);
     const request = typeof asked === 'function' ? asked(runner) : asked;
     const record = recordOf(request.inputs, runner);
     assertOutputs(request, runner.outputs);
     const rows = rowsOf(record, runner.inputs);
     deps.observers.rowsRead?.(rows);
-    watch.reaches(deps.model, runner.version, rows);
-    watch.end('compute_input');
-    const isOver = () => policy.isOver() || watch.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
+    phases.reaches(runner.version, rows);
+    phases.end('compute_input');
+    const isOver = () => policy.isOver() || phases.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
     const [outcome] = await serveRequest(
       [record],
       runner,
       { ...policy, exactSignature: true, isOver },
       deps.observers,
     );
-    watch.end('compute_infer');
+    phases.end('compute_infer');
     if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
     if (outcome.value !== undefined)
       throw new ServingError(

@@ -4,6 +4,7 @@
  */
 import { Client, type ClientOptions, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import type { Runner } from '../../../lib/contract/values.ts';
+import { Inferences } from '../../../lib/observe/inferences.ts';
 import type { GrpcJob, Jobs } from '../../../local/grpc/methods.ts';
 import { type GrpcOptions, startGrpc } from '../../../local/grpc/server.ts';
 import { bytes, ints } from '../../convert/support/protobuf.ts';
@@ -11,8 +12,10 @@ import { quietObservers } from '../../support/observers.ts';
 import type { Hooks } from '../../support/runner.ts';
 
 export function jobOf(jobName: string, runner: Runner, more: Partial<GrpcJob> = {}): GrpcJob {
+  const statistics = new Inferences(Date.now);
+  const observers = quietObservers(statistics);
   return {
-    deps: { model: { use: (work) => work(runner) }, observers: quietObservers(), jobName, batchSize: 32 },
+    deps: { model: { use: (work) => work(runner) }, observers, statistics, jobName, batchSize: 32 },
     timeoutMs: 30_000,
     refuses: () => false,
     ...more,

@@ -5,10 +5,11 @@ import { deflateSync, gunzipSync, gzipSync, inflateSync } from 'node:zlib';
 import { LIMITS } from '../../../../lib/contract/limits.ts';
 import type { NamedTensor, TensorSpec } from '../../../../lib/contract/values.ts';
 import { classified } from '../../../../lib/http/open-inference/classification.ts';
-import type { ModelStatistics } from '../../../../lib/http/open-inference/statistics.ts';
+import { Inferences, type ModelStatistics } from '../../../../lib/observe/inferences.ts';
 import { together } from '../../../../lib/observe/together.ts';
 import { Models } from '../../../bad-input/models.ts';
 import { ALL_BINARY, endpointOf, handlerOf, pairs } from '../../../support/inference-endpoint.ts';
+import { quietObservers } from '../../../support/observers.ts';
 import { onnxModel } from '../../../support/onnx.ts';
 import {
   answerOf,
@@ -26,7 +27,10 @@ const classesOf = (classification: unknown, more = {}) => ({
 });
 
 test('index, configuration and statistics are at the paths of Triton', async (t) => {
-  const handle = handlerOf(await new Models(t).runner('pair'), { jobName: 'job', batchSize: 8 });
+  const statistics = new Inferences(Date.now);
+  const observers = quietObservers(statistics);
+  const deps = { jobName: 'job', batchSize: 8, statistics, observers };
+  const handle = handlerOf(await new Models(t).runner('pair'), deps);
   const ask = async (method: string, path: string, request = EMPTY) => {
     const { status, bytes } = answerOf(await handle(eventOf(request, path, method)));
     assert.equal(status, 200, bytes.toString());

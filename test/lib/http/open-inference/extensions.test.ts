@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { modelUnavailable } from '../../../../lib/contract/errors.ts';
 import type { Model, Runner, TensorSpec } from '../../../../lib/contract/values.ts';
 import { modelConfig, repositoryIndex } from '../../../../lib/http/open-inference/repository.ts';
-import { modelStatistics, Watch } from '../../../../lib/http/open-inference/statistics.ts';
+import { Inferences } from '../../../../lib/observe/inferences.ts';
 import { MODEL } from '../../../../lib/openapi/model-schemas.ts';
 import { schemaChecks } from '../../../support/json-schema.ts';
 
@@ -60,75 +60,6 @@ test('dimensions of a configuration are without the batch only where all tensors
   assert.deepEqual([worker.backend, worker.max_batch_size, worker.input], ['worker', 0, []]);
 });
 
-test('statistics are sums of what was timed, by size of batch, of the open model only', () => {
-  const open = modelOf(runner({}));
-  let ms = 1_000;
-  const spend = (rows: number, ...took: readonly [number, number, number, number]) => {
-    const watch = new Watch(() => ms);
-    watch.reaches(open, 'v7', rows);
-    for (const [i, phase] of (
-      ['queue', 'compute_input', 'compute_infer', 'compute_output'] as const
-    ).entries()) {
-      ms += took[i] as number;
-      watch.end(phase);
-    }
-    return watch;
-  };
-  spend(5, 1, 2, 3, 4).succeeded(111);
-  spend(5, 0, 1, 1, 1).succeeded(222);
-  spend(1, 0, 0, 0.5, 0).succeeded(333);
-  spend(1, 0, 7, 0, 0).failed();
-  // What reaches no model is not counted.
-  new Watch(() => ms).failed();
-  const stats = modelStatistics(open, 'v7', 'job');
-  const none = { count: 0, ns: 0 };
-  assert.deepEqual(JSON.parse(JSON.stringify(stats)), {
-    name: 'job',
-    version: 'v7',
-    last_inference: 333,
-    inference_count: 11,
-    execution_count: 3,
-    inference_stats: {
-      success: { count: 3, ns: 13_500_000 },
-      fail: { count: 1, ns: 7_000_000 },
-      queue: { count: 3, ns: 1_000_000 },
-      compute_input: { count: 3, ns: 3_000_000 },
-      compute_infer: { count: 3, ns: 4_500_000 },
-      compute_output: { count: 3, ns: 5_000_000 },
-      cache_hit: none,
-      cache_miss: none,
-    },
-    batch_stats: [
-      {
-        batch_size: 5,
-        compute_input: { count: 2, ns: 3_000_000 },
-        compute_infer: { count: 2, ns: 4_000_000 },
-        compute_output: { count: 2, ns: 5_000_000 },
-      },
-      {
-        batch_size: 1,
-        compute_input: { count: 1, ns: 0 },
-        compute_infer: { count: 1, ns: 500_000 },
-        compute_output: { count: 1, ns: 0 },
-      },
-    ],
-  });
-  const countOf = (version: string) => modelStatistics(open, version, 'job').inference_count;
-  // Two versions are kept, the one that serves and the one before.
-  assert.deepEqual(['v8', 'v7', 'v9', 'v7'].map(countOf), [0, 11, 0, 0]);
-});
-
-test('sizes of batches are listed up to 128, whatever sizes come', () => {
-  const open = modelOf(runner({}));
-  for (let rows = 1; rows <= 130; rows++) {
-    const watch = new Watch(() => 0);
-    watch.reaches(open, 'v7', rows);
-    watch.succeeded(1);
-  }
-  const { batch_stats, execution_count } = modelStatistics(open, 'v7', 'job');
-  assert.deepEqual([batch_stats.length, execution_count], [128, 130]);
-});
-
 test('each field of what they say is declared in the description, and none besides', async () => {
   // A schema of fields has all that are required; closed, it has no others.
   const schemas = JSON.parse(JSON.stringify(MODEL), (_, value: Record<string, unknown>) =>
@@ -136,14 +67,13 @@ test('each field of what they say is declared in the description, and none besid
   ) as Record<string, object>;
   const check = schemaChecks({ components: { schemas } });
   const model = modelOf(runner({}));
-  const watch = new Watch(() => 1);
-  watch.reaches(model, 'v7', 2);
-  watch.succeeded(3);
-  watch.failed();
+  const inferences = new Inferences(() => 3);
+  const ns = { queue: 1, compute_input: 1, compute_infer: 1, compute_output: 1 };
+  for (const hasFailed of [false, true]) inferences.inferenceEnded({ version: 'v7', rows: 2, ns, hasFailed });
   const closed = { use: () => Promise.reject(modelUnavailable('no model yet')) };
   const names = { columns: {}, labels: { y: ['cat', 'dog'] } };
   for (const [name, said] of [
-    ['ModelStatistics', { model_stats: [modelStatistics(model, 'v7', 'job')] }],
+    ['ModelStatistics', { model_stats: [inferences.of('v7', 'job')] }],
     ['ModelConfig', modelConfig(runner({ names, inputs: [{ ...x, optional: true }] }), 'job')],
     ['RepositoryIndex', await repositoryIndex(model, 'job', false)],
     ['RepositoryIndex', await repositoryIndex(closed, 'job', false)],
