@@ -4,12 +4,12 @@
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
-import { batch } from '../functions/batch.ts';
 import { predict } from '../functions/predict.ts';
 import { type OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
 import { connect, openResults, openStates } from '../lib/compose/store.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelManager } from '../lib/inference/model-manager.ts';
+import { serveEvent } from '../lib/pipeline/event.ts';
 import { RunningReports } from '../lib/results/running.ts';
 import { resultSink } from '../lib/results/sink.ts';
 import type { Results } from '../lib/results/store.ts';
@@ -26,7 +26,7 @@ const MODEL_REFRESH_MS = 30_000;
 
 export interface Served {
   readonly predict: ReturnType<typeof predict>;
-  readonly batch: ReturnType<typeof batch>;
+  readonly batch: ReturnType<typeof serveEvent>;
   readonly results: Results;
   close(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export function serve(
   const running = new RunningReports(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   return {
     predict: predict({ ...deps, filter: undefined }),
-    batch: batch({ ...deps, sink: resultSink(results, { timers }), running }),
+    batch: serveEvent({ ...deps, now: Date.now, sink: resultSink(results, { timers }), running }),
     results,
     async close() {
       await host.close();

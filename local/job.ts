@@ -5,7 +5,6 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Context } from 'aws-lambda';
 import { MOST_RECORDS } from '../console/api.ts';
-import { batch } from '../functions/batch.ts';
 import { deadLetter } from '../functions/dead-letter.ts';
 import { predict } from '../functions/predict.ts';
 import { predictions } from '../functions/predictions.ts';
@@ -28,6 +27,7 @@ import { variables } from '../lib/contract/variables.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { RecentRecords } from '../lib/observe/recent.ts';
 import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
+import { serveEvent } from '../lib/pipeline/event.ts';
 import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
@@ -206,7 +206,7 @@ async function openEventSources(
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: observeHandler(scope, 'sqs', batch({ ...deps, model })),
+    handler: observeHandler(scope, 'sqs', serveEvent({ ...deps, model })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,

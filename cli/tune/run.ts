@@ -4,7 +4,6 @@
  * Nothing is stored: the times exclude Redis and Lambda's overhead (docs/how-to/tune.md).
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { batch } from '../../functions/batch.ts';
 import { predict } from '../../functions/predict.ts';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -16,6 +15,7 @@ import { openSession, type Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
 import { together } from '../../lib/observe/together.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { resultSink } from '../../lib/results/sink.ts';
@@ -125,8 +125,9 @@ async function serve(session: Session, maxRows: number, { job, verification }: O
     fixedRows,
     separable,
     predict: predict({ ...deps, filter }),
-    batch: batch({
+    batch: serveEvent({
       ...deps,
+      now: Date.now,
       sink: resultSink({ save }, { filter }),
       running: { begin: () => async () => undefined },
       payloads: { resolve: (bodies) => stored.resolve(bodies) },

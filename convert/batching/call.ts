@@ -170,10 +170,6 @@ export class Call {
   }
 }
 
-export function isCounts(value: Value | undefined): value is Counts {
-  return value?.kind === 'counts';
-}
-
 function nth(index: number): string {
   return ['first', 'second', 'third', 'fourth', 'fifth'][index] ?? `${index + 1}th`;
 }

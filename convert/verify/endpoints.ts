@@ -2,7 +2,7 @@
  * The endpoints of a model without a service around them: POST /predict, the Open Inference Protocol and a record of the
  * queue, exactly as a client asks them. The handlers are those of the deployed functions.
  */
-import { batch } from '../../functions/batch.ts';
+
 import { predict } from '../../functions/predict.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
@@ -13,6 +13,7 @@ import type { BatchAxis, Inputs, Model, TensorSpec } from '../../lib/contract/va
 import { encodePng } from '../../lib/http/worker/png.ts';
 import { together } from '../../lib/observe/together.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import type { Filter } from '../../lib/pipeline/postprocess.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import { nestedValues, valuesOf } from '../tensor-values.ts';
@@ -52,7 +53,7 @@ export function endpointsOf(model: Model, filter: Filter | undefined): Endpoints
   const running = { begin: () => async () => undefined };
   const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
   const onHttp = predict({ model, observers, filter, jobName: NAME });
-  const onQueue = batch({ model, observers, sink, running, payloads, now: () => NOW });
+  const onQueue = serveEvent({ model, observers, sink, running, payloads, now: () => NOW });
   const post = async (path: string, body: string, type = 'application/json') => {
     const { statusCode, body: answer } = await onHttp(httpEvent(path, body, type));
     const { code, error, predictions } = JSON.parse(String(answer)) as HttpAnswer;
@@ -127,8 +128,8 @@ function httpEvent(path: string, body: string, type: string): Parameters<ReturnT
 }
 
 /** What the handler reads of SQS's event. */
-function sqsEvent(inputs: Inputs): Parameters<ReturnType<typeof batch>>[0] {
+function sqsEvent(inputs: Inputs): Parameters<ReturnType<typeof serveEvent>>[0] {
   const attributes = { ApproximateReceiveCount: '1', SentTimestamp: String(NOW) };
   const record = { messageId: NAME, body: encodeMessage(NAME, inputs), attributes, messageAttributes: {} };
-  return { Records: [record] } as unknown as Parameters<ReturnType<typeof batch>>[0];
+  return { Records: [record] } as unknown as Parameters<ReturnType<typeof serveEvent>>[0];
 }

@@ -2,12 +2,11 @@
 
 import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
-import type { Delivered } from '../pipeline/chunks.ts';
 import type { RunCounts } from '../pipeline/counted-runs.ts';
 import { type Archive, archiveDead } from '../pipeline/dead-letters.ts';
+import type { EventDeps } from '../pipeline/event.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
-import type { Endings } from '../pipeline/serve.ts';
 import { resultSink } from '../results/sink.ts';
 import { observers, timers } from './observers.ts';
 import { connection, results } from './results.ts';
@@ -16,13 +15,10 @@ import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
 import { runCounts, runningReports } from './states.ts';
 
-/** @param delivered the messages of an event */
-export type EndingsOf = (delivered: readonly Delivered[]) => Endings;
-
 export function endingsOf(
   runs: RunCounts,
   archiving: { readonly archive: Archive; readonly observers: Observer },
-): EndingsOf {
+): NonNullable<EventDeps['endings']> {
   return (delivered) => ({
     runs,
     archive: (dead, isOver) => archiveDead(delivered, dead, archiving, isOver),
@@ -50,5 +46,6 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
     observers: told,
     endings: endingsOf(scope.get(runCounts), { archive: scope.get(archive), observers: told }),
     recordTtlSeconds: queue.recordTtlSeconds,
+    now: Date.now,
   };
 }

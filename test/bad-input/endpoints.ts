@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { batch } from '../../functions/batch.ts';
 import { type PredictDeps, predict } from '../../functions/predict.ts';
 import { resultKey } from '../../lib/contract/names.ts';
 import type { Runner } from '../../lib/contract/values.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
@@ -134,7 +134,8 @@ export async function deliver(
   messages: readonly Message[],
   payloads = NO_POINTERS,
 ): Promise<string[]> {
-  const handle = batch({
+  const handle = serveEvent({
+    now: Date.now,
     model: { use: (work) => work(runner) },
     sink: resultSink(results),
     running: { begin: () => async () => undefined },

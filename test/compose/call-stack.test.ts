@@ -92,7 +92,7 @@ test('at the write to Redis at most eight files of functions/ and lib/ are on th
   const fromRequest = filesOf(lastWrite());
 
   assert.ok(
-    fromQueue.includes('functions/batch.ts') && fromQueue.includes('lib/pipeline/serve.ts'),
+    fromQueue.includes('lib/pipeline/event.ts') && fromQueue.includes('lib/pipeline/serve.ts'),
     fromQueue.join(),
   );
   // Timers are delivered on the way out, when predict.ts has its answer.

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { batch } from '../../functions/batch.ts';
 import { predict } from '../../functions/predict.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Model } from '../../lib/contract/values.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { resultSink } from '../../lib/results/sink.ts';
@@ -90,6 +90,7 @@ function deps(runner: OnnxRunner) {
   return {
     model: { use: (work) => work(runner) } satisfies Model,
     filter: undefined,
+    now: Date.now,
     observers,
     sink: resultSink(results, { timers }),
     running: { begin: () => async () => undefined },
@@ -118,7 +119,7 @@ async function throughQueue(runner: OnnxRunner, uri: string, inputs: ReadonlyMap
   const event = {
     Records: [{ messageId: 'm', body: encodeMessage(uri, record), attributes: { SentTimestamp: '0' } }],
   } as unknown as SQSEvent;
-  assert.deepEqual(await batch(deps(runner))(event), { batchItemFailures: [] });
+  assert.deepEqual(await serveEvent(deps(runner))(event), { batchItemFailures: [] });
   const result = await results.get(uri);
   assert.ok(result);
   return result.outputs[0] as Tensor;

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
-import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { encodePointer } from '../../lib/codecs/pointer.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
@@ -41,7 +41,7 @@ test('a record older than the time to live fails with record_expired and is not 
   const states = new RecordStates(connection, { job: 'job', now: Date.now });
   let ran = 0;
   const serve = (recordTtlSeconds: number) =>
-    batch({
+    serveEvent({
       model: {
         use: (work) =>
           work({

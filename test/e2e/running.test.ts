@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
-import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { Inputs, Outcome, Runner } from '../../lib/contract/values.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
@@ -24,7 +24,8 @@ const OUTPUT = { name: 'y', dtype: 'float32' as const, shape: [1], data: Float32
 
 function batchOf(runner: Partial<Runner>, results: ResultStore, running: RunningReports) {
   const { timers, observers } = timersTo(results);
-  return batch({
+  return serveEvent({
+    now: Date.now,
     model: { use: (work) => work(runner as never) },
     sink: resultSink(results, { timers }),
     running,

@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { batch } from '../../functions/batch.ts';
 import { deadLetter } from '../../functions/dead-letter.ts';
 import { predict } from '../../functions/predict.ts';
 import { status } from '../../functions/status.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { ModelManager } from '../../lib/inference/model-manager.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { serializeResult } from '../../lib/results/fields.ts';
 import { resultSink } from '../../lib/results/sink.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
@@ -186,7 +186,7 @@ test('batch answers a defect with the ids of its messages and nothing else', asy
     payloads: { resolve: async (bodies: readonly string[]) => [...bodies] },
     // An observer that fails costs no answer.
     observers: quietObservers({ stepEnded: failAtOnce, chunkServed: failAtOnce, eventFailed: failAtOnce }),
-  } as unknown as Parameters<typeof batch>[0];
+  } as unknown as Parameters<typeof serveEvent>[0];
   const broken: readonly (typeof deps)[] = [
     deps,
     { ...deps, payloads: { resolve: fail } },
@@ -208,7 +208,7 @@ test('batch answers a defect with the ids of its messages and nothing else', asy
     },
   ];
   for (const [i, one] of broken.entries()) {
-    const { answer, log } = await logged(t, () => batch(one)(RECORDS));
+    const { answer, log } = await logged(t, () => serveEvent(one)(RECORDS));
     assert.deepEqual(answer, RETURNED, String(i));
     assert.ok(log.includes(SECRET), String(i));
   }

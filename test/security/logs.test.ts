@@ -9,13 +9,13 @@ import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import { S3Client } from '@aws-sdk/client-s3';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { batch } from '../../functions/batch.ts';
 import { deadLetter } from '../../functions/dead-letter.ts';
 import { predict } from '../../functions/predict.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { readConfigText } from '../../lib/config/file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { resultSink } from '../../lib/results/sink.ts';
@@ -94,7 +94,8 @@ test('the log of a request or of a batch holds nothing of what the records hold'
         attributes: { SentTimestamp: '0' },
       }));
       const sink = resultSink({ save: async () => 0 });
-      await batch({
+      await serveEvent({
+        now: Date.now,
         model: { use: (work) => work(runner) },
         sink,
         running: { begin: () => async () => undefined },

@@ -12,10 +12,10 @@ import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { resultSink } from '../../lib/results/sink.ts';
 import { predictEndpoint, predictionsEndpoint } from '../bad-input/endpoints.ts';
 import { DOT, type ModelName, Models } from '../bad-input/models.ts';
@@ -185,7 +185,8 @@ test('the queue opens nothing that a message names, in any of its three wires', 
   });
   for (const runner of await runnersOf(t)) {
     let saved = 0;
-    const handle = batch({
+    const handle = serveEvent({
+      now: Date.now,
       model: { use: (work) => work(runner) },
       sink: resultSink({ save: async (finished) => (saved += finished.length) }),
       running: { begin: () => async () => undefined },

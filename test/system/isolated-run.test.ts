@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
-import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { resultSink } from '../../lib/results/sink.ts';
@@ -30,7 +30,8 @@ async function open(t: TestContext, batchSize = 32) {
   });
   t.after(() => results.close());
   const { timers, observers } = timersTo(results);
-  const handler = batch({
+  const handler = serveEvent({
+    now: Date.now,
     model: { use: (work) => work(runner) },
     sink: resultSink(results, { timers }),
     running: { begin: () => async () => undefined },

@@ -6,13 +6,13 @@ import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { batch } from '../../../functions/batch.ts';
 import { deadLetter } from '../../../functions/dead-letter.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { endingsOf } from '../../../lib/compose/batch.ts';
 import { deadLetterPrefix } from '../../../lib/contract/names.ts';
 import type { Model, Runner } from '../../../lib/contract/values.ts';
+import { serveEvent } from '../../../lib/pipeline/event.ts';
 import { submit } from '../../../lib/pipeline/submit.ts';
 import { openSqs, QueueSender } from '../../../lib/queue/sender.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
@@ -127,7 +127,7 @@ export async function openWorker(t: TestContext, options: WorkerOptions): Promis
   const counting = new RedisConnection(redisUrl, timeouts);
   t.after(() => counting.close());
   const s3 = openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] });
-  return batch({
+  return serveEvent({
     model: options.model ?? { use: (work) => work(runner) },
     sink: resultSink(results, { timers, observer: observers }),
     running: new RunningReports(openStates(t, options), 30_000, Date.now),
@@ -137,7 +137,7 @@ export async function openWorker(t: TestContext, options: WorkerOptions): Promis
       archive: archiveIn(s3, job),
       observers,
     }),
-    ...(options.now ? { now: options.now } : {}),
+    now: options.now ?? Date.now,
   });
 }
 

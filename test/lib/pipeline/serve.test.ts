@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { batch } from '../../../functions/batch.ts';
 import { predict } from '../../../functions/predict.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { type ErrorCode, ServingError } from '../../../lib/contract/errors.ts';
@@ -19,6 +18,7 @@ import { FAILURES } from '../../../lib/observe/failures.ts';
 import { DeliveredTimers } from '../../../lib/observe/timers.ts';
 import { together } from '../../../lib/observe/together.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
+import { serveEvent } from '../../../lib/pipeline/event.ts';
 import { type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import { quietObservers } from '../../support/observers.ts';
@@ -55,7 +55,8 @@ function deps(runner: Runner = code) {
   const model: Model = { use: (work) => work(runner) };
   const running = { begin: () => async () => undefined };
   const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
-  return { saved, sink, observers: quietObservers(), model, running, payloads, filter: undefined };
+  const rest = { observers: quietObservers(), now: Date.now, filter: undefined };
+  return { saved, sink, model, running, payloads, ...rest };
 }
 
 async function post(instances: readonly unknown[], runner = code) {
@@ -128,7 +129,7 @@ test('a request with one failed instance fails with its place, though the code w
 test('the queue is answered by it, each record with its own outcome', async () => {
   const parts = deps();
   const event = eventOf([1, -1, 2]);
-  assert.deepEqual(await batch(parts)(event), { batchItemFailures: [] });
+  assert.deepEqual(await serveEvent(parts)(event), { batchItemFailures: [] });
   assert.deepEqual(Object.fromEntries(parts.saved.map(({ uri, outcome }) => [uri, outcome.ok])), {
     'record-0': true,
     'record-1': false,
@@ -141,7 +142,7 @@ test('a runner that gives fewer outcomes than records answers none of them, and 
   const short: Runner = { ...code, run: async (records) => (await code.run(records)).slice(1) };
   assert.equal((await post([{ x: 1 }, { x: 2 }], short)).status, 500);
   const parts = deps(short);
-  const { batchItemFailures } = await batch(parts)(eventOf([1, 2]));
+  const { batchItemFailures } = await serveEvent(parts)(eventOf([1, 2]));
   assert.deepEqual(
     [batchItemFailures.map(({ itemIdentifier }) => itemIdentifier), parts.saved],
     [['m-0', 'm-1'], []],
@@ -225,7 +226,7 @@ test('the queue measures how long each message waited, its run and its save by t
     const { Records } = eventOf([1, 2, 3]);
     const sent = ['9000', '9900', '10001'];
     for (const [i, { attributes }] of Records.entries()) attributes.SentTimestamp = sent[i] as string;
-    await batch({ ...parts, model, sink, now: () => 10_000 })({ Records });
+    await serveEvent({ ...parts, model, sink, now: () => 10_000 })({ Records });
   });
   assert.deepEqual(timers, {
     'redis.wait': [3, 1_100],
@@ -245,7 +246,7 @@ test('timers are delivered with an event of which nothing can be saved, and not 
   for (const leftMs of [30_000, 0]) {
     const parts = deps(away);
     const sink = { save: async ({ length }: readonly FinishedRecord[]) => (saves.push(length), []) };
-    await batch({ ...parts, sink })(eventOf([1]), { getRemainingTimeInMillis: () => leftMs });
+    await serveEvent({ ...parts, sink })(eventOf([1]), { getRemainingTimeInMillis: () => leftMs });
   }
   assert.deepEqual(saves, [0]);
 });
@@ -264,7 +265,7 @@ function failing(...codes: (ErrorCode | undefined)[]): Runner {
 
 test('exactly the records whose failure may pass come again, the others are saved', async () => {
   const parts = deps(failing('model_unavailable', 'bad_input', undefined, 'timeout'));
-  const { batchItemFailures } = await batch(parts)(eventOf([0, 1, 2, 3]));
+  const { batchItemFailures } = await serveEvent(parts)(eventOf([0, 1, 2, 3]));
   assert.deepEqual(
     batchItemFailures.map(({ itemIdentifier }) => itemIdentifier),
     ['m-0', 'm-3'],
@@ -277,14 +278,14 @@ test('exactly the records whose failure may pass come again, the others are save
 
 test('a record that is done is saved although there was no time for the one beside it', async () => {
   const parts = deps(failing('timeout', undefined));
-  const { batchItemFailures } = await batch(parts)(eventOf([0, 1]));
+  const { batchItemFailures } = await serveEvent(parts)(eventOf([0, 1]));
   assert.deepEqual([batchItemFailures.length, parts.saved.length], [1, 1]);
 });
 
 test('messages whose results could not be saved come again', async () => {
   const parts = deps();
   const sink = { save: async (finished: readonly FinishedRecord[]) => finished.slice(1).map(({ id }) => id) };
-  const { batchItemFailures } = await batch({ ...parts, sink })(eventOf([1, 2, 3]));
+  const { batchItemFailures } = await serveEvent({ ...parts, sink })(eventOf([1, 2, 3]));
   assert.deepEqual(
     batchItemFailures.map(({ itemIdentifier }) => itemIdentifier),
     ['m-1', 'm-2'],
@@ -305,7 +306,7 @@ test('a record runs in an isolated process from its second delivery on, and not 
     };
     const event = eventOf([1, 2]);
     for (const { attributes } of event.Records) attributes.ApproximateReceiveCount = count;
-    await batch(deps(runner))(event);
+    await serveEvent(deps(runner))(event);
     assert.deepEqual([...used], [expected], `delivery ${count}`);
   }
 });
@@ -342,7 +343,7 @@ test('a record whose payload cannot be read now comes again, one whose payload i
     new ServingError('queue_unavailable', 'S3 is away', { uri: 'a' }),
     new ServingError('bad_request', 'gone', { uri: 'b' }),
   ];
-  const { batchItemFailures } = await batch({ ...parts, payloads: { resolve } })(eventOf([1, 2]));
+  const { batchItemFailures } = await serveEvent({ ...parts, payloads: { resolve } })(eventOf([1, 2]));
   assert.deepEqual(
     [batchItemFailures.map(({ itemIdentifier }) => itemIdentifier), parts.saved.map(({ uri }) => uri)],
     [['m-0'], ['b']],

@@ -1,0 +1,56 @@
+/**
+ * An event of the queue as a whole: one result per record in the store, and the messages that SQS should deliver again.
+ * Results are written before the response: after a crash in between the batch is delivered again, and a redelivered
+ * record changes nothing.
+ */
+import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { ServingError } from '../contract/errors.ts';
+import type { Model } from '../contract/values.ts';
+import { ageLimit, chunksOf, type Delivered, type Payloads } from './chunks.ts';
+import { deadlineOf, type InvocationClock } from './deadline.ts';
+import type { Observers } from './observer.ts';
+import { type Endings, queueSteps, type RunningReports, type Sink, serveQueue } from './serve.ts';
+
+export interface EventDeps {
+  readonly model: Model;
+  readonly sink: Sink;
+  readonly running: RunningReports;
+  /** The store of records that are too large for a message. */
+  readonly payloads: Payloads;
+  readonly observers: Observers;
+  /** How records of an event end that ran too often. Default: none does. */
+  readonly endings?: (delivered: readonly Delivered[]) => Endings;
+  /** Records that waited longer are not run. Default 0: none is too old. */
+  readonly recordTtlSeconds?: number;
+  /** Wall clock in ms, for how long a record waited in the queue. */
+  readonly now: () => number;
+}
+
+/** Serves events of SQS with these parts. */
+export const serveEvent =
+  ({ model, endings, recordTtlSeconds = 0, now, payloads, ...parts }: EventDeps) =>
+  async ({ Records }: SQSEvent, clock?: InvocationClock): Promise<SQSBatchResponse> => {
+    const deadline = deadlineOf(clock);
+    const { observers } = parts;
+    for (const { attributes } of Records) {
+      const tookMs = Math.max(0, now() - Number(attributes.SentTimestamp));
+      observers.stepEnded?.({ step: 'wait', tookMs });
+    }
+    try {
+      return failures(
+        await model.use((runner) => {
+          const steps = queueSteps({ ...parts, runner, deadline, ...endings?.(Records) });
+          const chunks = chunksOf(Records, payloads, deadline, ageLimit(recordTtlSeconds, now));
+          return serveQueue(chunks, steps);
+        }),
+      );
+    } catch (error) {
+      // The model or the store is unavailable, so all messages are delivered again; results already written stay.
+      observers.eventFailed?.({ error: ServingError.from(error), messages: Records.length });
+      return failures(Records.map(({ messageId }) => messageId));
+    }
+  };
+
+function failures(ids: readonly string[]): SQSBatchResponse {
+  return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };
+}
