@@ -5,7 +5,6 @@
 import type { Attribute, Graph, GraphNode } from './model.ts';
 import { type Names, numberOf, type Size, size } from './size.ts';
 import {
-  type Counts,
   type Data,
   type Fixed,
   fixedOf,
