@@ -15,7 +15,7 @@ test('statistics are sums of what was timed, by size of batch and by version', (
     wall += 111;
     for (const [i, duration] of took.entries()) {
       ms += duration;
-      // The last phase ends when it is told.
+      // The last phase ends with the request.
       if (i < took.length - 1) phases.end(NAMES[i] ?? assert.fail());
     }
     phases.tell(inferences, hasFailed);

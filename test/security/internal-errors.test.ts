@@ -180,6 +180,7 @@ const RETURNED = { batchItemFailures: [{ itemIdentifier: 'm1' }] };
 test('batch answers a defect with the ids of its messages and nothing else', async (t) => {
   const saved: unknown[] = [];
   const deps = {
+    now: Date.now,
     model: { use: fail },
     sink: resultSink({ save: async (finished) => saved.push(finished) }),
     running: { begin: () => async () => undefined },
