@@ -1,5 +1,6 @@
-/** Reads the imports of a file from its syntax tree, to compare them with what dependency-cruiser saw. */
-import { parseFileSync } from '@swc/core';
+/** Reads the imports that a file has written, to compare them with what dependency-cruiser saw. */
+import { readFileSync } from 'node:fs';
+import { parseSync } from 'oxc-parser';
 
 export interface WrittenImport {
   /** Not known of an import() whose argument is computed. */
@@ -7,29 +8,19 @@ export interface WrittenImport {
   readonly dynamic: boolean;
 }
 
-type Tree = { readonly type?: string; readonly [key: string]: unknown };
-
-const DECLARATIONS = new Set(['ImportDeclaration', 'ExportNamedDeclaration', 'ExportAllDeclaration']);
-
 export function importsIn(path: string): WrittenImport[] {
-  const found: WrittenImport[] = [];
-  const visit = (tree: unknown): void => {
-    if (Array.isArray(tree)) return tree.forEach(visit);
-    if (typeof tree !== 'object' || tree === null) return;
-    const node = tree as Tree;
-    if (DECLARATIONS.has(node.type ?? '') && node['source']) {
-      found.push({ specifier: literal(node['source']), dynamic: false });
-    } else if (node.type === 'CallExpression' && (node['callee'] as Tree).type === 'Import') {
-      const [argument] = node['arguments'] as { expression: Tree }[];
-      found.push({ specifier: literal(argument?.expression), dynamic: true });
-    }
-    for (const key in node) if (key !== 'span') visit(node[key]);
-  };
-  visit(parseFileSync(path, { syntax: 'typescript', tsx: path.endsWith('x'), target: 'es2024' }).body);
-  return found;
-}
-
-function literal(node: unknown): string | undefined {
-  const { type, value } = (node ?? {}) as { type?: string; value?: string };
-  return type === 'StringLiteral' ? value : undefined;
+  const text = readFileSync(path, 'utf8');
+  const { module } = parseSync(path, text);
+  const exported = module.staticExports.flatMap(({ entries }) =>
+    entries.flatMap((one) => one.moduleRequest ?? []),
+  );
+  const named = [...module.staticImports.map((one) => one.moduleRequest), ...exported];
+  return [
+    ...named.map(({ value }) => ({ specifier: value, dynamic: false })),
+    ...module.dynamicImports.map(({ moduleRequest: { start, end } }) => {
+      // Positions are those of UTF-16 code units.
+      const [, specifier] = /^['"](.*)['"]$/.exec(text.slice(start, end)) ?? [];
+      return { specifier, dynamic: true };
+    }),
+  ];
 }
