@@ -11,7 +11,7 @@ import { lambdaHandler } from '../lib/compose/handler.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type Archive, archiveDead, exceeded, MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import type { Observer } from '../lib/pipeline/observer.ts';
-import { type Sink, saveObserved } from '../lib/pipeline/serve.ts';
+import type { Sink } from '../lib/pipeline/serve.ts';
 
 interface DeadLetterDeps {
   readonly sink: Sink;
@@ -22,7 +22,7 @@ interface DeadLetterDeps {
 }
 
 export const deadLetter =
-  ({ attempts, ...deps }: DeadLetterDeps) =>
+  ({ attempts, sink, ...deps }: DeadLetterDeps) =>
   async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
     const deliveriesOf = ({ attributes }: SQSRecord) =>
       Number(attributes.ApproximateReceiveCount) > MOST_DELIVERIES ? MOST_DELIVERIES : attempts;
@@ -37,7 +37,7 @@ export const deadLetter =
       const error = exceeded(id, deliveriesOf(record));
       try {
         const failed = { id, enqueue, uri, outcome: { ok: false, error } } as const;
-        const unsaved = await saveObserved([failed], '', deps);
+        const unsaved = await sink.save([failed], '');
         for (const unsavedId of unsaved) again.add(unsavedId);
       } catch (failure) {
         logError(failure, { messageId: id, trace_id: enqueue.trace?.traceId });

@@ -7,13 +7,27 @@ import { type Archive, archiveDead } from '../pipeline/dead-letters.ts';
 import type { EventDeps } from '../pipeline/event.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
+import { RunningReports } from '../results/running.ts';
 import { resultSink } from '../results/sink.ts';
+import { CLOCK } from './clock.ts';
 import { observers, timers } from './observers.ts';
 import { connection, results } from './results.ts';
 import { archive, largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
-import { runCounts, runningReports } from './states.ts';
+import { recordStates } from './states.ts';
+import { openRunCounts } from './store.ts';
+
+function runningReports(scope: Scope): RunningReports {
+  const timeoutMs = scope.environment.job.function.timeoutSeconds * 1000;
+  return new RunningReports(scope.get(recordStates), timeoutMs, CLOCK.now);
+}
+
+function runCounts(scope: Scope): RunCounts {
+  const { job, keyspace } = scope.environment;
+  const { maxReceiveCount: most, retentionSeconds } = job.queue;
+  return openRunCounts(scope.get(connection), { job: keyspace, retentionSeconds, most });
+}
 
 export function endingsOf(
   runs: RunCounts,

@@ -14,17 +14,21 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
   const { job, hasQueue, hasRedis } = scope.environment;
   // Thrown in INIT rather than when the timers are due.
   if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
-  const redis = hasQueue || job.http.tokenBucketEnabled ? await import('./states.ts') : undefined;
-  const queueing = hasQueue ? await import('./accept.ts') : undefined;
+  const limiting = job.http.tokenBucketEnabled ? await import('./limiter.ts') : undefined;
+  const queueing = hasQueue
+    ? { ...(await import('./accept.ts')), ...(await import('./states.ts')) }
+    : undefined;
   const deps = {
     settings: job,
     jobName: job.jobName,
     batchSize: job.batchSize,
-    accept: queueing &&
-      redis && { ...scope.get(queueing.accept), announcer: () => scope.get(redis.recordStates) },
+    accept: queueing && {
+      ...scope.get(queueing.accept),
+      announcer: () => scope.get(queueing.recordStates),
+    },
     filter: parseFilter(job.postProcessing),
     postProcessing: job.postProcessing,
-    limiter: redis && scope.get(redis.limiter),
+    limiter: limiting && scope.get(limiting.limiter),
     observers: scope.get(observers),
     statistics: scope.get(inferences),
   };

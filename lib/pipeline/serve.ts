@@ -20,7 +20,7 @@ import {
   type ReturnedMessage,
 } from './decode.ts';
 import { observeRun } from './observed.ts';
-import type { Observer, Observers } from './observer.ts';
+import type { Observers } from './observer.ts';
 import { assertOneEach } from './outcomes.ts';
 
 /** The outcome of one chunk. */
@@ -134,13 +134,13 @@ export function queueSteps(parts: StepParts): Steps {
 }
 
 async function saveRan({ finished, returned, notified, settle }: RanRecords, parts: StepParts) {
-  const { runner, deadline, runs, archive } = parts;
+  const { runner, deadline, runs, archive, sink } = parts;
   const dead = deadOf({ finished, returned }, runs?.most);
   const lost = dead && archive && (await archive(dead, deadlineCheck(deadline.remainingMs)));
   const savable = lost ? finished.filter(({ id }) => !lost.has(id)) : finished;
   const again = lost ? returned.filter(({ id, dead: isDead }) => !isDead || lost.has(id)) : returned;
   try {
-    const ids = isLate({ finished, returned }) ? [] : saveObserved(savable, runner.version, parts);
+    const ids = isLate({ finished, returned }) ? [] : sink.save(savable, runner.version);
     const [unsaved] = await Promise.all([ids, notified]);
     const unarchived = lost ? finished.filter(({ id }) => lost.has(id)) : [];
     return [...[...again, ...unarchived].map(({ id }) => id), ...unsaved];
@@ -219,15 +219,4 @@ function detached(outcome: Outcome, buffers: Scratch): Outcome {
       return buffers.owns(output.data) ? { ...output, data: output.data.slice() } : output;
     }),
   };
-}
-
-/** Saves records, and tells it. */
-export async function saveObserved(
-  finished: readonly FinishedRecord[],
-  model: string,
-  { sink, observers }: { readonly sink: Sink; readonly observers: Observer },
-): Promise<readonly string[]> {
-  const unsaved = await sink.save(finished, model);
-  observers.recordsStored?.({ finished, unsaved, model });
-  return unsaved;
 }

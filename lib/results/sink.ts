@@ -37,7 +37,9 @@ export function resultSink(results: Pick<Results, 'save'>, settings: SaveSetting
         blocked.add(uri);
         logError(error, { messageId: finished.find((record) => record.uri === uri)?.id });
       });
-      return finished.filter(({ id, uri }) => unsaved.has(id) || blocked.has(uri)).map(({ id }) => id);
+      const again = finished.filter(({ id, uri }) => unsaved.has(id) || blocked.has(uri)).map(({ id }) => id);
+      settings.observer?.recordsStored?.({ finished, unsaved: again, model });
+      return again;
     },
   };
 }

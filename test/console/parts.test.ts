@@ -12,7 +12,8 @@ import { History } from '../../lib/observe/history.ts';
 import { RecentRecords } from '../../lib/observe/recent.ts';
 import { together } from '../../lib/observe/together.ts';
 import type { FinishedRecord } from '../../lib/pipeline/decode.ts';
-import { saveObserved } from '../../lib/pipeline/serve.ts';
+import { resultSink } from '../../lib/results/sink.ts';
+import type { Results } from '../../lib/results/store.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
 
 function openHistory() {
@@ -102,11 +103,15 @@ function vector(data: number[], labels?: string[]): Outcome {
 
 test('the last 200 records that were saved are remembered, with the beginning of their results', async () => {
   const recent = new RecentRecords({ most: MOST_RECORDS, now: () => 0 });
-  const save = (finished: readonly FinishedRecord[]) =>
-    saveObserved(finished, 'v1', {
-      sink: { save: async (all) => all.flatMap(({ id }) => (id === 'lost' ? [id] : [])) },
-      observers: together([recent], () => 0),
-    });
+  const blocked = new ServingError('results_unavailable', 'the key holds something else');
+  const results: Pick<Results, 'save'> = {
+    async save(all, _model, _timers, onBlocked) {
+      for (const { uri } of all) if (uri === 'lost') onBlocked?.(uri, blocked);
+      return all.length;
+    },
+  };
+  const sink = resultSink(results, { observer: together([recent], () => 0) });
+  const save = (finished: readonly FinishedRecord[]) => sink.save(finished, 'v1');
   const failure = new ServingError('model_unavailable', 's3://secret cannot be read');
   assert.deepEqual(await save([record('lost', vector([1, 2])), record('a', vector([0.25, 0.75]))]), ['lost']);
   await save([record('b', { ok: false, error: failure }), record('c', vector([1, 3], ['x', '<b>y</b>']))]);
@@ -133,11 +138,9 @@ test('the last 200 records that were saved are remembered, with the beginning of
 
 test('a sink that fails remembers nothing', async () => {
   const recent = new RecentRecords({ most: MOST_RECORDS, now: () => 0 });
-  const parts = {
-    sink: { save: () => Promise.reject(new Error('down')) },
-    observers: together([recent], () => 0),
-  };
-  await assert.rejects(saveObserved([record('a', vector([1, 2]))], 'v1', parts), /down/);
+  const results = { save: () => Promise.reject(new Error('down')) };
+  const sink = resultSink(results, { observer: together([recent], () => 0) });
+  await assert.rejects(sink.save([record('a', vector([1, 2]))], 'v1'), /down/);
   assert.deepEqual(recent.list(), []);
 });
 

@@ -17,7 +17,6 @@ import { readTrace, type TraceContext } from '../../../lib/contract/trace.ts';
 import { Spans } from '../../../lib/observe/spans.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
 import type { Sink } from '../../../lib/pipeline/serve.ts';
-import { saveObserved } from '../../../lib/pipeline/serve.ts';
 import type { Sender } from '../../../lib/pipeline/submit.ts';
 import { type Receiver, startReceiver } from '../../support/otlp.ts';
 import { until } from '../../support/until.ts';
@@ -47,8 +46,14 @@ class Traced {
   }
 
   sink(sink: Sink): Sink {
-    const parts = { sink, observers: this.#scope.get(observers) };
-    return { save: (finished, model) => saveObserved(finished, model, parts) };
+    const told = this.#scope.get(observers);
+    return {
+      async save(finished, model) {
+        const unsaved = await sink.save(finished, model);
+        told.recordsStored?.({ finished, unsaved, model });
+        return unsaved;
+      },
+    };
   }
 
   close(): Promise<void> {

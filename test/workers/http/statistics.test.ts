@@ -7,7 +7,7 @@ import { escaped } from '../../../lib/http/page.ts';
 import { summary } from '../../../lib/observe/samples.ts';
 import { together } from '../../../lib/observe/together.ts';
 import { observeRun } from '../../../lib/pipeline/observed.ts';
-import { saveObserved } from '../../../lib/pipeline/serve.ts';
+import { resultSink } from '../../../lib/results/sink.ts';
 import { statPage } from '../../../local/worker/stat-page.ts';
 import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 
@@ -155,22 +155,26 @@ test('the latency of a record is that of its run, whatever became of it, and it 
   assert.equal(statistics.counts.inQueue, 0);
 });
 
+const BLOCKED = new ServingError('results_unavailable', 'the key holds something else');
+
 test('a record of the queue has its outcome once its result is stored, and the last hour and Prometheus count it then', async () => {
   const { clock, statistics, told } = openStatistics();
   const good: Outcome = { ok: true, outputs: [] };
   await observeRun(1, async () => [good], 'queue', told);
   assert.equal(statistics.counts.totals().finished, 0);
-  const parts = { sink: { save: async () => ['not stored'] }, observers: told };
+  const sink = resultSink(
+    { save: async (_all, _model, _timers, onBlocked) => (onBlocked?.('not stored', BLOCKED), 1) },
+    { observer: told },
+  );
   const record = finishedOf(good);
-  await saveObserved(
-    ['stored', 'not stored'].map((id) => ({ ...record, id })),
+  await sink.save(
+    ['stored', 'not stored'].map((id) => ({ ...record, id, uri: id })),
     'v',
-    parts,
   );
   assert.equal(statistics.counts.totals().finished, 1);
   clock.ms += 10_000;
   // What happens after the end of a step is of the next one, also where nothing has asked for the step.
-  await saveObserved([{ ...record, id: 'later' }], 'v', parts);
+  await sink.save([{ ...record, id: 'later', uri: 'later' }], 'v');
   assert.deepEqual(
     statistics.history().map(({ finished }) => finished),
     [1],

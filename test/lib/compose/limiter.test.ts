@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
+import { limiter } from '../../../lib/compose/limiter.ts';
 import { connection, results } from '../../../lib/compose/results.ts';
 import { Scope } from '../../../lib/compose/scope.ts';
-import { limiter } from '../../../lib/compose/states.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { resultKey } from '../../../lib/contract/names.ts';
