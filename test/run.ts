@@ -31,7 +31,7 @@ const TOGETHER: readonly (readonly string[])[] = [
   ['convert'],
   ['lib/codecs'],
   ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
-  ['lib/redis'],
+  ['lib/redis', 'lib/results'],
   ['lib'],
 ];
 

@@ -60,7 +60,7 @@ export interface Results {
   take(uri: string, query?: UseQuery): Promise<Result | undefined>;
   /**
    * Resolves with the result as soon as it is stored; with an identity, only with that of its enqueue.
-   * @throws timeout, the signal's reason, the record's own error
+   * @throws timeout, the signal's reason, the record's own error; bad_request for a time that is none (assertWaitMs)
    */
   wait(uri: string, options: WaitOptions): Promise<Result>;
   /** Waits up to a time limit; undefined when there is none by then. @throws the signal's reason, the record's own error */
@@ -75,7 +75,8 @@ export interface Results {
    */
   drain(): AsyncGenerator<Dequeued>;
   /**
-   * Takes up to `count` finished results, the oldest first; undefined when none is left.
+   * Takes up to `count` finished results, the oldest first; undefined when none is left. Others may have taken all of a page
+   * first: an empty one is not the last.
    * @param maxBytes of all stored values together. A single result above it is reported as `too_large`; it stays under its
    *   uri, and is not listed again
    */
@@ -83,17 +84,23 @@ export interface Results {
   /** Every timer of the contract, over all environments of the job, and the seconds since its first measurement. */
   timers(): Promise<SharedTimers>;
   metrics(): Promise<TimerReport[]>;
-  /** The versions of the model by which results were made within the last hour, the latest first. */
+  /** The versions of the model with which measurements were saved within the last hour, the latest first. */
   serving(): Promise<ServingVersion[]>;
   /** Resolves when the store answers. */
   ping(): Promise<void>;
-  /** Ends its connection too. */
+  /** Ends its connection too, and with it all other parts. May be called twice. */
   close(): Promise<void>;
 }
 
-/** What is known of a uri from its announcement to its outcome. */
+/**
+ * What is known of a uri from its announcement to its outcome. An enqueue that is announced again counts once. The key of a
+ * request is compared at least among the records of one uri.
+ */
 export interface States extends Announcer {
-  /** Marks records that are about to run; a mark expires after `forMs`. Never throws: no outcome depends on it. */
+  /**
+   * Marks records that are about to run, those that are announced and have no outcome; a mark expires after `forMs`. Never throws:
+   * no outcome depends on it.
+   */
   markRunning(records: readonly RunningRecord[], forMs: number): Promise<void>;
   /**
    * `queued` or `running` as long as an announced enqueue has no outcome, even when an earlier one has a result. With an
@@ -105,7 +112,7 @@ export interface States extends Announcer {
    * Gives the uri the outcome `cancelled`. It stays for 15 days, until no earlier message can be left in the queue, even when
    * a client takes it; results of earlier enqueues are dropped. A record that is enqueued later gets its result as usual.
    * @returns false when it is too late, because every known enqueue has its outcome; true for a uri that is cancelled
-   *   already
+   *   already, and for one of which nothing is known: its record may have been sent without an announcement
    * @throws results_unavailable
    */
   cancel(uri: string): Promise<boolean>;
@@ -161,11 +168,13 @@ export interface ResultsOptions {
   readonly ttlSeconds: number;
   /** How long the queue keeps a message. Default 4 days. */
   readonly retentionSeconds?: number;
+  /** Ms since 1970: when results are finished and measurements are made. What expires does so by the store's clock. */
   readonly now: () => number;
 }
 
 export interface StatesOptions {
   readonly job: string;
+  /** When a cancellation is finished. */
   readonly now: () => number;
   /** At least the place in the order of every enqueue so far, on a single machine. Without it, the store's clock says that. */
   readonly latestOrder?: (() => number) | undefined;
@@ -194,7 +203,9 @@ export type ReplacerOptions = Omit<ResultsOptions, 'retentionSeconds'>;
 
 /** The connection that all parts of an environment share. Its first command connects, unless it is opened before. */
 export interface StoreConnection {
+  /** Never throws: the first command says why it cannot. */
   open(): Promise<void>;
+  /** May be called twice. */
   close(): Promise<void>;
 }
 

@@ -167,6 +167,18 @@ const IMPORTS: readonly Plant[] = [
     rule: 'imported-by:lib/redis',
   },
   {
+    title: 'a conformance test that names a store',
+    files: {
+      'test/lib/results/conformance/planted.ts': `import type {} from '../../../../lib/redis/results.ts';`,
+    },
+    rule: 'only:test/lib/results/conformance',
+  },
+  {
+    title: "a conformance test that imports a store's client",
+    files: { 'test/lib/results/conformance/planted-client.ts': `import 'ioredis';` },
+    rule: 'owner:ioredis',
+  },
+  {
     title: 'a function that imports another',
     files: { 'functions/planted-function.ts': `import './predict.ts';` },
     rule: 'separate:functions',

@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test';
 import { Cluster, type Redis } from 'ioredis';
 import type { RedisConnection } from '../../lib/redis/connection.ts';
 import { startRedis } from '../../local/redis/start.ts';
-import { temporaryFolder } from './runner.ts';
+import { type Hooks, temporaryFolder } from './runner.ts';
 
 const CLUSTER = process.env['TEST_REDIS_CLUSTER'];
 const JOB = 'job';
@@ -17,7 +17,7 @@ const JOB = 'job';
  */
 export const PATIENT = { connectTimeoutMs: 60_000, commandTimeoutMs: 60_000 } as const;
 
-export async function redisUrl(t: TestContext, preferEmbedded = false): Promise<string> {
+export async function redisUrl(t: Hooks, preferEmbedded = false): Promise<string> {
   if (CLUSTER !== undefined && !preferEmbedded) {
     const client = clusterClient(CLUSTER);
     await client.ping();

@@ -1,14 +1,10 @@
-/** The order of enqueues: in Lua as in TypeScript, and in whichever order their outcomes come. */
+/** The order of enqueues, and lists of them: in Lua as in TypeScript. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readScript } from '../../../infra/build/lua.ts';
 import { type Enqueue, isLater } from '../../../lib/contract/enqueue.ts';
-import { newestKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { parseOrder, serializeOrder } from '../../../lib/redis/order.ts';
-import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { ResultStore } from '../../../lib/redis/results.ts';
-import { serializeResult } from '../../../lib/results/fields.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import fc from '../../support/fast-check.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
@@ -62,51 +58,5 @@ for (const preferEmbedded of [false, true]) {
     assert.equal(await run('return without(ARGV[1], ARGV[2])', 'a b a1', 'a'), 'b a1');
     assert.equal(await run('return withFirst(ARGV[1], ARGV[2])', '1 2 3 4 5 6 7', '3'), '3 1 2 4 5 6 7');
     assert.equal(await run('return withFirst(ARGV[1], ARGV[2])', '1 2 3 4 5 6 7', '8'), '8 1 2 3 4 5 6');
-  });
-
-  test(`${kind}: a cancellation comes after everything before it, whatever the clocks say`, async (t) => {
-    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
-    t.after(() => connection.close());
-    const key = newestKey('job', 'u');
-    const cancelled = async (newest: string, latest: number) => {
-      await connection.use((redis) => redis.set(key, newest), false);
-      const states = new RecordStates(connection, { job: 'job', now: Date.now, latestOrder: () => latest });
-      await states.announce({ uri: 'u', identity: 'z', message: 'm' });
-      assert.equal(await states.cancel('u'), true);
-      return connection.use((redis) => redis.get(key), false);
-    };
-    assert.equal(await cancelled('9000000000009 a', 9_000_000_000_005), '9000000000009 ~');
-    assert.equal(await cancelled('9000000000003 a', 9_000_000_000_005), '9000000000005 ~');
-    const [now = 0] = /^\d+(?= ~$)/.exec((await cancelled('3 a', 5)) ?? '')?.map(Number) ?? [];
-    assert.ok(Math.abs(now - Date.now()) < 60_000, String(now));
-    assert.ok(isLater(enqueued('~', 9), enqueued('z', 9)));
-  });
-
-  test(`${kind}: a uri ends with the outcome of its latest enqueue, in whichever order they come and in batches of any size`, async (t) => {
-    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
-    const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, now: Date.now });
-    t.after(() => results.close());
-    let round = 0;
-    const different = fc.uniqueArray(enqueue, {
-      minLength: 1,
-      maxLength: 6,
-      selector: ({ identity }) => identity,
-    });
-    await fc.assert(
-      fc.asyncProperty(different, fc.nat(3), async (enqueues, size) => {
-        const uri = `uri ${round++}`;
-        const finished = enqueues.map((one) => {
-          const data = [one.identity];
-          const outputs = [{ name: 'y', dtype: 'string' as const, shape: [1], data }];
-          return { uri, enqueue: one, fields: serializeResult({ ok: true, outputs }, undefined) };
-        });
-        for (let i = 0; i < finished.length; i += size + 1)
-          await results.save(finished.slice(i, i + size + 1), 'v');
-        const last = enqueues.reduce((latest, one) => (isLater(one, latest) ? one : latest));
-        const found = await results.get(uri);
-        assert.deepEqual([found?.identity, found?.outputs[0]?.data], [last.identity, [last.identity]]);
-      }),
-      { ...RUNS, numRuns: preferEmbedded ? 50 : 200 },
-    );
   });
 }

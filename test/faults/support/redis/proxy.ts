@@ -3,7 +3,7 @@
  * bytes: a pipeline is one chunk, and a fault "in the middle" of it needs to know where a command ends.
  */
 import net from 'node:net';
-import type { TestContext } from 'node:test';
+import type { Hooks } from '../../../support/runner.ts';
 
 export interface SeenCommand {
   /** In upper case. */
@@ -52,7 +52,7 @@ export interface RedisProxy {
   resetAll(): void;
 }
 
-export async function startRedisProxy(t: TestContext, targetUrl: string): Promise<RedisProxy> {
+export async function startRedisProxy(t: Hooks, targetUrl: string): Promise<RedisProxy> {
   const sockets = new Set<net.Socket>();
   const seen: string[] = [];
   let replies = 0;
