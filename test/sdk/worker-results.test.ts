@@ -148,6 +148,27 @@ test('who sends waits while there are as many results as may be, and results tha
   await assert.rejects(all(results.take(sending, { signal: AbortSignal.abort(LOST) })), LOST);
 });
 
+test('who takes results waits for what is being sent, and is woken by what comes', async () => {
+  const results = pending(answering(page(1, [result('a--m')])));
+  const { promise: isSent, resolve: send } = Promise.withResolvers<void>();
+  const during = results.during('a--m', 'a', () => isSent);
+  const sending = { isDone: false, isStopped: false };
+  // What is being sent takes room too.
+  let hasRoom = false;
+  const room = results.room(1, sending).then(() => (hasRoom = true));
+  const taken = results.take(sending);
+  const first = taken.next();
+  await turn();
+  assert.equal(hasRoom, false);
+  send();
+  await during;
+  assert.deepEqual((await first).value, { id: 'a', value: 'a--m' });
+  const second = taken.next();
+  await room;
+  results.add({ id: 'b', value: null });
+  assert.equal((await second).value?.id, 'b');
+});
+
 test('two ids compare as numbers, and others behind them', () => {
   for (const [a, b, expected] of [
     ['2', '10', -1],
