@@ -40,11 +40,19 @@ async function run(t: TestContext, bytes: Uint8Array, rest?: string) {
     verbose: false,
   };
   const messages: ClientMessage[] = [];
-  // No time passes: what ends does so by itself.
-  const never: After = () => () => {};
+  // What ends does so by itself.
+  let isLate = false;
+  const late: After = (_, act) => {
+    const timer = setTimeout(() => {
+      isLate = true;
+      act();
+    }, 10_000).unref();
+    return () => clearTimeout(timer);
+  };
   const how = await new Promise<string>((ended) => {
-    new ClientProcess(python, opening, { message: (one) => messages.push(one), ended }, quiet, never);
+    new ClientProcess(python, opening, { message: (one) => messages.push(one), ended }, quiet, late);
   });
+  assert.equal(isLate, false);
   return { how, messages };
 }
 
@@ -78,7 +86,7 @@ test('what is no message of a client ends its process', async (t) => {
     [frames([{ type: 'failed', phase: 'load' }]), 'type is no text'],
     [frames([{ type: 'failed', error: { type: '', message: '', traceback: '' } }]), 'phase is no text'],
   ] as const) {
-    const { how, messages } = await run(t, bytes, 'exec sleep 60');
+    const { how, messages } = await run(t, bytes, 'exec sleep 5');
     assert.deepEqual([how, messages], [`malformed message of a client: ${problem}`, []]);
   }
 });
