@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { encodeFrame } from '../../lib/codecs/values/frame.ts';
 import { setVariables } from '../../lib/contract/variables.ts';
+import type { WorkerValue } from '../../lib/contract/worker-values.ts';
 import type { Fetch } from '../../sdk/fetch.ts';
 import { byNumber, PendingResults } from '../../sdk/wkr/results.ts';
 import { Service, serviceUrl } from '../../sdk/wkr/service.ts';
@@ -88,7 +89,16 @@ test('a service that does not wait is asked every 250 ms', async (t: TestContext
 });
 
 test('answers that say no place, one before the last or no results are malformed', async () => {
-  for (const bad of [page(-1), page('1'), page(1.5), page(4), page(6, {}), page(6, [1]), page(6, [{}])]) {
+  for (const bad of [
+    page(-1),
+    page('1'),
+    page(1.5),
+    page(4),
+    page(6, {}),
+    page(6, [null]),
+    page(6, [1]),
+    page(6, [{}]),
+  ]) {
     const results = pending(answering(page(5, [result('a--m')]), bad));
     for (const id of ['a', 'b']) await results.during(`${id}--m`, id, async () => {});
     const found: string[] = [];
@@ -200,6 +210,27 @@ test('a read is repeated once after the network failed, and nothing else is', as
   const posted = service(LOST);
   await assert.rejects(posted.service.post(Buffer.of(), {}, endAt), { code: 'queue_unavailable' });
   assert.equal(posted.asked.length, 1);
+});
+
+test('a call whose time is over still has a millisecond', async () => {
+  const send: Fetch = () => new Promise(() => undefined);
+  const service = new Service({ url: 'http://service', protocol: 'obj', send, mustCheck: false });
+  await assert.rejects(service.status(performance.now() - 9), {
+    code: 'timeout',
+    message: 'http://service/status/server did not answer in 1 ms',
+  });
+});
+
+test('who sends nothing gets nothing, and what the items throw', async () => {
+  const client = new WKRClient({ url: 'http://service', fetch: answering(LOST).send });
+  assert.deepEqual(await all(client.encodeAsync([])), []);
+  const unsendable = Symbol('x') as unknown as WorkerValue;
+  const [failed, ...more] = await all(client.encodeAsync([unsendable]));
+  assert.deepEqual([failed?.id, failed?.value, failed?.error?.name, more], ['1', null, 'TypeError', []]);
+  const items = async function* (): AsyncGenerator<number> {
+    throw LOST;
+  };
+  await assert.rejects(all(client.encodeAsync(items())), LOST);
 });
 
 test('the status is what the envelope holds, or the answer itself', async () => {
