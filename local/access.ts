@@ -6,6 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { badConfig } from '../lib/contract/errors.ts';
+import type { Security } from '../lib/openapi/facts.ts';
 import { isToken } from '../sdk/fetch.ts';
 import { newToken } from './decentral/token.ts';
 import { hostName, isLoopback } from './hosts.ts';
@@ -48,6 +49,10 @@ export function readAccess(values: AccessValues): Access {
   // With --make-token `serve` reads it from its data folder, which is not there yet. Until then the token is random and unknown.
   const made = way === 'make-token' ? newToken() : undefined;
   return { host, allowedHosts, token: file === undefined ? made : readToken(file) };
+}
+
+export function securityOf({ token }: Pick<Access, 'token'>): Security {
+  return token === undefined ? 'none' : 'token';
 }
 
 /**

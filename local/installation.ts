@@ -21,8 +21,8 @@ export interface Installation {
 const SAMPLE_CONFIG = join('examples', 'digits', 'config.yaml');
 const COMMAND = 'cluster-serving';
 
-export function installation(): Installation {
-  const folder = packageFolder();
+/** @param folder of the package. @throws internal when it has no command */
+export function installation(folder = packageFolder()): Installation {
   // The commands are at the top of the published package, and in a workspace of the repository.
   const home = [folder, join(folder, 'cli')].find((place) => readManifest(place)?.bin?.[COMMAND]);
   const { name, version, bin } = (home === undefined ? undefined : readManifest(home)) ?? {};

@@ -29,6 +29,7 @@ import { RecentRecords } from '../lib/observe/recent.ts';
 import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
 import { serveEvent } from '../lib/pipeline/event.ts';
 import { queueName } from '../lib/queue/names.ts';
+import { securityOf } from './access.ts';
 import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
 import { type LocalConsole, openConsole } from './console/open.ts';
@@ -233,7 +234,6 @@ async function gatewayOptions(
   const { port, log, access } = services;
   const { job, queueUrl } = scope.environment;
   const { inputAlreadyBatched } = job;
-  const security = access.token === undefined ? 'none' : 'token';
   const live = { load: runs.load, queue: () => services.aws.queueFigures(queueUrl) };
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
@@ -277,7 +277,7 @@ async function gatewayOptions(
         model: deps.model,
         filter: deps.filter,
         inputAlreadyBatched,
-        security,
+        security: securityOf(access),
         hasControl: services.terminate !== undefined,
       }),
       ...page.routes(allowedHosts, handlers.status),

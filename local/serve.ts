@@ -5,11 +5,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readToken } from './access.ts';
+import { addressText } from './address-text.ts';
 import type { LocalLog } from './aws/lambda.ts';
 import {
   type Addresses,
   claimFolder,
-  exportLines,
   type JobPlaces,
   type StackRecord,
   tokenFileOf,
@@ -148,26 +148,6 @@ function placesOf({
 }: JobAddresses): JobPlaces {
   const http = url.replace('127.0.0.1', 'localhost');
   return { job, model, modelNotes, verification, http, queueUrl, deadLetterUrl };
-}
-
-function addressText(addresses: Addresses): string {
-  const redis =
-    addresses.redis === 'redis-server'
-      ? `redis-server ${addresses.redisVersion}`
-      : 'embedded, for local use only; install redis-server to use the real one';
-  const several = addresses.jobs.length > 1;
-  return [
-    ...addresses.jobs.flatMap(({ job, model, modelNotes, http, queueUrl }) => [
-      `job ${job}, model version ${model}`,
-      ...modelNotes.map((note) => `  model   ${note}`),
-      ...(several ? [`  http    ${http}`] : []),
-      `  queue   ${queueUrl}`,
-    ]),
-    ...(addresses.grpc === undefined ? [] : [`  grpc    ${addresses.grpc}`]),
-    `  redis   ${addresses.redisUrl} (${redis})`,
-    `  bucket  s3://${addresses.bucket}`,
-    ...exportLines(addresses),
-  ].join('\n');
 }
 
 function localLog(verbose: boolean): LocalLog {

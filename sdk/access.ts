@@ -8,6 +8,7 @@ import type { Signer } from './sign.ts';
 
 export const AUTH_KINDS = ['iam', 'jwt', 'api-key', 'none'] as const;
 export type AuthKind = (typeof AUTH_KINDS)[number];
+type SecretKind = 'jwt' | 'api-key';
 
 export interface AccessOptions extends HttpAccess {
   /**
@@ -50,14 +51,14 @@ function accessOf(url: string, options: AccessOptions): Access {
   const { token, apiKey } = options;
   const isSaid = token !== undefined || apiKey !== undefined;
   const auth = options.auth ?? (isSaid ? undefined : authOfEnvironment());
-  const fromEnvironment = (kind: AuthKind, name: string) =>
+  const fromEnvironment = (kind: SecretKind, name: string) =>
     isSaid || (auth ?? kind) !== kind ? undefined : variables[name] || undefined;
   const secrets = {
     jwt: token ?? fromEnvironment('jwt', 'CLUSTER_SERVING_TOKEN'),
     'api-key': apiKey ?? fromEnvironment('api-key', 'CLUSTER_SERVING_API_KEY'),
   };
   const given = Object.entries(secrets).flatMap(([kind, secret]) =>
-    secret === undefined ? [] : [[kind as AuthKind, secret] as const],
+    secret === undefined ? [] : [[kind as SecretKind, secret] as const],
   );
   const [[only, secret] = []] = given;
   if (given.length > 1 || (only !== undefined && auth !== undefined && auth !== only)) {
@@ -73,11 +74,9 @@ function accessOf(url: string, options: AccessOptions): Access {
   return { kind: only, secret };
 }
 
-const NAMES: Readonly<Record<AuthKind, string>> = {
-  iam: 'AWS credentials',
+const NAMES: Readonly<Record<SecretKind, string>> = {
   jwt: 'a token (option token, CLUSTER_SERVING_TOKEN)',
   'api-key': 'an API key (option apiKey, CLUSTER_SERVING_API_KEY)',
-  none: 'nothing',
 };
 
 function authOfEnvironment(): AuthKind | undefined {

@@ -15,7 +15,7 @@ import { installation } from '../installation.ts';
 import type { ServedRuns } from '../runs.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
 import { exampleOfVersion } from './example.ts';
-import { inputFacts, outputFacts } from './model.ts';
+import { inputFacts, outputFacts, sharing } from './model.ts';
 import type { ReplayPlace } from './replay.ts';
 import type { ConsoleSource } from './source.ts';
 import { activateVersion, deadLetterPage, replayOne, versionsOf } from './stored.ts';
@@ -104,9 +104,7 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
       version,
       inputs: inputFacts(inputs, names, job),
       outputs: outputFacts(outputs, names),
-      batching: {
-        why: why ?? (separable ? 'records share runs' : 'records run one by one'),
-      },
+      batching: { why: why ?? sharing(separable) },
       notes: isFirst ? served.modelNotes : [],
       report: await reportOf(served.importReport, isFirst),
     };

@@ -42,6 +42,11 @@ export function outputFacts(outputs: readonly TensorSpec[], names: ModelNames): 
   });
 }
 
+/** How records run where the verification has no note about it. */
+export function sharing(separable: boolean): string {
+  return separable ? 'records share runs' : 'records run one by one';
+}
+
 function named(lists: ModelNames['columns'], name: string): readonly string[] | undefined {
   return Object.hasOwn(lists, name) ? lists[name] : undefined;
 }

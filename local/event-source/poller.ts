@@ -160,7 +160,7 @@ class EventSource {
   /** How many more messages can be processed now. Others stay visible to other consumers. */
   #room(): number {
     const free = this.#options.maximumConcurrency - this.#running;
-    if (this.#closing || this.#gatherer.bytes >= free * MAX_EVENT_BYTES) return 0;
+    if (this.#gatherer.bytes >= free * MAX_EVENT_BYTES) return 0;
     return free * this.#options.batchSize - this.#gatherer.size;
   }
 

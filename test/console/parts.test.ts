@@ -14,7 +14,7 @@ import { together } from '../../lib/observe/together.ts';
 import type { FinishedRecord } from '../../lib/pipeline/decode.ts';
 import { resultSink } from '../../lib/results/sink.ts';
 import type { Results } from '../../lib/results/store.ts';
-import { inputFacts, outputFacts } from '../../local/console/model.ts';
+import { inputFacts, outputFacts, sharing } from '../../local/console/model.ts';
 
 function openHistory() {
   const clock = { ms: 1_000 };
@@ -179,6 +179,10 @@ function port(
 ): PortFacts {
   return { name, takes, row, dtype, shape: ['N', ...row] };
 }
+
+test('records share runs where the rows of the model are independent', () => {
+  assert.deepEqual([true, false].map(sharing), ['records share runs', 'records run one by one']);
+});
 
 test('a request has the numbers as they were typed, and names the input that is wrong', () => {
   const inputs = [

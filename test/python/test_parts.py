@@ -1,5 +1,7 @@
 """The parts of cluster_serving, without a service."""
+import asyncio
 import inspect
+import json
 import os
 import socket
 import unittest
@@ -9,9 +11,12 @@ from email.utils import format_datetime
 
 import numpy as np
 from cluster_serving import AsyncClient, Client, Credentials, ServingError, _arrow, _inputs, _redis, _sigv4, connect, find_stack
+from cluster_serving import _results
 from cluster_serving._access import Access
+from cluster_serving._api import Api
 from cluster_serving._errors import CODES
 from wkr_serving.client.deadline import Deadline
+from wkr_serving.client.transport import Answer, WKRError
 
 LONG = 600_000
 
@@ -184,6 +189,20 @@ class Settings(unittest.TestCase):
         for made in (Client("http://a"), AsyncClient("http://a")):
             self.assertEqual(made._timeout, 30)
 
+    def test_a_client_is_closed_after_its_block(self):
+        for name in ("close", "shutdown"):
+            made = AsyncClient("http://a")
+            at = made._client if name == "close" else made._pool
+
+            async def use():
+                async with made as entered:
+                    self.assertIs(entered, made)
+                    self.assertFalse(ended.called)
+
+            with unittest.mock.patch.object(at, name) as ended:
+                asyncio.run(use())
+            self.assertEqual(ended.call_count, 1)
+
     def test_so_many_calls_may_run_at_once(self):
         for most in (1, 1000):
             self.assertEqual(AsyncClient("http://a", max_concurrency=most)._pool._max_workers, most)
@@ -191,6 +210,119 @@ class Settings(unittest.TestCase):
         for wrong in (0, 1001, 1.5, "1", None):
             error = error_of(lambda: AsyncClient("http://a", max_concurrency=wrong))
             self.assertEqual((error.code, error.message), ("bad_request", f"max_concurrency: expected 1 to 1000, got {wrong!r}"))
+
+
+class Retries(unittest.TestCase):
+    def tried(self, *answers, method="GET", headers=None, limit=LONG):
+        """How often a request is sent, and the pauses between. An answer is a status with Retry-After, or an error's code."""
+        api, sent, pauses = Api("http://a", Access("none")), [], []
+
+        def request(*_, **__):
+            given = answers[min(len(sent), len(answers) - 1)]
+            sent.append(given)
+            if isinstance(given, str):
+                raise WKRError(given, "lost")
+            status, after = given
+            return Answer(status, "", b"{}", {} if after is None else {"Retry-After": after})
+
+        deadline = Deadline(limit, "u")
+        with unittest.mock.patch.object(api._http, "request", request), \
+                unittest.mock.patch("random.random", lambda: 0.5), \
+                unittest.mock.patch.object(deadline, "pause", pauses.append):
+            error_of(lambda: api.answer(method, "/p", deadline, None, headers))
+        return len(sent), [round(each, 3) for each in pauses]
+
+    def test_a_pause_is_what_the_service_asks_for_and_a_part_of_one_that_doubles(self):
+        for answers, expected in ((((429, None),), (3, [0.1, 0.2])), (((429, "2"),), (3, [2.1, 2.2])),
+                                  (((429, "2.01"),), (1, [])), (((429, "2"), (429, "3")), (2, [2.1])),
+                                  (((503, None), (200, None)), (2, [0.1])), (((429, "soon"),), (3, [0.1, 0.2])),
+                                  (((429, "-1"),), (3, [0.1, 0.2])), (((429, "nan"),), (3, [0.1, 0.2]))):
+            self.assertEqual(self.tried(*answers), expected, answers)
+        self.assertEqual(self.tried((429, "1"), limit=1000), (1, []))
+
+    def test_what_may_have_arrived_is_sent_again_where_that_does_no_harm(self):
+        same = {"Idempotency-Key": "i"}
+        for answer, often in (((429, None), (3, 3, 3)), ((502, None), (3, 1, 3)), ((503, None), (3, 1, 3)),
+                              ((500, None), (1, 1, 1)), ((504, None), (1, 1, 1)), ((200, None), (1, 1, 1)),
+                              ("unreachable", (3, 3, 3)), ("connection_lost", (3, 1, 3)), ("too_large", (1, 1, 1))):
+            found = tuple(self.tried(answer, method=method, headers=headers)[0]
+                          for method, headers in (("GET", None), ("POST", None), ("POST", same)))
+            self.assertEqual(found, often, answer)
+
+
+class Results(unittest.TestCase):
+    def test_an_answer_that_is_no_result_says_what_is_wrong(self):
+        whole = {"uri": "u", "status": "succeeded", "outputs": []}
+        output = {"name": "n", "dtype": "int64", "shape": [1], "data": [1]}
+        self.assertEqual(_results.result_of({**whole, "outputs": [output]}, {}).outputs["n"].tolist(), [1])
+        for wrong, says in (
+                (None, "a result has no uri"), ({**whole, "uri": 1}, "a result has no uri"),
+                ({**whole, "large": {}}, "a large result has no address"), ({**whole, "outputs": {}}, "outputs is no list"),
+                ({**whole, "outputs": [1]}, "an output has no name"), ({**whole, "outputs": [{}]}, "an output has no name"),
+                ({**whole, "outputs": [{**output, "name": 1}]}, "an output has no name"),
+                ({**whole, "outputs": [{**output, "data": 1}]}, "data is no list"),
+                ({**whole, "outputs": [{**output, "shape": 1}]}, "shape is no list"),
+                ({**whole, "outputs": [{**output, "dtype": "int7"}]}, "unknown dtype 'int7': update the client"),
+                ({**whole, "outputs": [{**output, "dtype": 1}]}, "unknown dtype 1: update the client"),
+                ({**whole, "outputs": [{**output, "shape": [2]}]}, "1 elements are not of shape [2]"),
+                ({**whole, "outputs": [{**output, "shape": [-1]}]}, "1 elements are not of shape [-1]"),
+                ({**whole, "outputs": [{**output, "shape": ["1"]}]}, "1 elements are not of shape ['1']"),
+                ({**whole, "outputs": [{**output, "dtype": "int8", "data": [128]}]}, "an element is no int8"),
+                ({**whole, "outputs": [{**output, "dtype": "uint8", "data": [-1]}]}, "an element is no uint8"),
+                ({**whole, "outputs": [{**output, "data": ["x"]}]}, "an element is no int64"),
+                ({**whole, "outputs": [{**output, "data": [1.5]}]}, "an element is no int64"),
+                ({**whole, "outputs": [{**output, "dtype": "bool"}]}, "an element is no bool"),
+                ({**whole, "outputs": [{**output, "dtype": "float32", "data": ["1"]}]}, "an element is no float32")):
+            error = error_of(lambda: _results.result_of(wrong, {}))
+            self.assertEqual((error.code, error.message), ("internal", f"the answer of the service cannot be read: {says}"))
+        failed = error_of(lambda: _results.result_of({"uri": "u", "code": "model_failed"}, {}))
+        self.assertEqual((failed.code, failed.message, failed.uri), ("model_failed", "the record failed", "u"))
+
+    def test_elements_keep_their_values(self):
+        for dtype, data, expected in (("int8", [-128, 127], [-128, 127]), ("uint8", [0, 255], [0, 255]),
+                                      ("int64", ["9007199254740993"], [2**53 + 1]), ("bool", [True, False], [True, False]),
+                                      ("float32", [1, 0.5], [1.0, 0.5]), ("string", ["a", 1], ["a", "1"]), ("int32", [], [])):
+            found = _results._array_of({"data": data, "shape": [len(data)]}, dtype)
+            self.assertEqual((found.tolist(), found.dtype), (expected, np.dtype(object if dtype == "string" else dtype)))
+        self.assertTrue(np.isnan(_results._array_of({"data": [None], "shape": []}, "float64")))
+
+    def test_a_prediction_without_its_model_has_the_dtypes_of_JSON(self):
+        for data, dtype in ((["a"], "object"), ([True], "bool"), ([1], "int64"), ([1, 1.5], "float64"), ([True, 1], None)):
+            text = '{value=%s}' % json.dumps({"data": data, "shape": [len(data)]})
+            found = error_of(lambda: _results.prediction_of(text, "v", None))
+            self.assertEqual(str(found.output.dtype) if dtype else found.code, dtype or "internal", data)
+        pair = _results.prediction_of('{value=[{"data":[1],"shape":[1]},{"data":[],"shape":[0]}]}', "v", None)
+        self.assertEqual((list(pair.outputs), pair.model), (["output0", "output1"], "v"))
+        for other in ("[]", "1", '{"data":[1]}', '{"data":[1],"shape":[1],"more":1}'):
+            found = _results.prediction_of("{value=%s}" % other, "v", None)
+            self.assertEqual((dict(found.outputs), found.value), ({}, json.loads(other)))
+        for wrong in (None, "value=1}", "{value=1"):
+            self.assertIn("a prediction is no {value=…}", str(error_of(lambda: _results.prediction_of(wrong, "v", None))))
+
+    def test_labels_are_those_of_the_last_axis(self):
+        port = {"name": "p", "datatype": "FP32", "parameters": {"names": ["a", 1]}}
+        model = _results.model_of({"outputs": [port], "parameters": {"post_processing": "f"}, "platform": "worker"})
+        self.assertEqual((model.filter, model.is_worker, model.outputs[0].labels), ("f", True, ["a", "1"]))
+        for shape, labels in (([2], {"p": ["a", "1"]}), ([1, 2], {"p": ["a", "1"]}), ([2, 1], {}), ([], {})):
+            data = [0] * (2 if 2 in shape else 1)
+            text = '{value=%s}' % json.dumps({"data": data, "shape": shape})
+            self.assertEqual(_results.prediction_of(text, "v", model).labels, labels, shape)
+        for metadata in (None, {}, {"outputs": 1}, {"outputs": [{"name": "p"}]}, {"outputs": [{"name": "p", "datatype": "X"}]}):
+            self.assertEqual(error_of(lambda: _results.model_of(metadata)).code, "internal", metadata)
+
+    def test_where_an_answer_without_outputs_comes_from(self):
+        Model = _results.Model
+        self.assertEqual([Model([], filter, worker).source for filter in ("f", None) for worker in (True, False)],
+                         ["its filter f", "its filter f", "its worker", "its filter"])
+        sources = [_results.result_of({"uri": "u", "status": "succeeded", "model": "v", **more}, models).source
+                   for more in ({"filtered": 1}, {"value": 1}) for models in ({}, {"v": Model([], "f", False)})]
+        self.assertEqual(sources, ["its filter", "its filter f", "its worker", "its worker"])
+
+    def test_the_job_of_a_service(self):
+        for statistics, job in (({"model_stats": [{"name": "j"}, {"name": "k"}]}, "j"), (None, None), ({}, None),
+                                ({"model_stats": []}, None), ({"model_stats": [1]}, None),
+                                ({"model_stats": [{"name": 1}]}, None)):
+            self.assertEqual(_results.job_of(statistics), job)
 
 
 class RedisSocket(unittest.TestCase):

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { readImageFile } from '../../sdk/image-file.ts';
-import { type InputValue, toInputs } from '../../sdk/inputs.ts';
+import { type InputValue, ofInput, toInputs } from '../../sdk/inputs.ts';
 
 async function tensorOf(value: InputValue): Promise<Tensor> {
   const input = (await toInputs({ x: value })).get('x');
@@ -72,4 +73,14 @@ test('an image is bytes, an ArrayBuffer, a Blob or a File, and base64 of any kin
     { bytes: 'text' },
     /^input "x": bytes: expected a Uint8Array, ArrayBuffer or Blob, got a string/,
   );
+});
+
+test('an error of an input keeps its code, and one of no code is of the caller', () => {
+  for (const [error, code] of [
+    [new ServingError('too_large', 'm'), 'too_large'],
+    [new Error('m'), 'bad_request'],
+  ] as const) {
+    const found = ofInput('a"b', error);
+    assert.deepEqual([found.code, found.message, found.cause], [code, 'input "a\\"b": m', error]);
+  }
 });

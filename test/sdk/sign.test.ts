@@ -118,6 +118,25 @@ test('a clock that is wrong is corrected by the Date of a 403, once, and stays c
   assert.deepEqual(times, ['20261123T105959Z', '20261123T115959Z', '20261123T115959Z']);
 });
 
+test('a request is signed for the time of its clock, to the millisecond', async () => {
+  const { sent, ask } = signing(null, [], Date.parse(at) + 999);
+  await ask('https://api.example/ready');
+  assert.equal(sent[0]?.headers['x-amz-date'], '20261123T105959Z');
+});
+
+test('a clock is wrong beyond four minutes, ahead or behind', async () => {
+  for (const [ms, times] of [
+    [240_000, 1],
+    [241_000, 2],
+    [-240_000, 1],
+    [-241_000, 2],
+  ] as const) {
+    const { sent, ask } = signing(null, [forbidden(dateAfter(ms)), new Response('{}')]);
+    await ask('https://api.example/ready');
+    assert.equal(sent.length, times, String(ms));
+  }
+});
+
 test('requests that are refused together for a wrong clock are all sent again', async () => {
   const keys = { accessKeyId, secretAccessKey };
   const signer = new Signer({ region, credentials: async () => keys, now: () => Date.parse(at) });

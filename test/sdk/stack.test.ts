@@ -90,6 +90,16 @@ for (const [name, [stack, code, message]] of Object.entries(REFUSED)) {
   });
 }
 
+test('an output that is missing is named, whichever it is', async (t) => {
+  const without = Object.keys(OUTPUTS).map((key) => [key, { outputs: { ...OUTPUTS, [key]: '' } }] as const);
+  const { url: endpoint } = await startStandIn(t, Object.fromEntries(without));
+  for (const [key] of without)
+    await assert.rejects(findStack(key, { endpoint }), {
+      code: 'bad_config',
+      message: new RegExp(`^stack ${key} \\(UPDATE_COMPLETE\\) has no output ${key}: `),
+    });
+});
+
 test('a name that is none, no region, no credentials and a silent CloudFormation are one clear error each', async (t) => {
   const { url: endpoint, asked } = await startStandIn(t, { one: 'silent' });
   for (const name of ['', 'a b', '-a', 'a'.repeat(129), 'arn:aws:s3:::x'])

@@ -1,5 +1,6 @@
 """The parts of wkr_serving, without a service."""
 import argparse
+import http.client
 import os
 import signal
 import socket
@@ -119,6 +120,21 @@ class Answers(unittest.TestCase):
             self.assertEqual((error.code, error.message, str(error)), ("own", "why", "own: why"))
         long = transport.error_of(answer(500, b'{"code":"%s","error":"%s"}' % (b"c" * 65, b"m" * 4097)))
         self.assertEqual((len(long.code), len(long.message)), (64, 4096))
+
+    def test_a_body_is_read_to_its_length_or_its_end_and_up_to_a_limit(self):
+        def read(pieces, length, most=5):
+            left = list(pieces)
+            response = unittest.mock.Mock(length=length, read=lambda _: left.pop(0) if left else b"")
+            return error_of(lambda: transport._read(response, most))
+
+        for pieces, length in (((b"ab", b"cde"), 5), ((b"ab", b"cde"), None), ((), 0), ((), None)):
+            self.assertEqual(read(pieces, length), b"".join(pieces))
+        for pieces, length in (((b"abc", b"def"), None), ((b"abcdef",), None), ((), 6)):
+            self.assertEqual((read(pieces, length).code, read(pieces, length).message),
+                             ("too_large", "the answer is over the limit of 5 bytes"))
+        short = read((b"ab",), 5)
+        self.assertIsInstance(short, http.client.IncompleteRead)
+        self.assertEqual((short.partial, short.expected), (b"", 3))
 
     def test_outcomes(self):
         reader = unittest.mock.Mock(read=lambda value: value * 2)

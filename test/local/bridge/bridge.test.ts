@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { SentRecord } from '../../../lib/pipeline/submit.ts';
@@ -290,7 +291,15 @@ test('a bridge begins where a server of the original ended, and not where client
   assert.match(warned.join(), /: 1 record that a former server read will not be enqueued again$/);
 });
 
-test('a Redis that does not answer is an error at the start', async () => {
+test('a Redis that does not answer is an error at the start, which leaves no connection', async (t) => {
+  let closed = 0;
+  const { close } = RedisConnection.prototype;
+  t.mock.method(RedisConnection.prototype, 'close', async function (this: RedisConnection) {
+    await turn();
+    await close.call(this);
+    closed++;
+  });
   const options = { redisUrl: 'redis://127.0.0.1:1', stream: STREAM, send: async () => {}, warn: () => {} };
   await assert.rejects(startBridge(options), { code: 'results_unavailable' });
+  assert.equal(closed, 2);
 });

@@ -110,6 +110,36 @@ describe('receiving', () => {
     await stopped;
   });
 
+  it('polls with one call less after each answer that is not full, down to one', async () => {
+    let open: ((count: number) => void)[] = [];
+    const receiver = receiverOf(
+      (call) =>
+        new Promise((resolve) =>
+          open.push((count) => resolve({ Messages: messagesFor(call).slice(0, count) })),
+        ),
+      () => 1_000_000,
+    );
+    receiver.pump();
+    for (const [counts, expected] of [
+      [[9], 1],
+      [[10], 2],
+      [[10, 10], 5],
+      [[9, 9, 10, 10, 10], 5],
+      [[9, 9, 9, 9, 9], 1],
+      [[1], 1],
+      [[0], 1],
+    ] as const) {
+      const now = open;
+      open = [];
+      for (const [index, answer] of now.entries()) answer(counts[index] ?? 0);
+      await settle();
+      assert.equal(open.length, expected, String(counts));
+    }
+    const stopped = receiver.stop();
+    for (const answer of open) answer(0);
+    await stopped;
+  });
+
   it('asks for no more messages than there is room for, calls under way included', async () => {
     let room = 14;
     let answered = 0;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { type Gateway, startGateway } from '../../../local/gateway/gateway.ts';
-import { gatewayMessage } from '../../../local/gateway/response.ts';
+import { enveloped, gatewayMessage, refusal, tooManyWaits, toWire } from '../../../local/gateway/response.ts';
 
 /** What the handler does next, and what the gateway logged about it. */
 let act: () => unknown;
@@ -148,4 +148,96 @@ describe('gateway responses', () => {
 it('says when to come back in its own 429, which AWS does not', () => {
   assert.deepEqual(gatewayMessage(429).headers, ['content-type', 'application/json', 'retry-after', '1']);
   assert.deepEqual(gatewayMessage(413).headers, ['content-type', 'application/json']);
+});
+
+const JSON_TYPE = ['content-type', 'application/json'];
+const TEXT_TYPE = ['content-type', 'text/plain; charset=utf-8'];
+
+it('makes a response of each result that is one', () => {
+  for (const [result, status, headers, body, bodyBytes] of [
+    ['é', 200, JSON_TYPE, 'é', 2],
+    [undefined, 200, JSON_TYPE, 'null', 4],
+    [null, 200, JSON_TYPE, 'null', 4],
+    [{ statusCode: undefined }, 200, JSON_TYPE, '{}', 2],
+    [{ statusCode: 200 }, 200, [], '', 0],
+    [{ statusCode: 599, body: null, headers: null, cookies: null }, 599, [], '', 0],
+    [{ statusCode: 200, body: 'é' }, 200, TEXT_TYPE, 'é', 2],
+    [{ statusCode: 200, body: 'YWI=', isBase64Encoded: 1 }, 200, TEXT_TYPE, 'YWI=', 4],
+    [{ statusCode: 200, body: '', headers: { Connection: 'x', 'X-A': 1 } }, 200, ['X-A', '1'], '', 0],
+    [
+      { statusCode: 200, headers: { 'x-a': '\t ~\u0080\u00ff', 'x-b': null } },
+      200,
+      ['x-a', '\t ~\u0080\u00ff'],
+      '',
+      0,
+    ],
+    [{ statusCode: 200, cookies: ['a', 'b'] }, 200, ['set-cookie', 'a', 'set-cookie', 'b'], '', 0],
+  ] as const)
+    assert.deepEqual(toWire(result), { status, headers, body, bodyBytes }, JSON.stringify(result));
+  for (const [body, bytes] of [
+    ['YWJj', 'abc'],
+    ['YWI=', 'ab'],
+    ['YQ==', 'a'],
+    ['YQ', 'a'],
+  ] as const) {
+    const wire = toWire({ statusCode: 200, body, isBase64Encoded: true }) as {
+      body: Buffer;
+      bodyBytes: number;
+    };
+    assert.deepEqual([wire.body.toString(), wire.bodyBytes], [bytes, bytes.length]);
+  }
+  assert.ok('body' in toWire({ statusCode: 200, body: 'é' }, 2));
+});
+
+it('says of every other result what is wrong with it', () => {
+  for (const [result, problem] of [
+    [{ statusCode: 199 }, 'statusCode must be a whole number from 200 to 599, got 199'],
+    [{ statusCode: 600 }, 'statusCode must be a whole number from 200 to 599, got 600'],
+    [{ statusCode: null }, 'statusCode must be a whole number from 200 to 599, got null'],
+    [{ statusCode: 200, body: 7 }, 'body must be a string, got 7'],
+    [{ statusCode: 200, headers: 'x' }, 'headers must be an object, got "x"'],
+    [{ statusCode: 200, headers: { a: {} } }, 'header a must be a string, got {}'],
+    [{ statusCode: 200, headers: { '': 'b' } }, '"" is no header name'],
+    [{ statusCode: 200, headers: { a: '\u0100' } }, 'header a holds characters no header may'],
+    [{ statusCode: 200, headers: { a: '\u007f' } }, 'header a holds characters no header may'],
+    [{ statusCode: 200, cookies: 'a' }, 'cookies must be a list, got "a"'],
+    [{ statusCode: 200, cookies: [5] }, 'cookies must be strings a header may hold, got 5'],
+    [{ statusCode: 200, cookies: ['\n'] }, 'cookies must be strings a header may hold, got "\\n"'],
+    [
+      { statusCode: 200, body: 'Y!==', isBase64Encoded: true },
+      'isBase64Encoded is true and the body is not base64',
+    ],
+    [{ statusCode: 200, body: ['x'.repeat(76)] }, `body must be a string, got ["${'x'.repeat(76)}"]`],
+    [{ statusCode: 200, body: ['x'.repeat(77)] }, `body must be a string, got ["${'x'.repeat(77)}"...`],
+  ] as const)
+    assert.deepEqual(toWire(result), { problem });
+  assert.match(JSON.stringify(toWire({ statusCode: 200, body: 'é' }, 1)), /the response is 2 bytes/);
+});
+
+it('refuses in the form of the service, and for a worker in that of its envelope', () => {
+  const plain = refusal(401, 'é');
+  assert.deepEqual(
+    [plain.status, plain.body, plain.bodyBytes],
+    [401, '{"error":"é","code":"unauthorized"}', 36],
+  );
+  assert.deepEqual(plain.headers, [...JSON_TYPE, 'x-content-type-options', 'nosniff']);
+  const waits = tooManyWaits();
+  assert.deepEqual([waits.status, waits.headers.slice(-2)], [429, ['retry-after', '1']]);
+  assert.equal((JSON.parse(String(waits.body)) as { code: string }).code, 'rate_limited');
+  const shown = enveloped(plain);
+  assert.equal(shown.body, '{"error_code":401,"error_message":"é","data":null,"code":"unauthorized"}');
+  assert.equal(shown.bodyBytes, Buffer.byteLength(String(shown.body)));
+  for (const [status, code] of [
+    [400, 'bad_request'],
+    [404, 'not_found'],
+    [408, 'timeout'],
+    [413, 'too_large'],
+    [429, 'rate_limited'],
+    [431, 'too_large'],
+    [500, 'internal'],
+    [503, 'timeout'],
+  ] as const)
+    assert.equal((JSON.parse(String(enveloped(gatewayMessage(status)).body)) as { code: string }).code, code);
+  const bare = { ...plain, body: '{"message":"m"}' };
+  assert.equal((JSON.parse(String(enveloped(bare).body)) as { error_message: string }).error_message, 'm');
 });

@@ -1,6 +1,8 @@
 /** Outcomes that wait for their clients: how many, how long, and how much of them one answer has. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodeValue } from '../../../lib/codecs/values/value-frame.ts';
+import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { WorkerValue } from '../../../lib/contract/worker-values.ts';
 import type { ItemOutcome } from '../../../lib/http/worker/frames.ts';
 import { LaterResults, RESULT_LIMITS, resultsRoute } from '../../../local/worker/results.ts';
@@ -104,6 +106,25 @@ test('an answer has at most 32 MiB, and a larger result is an error', async () =
   const second = await ask(first.cursor);
   assert.deepEqual(second.ids, ['2', '3']);
   assert.equal((second.outcomes[1]?.error as { code: string }).code, 'too_large');
+});
+
+test('a result is kept up to where its frame with what is beside it has 32 MiB', async () => {
+  const { put, ask } = openResults();
+  const most = LIMITS.frameBytes - 512;
+  const around = encodeValue(new Uint8Array(1_000)).byteLength - 1_000;
+  // The length of the block has more digits.
+  const room = most - around - String(most).length + 4;
+  assert.equal(encodeValue(new Uint8Array(room)).byteLength, most);
+  await put(value(new Uint8Array(room)), { id: 'kept' });
+  await put(value(new Uint8Array(room + 1)), { id: 'over' });
+  const { outcomes, cursor } = await ask();
+  assert.deepEqual(
+    outcomes.map(({ id, error }) => [id, error]),
+    [['kept', undefined]],
+  );
+  const code = 'too_large';
+  const message = `the result has ${most + 1} bytes, over the limit of ${LIMITS.frameBytes} (frameBytes)`;
+  assert.deepEqual((await ask(cursor)).outcomes, [{ id: 'over', error: { code, message } }]);
 });
 
 test('the results that are kept have at most 256 MiB', async () => {
