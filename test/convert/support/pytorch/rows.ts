@@ -30,3 +30,10 @@ export function testRows(groups: Readonly<Record<string, readonly Row[]>>, x: Te
       for (const [i, [expression, expected]] of rows.entries()) assertClose(results[i], expected, expression);
     });
 }
+
+/** Floats in nested lists, as an expression. */
+export function tensorText(values: unknown): string {
+  const list = (value: unknown): string =>
+    Array.isArray(value) ? `[${value.map(list).join(', ')}]` : (value as number).toFixed(3);
+  return `torch.tensor(${list(values)})`;
+}
