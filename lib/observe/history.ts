@@ -52,7 +52,7 @@ export class History implements Observer {
   readonly #options: HistoryOptions;
   readonly #steps: HistoryStep[] = [];
   readonly #latency = new Timers();
-  #atStep: Totals = { ...NOTHING, batchMs: 0 };
+  #atStep = NOTHING;
   #largest = 0;
   #waited: number | null = null;
   #stepMs: number;
@@ -124,7 +124,7 @@ export class History implements Observer {
     this.#steps.push({ ...empty, ...grown, ...this.#percentiles(), ...own });
     for (let i = 0; i < Math.min(passed - 1, steps); i++) this.#steps.push(empty);
     this.#steps.splice(0, this.#steps.length - steps);
-    this.#atStep = { ...totals, batchMs };
+    this.#atStep = totals;
     this.#largest = 0;
     this.#waited = null;
     this.#stepMs += passed * stepMs;

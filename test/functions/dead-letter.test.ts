@@ -65,14 +65,19 @@ test('a message that SQS gave up has the number of its deliveries; one of a queu
     ...record('m2', BODY),
     attributes: { SentTimestamp: '1', ApproximateReceiveCount: '1001' },
   };
-  await handle(event(record('m1', BODY), given));
+  const last = {
+    ...record('m3', BODY),
+    attributes: { ...given.attributes, ApproximateReceiveCount: '1000' },
+  };
+  await handle(event(record('m1', BODY), given, last));
   const attempts = [...archived.values()].map((text) => decodeDeadLetter(text).attempts);
-  assert.deepEqual(attempts, [5, 1_000]);
+  assert.deepEqual(attempts, [5, 1_000, 5]);
   assert.deepEqual(
     saved.map(({ outcome }) => !outcome.ok && outcome.error.message),
     [
       'the record failed 5 times and was archived as m1',
       'the record failed 1000 times and was archived as m2',
+      'the record failed 5 times and was archived as m3',
     ],
   );
 });

@@ -46,6 +46,19 @@ test('what an observer throws is logged once, and the others are still called, i
   );
 });
 
+test('each fact reaches the observers that ask for it', () => {
+  const names =
+    'requestArrived requestAccepted requestAnswered recordsArrived recordsRan runEnded recordsStored functionOpened functionCalled functionAnswered rowsRead inferenceEnded stepEnded requestServed messageSent resultRefused messageArchived chunkServed eventFailed eventServed eventReturned modelChanged'.split(
+      ' ',
+    );
+  for (const name of names) {
+    const seen: unknown[] = [];
+    const all = together([{ [name]: (fact: unknown) => seen.push(fact) }, {}], now);
+    (all as unknown as Record<string, (fact: unknown) => void>)[name]?.(name);
+    assert.deepEqual(seen, [name]);
+  }
+});
+
 test('what no observer asks for costs nothing, and a step is timed by the clock of the path', () => {
   const none = together([{}], now);
   assert.deepEqual(Object.keys(none).sort(), ['now', 'start']);

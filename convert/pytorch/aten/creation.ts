@@ -1,7 +1,6 @@
 /** Operators that make tensors of sizes and numbers. Random ones are refused. */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import { tensorOf } from '../../graph/numbers.ts';
-import type { Value } from '../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { type Int, subtract } from '../run/sizes.ts';
 import { TensorRef } from '../run/tensor.ts';
@@ -28,6 +27,7 @@ const full =
   };
 
 function typeOf(value: Py, fill: number | undefined): DType {
+  if (value instanceof TensorRef) return value.dtype;
   if (fill !== undefined || value instanceof Float) return 'float32';
   if (value instanceof Scalar)
     return value.type === 'float' ? 'float32' : value.type === 'bool' ? 'bool' : 'int64';
@@ -131,13 +131,9 @@ const tensor: Rule = (c, a) => {
   const numbers = flat.map((each) => (each instanceof Float ? each.value : Number(each)));
   if (flat.every((each) => each instanceof Float || typeof each === 'number' || typeof each === 'boolean'))
     return c.g.constant(tensorOf(dtype, shape, numbers));
-  const parts = flat.map((each) => c.one('Reshape', [numberOf(c, each, dtype), c.g.ints([1])]));
+  const parts = flat.map((each) => c.one('Reshape', [c.number(each, dtype), c.g.ints([1])]));
   return reshape(c, c.one('Concat', parts, { axis: 0 }), shape);
 };
-
-function numberOf(c: Context, value: Py, dtype: DType): Value {
-  return value instanceof TensorRef ? c.cast(value.value, dtype) : c.number(value, dtype);
-}
 
 const random: Rule = () =>
   refuse('draws random numbers, so the same input would give another result each time');

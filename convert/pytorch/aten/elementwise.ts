@@ -5,7 +5,7 @@ import type { Context } from '../run/context.ts';
 import type { TensorRef } from '../run/tensor.ts';
 import { Float, type Py, refuse } from '../run/values.ts';
 import type { Args, Rule, Table } from './schema.ts';
-import { computed, floating, isFloat, operand, resultType } from './types.ts';
+import { computed, floating, isFloat, resultType } from './types.ts';
 
 /** Computes in a type that onnxruntime has, and returns the result in `dtype`. */
 export function within(
@@ -15,7 +15,7 @@ export function within(
   compute: (...values: Value[]) => Value,
 ): Value {
   const own = computed(dtype);
-  return c.cast(compute(...operands.map((value) => operand(c, value, own))), dtype);
+  return c.cast(compute(...operands.map((value) => c.number(value, own))), dtype);
 }
 
 function binary(op: string): Rule {
@@ -133,7 +133,7 @@ const clamp: Rule = (c, a) => {
   const all = [a.raw('x'), a.raw('min'), a.raw('max')];
   const dtype = resultType(all.filter((value) => value !== null));
   const own = computed(dtype);
-  const [x, low, high] = all.map((value) => (value === null ? undefined : operand(c, value, own)));
+  const [x, low, high] = all.map((value) => (value === null ? undefined : c.number(value, own)));
   return c.cast(clampValue(c, x as Value, low, high), dtype);
 };
 
@@ -143,7 +143,7 @@ const addcmul =
     const all = [a.tensor('x'), a.tensor('a'), a.tensor('b')];
     const dtype = resultType(all);
     if (!isFloat(dtype)) refuse('is supported for floats only');
-    const [x, one, other] = all.map((each) => operand(c, each, dtype)) as [Value, Value, Value];
+    const [x, one, other] = all.map((each) => c.number(each, dtype)) as [Value, Value, Value];
     const inner = c.one(op, [one, other]);
     const value = a.raw('value');
     return c.one('Add', [x, isOne(value) ? inner : c.one('Mul', [inner, c.number(value, dtype)])]);
@@ -151,7 +151,7 @@ const addcmul =
 
 const lerp: Rule = (c, a) => {
   const [x, end] = [a.v('x'), a.v('end')];
-  const weight = operand(c, a.raw('weight'), x.dtype);
+  const weight = c.number(a.raw('weight'), x.dtype);
   return c.one('Add', [x, c.one('Mul', [weight, c.one('Sub', [end, x])])]);
 };
 
@@ -242,7 +242,7 @@ export const ELEMENTWISE: Table = {
   'copy(Tensor x, Tensor other, bool non_blocking=False)': (c, a) => copied(c, a.tensor('x'), a.v('other')),
   'fill(Tensor x, Operand value)': (c, a) => {
     const x = a.tensor('x');
-    return copied(c, x, operand(c, a.raw('value'), x.dtype));
+    return copied(c, x, c.number(a.raw('value'), x.dtype));
   },
   'zero(Tensor x)': (c, a) => copied(c, a.tensor('x'), c.g.scalar(a.tensor('x').dtype, 0)),
 };

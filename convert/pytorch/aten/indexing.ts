@@ -6,7 +6,7 @@ import { TensorRef } from '../run/tensor.ts';
 import { itemsOf, type Py, refuse } from '../run/values.ts';
 import type { Args, Rule, Table } from './schema.ts';
 import { expand, permute, reshape } from './shaping.ts';
-import { isFloat, operand } from './types.ts';
+import { isFloat } from './types.ts';
 
 /** Indices must be whole numbers: an input that is used as one was declared with the wrong type. */
 export class NeedsIndex extends Error {
@@ -157,7 +157,7 @@ const scatter =
     const updates =
       source instanceof TensorRef && source.shape.length > 0
         ? prefix(c, c.cast(source.value, x.dtype), c.shapeOf(index))
-        : expand(c, operand(c, source, x.dtype), c.shapeOf(index));
+        : expand(c, c.number(source, x.dtype), c.shapeOf(index));
     return c.one('ScatterElements', [x, index, updates], { axis, ...(reduction ? { reduction } : {}) });
   };
 
@@ -257,7 +257,7 @@ const indexFill: Rule = (c, a) => {
     index,
     sizes.map((_, i) => (i === axis ? (sizes[axis] as Int) : 1)),
   );
-  const updates = expand(c, operand(c, a.raw('value'), x.dtype), sizes);
+  const updates = expand(c, c.number(a.raw('value'), x.dtype), sizes);
   return c.one('ScatterElements', [x, expand(c, wide, sizes), updates], { axis });
 };
 

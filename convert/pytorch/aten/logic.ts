@@ -3,7 +3,7 @@
 import { refuse } from '../run/values.ts';
 import { pairs, s, within } from './elementwise.ts';
 import type { Rule, Table } from './schema.ts';
-import { computed, operand, resultType } from './types.ts';
+import { computed, resultType } from './types.ts';
 
 function comparison(op: string, negated = false): Rule {
   return (c, a) => {
@@ -11,7 +11,7 @@ function comparison(op: string, negated = false): Rule {
     const own = computed(resultType(pair));
     const made = c.one(
       op,
-      pair.map((value) => operand(c, value, own)),
+      pair.map((value) => c.number(value, own)),
     );
     return negated ? c.one('Not', [made]) : made;
   };
@@ -29,11 +29,11 @@ const maskedFill: Rule = (c, a) => {
   const value = a.raw('value');
   const own = computed(x.dtype);
   const mask = c.cast(a.v('mask'), 'bool');
-  return c.cast(c.one('Where', [mask, operand(c, value, own), c.cast(x, own)]), x.dtype);
+  return c.cast(c.one('Where', [mask, c.number(value, own), c.cast(x, own)]), x.dtype);
 };
 
 function logical(op: string): Rule {
-  return (c, a) => c.one(op, [operand(c, a.raw('a'), 'bool'), operand(c, a.raw('b'), 'bool')]);
+  return (c, a) => c.one(op, [c.number(a.raw('a'), 'bool'), c.number(a.raw('b'), 'bool')]);
 }
 
 /** Bitwise operators of bools are logical; ONNX's opset 17 has none for integers. */

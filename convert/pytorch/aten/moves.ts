@@ -5,7 +5,7 @@ import { add, type Int, multiply, subtract } from '../run/sizes.ts';
 import { Float, List, type Py, refuse } from '../run/values.ts';
 import type { Args, Rule, Table } from './schema.ts';
 import { cut, expand, permute, reshape } from './shaping.ts';
-import { operand, resultType } from './types.ts';
+import { resultType } from './types.ts';
 
 /** Joins values of one type; the joined axis is the sum. */
 export function concat(c: Context, parts: readonly Value[], axis: number): Value {
@@ -27,7 +27,7 @@ const cat: Rule = (c, a) => {
     if (shape.length !== first.shape.length) refuse('joins tensors of different ranks');
   return concat(
     c,
-    tensors.map((tensor) => operand(c, tensor, dtype)),
+    tensors.map((tensor) => c.number(tensor, dtype)),
     axis,
   );
 };
@@ -38,7 +38,7 @@ const stack: Rule = (c, a) => {
   if (!first) return refuse('stacks an empty list');
   const axis = a.axis('dim', first, 1);
   const dtype = resultType(tensors);
-  const parts = tensors.map((tensor) => c.one('Unsqueeze', [operand(c, tensor, dtype), c.g.ints([axis])]));
+  const parts = tensors.map((tensor) => c.one('Unsqueeze', [c.number(tensor, dtype), c.g.ints([axis])]));
   return concat(c, parts, axis);
 };
 
@@ -49,7 +49,7 @@ const stacked =
     const tensors = a.tensors('tensors');
     const dtype = resultType(tensors);
     const parts = tensors.map((tensor) => {
-      const value = operand(c, tensor, dtype);
+      const value = c.number(tensor, dtype);
       const missing = Math.max(0, rank - tensor.shape.length);
       return reshape(c, value, [...new Array<number>(missing).fill(1), ...c.shapeOf(value)]);
     });

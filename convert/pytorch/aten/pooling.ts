@@ -21,7 +21,7 @@ interface Window {
 
 function windowOf(a: Args, spatial: number, hasDilation: boolean): Window {
   const kernel = a.ns('kernel_size', spatial);
-  const given = a.ns('stride', spatial);
+  const given = a.isSet('stride') ? a.ns('stride', spatial) : [];
   return {
     kernel,
     strides: given.length === 0 ? kernel : given,
@@ -177,24 +177,13 @@ function adaptivePool(
   }, x);
 }
 
-const lpPool =
-  (spatial: number): Rule =>
-  (c, a) => {
-    const window = windowOf(a, spatial, false);
-    if (window.ceil || a.float('norm_type') < 1) refuse('is not supported with these attributes');
-    const attributes = { kernel_shape: window.kernel, strides: window.strides, p: a.n('norm_type') };
-    return batched(c, a.v('x'), spatial, (x) => c.one('LpPool', [x], attributes));
-  };
-
 export const POOLING: Table = each((n) => ({
-  [`max_pool${n}d(Tensor x, int[] kernel_size, int[] stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False)`]:
+  [`max_pool${n}d(Tensor x, int[] kernel_size, int[]? stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False)`]:
     maxPool(n),
-  [`max_pool${n}d_with_indices(Tensor x, int[] kernel_size, int[] stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False)`]:
+  [`max_pool${n}d_with_indices(Tensor x, int[] kernel_size, int[]? stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False)`]:
     maxPool(n, true),
-  [`avg_pool${n}d(Tensor x, int[] kernel_size, int[] stride=None, int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor=None)`]:
+  [`avg_pool${n}d(Tensor x, int[] kernel_size, int[]? stride=None, int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor=None)`]:
     avgPool(n),
   [`adaptive_avg_pool${n}d(Tensor x, int[] size)`]: adaptive(n, 'ReduceMean'),
   [`adaptive_max_pool${n}d(Tensor x, int[] size)`]: adaptive(n, 'ReduceMax', true),
-  [`lp_pool${n}d(Tensor x, float norm_type, int[] kernel_size, int[] stride=None, bool ceil_mode=False)`]:
-    lpPool(n),
 }));

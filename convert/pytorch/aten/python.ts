@@ -201,8 +201,10 @@ export const PRIMITIVES: Readonly<Record<string, Prim>> = {
     c.list(
       x instanceof Dict ? [...x.items].map((pair) => new Tuple(pair)) : refuse(`is no dict: ${kindOf(x)}`),
     ),
-  get: (_, x, key, fallback) =>
-    (x instanceof Dict ? x.items.get(keyOf(key ?? null) as string) : undefined) ?? fallback ?? null,
+  get: (_, x, key, fallback) => {
+    const found = x instanceof Dict ? x.items.get(keyOf(key ?? null) as string) : undefined;
+    return found === undefined ? (fallback ?? null) : found;
+  },
   list_with_default: (_, x) => x,
   __range_length: (_, start, end, step) => {
     const [from, to, by] = [start, end ?? null, step ?? null].map(asFloat) as [number, number, number];

@@ -49,11 +49,6 @@ export function resultType(operands: readonly Py[]): DType {
   return over(over(large, small), bare) ?? refuse('has no operands');
 }
 
-/** The operand as a value of this type. */
-export function operand(c: Context, value: Py, dtype: DType): Value {
-  return value instanceof TensorRef ? c.cast(value.value, dtype) : c.number(value, dtype);
-}
-
 /** The type that onnxruntime computes in: it has no kernels for small integers. */
 export function computed(dtype: DType): DType {
   return dtype === 'bool' || dtype === 'uint8' || dtype === 'int8' || dtype === 'int16' ? 'int32' : dtype;

@@ -22,8 +22,14 @@ export function cellName({ code }: Frame, arg: number): string {
   return names[arg] ?? refuse('reads a cell that is not there');
 }
 
+/** Undefined when it is not set; null is Python's None. */
+function cellValue({ locals, cells }: Frame, name: string): Py | undefined {
+  return locals.has(name) ? locals.get(name) : cells.get(name);
+}
+
 export function deref(frame: Frame, name: string): Py {
-  return frame.locals.get(name) ?? frame.cells.get(name) ?? refuse(`variable ${name} is not set`);
+  const value = cellValue(frame, name);
+  return value === undefined ? refuse(`variable ${name} is not set`) : value;
 }
 
 /** A function made while the code runs: a lambda or a comprehension. It reads the variables around it. */
@@ -36,9 +42,7 @@ export const makeFunction: Step = (frame, arg) => {
   if (arg & 4) pop(frame);
   if (arg & 2) return refuse('makes a function with keyword defaults');
   const defaults = arg & 1 ? (itemsOf(pop(frame)) ?? []) : [];
-  const cells = {
-    get: (cell: string) => frame.locals.get(cell) ?? frame.cells.get(cell),
-  };
+  const cells = { get: (name: string) => cellValue(frame, name) };
   const around = { global: frame.global, cells, defaults, keywordDefaults: NO_NAMES };
   frame.stack.push(new Callable(code.name, (args, named) => frame.run(code, around, args, named)));
   return undefined;

@@ -68,7 +68,8 @@ export function popMany(frame: Frame, count: number): Py[] {
 }
 
 export function peek(frame: Frame, depth: number): Py {
-  return frame.stack.at(-depth) ?? refuse(`${frame.code.name} takes a value that is not there`);
+  const value = frame.stack.at(-depth);
+  return value === undefined ? refuse(`${frame.code.name} takes a value that is not there`) : value;
 }
 
 /** Python's truth of a value that is known. */

@@ -169,7 +169,8 @@ export const STEPS: Readonly<Record<string, Step>> = {
   }),
   LOAD_FAST: push((frame, arg) => {
     const name = frame.code.variables[arg] ?? '';
-    return frame.locals.get(name) ?? refuse(`variable ${name} is not set`);
+    const value = frame.locals.get(name);
+    return value === undefined ? refuse(`variable ${name} is not set`) : value;
   }),
   STORE_FAST: (frame, arg) => void frame.locals.set(frame.code.variables[arg] ?? '', pop(frame)),
   DELETE_FAST: (frame, arg) => void frame.locals.delete(frame.code.variables[arg] ?? ''),

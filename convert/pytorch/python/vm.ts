@@ -84,7 +84,8 @@ function bind(
   for (let i = 0; i < positional + keywordOnly; i++) {
     const name = variables[i] as string;
     const fallback = i < positional ? defaults[i - positional + defaults.length] : keywordDefaults.get(name);
-    const value = i < Math.min(positional, args.length) ? args[i] : (rest.get(name) ?? fallback);
+    const isPositional = i < Math.min(positional, args.length);
+    const value = isPositional ? args[i] : rest.has(name) ? rest.get(name) : fallback;
     if (value === undefined) return refuse(`${code.name} needs ${name}`);
     rest.delete(name);
     locals.set(name, value);

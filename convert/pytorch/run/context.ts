@@ -5,7 +5,7 @@ import { constantNumbers } from '../../graph/numbers.ts';
 import type { Attributes, Value } from '../../graph/value.ts';
 import { type Int, SizeBound, Sizes, subtract, textOf } from './sizes.ts';
 import { TensorRef, type ViewStep } from './tensor.ts';
-import { Float, List, type Py, refuse, Scalar, Tuple } from './values.ts';
+import { Float, isInt, kindOf, List, type Py, refuse, Scalar, Tuple } from './values.ts';
 
 /** Bounds unrolled loops and calls, so that no file keeps the converter busy. */
 const MAX_STEPS = 2_000_000;
@@ -151,13 +151,14 @@ export class Context {
       : this.one('Cast', [value], { to: ELEMENT[dtype] ?? refuse(`no ${dtype}`) });
   }
 
-  /** A number, a size or a scalar as a value of rank 0. */
+  /** A number, a size, a scalar or a tensor as a value of this type. */
   number(value: Py, dtype: DType): Value {
-    if (value instanceof Scalar) return this.cast(value.value, dtype);
+    if (value instanceof Scalar || value instanceof TensorRef) return this.cast(value.value, dtype);
     if (value instanceof Float) return this.#g.scalar(dtype, value.value);
     if (typeof value === 'boolean') return this.#g.scalar(dtype, value ? 1 : 0);
     if (typeof value === 'number') return this.#g.scalar(dtype, value);
-    return this.cast(this.sizes.value(this.#g, value as Int), dtype);
+    if (!isInt(value)) return refuse(`needs a number, got ${kindOf(value)}`);
+    return this.cast(this.sizes.value(this.#g, value), dtype);
   }
 
   /** A size that must be a number: it is an attribute of ONNX. @throws SizeBound */

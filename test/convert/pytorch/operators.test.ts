@@ -1,9 +1,7 @@
 /** Operators of TorchScript, each with numbers that PyTorch's documentation defines; the rows of a group are one archive. */
-import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { assertClose, type Row, testRows } from '../support/pytorch/rows.ts';
 import { floats, runScript } from '../support/pytorch/run.ts';
-
-type Row = readonly [expression: string, expected: readonly number[]];
 
 const VALUES = [3, -1, 2, 0.5, 4, -2];
 const X = floats([2, 3], VALUES);
@@ -263,24 +261,7 @@ const MOVES: readonly Row[] = [
   ['torch.ne(x, 2)', [1, 1, 0, 1, 1, 1]],
 ];
 
-/** A float32 has about seven digits. */
-function assertClose(actual: readonly number[] | undefined, expected: readonly number[], what: string): void {
-  assert.equal(actual?.length, expected.length, what);
-  for (const [i, value] of expected.entries()) {
-    const found = actual?.[i] as number;
-    const most = 2e-6 * Math.max(1, Math.abs(value));
-    assert.ok(Math.abs(found - value) <= most, `${what}: element ${i} is ${found}, expected ${value}`);
-  }
-}
-
-for (const [group, rows] of Object.entries({ REDUCTIONS, ELEMENTWISE, ACTIVATIONS, MOVES })) {
-  test(`${group.toLowerCase()} are what PyTorch documents`, async (t) => {
-    const forward = `return (${rows.map(([expression]) => expression).join(', ')})`;
-    const results = await runScript(t, { forward }, X);
-    assert.equal(results.length, rows.length);
-    for (const [i, [expression, expected]] of rows.entries()) assertClose(results[i], expected, expression);
-  });
-}
+testRows({ reductions: REDUCTIONS, elementwise: ELEMENTWISE, activations: ACTIVATIONS, moves: MOVES }, X);
 
 test('what has two results has them in their order', async (t) => {
   const lines = PAIRS.map(([call], i) => `a${i}, b${i} = ${call}`);

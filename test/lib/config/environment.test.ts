@@ -91,3 +91,86 @@ test('a variable that is not JSON is named', () => {
     message: /^CLUSTER_SERVING_CONFIG is not JSON: /,
   });
 });
+
+test('what the environment says of the function, and what it lacks', () => {
+  const bare = readEnvironment({});
+  const facts = (environment: typeof bare) => {
+    const {
+      hasQueue,
+      hasRedis,
+      aws,
+      inLambda,
+      memoryMB,
+      hasMetrics,
+      functionName,
+      isProvisioned,
+      traceId,
+      traces,
+    } = environment;
+    return {
+      hasQueue,
+      hasRedis,
+      aws,
+      inLambda,
+      memoryMB,
+      hasMetrics,
+      functionName,
+      isProvisioned,
+      traceId,
+      traces,
+    };
+  };
+  assert.deepEqual(facts(bare), {
+    hasQueue: false,
+    hasRedis: false,
+    aws: { endpoint: undefined },
+    inLambda: false,
+    memoryMB: 1769,
+    hasMetrics: true,
+    functionName: '',
+    isProvisioned: false,
+    traceId: undefined,
+    traces: undefined,
+  });
+  const variables = {
+    CLUSTER_SERVING_QUEUE_URL: 'https://queue',
+    CLUSTER_SERVING_REDIS_URL: 'redis://host',
+    CLUSTER_SERVING_BUCKET: 'bucket',
+    AWS_ENDPOINT_URL: 'http://localhost:1',
+    AWS_LAMBDA_RUNTIME_API: 'localhost:2',
+    AWS_LAMBDA_FUNCTION_MEMORY_SIZE: '512',
+    AWS_LAMBDA_FUNCTION_NAME: 'predict',
+    AWS_LAMBDA_INITIALIZATION_TYPE: 'provisioned-concurrency',
+    CLUSTER_SERVING_METRICS: 'off',
+    _X_AMZN_TRACE_ID: 'Root=1-2-3;Parent=4',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector',
+  };
+  const full = readEnvironment(variables);
+  assert.deepEqual(facts(full), {
+    hasQueue: true,
+    hasRedis: true,
+    aws: { endpoint: 'http://localhost:1' },
+    inLambda: true,
+    memoryMB: 512,
+    hasMetrics: false,
+    functionName: 'predict',
+    isProvisioned: true,
+    traceId: '1-2-3',
+    traces: variables,
+  });
+  assert.deepEqual([full.bucket, full.queueUrl, full.redisUrl], ['bucket', 'https://queue', 'redis://host']);
+  assert.deepEqual([full.keyspace, full.service], [DEFAULT_JOB.jobName, DEFAULT_JOB.jobName]);
+  const named = readEnvironment({ CLUSTER_SERVING_REDIS_KEYSPACE: 'k', POWERTOOLS_SERVICE_NAME: 's' });
+  assert.deepEqual([named.keyspace, named.service], ['k', 's']);
+  for (const name of ['bucket', 'queueUrl', 'redisUrl'] as const)
+    assert.throws(() => bare[name], /CLUSTER_SERVING_(BUCKET|QUEUE_URL|REDIS_URL)/);
+});
+
+test('spans go where one of two variables says, unless they are off', () => {
+  const own = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://traces' };
+  assert.equal(readEnvironment(own).traces, own);
+  for (const off of [{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }])
+    assert.equal(readEnvironment({ ...own, ...off }).traces, undefined);
+  for (const on of [{ OTEL_SDK_DISABLED: 'false' }, { OTEL_TRACES_EXPORTER: 'otlp' }])
+    assert.deepEqual(readEnvironment({ ...own, ...on }).traces, { ...own, ...on });
+});

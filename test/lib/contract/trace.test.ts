@@ -94,6 +94,16 @@ test('a valid tracestate is passed on, without the space between its members', (
   assert.equal(stateOf(''), undefined);
 });
 
+test('of a tracestate 2,048 characters are read, and 512 passed on', () => {
+  const padded = (length: number) => `foo=1${' '.repeat(length - 11)},bar=2`;
+  assert.equal(stateOf(padded(2_048)), 'foo=1,bar=2');
+  assert.equal(stateOf(padded(2_049)), undefined);
+  const long = (length: number) => `a=${'v'.repeat(254)},b=${'v'.repeat(length - 259)}`;
+  assert.equal(long(512).length, 512);
+  assert.equal(stateOf(long(512)), long(512));
+  assert.equal(stateOf(long(513)), undefined);
+});
+
 test('a malformed or long tracestate is left out, and the trace stays', () => {
   for (const text of [
     1,

@@ -70,3 +70,34 @@ test('an entry that could not be removed is an error, and no entry needs no Redi
   await stream.reject([]);
   assert.deepEqual(done, []);
 });
+
+test('consumers that are idle are forgotten, but none with entries, none that was heard of, and not this one', async () => {
+  const facts = (name: string, pending: number, idle: number) => [
+    'name',
+    name,
+    'pending',
+    pending,
+    'idle',
+    idle,
+  ];
+  const asked: unknown[][] = [];
+  const redis = {
+    xinfo: async (...values: unknown[]) => {
+      asked.push(values);
+      return [facts('gone', 0, 1_000), facts('busy', 1, 9_000), facts('new', 0, 999), facts('c', 0, 9_000)];
+    },
+    xgroup: async (...values: unknown[]) => {
+      await nextTurn();
+      asked.push(values);
+      throw REPLY;
+    },
+  };
+  const connection = new RedisConnection('redis://localhost:1');
+  connection.use = (work) => work(redis as unknown as Redis);
+  const stream = new StreamConsumer(connection, { stream: 's', group: 'g', consumer: 'c' });
+  await assert.rejects(stream.forgetConsumers(1_000), REPLY);
+  assert.deepEqual(asked, [
+    ['CONSUMERS', 's', 'g'],
+    ['DELCONSUMER', 's', 'g', 'gone'],
+  ]);
+});
