@@ -1,7 +1,7 @@
 /** Redis as the store of results: what lib/results/store.ts asks of one. */
 import type { Store } from '../results/store.ts';
 import { openRedis } from './cluster/connection.ts';
-import type { RedisConnection, RedisOptions } from './connection.ts';
+import type { RedisConnection } from './connection.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { RecordStates } from './record-states.ts';
 import { ResultReplacer } from './replace-result.ts';
@@ -9,15 +9,10 @@ import { ResultStore } from './results.ts';
 import { StoredRunCounts } from './run-counts.ts';
 import { type RedisPlace, signInOf } from './sign-in.ts';
 
-type RedisStore = Store<RedisConnection>;
+type RedisStore = Store<RedisConnection, RedisPlace>;
 
-/** The first command connects. @throws bad_config for an address of another form */
-export function connect(
-  place: RedisPlace,
-  timeouts: Pick<RedisOptions, 'connectTimeoutMs' | 'commandTimeoutMs'> = {},
-): RedisConnection {
-  return openRedis(place.redisUrl, { ...timeouts, signIn: signInOf(place) });
-}
+export const connect: RedisStore['connect'] = (place, timeouts) =>
+  openRedis(place.redisUrl, { ...timeouts, signIn: signInOf(place) });
 
 export const openResults: RedisStore['openResults'] = (connection, options) =>
   new ResultStore(connection, options);

@@ -209,8 +209,19 @@ export interface StoreConnection {
   close(): Promise<void>;
 }
 
-/** What the module of a store exports, as functions of their own so that a function's bundle has only those it calls. */
-export interface Store<C extends StoreConnection> {
+/** How long a client waits for a store that is far away. */
+export interface StoreTimeouts {
+  readonly connectTimeoutMs?: number;
+  readonly commandTimeoutMs?: number;
+}
+
+/**
+ * What the module of a store exports, as functions of their own so that a function's bundle has only those it calls.
+ * P: what it reads of the environment (lib/config/environment.ts).
+ */
+export interface Store<C extends StoreConnection, P = never> {
+  /** Opens nothing. @throws bad_config for an address of another form */
+  readonly connect: (place: P, timeouts?: StoreTimeouts) => C;
   readonly openResults: (connection: C, options: ResultsOptions) => Results;
   readonly openStates: (connection: C, options: StatesOptions) => States;
   readonly openRunCounts: (connection: C, options: RunCountsOptions) => RunCounts;

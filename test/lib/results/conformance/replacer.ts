@@ -45,9 +45,12 @@ export function describeReplacer(at: At): void {
 
   test('somebody who waits for a uri without a result gets the replayed one', async (t) => {
     const place = at(t);
+    const { states, replacer, announce } = open(place);
+    await announce('m1', 'the message');
     const waiting = place.open().results.wait('u', { timeoutMs: 20_000 });
-    assert.equal(await open(place).replacer.store(record(), fieldsOf(3), 'v1'), 'replaced');
+    assert.equal(await replacer.store(record(), fieldsOf(3), 'v1'), 'replaced');
     assert.equal((await waiting).outputs[0]?.data[0], 3);
+    assert.equal(await states.status('u'), 'succeeded', 'its announcement has its outcome');
   });
 
   test('any other failure stays, and a failure of the same record, enqueued earlier or later, is decided by that', async (t) => {
@@ -61,8 +64,18 @@ export function describeReplacer(at: At): void {
     // The same payload was enqueued again: its own replay counts, and there is nothing left for the earlier one to do.
     await announce('m2', 'the message');
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'superseded');
+    // What was announced later says nothing of the one that failed.
+    await announce('m3', 'the message');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     assert.equal(await replacer.store(record('m2', 'the message', 2), fieldsOf(2), ''), 'replaced');
     assert.equal(await outcome(), 2);
+  });
+
+  test("a record that is freed leaves an older record's result where it is", async (t) => {
+    const { states, replacer, outcome, save } = open(at(t));
+    await save(9, 'm0', 0);
+    assert.equal(await replacer.free(record()), 'replaced');
+    assert.deepEqual([await outcome(), await states.status('u')], [9, 'queued']);
   });
 
   test('a record enqueued later keeps its result, also when that was taken, and a cancelled one stays cancelled', async (t) => {

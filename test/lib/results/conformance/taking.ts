@@ -87,8 +87,11 @@ export function describeTaking(at: At): void {
 
   test('a page has as many results as were asked for at most, the oldest first', async (t) => {
     const { results } = at(t).open();
+    // What takes the place of a result is as old as itself.
+    await results.save([success('c', 0, sentAt(1))], 'v');
+    await nextMs();
     for (const [i, uri] of ['d', 'b', 'e', 'a', 'c'].entries()) {
-      await results.save([uri === 'b' ? failure(uri) : success(uri, i)], 'v');
+      await results.save([uri === 'b' ? failure(uri) : success(uri, i, sentAt(2))], 'v');
       await nextMs();
     }
     const pages: string[][] = [];
@@ -131,6 +134,24 @@ export function describeTaking(at: At): void {
     assert.equal(await results.save(MANY.slice(0, 200), 'v'), 0);
     const rest = await drained(place.open().results);
     assert.deepEqual([...first, ...rest].sort(), named(MANY));
+  });
+
+  test('what is put back is as old as before', async (t) => {
+    const { results } = at(t).open();
+    for (const uri of ['c', 'a', 'b']) {
+      await results.save([success(uri, 1)], 'v');
+      await nextMs();
+    }
+    for await (const { uri } of results.drain()) {
+      assert.equal(uri, 'c');
+      await results.save([success('d', 1)], 'v');
+      break;
+    }
+    const page = await results.takePage(10);
+    assert.deepEqual(
+      page?.map(({ uri }) => uri),
+      ['a', 'b', 'd'],
+    );
   });
 
   test('a result that is put back stays away when a later one was taken meanwhile', async (t) => {
