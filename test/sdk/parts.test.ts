@@ -128,14 +128,14 @@ test('a prediction is tensors in the order of the model, or the value that a fil
     assert.deepEqual([other.outputs, other.value], [[], value]);
   }
   const source = (filter: string | undefined, isWorker: boolean) => ({ outputs: [], filter, isWorker });
-  for (const [known, says] of [
+  for (const [declared, says] of [
     [undefined, 'its filter or its worker'],
     [source(undefined, true), 'its worker'],
     [source('topN(2)', true), 'its filter topN(2)'],
     [source('topN(2)', false), 'its filter topN(2)'],
     [source(undefined, false), 'its filter'],
   ] as const)
-    assert.throws(() => predictionOf('{value=1}', '', known).output, {
+    assert.throws(() => predictionOf('{value=1}', '', declared).output, {
       message: `the job answers with ${says}: read .value`,
     });
   for (const wrong of [7, 'x{value=1}', '{value=1', '{value=}', '{value=x}'])
@@ -319,7 +319,7 @@ test('a trace goes with a request where a header can have it', async () => {
 
 test('a request of the contract is sent as it is, and inputs as its instances', async () => {
   const predictions = ['{value=1}'];
-  const ask = async (given: Parameters<InputQueue['predict']>[0], answer: unknown = { predictions }) => {
+  const ask = async (given: unknown, answer: unknown = { predictions }) => {
     const { sent, send } = answering(() => Response.json(answer, { headers: { 'model-version': 'v' } }));
     const found = await new InputQueue({ name: 'j', frontendUrl: API, fetch: send }).predict(given as never);
     return [sent[0]?.init.body, found] as const;
