@@ -6,6 +6,8 @@ import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { LargePointer, Result } from '../../lib/contract/result.ts';
+import { setVariables } from '../../lib/contract/variables.ts';
+import { authorizedFetch } from '../../sdk/access.ts';
 import type { Fetch } from '../../sdk/fetch.ts';
 import { withSecret } from '../../sdk/http/access.ts';
 import { predictionOf } from '../../sdk/http/predictions.ts';
@@ -339,4 +341,20 @@ test('a request of the contract is sent as it is, and inputs as its instances', 
   for (const answer of [{}, null, { predictions: 1 }])
     await assert.rejects(ask({ x: [1] }, answer), { code: 'internal', message: /it has no predictions$/ });
   await assert.rejects(ask([{ x: [1] }, { x: [1] }]), { code: 'internal', message: /number of predictions/ });
+});
+
+test('an empty variable says nothing of how to call', async (t) => {
+  t.after(() => setVariables({ CLUSTER_SERVING_AUTH: undefined }));
+  const { send } = answering(() => new Response());
+  for (const text of [undefined, '', 'none']) {
+    setVariables({ CLUSTER_SERVING_AUTH: text });
+    assert.equal(authorizedFetch(API, { fetch: send }), send);
+  }
+  setVariables({ CLUSTER_SERVING_AUTH: 'other' });
+  assert.throws(() => authorizedFetch(API, { fetch: send }), {
+    code: 'bad_config',
+    message: 'CLUSTER_SERVING_AUTH: expected one of iam, jwt, api-key, none, got "other"',
+  });
+  // What is given outweighs it.
+  assert.doesNotThrow(() => authorizedFetch(API, { fetch: send, token: TOKEN }));
 });
