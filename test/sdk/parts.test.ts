@@ -6,6 +6,8 @@ import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { LargePointer, Result } from '../../lib/contract/result.ts';
+import { setVariables } from '../../lib/contract/variables.ts';
+import { authorizedFetch } from '../../sdk/access.ts';
 import type { Fetch } from '../../sdk/fetch.ts';
 import { withSecret } from '../../sdk/http/access.ts';
 import { predictionOf } from '../../sdk/http/predictions.ts';
@@ -128,14 +130,14 @@ test('a prediction is tensors in the order of the model, or the value that a fil
     assert.deepEqual([other.outputs, other.value], [[], value]);
   }
   const source = (filter: string | undefined, isWorker: boolean) => ({ outputs: [], filter, isWorker });
-  for (const [known, says] of [
+  for (const [declared, says] of [
     [undefined, 'its filter or its worker'],
     [source(undefined, true), 'its worker'],
     [source('topN(2)', true), 'its filter topN(2)'],
     [source('topN(2)', false), 'its filter topN(2)'],
     [source(undefined, false), 'its filter'],
   ] as const)
-    assert.throws(() => predictionOf('{value=1}', '', known).output, {
+    assert.throws(() => predictionOf('{value=1}', '', declared).output, {
       message: `the job answers with ${says}: read .value`,
     });
   for (const wrong of [7, 'x{value=1}', '{value=1', '{value=}', '{value=x}'])
@@ -319,7 +321,7 @@ test('a trace goes with a request where a header can have it', async () => {
 
 test('a request of the contract is sent as it is, and inputs as its instances', async () => {
   const predictions = ['{value=1}'];
-  const ask = async (given: Parameters<InputQueue['predict']>[0], answer: unknown = { predictions }) => {
+  const ask = async (given: unknown, answer: unknown = { predictions }) => {
     const { sent, send } = answering(() => Response.json(answer, { headers: { 'model-version': 'v' } }));
     const found = await new InputQueue({ name: 'j', frontendUrl: API, fetch: send }).predict(given as never);
     return [sent[0]?.init.body, found] as const;
@@ -339,4 +341,20 @@ test('a request of the contract is sent as it is, and inputs as its instances', 
   for (const answer of [{}, null, { predictions: 1 }])
     await assert.rejects(ask({ x: [1] }, answer), { code: 'internal', message: /it has no predictions$/ });
   await assert.rejects(ask([{ x: [1] }, { x: [1] }]), { code: 'internal', message: /number of predictions/ });
+});
+
+test('an empty variable says nothing of how to call', async (t) => {
+  t.after(() => setVariables({ CLUSTER_SERVING_AUTH: undefined }));
+  const { send } = answering(() => new Response());
+  for (const text of [undefined, '', 'none']) {
+    setVariables({ CLUSTER_SERVING_AUTH: text });
+    assert.equal(authorizedFetch(API, { fetch: send }), send);
+  }
+  setVariables({ CLUSTER_SERVING_AUTH: 'other' });
+  assert.throws(() => authorizedFetch(API, { fetch: send }), {
+    code: 'bad_config',
+    message: 'CLUSTER_SERVING_AUTH: expected one of iam, jwt, api-key, none, got "other"',
+  });
+  // What is given outweighs it.
+  assert.doesNotThrow(() => authorizedFetch(API, { fetch: send, token: TOKEN }));
 });

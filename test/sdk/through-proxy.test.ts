@@ -50,14 +50,20 @@ async function startProxy(t: Hooks) {
 }
 
 /** An HTTPS service on this machine that is trusted; undefined where there is no openssl. */
-async function startService(t: Hooks, answer: (request: IncomingMessage, response: ServerResponse) => void) {
+async function startService(
+  t: Hooks,
+  answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+) {
   const files = makeCertificate(await temporaryFolder(t, 'cs-through-'));
   if (!files) return undefined;
   const [key, cert] = [await readFile(files.key), await readFile(files.certificate, 'utf8')];
   const before = getCACertificates('default');
   setDefaultCACertificates([...before, cert]);
   t.after(async () => setDefaultCACertificates(before));
-  return `https://localhost:${await listening(t, createSecureServer({ key, cert }, answer))}`;
+  return `https://localhost:${await listening(
+    t,
+    createSecureServer({ key, cert }, (...both) => void answer(...both)),
+  )}`;
 }
 
 const WAYS: readonly (readonly [no: string, url: string, to: string | undefined])[] = [

@@ -221,15 +221,25 @@ test('a call whose time is over still has a millisecond', async () => {
   });
 });
 
+test('a service whose status was not to be had is asked again, and no more once it was', async () => {
+  const status = json({ protocol: 'obj', wkr_protocol: 1 });
+  const { asked, send } = answering(json({}, 500), status, () => json({}, 413));
+  const client = new WKRClient({ url: 'http://service', fetch: send });
+  await assert.rejects(client.encode(1), { code: 'internal' });
+  for (let i = 0; i < 2; i++) await assert.rejects(client.encode(1), { code: 'too_large' });
+  assert.deepEqual(asked, ['/status/server', '/status/server', '/encode', '/encode']);
+});
+
 test('who sends nothing gets nothing, and what the items throw', async () => {
   const client = new WKRClient({ url: 'http://service', fetch: answering(LOST).send });
   assert.deepEqual(await all(client.encodeAsync([])), []);
   const unsendable = Symbol('x') as unknown as WorkerValue;
   const [failed, ...more] = await all(client.encodeAsync([unsendable]));
   assert.deepEqual([failed?.id, failed?.value, failed?.error?.name, more], ['1', null, 'TypeError', []]);
-  const items = async function* (): AsyncGenerator<number> {
+  async function* items() {
+    yield unsendable;
     throw LOST;
-  };
+  }
   await assert.rejects(all(client.encodeAsync(items())), LOST);
 });
 

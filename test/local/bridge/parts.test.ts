@@ -23,8 +23,8 @@ test('a record has the fields of its entry, and an identity that sorts as the id
     'stream-1700000000000-000001',
     'stream-1700000000000-123456',
   ]);
-  const { uri, message } = recordOf(entry('1-1', { uri: 'é', data: 'd', serde: 'stream', other: 'x' }));
-  assert.deepEqual([uri, message], ['é', '{"uri":"é","data":"d","serde":"stream"}']);
+  const record = recordOf(entry('1-1', { uri: 'é', data: 'd', serde: 'stream', other: 'x' }));
+  assert.deepEqual([record.uri, record.message], ['é', '{"uri":"é","data":"d","serde":"stream"}']);
   assert.equal(
     recordOf(entry('1-1', { uri: 'u', data: 'd' })).message,
     '{"uri":"u","data":"d","serde":"arrow"}',

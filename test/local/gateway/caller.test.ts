@@ -67,7 +67,7 @@ const request = (headers: Record<string, string>, method = 'POST') => {
 const textOf = (wire: { status: number; body: unknown } | undefined) =>
   wire && `${wire.status} ${(JSON.parse(String(wire.body)) as { error: string }).error}`;
 
-test('a foreign host, a page of a foreign origin and a caller without the token are told what to do', () => {
+test('a foreign host, a page of a foreign origin and a caller without the token read what they can do', () => {
   assert.equal(foreignHost({}, request({ host: 'localhost' })), undefined);
   assert.equal(foreignHost({ allowedHosts: ['a'] }, request({ host: 'A:1' })), undefined);
   assert.match(
@@ -150,7 +150,7 @@ test('the rules of CORS are headers of an answer, and the answer to a question b
     [['*'], { origin }, all],
     [['*', origin], { origin }, all],
   ] as const) {
-    const { isAnswered, sent } = apply(origins, headers as Record<string, string>);
+    const { isAnswered, sent } = apply(origins, headers);
     assert.deepEqual([isAnswered, sent], [false, expected]);
   }
   const ask = { origin, 'access-control-request-method': 'POST' };

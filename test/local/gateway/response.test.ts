@@ -226,7 +226,7 @@ it('refuses in the form of the service, and for a worker in that of its envelope
   assert.equal((JSON.parse(String(waits.body)) as { code: string }).code, 'rate_limited');
   const shown = enveloped(plain);
   assert.equal(shown.body, '{"error_code":401,"error_message":"é","data":null,"code":"unauthorized"}');
-  assert.equal(shown.bodyBytes, Buffer.byteLength(String(shown.body)));
+  assert.equal(shown.bodyBytes, Buffer.byteLength(shown.body));
   for (const [status, code] of [
     [400, 'bad_request'],
     [404, 'not_found'],

@@ -138,7 +138,7 @@ test('a client that ended starts again, later each time until it has done someth
   assert.equal(client.done, 7);
 });
 
-test('an error of a class that cannot be loaded is told, and a client that waits is stopped at once', async (t) => {
+test('an error of a class that cannot be loaded is reported, and a client that waits is stopped at once', async (t) => {
   const { client, seen, waits, timers } = await open(t, [[HELLO, failure('no such class')], []]);
   await waits();
   const [told, again, note] = seen;

@@ -29,6 +29,28 @@ test('a list of servers is JSON, or what a shell leaves of it', () => {
   assert.deepEqual(readServers('[["::1", 1, 2]]'), [['::1', 1, 2]]);
 });
 
+test('a list has up to 100 servers and 64 KiB, and an error shows 200 characters of it', () => {
+  const list = (count: number) => `[${Array.from({ length: count }, () => '[a, 1, 2]').join()}]`;
+  assert.equal(readServers(list(100)).length, 100);
+  const long = `[[a, 1, 2]${' '.repeat(64 * 1024 - 11)}]`;
+  assert.deepEqual(readServers(long), [['a', 1, 2]]);
+  for (const [text, problem] of [
+    [list(101), '101 servers, of 1 to 100'],
+    ['[]', '0 servers, of 1 to 100'],
+    [`${long} `, '65537 characters are over the limit of 65536'],
+    ['[a, 1, 2', 'no list'],
+    ['a, 1, 2]', 'no list'],
+    ['[[a, 1, 2],]', 'server 2 is malformed'],
+    ['[[a, 0, 2]]', '0 is no port from 1 to 65535'],
+    ['[[a, 1, 65536]]', '65536 is no port from 1 to 65535'],
+  ] as const) {
+    const shown = JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+    assert.throws(() => readServers(text), {
+      message: `-remote_servers: ${problem}; expected [[ip, port, port_out], ...], got ${shown}`,
+    });
+  }
+});
+
 test('any other list of servers is refused', () => {
   for (const text of [
     '',
@@ -96,6 +118,20 @@ test('the page of a server has the headers of every page, so that no other site 
   const expected = page('').headers as Record<string, string>;
   const got = Object.keys(expected).map((name) => [name, response.headers.get(name)]);
   assert.deepEqual([Object.fromEntries(got), await response.text()], [expected, '<p>1</p>']);
+});
+
+test('a page and a control channel answer what they are for, and no foreign host', async (t) => {
+  const server = await startPage(0, () => '<p>1</p>');
+  t.after(() => server.close());
+  const at = `http://127.0.0.1:${server.port}`;
+  const codeOf = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(at + path, init);
+    return [response.status, ((await response.json()) as { code: string }).code];
+  };
+  assert.deepEqual(await codeOf('/'), [404, 'not_found']);
+  assert.deepEqual(await codeOf('/stat', { method: 'POST' }), [404, 'not_found']);
+  const origin = { method: 'POST', headers: { origin: 'https://a.example' } };
+  assert.deepEqual(await codeOf('/stat', origin), [403, 'unauthorized']);
 });
 
 test('a body of the control channel has at most 128 KiB, and is an object or nothing', async (t) => {

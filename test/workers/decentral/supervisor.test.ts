@@ -50,7 +50,7 @@ async function run(t: TestContext, bytes: Uint8Array, rest?: string) {
     return () => clearTimeout(timer);
   };
   const how = await new Promise<string>((ended) => {
-    new ClientProcess(python, opening, { message: (one) => messages.push(one), ended }, quiet, late);
+    void new ClientProcess(python, opening, { message: (one) => messages.push(one), ended }, quiet, late);
   });
   assert.equal(isLate, false);
   return { how, messages };
@@ -104,7 +104,7 @@ test('a program that is not there has ended too', async (t) => {
   };
   const how = await new Promise<string>((ended) => {
     const events = { message: () => undefined, ended };
-    new ClientProcess(join(folder, 'none'), opening, events, quiet, () => () => {});
+    void new ClientProcess(join(folder, 'none'), opening, events, quiet, () => () => {});
   });
   assert.match(how, /^it cannot be started: .*ENOENT/);
 });
@@ -115,7 +115,7 @@ const [A, B]: readonly RemoteServer[] = [
 ];
 /** Ends when it reads that it is retired. */
 const UNTIL_RETIRED = `exec '${process.execPath}' -e "
-require('net').Socket({ fd: 3 }).on('data', (bytes) => bytes.includes('retire') && process.exit(0))"`;
+require('node:net').Socket({ fd: 3 }).on('data', (bytes) => bytes.includes('retire') && process.exit(0))"`;
 
 async function supervise(t: TestContext, numClient: number, servers: readonly RemoteServer[]) {
   const { python, folder } = await program(t, frames(READY), UNTIL_RETIRED);
