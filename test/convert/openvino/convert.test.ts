@@ -225,7 +225,7 @@ test('a constant beside a free batch is repeated along the axis that the batch h
       Float32Array.from({ length: 6 }, (_, i) => i),
     );
     const int64 = { precision: 'I64', data: { element_type: 'i64', shape: '3', offset: 0, size: 24 } };
-    const joined = [...shape].with(axis, 4);
+    const joined = (shape as readonly number[]).with(axis, 4);
     const xml = netText(11, [
       parameter([1, 3, 2]),
       { id: 1, type: 'Const', ...int64, shapes: [[3]] },
