@@ -228,3 +228,35 @@ test('sizes that wrap in an int32 are those of the run', async (t) => {
   await session.close();
   assert.deepEqual(listOf(last as Tensor), [-(2n ** 31n), 1n]);
 });
+
+test('a constant of 1,048,576 elements is computed, and a larger one is left to the run', () => {
+  const wide = 1024 * 1024;
+  const list = (...sizes: readonly number[]) => valueOf(weightOf('n', 'int64', sizes.map(BigInt)));
+  const scalar = (value: number) => valueOf({ ...weightOf('s', 'int64', [BigInt(value)]), shape: [] });
+  const many = (length: number, dtype: 'int64' | 'bool' = 'int64') => ({
+    name: 'm',
+    dtype,
+    shape: [length],
+    constant: {
+      dtype,
+      shape: [length],
+      data: dtype === 'int64' ? new BigInt64Array(length) : new Uint8Array(length),
+    },
+  });
+  const folds: Readonly<Record<string, (length: number) => readonly Value[]>> = {
+    Add: (length) => [many(length), list(1)],
+    Neg: (length) => [many(length)],
+    Range: (length) => [scalar(0), scalar(length), scalar(1)],
+    ConstantOfShape: (length) => [list(length)],
+    ReduceSum: (length) => [many(length), list(0)],
+    Where: (length) => [many(length, 'bool'), list(1), list(2)],
+    Expand: (length) => [list(7), list(length)],
+    Gather: (length) => [list(7), many(length)],
+    Tile: (length) => [list(7), list(length)],
+  };
+  for (const [op, inputsOf] of Object.entries(folds)) {
+    const [made] = foldNode(op, inputsOf(wide), {}) ?? [];
+    assert.equal(made?.data.length, op === 'ReduceSum' ? 1 : wide, op);
+    assert.equal(foldNode(op, inputsOf(wide + 1), {}), undefined, op);
+  }
+});

@@ -80,6 +80,19 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     [/pads the batch axis/, node('Pad', 'x p - a', 'y'), SECOND, { opset: 18, ints: { p: [1, 1], a: [-2] } }],
     [1, node('Pad', 'x p - a', 'y'), SECOND, { opset: 18, ints: { p: [1, 1], a: [-1] } }],
     [0, node('Pad', 'x p', 'y'), TABLE, { ints: { p: [0, 1, 0, -1] } }],
+    // The length that both pads make is known.
+    ...[
+      [1, 2, 7],
+      [0, 2, 6],
+      [3, -1, 6],
+    ].map(
+      ([before = 0, after = 0, length = 0]): Case => [
+        0,
+        [node('Pad', 'x p', 'z'), node('Reshape', 'z s', 'y')],
+        TABLE,
+        { ints: { p: [0, before, 0, after], s: [-1, length] } },
+      ],
+    ),
     [
       /third input differs from row to row/,
       node('Pad', 'x p z', 'y'),

@@ -212,3 +212,15 @@ test("a file of Java's serialization, and one that is cut off, are refused with 
   for (const bytes of [java, moduleBytes({ ...LINEAR }).subarray(0, -3)])
     await refused(bytes, /the file is damaged, or no BigDL model; save it with saveModule, not with Java's/);
 });
+
+test('refused: a module of a graph that has two sources, or none', async () => {
+  const options = { inputShapes: { left: [1, 2], right: [1, 2] } };
+  for (const [nodes, message] of [
+    [{ right: [], left: ['right'], sum: ['left', 'right'] }, /input "left" also follows other modules/],
+    [{ right: [], left: [], lone: [], sum: ['left', 'lone'] }, /"lone" has no input/],
+  ] as const)
+    await assert.rejects(convertBytes(graphOf(nodes, ['left', 'right'], ['sum']), options), {
+      code: 'bad_model',
+      message,
+    });
+});

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as afterIo } from 'node:timers/promises';
@@ -94,7 +94,7 @@ describe('an import', () => {
     assert.deepEqual(importReport.converter, { name: 'cluster-serving', version: '1.2.3' });
     assert.deepEqual(importReport.options, { inputShapes: { x: ['N', 3] } });
     assert.deepEqual(importReport.notes, ['an output was renamed']);
-    assert.deepEqual([model.opset, model.irVersion], [17, 8]);
+    assert.deepEqual([model.file, model.opset, model.irVersion], ['model.onnx', 17, 8]);
     assert.equal(model.bytes, (await readFile(join(directory, 'model.onnx'))).length);
     assert.deepEqual(importReport.inputs, [
       {
@@ -108,6 +108,7 @@ describe('an import', () => {
     assert.deepEqual(check, { loads: true, runs: true, reference: 'none given', nan: {} });
     assert.ok(importReport.measured.loadMs > 0 && (importReport.measured.latencyP50Ms ?? 0) > 0);
     assert.ok(importReport.measured.lambda.fits);
+    assert.equal(importReport.measured.memoryShapes, undefined);
     const runner = await openOnnx(join(directory, 'model.onnx'), 'v', SETTINGS);
     t.after(() => runner.close());
     const tensor = { dtype: 'float32', shape: [3], data: Float32Array.of(-1, 0, 2) } as const;
@@ -157,6 +158,15 @@ describe('an import', () => {
       importReport.measured.memoryByRows?.map(({ rows }) => rows),
       [1],
     );
+  });
+
+  test('of a model with a free size says with which shapes its memory was measured', async (t) => {
+    const { importReport } = await importGraph(t, { graph: graphOf('Relu', ['N', 'L']) }, { measure: true });
+    const { memoryByRows, memoryShapes } = importReport.measured;
+    assert.equal(memoryShapes?.length, 1);
+    assert.equal(memoryShapes[0]?.length, 2);
+    assert.match(importReportText(importReport), new RegExp(`larger inputs than .*${memoryShapes[0]?.[1]}`));
+    assert.ok(memoryByRows?.every(({ peakBytes }) => peakBytes > 0));
   });
 
   test('reports NaN in the outputs', async (t) => {
@@ -311,6 +321,16 @@ describe('an import', () => {
     await rm(directory, { recursive: true });
     await temporaryBeside(out);
     assert.equal(await readFile(join(out, 'import-report.md'), 'utf8'), 'the one before');
+  });
+
+  test('into a place that cannot take back what was there before says so', async (t) => {
+    const { out } = await onnxPlace(t);
+    const gone = spawnSync(process.execPath, ['-e', '']).pid;
+    const name = basename(await temporaryBeside(out)).replace(`-${process.pid}-`, `-${gone}-`);
+    await mkdir(join(out, '..', `${name}-before`));
+    // A link to nothing is no folder, and none can be moved there.
+    await symlink(join(out, '..', 'nowhere'), out);
+    await assert.rejects(temporaryBeside(out), { code: 'bad_config', message: /--out .*out cannot be made/ });
   });
 
   test('with a setting that only SavedModels have is refused for any other', async (t) => {

@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { importModel } from '../../../convert/import.ts';
 import { convertIr } from '../../../convert/openvino/convert.ts';
+import type { OvNode } from '../../../convert/openvino/node.ts';
+import { bodyOf } from '../../../convert/openvino/ops/bodies.ts';
+import type { Element } from '../../../convert/openvino/xml.ts';
 import { models } from '../../support/models.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { answerOf, bytesOf, filesOf, type LayerText, netText, shaped } from '../support/openvino.ts';
@@ -208,4 +211,66 @@ test('the batch stays where the rows of a freed one depend on each other', async
     [[2, 3]],
   );
   assert.match(report.notes.join(), /the batch stays 2, as in the file/);
+});
+
+test('a constant beside a free batch is repeated along the axis that the batch has', async () => {
+  const x = shaped([2, 3, 2], ...Array.from({ length: 12 }, (_, i) => 100 + i));
+  // The batch in the middle, [3, N, 2] beside [3, 1, 2], and as the last axis, [2, 3, N] beside [2, 3, 1].
+  for (const [axis, order, shape, rows] of [
+    [2, [1, 0, 2], [3, 1, 2], (h: number) => [2 * h, 2 * h + 1]],
+    [0, [2, 1, 0], [2, 3, 1], (h: number) => [h, 3 + h]],
+  ] as const) {
+    const weights = bytesOf(
+      BigInt64Array.from(order, BigInt),
+      Float32Array.from({ length: 6 }, (_, i) => i),
+    );
+    const int64 = { precision: 'I64', data: { element_type: 'i64', shape: '3', offset: 0, size: 24 } };
+    const joined = (shape as readonly number[]).with(axis, 4);
+    const xml = netText(11, [
+      parameter([1, 3, 2]),
+      { id: 1, type: 'Const', ...int64, shapes: [[3]] },
+      { id: 2, type: 'Transpose', from: [0, 1], shapes: [shape] },
+      {
+        id: 3,
+        type: 'Const',
+        data: { element_type: 'f32', shape: shape.join(), offset: 24, size: 24 },
+        shapes: [shape],
+      },
+      { id: 4, type: 'Concat', data: { axis }, from: [2, 3], shapes: [joined] },
+      { id: 5, type: 'Transpose', from: [4, 1], shapes: [[1, 3, 4]] },
+      { id: 6, type: 'Result', from: [5] },
+    ]);
+    const data = [0, 1].flatMap((n) =>
+      [0, 1, 2].flatMap((h) => [100 + 6 * n + 2 * h, 101 + 6 * n + 2 * h, ...rows(h)]),
+    );
+    assert.deepEqual(await answerOf(xml, [x], weights), { shape: [2, 3, 4], data });
+  }
+});
+
+test('a port without an id is joined to none', () => {
+  assert.doesNotThrow(() => convertIr(filesOf(RELU), {}));
+  const nameless = RELU.replace('<input><port id="0"', '<input><port').replace(
+    ' to-layer="1" to-port="0"',
+    ' to-layer="1"',
+  );
+  assert.throws(() => convertIr(filesOf(nameless), {}), { code: 'bad_model' });
+});
+
+test('bodies within bodies are converted to a depth of 16', () => {
+  const nested = (depth: number): Element => ({
+    name: depth % 2 === 0 ? 'body' : 'then_body',
+    attributes: new Map(),
+    children: [
+      { name: 'layers', attributes: new Map(), text: '', children: depth === 1 ? [] : [nested(depth - 1)] },
+    ],
+    text: '',
+  });
+  const nodeOf = (depth: number) => {
+    const element = { name: 'layer', attributes: new Map(), children: [nested(depth)], text: '' };
+    return { layer: { element }, net: { version: 11, file: 'net.xml' } } as unknown as OvNode;
+  };
+  assert.throws(() => bodyOf(nodeOf(18), 'body'), /has bodies within bodies, more than 16 deep/);
+  assert.throws(() => bodyOf(nodeOf(17), 'then_body'), /more than 16 deep/);
+  for (const depth of [2, 16]) assert.doesNotThrow(() => bodyOf(nodeOf(depth), 'body'));
+  assert.throws(() => bodyOf(nodeOf(2), 'else_body'), /has no else_body/);
 });

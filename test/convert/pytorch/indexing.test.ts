@@ -12,6 +12,7 @@ pair = torch.view(x, [2, 2, 4])
 image = torch.view(x, [1, 1, 4, 4])
 channels = torch.view(x, [1, 4, 2, 2])
 i = torch.tensor([1, 0])
+wide = torch.view(x, [2, 2, 2, 2])
 `;
 const rows = (...at: readonly number[]) => at.flatMap((row) => VALUES.slice(4 * row, 4 * row + 4));
 const set = (places: Readonly<Record<number, number>>) => VALUES.map((value, i) => places[i] ?? value);
@@ -28,6 +29,7 @@ const PICKED: readonly Row[] = [
   // Apart they come first.
   ['torch.index(pair, [i, None, torch.tensor([3, 0])])', [3, 7, -8, -4]],
   ['torch.index(pair, [i, i])', rows(3, 0)],
+  ['torch.index(wide, [None, i, None, torch.tensor([0, 1])])', [-4, -2, 4, 6, -7, -5, 1, 3]],
   ['torch.gather(x, 0, torch.tensor([[3, 0, 2]]))', [4, -7, 2]],
   ['torch.gather(x, 1, torch.tensor([[3], [0]]))', [-5, -4]],
   ['torch.take_along_dim(x, torch.tensor([[3, 0, 2, 1]]), 0)', [4, -7, 2, -1]],
@@ -85,6 +87,10 @@ const PLACED: readonly Row[] = [
   [
     'torch.index_put(pair, [i, None, torch.tensor([3, 0])], torch.tensor([[20., 21.], [22., 23.]]))',
     set({ 11: 20, 15: 21, 0: 22, 4: 23 }),
+  ],
+  [
+    'torch.index_put(wide, [None, i, None, torch.tensor([0, 1])], torch.view(torch.arange(20., 28.), [2, 2, 2]))',
+    set({ 4: 20, 6: 21, 12: 22, 14: 23, 1: 24, 3: 25, 9: 26, 11: 27 }),
   ],
   ['torch.index_put(x, [torch.gt(x, 5)], torch.tensor(0.5))', set({ 14: 0.5, 15: 0.5 })],
   [

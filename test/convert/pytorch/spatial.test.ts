@@ -1,7 +1,9 @@
 /** Convolution, pooling and resizing, with numbers computed by hand. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
 
 import { type Row, testRows } from '../support/pytorch/rows.ts';
-import { floats } from '../support/pytorch/run.ts';
+import { convertScript, floats } from '../support/pytorch/run.ts';
 
 /** 4 rows of 4 that count up from -8, so that a padded zero is seen. */
 const VALUES = Array.from({ length: 16 }, (_, i) => i - 8);
@@ -47,6 +49,7 @@ const AVERAGE_POOLING: readonly Row[] = [
   ['torch.avg_pool2d(x, [3, 3], [2, 2], [1, 1], True, False)', [-5.5, -4, -3, 0.5, 2, 3, 4.5, 6, 7]],
   // A third window would begin in the padding, so there is none.
   ['torch.avg_pool2d(x, [2, 2], [3, 3], [1, 1], True, False)', [-8, -5.5, 2, 4.5]],
+  ['torch.avg_pool2d(x, [2, 2], [5, 5], [1, 1], True, False)', [-8]],
   ['torch.avg_pool2d(x, [2, 2], [2, 2], [0, 0], False, True, 2)', [-11, -7, 5, 9]],
   ['torch.avg_pool2d(x, [2, 2], [2, 2], [1, 1], False, True, 1)', [-8, -13, -5, -4, -2, 2, 4, 11, 7]],
   ['torch.avg_pool2d(x, [2, 2], [3, 3], [0, 0], False, True, 1)', [-22]],
@@ -89,6 +92,10 @@ const CONVOLUTION: readonly Row[] = [
   [
     "torch.conv1d(torch.narrow(line, 2, 0, 3), torch.tensor([[[1., 10., 100.]]]), None, [1], 'same')",
     [-780, -678, -67],
+  ],
+  [
+    "torch.conv1d(torch.narrow(line, 2, 0, 5), torch.tensor([[[1., 10., 100.]]]), None, [1], 'same', [2])",
+    [-680, -570, -468, -57, -46],
   ],
   ['torch.conv2d(torch.cat([x, x], 1), two, None, groups=2)', [...times(2, VALUES), ...times(3, VALUES)]],
   [
@@ -181,3 +188,14 @@ testRows(
   floats([1, 1, 4, 4], VALUES),
   BEFORE,
 );
+
+test('an average pool whose windows fit is one node, and only sizes that are known tell', async (t) => {
+  const opsOf = async (size: number, stride: number) => {
+    const forward = `return torch.avg_pool2d(x, [2, 2], [${stride}, ${stride}], [0, 0], True)`;
+    const { graph } = await convertScript(t, { forward }, { inputShapes: { x: [1, 1, size, size] } });
+    return graph.nodes.map(({ op }) => op);
+  };
+  assert.deepEqual(await opsOf(4, 2), ['AveragePool']);
+  assert.deepEqual(await opsOf(8, 3), ['AveragePool']);
+  assert.deepEqual(await opsOf(5, 2), ['Pad', 'AveragePool', 'Mul']);
+});

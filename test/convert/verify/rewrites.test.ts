@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { appendFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { agree, NO_NOISE, noiseOf } from '../../../convert/verify/difference.ts';
+import { agree, isSameBytes, NO_NOISE, noiseOf } from '../../../convert/verify/difference.ts';
 import { rightOptimization } from '../../../convert/verify/rewrites.ts';
 import { findRewrites, verifyModel } from '../../../convert/verify/verify.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
@@ -201,4 +201,19 @@ test('a model above 1 GB runs without rewrites', async (t) => {
   const { runtime, comparison, reason } = await findRewrites(file, ON);
   assert.deepEqual([runtime.level, comparison], ['disabled', 'skipped']);
   assert.match(reason ?? '', /larger than 1 GB/);
+});
+
+test('tensors have the same bytes only if both are numbers', () => {
+  const numbers: Tensor = { dtype: 'float32', shape: [2], data: Float32Array.of(1, 2) };
+  const texts: Tensor = { dtype: 'string', shape: [2], data: ['1', '2'] };
+  assert.equal(isSameBytes(numbers, { ...numbers, data: Float32Array.of(1, 2) }), true);
+  assert.equal(isSameBytes(numbers, { ...numbers, data: Float32Array.of(0, 1, 2).subarray(1) }), true);
+  for (const data of [Float32Array.of(1, 3), Float32Array.of(1), Float32Array.of(1, 2, 3)])
+    assert.equal(isSameBytes(numbers, { ...numbers, data }), false);
+  for (const [a, b] of [
+    [numbers, texts],
+    [texts, numbers],
+    [texts, texts],
+  ] as const)
+    assert.equal(isSameBytes(a, b), false);
 });

@@ -64,7 +64,7 @@ test('an opening that failed is repeated by each event until it succeeds', async
 test('an event of another kind is refused before anything opens', async (t) => {
   const { handler, seen } = await open(t, false);
   await assert.rejects(
-    handler({ Records: 1 } as never, CONTEXT),
+    handler({ Records: 1 }, CONTEXT),
     /expected an event of its SQS queue, got one with "Records"/,
   );
   assert.deepEqual(seen, []);

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { readPointer } from '../../../lib/registry/download.ts';
+import { downloadModel, readPointer } from '../../../lib/registry/download.ts';
 import type { S3Client } from '../../../lib/s3/objects.ts';
+import { temporaryFolder } from '../../support/runner.ts';
 
 const LOCATION = { bucket: 'models', prefix: 'models/job/' };
 
@@ -38,4 +42,31 @@ test('two models in one folder, or none, are refused with what is there', async 
   const message = /expected one \*\.onnx, found models\/job\/a\.onnx, models\/job\/b\.onnx/;
   await assert.rejects(two, { code: 'model_unavailable', message });
   await assert.rejects(readPointer(s3With({ weights: '"1"' }), LOCATION), /found none/);
+});
+
+test('a file is read in parts of 8 MiB, the last of which is what is left', async (t) => {
+  const part = 8 * 1024 * 1024;
+  for (const [length, expected] of [
+    [3, ['bytes=0-2']],
+    [part, [`bytes=0-${part - 1}`]],
+    [part + 5, [`bytes=0-${part - 1}`, `bytes=${part}-${part + 4}`]],
+  ] as const) {
+    const content = Buffer.alloc(length, 'model');
+    const ranges: string[] = [];
+    const s3 = {
+      send: async ({ input }: { input: { Range: string } }) => {
+        ranges.push(input.Range);
+        const [start = 0, end = 0] = (/(\d+)-(\d+)/.exec(input.Range) ?? []).slice(1).map(Number);
+        const body = async function* () {
+          yield content.subarray(start, end + 1);
+        };
+        return { ETag: '"1"', Body: body() };
+      },
+    } as unknown as S3Client;
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    const files = [{ path: 'model.onnx', bytes: length, sha256, key: 'model.onnx' }];
+    const folder = await downloadModel(s3, LOCATION, { version: 'v1', files }, await temporaryFolder(t));
+    assert.deepEqual(ranges.sort(), expected);
+    assert.ok(content.equals(await readFile(join(folder, 'model.onnx'))));
+  }
 });

@@ -224,3 +224,27 @@ test('a flow that is taken for a number is refused', async (t) => {
   ];
   await refuses(t, nodes, ['y'], /AddN \(node "y"\): takes the flow of a TensorArray for a number/);
 });
+
+test('a second output that is no flow is computed with as any other', async (t) => {
+  await gives(
+    t,
+    [
+      node('Split', 'cut', ['zero', 'x'], { ...typed, num_split: attr.int(2) }),
+      node('Neg', 'second', ['cut:1'], typed),
+      node('Neg', 'first', ['cut'], typed),
+      write('w0', 'zero', 'array:1'),
+      all('y', 'w0'),
+    ],
+    { second: floats([1], [-2]), first: floats([1], [-1]), y: floats([3, 2], [1, 2, 0, 0, 0, 0]) },
+  );
+});
+
+test('a flow is no number to compute with, of an array or of a write', async (t) => {
+  for (const flow of ['array:1', 'w0'])
+    await refuses(
+      t,
+      [write('w0', 'zero', 'array:1'), node('Neg', 'n', [flow], typed), all('y', 'w0')],
+      ['n', 'y'],
+      /Neg \(node "n"\): takes the flow of a TensorArray for a number/,
+    );
+});

@@ -954,3 +954,18 @@ test('checkpoint: the prefix comes from the file "checkpoint", its path cut down
   const named = await checkpointIn(t)({ 'm.meta': signed, ...bundleFiles('m', values) });
   assert.deepEqual([names(named.inputs), names(named.outputs)], [['a'], ['b']]);
 });
+
+test('frozen: a shape has 254 dimensions at most, each a whole number or unknown', async (t) => {
+  const read = (dims: readonly number[]) =>
+    frozenIn(t)({ 'frozen_graph.pb': graph([placeholder('x', dims), node('Neg', 'y', ['x'], FLOAT)]) });
+  for (const dims of [new Array<number>(254).fill(1), [-1, 0, 2 ** 40]]) {
+    const [input] = (await read(dims)).inputs;
+    assert.deepEqual(
+      input?.shape,
+      dims.map((dim) => (dim === -1 ? 'N' : dim)),
+    );
+  }
+  await refuses(read(new Array<number>(255).fill(1)), /a shape has 255 dimensions, at most 254 are possible/);
+  await refuses(read([-2]), /a dimension must be a whole number >= -1, got -2/);
+  await refuses(read([2 ** 53]), /a dimension must be a whole number >= -1/);
+});

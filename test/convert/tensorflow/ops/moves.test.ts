@@ -673,6 +673,28 @@ test('combined suppression works on a batch with classes and says how many are v
   assert.deepEqual(row(7), [0, 0, 0, 0]);
 });
 
+test('combined suppression of boxes or scores of another rank is refused', () => {
+  for (const [boxes, scores] of [
+    [noisy([2, 3, 4]), noisy([2, 3, 2])],
+    [noisy([2, 3, 1, 4]), noisy([2, 3])],
+  ] as const) {
+    const nodes: NodeSpec[] = [
+      constant('per', int32s([], [2])),
+      constant('overlap', floats([], [0.5])),
+      ['c', 'CombinedNonMaxSuppression', ['boxes', 'scores', 'per', 'per', 'overlap', 'overlap']],
+    ];
+    assert.throws(
+      () => convertTensorflow(graphOf({ inputs: { boxes, scores }, nodes, outputs: ['c:0'] }, 'fixed'), {}),
+      {
+        code: 'bad_model',
+        message: new RegExp(
+          `needs boxes of 4 and scores of 3 dimensions, got ${boxes.shape.length} and ${scores.shape.length}`,
+        ),
+      },
+    );
+  }
+});
+
 test('every operation that is not supported is named with its node, file and what helps', () => {
   const nodes: NodeSpec[] = [
     ['parse', 'ParseExample', ['x']],
