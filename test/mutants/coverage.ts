@@ -92,7 +92,7 @@ export async function cover(test: string, { copy, signal }: Worker): Promise<Cov
   }
 }
 
-/** A line that is continued is told by its number alone: what is indented below it counts too, but for the body of a block. */
+/** A line that is continued is traced by its number alone: what is indented below it counts too, but for the body of a block. */
 function readLines(folder: string, copy: string): Reached {
   const told = readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'));
   const numbers = Map.groupBy(new Set(told.filter(Boolean)), (line) => line.split('\t')[0] as string);
