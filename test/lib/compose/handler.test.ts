@@ -1,6 +1,6 @@
 /** A function's handler as Lambda calls it: when it opens, what it refuses, and what an answer waits for. */
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { lambdaHandler } from '../../../lib/compose/handler.ts';
 import { leave } from '../../../lib/contract/under-way.ts';
@@ -8,12 +8,7 @@ import { leave } from '../../../lib/contract/under-way.ts';
 const EVENT = { Records: [] };
 const CONTEXT = { awsRequestId: 'r', getRemainingTimeInMillis: () => 60_000 } as unknown as Context;
 
-async function open(t: TestContext, inLambda: boolean, failures = 0) {
-  const write = process.stdout.write.bind(process.stdout) as (...given: unknown[]) => boolean;
-  // What the runner of the tests says goes the same way.
-  t.mock.method(process.stdout, 'write', (text: unknown, ...rest: unknown[]) =>
-    String(text).startsWith('{') ? true : write(text, ...rest),
-  );
+async function open(inLambda: boolean, failures = 0) {
   const name = 'AWS_LAMBDA_RUNTIME_API';
   const before = process.env[name];
   if (inLambda) process.env[name] = 'localhost:1';
@@ -36,8 +31,8 @@ async function open(t: TestContext, inLambda: boolean, failures = 0) {
   return { handler: await opening, seen };
 }
 
-test('in Lambda a function opens in INIT, and its answer waits for what it left', async (t) => {
-  const { handler, seen } = await open(t, true);
+test('in Lambda a function opens in INIT, and its answer waits for what it left', async () => {
+  const { handler, seen } = await open(true);
   assert.deepEqual(seen, ['opened']);
   assert.equal(await handler(EVENT, CONTEXT), 'answer');
   assert.deepEqual(seen, ['opened', 'left']);
@@ -45,24 +40,24 @@ test('in Lambda a function opens in INIT, and its answer waits for what it left'
   assert.deepEqual(seen, ['opened', 'left', 'left'], 'it opens once');
 });
 
-test('elsewhere it opens with the first event, and its answer waits for nothing', async (t) => {
-  const { handler, seen } = await open(t, false);
+test('elsewhere it opens with the first event, and its answer waits for nothing', async () => {
+  const { handler, seen } = await open(false);
   assert.deepEqual(seen, []);
   assert.equal(await handler(EVENT, CONTEXT), 'answer');
   assert.deepEqual(seen, ['opened']);
 });
 
-test('an opening that failed is repeated by each event until it succeeds', async (t) => {
+test('an opening that failed is repeated by each event until it succeeds', async () => {
   for (const inLambda of [true, false]) {
-    const { handler, seen } = await open(t, inLambda, inLambda ? 2 : 1);
+    const { handler, seen } = await open(inLambda, inLambda ? 2 : 1);
     await assert.rejects(handler(EVENT, CONTEXT), /cannot be opened/);
     assert.equal(await handler(EVENT, CONTEXT), 'answer');
     assert.deepEqual(seen.filter((what) => what === 'opened').length, inLambda ? 3 : 2);
   }
 });
 
-test('an event of another kind is refused before anything opens', async (t) => {
-  const { handler, seen } = await open(t, false);
+test('an event of another kind is refused before anything opens', async () => {
+  const { handler, seen } = await open(false);
   await assert.rejects(
     handler({ Records: 1 }, CONTEXT),
     /expected an event of its SQS queue, got one with "Records"/,

@@ -85,8 +85,8 @@ export function describeCancelling(at: At): void {
       await states.announce(announced(uri, 'z'));
       assert.equal(await states.cancel(uri), true);
       const saved: number[] = [];
-      for (const at of sentAt)
-        saved.push(await results.save([success(uri, at, enqueued(`zz-${at}`, at))], 'v'));
+      for (const ms of sentAt)
+        saved.push(await results.save([success(uri, ms, enqueued(`zz-${ms}`, ms))], 'v'));
       return sentAt.filter((_, i) => saved[i] === 1);
     };
     const far = 9_000_000_000_000;

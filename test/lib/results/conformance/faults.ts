@@ -24,7 +24,7 @@ interface Lossy extends Environment {
   /** Another environment, which hears every answer. */
   readonly writer: Environment;
   /** Does something of which no answer arrives. */
-  unheard<T>(work: () => Promise<T>): Promise<T>;
+  readonly unheard: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 export function describeFaults(at: At): void {
@@ -79,7 +79,7 @@ export function describeFaults(at: At): void {
     );
   });
 
-  const testLossy = (title: string, run: (lossy: Lossy) => Promise<void>) =>
+  const testLossy = (title: string, run: (lossy: Lossy) => Promise<void>): void => {
     test(title, async (t: TestContext) => {
       const place = at(t);
       const opened = await place.openLossy();
@@ -89,9 +89,9 @@ export function describeFaults(at: At): void {
         line.isCut = true;
         return work().finally(() => (line.isCut = false));
       };
-      const writer = place.open();
-      await run({ ...environment, writer, unheard });
+      await run({ ...environment, writer: place.open(), unheard });
     });
+  };
 
   testLossy(
     'answers that get lost for a while lose no result, neither a page nor a single one',

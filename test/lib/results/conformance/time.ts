@@ -13,7 +13,7 @@ const one = enqueued('one', 1);
 
 /** Looks at a status again and again. */
 interface Watch {
-  status(uri: string, query?: EnqueueQuery): Promise<RecordStatus>;
+  readonly status: (uri: string, query?: EnqueueQuery) => Promise<RecordStatus>;
 }
 
 /**
@@ -123,12 +123,12 @@ export function describeTime(at: At): void {
         taken = uri;
         break;
       }
-      const putBack = taken === 'a' ? 'b' : 'a';
+      const released = taken === 'a' ? 'b' : 'a';
       assert.deepEqual(
-        [await outcomeOf(results, taken), typeof (await outcomeOf(results, putBack))],
+        [await outcomeOf(results, taken), typeof (await outcomeOf(results, released))],
         [undefined, 'number'],
       );
-      await until(async () => (await outcomeOf(results, putBack)) === undefined);
+      await until(async () => (await outcomeOf(results, released)) === undefined);
       assert.deepEqual(await drained(results), []);
     });
   });
