@@ -115,11 +115,7 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
 /** Parts that few may import. */
 export const IMPORTED_BY: readonly { readonly part: string; readonly importers: readonly string[] }[] = [
   { part: 'embedded-redis/', importers: ['local/', 'bench/', 'test/'] },
-<<<<<<< HEAD
   // What needs results takes them from lib/results, so that another store is a folder beside it.
-=======
-  // Results are needed as lib/results promises them, so that another store is a folder beside it.
->>>>>>> work-c
   {
     part: 'lib/redis/',
     importers: ['lib/compose/store.ts', 'sdk/redis-results.ts', 'local/bridge/', 'test/'],
