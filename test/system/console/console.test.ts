@@ -6,30 +6,30 @@ import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { openRemote } from '../../cli/console/remote.ts';
+import { openRemote } from '../../../cli/console/remote.ts';
 import {
   ACTION_HEADER,
   type DeadLetterPage,
   type ModelFacts,
   type RecentRecords,
   type Versions,
-} from '../../console/api.ts';
-import { buildPage } from '../../console/build.ts';
-import { publishModel } from '../../lib/registry/publish.ts';
-import { exampleOfVersion } from '../../local/console/example.ts';
-import { consoleRoutes } from '../../local/console/routes.ts';
-import { startGateway } from '../../local/gateway/gateway.ts';
-import type { GatewayRoute } from '../../local/gateway/routes.ts';
-import { LOCAL_BUCKET } from '../../local/job.ts';
-import type { Stack } from '../../local/stack.ts';
-import { accessibilityProblems, NO_BROWSER, openPage, startBrowser } from '../support/browser.ts';
-import { useAws } from '../support/environment.ts';
-import { temporaryFolder } from '../support/runner.ts';
-import { SIGNED_REGION, startSignedApi } from '../support/signed-api.ts';
-import { SAMPLE, testStack } from '../support/stack.ts';
-import { startStandIn } from '../support/stand-in-stack.ts';
-import { ROOT } from '../support/start.ts';
-import { until } from '../support/until.ts';
+} from '../../../console/api.ts';
+import { buildPage } from '../../../console/build.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
+import { exampleOfVersion } from '../../../local/console/example.ts';
+import { consoleRoutes } from '../../../local/console/routes.ts';
+import { startGateway } from '../../../local/gateway/gateway.ts';
+import type { GatewayRoute } from '../../../local/gateway/routes.ts';
+import { LOCAL_BUCKET } from '../../../local/job.ts';
+import type { Stack } from '../../../local/stack.ts';
+import { accessibilityProblems, NO_BROWSER, openPage, startBrowser } from '../../support/browser.ts';
+import { useAws } from '../../support/environment.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { SIGNED_REGION, startSignedApi } from '../../support/signed-api.ts';
+import { SAMPLE, testStack } from '../../support/stack.ts';
+import { startStandIn } from '../../support/stand-in-stack.ts';
+import { ROOT } from '../../support/start.ts';
+import { until } from '../../support/until.ts';
 
 const DIGIT = join(SAMPLE, 'images', 'digit-3.png');
 const HOSTILE = '<img src=x onerror="document.title=1">';
