@@ -67,7 +67,7 @@ export interface JobServices {
   readonly offer?: ((job: GrpcJob) => void) | undefined;
 }
 
-type OnClose = (close: () => Promise<void>) => void;
+export type OnClose = (close: () => Promise<void>) => void;
 
 /** How a job's records run on this machine. */
 export interface Runs {
@@ -117,17 +117,13 @@ export async function serveModel(
 }
 
 /** Opens models in processes of their own, and knows the one that was opened last. */
-export function processRuns(
-  job: JobConfig,
-  runEnded: NonNullable<Observer['runEnded']>,
-): { readonly openRunner: typeof openOnnx; readonly runs: Runs } {
+export function processRuns(job: JobConfig) {
   let latest: PooledOnnx | undefined;
   const options = {
     processes: job.processes,
     // Before the function's own time is over, so that the other records of an event are returned by it.
     limitMs: job.function.timeoutSeconds * 850,
     clock: CLOCK,
-    runEnded,
     onCrash: (reason: string) => logWarning(`a process of the model ended: ${reason}`),
   };
   const runs: Runs = {
@@ -144,9 +140,10 @@ export function processRuns(
   };
   return {
     runs,
-    openRunner: async (file, version, settings) => {
+    openRunner: async (told: Observer, ...[file, version, settings]: Parameters<typeof openOnnx>) => {
       const { openPooledOnnx } = await import('../lib/compose/onnx-pool.ts');
-      return (latest = await openPooledOnnx(file, version, settings, options));
+      const runEnded: Observer['runEnded'] = (run) => told.runEnded?.(run);
+      return (latest = await openPooledOnnx(file, version, settings, { ...options, runEnded }));
     },
   };
 }

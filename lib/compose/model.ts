@@ -106,7 +106,12 @@ export function onnxSettings({ environment: { job, cpus, memoryMB } }: Scope): O
 
 /** The job's model, opened at its first use. */
 export function model(scope: Scope): ModelManager<OnnxRunner> {
-  return openModel({ ...versionsOf(scope), settings: scope.get(onnxSettings), ...scope.own });
+  const { openRunner } = scope.own;
+  return openModel({
+    ...versionsOf(scope),
+    settings: scope.get(onnxSettings),
+    ...(openRunner && { openRunner: (...version) => openRunner(scope.get(observers), ...version) }),
+  });
 }
 
 /** Where the environment finds versions, and where they go. */

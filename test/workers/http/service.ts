@@ -18,6 +18,7 @@ import { type WorkerFacts, WorkerRunner } from '../../../lib/workers/worker-runn
 import { startGateway } from '../../../local/gateway/gateway.ts';
 import { jobRoutes } from '../../../local/job-routes.ts';
 import { openServiceParts, type ServiceParts } from '../../../local/worker/open.ts';
+import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 import { quietObservers } from '../../support/observers.ts';
 import { COMMANDS, ENVIRONMENT, FILES, type Language, openMessage } from '../child.ts';
 
@@ -58,7 +59,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const opened = options.source === undefined ? undefined : await openPool(options, folder);
   const { pool } = opened ?? {};
   const log = (error: ServingError) => console.error(error);
+  const statistics = new ServiceStatistics(() => performance.now());
   const parts = openServiceParts({
+    statistics,
     ttlMs: 60_000,
     fetch: { allowedHosts: [] },
     page: () => ({ job: 'job<1>', workers: pool?.size ?? 1, batchSize: options.batchSize ?? 4 }),
@@ -66,8 +69,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     control: { token: CONTROL_TOKEN, verbs: { terminate: async () => ({ success: true }) } },
     log,
   });
-  if (pool) parts.statistics.follow({ workers: () => pool.size, busyMs: () => pool.busyMs });
-  const observers = quietObservers(...parts.statistics.observers);
+  if (pool) statistics.follow({ workers: () => pool.size, busyMs: () => pool.busyMs });
+  const observers = quietObservers(...statistics.observers);
   const model = options.model ?? modelOf(opened as OpenPool, options, observers);
   const handler = predict({
     model,
