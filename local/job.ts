@@ -10,6 +10,7 @@ import { Scope } from '../lib/compose/scope.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { logError } from '../lib/contract/log.ts';
 import { RecentRecords } from '../lib/observe/recent.ts';
+import type { LocalAws } from './aws/aws.ts';
 import { bridgeOfJob } from './bridge/own.ts';
 import { openConsole } from './console/open.ts';
 import { makeToken, newToken } from './decentral/token.ts';
@@ -80,11 +81,7 @@ export async function openJob(
   const { runs, ...facts } = await (job.worker.class === undefined
     ? serveModel(served, services, scope, onClose, inProcesses)
     : serveWorker(served, services, scope, onClose));
-  const depth = () => {
-    const { waiting, running } = aws.queueFigures(queue.url);
-    return waiting + running;
-  };
-  statistics.follow({ ...runs.load, depth });
+  statistics.follow({ ...runs.load, depth: () => depthOf(aws.queueFigures(queue.url)) });
 
   // What a single machine adds to the API.
   const controlToken = terminate && (access.token ?? newToken());
@@ -107,6 +104,8 @@ export async function openJob(
   onClose(async () => parts.close());
   return { ...facts, job: job.jobName, url: gateway.url, queueUrl: queue.url, deadLetterUrl };
 }
+
+const depthOf = ({ waiting, running }: ReturnType<LocalAws['queueFigures']>) => waiting + running;
 
 /** What the HTTP API has on a single machine only. */
 function partsOf(
