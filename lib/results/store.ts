@@ -71,7 +71,8 @@ export interface Results {
   ): Promise<Result | undefined>;
   /**
    * Takes every finished result, page by page, in constant memory. Large ones stay under their uris until they are taken as
-   * fetched. When the caller stops, what was taken and not yielded is released.
+   * fetched. When the caller stops, what was taken and not yielded is released: it lives as long as it had left, and comes before
+   * what is saved after that.
    */
   drain(): AsyncGenerator<Dequeued>;
   /**
