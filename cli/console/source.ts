@@ -5,7 +5,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { type ModelFacts as DescribedModel, modelOfMetadata } from '../../lib/openapi/facts.ts';
-import { withInputAxes } from '../../lib/pipeline/batch-axes.ts';
+import { withInputAxes } from '../../lib/pipeline/batch/batch-axes.ts';
 import { exampleOfVersion } from '../../local/console/example.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
 import type { ConsoleSource } from '../../local/console/source.ts';

@@ -7,7 +7,7 @@ import { isVerdictCurrent, optimizationFor, type Runtime } from '../contract/ver
 import type { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { threadsForMemory } from '../inference/threads.ts';
-import { isByPosition } from '../pipeline/match-inputs.ts';
+import { isByPosition } from '../pipeline/bind/match-inputs.ts';
 import type { ModelPointer } from '../registry/download.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
 import { CLOCK } from './clock.ts';

@@ -8,7 +8,7 @@ import type { Scope } from '../../lib/compose/scope.ts';
 import { openReplacer } from '../../lib/compose/store.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { RecentRecords } from '../../lib/observe/recent.ts';
-import { parseFilter } from '../../lib/pipeline/postprocess.ts';
+import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { answeredInstance } from '../description/routes.ts';
 import { installation } from '../installation.ts';

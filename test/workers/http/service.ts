@@ -9,7 +9,7 @@ import { decodeFrame } from '../../../lib/codecs/values/value-frame.ts';
 import { ValueWriter } from '../../../lib/codecs/values/write-value.ts';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import type { Model } from '../../../lib/contract/values.ts';
-import { Batcher, type Clock } from '../../../lib/pipeline/batcher.ts';
+import { Batcher, type Clock } from '../../../lib/pipeline/batch/batcher.ts';
 import type { Observer } from '../../../lib/pipeline/observer.ts';
 import { STDERR_LOG } from '../../../lib/workers/log.ts';
 import { Pool } from '../../../lib/workers/pool.ts';

@@ -2,10 +2,10 @@
  * Turns nested JSON numbers, booleans or strings into a tensor of the model's dtype. The first elements define the
  * shape, and every other branch must match it.
  */
-import { quoteValue } from '../codecs/quote.ts';
-import { TENSOR_ELEMENTS, TENSOR_RANK } from '../contract/client-limits.ts';
-import { badInput, ServingError } from '../contract/errors.ts';
-import { isInfinity } from '../contract/json-numbers.ts';
+import { quoteValue } from '../../codecs/quote.ts';
+import { TENSOR_ELEMENTS, TENSOR_RANK } from '../../contract/client-limits.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
+import { isInfinity } from '../../contract/json-numbers.ts';
 import {
   allocate,
   type DType,
@@ -13,7 +13,7 @@ import {
   type NumericDType,
   type Tensor,
   type TypedArray,
-} from '../contract/tensor.ts';
+} from '../../contract/tensor.ts';
 import { storeFor } from './cast.ts';
 
 /**

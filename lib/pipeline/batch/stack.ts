@@ -6,10 +6,10 @@ import {
   type Tensor,
   type TypedArray,
   viewBytes,
-} from '../contract/tensor.ts';
-import type { NamedTensor } from '../contract/values.ts';
+} from '../../contract/tensor.ts';
+import type { NamedTensor } from '../../contract/values.ts';
+import type { Feeds } from '../bind/bind.ts';
 import { withoutAxis } from './batch-axes.ts';
-import type { Feeds } from './bind.ts';
 import type { Scratch } from './buffer-pool.ts';
 
 /**

@@ -2,8 +2,8 @@
  * Nested numbers as tensors, before records go to another process: sending 28,000 nested numbers takes five times as
  * long as their bytes. Everything else is bound where the model is, which also reports what is wrong.
  */
-import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
-import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
+import { contentOf, JsonNumbers } from '../../contract/json-numbers.ts';
+import type { Inputs, TensorSpec, Value } from '../../contract/values.ts';
 import { jsonTensor } from './numbers.ts';
 
 /** The same records, which bind as the given ones do. @param specs the model's inputs */

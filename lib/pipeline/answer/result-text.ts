@@ -3,9 +3,9 @@
  * their short form, and in pieces, because that of a large result may be longer than memory has room for twice. JSON
  * numbers are doubles, so an int64 beyond 2^53 is written as a string to stay exact.
  */
-import { idOfLarge, type ObjectDigest, type Result } from '../contract/result.ts';
-import type { DType } from '../contract/tensor.ts';
-import type { NamedTensor } from '../contract/values.ts';
+import { idOfLarge, type ObjectDigest, type Result } from '../../contract/result.ts';
+import type { DType } from '../../contract/tensor.ts';
+import type { NamedTensor } from '../../contract/values.ts';
 import { numberText } from './postprocess.ts';
 import { valueText } from './value-text.ts';
 

@@ -3,8 +3,8 @@
  * starts when it is full or its oldest record has waited long enough; requests go before the queue, but every fifth
  * batch begins with a record of the queue, and calls take turns, so that a large one does not keep the others waiting.
  */
-import { ServingError } from '../contract/errors.ts';
-import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../contract/values.ts';
+import { ServingError } from '../../contract/errors.ts';
+import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../../contract/values.ts';
 import { type Call, type CallLine, CallLines, finish, made, type Place, policyOf } from './batcher-calls.ts';
 import type { Line, Pace } from './pace.ts';
 

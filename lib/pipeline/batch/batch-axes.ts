@@ -3,11 +3,11 @@
  * verification or the declared shapes, and never from the sizes of a run: a detector that finds one object would seem to
  * follow its one row.
  */
-import { quoteName, quoteNames } from '../codecs/quote.ts';
-import { modelUnavailable } from '../contract/errors.ts';
-import { formatShape } from '../contract/tensor.ts';
-import type { BatchAxis, TensorSpec } from '../contract/values.ts';
-import { type BatchAxes, storedOutputAxis, type Verification } from '../contract/verification.ts';
+import { quoteName, quoteNames } from '../../codecs/quote.ts';
+import { modelUnavailable } from '../../contract/errors.ts';
+import { formatShape } from '../../contract/tensor.ts';
+import type { BatchAxis, TensorSpec } from '../../contract/values.ts';
+import { type BatchAxes, storedOutputAxis, type Verification } from '../../contract/verification.ts';
 
 export function batchAxisOf({ batchAxis = 0 }: TensorSpec): BatchAxis {
   return batchAxis;

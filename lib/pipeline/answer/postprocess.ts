@@ -4,10 +4,10 @@
  * `{"data":..,"shape":..}`. It must be valid JSON (the old server forgot commas), with floats as Java prints them
  * (`4.0`, `1.0E7`). float16 values are bits, which cannot be printed or compared directly.
  */
-import { badConfig, ServingError } from '../contract/errors.ts';
-import { elementCount, type Tensor, type TypedArray } from '../contract/tensor.ts';
-import type { NamedTensor } from '../contract/values.ts';
-import { float16Bits, float16Value } from './cast.ts';
+import { badConfig, ServingError } from '../../contract/errors.ts';
+import { elementCount, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import type { NamedTensor } from '../../contract/values.ts';
+import { float16Bits, float16Value } from '../bind/cast.ts';
 
 /** `topN(n)`: the n largest of the flattened output. `pickTopN(n)`: the first n rows. */
 export interface Filter {

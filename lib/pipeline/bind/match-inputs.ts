@@ -3,12 +3,12 @@
  * differs from an input's in case, blanks or the like is refused, because position would swap `Fare,Age` in silence. Of
  * names that mean nothing to the model one binds, and several where the record says so (Inputs.binding).
  */
-import { quoteName, quoteNames } from '../codecs/quote.ts';
-import { badInput } from '../contract/errors.ts';
-import { foldName, suggest } from '../contract/suggest.ts';
-import { NO_TEXT } from '../contract/texts.ts';
-import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
-import { rowShape } from './batch-axes.ts';
+import { quoteName, quoteNames } from '../../codecs/quote.ts';
+import { badInput } from '../../contract/errors.ts';
+import { foldName, suggest } from '../../contract/suggest.ts';
+import { NO_TEXT } from '../../contract/texts.ts';
+import type { Inputs, TensorSpec, Value } from '../../contract/values.ts';
+import { rowShape } from '../batch/batch-axes.ts';
 import { formatSpec } from './shape-check.ts';
 
 export interface NamedValue {

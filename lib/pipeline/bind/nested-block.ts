@@ -1,7 +1,7 @@
 /** Nested numbers of several records as one array. Not in nested.ts, which browsers load. */
-import { TENSOR_ELEMENTS } from '../contract/client-limits.ts';
-import { badInput } from '../contract/errors.ts';
-import { allocate, elementCount, type NumericDType, type TypedArray } from '../contract/tensor.ts';
+import { TENSOR_ELEMENTS } from '../../contract/client-limits.ts';
+import { badInput } from '../../contract/errors.ts';
+import { allocate, elementCount, type NumericDType, type TypedArray } from '../../contract/tensor.ts';
 import { eachRow, floatsInto, shapeOf, storedIn } from './nested.ts';
 
 /**

@@ -2,8 +2,8 @@
  * Casts numbers from one dtype to another, or refuses with one error. Typed arrays wrap and truncate silently (300 ->
  * 44, 1.5 -> 1); nothing here may.
  */
-import { badInput, type ServingError } from '../contract/errors.ts';
-import { allocate, type NumericDType, type Tensor, type TypedArray } from '../contract/tensor.ts';
+import { badInput, type ServingError } from '../../contract/errors.ts';
+import { allocate, type NumericDType, type Tensor, type TypedArray } from '../../contract/tensor.ts';
 
 interface Range {
   readonly min: number | bigint;

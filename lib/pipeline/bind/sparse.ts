@@ -3,8 +3,8 @@
  * `indices`. `shape` gives the number of dimensions, so only a square one (nnz = ndim) is ambiguous, and then the
  * endpoint's own guide decides (`pointsFirst`).
  */
-import { badInput } from '../contract/errors.ts';
-import { LIMITS, overLimit } from '../contract/limits.ts';
+import { badInput } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import {
   allocate,
   type DType,
@@ -12,7 +12,7 @@ import {
   isNumericDType,
   type Tensor,
   type TypedArray,
-} from '../contract/tensor.ts';
+} from '../../contract/tensor.ts';
 import { castTensor } from './cast.ts';
 
 export interface Sparse {

@@ -2,10 +2,10 @@
  * Runs records that arrived as one block without taking it apart: what binds for the first record binds for all, because they
  * differ in nothing but their numbers. Everything that is not as simple is left to `infer`.
  */
-import type { NumericDType, Tensor, TypedArray } from '../contract/tensor.ts';
-import type { BatchAxis, Inputs, NamedTensor, TensorSpec } from '../contract/values.ts';
-import { type BatchSettings, mostRows, type RunTensors, timed } from './batch.ts';
-import { withoutAxis } from './batch-axes.ts';
+import type { NumericDType, Tensor, TypedArray } from '../../contract/tensor.ts';
+import type { BatchAxis, Inputs, NamedTensor, TensorSpec } from '../../contract/values.ts';
+import { type BatchSettings, mostRows, type RunTensors, timed } from '../batch/batch.ts';
+import { withoutAxis } from '../batch/batch-axes.ts';
 import { type BindSettings, bindRecord, type Feeds } from './bind.ts';
 
 /** The tensors of `count` records, which differ in nothing but their numbers. */

@@ -1,7 +1,7 @@
 /** Doubles of JSON as a tensor of the model's dtype, without a look at each where the array's own conversion is right. */
-import { TENSOR_ELEMENTS } from '../contract/client-limits.ts';
-import { JsonNumbers } from '../contract/json-numbers.ts';
-import { allocate, type DType, elementCount, type Tensor } from '../contract/tensor.ts';
+import { TENSOR_ELEMENTS } from '../../contract/client-limits.ts';
+import { JsonNumbers } from '../../contract/json-numbers.ts';
+import { allocate, type DType, elementCount, type Tensor } from '../../contract/tensor.ts';
 import { nestedTensor } from './nested.ts';
 
 /** `nestedTensor` of a value that was read from JSON, whose numbers may be JsonNumbers. */

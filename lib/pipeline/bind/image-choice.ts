@@ -2,11 +2,11 @@
  * Completes the image settings for a model input. Missing settings follow from the input's shape ([3,224,224] is CHW,
  * [224,224,3] HWC); the config always wins.
  */
-import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image/image.ts';
-import { wholeRange } from '../codecs/image/levels.ts';
-import { badConfig, badInput } from '../contract/errors.ts';
-import type { TensorSpec } from '../contract/values.ts';
-import { rowShape } from './batch-axes.ts';
+import { DEFAULT_IMAGE, type ImageSettings } from '../../codecs/image/image.ts';
+import { wholeRange } from '../../codecs/image/levels.ts';
+import { badConfig, badInput } from '../../contract/errors.ts';
+import type { TensorSpec } from '../../contract/values.ts';
+import { rowShape } from '../batch/batch-axes.ts';
 import { formatSpec } from './shape-check.ts';
 
 export type ImageChoice = Partial<ImageSettings>;

@@ -3,13 +3,13 @@
  * bytes of either can expand to gigabytes, so sizes are read from headers and shapes before anything is decoded.
  * Dense tensors are as large as their bytes, which the endpoint has counted.
  */
-import type { ImageHeader } from '../codecs/image/formats.ts';
-import { imageSize } from '../codecs/image/image.ts';
-import { isObject } from '../codecs/instances.ts';
-import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
-import { LIMITS, overLimit } from '../contract/limits.ts';
-import { elementCount } from '../contract/tensor.ts';
-import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
+import type { ImageHeader } from '../../codecs/image/formats.ts';
+import { imageSize } from '../../codecs/image/image.ts';
+import { isObject } from '../../codecs/instances.ts';
+import { contentOf, JsonNumbers } from '../../contract/json-numbers.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { elementCount } from '../../contract/tensor.ts';
+import type { Inputs, TensorSpec, Value } from '../../contract/values.ts';
 import { imageBytes } from './bind.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 import { matchInputs } from './match-inputs.ts';

@@ -3,12 +3,12 @@
  * without one (a detector that returns [M,7]) belongs to the only record of its run and stays as it is. A failed run is
  * halved until the poison record is alone.
  */
-import { quoteName } from '../codecs/quote.ts';
-import { ServingError } from '../contract/errors.ts';
-import { formatShape, type Tensor, type TypedArray } from '../contract/tensor.ts';
-import type { BatchAxis, NamedTensor, Outcome } from '../contract/values.ts';
+import { quoteName } from '../../codecs/quote.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import type { BatchAxis, NamedTensor, Outcome } from '../../contract/values.ts';
+import type { Feeds } from '../bind/bind.ts';
 import { withoutAxis } from './batch-axes.ts';
-import type { Feeds } from './bind.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
 import type { RunSize } from './run-size.ts';
 import { rowsOf, stackTensors } from './stack.ts';

@@ -3,7 +3,7 @@
  * decoded in 4 us, and the page faults of a new buffer take 45. The next borrower overwrites it, so nothing in it may
  * be used after `withScratch` has ended.
  */
-import type { Tensor } from '../contract/tensor.ts';
+import type { Tensor } from '../../contract/tensor.ts';
 
 /** The alignment of a record's tensors, which suits every element type and whole cache lines. */
 const ALIGN_BYTES = 64;

@@ -3,12 +3,12 @@
  * element each, or as one input whose last axis are the columns; then the names of these are stored with its version. A
  * cell may be a text, as in CSV; an empty one, or null, is a missing value: NaN.
  */
-import { quoteName, quoteNames } from '../codecs/quote.ts';
-import { badInput, ServingError } from '../contract/errors.ts';
-import { isInfinity } from '../contract/json-numbers.ts';
-import { allocate, type NumericDType, type Tensor } from '../contract/tensor.ts';
-import type { Inputs, ModelNames, TensorSpec, Value } from '../contract/values.ts';
-import { rowShape } from './batch-axes.ts';
+import { quoteName, quoteNames } from '../../codecs/quote.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
+import { isInfinity } from '../../contract/json-numbers.ts';
+import { allocate, type NumericDType, type Tensor } from '../../contract/tensor.ts';
+import type { Inputs, ModelNames, TensorSpec, Value } from '../../contract/values.ts';
+import { rowShape } from '../batch/batch-axes.ts';
 import { storeFor } from './cast.ts';
 import { hasNearName, meantNames } from './match-inputs.ts';
 

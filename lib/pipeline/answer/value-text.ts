@@ -2,11 +2,11 @@
  * A worker's value as JSON that anybody reads: an array is nested lists, a set or a tuple a list, bytes and images are
  * base64, a date is ISO 8601. JSON has no NaN and no infinity: both become `null`.
  */
-import { encodeBase64 } from '../codecs/encode-base64.ts';
-import { isDate, isoOf } from '../codecs/values/datetime.ts';
-import { isTensorLike } from '../codecs/values/tensor-like.ts';
-import { LIMITS, overLimit } from '../contract/limits.ts';
-import { isEncodedImage, type WorkerValue } from '../contract/worker-values.ts';
+import { encodeBase64 } from '../../codecs/encode-base64.ts';
+import { isDate, isoOf } from '../../codecs/values/datetime.ts';
+import { isTensorLike } from '../../codecs/values/tensor-like.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { isEncodedImage, type WorkerValue } from '../../contract/worker-values.ts';
 import { elementTexts, nest } from './postprocess.ts';
 
 /** @throws too_large for arrays that no answer can hold; they are not written */

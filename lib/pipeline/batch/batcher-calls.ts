@@ -1,7 +1,7 @@
 /** The calls that a batcher holds, and the places of their records in a batch. */
-import type { ServingError } from '../contract/errors.ts';
-import type { Caller, Inputs, Outcome, RunPolicy } from '../contract/values.ts';
-import { callerIsGone, noTimeLeft } from './deadline.ts';
+import type { ServingError } from '../../contract/errors.ts';
+import type { Caller, Inputs, Outcome, RunPolicy } from '../../contract/values.ts';
+import { callerIsGone, noTimeLeft } from '../deadline.ts';
 import type { Batched } from './pace.ts';
 
 /** One call of the batcher's `run`. */

@@ -2,10 +2,10 @@
  * Checks the shape of a record's tensor against its model input and adds the batch axis. Callers send a record without
  * the batch dimension; a model with a fixed one may get it whole.
  */
-import { badInput, type ServingError } from '../contract/errors.ts';
-import { formatShape, type Tensor } from '../contract/tensor.ts';
-import type { TensorSpec } from '../contract/values.ts';
-import { batchAxisOf, rowShape } from './batch-axes.ts';
+import { badInput, type ServingError } from '../../contract/errors.ts';
+import { formatShape, type Tensor } from '../../contract/tensor.ts';
+import type { TensorSpec } from '../../contract/values.ts';
+import { batchAxisOf, rowShape } from '../batch/batch-axes.ts';
 
 export interface CheckedTensor {
   /** Batch axis included, where the input has one. */

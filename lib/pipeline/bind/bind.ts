@@ -2,17 +2,17 @@
  * Binds a record's inputs to the model's: one tensor per model input, in the model's order, batch axis included. Which
  * value belongs to which input is decided in match-inputs.ts.
  */
-import { decodeBase64 } from '../codecs/base64.ts';
-import { decodeImage, imageTensor } from '../codecs/image/image.ts';
-import { isObject } from '../codecs/instances.ts';
-import { quoteName, quoteNames, quoteValue } from '../codecs/quote.ts';
-import { badInput, ServingError } from '../contract/errors.ts';
-import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
-import { LIMITS, overLimit } from '../contract/limits.ts';
-import type { DType, NumericDType, Tensor, TypedArray } from '../contract/tensor.ts';
-import { NO_TEXT, tokensText } from '../contract/texts.ts';
-import type { Inputs, ModelNames, TensorSpec, Value } from '../contract/values.ts';
-import { batchSize, mayBeScalar, rowShape } from './batch-axes.ts';
+import { decodeBase64 } from '../../codecs/base64.ts';
+import { decodeImage, imageTensor } from '../../codecs/image/image.ts';
+import { isObject } from '../../codecs/instances.ts';
+import { quoteName, quoteNames, quoteValue } from '../../codecs/quote.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
+import { contentOf, JsonNumbers } from '../../contract/json-numbers.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
+import type { DType, NumericDType, Tensor, TypedArray } from '../../contract/tensor.ts';
+import { NO_TEXT, tokensText } from '../../contract/texts.ts';
+import type { Inputs, ModelNames, TensorSpec, Value } from '../../contract/values.ts';
+import { batchSize, mayBeScalar, rowShape } from '../batch/batch-axes.ts';
 import { castTensor } from './cast.ts';
 import { cellTensor, isColumn, joinColumns, mayMiss } from './columns.ts';
 import { assertImageSettings, type ImageChoice, imageSettings } from './image-choice.ts';
