@@ -16,7 +16,7 @@ import {
   type VersionPlace,
   versionsOf,
 } from '../../local/console/stored.ts';
-import { installation } from '../../local/installation.ts';
+import { installation } from '../../local/machine/installation.ts';
 import { type Fetch, request } from '../../sdk/fetch.ts';
 import type { DlqPlace } from '../dlq/place.ts';
 import { withRunner } from '../dlq/runner.ts';

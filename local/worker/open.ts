@@ -3,7 +3,7 @@
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
-import { runningTime } from '../running-time.ts';
+import { runningTime } from '../machine/running-time.ts';
 import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
 import { LaterResults, resultsRoute } from './results.ts';
 import { controlRoute, type StatOptions, statRoutes } from './routes.ts';

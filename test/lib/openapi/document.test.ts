@@ -8,7 +8,7 @@ import { exampleOf, inferenceExample } from '../../../lib/openapi/inputs.ts';
 import { operationsOf } from '../../../lib/openapi/operations.ts';
 import { docsPage } from '../../../lib/openapi/page.ts';
 import { descriptionRoutes } from '../../../local/description/routes.ts';
-import { largeResultsRoute } from '../../../local/large-results.ts';
+import { largeResultsRoute } from '../../../local/service/large-results.ts';
 import { openServiceParts } from '../../../local/worker/open.ts';
 import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 import { assertOpenApi, schemaChecks } from '../../support/json-schema.ts';

@@ -16,7 +16,7 @@ import { Pool } from '../../../lib/workers/pool.ts';
 import { WorkerProcess } from '../../../lib/workers/process.ts';
 import { type WorkerFacts, WorkerRunner } from '../../../lib/workers/worker-runner.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
-import { jobRoutes } from '../../../local/job-routes.ts';
+import { jobRoutes } from '../../../local/service/job-routes.ts';
 import { openServiceParts, type ServiceParts } from '../../../local/worker/open.ts';
 import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 import { quietObservers } from '../../support/observers.ts';

@@ -4,7 +4,7 @@
  * attempts.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Model, Runner } from '../lib/contract/values.ts';
+import type { Model, Runner } from '../../lib/contract/values.ts';
 
 export interface QueuedModel {
   readonly model: Model;

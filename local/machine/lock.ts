@@ -4,7 +4,7 @@
  */
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { badConfig } from '../lib/contract/errors.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
 import { identify, isAlive, type ProcessIdentity } from './process.ts';
 
 /**

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ServingError } from '../lib/contract/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 
 export interface Installation {
   /** The absolute folder with docs/, examples/ and serverless.yml. */

@@ -2,15 +2,15 @@
  * Results that are too large for Redis, on one machine: its S3 listens to this machine alone and knows no presigned URLs, so
  * the job's own API answers with their objects, to all who may call it; and no lifecycle removes them.
  */
-import { ServingError } from '../lib/contract/errors.ts';
-import { LIMITS } from '../lib/contract/limits.ts';
-import { logError } from '../lib/contract/log.ts';
-import { largeResultPrefix } from '../lib/contract/names.ts';
-import { readRequest } from '../lib/http/request.ts';
-import { binary, jsonText, respond } from '../lib/http/response.ts';
-import { getBytes, type S3Client } from '../lib/s3/objects.ts';
-import { listPages, removeObjects } from '../lib/s3/pages.ts';
-import type { GatewayRoute } from './gateway/routes.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import { logError } from '../../lib/contract/log.ts';
+import { largeResultPrefix } from '../../lib/contract/names.ts';
+import { readRequest } from '../../lib/http/request.ts';
+import { binary, jsonText, respond } from '../../lib/http/response.ts';
+import { getBytes, type S3Client } from '../../lib/s3/objects.ts';
+import { listPages, removeObjects } from '../../lib/s3/pages.ts';
+import type { GatewayRoute } from '../gateway/routes.ts';
 
 interface LocalLargeResults {
   readonly bucket: string;

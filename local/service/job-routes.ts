@@ -1,9 +1,9 @@
 /** The routes of the API for the local gateway, with limits and slots that only a single machine needs. */
-import { LIMITS } from '../lib/contract/limits.ts';
-import { preferredWaitMs } from '../lib/http/results.ts';
-import { ROUTES, type Route } from '../lib/http/routes.ts';
-import { isWorkerPath } from '../lib/http/worker/paths.ts';
-import type { GatewayRoute } from './gateway/routes.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import { preferredWaitMs } from '../../lib/http/results.ts';
+import { ROUTES, type Route } from '../../lib/http/routes.ts';
+import { isWorkerPath } from '../../lib/http/worker/paths.ts';
+import type { GatewayRoute } from '../gateway/routes.ts';
 
 interface JobHandlers {
   readonly predict: GatewayRoute['handler'];

@@ -4,12 +4,12 @@
  */
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { readConfig } from '../lib/config/file.ts';
-import { resolveModelPath } from '../lib/config/model-path.ts';
-import { badConfig } from '../lib/contract/errors.ts';
-import { type Access, type AccessValues, readAccess } from './access.ts';
+import { readConfig } from '../../lib/config/file.ts';
+import { resolveModelPath } from '../../lib/config/model-path.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
+import { type Access, type AccessValues, readAccess } from '../machine/access.ts';
+import { packageFolder } from '../machine/installation.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
-import { packageFolder } from './installation.ts';
 import type { ServedJob } from './runs.ts';
 import type { Ports } from './stack.ts';
 

@@ -5,11 +5,11 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { badConfig } from '../lib/contract/errors.ts';
-import type { Verification } from '../lib/contract/verification.ts';
-import { type Credentials, newCredentials } from './aws/credentials.ts';
-import { newToken } from './decentral/token.ts';
-import { isAlive, type ProcessIdentity } from './process.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
+import type { Verification } from '../../lib/contract/verification.ts';
+import { type Credentials, newCredentials } from '../aws/credentials.ts';
+import { isAlive, type ProcessIdentity } from '../machine/process.ts';
+import { newToken } from '../machine/token.ts';
 
 /** The addresses of one job. */
 export interface JobPlaces {

@@ -3,12 +3,12 @@
  * needed, so serving ONNX does not wait for them.
  */
 import { basename, join } from 'node:path';
-import type { ImportReport } from '../convert/import-report.ts';
-import type { JobConfig } from '../lib/config/job.ts';
-import { isInS3 } from '../lib/config/model-path.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { removeOthers } from '../lib/registry/download-folder.ts';
-import { installation } from './installation.ts';
+import type { ImportReport } from '../../convert/import-report.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { isInS3 } from '../../lib/config/model-path.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { removeOthers } from '../../lib/registry/download-folder.ts';
+import { installation } from '../machine/installation.ts';
 
 interface ServedModel {
   readonly directory: string;
@@ -45,7 +45,7 @@ export async function modelHere(
   };
   try {
     // Loaded on demand, because it loads the client of S3.
-    const { copyModel } = await import('../lib/registry/source.ts');
+    const { copyModel } = await import('../../lib/registry/source.ts');
     const copied = await copyModel(modelDirectory, folder, { onBytes });
     if (prunes) await removeOthers(folder, new Set([basename(copied)]));
     return copied;
@@ -66,7 +66,7 @@ export async function servedModel(
   dataDir: string,
   tell: (line: string) => void = log,
 ): Promise<ServedModel> {
-  const { modelOnTheWay } = await import('../convert/cache.ts');
+  const { modelOnTheWay } = await import('../../convert/cache.ts');
   let told: string | undefined;
   try {
     return await modelOnTheWay(modelDirectory, {

@@ -1,11 +1,11 @@
 /** The event sources of a job: what AWS does between its queues and its functions. */
-import { deadLetter } from '../functions/dead-letter.ts';
-import { composeBatch } from '../lib/compose/batch.ts';
-import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
-import { observeHandler } from '../lib/compose/observe-handler.ts';
-import type { Scope } from '../lib/compose/scope.ts';
-import { serveEvent } from '../lib/pipeline/event.ts';
-import { startPoller } from './event-source/poller.ts';
+import { deadLetter } from '../../functions/dead-letter.ts';
+import { composeBatch } from '../../lib/compose/batch.ts';
+import { composeDeadLetter } from '../../lib/compose/dead-letter.ts';
+import { observeHandler } from '../../lib/compose/observe-handler.ts';
+import type { Scope } from '../../lib/compose/scope.ts';
+import { serveEvent } from '../../lib/pipeline/event.ts';
+import { startPoller } from '../event-source/poller.ts';
 import type { JobServices, OnClose, Runs } from './runs.ts';
 
 export async function openEventSources(

@@ -4,7 +4,7 @@
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { badConfig, type ServingError } from '../lib/contract/errors.ts';
+import { badConfig, type ServingError } from '../../lib/contract/errors.ts';
 
 const LISTEN_STATE = '0A';
 const MAX_COMMAND_CHARS = 160;

@@ -1,27 +1,27 @@
 /** How a job's records run on this machine: in the processes of its model or of its worker. */
-import type { ModelProcess } from '../convert/check/model-process.ts';
-import type { ImportReport } from '../convert/import-report.ts';
-import { keptGoldenNotes, verificationNotes } from '../convert/verify/text.ts';
-import { CLOCK } from '../lib/compose/clock.ts';
-import { model as modelPart, readyModel } from '../lib/compose/model.ts';
-import type { OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
-import type { PooledOnnx } from '../lib/compose/onnx-pool.ts';
-import { modelLocation, s3Client } from '../lib/compose/s3.ts';
-import type { Scope } from '../lib/compose/scope.ts';
-import type { JobConfig } from '../lib/config/job.ts';
-import { modelUnavailable } from '../lib/contract/errors.ts';
-import { logWarning } from '../lib/contract/log.ts';
-import type { Model } from '../lib/contract/values.ts';
-import { readVerification, type Verification } from '../lib/contract/verification.ts';
-import type { LoadSource } from '../lib/observe/history.ts';
-import { parseFilter } from '../lib/pipeline/answer/postprocess.ts';
-import type { Observer } from '../lib/pipeline/observer.ts';
-import { publishModel } from '../lib/registry/publish.ts';
-import type { Access } from './access.ts';
-import type { LocalAws } from './aws/aws.ts';
-import type { LocalLog } from './aws/lambda.ts';
+import type { ModelProcess } from '../../convert/check/model-process.ts';
+import { keptGoldenNotes, verificationNotes } from '../../convert/verify/text.ts';
+import { CLOCK } from '../../lib/compose/clock.ts';
+import { model as modelPart, readyModel } from '../../lib/compose/model.ts';
+import type { OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
+import type { PooledOnnx } from '../../lib/compose/onnx-pool.ts';
+import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
+import type { Scope } from '../../lib/compose/scope.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { modelUnavailable } from '../../lib/contract/errors.ts';
+import { logWarning } from '../../lib/contract/log.ts';
+import type { Model } from '../../lib/contract/values.ts';
+import { readVerification } from '../../lib/contract/verification.ts';
+import type { LoadSource } from '../../lib/observe/history.ts';
+import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
+import type { Observer } from '../../lib/pipeline/observer.ts';
+import { publishModel } from '../../lib/registry/publish.ts';
+import type { LocalAws } from '../aws/aws.ts';
+import type { LocalLog } from '../aws/lambda.ts';
+import type { ServedFacts } from '../console/local.ts';
+import type { GrpcJob } from '../grpc/methods.ts';
+import type { Access } from '../machine/access.ts';
 import { type QueuedModel, withoutWaits } from './function-clock.ts';
-import type { GrpcJob } from './grpc/methods.ts';
 import { servedModel } from './model.ts';
 
 /**
@@ -89,15 +89,8 @@ export interface Runs {
   readonly stopMs?: number;
 }
 
-export interface ServedRuns {
+export interface ServedRuns extends ServedFacts {
   readonly runs: Runs;
-  /** The version of the model. */
-  readonly model: string;
-  /** Notes about the import and the verification of the model. */
-  readonly modelNotes: readonly string[];
-  readonly verification: Verification | undefined;
-  /** Of the version, where it was imported. */
-  readonly importReport?: ImportReport | undefined;
 }
 
 export async function serveModel(
@@ -108,7 +101,7 @@ export async function serveModel(
   runs: Runs,
 ): Promise<ServedRuns> {
   // The model is opened with it. Before it is verified, because a missing package would look like a fault of the model there.
-  await import('../lib/compose/onnx-pool.ts');
+  await import('../../lib/compose/onnx-pool.ts');
   const { version, notes, verification, importReport, gate } = await publish(served, services, scope);
   onClose(() => scope.get(modelPart).close());
   await scope.get(modelPart).ready();
@@ -141,7 +134,7 @@ export function processRuns(job: JobConfig) {
   return {
     runs,
     openRunner: async (told: Observer, ...[file, version, settings]: Parameters<typeof openOnnx>) => {
-      const { openPooledOnnx } = await import('../lib/compose/onnx-pool.ts');
+      const { openPooledOnnx } = await import('../../lib/compose/onnx-pool.ts');
       const runEnded: Observer['runEnded'] = (run) => told.runEnded?.(run);
       return (latest = await openPooledOnnx(file, version, settings, { ...options, runEnded }));
     },
@@ -156,8 +149,8 @@ export async function serveWorker(
   onClose: OnClose,
 ): Promise<ServedRuns> {
   const { worker } = scope.environment.job;
-  const { openWorker } = await import('../lib/compose/worker.ts');
-  const reload = watch ? (await import('./worker/reload.ts')).ReloadingWorker : undefined;
+  const { openWorker } = await import('../../lib/compose/worker.ts');
+  const reload = watch ? (await import('../worker/reload.ts')).ReloadingWorker : undefined;
   const tell = (line: string) => log.warn(line);
   const opened = await (reload?.open(scope, { tell, dataDir }) ?? openWorker(scope));
   onClose(() => opened.close());
@@ -202,7 +195,7 @@ async function publish(
       dropGolden,
       verify: async (file, stored, kept) => {
         // Loaded on demand, because publishing needs no converter.
-        const { verifyVersion } = await import('../convert/verify/version.ts');
+        const { verifyVersion } = await import('../../convert/verify/version.ts');
         const isNew = stored === undefined;
         if (!isNew) gate = () => scope.get(modelPart).use((runner) => assertServable(file, runner, job));
         return verifyVersion(file, { known: stored ?? known, kept, job, gate: isNew, readyMs, process });
@@ -220,8 +213,8 @@ async function publish(
 /** @throws bad_model when no request reaches the model under the settings of the job */
 async function assertServable(file: string, runner: OnnxRunner, job: JobConfig): Promise<void> {
   const [{ assertReachable }, { readOnnxFacts }] = await Promise.all([
-    import('../convert/verify/gate.ts'),
-    import('../convert/onnx/facts.ts'),
+    import('../../convert/verify/gate.ts'),
+    import('../../convert/onnx/facts.ts'),
   ]);
   const { shapelessInputs: shapeless } = await readOnnxFacts(file);
   const { inputAlreadyBatched, image } = job;

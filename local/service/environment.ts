@@ -1,12 +1,12 @@
 /** What a job of this machine has in place of a deployment: its queues, and the environment of its functions. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type Environment, tracesOf } from '../lib/config/environment.ts';
-import { hiddenSeconds, type JobConfig } from '../lib/config/job.ts';
-import { variables } from '../lib/contract/variables.ts';
-import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
-import { queueName } from '../lib/queue/names.ts';
-import type { LocalAws } from './aws/aws.ts';
+import { type Environment, tracesOf } from '../../lib/config/environment.ts';
+import { hiddenSeconds, type JobConfig } from '../../lib/config/job.ts';
+import { variables } from '../../lib/contract/variables.ts';
+import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
+import { queueName } from '../../lib/queue/names.ts';
+import type { LocalAws } from '../aws/aws.ts';
 import type { JobServices, ServedJob } from './runs.ts';
 
 export const LOCAL_BUCKET = 'cluster-serving';

@@ -4,9 +4,9 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setVariables, variables } from '../lib/contract/variables.ts';
-import { rankingOf } from '../lib/pipeline/answer/postprocess.ts';
-import { InputQueue, OutputQueue, type Result } from '../sdk/index.ts';
+import { setVariables, variables } from '../../lib/contract/variables.ts';
+import { rankingOf } from '../../lib/pipeline/answer/postprocess.ts';
+import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
 import type { Stack } from './stack.ts';
 
 interface SampleRow {

@@ -1,6 +1,6 @@
 /** `npm start`, as `cluster-serving start --foreground`: serve.ts implements both. */
 import { parseArgs } from 'node:util';
-import { badConfig, ServingError } from '../lib/contract/errors.ts';
+import { badConfig, ServingError } from '../../lib/contract/errors.ts';
 import { serve } from './serve.ts';
 import { readSettings, START_OPTIONS, START_OPTIONS_HELP } from './start-options.ts';
 

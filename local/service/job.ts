@@ -1,22 +1,26 @@
 /**
  * Runs one job on this machine: the deployed composition with a local Environment. Parts close in the reverse order of opening.
  */
-import { MOST_RECORDS } from '../console/api.ts';
-import { sqsClient } from '../lib/compose/accept.ts';
-import { openTracing } from '../lib/compose/observers.ts';
-import { results } from '../lib/compose/results.ts';
-import { s3Client } from '../lib/compose/s3.ts';
-import { Scope } from '../lib/compose/scope.ts';
-import type { JobConfig } from '../lib/config/job.ts';
-import { logError } from '../lib/contract/log.ts';
-import { RecentRecords } from '../lib/observe/recent.ts';
-import type { LocalAws } from './aws/aws.ts';
-import { bridgeOfJob } from './bridge/own.ts';
-import { openConsole } from './console/open.ts';
-import { makeToken, newToken } from './decentral/token.ts';
+import { MOST_RECORDS } from '../../console/api.ts';
+import { sqsClient } from '../../lib/compose/accept.ts';
+import { openTracing } from '../../lib/compose/observers.ts';
+import { results } from '../../lib/compose/results.ts';
+import { s3Client } from '../../lib/compose/s3.ts';
+import { Scope } from '../../lib/compose/scope.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { logError } from '../../lib/contract/log.ts';
+import { RecentRecords } from '../../lib/observe/recent.ts';
+import type { LocalAws } from '../aws/aws.ts';
+import { bridgeOfJob } from '../bridge/own.ts';
+import type { ServedFacts } from '../console/local.ts';
+import { openConsole } from '../console/open.ts';
+import { type GatewayOptions, startGateway } from '../gateway/gateway.ts';
+import { makeToken, newToken } from '../machine/token.ts';
+import { openServiceParts, type ServicePartOptions } from '../worker/open.ts';
+import { ServiceStatistics } from '../worker/statistics.ts';
 import { createQueues, environmentOf, LOCAL_BUCKET } from './environment.ts';
 import { openEventSources } from './events.ts';
-import { openHttp } from './http.ts';
+import { gatewayOptions } from './http.ts';
 import { sweepLargeResults } from './large-results.ts';
 import {
   type JobServices,
@@ -24,15 +28,12 @@ import {
   processRuns,
   type Runs,
   type ServedJob,
-  type ServedRuns,
   serveModel,
   serveWorker,
 } from './runs.ts';
-import { openServiceParts, type ServicePartOptions } from './worker/open.ts';
-import { ServiceStatistics } from './worker/statistics.ts';
 
 /** The addresses of one job. */
-export interface JobAddresses extends Omit<ServedRuns, 'runs'> {
+export interface JobAddresses extends ServedFacts {
   readonly job: string;
   /** The HTTP gateway. */
   readonly url: string;
@@ -69,10 +70,8 @@ export async function openJob(
     observers: [...statistics.observers, recent],
   });
   const [s3, sqs, store] = [scope.get(s3Client), scope.get(sqsClient), scope.get(results)];
-  onClose(async () => {
-    s3.destroy();
-    sqs.destroy();
-  });
+  onClose(async () => s3.destroy());
+  onClose(async () => sqs.destroy());
   onClose(() => store.close());
   const sweeping = { bucket: LOCAL_BUCKET, job: job.jobName, ttlSeconds: job.resultTtlSeconds };
   onClose(sweepLargeResults(s3, sweeping));
@@ -95,7 +94,8 @@ export async function openJob(
   await openEventSources(scope, services, { runs, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, log);
   onClose(() => bridge.close());
-  const gateway = await openHttp(scope, services, { runs, statistics, parts, page }, secondPort, onClose);
+  const options = await gatewayOptions(scope, services, { runs, statistics, parts, page });
+  const gateway = await openGateways(options, secondPort, onClose);
   if (controlToken !== undefined) {
     const host = new URL(gateway.url).hostname.replace(/^\[(.*)\]$/, '$1');
     const { forget } = await makeToken(gateway.port, controlToken, host);
@@ -103,6 +103,16 @@ export async function openJob(
   }
   onClose(async () => parts.close());
   return { ...facts, job: job.jobName, url: gateway.url, queueUrl: queue.url, deadLetterUrl };
+}
+
+/** @param secondPort another port with the same routes */
+async function openGateways(options: GatewayOptions, secondPort: number | undefined, onClose: OnClose) {
+  const gateway = await startGateway(options);
+  onClose(() => gateway.close());
+  if (secondPort === undefined) return gateway;
+  const second = await startGateway({ ...options, port: secondPort, portOption: '-http_port' });
+  onClose(() => second.close());
+  return gateway;
 }
 
 const depthOf = ({ waiting, running }: ReturnType<LocalAws['queueFigures']>) => waiting + running;

@@ -1,29 +1,29 @@
 /** The HTTP API of a job on this machine: its functions behind the gateway, with the routes that only a single machine has. */
 import type { Context } from 'aws-lambda';
-import { predict } from '../functions/predict.ts';
-import { predictions } from '../functions/predictions.ts';
-import { status } from '../functions/status.ts';
-import { observeHandler } from '../lib/compose/observe-handler.ts';
-import { composePredict } from '../lib/compose/predict.ts';
-import { composePredictions } from '../lib/compose/predictions.ts';
-import { s3Client } from '../lib/compose/s3.ts';
-import type { Scope } from '../lib/compose/scope.ts';
-import { composeStatus } from '../lib/compose/status.ts';
-import { predictTimeoutSeconds } from '../lib/config/job.ts';
-import { corsRules } from '../lib/http/cors.ts';
-import { securityOf } from './access.ts';
-import type { LocalConsole } from './console/open.ts';
-import { serviceFamilies } from './description/figures.ts';
-import { descriptionRoutes } from './description/routes.ts';
+import { predict } from '../../functions/predict.ts';
+import { predictions } from '../../functions/predictions.ts';
+import { status } from '../../functions/status.ts';
+import { observeHandler } from '../../lib/compose/observe-handler.ts';
+import { composePredict } from '../../lib/compose/predict.ts';
+import { composePredictions } from '../../lib/compose/predictions.ts';
+import { s3Client } from '../../lib/compose/s3.ts';
+import type { Scope } from '../../lib/compose/scope.ts';
+import { composeStatus } from '../../lib/compose/status.ts';
+import { predictTimeoutSeconds } from '../../lib/config/job.ts';
+import { corsRules } from '../../lib/http/cors.ts';
+import type { LocalConsole } from '../console/open.ts';
+import { serviceFamilies } from '../description/figures.ts';
+import { descriptionRoutes } from '../description/routes.ts';
+import { FLAGS_ADVICE } from '../gateway/caller.ts';
+import type { GatewayOptions } from '../gateway/gateway.ts';
+import type { GrpcJob } from '../grpc/methods.ts';
+import { securityOf } from '../machine/access.ts';
+import type { ServiceParts } from '../worker/open.ts';
+import type { ServiceStatistics } from '../worker/statistics.ts';
 import { LOCAL_BUCKET } from './environment.ts';
-import { FLAGS_ADVICE } from './gateway/caller.ts';
-import { type Gateway, type GatewayOptions, startGateway } from './gateway/gateway.ts';
-import type { GrpcJob } from './grpc/methods.ts';
 import { jobRoutes } from './job-routes.ts';
 import { largeResultsRoute, localLocation } from './large-results.ts';
-import type { JobServices, OnClose, Runs } from './runs.ts';
-import type { ServiceParts } from './worker/open.ts';
-import type { ServiceStatistics } from './worker/statistics.ts';
+import type { JobServices, Runs } from './runs.ts';
 
 interface Opened {
   readonly runs: Runs;
@@ -32,26 +32,7 @@ interface Opened {
   readonly page: LocalConsole;
 }
 
-/** @param secondPort another port with the same routes */
-export async function openHttp(
-  scope: Scope,
-  services: JobServices,
-  opened: Opened,
-  secondPort: number | undefined,
-  onClose: OnClose,
-): Promise<Gateway> {
-  const advice = services.terminate && FLAGS_ADVICE;
-  const options = { ...(await gatewayOptions(scope, services, opened)), advice };
-  const gateway = await startGateway(options);
-  onClose(() => gateway.close());
-  if (secondPort !== undefined) {
-    const second = await startGateway({ ...options, port: secondPort, portOption: '-http_port' });
-    onClose(() => second.close());
-  }
-  return gateway;
-}
-
-async function gatewayOptions(
+export async function gatewayOptions(
   scope: Scope,
   services: JobServices,
   { runs, statistics, parts, page }: Opened,
@@ -86,6 +67,7 @@ async function gatewayOptions(
   };
   const allowedHosts = [...access.allowedHosts, ...job.http.allowedHosts];
   return {
+    advice: services.terminate && FLAGS_ADVICE,
     ...(runs.stopMs === undefined ? {} : { closeTimeoutMs: runs.stopMs }),
     port,
     portOption: '--port',

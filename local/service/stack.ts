@@ -4,20 +4,20 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { badConfig } from '../lib/contract/errors.ts';
-import { logError } from '../lib/contract/log.ts';
-import { type Access, readAccess } from './access.ts';
-import { type LocalAws, startAws } from './aws/aws.ts';
-import type { LocalLog } from './aws/lambda.ts';
-import { warnOfUnreadStreams } from './bridge/own.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
+import { logError } from '../../lib/contract/log.ts';
+import { type LocalAws, startAws } from '../aws/aws.ts';
+import type { LocalLog } from '../aws/lambda.ts';
+import { warnOfUnreadStreams } from '../bridge/own.ts';
+import type { GrpcJob, Jobs } from '../grpc/methods.ts';
+import { type Access, readAccess } from '../machine/access.ts';
+import { holdFolder } from '../machine/lock.ts';
+import { assertPortsFree } from '../machine/ports.ts';
+import { startRedis } from '../redis/start.ts';
 import { credentialsOf, protectFolder } from './data-folder.ts';
 import { LOCAL_BUCKET } from './environment.ts';
-import type { GrpcJob, Jobs } from './grpc/methods.ts';
 import { type JobAddresses, openJob } from './job.ts';
-import { holdFolder } from './lock.ts';
 import { modelHere } from './model.ts';
-import { assertPortsFree } from './ports.ts';
-import { startRedis } from './redis/start.ts';
 import type { JobServices, ServedJob } from './runs.ts';
 
 /** That of gRPC undefined where there is none. */
@@ -161,7 +161,7 @@ async function openGrpc(
   onClose: (close: () => Promise<void>) => void,
 ): Promise<number | undefined> {
   if (ports.grpc === undefined) return undefined;
-  const { startGrpc } = await import('./grpc/server.ts');
+  const { startGrpc } = await import('../grpc/server.ts');
   const allowedHosts = [...access.allowedHosts, ...jobs.flatMap(({ job }) => job.http.allowedHosts)];
   const grpc = await startGrpc({ port: ports.grpc, access: { ...access, allowedHosts }, jobs: offered });
   onClose(() => grpc.close());

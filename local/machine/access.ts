@@ -5,11 +5,11 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
-import { badConfig } from '../lib/contract/errors.ts';
-import type { Security } from '../lib/openapi/facts.ts';
-import { isToken } from '../sdk/fetch.ts';
-import { newToken } from './decentral/token.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
+import type { Security } from '../../lib/openapi/facts.ts';
+import { isToken } from '../../sdk/fetch.ts';
 import { hostName, isLoopback } from './hosts.ts';
+import { newToken } from './token.ts';
 
 export interface Access {
   /** The address that the HTTP API listens on. */

@@ -4,9 +4,12 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readToken } from './access.ts';
+import type { LocalLog } from '../aws/lambda.ts';
+import { readToken } from '../machine/access.ts';
+import { outliveOutput } from '../machine/output.ts';
+import { identify } from '../machine/process.ts';
+import { onStopSignal } from '../machine/signals.ts';
 import { addressText } from './address-text.ts';
-import type { LocalLog } from './aws/lambda.ts';
 import {
   type Addresses,
   claimFolder,
@@ -17,10 +20,7 @@ import {
   writeRecord,
 } from './data-folder.ts';
 import type { JobAddresses } from './job.ts';
-import { outliveOutput } from './output.ts';
-import { identify } from './process.ts';
 import { runSample, type SampleReport, sampleTable } from './sample.ts';
-import { onStopSignal } from './signals.ts';
 import { type Stack, startStack } from './stack.ts';
 import type { StartSettings } from './start-options.ts';
 
