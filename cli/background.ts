@@ -7,9 +7,9 @@ import { createReadStream } from 'node:fs';
 import { open, rename, stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { type ErrorRecord, isErrorCode, ServingError } from '../lib/contract/errors.ts';
-import { claimFolder, FILE_MODE, logPath, type StackRecord } from '../local/data-folder.ts';
-import { installation } from '../local/installation.ts';
-import { type StartSettings, startArguments } from '../local/start-options.ts';
+import { installation } from '../local/machine/installation.ts';
+import { claimFolder, FILE_MODE, logPath, type StackRecord } from '../local/service/data-folder.ts';
+import { type StartSettings, startArguments } from '../local/service/start-options.ts';
 import type { Output } from './output.ts';
 
 /** The message of the started process to its parent. */

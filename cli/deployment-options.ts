@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FactsRequest } from '../infra/doctor/facts.ts';
-import { packageFolder, sampleConfig } from '../local/installation.ts';
+import { packageFolder, sampleConfig } from '../local/machine/installation.ts';
 import { unexpected, wrongUse } from './command.ts';
 
 export const DEPLOYMENT_OPTIONS = {

@@ -1,6 +1,6 @@
 /** Runs a command line. Each command is loaded when it is called, so that `status` does not load onnxruntime. */
 import { suggest } from '../lib/contract/suggest.ts';
-import { installation } from '../local/installation.ts';
+import { installation } from '../local/machine/installation.ts';
 import { type Command, columns, explained, wrongUse } from './command.ts';
 import { EXIT, type Output, openOutput } from './output.ts';
 

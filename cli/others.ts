@@ -1,7 +1,7 @@
 /** Starts and shows services beside others: the old commands started any number of jobs, told apart by `jobName`. */
-import { findRunning, type StackRecord } from '../local/data-folder.ts';
-import { folderBeside, otherServices, type Service } from '../local/services.ts';
-import { readSettings, type StartSettings, type StartValues } from '../local/start-options.ts';
+import { findRunning, type StackRecord } from '../local/service/data-folder.ts';
+import { folderBeside, otherServices, type Service } from '../local/service/services.ts';
+import { readSettings, type StartSettings, type StartValues } from '../local/service/start-options.ts';
 import type { Output } from './output.ts';
 
 const FREE_PORTS = { port: '0', 'aws-port': '0', 'redis-port': '0' };

@@ -1,5 +1,5 @@
 /** Formats the addresses of a running service. */
-import { exportLines, type StackRecord } from '../local/data-folder.ts';
+import { exportLines, type StackRecord } from '../local/service/data-folder.ts';
 
 export function placesText(record: StackRecord): string {
   const redis = record.redis === 'redis-server' ? `redis-server ${record.redisVersion}` : 'embedded';

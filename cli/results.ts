@@ -2,8 +2,8 @@
  * Formats a result in a few lines: name, shape, largest value and the first eight values. --json prints all values.
  */
 import type { NamedTensor } from '../lib/contract/values.ts';
-import { rankingOf, shortestHalf } from '../lib/pipeline/postprocess.ts';
-import { valueText } from '../lib/pipeline/value-text.ts';
+import { rankingOf, shortestHalf } from '../lib/pipeline/answer/postprocess.ts';
+import { valueText } from '../lib/pipeline/answer/value-text.ts';
 import { authorizedFetch } from '../sdk/access.ts';
 import { request } from '../sdk/fetch.ts';
 import { labelled, type ModelFacts, ServedModel } from '../sdk/http/served-model.ts';

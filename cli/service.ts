@@ -6,9 +6,9 @@
 import { resolve } from 'node:path';
 import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { setVariables, variables } from '../lib/contract/variables.ts';
-import { readToken } from '../local/access.ts';
-import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
-import { otherServices } from '../local/services.ts';
+import { readToken } from '../local/machine/access.ts';
+import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/service/data-folder.ts';
+import { otherServices } from '../local/service/services.ts';
 import { type AccessOptions, AUTH_KINDS, type AuthKind, authorizedFetch } from '../sdk/access.ts';
 import { request } from '../sdk/fetch.ts';
 import { MAX_TOKEN } from '../sdk/http/access.ts';

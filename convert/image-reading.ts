@@ -1,10 +1,10 @@
 /**
  * Determines how images are fed to each image input of a model, and the lines of config.yaml for that. At run time
- * the shape of the input decides (lib/pipeline/image-choice.ts), so the same function is called here.
+ * the shape of the input decides (lib/pipeline/bind/image-choice.ts), so the same function is called here.
  */
 import type { ImageSettings } from '../lib/codecs/image/image.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
-import { imageSettings } from '../lib/pipeline/image-choice.ts';
+import { imageSettings } from '../lib/pipeline/bind/image-choice.ts';
 import type { ImageNumbers, ImageProposal } from './conversion.ts';
 
 export interface SaidPreprocessing {

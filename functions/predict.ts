@@ -13,8 +13,8 @@ import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
 import type { WorkerDeps } from '../lib/http/worker/endpoint.ts';
+import type { Filter } from '../lib/pipeline/answer/postprocess.ts';
 import { type InvocationClock, requestPolicy } from '../lib/pipeline/deadline.ts';
-import type { Filter } from '../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../lib/pipeline/serve.ts';
 
 export interface PredictDeps extends WorkerDeps {

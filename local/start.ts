@@ -17,5 +17,5 @@ if (!existsSync('.cluster-serving')) {
   prepareModelProcess();
   prepareIsolated();
 }
-const { main } = await import('./main.ts');
+const { main } = await import('./service/main.ts');
 await main();

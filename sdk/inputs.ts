@@ -16,7 +16,7 @@ import {
   type TypedArray,
 } from '../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../lib/contract/values.ts';
-import { nestedTensor } from '../lib/pipeline/nested.ts';
+import { nestedTensor } from '../lib/pipeline/bind/nested.ts';
 
 /** Numbers nested to any depth; all branches have the same shape. NaN is the missing value of a table. */
 export type NestedNumbers = number | boolean | readonly NestedNumbers[];

@@ -2,7 +2,7 @@
  * The local stack in a process of its own, on the servers' core. Its redis-server inherits that core, and is moved to the
  * other one, where it also is for the peers.
  */
-import { type Stack, startStack } from '../../local/stack.ts';
+import { type Stack, startStack } from '../../local/service/stack.ts';
 import { movePid } from '../cores.ts';
 import { QUIET } from '../quiet.ts';
 import { serveParent } from './child.ts';

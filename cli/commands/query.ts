@@ -5,7 +5,7 @@
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { failureBody } from '../../lib/http/predictions.ts';
-import { resultText } from '../../lib/pipeline/result-text.ts';
+import { resultText } from '../../lib/pipeline/answer/result-text.ts';
 import type { Result } from '../../sdk/index.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { defineCommand, grouped, wrongUse } from '../command.ts';

@@ -3,10 +3,10 @@
  * even if that service was stopped, has crashed or failed to start.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { type AccessValues, TOKEN_OPTIONS } from '../../local/access.ts';
-import { findRunning, lastOptions, type StartedWith } from '../../local/data-folder.ts';
-import { modelHere, servedModel } from '../../local/model.ts';
-import { readSettings } from '../../local/start-options.ts';
+import { type AccessValues, TOKEN_OPTIONS } from '../../local/machine/access.ts';
+import { findRunning, lastOptions, type StartedWith } from '../../local/service/data-folder.ts';
+import { modelHere, servedModel } from '../../local/service/model.ts';
+import { readSettings } from '../../local/service/start-options.ts';
 import { defineCommand } from '../command.ts';
 import { EXIT } from '../output.ts';
 import { dataDirOf } from '../service.ts';

@@ -2,7 +2,7 @@
  * `cluster-serving shutdown`. It cannot be undone, so it asks first, and a folder that no start has created is
  * refused before anything is stopped.
  */
-import { assertDeletable, deleteFolder } from '../../local/data-folder.ts';
+import { assertDeletable, deleteFolder } from '../../local/service/data-folder.ts';
 import { defineCommand } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { EXIT } from '../output.ts';

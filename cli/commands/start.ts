@@ -3,8 +3,8 @@
  * channel whether the service is ready.
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
-import { findRunning, logPath } from '../../local/data-folder.ts';
-import { readSettings, type StartSettings } from '../../local/start-options.ts';
+import { findRunning, logPath } from '../../local/service/data-folder.ts';
+import { readSettings, type StartSettings } from '../../local/service/start-options.ts';
 import { type StartReport, startInBackground } from '../background.ts';
 import { defineCommand, explained } from '../command.ts';
 import { settingsBeside } from '../others.ts';
@@ -95,7 +95,7 @@ export async function startAndReport(settings: StartSettings, timeoutMs: number,
 async function startHere(settings: StartSettings, output: Output): Promise<number> {
   const isBackground = process.send !== undefined;
   try {
-    const { serve } = await import('../../local/serve.ts');
+    const { serve } = await import('../../local/service/serve.ts');
     return await serve(settings, {
       json: output.json,
       log: isBackground ? logPath(settings.dataDir) : undefined,

@@ -1,8 +1,8 @@
 /** `cluster-serving status`. The exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready. */
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
-import { findRunning } from '../../local/data-folder.ts';
-import { otherServices } from '../../local/services.ts';
+import { findRunning } from '../../local/service/data-folder.ts';
+import { otherServices } from '../../local/service/services.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
 import { request } from '../../sdk/fetch.ts';
 import { defineCommand } from '../command.ts';

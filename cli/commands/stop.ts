@@ -3,9 +3,9 @@
  * left alone.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { dropRecord, findRunning, type Running } from '../../local/data-folder.ts';
-import { isAlive, untilGone } from '../../local/process.ts';
-import { otherServices } from '../../local/services.ts';
+import { isAlive, untilGone } from '../../local/machine/process.ts';
+import { dropRecord, findRunning, type Running } from '../../local/service/data-folder.ts';
+import { otherServices } from '../../local/service/services.ts';
 import { defineCommand } from '../command.ts';
 import { jobTexts } from '../others.ts';
 import { EXIT, type Output } from '../output.ts';

@@ -3,9 +3,10 @@
  * it on loopback, and asks the deployment with the credentials of the one who started it. Other users of this machine reach the
  * port, too, so the page needs a token, which is in the address that is printed.
  */
-import { findRunning } from '../../local/data-folder.ts';
-import { newToken } from '../../local/decentral/token.ts';
-import { onStopSignal } from '../../local/signals.ts';
+
+import { onStopSignal } from '../../local/machine/signals.ts';
+import { newToken } from '../../local/machine/token.ts';
+import { findRunning } from '../../local/service/data-folder.ts';
 import { defineCommand } from '../command.ts';
 import { EXIT } from '../output.ts';
 import { dataDirOf, findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';

@@ -5,7 +5,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { type ModelFacts as DescribedModel, modelOfMetadata } from '../../lib/openapi/facts.ts';
-import { withInputAxes } from '../../lib/pipeline/batch-axes.ts';
+import { withInputAxes } from '../../lib/pipeline/batch/batch-axes.ts';
 import { exampleOfVersion } from '../../local/console/example.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
 import type { ConsoleSource } from '../../local/console/source.ts';
@@ -16,7 +16,7 @@ import {
   type VersionPlace,
   versionsOf,
 } from '../../local/console/stored.ts';
-import { installation } from '../../local/installation.ts';
+import { installation } from '../../local/machine/installation.ts';
 import { type Fetch, request } from '../../sdk/fetch.ts';
 import type { DlqPlace } from '../dlq/place.ts';
 import { withRunner } from '../dlq/runner.ts';

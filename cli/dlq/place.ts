@@ -12,7 +12,7 @@ import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { openS3 } from '../../lib/s3/client.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
-import { findRunning } from '../../local/data-folder.ts';
+import { findRunning } from '../../local/service/data-folder.ts';
 import { wrongUse } from '../command.ts';
 import { configsOf } from '../configs.ts';
 import { assertUrls, dataDirOf, findService, type ServiceValues } from '../service.ts';

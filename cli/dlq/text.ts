@@ -4,7 +4,7 @@
  */
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
-import { float16Value } from '../../lib/pipeline/cast.ts';
+import { float16Value } from '../../lib/pipeline/bind/cast.ts';
 
 const SHOWN_VALUES = 8;
 const SHOWN_CHARACTERS = 80;

@@ -5,7 +5,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { installation } from '../../local/installation.ts';
+import { installation } from '../../local/machine/installation.ts';
 
 /** The parts that each file takes from that of the package with its name. */
 const PARTS = {

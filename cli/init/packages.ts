@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
-import type { Installation } from '../../local/installation.ts';
+import type { Installation } from '../../local/machine/installation.ts';
 
 const SDK = 'cluster-serving';
 const FILE = 'file:';

@@ -5,7 +5,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { serviceName } from '../../lib/queue/names.ts';
-import { type Installation, installation } from '../../local/installation.ts';
+import { type Installation, installation } from '../../local/machine/installation.ts';
 import { unexpected, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';

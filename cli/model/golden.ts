@@ -109,7 +109,7 @@ async function ofReference(folder: string, path: string, { job, convert }: Setti
   const { goldenOfReference } = await import('../../convert/golden/reference.ts');
   const { checkOnnx } = await import('../../convert/check/check.ts');
   const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
-  const { parseFilter } = await import('../../lib/pipeline/postprocess.ts');
+  const { parseFilter } = await import('../../lib/pipeline/answer/postprocess.ts');
   return withModel(folder, { convert, job }, output, async (file) => {
     const { shapelessInputs: shapeless } = await readOnnxFacts(file);
     const ports = await checkOnnx(file, { shapeless, measure: false });

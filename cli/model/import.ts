@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import type { Imported, ImportOptions, Stage } from '../../convert/import.ts';
 import type { ImportReport } from '../../convert/import-report.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
-import { installation } from '../../local/installation.ts';
+import { installation } from '../../local/machine/installation.ts';
 import type { Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 

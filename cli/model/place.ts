@@ -6,7 +6,7 @@ import { assertJobName, DEFAULT_JOB_NAME, modelPrefix, readS3Address } from '../
 import { variables } from '../../lib/contract/variables.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
-import { findRunning } from '../../local/data-folder.ts';
+import { findRunning } from '../../local/service/data-folder.ts';
 import { unexpected, wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
 import { dataDirOf, findService, notRunning, type ServiceValues } from '../service.ts';

@@ -10,9 +10,9 @@ import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { formatShape, type Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
-import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
-import { type ImageChoice, imageSettings } from '../../lib/pipeline/image-choice.ts';
-import { rowsOf } from '../../lib/pipeline/stack.ts';
+import { batchAxisOf } from '../../lib/pipeline/batch/batch-axes.ts';
+import { rowsOf } from '../../lib/pipeline/batch/stack.ts';
+import { type ImageChoice, imageSettings } from '../../lib/pipeline/bind/image-choice.ts';
 import { wrongUse } from '../command.ts';
 
 export interface Sizes {

@@ -2,7 +2,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
-import { type Control, controlFolder, findControls } from '../../local/decentral/token.ts';
+import { type Control, controlFolder, findControls } from '../../local/machine/token.ts';
 import { wrongUse } from '../command.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;

@@ -7,7 +7,7 @@ import type { NamedTensor } from '../../lib/contract/values.ts';
 import { AS_WRITTEN, type Optimization } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
-import { feedBytes } from '../../lib/pipeline/batch.ts';
+import { feedBytes } from '../../lib/pipeline/batch/batch.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
 import { FREE_SIZES } from '../check/inputs.ts';
 import { messageOf } from '../check/reference.ts';

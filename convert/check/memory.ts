@@ -7,7 +7,7 @@ import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
-import { feedBytes } from '../../lib/pipeline/batch.ts';
+import { feedBytes } from '../../lib/pipeline/batch/batch.ts';
 
 export interface MemoryPoint {
   readonly rows: number;
@@ -77,7 +77,7 @@ export async function measureMemory(session: Session, ran: Ran): Promise<MemoryR
   return { rows, points, shapes };
 }
 
-/** The rows of a run in lib/pipeline/batch.ts with the default settings. */
+/** The rows of a run in lib/pipeline/batch/batch.ts with the default settings. */
 function rowsOfARun(feeds: readonly Tensor[]): number {
   const rowBytes = Math.max(1, feedBytes({ tensors: feeds }));
   return Math.max(1, Math.min(DEFAULT_JOB.batchSize, Math.floor(RUN_BYTES / rowBytes)));

@@ -4,7 +4,7 @@ import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
 import { elementCount, formatShape, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
-import { elementTexts, type Filter, nest } from '../../lib/pipeline/postprocess.ts';
+import { elementTexts, type Filter, nest } from '../../lib/pipeline/answer/postprocess.ts';
 import { matched, referenceTensors } from '../check/reference.ts';
 
 interface Ports {

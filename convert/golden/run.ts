@@ -6,7 +6,7 @@ import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
-import { parseFilter } from '../../lib/pipeline/postprocess.ts';
+import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { serveRequest } from '../../lib/pipeline/serve.ts';
 import { assertReachable, type GateOptions } from '../verify/gate.ts';
 import { type AnsweredSample, type SampleOptions, sampleRequest } from '../verify/sample.ts';

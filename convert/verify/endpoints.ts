@@ -12,9 +12,9 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { BatchAxis, Inputs, Model, TensorSpec } from '../../lib/contract/values.ts';
 import { encodePng } from '../../lib/http/worker/png.ts';
 import { together } from '../../lib/observe/together.ts';
-import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
+import type { Filter } from '../../lib/pipeline/answer/postprocess.ts';
+import { batchAxisOf } from '../../lib/pipeline/batch/batch-axes.ts';
 import { serveEvent } from '../../lib/pipeline/event.ts';
-import type { Filter } from '../../lib/pipeline/postprocess.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import { nestedValues, valuesOf } from '../tensor-values.ts';
 

@@ -4,7 +4,7 @@ import type { BatchAxis } from '../../lib/contract/values.ts';
 import type { BatchAxes } from '../../lib/contract/verification.ts';
 import type { Session } from '../../lib/inference/session.ts';
 import { fixedBatch } from '../../lib/inference/warm-up.ts';
-import { declaredOutputAxes } from '../../lib/pipeline/batch-axes.ts';
+import { declaredOutputAxes } from '../../lib/pipeline/batch/batch-axes.ts';
 
 /** The outputs of a run. */
 interface Answer {

@@ -13,7 +13,7 @@ import {
 } from '../../lib/contract/verification.ts';
 import { OPTIMIZERS } from '../../lib/inference/optimizers.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
-import { batchAxisOf, batchSize, withInputAxes, withRanks } from '../../lib/pipeline/batch-axes.ts';
+import { batchAxisOf, batchSize, withInputAxes, withRanks } from '../../lib/pipeline/batch/batch-axes.ts';
 import { hintsOf } from '../batching/hints.ts';
 import {
   firstTaken,

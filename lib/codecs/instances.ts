@@ -1,6 +1,6 @@
 /**
  * Reads the instances of a POST /predict body. Values stay JSON, because only the model knows whether "abc" is text or
- * a base64 image (lib/pipeline/bind.ts).
+ * a base64 image (lib/pipeline/bind/bind.ts).
  */
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { isInfinity, JsonNumbers, jsonValue } from '../contract/json-numbers.ts';

@@ -2,11 +2,11 @@
 
 import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
+import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import type { RunCounts } from '../pipeline/counted-runs.ts';
 import { type Archive, archiveDead } from '../pipeline/dead-letters.ts';
 import type { EventDeps } from '../pipeline/event.ts';
 import type { Observer } from '../pipeline/observer.ts';
-import { parseFilter } from '../pipeline/postprocess.ts';
 import { RunningReports } from '../results/running.ts';
 import { resultSink } from '../results/sink.ts';
 import { CLOCK } from './clock.ts';

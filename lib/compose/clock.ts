@@ -1,5 +1,5 @@
 /** The time of this machine, for parts that take a clock. Node loads `performance` at its first use, in 1 ms of a cold start. */
-import type { Clock } from '../pipeline/batcher.ts';
+import type { Clock } from '../pipeline/batch/batcher.ts';
 
 /** A process that was frozen finds its timers over. Of a long one this much is over then, and the rest is left. */
 const STEP_MS = 1_000;

@@ -7,7 +7,7 @@ import { isVerdictCurrent, optimizationFor, type Runtime } from '../contract/ver
 import type { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { threadsForMemory } from '../inference/threads.ts';
-import { isByPosition } from '../pipeline/match-inputs.ts';
+import { isByPosition } from '../pipeline/bind/match-inputs.ts';
 import type { ModelPointer } from '../registry/download.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
 import { CLOCK } from './clock.ts';
@@ -106,7 +106,12 @@ export function onnxSettings({ environment: { job, cpus, memoryMB } }: Scope): O
 
 /** The job's model, opened at its first use. */
 export function model(scope: Scope): ModelManager<OnnxRunner> {
-  return openModel({ ...versionsOf(scope), settings: scope.get(onnxSettings), ...scope.own });
+  const { openRunner } = scope.own;
+  return openModel({
+    ...versionsOf(scope),
+    settings: scope.get(onnxSettings),
+    ...(openRunner && { openRunner: (...version) => openRunner(scope.get(observers), ...version) }),
+  });
 }
 
 /** Where the environment finds versions, and where they go. */

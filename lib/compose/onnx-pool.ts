@@ -7,10 +7,10 @@ import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
 import { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { OnnxProcess, ProcessEnded } from '../inference/onnx-process.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
-import { Batcher, type BatchRunner, type Clock } from '../pipeline/batcher.ts';
-import { flattenedLarge } from '../pipeline/flatten.ts';
+import { Batcher, type BatchRunner, type Clock } from '../pipeline/batch/batcher.ts';
+import { Pace } from '../pipeline/batch/pace.ts';
+import { flattenedLarge } from '../pipeline/bind/flatten.ts';
 import type { Observer } from '../pipeline/observer.ts';
-import { Pace } from '../pipeline/pace.ts';
 import { Pool } from '../workers/pool.ts';
 import { classLabels, hasKnownRows, labelled, type OnnxRunner } from './onnx.ts';
 

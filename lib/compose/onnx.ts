@@ -15,10 +15,10 @@ import type { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUNTIME, startOnnx } from '../inference/session.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
-import { batchAxisOf, mayHaveClasses } from '../pipeline/batch-axes.ts';
-import { type Block, inferBlock } from '../pipeline/block.ts';
+import { batchAxisOf, mayHaveClasses } from '../pipeline/batch/batch-axes.ts';
+import { RunSize } from '../pipeline/batch/run-size.ts';
+import { type Block, inferBlock } from '../pipeline/bind/block.ts';
 import { infer } from '../pipeline/infer.ts';
-import { RunSize } from '../pipeline/run-size.ts';
 import { assertNames, hasTexts, readNames } from '../registry/names.ts';
 import { CLOCK } from './clock.ts';
 

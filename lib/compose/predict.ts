@@ -4,7 +4,7 @@
  */
 import { badConfig } from '../contract/errors.ts';
 import type { Model } from '../contract/values.ts';
-import { parseFilter } from '../pipeline/postprocess.ts';
+import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { inferences, observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';

@@ -12,8 +12,11 @@ type Part<T> = (scope: Scope) => T;
 
 /** What this environment has, and what the single machine does in its own way. */
 interface Own {
-  /** Opens a version of the model. Default: in this process. */
-  readonly openRunner?: typeof openOnnx;
+  /** Opens a version of the model, whose runs it tells. Default: in this process. */
+  readonly openRunner?: (
+    told: Observer,
+    ...version: Parameters<typeof openOnnx>
+  ) => ReturnType<typeof openOnnx>;
   /** At least the place in the order of every enqueue so far. Undefined: only SQS knows. */
   readonly latestOrder?: () => number;
   /** Told before those that every environment has, in this order. */

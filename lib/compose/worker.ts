@@ -6,7 +6,7 @@ import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts
 import { logWarning } from '../contract/log.ts';
 import type { Model } from '../contract/values.ts';
 import { type Variables, variables } from '../contract/variables.ts';
-import { Batcher } from '../pipeline/batcher.ts';
+import { Batcher } from '../pipeline/batch/batcher.ts';
 import { type Load, nextSize } from '../workers/autoscale.ts';
 import { assertDevices, languageOf, loopCommand, loopEnvironment } from '../workers/command.ts';
 import { stackKey } from '../workers/items.ts';

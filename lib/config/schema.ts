@@ -3,7 +3,7 @@
  * the config.yaml of `init` and docs/reference/config.md are derived from these tables.
  */
 import { assertJobName, DEFAULT_JOB_NAME } from '../contract/names.ts';
-import { parseFilter } from '../pipeline/postprocess.ts';
+import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
 import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, shapesOf } from './import-values.ts';

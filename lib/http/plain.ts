@@ -13,8 +13,8 @@ import {
   needsTensors,
   nest,
   rankingOf,
-} from '../pipeline/postprocess.ts';
-import { valueText } from '../pipeline/value-text.ts';
+} from '../pipeline/answer/postprocess.ts';
+import { valueText } from '../pipeline/answer/value-text.ts';
 import { assertAnswer, assertElements } from './predictions.ts';
 
 type Answered = Extract<Outcome, { ok: true }>;

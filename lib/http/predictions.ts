@@ -11,9 +11,9 @@ import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
-import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/postprocess.ts';
-import { largeText, resultText } from '../pipeline/result-text.ts';
-import { valueText } from '../pipeline/value-text.ts';
+import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/answer/postprocess.ts';
+import { largeText, resultText } from '../pipeline/answer/result-text.ts';
+import { valueText } from '../pipeline/answer/value-text.ts';
 import { checkInstances, checkKeys, RECORD_KEYS, SUBMIT_KEYS } from './body-keys.ts';
 
 export interface Submissions {

@@ -6,7 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
 import type { Binding, Inputs, ModelNames, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
-import type { Block } from '../pipeline/block.ts';
+import type { Block } from '../pipeline/bind/block.ts';
 import { bindingsOf, packRecords, type SentRecords, unpack } from './packed.ts';
 import type { OnnxSettings } from './runner.ts';
 

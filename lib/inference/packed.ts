@@ -7,9 +7,9 @@ import { withBinding } from '../codecs/instances.ts';
 import { contentOf } from '../contract/json-numbers.ts';
 import { allocate, isNumericDType, type NumericDType, type Tensor } from '../contract/tensor.ts';
 import type { Binding, Inputs, NamedTensor, TensorSpec } from '../contract/values.ts';
-import type { Block } from '../pipeline/block.ts';
-import { flattened, hasExactly } from '../pipeline/flatten.ts';
-import { nestedBlock } from '../pipeline/nested-block.ts';
+import type { Block } from '../pipeline/bind/block.ts';
+import { flattened, hasExactly } from '../pipeline/bind/flatten.ts';
+import { nestedBlock } from '../pipeline/bind/nested-block.ts';
 
 /** Larger records travel as they are, because a block is a copy more. */
 const MOST_BYTES = 16 * 1024;

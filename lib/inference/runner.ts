@@ -7,8 +7,8 @@ import {
   optimizationFor,
   type Verification,
 } from '../contract/verification.ts';
-import { batchAxisOf, withInputAxes, withOutputAxes, withRanks } from '../pipeline/batch-axes.ts';
-import type { ImageChoice } from '../pipeline/image-choice.ts';
+import { batchAxisOf, withInputAxes, withOutputAxes, withRanks } from '../pipeline/batch/batch-axes.ts';
+import type { ImageChoice } from '../pipeline/bind/image-choice.ts';
 import { openSession, RUNTIME, type Session } from './session.ts';
 import { fixedBatch, warmUp } from './warm-up.ts';
 

@@ -1,8 +1,8 @@
 /** Warms a session up: the first run of a model is slower than the later ones. */
 import { allocate, elementCount, type Tensor } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
-import { batchAxisOf, batchSize } from '../pipeline/batch-axes.ts';
-import type { ImageChoice } from '../pipeline/image-choice.ts';
+import { batchAxisOf, batchSize } from '../pipeline/batch/batch-axes.ts';
+import type { ImageChoice } from '../pipeline/bind/image-choice.ts';
 import type { Session } from './session.ts';
 
 /** Input bytes of one run: ten images of 3x1024x1024 floats, a small part of the memory of one vCPU's function. */

@@ -1,10 +1,10 @@
 /** Remembers the last records of the queue whose results were stored, with the beginning of each: nothing more is written. */
 import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor } from '../contract/values.ts';
-import { float16Value } from '../pipeline/cast.ts';
+import { rankingOf } from '../pipeline/answer/postprocess.ts';
+import { float16Value } from '../pipeline/bind/cast.ts';
 import type { FinishedRecord } from '../pipeline/decode.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
-import { rankingOf } from '../pipeline/postprocess.ts';
 
 const SHOWN_VALUES = 6;
 const SHOWN_OUTPUTS = 3;

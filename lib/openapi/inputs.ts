@@ -6,8 +6,8 @@ import { DATATYPES } from '../codecs/open-inference/tensor.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { DType } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
-import { batchAxisOf, rowShape } from '../pipeline/batch-axes.ts';
-import { mayMiss } from '../pipeline/columns.ts';
+import { batchAxisOf, rowShape } from '../pipeline/batch/batch-axes.ts';
+import { mayMiss } from '../pipeline/bind/columns.ts';
 import type { Json, ModelFacts } from './facts.ts';
 import { COUNT, list, object, TEXT } from './json-schema.ts';
 

@@ -1,5 +1,5 @@
 /** The operations of the worker service, which a job with a model serves too, and those that only a single machine has. */
-import { rowShape } from '../pipeline/batch-axes.ts';
+import { rowShape } from '../pipeline/batch/batch-axes.ts';
 import type { Json } from './facts.ts';
 import { ref, takesImage } from './inputs.ts';
 import { object, TEXT } from './json-schema.ts';

@@ -9,7 +9,7 @@ import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { TraceContext } from '../contract/trace.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
-import type { Scratch } from './buffer-pool.ts';
+import type { Scratch } from './batch/buffer-pool.ts';
 import type { Message } from './chunks.ts';
 import { type DeadMessage, exceeded } from './dead-letters.ts';
 

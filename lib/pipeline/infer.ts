@@ -5,9 +5,9 @@
 import { inInstance } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
-import { type BatchSettings, feedBytes, type RunTensors, runBatch } from './batch.ts';
-import { type BindSettings, bindRecord, type Feeds } from './bind.ts';
-import { assertDecodedSize } from './decoded-size.ts';
+import { type BatchSettings, feedBytes, type RunTensors, runBatch } from './batch/batch.ts';
+import { type BindSettings, bindRecord, type Feeds } from './bind/bind.ts';
+import { assertDecodedSize } from './bind/decoded-size.ts';
 
 /**
  * @throws with `failFast`: too_large when the records exceed their budget, and the first failure with its index.

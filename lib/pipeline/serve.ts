@@ -6,7 +6,7 @@
  */
 import { inInstance } from '../codecs/instances.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
-import { type Scratch, withScratch } from './buffer-pool.ts';
+import { type Scratch, withScratch } from './batch/buffer-pool.ts';
 import type { Message } from './chunks.ts';
 import { type RunCounts, runCounted } from './counted-runs.ts';
 import { type ArchiveDead, type DeadMessage, isExceeded } from './dead-letters.ts';

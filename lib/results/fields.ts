@@ -13,8 +13,8 @@ import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { LargePointer, Result } from '../contract/result.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import type { WorkerValue } from '../contract/worker-values.ts';
-import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/postprocess.ts';
-import { valueText } from '../pipeline/value-text.ts';
+import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/answer/postprocess.ts';
+import { valueText } from '../pipeline/answer/value-text.ts';
 
 /** Field values of one result; "" = absent. A cancellation (record-states.ts) has the fields of a failure. */
 export interface StoredFields {

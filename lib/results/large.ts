@@ -4,9 +4,9 @@ import { encodeBase64 } from '../codecs/encode-base64.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { LargePointer, Result } from '../contract/result.ts';
+import type { Filter } from '../pipeline/answer/postprocess.ts';
+import { resultPieces } from '../pipeline/answer/result-text.ts';
 import type { FinishedRecord } from '../pipeline/decode.ts';
-import type { Filter } from '../pipeline/postprocess.ts';
-import { resultPieces } from '../pipeline/result-text.ts';
 import {
   failedFields,
   type LargeContent,

@@ -1,7 +1,7 @@
 /** What becomes of a model's output: vectors of tokens become one vector, and scores of classes probabilities. */
 import { ServingError } from '../contract/errors.ts';
 import { formatShape, type Tensor } from '../contract/tensor.ts';
-import { float16Value } from '../pipeline/cast.ts';
+import { float16Value } from '../pipeline/bind/cast.ts';
 import type { Activation, Pooling, TextSettings } from './settings.ts';
 
 /** One row of the answer for each row of the output. @throws model_failed for an output of another shape */

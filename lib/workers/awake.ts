@@ -1,5 +1,5 @@
 /** Waits in the time in which this process runs. */
-import type { Clock } from '../pipeline/batcher.ts';
+import type { Clock } from '../pipeline/batch/batcher.ts';
 
 const STEP_MS = 1_000;
 

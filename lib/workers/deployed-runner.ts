@@ -5,7 +5,7 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner, RunPolicy } from '../contract/values.ts';
-import type { Clock } from '../pipeline/batcher.ts';
+import type { Clock } from '../pipeline/batch/batcher.ts';
 import { noTimeLeft } from '../pipeline/deadline.ts';
 import type { Pool, Pooled } from './pool.ts';
 

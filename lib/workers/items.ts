@@ -6,8 +6,8 @@ import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { EncodedImage, isEncodedImage, type WorkerValue } from '../contract/worker-values.ts';
-import { jsonTensor } from '../pipeline/numbers.ts';
-import { densify } from '../pipeline/sparse.ts';
+import { jsonTensor } from '../pipeline/bind/numbers.ts';
+import { densify } from '../pipeline/bind/sparse.ts';
 import type { ImageForm, Open } from './messages.ts';
 
 export interface ItemSettings {

@@ -1,7 +1,7 @@
 /** Ends a process that takes more memory than it may, before the machine has none left for the others. */
 import { readFileSync } from 'node:fs';
 import { badConfig } from '../contract/errors.ts';
-import type { Clock } from '../pipeline/batcher.ts';
+import type { Clock } from '../pipeline/batch/batcher.ts';
 
 const EVERY_MS = 1_000;
 

@@ -3,7 +3,7 @@
  * pool shrinks or it has run its number of batches, finishes its batch first.
  */
 import { modelUnavailable } from '../contract/errors.ts';
-import type { Clock } from '../pipeline/batcher.ts';
+import type { Clock } from '../pipeline/batch/batcher.ts';
 import { afterAwake } from './awake.ts';
 
 /** A process of the pool. */

@@ -2,7 +2,7 @@
 
 import { isTensorLike } from '../codecs/values/tensor-like.ts';
 import { elementCount, type NumericDType, type Tensor } from '../contract/tensor.ts';
-import { float16Value } from '../pipeline/cast.ts';
+import { float16Value } from '../pipeline/bind/cast.ts';
 
 /** @returns the items of an array, or the rows of a tensor along its first axis; undefined for anything else */
 export function rowsOf(result: unknown): readonly unknown[] | undefined {

@@ -5,7 +5,7 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
-import type { BatchRunner, Clock } from '../pipeline/batcher.ts';
+import type { BatchRunner, Clock } from '../pipeline/batch/batcher.ts';
 import { noTimeLeft } from '../pipeline/deadline.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import { type ItemSettings, itemOf } from './items.ts';

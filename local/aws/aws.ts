@@ -12,7 +12,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
-import { listenError } from '../ports.ts';
+import { listenError } from '../machine/ports.ts';
 import { type Credentials, newCredentials } from './credentials.ts';
 import { directSqs, type SqsCalls } from './direct.ts';
 import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './lambda.ts';

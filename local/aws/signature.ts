@@ -8,7 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { Sha256 } from '../../sdk/sha256.ts';
-import { isOwnHost } from '../hosts.ts';
+import { isOwnHost } from '../machine/hosts.ts';
 import type { Credentials } from './credentials.ts';
 
 /** AWS's limit, before and after. */

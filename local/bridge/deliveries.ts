@@ -3,8 +3,8 @@
  * be sent nor be listed as dead stays in the stream, and in the way of nothing else.
  */
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { Turns } from '../../lib/pipeline/batch/turns.ts';
 import type { SentRecord } from '../../lib/pipeline/submit.ts';
-import { Turns } from '../../lib/pipeline/turns.ts';
 import type { DeadEntry, StreamConsumer, StreamEntry } from '../../lib/redis/stream.ts';
 import { Gatherer } from './gatherer.ts';
 import { FIRST_PAUSE_MS, longer, stopsWithin } from './pause.ts';

@@ -1,5 +1,6 @@
 /** The console of the single machine, which is in the process of the service. */
 import type { Example, LiveFacts, ModelFacts, Part } from '../../console/api.ts';
+import type { ImportReport } from '../../convert/import-report.ts';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
 import { connection } from '../../lib/compose/results.ts';
@@ -7,12 +8,12 @@ import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import { openReplacer } from '../../lib/compose/store.ts';
 import type { Model } from '../../lib/contract/values.ts';
+import type { Verification } from '../../lib/contract/verification.ts';
 import type { RecentRecords } from '../../lib/observe/recent.ts';
-import { parseFilter } from '../../lib/pipeline/postprocess.ts';
+import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { answeredInstance } from '../description/routes.ts';
-import { installation } from '../installation.ts';
-import type { ServedRuns } from '../runs.ts';
+import { installation } from '../machine/installation.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
 import { exampleOfVersion } from './example.ts';
 import { inputFacts, outputFacts, sharing } from './model.ts';
@@ -20,11 +21,22 @@ import type { ReplayPlace } from './replay.ts';
 import type { ConsoleSource } from './source.ts';
 import { activateVersion, deadLetterPage, replayOne, versionsOf } from './stored.ts';
 
+/** What serves, since the start. */
+export interface ServedFacts {
+  /** The version of the model. */
+  readonly model: string;
+  /** Notes about the import and the verification of the model. */
+  readonly modelNotes: readonly string[];
+  readonly verification: Verification | undefined;
+  /** Of the version, where it was imported. */
+  readonly importReport?: ImportReport | undefined;
+}
+
 export interface LocalConsoleOptions {
   readonly scope: Scope;
   /** What runs the job's records. */
   readonly model: Model;
-  readonly served: Omit<ServedRuns, 'runs'>;
+  readonly served: ServedFacts;
   readonly statistics: ServiceStatistics;
   readonly recent: RecentRecords;
   /** Whether callers need a token. */
@@ -126,7 +138,10 @@ async function exampleFor({ scope, model, served }: LocalConsoleOptions): Promis
   );
 }
 
-async function reportOf(report: ServedRuns['importReport'], isFirst: boolean): Promise<ModelFacts['report']> {
+async function reportOf(
+  report: ServedFacts['importReport'],
+  isFirst: boolean,
+): Promise<ModelFacts['report']> {
   if (!isFirst)
     return {
       unavailable:

@@ -2,8 +2,8 @@
 import type { PortFacts } from '../../console/api.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { ModelNames, TensorSpec } from '../../lib/contract/values.ts';
-import { mayHaveClasses, rowShape } from '../../lib/pipeline/batch-axes.ts';
-import { imageSettings } from '../../lib/pipeline/image-choice.ts';
+import { mayHaveClasses, rowShape } from '../../lib/pipeline/batch/batch-axes.ts';
+import { imageSettings } from '../../lib/pipeline/bind/image-choice.ts';
 
 type Settings = Pick<JobConfig, 'image' | 'inputAlreadyBatched'>;
 

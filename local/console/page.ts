@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Built } from '../../console/build.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
-import { packageFolder } from '../installation.ts';
+import { packageFolder } from '../machine/installation.ts';
 
 /** In the published package; infra/packages writes it. */
 const BUILT_PAGE = join('console', 'page.json');

@@ -8,7 +8,7 @@ import type { JobConfig } from '../../lib/config/job.ts';
 import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
-import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
+import { type Filter, parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
 import { type StoredFields, serializeOutcome } from '../../lib/results/fields.ts';
 import { serializeResults } from '../../lib/results/large.ts';

@@ -14,7 +14,7 @@ import type { AddressInfo } from 'node:net';
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { page } from '../../lib/http/page.ts';
 import { foreignHost, foreignOrigin, withoutToken } from '../gateway/caller.ts';
-import { listenError } from '../ports.ts';
+import { listenError } from '../machine/ports.ts';
 
 /** @param signal ends when the caller has gone. @returns the data of the answer */
 export type Verb = (body: Readonly<Record<string, unknown>>, signal: AbortSignal) => Promise<unknown>;

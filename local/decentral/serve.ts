@@ -5,13 +5,13 @@
 import { badRequest } from '../../lib/contract/errors.ts';
 import { localTime } from '../../lib/workers/local-time.ts';
 import { FileLog, type ServiceLog, STDERR_LOG } from '../../lib/workers/log.ts';
-import { outliveOutput } from '../output.ts';
-import { onStopSignal } from '../signals.ts';
+import { outliveOutput } from '../machine/output.ts';
+import { onStopSignal } from '../machine/signals.ts';
+import { makeToken } from '../machine/token.ts';
 import { type HttpServer, startControl, startPage, type Verb } from './control.ts';
 import { MAX_CLIENTS, readServers } from './servers.ts';
 import { statPage } from './stat-page.ts';
 import { Supervisor, type SupervisorSettings } from './supervisor.ts';
-import { makeToken } from './token.ts';
 
 export interface DecentralSettings extends SupervisorSettings {
   /** Of the control channel; 0 takes a free one. */

@@ -9,7 +9,7 @@ import { OPENAPI_PATH, openApiDocument } from '../../lib/openapi/document.ts';
 import type { Json, ModelFacts, Security } from '../../lib/openapi/facts.ts';
 import { exampleOf } from '../../lib/openapi/inputs.ts';
 import { docsPage } from '../../lib/openapi/page.ts';
-import type { Filter } from '../../lib/pipeline/postprocess.ts';
+import type { Filter } from '../../lib/pipeline/answer/postprocess.ts';
 import { serveRequest } from '../../lib/pipeline/serve.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 

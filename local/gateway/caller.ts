@@ -6,7 +6,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { CorsRules } from '../../lib/http/cors.ts';
-import { isOwnHost } from '../hosts.ts';
+import { isOwnHost } from '../machine/hosts.ts';
 import { refusal, type WireResponse } from './response.ts';
 
 /** What a refused caller can do, as parts of sentences. */

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { Observer } from '../../lib/pipeline/observer.ts';
 import type { LocalLog } from '../aws/lambda.ts';
-import { listenError } from '../ports.ts';
+import { listenError } from '../machine/ports.ts';
 import { MAX_BODY_BYTES } from './body.ts';
 import type { CallerRules } from './caller.ts';
 import { Clients } from './clients.ts';

@@ -5,9 +5,9 @@
 import { type Metadata, ServerInterceptingCall, type ServerInterceptor, status } from '@grpc/grpc-js';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import type { Access } from '../access.ts';
 import { isBearer } from '../gateway/caller.ts';
-import { isOwnHost } from '../hosts.ts';
+import type { Access } from '../machine/access.ts';
+import { isOwnHost } from '../machine/hosts.ts';
 import { statusOf } from './status.ts';
 
 /** As many as requests over HTTP. */

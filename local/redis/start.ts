@@ -8,7 +8,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { LOG_FILE } from '../../embedded-redis/engine.ts';
 import { loopbackHost, startEmbedded } from '../../embedded-redis/server.ts';
-import { runningTime } from '../running-time.ts';
+import { runningTime } from '../machine/running-time.ts';
 import { isInstalled } from './installed.ts';
 import { keepInstalled, type RestartLimits } from './kept.ts';
 

@@ -3,13 +3,14 @@
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
-import { runningTime } from '../running-time.ts';
+import { runningTime } from '../machine/running-time.ts';
 import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
 import { LaterResults, resultsRoute } from './results.ts';
 import { controlRoute, type StatOptions, statRoutes } from './routes.ts';
-import { ServiceStatistics } from './statistics.ts';
+import type { ServiceStatistics } from './statistics.ts';
 
 export interface ServicePartOptions extends StatOptions {
+  readonly statistics: ServiceStatistics;
   /** How long results stay, in ms. */
   readonly ttlMs: number;
   readonly fetch: FetchImageOptions;
@@ -22,7 +23,6 @@ export interface ServicePartOptions extends StatOptions {
 }
 
 export interface ServiceParts {
-  readonly statistics: ServiceStatistics;
   /** For the predict function. */
   readonly encode: EncodeDeps;
   /** Routes of the single machine, for `jobRoutes`. */
@@ -34,11 +34,9 @@ export interface ServiceParts {
 }
 
 export function openServiceParts(options: ServicePartOptions): ServiceParts {
-  const { ttlMs, log, control } = options;
-  const statistics = new ServiceStatistics(() => performance.now());
+  const { ttlMs, log, control, statistics } = options;
   const later = new LaterResults({ ttlMs, now: runningTime });
   return {
-    statistics,
     encode: { fetchImage: imageFetcher(options.fetch), later },
     routes: [
       ...statRoutes(statistics, options),

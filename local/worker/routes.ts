@@ -19,7 +19,6 @@ export interface StatOptions {
 
 /** `GET /status/server`, `/status/client` and `/stat`. */
 export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatOptions): GatewayRoute[] {
-  const started = new Date().toISOString();
   const route = (path: string, answer: () => HttpResponse): GatewayRoute => ({
     method: 'GET',
     path,
@@ -36,7 +35,7 @@ export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatO
     route('/status/server', () =>
       json(200, {
         ...versions(),
-        server_start_time: started,
+        server_start_time: statistics.startedAt.toISOString(),
         server_current_time: new Date().toISOString(),
         ...statistics.status(),
       }),

@@ -13,6 +13,7 @@ export type Facts = Readonly<Record<string, unknown>>;
 export class ServiceStatistics {
   readonly now: () => number;
   readonly startedMs: number;
+  readonly startedAt = new Date();
   /** The last hour. */
   readonly past: History;
   readonly counts = new ServiceCounts();

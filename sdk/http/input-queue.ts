@@ -5,7 +5,7 @@ import { assertIdentity } from '../../lib/contract/enqueue.ts';
 import { badConfig, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
-import { Turns } from '../../lib/pipeline/turns.ts';
+import { Turns } from '../../lib/pipeline/batch/turns.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';

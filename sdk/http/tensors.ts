@@ -5,7 +5,7 @@ import { TENSOR_ELEMENTS } from '../../lib/contract/client-limits.ts';
 import { badRequest } from '../../lib/contract/errors.ts';
 import { allocate, assertCount, type DType, isNumericDType, type Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, NamedTensor, Value } from '../../lib/contract/values.ts';
-import { float16Value, storeFor } from '../../lib/pipeline/cast.ts';
+import { float16Value, storeFor } from '../../lib/pipeline/bind/cast.ts';
 import { malformed } from '../fetch.ts';
 import { ofInput } from '../inputs.ts';
 

@@ -6,6 +6,7 @@ import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { contains, type Inspection, inspect, newViolations } from './cruise.ts';
+import { shapeOf } from './rooms.ts';
 import {
   CROSSINGS,
   IMPORTED_BY,
@@ -94,6 +95,25 @@ test('lib/compose is the only part of lib and functions that imports several own
     return seen.length > 1;
   });
   assert.deepEqual(importing, ['lib/compose/']);
+});
+
+/** Files in a row that import each other, and folders that do so in a circle, at most. */
+const SHAPES: readonly { readonly folder: string; readonly longest: number; readonly circles: number }[] = [
+  { folder: 'local', longest: 9, circles: 0 },
+  { folder: 'lib/pipeline', longest: 7, circles: 1 },
+  { folder: 'lib/http', longest: 5, circles: 1 },
+  { folder: 'lib/redis', longest: 5, circles: 1 },
+  { folder: 'cli', longest: 5, circles: 1 },
+  { folder: 'infra', longest: 5, circles: 1 },
+  { folder: 'sdk', longest: 8, circles: 1 },
+];
+
+test('the files of a folder do not lead deeper into each other, and its folders import each other in one direction', () => {
+  for (const { folder, ...most } of SHAPES) {
+    const { longest, circles } = shapeOf(folder, found.modules);
+    assert.ok(longest.length > 1 && longest.length <= most.longest, `${folder}: ${longest.join(' > ')}`);
+    assert.ok(circles.length <= most.circles, `${folder}: ${circles.join('; ')}`);
+  }
 });
 
 test('functions and routes know no store: another one changes neither', () => {

@@ -6,7 +6,7 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
-import { assertDecodedSize } from '../../lib/pipeline/decoded-size.ts';
+import { assertDecodedSize } from '../../lib/pipeline/bind/decoded-size.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { identityModel } from '../support/onnx.ts';
 import { openModelBytes } from '../support/runner.ts';

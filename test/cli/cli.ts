@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { findRunning } from '../../local/data-folder.ts';
-import { untilGone } from '../../local/process.ts';
+import { untilGone } from '../../local/machine/process.ts';
+import { findRunning } from '../../local/service/data-folder.ts';
 import { childEnvironment } from '../support/environment.ts';
 import type { Hooks } from '../support/runner.ts';
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { StackRecord } from '../../local/data-folder.ts';
+import type { StackRecord } from '../../local/service/data-folder.ts';
 import { until } from '../support/until.ts';
 import { type CliAnswer, cleaningUp, cli, cliJson, IMAGES, MODEL, serviceFolder } from './cli.ts';
 import { warmCli, warmCliJson } from './warm.ts';

@@ -12,7 +12,7 @@ import { recordsOf } from '../../cli/records.ts';
 import { readConfigText } from '../../lib/config/file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { SETTINGS } from '../../lib/config/schema.ts';
-import { START_OPTIONS } from '../../local/start-options.ts';
+import { START_OPTIONS } from '../../local/service/start-options.ts';
 import { parseConfig } from '../support/config.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';

@@ -143,7 +143,7 @@ test('a port or a name that is taken is an error that names their flags', async 
   const lines = [`-port ${port}`, `-port 0 -http_port ${port}`].map((line) => [line, line.split(' ').at(-2)]);
   const holder = join(service.folder, '.cluster-serving', 'wkr-held-0');
   await mkdir(holder, { recursive: true });
-  const { identify } = await import('../../local/process.ts');
+  const { identify } = await import('../../local/machine/process.ts');
   await writeFile(join(holder, 'lock.json'), JSON.stringify(await identify(process.pid)));
   lines.push(['-port 0 -name held', '-name']);
   for (const [line = '', flag = ''] of lines) {

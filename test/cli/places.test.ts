@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { placesText } from '../../cli/places.ts';
-import type { StackRecord } from '../../local/data-folder.ts';
+import type { StackRecord } from '../../local/service/data-folder.ts';
 
 test('the addresses of a service of workers have no AWS keys, which its clients do not need', () => {
   const environment = { AWS_SECRET_ACCESS_KEY: 'secret' };

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseArgs } from 'node:util';
 import { parse } from 'yaml';
-import { readAccess } from '../../local/access.ts';
-import { START_OPTIONS } from '../../local/start-options.ts';
+import { readAccess } from '../../local/machine/access.ts';
+import { START_OPTIONS } from '../../local/service/start-options.ts';
 import { instructionsOf } from '../support/image-layout.ts';
 import { ROOT } from '../support/start.ts';
 

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { runHere } from '../cli/in-process.ts';
 import { type DescribedService, type Document, describedService } from '../support/described.ts';
 import { assertOpenApi } from '../support/json-schema.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { fixture } from '../support/fixtures.ts';
 import { identityModel, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { ServingError } from '../../lib/contract/errors.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue } from '../../sdk/index.ts';
 import { identityModel } from '../support/onnx.ts';
 import { type Hooks, temporaryFolder } from '../support/runner.ts';

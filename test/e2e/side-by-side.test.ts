@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { ServedJob } from '../../local/runs.ts';
+import type { ServedJob } from '../../local/service/runs.ts';
 import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 import { parseConfig } from '../support/config.ts';
 import { useAws } from '../support/environment.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { startAws } from '../../local/aws/aws.ts';
-import { modelHere } from '../../local/model.ts';
+import { modelHere } from '../../local/service/model.ts';
 import { parseConfig } from '../support/config.ts';
 import { useAws } from '../support/environment.ts';
 import { identityModel } from '../support/onnx.ts';

@@ -10,7 +10,7 @@ import {
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
 import { RedisConnection } from '../../lib/redis/connection.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue, OutputQueue, type ServingError } from '../../sdk/index.ts';
 import { identityModel } from '../support/onnx.ts';
 import { PATIENT } from '../support/redis.ts';

@@ -7,7 +7,7 @@ import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { predictions } from '../../functions/predictions.ts';
 import { lambdaHandler } from '../../lib/compose/handler.ts';
 import { composePredictions } from '../../lib/compose/predictions.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 import { type ReceivedSpan, type Receiver, startReceiver } from '../support/otlp.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';

@@ -14,7 +14,7 @@ import { Redis } from 'ioredis';
 import { CommandReader } from '../../embedded-redis/command-reader.ts';
 import { type EmbeddedRedis, startEmbedded } from '../../embedded-redis/server.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { isAlive } from '../../local/process.ts';
+import { isAlive } from '../../local/machine/process.ts';
 import { type LocalRedis, startRedis } from '../../local/redis/start.ts';
 
 const DEADLINE_MS = 60_000;

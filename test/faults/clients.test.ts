@@ -8,7 +8,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { connect as connectGrpc, inferMessage } from '../local/grpc/client.ts';
 import { childPids } from '../support/isolated.ts';
 import { temporaryFolder } from '../support/runner.ts';

@@ -5,16 +5,16 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { placesText } from '../../cli/places.ts';
+import { identify } from '../../local/machine/process.ts';
 import {
   claimFolder,
   deleteFolder,
   findRunning,
   lastOptions,
   writeOptions,
-} from '../../local/data-folder.ts';
-import { identify } from '../../local/process.ts';
-import { serve } from '../../local/serve.ts';
-import { readSettings, startArguments } from '../../local/start-options.ts';
+} from '../../local/service/data-folder.ts';
+import { serve } from '../../local/service/serve.ts';
+import { readSettings, startArguments } from '../../local/service/start-options.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { slowDisk } from '../support/slow-disk.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServiceCounts } from '../../lib/observe/counts.ts';
 import { type LiveFigures, serviceFamilies } from '../../local/description/figures.ts';
-import { sampleTable } from '../../local/sample.ts';
+import { sampleTable } from '../../local/service/sample.ts';
 
 function figures(live: Partial<LiveFigures> = {}) {
   const queue = () => ({ waiting: 1, running: 2, delayed: 3, oldestMs: undefined });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Inputs, Outcome, Runner, RunPolicy } from '../../lib/contract/values.ts';
-import { withoutWaits } from '../../local/function-clock.ts';
+import { withoutWaits } from '../../local/service/function-clock.ts';
 
 const MOST_MS = 5_000;
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { installation, packageFolder, sampleConfig } from '../../local/installation.ts';
+import { installation, packageFolder, sampleConfig } from '../../local/machine/installation.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { ROOT } from '../support/start.ts';
 

@@ -6,7 +6,7 @@ import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context
 import { putText } from '../../lib/s3/objects.ts';
 import { listPages } from '../../lib/s3/pages.ts';
 import { startAws } from '../../local/aws/aws.ts';
-import { largeResultsRoute, localLocation, sweepLargeResults } from '../../local/large-results.ts';
+import { largeResultsRoute, localLocation, sweepLargeResults } from '../../local/service/large-results.ts';
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const PLACE = { bucket: 'bucket-1', job: 'job' };

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readAccess, readToken } from '../../local/access.ts';
-import { claimFolder, deleteFolder, tokenFileOf } from '../../local/data-folder.ts';
+import { readAccess, readToken } from '../../local/machine/access.ts';
+import { claimFolder, deleteFolder, tokenFileOf } from '../../local/service/data-folder.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 test('it is made once, can be read by nobody else, and goes with the folder', async (t) => {

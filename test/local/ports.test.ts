@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { after, describe, it } from 'node:test';
-import { assertPortsFree, listenError, portHolder, portInUse } from '../../local/ports.ts';
+import { assertPortsFree, listenError, portHolder, portInUse } from '../../local/machine/ports.ts';
 import { freePort } from '../support/free-port.ts';
 
 const onLinux = process.platform === 'linux';

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { portHolder } from '../../local/ports.ts';
+import { portHolder } from '../../local/machine/ports.ts';
 import { type LocalRedisOptions, startRedis } from '../../local/redis/start.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';

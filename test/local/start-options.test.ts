@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
-import { readAccess, readToken, securityOf } from '../../local/access.ts';
-import { addressText } from '../../local/address-text.ts';
-import type { Addresses } from '../../local/data-folder.ts';
-import { readSettings, type StartValues, startArguments } from '../../local/start-options.ts';
+import { readAccess, readToken, securityOf } from '../../local/machine/access.ts';
+import { addressText } from '../../local/service/address-text.ts';
+import type { Addresses } from '../../local/service/data-folder.ts';
+import { readSettings, type StartValues, startArguments } from '../../local/service/start-options.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { SAMPLE } from '../support/stack.ts';
 

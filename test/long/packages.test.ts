@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { buildFunctions } from '../../infra/build/functions.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { cleaningUp, IMAGES, serviceFolder } from '../cli/cli.ts';
 import { readArchive } from '../infra/archive.ts';
 import { childEnvironment } from '../support/environment.ts';

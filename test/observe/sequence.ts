@@ -15,7 +15,7 @@ import { lambdaHandler } from '../../lib/compose/handler.ts';
 import { composePredict } from '../../lib/compose/predict.ts';
 import { composeStatus } from '../../lib/compose/status.ts';
 import { serveEvent } from '../../lib/pipeline/event.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 import { connect, inferMessage } from '../local/grpc/client.ts';
 import { type Receiver, startReceiver } from '../support/otlp.ts';

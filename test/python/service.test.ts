@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { RedisConnection } from '../../lib/redis/connection.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { parseConfig } from '../support/config.ts';
 import { textsOf } from '../support/documents.ts';
 import { WITH_PYTHON } from '../support/python.ts';

@@ -1,5 +1,5 @@
 /** A clock that a test sets forward; what is due runs in its order. */
-import type { Clock } from '../../lib/pipeline/batcher.ts';
+import type { Clock } from '../../lib/pipeline/batch/batcher.ts';
 
 export class TestClock implements Clock {
   #nowMs = 0;

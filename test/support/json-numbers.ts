@@ -7,7 +7,7 @@ import { decodeServing } from '../../lib/codecs/tensorflow-serving/request.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { contentOf, JsonNumbers, type JsonValue, type NumberParts } from '../../lib/contract/json-numbers.ts';
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
-import { jsonTensor } from '../../lib/pipeline/numbers.ts';
+import { jsonTensor } from '../../lib/pipeline/bind/numbers.ts';
 
 export type Random = () => number;
 

@@ -5,7 +5,7 @@
 import { DATATYPES, DTYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { readTexts } from '../../lib/codecs/open-inference/texts.ts';
 import { elementCount, type NumericDType, type Tensor, viewBytes } from '../../lib/contract/tensor.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue, OutputQueue, type RecordInputs } from '../../sdk/index.ts';
 import { ALL_BINARY } from './inference-endpoint.ts';
 import { toNested } from './npy.ts';

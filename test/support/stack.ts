@@ -2,8 +2,8 @@
 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { ServedJob } from '../../local/runs.ts';
-import { type Stack, startStack } from '../../local/stack.ts';
+import type { ServedJob } from '../../local/service/runs.ts';
+import { type Stack, startStack } from '../../local/service/stack.ts';
 import { parseConfig } from './config.ts';
 import { useAws } from './environment.ts';
 import { models } from './models.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { RedisConnection } from '../../lib/redis/connection.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
 import { identityModel } from '../support/onnx.ts';
 import { PATIENT } from '../support/redis.ts';

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { readPointer } from '../../lib/registry/download.ts';
 import { readManifest } from '../../lib/registry/versions.ts';
 import { startAws } from '../../local/aws/aws.ts';
-import type { StackRecord } from '../../local/data-folder.ts';
+import type { StackRecord } from '../../local/service/data-folder.ts';
 import { type CliAnswer, serviceFolder } from '../cli/cli.ts';
 import { warmCli, warmCliJson } from '../cli/warm.ts';
 import { onnxModel } from '../support/onnx.ts';

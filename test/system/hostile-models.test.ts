@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { IsolatedRunner } from '../../lib/inference/isolated-runner.ts';
-import { findRunning } from '../../local/data-folder.ts';
+import { findRunning } from '../../local/service/data-folder.ts';
 import { cli } from '../cli/cli.ts';
 import { runBounded } from '../security/support/bounded.ts';
 import {

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 import { bytesOf, netText } from '../convert/support/openvino.ts';
 import { fixture, sharedPath } from '../support/fixtures.ts';

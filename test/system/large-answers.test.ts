@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { StackRecord } from '../../local/data-folder.ts';
+import type { StackRecord } from '../../local/service/data-folder.ts';
 import { type CliAnswer, cliJson, IMAGES, serviceFolder } from '../cli/cli.ts';
 import { warmCli, warmCliJson } from '../cli/warm.ts';
 import { onnxModel } from '../support/onnx.ts';

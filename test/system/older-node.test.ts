@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { findRunning } from '../../local/data-folder.ts';
+import { findRunning } from '../../local/service/data-folder.ts';
 import { ROOT, serviceFolder } from '../cli/cli.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { until } from '../support/until.ts';

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { openOnnx } from '../../lib/compose/onnx.ts';
 import { predictionsAnswer } from '../../lib/http/predictions.ts';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { OutputQueue } from '../../sdk/index.ts';
 import { parseConfig } from '../support/config.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';

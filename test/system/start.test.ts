@@ -11,7 +11,7 @@ import { connect } from '../local/grpc/client.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { start, startReady } from '../support/start.ts';
 
-const OUTPUT_URL = new URL('../../local/output.ts', import.meta.url).href;
+const OUTPUT_URL = new URL('../../local/machine/output.ts', import.meta.url).href;
 
 test('--once shows every image twice with uri, class, probability and times, and exits with 0', async (t) => {
   const { lines, exited } = start(t, '--once', '--port', '0', '--data-dir', await temporaryFolder(t));

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import type { Stack } from '../../local/stack.ts';
+import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
 import { PYTHON, WITH_PYTHON } from '../support/python.ts';
 import { type Hooks, temporaryFolder } from '../support/runner.ts';

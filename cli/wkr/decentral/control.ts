@@ -1,6 +1,6 @@
 /** `wkr-decentral-status`, `-switch`, `-idle`, `-restart` and `-terminate`: each asks the supervisor and prints its answer. */
 import { MAX_CLIENTS, readServers } from '../../../local/decentral/servers.ts';
-import { isLoopback } from '../../../local/hosts.ts';
+import { isLoopback } from '../../../local/machine/hosts.ts';
 import { type Values, wrongUse } from '../../command.ts';
 import { EXIT, type Output } from '../../output.ts';
 import { callControl, findControl } from '../control-client.ts';

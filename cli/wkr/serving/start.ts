@@ -4,9 +4,9 @@ import { readConfigText } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { badConfig, ServingError } from '../../../lib/contract/errors.ts';
 import { variables } from '../../../lib/contract/variables.ts';
-import { type Access, readAccess, readToken } from '../../../local/access.ts';
-import { isLoopback } from '../../../local/hosts.ts';
-import type { StartSettings } from '../../../local/start-options.ts';
+import { type Access, readAccess, readToken } from '../../../local/machine/access.ts';
+import { isLoopback } from '../../../local/machine/hosts.ts';
+import type { StartSettings } from '../../../local/service/start-options.ts';
 import { isToken } from '../../../sdk/fetch.ts';
 import { type Values, wrongUse } from '../../command.ts';
 import { CLASS_USAGE, defineWkrCommand, readClass, readName } from '../flags.ts';
@@ -228,7 +228,7 @@ answered, and stays until it is terminated.`,
   spelled: SPELLED,
   async run({ positionals, values }) {
     const settings = readServing(positionals, values);
-    const { serve } = await import('../../../local/serve.ts');
+    const { serve } = await import('../../../local/service/serve.ts');
     return serve(settings, { json: false, isControlled: true });
   },
 });

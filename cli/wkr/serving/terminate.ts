@@ -1,7 +1,7 @@
 /** `wkr-serving-terminate`: stops a service on this machine, and waits until it has ended. */
 import { networkInterfaces } from 'node:os';
 import { modelUnavailable, ServingError } from '../../../lib/contract/errors.ts';
-import { isLoopback } from '../../../local/hosts.ts';
+import { isLoopback } from '../../../local/machine/hosts.ts';
 import { wrongUse } from '../../command.ts';
 import { EXIT } from '../../output.ts';
 import { callControl, findControl, isReached } from '../control-client.ts';

@@ -16,7 +16,7 @@ export const OTHERS: readonly string[] = [
   'cli/table.ts',
   'infra/config.ts',
   'lib/queue/names.ts',
-  'local/start-options.ts',
+  'local/service/start-options.ts',
   'local/gateway/body.ts',
   'local/gateway/event.ts',
   'local/gateway/gateway.ts',

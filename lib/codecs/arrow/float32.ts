@@ -1,7 +1,7 @@
 /**
  * Casts numbers of any dtype to float32, the only number type of the old wire format. As in the old client, this cast
  * loses precision silently: integers beyond 2^24 are rounded, floats beyond 3.4e38 become infinite.
- * lib/pipeline/cast.ts treats a loss as an error.
+ * lib/pipeline/bind/cast.ts treats a loss as an error.
  */
 import type { NumericDType, TypedArray } from '../../contract/tensor.ts';
 

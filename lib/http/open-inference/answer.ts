@@ -10,7 +10,7 @@ import { ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import type { TypedArray } from '../../contract/tensor.ts';
 import type { NamedTensor } from '../../contract/values.ts';
-import { elementTexts } from '../../pipeline/postprocess.ts';
+import { elementTexts } from '../../pipeline/answer/postprocess.ts';
 import { assertAnswer } from '../predictions.ts';
 import { binary, type HttpResponse, jsonText } from '../response.ts';
 import type { AnsweredOutput, InferenceAnswer } from './run.ts';

@@ -6,8 +6,8 @@ import { quoteName } from '../../codecs/quote.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import { elementCount } from '../../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../contract/values.ts';
-import { batchAxisOf } from '../../pipeline/batch-axes.ts';
-import { numberText, rankingOf } from '../../pipeline/postprocess.ts';
+import { numberText, rankingOf } from '../../pipeline/answer/postprocess.ts';
+import { batchAxisOf } from '../../pipeline/batch/batch-axes.ts';
 
 /** Texts of one output: each costs a hundred times what a number does. */
 const MOST_TEXTS = 1_000_000;

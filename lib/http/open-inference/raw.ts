@@ -8,8 +8,8 @@ import { quoteName } from '../../codecs/quote.ts';
 import { badRequest, type ServingError } from '../../contract/errors.ts';
 import { bytesPerElement, type NumericDType } from '../../contract/tensor.ts';
 import type { TensorSpec } from '../../contract/values.ts';
-import { batchAxisOf } from '../../pipeline/batch-axes.ts';
-import { formatSpec } from '../../pipeline/shape-check.ts';
+import { batchAxisOf } from '../../pipeline/batch/batch-axes.ts';
+import { formatSpec } from '../../pipeline/bind/shape-check.ts';
 
 /** If two dimensions are free, the batch dimension is 1. @throws bad_request, bad_input */
 export function rawInput(body: Uint8Array | string, specs: readonly TensorSpec[]): InferenceInput {

@@ -6,7 +6,7 @@ import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import type { DType } from '../../contract/tensor.ts';
 import type { Model, ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
-import { batchAxisOf, mayHaveClasses, rowShape } from '../../pipeline/batch-axes.ts';
+import { batchAxisOf, mayHaveClasses, rowShape } from '../../pipeline/batch/batch-axes.ts';
 
 interface IndexEntry {
   readonly name: string;

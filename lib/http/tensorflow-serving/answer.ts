@@ -6,8 +6,8 @@ import { badRequest, type ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { elementCount, formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
 import type { NamedTensor } from '../../contract/values.ts';
-import { float16Value } from '../../pipeline/cast.ts';
-import { elementTexts, nest } from '../../pipeline/postprocess.ts';
+import { elementTexts, nest } from '../../pipeline/answer/postprocess.ts';
+import { float16Value } from '../../pipeline/bind/cast.ts';
 
 /** @param isRow the form of a predict request */
 export function answerText(

@@ -16,13 +16,13 @@ import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, TensorSpec, Value } from '../../contract/values.ts';
-import { batchAxisOf, batchSize, rowShape } from '../../pipeline/batch-axes.ts';
-import { inInput } from '../../pipeline/bind.ts';
-import { Scratch } from '../../pipeline/buffer-pool.ts';
-import { mayMiss } from '../../pipeline/columns.ts';
-import { matchInputs } from '../../pipeline/match-inputs.ts';
-import { jsonTensor } from '../../pipeline/numbers.ts';
-import { rowsOf, stackTensors } from '../../pipeline/stack.ts';
+import { batchAxisOf, batchSize, rowShape } from '../../pipeline/batch/batch-axes.ts';
+import { Scratch } from '../../pipeline/batch/buffer-pool.ts';
+import { rowsOf, stackTensors } from '../../pipeline/batch/stack.ts';
+import { inInput } from '../../pipeline/bind/bind.ts';
+import { mayMiss } from '../../pipeline/bind/columns.ts';
+import { matchInputs } from '../../pipeline/bind/match-inputs.ts';
+import { jsonTensor } from '../../pipeline/bind/numbers.ts';
 
 export interface ServingRecords {
   readonly records: readonly Inputs[];

@@ -9,7 +9,7 @@ import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { deadLetterPrefix } from '../../../lib/contract/names.ts';
 import type { Inputs } from '../../../lib/contract/values.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import type { Stack } from '../../../local/stack.ts';
+import type { Stack } from '../../../local/service/stack.ts';
 import { OutputQueue } from '../../../sdk/index.ts';
 import { quietLog } from '../../faults/support/quiet.ts';
 import { loopModel } from '../../support/endless.ts';

@@ -12,7 +12,7 @@ import { decodeInstances } from '../../../lib/codecs/instances.ts';
 import { decodeMessage } from '../../../lib/codecs/message.ts';
 import type { Inputs, TensorSpec } from '../../../lib/contract/values.ts';
 import { readRequest } from '../../../lib/http/request.ts';
-import { bindRecord, type Feeds } from '../../../lib/pipeline/bind.ts';
+import { bindRecord, type Feeds } from '../../../lib/pipeline/bind/bind.ts';
 import { npyBytes } from '../../convert/support/npy-bytes.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 

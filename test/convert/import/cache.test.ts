@@ -11,7 +11,7 @@ import { converterHash, hashOf } from '../../../convert/converter-hash.ts';
 import { GraphBuilder } from '../../../convert/graph/builder.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { servedModel } from '../../../local/model.ts';
+import { servedModel } from '../../../local/service/model.ts';
 import { parseConfig } from '../../support/config.ts';
 import { models, UNMEASURED } from '../../support/models.ts';
 import { identityModel } from '../../support/onnx.ts';

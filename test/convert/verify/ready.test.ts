@@ -7,7 +7,7 @@ import { verifyVersion } from '../../../convert/verify/version.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
-import { startStack } from '../../../local/stack.ts';
+import { startStack } from '../../../local/service/stack.ts';
 import { strictStore } from '../../lib/registry/publish-store.ts';
 import { parseConfig } from '../../support/config.ts';
 import { endlessModel, loopModel } from '../../support/endless.ts';

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { portHolder } from '../../../local/ports.ts';
+import { portHolder } from '../../../local/machine/ports.ts';
 import { InputQueue, OutputQueue } from '../../../sdk/index.ts';
 import { clientOptions, SAMPLE, testStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';

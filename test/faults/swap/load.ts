@@ -3,7 +3,7 @@
  * recorded, not thrown, so that the others continue and the test can count the failures.
  */
 
-import type { Stack } from '../../../local/stack.ts';
+import type { Stack } from '../../../local/service/stack.ts';
 import { InputQueue } from '../../../sdk/input-queue.ts';
 import { OutputQueue } from '../../../sdk/output-queue.ts';
 import { clientOptions } from '../../support/stack.ts';

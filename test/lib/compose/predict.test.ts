@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { composePredict } from '../../../lib/compose/predict.ts';
 import { Scope } from '../../../lib/compose/scope.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
-import { parseFilter } from '../../../lib/pipeline/postprocess.ts';
+import { parseFilter } from '../../../lib/pipeline/answer/postprocess.ts';
 import { useAws } from '../../support/environment.ts';
 
 /** Listens where Redis would be, and S3, and counts who comes. */

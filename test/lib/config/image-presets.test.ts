@@ -6,8 +6,8 @@ import { readEnvironment } from '../../../lib/config/environment.ts';
 import { IMAGE_PRESETS, PRESET_NAMES } from '../../../lib/config/image-presets.ts';
 import type { NumericDType } from '../../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../../lib/contract/values.ts';
-import { bindRecord } from '../../../lib/pipeline/bind.ts';
-import { imageSettings } from '../../../lib/pipeline/image-choice.ts';
+import { bindRecord } from '../../../lib/pipeline/bind/bind.ts';
+import { imageSettings } from '../../../lib/pipeline/bind/image-choice.ts';
 import { parseConfig } from '../../support/config.ts';
 import { writePng } from '../../support/png.ts';
 

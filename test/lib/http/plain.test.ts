@@ -7,7 +7,7 @@ import type { PredictDeps } from '../../../functions/predict.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { encodePng } from '../../../lib/http/worker/png.ts';
 import type { OnnxSettings } from '../../../lib/inference/runner.ts';
-import { parseFilter } from '../../../lib/pipeline/postprocess.ts';
+import { parseFilter } from '../../../lib/pipeline/answer/postprocess.ts';
 import { predictEndpoint } from '../../bad-input/endpoints.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { type Hooks, openModelBytes, SETTINGS, temporaryFolder } from '../../support/runner.ts';

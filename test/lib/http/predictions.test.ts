@@ -14,7 +14,7 @@ import { failureBody, pageText, predictionTexts, readSubmissions } from '../../.
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
 import { DeliveredTimers } from '../../../lib/observe/timers.ts';
 import { together } from '../../../lib/observe/together.ts';
-import { resultText } from '../../../lib/pipeline/result-text.ts';
+import { resultText } from '../../../lib/pipeline/answer/result-text.ts';
 import { quietObservers } from '../../support/observers.ts';
 import { predictionsWith } from '../../support/predictions.ts';
 

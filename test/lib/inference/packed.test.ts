@@ -5,7 +5,7 @@ import { deserialize, serialize } from 'node:v8';
 import { allocate, type NumericDType, numericDTypes, type TypedArray } from '../../../lib/contract/tensor.ts';
 import type { Inputs, NamedTensor, TensorSpec } from '../../../lib/contract/values.ts';
 import { pack, packFor, packRecords, unpack, unpackRecords } from '../../../lib/inference/packed.ts';
-import { flattened } from '../../../lib/pipeline/flatten.ts';
+import { flattened } from '../../../lib/pipeline/bind/flatten.ts';
 
 /** Bits of all kinds, NaNs and zeros with a sign among them. */
 function tensor(name: string, dtype: NumericDType, shape: number[], seed: number): NamedTensor {

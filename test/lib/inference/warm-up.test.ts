@@ -15,7 +15,7 @@ import { type OnnxSettings, openTensorRunner } from '../../../lib/inference/runn
 import { RUNTIME, type Session } from '../../../lib/inference/session.ts';
 import { threadsForMemory } from '../../../lib/inference/threads.ts';
 import { RUN_BYTES, warmUp } from '../../../lib/inference/warm-up.ts';
-import type { ImageChoice } from '../../../lib/pipeline/image-choice.ts';
+import type { ImageChoice } from '../../../lib/pipeline/bind/image-choice.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
 

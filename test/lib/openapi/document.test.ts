@@ -8,8 +8,9 @@ import { exampleOf, inferenceExample } from '../../../lib/openapi/inputs.ts';
 import { operationsOf } from '../../../lib/openapi/operations.ts';
 import { docsPage } from '../../../lib/openapi/page.ts';
 import { descriptionRoutes } from '../../../local/description/routes.ts';
-import { largeResultsRoute } from '../../../local/large-results.ts';
+import { largeResultsRoute } from '../../../local/service/large-results.ts';
 import { openServiceParts } from '../../../local/worker/open.ts';
+import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 import { assertOpenApi, schemaChecks } from '../../support/json-schema.ts';
 
 const FACTS: ServiceFacts = {
@@ -43,6 +44,7 @@ function modelFacts() {
 
 test('every route of a deployment and of a single machine is described, and nothing else', async () => {
   const parts = openServiceParts({
+    statistics: new ServiceStatistics(() => 0),
     ttlMs: 1,
     fetch: { allowedHosts: [] },
     page: () => ({ job: 'job', workers: 1, batchSize: 1 }),

@@ -8,7 +8,7 @@ import {
   type BatchingVerdict,
   type Verification,
 } from '../../../lib/contract/verification.ts';
-import { batchAxisOf, withInputAxes, withOutputAxes } from '../../../lib/pipeline/batch-axes.ts';
+import { batchAxisOf, withInputAxes, withOutputAxes } from '../../../lib/pipeline/batch/batch-axes.ts';
 
 type Shape = readonly (number | string)[];
 

@@ -4,10 +4,10 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Inputs, Outcome, Value } from '../../../lib/contract/values.ts';
-import { type BatchSettings, runBatch } from '../../../lib/pipeline/batch.ts';
-import { type Feeds, imageBytes } from '../../../lib/pipeline/bind.ts';
+import { type BatchSettings, runBatch } from '../../../lib/pipeline/batch/batch.ts';
+import { type Feeds, imageBytes } from '../../../lib/pipeline/bind/bind.ts';
+import { densify } from '../../../lib/pipeline/bind/sparse.ts';
 import { infer } from '../../../lib/pipeline/infer.ts';
-import { densify } from '../../../lib/pipeline/sparse.ts';
 import fc from '../../support/fast-check.ts';
 
 const SETTINGS: BatchSettings = { maxRows: 8, maxBytes: 1_000, separable: true };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import type { Inputs, Outcome, RunPolicy } from '../../../lib/contract/values.ts';
-import { Batcher, type BatcherOptions, type BatchRunner } from '../../../lib/pipeline/batcher.ts';
+import { Batcher, type BatcherOptions, type BatchRunner } from '../../../lib/pipeline/batch/batcher.ts';
 import { settled, TestClock } from '../../support/clock.ts';
 
 /** Notes the batches that it is given; the test ends them. */

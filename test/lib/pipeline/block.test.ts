@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Inputs, NamedTensor, TensorSpec } from '../../../lib/contract/values.ts';
 import { unpack } from '../../../lib/inference/packed.ts';
-import { type Block, inferBlock } from '../../../lib/pipeline/block.ts';
+import { type Block, inferBlock } from '../../../lib/pipeline/bind/block.ts';
 import { infer } from '../../../lib/pipeline/infer.ts';
 
 const X: TensorSpec = { name: 'x', dtype: 'float32', shape: ['n', 2] };

@@ -4,7 +4,7 @@ import { encodeMessage } from '../../../lib/codecs/message.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
 import type { OnnxSettings } from '../../../lib/inference/runner.ts';
-import { Scratch, withScratch } from '../../../lib/pipeline/buffer-pool.ts';
+import { Scratch, withScratch } from '../../../lib/pipeline/batch/buffer-pool.ts';
 import { infer } from '../../../lib/pipeline/infer.ts';
 import { type RunRecords, runMessages } from '../../../lib/pipeline/serve.ts';
 import { enqueued } from '../../support/enqueue.ts';

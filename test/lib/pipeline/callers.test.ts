@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import type { Caller, Inputs, Outcome, RunPolicy } from '../../../lib/contract/values.ts';
-import { Batcher, type BatcherOptions, type BatchRunner } from '../../../lib/pipeline/batcher.ts';
-import { Pace } from '../../../lib/pipeline/pace.ts';
+import { Batcher, type BatcherOptions, type BatchRunner } from '../../../lib/pipeline/batch/batcher.ts';
+import { Pace } from '../../../lib/pipeline/batch/pace.ts';
 import { settled, TestClock } from '../../support/clock.ts';
 
 /** Runs one batch at a time, which the test ends. */

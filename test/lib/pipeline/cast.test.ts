@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { allocate, type NumericDType, type TypedArray } from '../../../lib/contract/tensor.ts';
-import { castTensor, float16Bits, float16Value, storeFor } from '../../../lib/pipeline/cast.ts';
+import { castTensor, float16Bits, float16Value, storeFor } from '../../../lib/pipeline/bind/cast.ts';
 
 /** Of each dtype its least and greatest value, and some between. */
 const VALUES: Readonly<Record<NumericDType, readonly (number | bigint)[]>> = {

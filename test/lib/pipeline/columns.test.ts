@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DType } from '../../../lib/contract/tensor.ts';
 import type { Inputs, ModelNames, TensorSpec, Value } from '../../../lib/contract/values.ts';
-import { bindRecord } from '../../../lib/pipeline/bind.ts';
+import { bindRecord } from '../../../lib/pipeline/bind/bind.ts';
 
 const NAMES: ModelNames = { columns: { features: ['age', 'fare', 'sex'] }, labels: {} };
 const TABLE: TensorSpec = { name: 'features', dtype: 'float64', shape: ['N', 3] };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { badRequest, ServingError } from '../../../lib/contract/errors.ts';
-import { Scratch } from '../../../lib/pipeline/buffer-pool.ts';
+import { Scratch } from '../../../lib/pipeline/batch/buffer-pool.ts';
 import type { Message } from '../../../lib/pipeline/chunks.ts';
 import { decodeMessages } from '../../../lib/pipeline/decode.ts';
 import { enqueued } from '../../support/enqueue.ts';

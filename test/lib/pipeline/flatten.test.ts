@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DType } from '../../../lib/contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../../../lib/contract/values.ts';
-import { bindRecord } from '../../../lib/pipeline/bind.ts';
-import { flattened } from '../../../lib/pipeline/flatten.ts';
+import { bindRecord } from '../../../lib/pipeline/bind/bind.ts';
+import { flattened } from '../../../lib/pipeline/bind/flatten.ts';
 
 const json = (value: unknown): Value => ({ kind: 'json', value });
 

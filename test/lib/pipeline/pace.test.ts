@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
-import { Batcher, type BatchRunner } from '../../../lib/pipeline/batcher.ts';
-import { Pace } from '../../../lib/pipeline/pace.ts';
+import { Batcher, type BatchRunner } from '../../../lib/pipeline/batch/batcher.ts';
+import { Pace } from '../../../lib/pipeline/batch/pace.ts';
 import { settled, TestClock } from '../../support/clock.ts';
 
 const RUN_MS = 10;

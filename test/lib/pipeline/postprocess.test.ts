@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { classified } from '../../../lib/http/open-inference/classification.ts';
-import { float16Bits, float16Value } from '../../../lib/pipeline/cast.ts';
 import {
   filterText,
   floatText,
   outputsText,
   parseFilter,
   rankingOf,
-} from '../../../lib/pipeline/postprocess.ts';
+} from '../../../lib/pipeline/answer/postprocess.ts';
+import { float16Bits, float16Value } from '../../../lib/pipeline/bind/cast.ts';
 import fc from '../../support/fast-check.ts';
 import { fixture } from '../../support/fixtures.ts';
 

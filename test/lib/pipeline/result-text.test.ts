@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NamedTensor } from '../../../lib/contract/values.ts';
-import { largeText, resultPieces, resultText } from '../../../lib/pipeline/result-text.ts';
+import { largeText, resultPieces, resultText } from '../../../lib/pipeline/answer/result-text.ts';
 
 const resultOf = (outputs: readonly NamedTensor[], more = {}) => ({
   uri: 'u',

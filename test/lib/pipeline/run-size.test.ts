@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { runBatch } from '../../../lib/pipeline/batch.ts';
-import { RunSize } from '../../../lib/pipeline/run-size.ts';
+import { runBatch } from '../../../lib/pipeline/batch/batch.ts';
+import { RunSize } from '../../../lib/pipeline/batch/run-size.ts';
 
 /** Runs batches of so many rows, which cost so many ms a row; says how many rows were run at each size. */
 function work(size: RunSize, rows: number, batches: number, costOf: (rows: number) => number) {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { Scratch } from '../../../lib/pipeline/buffer-pool.ts';
-import { rowsOf, stackTensors } from '../../../lib/pipeline/stack.ts';
+import { Scratch } from '../../../lib/pipeline/batch/buffer-pool.ts';
+import { rowsOf, stackTensors } from '../../../lib/pipeline/batch/stack.ts';
 
 /** Three records of 1, 2 and 1 rows, filled up to five: the rows, and their tensors with rows in front and behind. */
 const ROWS = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Turns } from '../../../lib/pipeline/turns.ts';
+import { Turns } from '../../../lib/pipeline/batch/turns.ts';
 
 test('works of one key run in the order of the calls, past failures, and those of other keys meanwhile', async () => {
   const turns = new Turns();

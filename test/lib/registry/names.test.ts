@@ -8,7 +8,7 @@ import { CLOCK } from '../../../lib/compose/clock.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { openPooledOnnx } from '../../../lib/compose/onnx-pool.ts';
 import type { TensorSpec, Value } from '../../../lib/contract/values.ts';
-import { filterText, parseFilter } from '../../../lib/pipeline/postprocess.ts';
+import { filterText, parseFilter } from '../../../lib/pipeline/answer/postprocess.ts';
 import { readNames } from '../../../lib/registry/names.ts';
 import { handlerOf } from '../../support/inference-endpoint.ts';
 import { identityModel } from '../../support/onnx.ts';

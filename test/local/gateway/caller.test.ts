@@ -14,7 +14,7 @@ import {
 } from '../../../local/gateway/caller.ts';
 import { applyCors } from '../../../local/gateway/cors.ts';
 import { Slots } from '../../../local/gateway/slots.ts';
-import { hostName, isLoopback, isOwnHost } from '../../../local/hosts.ts';
+import { hostName, isLoopback, isOwnHost } from '../../../local/machine/hosts.ts';
 
 test('the name of a host is read without its port', () => {
   for (const [header, name] of [

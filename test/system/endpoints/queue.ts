@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../../lib/contract/values.ts';
-import type { Stack } from '../../../local/stack.ts';
+import type { Stack } from '../../../local/service/stack.ts';
 import { InputQueue, type InputValue, OutputQueue } from '../../../sdk/index.ts';
 import { encodeArrowRecord } from '../../support/arrow-record.ts';
 import { PYTHON, PYTHON_PACKAGE } from '../../support/python.ts';

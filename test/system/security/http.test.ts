@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it, test } from 'node:test';
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { startGateway } from '../../../local/gateway/gateway.ts';
-import type { Stack } from '../../../local/stack.ts';
+import type { Stack } from '../../../local/service/stack.ts';
 import { postJson } from '../../../sdk/fetch.ts';
 import { OutputQueue } from '../../../sdk/index.ts';
 import { IMAGES } from '../../cli/cli.ts';

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { restartDelayMs } from '../../../local/decentral/client.ts';
-import { isAlive } from '../../../local/process.ts';
+import { isAlive } from '../../../local/machine/process.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 import { Service, type Status } from '../../workers/decentral/service.ts';

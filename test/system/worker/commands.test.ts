@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
-import type { StackRecord } from '../../../local/data-folder.ts';
+import type { StackRecord } from '../../../local/service/data-folder.ts';
 import { OutputQueue } from '../../../sdk/index.ts';
 import { type CliAnswer, cli, cliJson, serviceFolder } from '../../cli/cli.ts';
 import type { Replayed } from '../../cli/dlq/poison.ts';

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { findRunning } from '../../../local/data-folder.ts';
+import { findRunning } from '../../../local/service/data-folder.ts';
 import { blocksOf, walk } from '../../support/documents.ts';
 import { freePort } from '../../support/free-port.ts';
 import { WITH_PYTHON } from '../../support/python.ts';

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { isAlive } from '../../../local/process.ts';
+import { isAlive } from '../../../local/machine/process.ts';
 import { freePort } from '../../support/free-port.ts';
 import { WITH_PYTHON } from '../../support/python.ts';
 import { until } from '../../support/until.ts';

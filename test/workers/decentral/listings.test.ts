@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { isAlive } from '../../../local/process.ts';
+import { isAlive } from '../../../local/machine/process.ts';
 import { freePort } from '../../support/free-port.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';

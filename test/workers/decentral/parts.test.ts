@@ -9,7 +9,7 @@ import { page } from '../../../lib/http/page.ts';
 import { FileLog, logLines } from '../../../lib/workers/log.ts';
 import { startControl, startPage } from '../../../local/decentral/control.ts';
 import { readServers } from '../../../local/decentral/servers.ts';
-import { findControls, makeToken } from '../../../local/decentral/token.ts';
+import { findControls, makeToken } from '../../../local/machine/token.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { slowDisk } from '../../support/slow-disk.ts';
 

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isAlive } from '../../../local/process.ts';
+import { isAlive } from '../../../local/machine/process.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 import { Service } from './service.ts';

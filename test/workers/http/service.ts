@@ -9,15 +9,16 @@ import { decodeFrame } from '../../../lib/codecs/values/value-frame.ts';
 import { ValueWriter } from '../../../lib/codecs/values/write-value.ts';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import type { Model } from '../../../lib/contract/values.ts';
-import { Batcher, type Clock } from '../../../lib/pipeline/batcher.ts';
+import { Batcher, type Clock } from '../../../lib/pipeline/batch/batcher.ts';
 import type { Observer } from '../../../lib/pipeline/observer.ts';
 import { STDERR_LOG } from '../../../lib/workers/log.ts';
 import { Pool } from '../../../lib/workers/pool.ts';
 import { WorkerProcess } from '../../../lib/workers/process.ts';
 import { type WorkerFacts, WorkerRunner } from '../../../lib/workers/worker-runner.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
-import { jobRoutes } from '../../../local/job-routes.ts';
+import { jobRoutes } from '../../../local/service/job-routes.ts';
 import { openServiceParts, type ServiceParts } from '../../../local/worker/open.ts';
+import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 import { quietObservers } from '../../support/observers.ts';
 import { COMMANDS, ENVIRONMENT, FILES, type Language, openMessage } from '../child.ts';
 
@@ -58,7 +59,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const opened = options.source === undefined ? undefined : await openPool(options, folder);
   const { pool } = opened ?? {};
   const log = (error: ServingError) => console.error(error);
+  const statistics = new ServiceStatistics(() => performance.now());
   const parts = openServiceParts({
+    statistics,
     ttlMs: 60_000,
     fetch: { allowedHosts: [] },
     page: () => ({ job: 'job<1>', workers: pool?.size ?? 1, batchSize: options.batchSize ?? 4 }),
@@ -66,8 +69,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     control: { token: CONTROL_TOKEN, verbs: { terminate: async () => ({ success: true }) } },
     log,
   });
-  if (pool) parts.statistics.follow({ workers: () => pool.size, busyMs: () => pool.busyMs });
-  const observers = quietObservers(...parts.statistics.observers);
+  if (pool) statistics.follow({ workers: () => pool.size, busyMs: () => pool.busyMs });
+  const observers = quietObservers(...statistics.observers);
   const model = options.model ?? modelOf(opened as OpenPool, options, observers);
   const handler = predict({
     model,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Stack } from '../../../local/stack.ts';
+import type { Stack } from '../../../local/service/stack.ts';
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { testStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';

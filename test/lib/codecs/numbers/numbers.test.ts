@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { decodeInstances } from '../../../../lib/codecs/instances.ts';
 import { openNumbers, parseInstances } from '../../../../lib/codecs/numbers/parse.ts';
 import { contentOf, JsonNumbers, type JsonValue } from '../../../../lib/contract/json-numbers.ts';
-import { jsonTensor } from '../../../../lib/pipeline/numbers.ts';
+import { jsonTensor } from '../../../../lib/pipeline/bind/numbers.ts';
 import { compareReaders, differing } from '../../../support/json-numbers.ts';
 import { BUILT, buildScanner } from '../../../support/scanner.ts';
 

@@ -5,7 +5,7 @@ import { LIMITS } from '../../../../lib/contract/limits.ts';
 import { idOfLarge, type Result } from '../../../../lib/contract/result.ts';
 import type { Outcome } from '../../../../lib/contract/values.ts';
 import type { WorkerValue } from '../../../../lib/contract/worker-values.ts';
-import type { Filter } from '../../../../lib/pipeline/postprocess.ts';
+import type { Filter } from '../../../../lib/pipeline/answer/postprocess.ts';
 import { withContent } from '../../../../lib/results/fields.ts';
 import { resultSink } from '../../../../lib/results/sink.ts';
 import type { Results } from '../../../../lib/results/store.ts';

@@ -5,7 +5,7 @@ import { ServingError } from '../../../../lib/contract/errors.ts';
 import { allocate, type NumericDType } from '../../../../lib/contract/tensor.ts';
 import type { Outcome } from '../../../../lib/contract/values.ts';
 import type { WorkerValue } from '../../../../lib/contract/worker-values.ts';
-import type { Filter } from '../../../../lib/pipeline/postprocess.ts';
+import type { Filter } from '../../../../lib/pipeline/answer/postprocess.ts';
 import { serializeResult } from '../../../../lib/results/fields.ts';
 import { failure, outcomeOf, sentAt, success, tensor } from './records.ts';
 import type { At } from './world.ts';

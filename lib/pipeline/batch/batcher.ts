@@ -1,0 +1,300 @@
+/**
+ * Gathers records of several calls into batches, in front of a runner that takes one batch for each free process. A batch
+ * starts when it is full or its oldest record has waited long enough; requests go before the queue, but every fifth
+ * batch begins with a record of the queue, and calls take turns, so that a large one does not keep the others waiting.
+ */
+import { ServingError } from '../../contract/errors.ts';
+import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../../contract/values.ts';
+import { type Call, type CallLine, CallLines, finish, made, type Place, policyOf } from './batcher-calls.ts';
+import type { Line, Pace } from './pace.ts';
+
+/** A runner that takes several batches at once, up to a number that changes. */
+export interface BatchRunner extends Runner {
+  /** Batches that could start now. */
+  readonly free: number;
+  /** Set by the batcher, called when a batch could start. */
+  onFree: () => void;
+}
+
+export interface Clock {
+  readonly now: () => number;
+  /** @returns a function that cancels it */
+  readonly after: (ms: number, call: () => void) => () => void;
+}
+
+export interface BatcherOptions {
+  readonly batchSize: number;
+  /** How long the oldest record waits for others, in ms. 0: a batch takes only what waits. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /** Only records with the same key share a batch. Default: all. */
+  readonly keyOf?: (record: Inputs) => string;
+  /** True: the records of a request are one batch, alone or with those of others, because they have one budget. */
+  readonly wholeRequests?: boolean;
+  /** Records of requests that may wait. Default 512. Not used with `pace`. */
+  readonly maxWaiting?: number;
+  /** How many may wait, and how much of the queue runs at once, follows from how long runs take. Default: it does not. */
+  readonly pace?: Pace;
+  /**
+   * Calls back in the next turn of the event loop, when what has arrived by now has been read. Calls that come together then share
+   * a batch, or the batches that could start. Default: what comes to an idle runner starts at once, alone.
+   */
+  readonly nextTurn?: (call: () => void) => void;
+}
+
+const MAX_WAITING = 512;
+const TOO_MANY = 'more requests than this machine can serve';
+const QUEUE_TURN = 5;
+/** How often calls are asked for their deadline while no batch can start. */
+const LATE_CHECK_MS = 250;
+/** When a batch has ended, its answers are written in one turn, and the calls that they bring are read in the next. */
+const TURNS_AFTER_BATCH = 2;
+/** While each turn brings calls that fit into the batch, it waits for the next one, up to so many. */
+const MOST_TURNS = 16;
+
+export class Batcher implements Runner {
+  readonly inputs?: readonly TensorSpec[];
+  readonly outputs?: readonly TensorSpec[];
+  readonly runIsolated?: NonNullable<Runner['runIsolated']>;
+  readonly #runner: BatchRunner;
+  readonly #options: BatcherOptions;
+  readonly #lines = new CallLines();
+  /** Batches since the queue's turn. */
+  #batches = 0;
+  #running = 0;
+  #isDispatchDue = false;
+  #isReviewDue = false;
+  #isVerdictDue = false;
+  #stopTimer: (() => void) | undefined;
+
+  constructor(runner: BatchRunner, options: BatcherOptions) {
+    this.#runner = runner;
+    this.#options = options;
+    if (runner.inputs) this.inputs = runner.inputs;
+    if (runner.outputs) this.outputs = runner.outputs;
+    if (runner.runIsolated) this.runIsolated = runner.runIsolated.bind(runner);
+    runner.onFree = () => this.#dispatchIn(TURNS_AFTER_BATCH);
+  }
+
+  get version(): string {
+    return this.#runner.version;
+  }
+
+  /** Records that wait. */
+  get waiting(): number {
+    return this.#lines.waiting;
+  }
+
+  /** Whether a request would be refused now. Call it before spending anything on one. */
+  refuses(): boolean {
+    const { pace, maxWaiting = MAX_WAITING } = this.#options;
+    const line = this.#line();
+    return pace ? pace.refuses(line) : line.records >= maxWaiting;
+  }
+
+  /** @throws rate_limited for a request when too many wait; with a pace for those that wait too */
+  async run(records: readonly Inputs[], policy: RunPolicy = {}): Promise<Outcome[]> {
+    if (records.length === 0) return [];
+    if (policy.failFast) this.#admit();
+    return new Promise((resolve, reject) => {
+      const call: Call = {
+        records,
+        policy,
+        outcomes: new Array<Outcome>(records.length),
+        sinceMs: this.#options.clock.now(),
+        next: 0,
+        unfinished: records.length,
+        running: 0,
+        resolve,
+        reject,
+      };
+      (policy.failFast ? this.#lines.requests : this.#lines.queue).push(call);
+      // Where no batch can start, those that wait are looked at when one has ended, or at the next check for late ones.
+      if (this.#runner.free > 0 || !this.#stopTimer) this.#dispatchIn(1);
+    });
+  }
+
+  /** To be called when the presence of a caller has changed. What has not started of those who are gone fails soon. */
+  review(): void {
+    if (this.#isReviewDue) return;
+    this.#isReviewDue = true;
+    (this.#options.nextTurn ?? queueMicrotask)(() => {
+      this.#reviewed();
+      this.#dispatchIn(1);
+    });
+  }
+
+  close(): Promise<void> {
+    this.#stopTimer?.();
+    return this.#runner.close();
+  }
+
+  #line(): Line {
+    this.#reviewed();
+    const { calls, records } = this.#lines.requests;
+    return { requests: calls.length, records, processes: Math.max(1, this.#running + this.#runner.free) };
+  }
+
+  /** @throws rate_limited */
+  #admit(): void {
+    const { pace, nextTurn } = this.#options;
+    const line = this.#line();
+    if (pace && nextTurn && pace.isFull(line)) {
+      pace.arrived(line);
+      return this.#decideIn(nextTurn, pace);
+    }
+    const verdict = pace ? pace.admit(line) : this.refuses() ? 'refused' : 'waits';
+    if (verdict === 'waits') return;
+    if (verdict === 'sheds') this.#shed();
+    throw this.#refusal();
+  }
+
+  /** Refuses all that wait if they are still too many when what has arrived was read, because clients may have left. */
+  #decideIn(nextTurn: (call: () => void) => void, pace: Pace): void {
+    if (this.#isVerdictDue) return;
+    this.#isVerdictDue = true;
+    nextTurn(() =>
+      nextTurn(() => {
+        this.#isVerdictDue = false;
+        const line = this.#line();
+        if (pace.isFull({ ...line, requests: line.requests - 1 }) && pace.admit(line) === 'sheds')
+          this.#shed();
+      }),
+    );
+  }
+
+  #refusal(): ServingError {
+    const { records } = this.#lines.requests;
+    const text = this.#options.pace ? TOO_MANY : `${records} records wait already`;
+    return new ServingError('rate_limited', text, { retryAfterSeconds: 1 });
+  }
+
+  #shed(): void {
+    const error = this.#refusal();
+    for (const call of this.#lines.requests.extract(() => true)) call.reject(error);
+  }
+
+  #reviewed(): void {
+    if (!this.#isReviewDue) return;
+    this.#isReviewDue = false;
+    const left = this.#lines.review();
+    this.#options.pace?.left(left);
+  }
+
+  #dispatchIn(turns: number): void {
+    const { nextTurn } = this.#options;
+    if (!nextTurn) return this.#dispatch();
+    if (this.#isDispatchDue || this.waiting === 0) return;
+    this.#isDispatchDue = true;
+    let left = MOST_TURNS;
+    const wait = (more: number, before: number) =>
+      nextTurn(() => {
+        left--;
+        const isComing = this.waiting > before && this.waiting < this.#options.batchSize && left > 0;
+        if (more > 1 || isComing) return wait(more - 1, this.waiting);
+        this.#isDispatchDue = false;
+        this.#dispatch();
+      });
+    wait(turns, this.waiting);
+  }
+
+  #dispatch(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    this.#reviewed();
+    this.#lines.dropLate();
+    while (this.waiting > 0) {
+      const dueMs = this.#runner.free > 0 ? this.#dueMs() : LATE_CHECK_MS;
+      if (dueMs > 0) {
+        this.#stopTimer = this.#options.clock.after(dueMs, () => this.#dispatch());
+        return;
+      }
+      void this.#start(this.#take());
+    }
+  }
+
+  /** In how many ms the next batch is to start. */
+  #dueMs(): number {
+    const { batchSize, timeoutMs, clock } = this.#options;
+    if (timeoutMs === 0 || this.waiting >= batchSize) return 0;
+    return Math.max(0, this.#lines.oldestMs + timeoutMs - clock.now());
+  }
+
+  #take(): Place[] {
+    const { pace, batchSize } = this.#options;
+    const { requests, queue } = this.#lines;
+    const queueFirst = ++this.#batches >= QUEUE_TURN && (pace?.isQueueDue() ?? true);
+    if (queueFirst) this.#batches = 0;
+    const batch: Place[] = [];
+    const addQueue = (requested: number) =>
+      this.#add(batch, queue, pace ? batch.length + pace.queued(requested) : batchSize);
+    if (queueFirst) addQueue(0);
+    this.#add(batch, requests, Math.min(pace?.requested ?? batchSize, batch.length + this.#share()));
+    if (!queueFirst) addQueue(batch.length);
+    return batch;
+  }
+
+  /** Most records of requests in this batch, so that those that came together leave no process idle. */
+  #share(): number {
+    if (!this.#options.nextTurn) return Number.POSITIVE_INFINITY;
+    return Math.ceil(this.#lines.requests.records / Math.max(1, this.#runner.free));
+  }
+
+  /** Adds records of calls that take turns. A call whose next record does not fit into this batch waits for another. */
+  #add(batch: Place[], line: CallLine, batchSize: number): void {
+    const { calls } = line;
+    let skipped = 0;
+    while (batch.length < batchSize && skipped < calls.length) {
+      const call = calls.shift() as Call;
+      const key = this.#keyOf(call);
+      const fits = key === (batch[0]?.key ?? key);
+      const taken = fits ? this.#fitting(call, batch.length, batchSize) : 0;
+      for (let i = 0; i < taken; i++) batch.push({ call, key, index: call.next++ });
+      line.records -= taken;
+      skipped = taken > 0 ? 0 : skipped + 1;
+      if (call.next < call.records.length) calls.push(call);
+    }
+    line.rotate(skipped);
+  }
+
+  /** How many records of a call go into a batch at once. */
+  #fitting({ records, policy }: Call, taken: number, batchSize: number): number {
+    if (!this.#options.wholeRequests || !policy.failFast) return 1;
+    return taken === 0 || taken + records.length <= batchSize ? records.length : 0;
+  }
+
+  #keyOf({ records, next, policy }: Call): string {
+    const key = this.#options.keyOf?.(records[next] as Inputs) ?? '';
+    return policy.exactSignature ? `exact ${key}` : policy.isRow ? `row ${key}` : key;
+  }
+
+  async #start(batch: readonly Place[]): Promise<void> {
+    const calls = new Set(batch.map(({ call }) => call));
+    const first = (batch[0] as Place).call;
+    const isRequest = calls.size === 1 && batch.length === first.records.length;
+    const failFast = isRequest && Boolean(this.#options.wholeRequests && first.policy.failFast);
+    const { exactSignature = false, isRow = false } = first.policy;
+    const policy = policyOf(calls, { failFast, exactSignature, isRow });
+    const records = batch.map(({ call, index }) => call.records[index] as Inputs);
+    const startedMs = this.#options.clock.now();
+    this.#running++;
+    for (const call of calls) if (call.running++ === 0) call.policy.onWait?.(false);
+    try {
+      const outcomes = await this.#runner.run(records, policy);
+      if (outcomes.length !== records.length) {
+        const text = `the runner gave ${outcomes.length} outcomes for ${records.length} records`;
+        throw new ServingError('internal', text);
+      }
+      for (const [i, { call, index }] of batch.entries()) finish(call, index, outcomes[i] as Outcome);
+    } catch (error) {
+      // The error of a whole request names its place in it.
+      if (failFast) first.reject(error);
+      const failed: Outcome = { ok: false, error: ServingError.from(error) };
+      for (const { call, index } of batch) finish(call, index, failed);
+    }
+    this.#running--;
+    this.#options.pace?.ran(made(batch), this.#options.clock.now() - startedMs);
+    for (const call of calls) if (--call.running === 0 && call.unfinished > 0) call.policy.onWait?.(true);
+    this.#dispatchIn(TURNS_AFTER_BATCH);
+  }
+}

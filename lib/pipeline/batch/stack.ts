@@ -1,0 +1,90 @@
+/** Stacks the tensors of records into one, and takes each record's rows out of an output, along any axis. */
+import {
+  allocate,
+  bytesPerElement,
+  elementCount,
+  type Tensor,
+  type TypedArray,
+  viewBytes,
+} from '../../contract/tensor.ts';
+import type { NamedTensor } from '../../contract/values.ts';
+import type { Feeds } from '../bind/bind.ts';
+import { withoutAxis } from './batch-axes.ts';
+import type { Scratch } from './buffer-pool.ts';
+
+/**
+ * Tensors whose shapes differ only on the axis, as one with `total` rows. Rows that only fill up a fixed batch are zeros
+ * or empty texts.
+ */
+export function stackTensors(
+  parts: readonly Tensor[],
+  axis: number,
+  total: number,
+  scratch: Scratch,
+): Tensor {
+  const { dtype, shape: own } = parts[0] as Tensor;
+  const shape = own.with(axis, total);
+  const outer = elementCount(shape.slice(0, axis));
+  const inner = elementCount(shape.slice(axis + 1));
+  if (dtype === 'string') {
+    const data: string[] = [];
+    for (let at = 1; at <= outer; at++) {
+      for (const part of parts) for (const text of block(part, at, outer)) data.push(text as string);
+      while (data.length < at * total * inner) data.push('');
+    }
+    return { dtype, shape, data };
+  }
+  const data = viewBytes(dtype, scratch.take(outer * total * inner * bytesPerElement(dtype)));
+  let offset = 0;
+  for (let at = 1; at <= outer; at++) {
+    for (const part of parts) {
+      const values = block(part, at, outer);
+      data.set(values as never, offset);
+      offset += values.length;
+    }
+    const end = at * total * inner;
+    // The memory still has its previous content.
+    if (offset < end) data.fill((typeof data[0] === 'bigint' ? 0n : 0) as never, offset, end);
+    offset = end;
+  }
+  return { dtype, shape, data };
+}
+
+/** The elements of a tensor that lie side by side: one of `outer` equal blocks, counted from 1. */
+function block({ data }: Tensor, at: number, outer: number): Tensor['data'] {
+  if (outer === 1) return data;
+  const length = data.length / outer;
+  return Array.isArray(data)
+    ? data.slice((at - 1) * length, at * length)
+    : (data as TypedArray).subarray((at - 1) * length, at * length);
+}
+
+/** The rows of a record, which start at `start`: a view where they lie side by side, else a copy. */
+export function rowsOf(
+  { name, dtype, shape, data, tokens: counts }: NamedTensor,
+  axis: number,
+  start: number,
+  { rows, keepsBatchDim }: Pick<Feeds, 'rows' | 'keepsBatchDim'>,
+): NamedTensor {
+  const total = shape[axis] as number;
+  const own = keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis);
+  const tokens = counts?.slice(start, start + rows);
+  const facts = { name, dtype, shape: own, ...(tokens && { tokens }) };
+  if (rows === total) return { ...facts, data };
+  const outer = axis === 0 ? 1 : elementCount(shape.slice(0, axis));
+  const inner = elementCount(shape.slice(axis + 1));
+  const length = rows * inner;
+  const from = (at: number) => (at * total + start) * inner;
+  if (dtype === 'string') {
+    const texts = data as readonly string[];
+    const taken = Array.from({ length: outer }, (_, at) => texts.slice(from(at), from(at) + length));
+    return { ...facts, data: taken.flat() };
+  }
+  const values = data as TypedArray;
+  if (outer === 1) return { ...facts, data: values.subarray(from(0), from(0) + length) };
+  const taken = allocate(dtype, outer * length);
+  for (let at = 0; at < outer; at++) {
+    taken.set(values.subarray(from(at), from(at) + length) as never, at * length);
+  }
+  return { ...facts, data: taken };
+}

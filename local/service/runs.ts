@@ -1,0 +1,223 @@
+/** How a job's records run on this machine: in the processes of its model or of its worker. */
+import type { ModelProcess } from '../../convert/check/model-process.ts';
+import { keptGoldenNotes, verificationNotes } from '../../convert/verify/text.ts';
+import { CLOCK } from '../../lib/compose/clock.ts';
+import { model as modelPart, readyModel } from '../../lib/compose/model.ts';
+import type { OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
+import type { PooledOnnx } from '../../lib/compose/onnx-pool.ts';
+import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
+import type { Scope } from '../../lib/compose/scope.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { modelUnavailable } from '../../lib/contract/errors.ts';
+import { logWarning } from '../../lib/contract/log.ts';
+import type { Model } from '../../lib/contract/values.ts';
+import { readVerification } from '../../lib/contract/verification.ts';
+import type { LoadSource } from '../../lib/observe/history.ts';
+import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
+import type { Observer } from '../../lib/pipeline/observer.ts';
+import { publishModel } from '../../lib/registry/publish.ts';
+import type { LocalAws } from '../aws/aws.ts';
+import type { LocalLog } from '../aws/lambda.ts';
+import type { ServedFacts } from '../console/local.ts';
+import type { GrpcJob } from '../grpc/methods.ts';
+import type { Access } from '../machine/access.ts';
+import { type QueuedModel, withoutWaits } from './function-clock.ts';
+import { servedModel } from './model.ts';
+
+/**
+ * Concurrent events of the queue for each process: while one runs, the next is read. More would only wait and keep their
+ * messages hidden.
+ */
+const EVENTS_PER_PROCESS = 2;
+/** Messages are hidden for six times the function's time, so an event may wait for five. */
+const WAITED_TIMES = 5;
+
+export interface ServedJob {
+  readonly job: JobConfig;
+  /**
+   * The model directory, which is uploaded to the local S3 and served from there, or handed to the worker. One at
+   * s3://… is copied first.
+   */
+  readonly modelDirectory: string;
+  /** Where a worker's code is: the folder of its config. */
+  readonly directory?: string;
+  /** Whether a worker's processes are replaced when its files change. */
+  readonly watch?: boolean | undefined;
+  /** True: the golden requests of the version that served before are neither asked nor kept. */
+  readonly dropGolden?: boolean | undefined;
+  /** Another HTTP port with the same routes; 0 takes any free port. */
+  readonly secondPort?: number;
+}
+
+export interface JobServices {
+  readonly aws: LocalAws;
+  readonly redisUrl: string;
+  readonly dataDir: string;
+  /** The port of the job's HTTP gateway; 0 takes any free port. */
+  readonly port: number;
+  readonly access: Access;
+  /** Ends the service, when a caller with the token of its port asks for that; without it, none can. */
+  readonly terminate?: ((how: string) => void) | undefined;
+  /** How long a new model may take to become ready, in ms. Default as in convert/verify/version.ts. */
+  readonly readyMs?: number | undefined;
+  /** Where a new model is tried. Default: a process of its own. */
+  readonly modelProcess?: ModelProcess | undefined;
+  readonly log: LocalLog;
+  /** Takes what serves the job's requests over another protocol too. */
+  readonly offer?: ((job: GrpcJob) => void) | undefined;
+}
+
+export type OnClose = (close: () => Promise<void>) => void;
+
+/** How a job's records run on this machine. */
+export interface Runs {
+  /** For requests. */
+  readonly model: (scope: Scope) => Promise<Model>;
+  /** For the events of the queue, with what their poller needs to know. */
+  readonly queued: (model: Model) => Pick<QueuedModel, 'model'> & Partial<QueuedModel>;
+  /** What the statistics ask. */
+  readonly load: LoadSource;
+  /** Events of the queue at the same time. */
+  readonly events: number;
+  /** True while a request would be refused. */
+  readonly refuses: () => boolean;
+  /** Called when clients have left, or may have: what waits of them is not run. */
+  readonly onLeave: () => void;
+  /** The version that can run records now. @throws model_unavailable */
+  readonly version?: () => Promise<string>;
+  /** How long running requests may take when the service stops, in ms. */
+  readonly stopMs?: number;
+}
+
+export interface ServedRuns extends ServedFacts {
+  readonly runs: Runs;
+}
+
+export async function serveModel(
+  served: ServedJob,
+  services: JobServices,
+  scope: Scope,
+  onClose: OnClose,
+  runs: Runs,
+): Promise<ServedRuns> {
+  // The model is opened with it. Before it is verified, because a missing package would look like a fault of the model there.
+  await import('../../lib/compose/onnx-pool.ts');
+  const { version, notes, verification, importReport, gate } = await publish(served, services, scope);
+  onClose(() => scope.get(modelPart).close());
+  await scope.get(modelPart).ready();
+  await gate?.();
+  return { runs, model: version, modelNotes: notes, verification, importReport };
+}
+
+/** Opens models in processes of their own, and knows the one that was opened last. */
+export function processRuns(job: JobConfig) {
+  let latest: PooledOnnx | undefined;
+  const options = {
+    processes: job.processes,
+    // Before the function's own time is over, so that the other records of an event are returned by it.
+    limitMs: job.function.timeoutSeconds * 850,
+    clock: CLOCK,
+    onCrash: (reason: string) => logWarning(`a process of the model ended: ${reason}`),
+  };
+  const runs: Runs = {
+    model: readyModel,
+    queued: (model) => withoutWaits(model, CLOCK.now, WAITED_TIMES * job.function.timeoutSeconds * 1000),
+    load: {
+      workers: () => latest?.pool.size ?? 1,
+      waiting: () => latest?.batcher.waiting ?? 0,
+      busyMs: () => latest?.pool.busyMs ?? 0,
+    },
+    events: EVENTS_PER_PROCESS * job.processes,
+    refuses: () => latest?.batcher.refuses() ?? false,
+    onLeave: () => latest?.batcher.review(),
+  };
+  return {
+    runs,
+    openRunner: async (told: Observer, ...[file, version, settings]: Parameters<typeof openOnnx>) => {
+      const { openPooledOnnx } = await import('../../lib/compose/onnx-pool.ts');
+      const runEnded: Observer['runEnded'] = (run) => told.runEnded?.(run);
+      return (latest = await openPooledOnnx(file, version, settings, { ...options, runEnded }));
+    },
+  };
+}
+
+/** A worker is not published: it runs from its folder. */
+export async function serveWorker(
+  { watch = false }: ServedJob,
+  { log, dataDir }: JobServices,
+  scope: Scope,
+  onClose: OnClose,
+): Promise<ServedRuns> {
+  const { worker } = scope.environment.job;
+  const { openWorker } = await import('../../lib/compose/worker.ts');
+  const reload = watch ? (await import('../worker/reload.ts')).ReloadingWorker : undefined;
+  const tell = (line: string) => log.warn(line);
+  const opened = await (reload?.open(scope, { tell, dataDir }) ?? openWorker(scope));
+  onClose(() => opened.close());
+  const runs: Runs = {
+    model: () => Promise.resolve(opened),
+    queued: (model) => ({ model }),
+    load: {
+      workers: () => opened.pool.size,
+      waiting: () => opened.runner.waiting,
+      busyMs: () => opened.pool.busyMs,
+      version: () => opened.version,
+    },
+    events: EVENTS_PER_PROCESS * worker.numWorker,
+    refuses: () => opened.runner.refuses(),
+    onLeave: () => opened.runner.review(),
+    async version() {
+      if (opened.isReady()) return opened.version;
+      throw modelUnavailable('no process of the worker is ready');
+    },
+    stopMs: worker.stopTimeout,
+  };
+  return { runs, model: opened.version, modelNotes: [], verification: undefined };
+}
+
+/**
+ * Publishes the model directory, after an import if it is not ONNX, as the version that serves. A version that was
+ * served before is returned with a `gate` to pass once it is open, because the settings may be others now.
+ */
+async function publish(
+  { job, modelDirectory, dropGolden }: ServedJob,
+  { dataDir, readyMs, modelProcess: process }: JobServices,
+  scope: Scope,
+) {
+  const { directory, notes, importReport } = await servedModel(job, modelDirectory, dataDir);
+  const known = readVerification(importReport?.verification);
+  let gate: (() => Promise<void>) | undefined;
+  const { version, verification, keptGolden } = await publishModel(
+    scope.get(s3Client),
+    scope.get(modelLocation),
+    directory,
+    {
+      dropGolden,
+      verify: async (file, stored, kept) => {
+        // Loaded on demand, because publishing needs no converter.
+        const { verifyVersion } = await import('../../convert/verify/version.ts');
+        const isNew = stored === undefined;
+        if (!isNew) gate = () => scope.get(modelPart).use((runner) => assertServable(file, runner, job));
+        return verifyVersion(file, { known: stored ?? known, kept, job, gate: isNew, readyMs, process });
+      },
+    },
+  );
+  const allNotes = [
+    ...notes,
+    ...keptGoldenNotes(keptGolden),
+    ...verificationNotes(verification, job.batching),
+  ];
+  return { version, verification, notes: allNotes, importReport, gate };
+}
+
+/** @throws bad_model when no request reaches the model under the settings of the job */
+async function assertServable(file: string, runner: OnnxRunner, job: JobConfig): Promise<void> {
+  const [{ assertReachable }, { readOnnxFacts }] = await Promise.all([
+    import('../../convert/verify/gate.ts'),
+    import('../../convert/onnx/facts.ts'),
+  ]);
+  const { shapelessInputs: shapeless } = await readOnnxFacts(file);
+  const { inputAlreadyBatched, image } = job;
+  const filter = parseFilter(job.postProcessing);
+  await assertReachable(file, runner, { shapeless, inputAlreadyBatched, filter, image });
+}
