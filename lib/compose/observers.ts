@@ -22,7 +22,7 @@ export function timers(scope: Scope): DeliveredTimers {
   });
 }
 
-/** What GET /v2/models/<name>/stats answers. */
+/** Counts inferences for GET /v2/models/<name>/stats. */
 export function inferences(): Inferences {
   return new Inferences(Date.now);
 }

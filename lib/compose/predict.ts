@@ -15,17 +15,15 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
   // Thrown in INIT rather than when the timers are due.
   if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
   const limiting = job.http.tokenBucketEnabled ? await import('./limiter.ts') : undefined;
-  const queueing = hasQueue
-    ? { ...(await import('./accept.ts')), ...(await import('./states.ts')) }
-    : undefined;
+  const [queueing, states] = hasQueue
+    ? await Promise.all([import('./accept.ts'), import('./states.ts')])
+    : [];
   const deps = {
     settings: job,
     jobName: job.jobName,
     batchSize: job.batchSize,
-    accept: queueing && {
-      ...scope.get(queueing.accept),
-      announcer: () => scope.get(queueing.recordStates),
-    },
+    accept: queueing &&
+      states && { ...scope.get(queueing.accept), announcer: () => scope.get(states.recordStates) },
     filter: parseFilter(job.postProcessing),
     postProcessing: job.postProcessing,
     limiter: limiting && scope.get(limiting.limiter),

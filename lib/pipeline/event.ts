@@ -18,7 +18,7 @@ export interface EventDeps {
   /** The store of records that are too large for a message. */
   readonly payloads: Payloads;
   readonly observers: Observers;
-  /** How records of an event end that ran too often. Default: none does. */
+  /** Ends the records of an event that ran too often. Default: each runs as often as it is delivered. */
   readonly endings?: (delivered: readonly Delivered[]) => Endings;
   /** Records that waited longer are not run. Default 0: none is too old. */
   readonly recordTtlSeconds?: number;

@@ -54,7 +54,7 @@ export interface GatewayRequest {
   readonly functionName: string | undefined;
 }
 
-/** Of an inference: waiting for the limit and the model, reading, running, writing. Together they are its time. */
+/** The phases of an inference, which add up to its time: it waits for the limit and the model, reads, runs and writes. */
 export type InferencePhase = 'queue' | 'compute_input' | 'compute_infer' | 'compute_output';
 
 export interface Observer {

@@ -1,4 +1,4 @@
-/** How a function signs in to its Redis where the address does not say it. */
+/** Signs a function in to its Redis, where the address holds no password. */
 import { isClusterUrl } from './cluster/connection.ts';
 import type { SignIn } from './connection.ts';
 import { cachePassword } from './iam.ts';

@@ -52,7 +52,7 @@ export interface LargeContent {
 
 type Serialized = { readonly fields: StoredFields } | { readonly large: LargeContent };
 
-/** Of an outcome for which there is no S3: it fails when it is too large for the store. */
+/** Serializes an outcome where there is no S3: one that is too large for the store fails. */
 export function serializeResult(outcome: Outcome, filter: Filter | undefined): StoredFields {
   const made = serializeOutcome(outcome, filter);
   if ('fields' in made) return made.fields;

@@ -102,7 +102,8 @@ function readLines(folder: string, copy: string): Reached {
       const text = readFileSync(join(copy, path), 'utf8');
       const lines = text.split('\n');
       const units = new Uint8Array(text.length);
-      const starts = lines.map((_, i) => lines.slice(0, i).reduce((sum, line) => sum + line.length + 1, 0));
+      let end = 0;
+      const starts = lines.map((line) => (end += line.length + 1) - line.length - 1);
       for (const one of found) {
         const first = Number(one.split('\t')[1]) - 1;
         let next = first + 1;

@@ -19,14 +19,14 @@ export class Phases {
     this.#begin = this.#since = now();
   }
 
-  /** What passed since the last call, or since the beginning, was `phase`. */
+  /** Adds the time since the last call, or since the beginning, to `phase`. */
   end(phase: InferencePhase): void {
     const now = this.#now();
     this.#ns[phase] += Math.round((now - this.#since) * 1e6);
     this.#since = now;
   }
 
-  /** What has passed since the beginning, in ms. */
+  /** Time since the beginning, in ms. */
   get ms(): number {
     return this.#now() - this.#begin;
   }

@@ -28,7 +28,7 @@ export interface InferenceDeps {
   readonly observers: Observers;
   /** The model's name under /v2. Default "serving_stream". */
   readonly jobName?: string;
-  /** What is counted of its inferences, in the form of Triton's statistics extension. Default: nothing is. */
+  /** Counts of its inferences, in the form of Triton's statistics extension. Default: nothing is counted. */
   readonly statistics?: { of(version: string, name: string): object };
   /** The filter of the job's other answers, for those who read these; those of /v2 have none. Default: none. */
   readonly postProcessing?: string;

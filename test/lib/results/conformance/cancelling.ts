@@ -107,7 +107,7 @@ export function describeCancelling(at: At): void {
     assert.equal(await outcomeOf(results, 'a'), 'cancelled');
   });
 
-  test('it is too late to cancel what was taken, and no one hears of it', async (t) => {
+  test('it is too late to cancel what was taken, and nothing is announced', async (t) => {
     const place = at(t);
     const { results, states } = place.open();
     await results.save([success('a', 1, one), failure('b', 'bad_input', one)], 'v');

@@ -69,7 +69,7 @@ export function describeFaults(at: At): void {
       .openLimiter({
         tokensPerSecond: 1,
         acquireTimeoutMs: 1,
-        sleep: async () => assert.fail('nobody waits'),
+        sleep: async () => assert.fail('expected no wait'),
         onError: (error) => errors.push(error),
       });
     for (let i = 0; i < 3; i++) await limiter.acquire();

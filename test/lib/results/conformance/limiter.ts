@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { ServingError } from '../../../../lib/contract/errors.ts';
 import type { At, Environment } from './world.ts';
 
-/** Nobody sleeps; how long each would is noted. */
+/** Notes how long each sleep would be, and does not sleep. */
 function limiters(tokensPerSecond: number, acquireTimeoutMs: number) {
   const slept: number[] = [];
   const signals: unknown[] = [];

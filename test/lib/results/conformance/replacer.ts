@@ -26,7 +26,7 @@ function open(place: Place) {
 }
 
 export function describeReplacer(at: At): void {
-  test('the failure of this message is replaced once, who waits hears of it, and its claim is done', async (t) => {
+  test('the failure of this message is replaced once, a waiting client gets the result, and its claim is done', async (t) => {
     const { results, states, replacer, outcome, fail, announce } = open(at(t));
     await announce('m1', 'the message');
     await fail();

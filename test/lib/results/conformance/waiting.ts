@@ -9,7 +9,7 @@ import type { At } from './world.ts';
 const PATIENCE = { timeoutMs: 30_000 } as const;
 
 export function describeWaiting(at: At): void {
-  test('wait hears of a result that comes later, and finds one that was there', async (t) => {
+  test('wait resolves with a result that comes later, and with one that was there', async (t) => {
     const place = at(t);
     const reader = place.open().results;
     const writer = place.open().results;
@@ -20,7 +20,7 @@ export function describeWaiting(at: At): void {
     assert.ok(await reader.get('late'), 'waiting takes nothing');
   });
 
-  test('all who wait for a uri hear of its result, in any environment', async (t) => {
+  test('every wait for a uri resolves with its result, in any environment', async (t) => {
     const place = at(t);
     const environments = [place.open(), place.open()];
     const waiting = environments.flatMap(({ results }) => [
