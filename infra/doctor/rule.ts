@@ -5,7 +5,7 @@
 import type { MemoryPoint } from '../../convert/check/memory.ts';
 import type { ModelKind } from '../../convert/kinds.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
-import type { Settings } from '../config.ts';
+import type { Settings } from '../template/config.ts';
 import type { ArchiveFacts } from './archive.ts';
 import type { Template } from './template.ts';
 
