@@ -17,7 +17,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], lines: 8_650 },
   { folders: ['infra'], lines: 6_150 },
   { folders: ['sdk'], lines: 3_400 },
-  { folders: ['convert', 'console', 'bench', 'embedded-redis'], lines: 61_900 },
+  { folders: ['onnx-import', 'console', 'bench', 'embedded-redis'], lines: 61_900 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

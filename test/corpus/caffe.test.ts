@@ -5,10 +5,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { convertCaffe } from '../../convert/caffe/convert.ts';
-import { writeOnnx } from '../../convert/onnx/write.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
+import { convertCaffe } from '../../onnx-import/caffe/convert.ts';
+import { writeOnnx } from '../../onnx-import/onnx/write.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { readNpy } from '../support/npy.ts';
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { type Imported, importModel } from '../../convert/import.ts';
 import { openSession } from '../../lib/inference/session.ts';
+import { type Imported, importModel } from '../../onnx-import/import.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readNpy } from '../../convert/npy.ts';
-import { writeOnnx } from '../../convert/onnx/write.ts';
-import { convertPytorch } from '../../convert/pytorch/convert.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { openSession } from '../../lib/inference/session.ts';
+import { readNpy } from '../../onnx-import/npy.ts';
+import { writeOnnx } from '../../onnx-import/onnx/write.ts';
+import { convertPytorch } from '../../onnx-import/pytorch/convert.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import { openCopied, openVerified } from '../convert/support/verified.ts';
+import { openCopied, openVerified } from '../onnx-import/support/verified.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { endpointOf, handlerOf } from '../support/inference-endpoint.ts';
 import { answerOf, bytesOf, eventOf, inferRequest } from '../support/open-inference.ts';

@@ -8,7 +8,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { LARGE, largePickled } from '../convert/support/large.ts';
+import { LARGE, largePickled } from '../onnx-import/support/large.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

@@ -1,6 +1,6 @@
 /** Rules of single operators, against onnxruntime: all operator sets, ranks, axes and forms. */
 import { test } from 'node:test';
-import { assertOperatorHolds, OPERATORS } from '../convert/batching/operator-forms.ts';
+import { assertOperatorHolds, OPERATORS } from '../onnx-import/batching/operator-forms.ts';
 
 for (const operator of OPERATORS) {
   const { op, opsets } = operator;

@@ -5,8 +5,8 @@ import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { importModel } from '../../convert/import.ts';
 import { variables } from '../../lib/contract/variables.ts';
+import { importModel } from '../../onnx-import/import.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

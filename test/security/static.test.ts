@@ -6,7 +6,7 @@ import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDERS = ['lib', 'functions', 'sdk', 'convert', 'local', 'embedded-redis', 'cli', 'infra'];
+const FOLDERS = ['lib', 'functions', 'sdk', 'onnx-import', 'local', 'embedded-redis', 'cli', 'infra'];
 const DEPLOYED = /^(lib|functions|sdk)\//;
 
 /** Without comments: those may name what the code does not do. */
@@ -74,8 +74,6 @@ test('processes are started by these files only, never through a shell', () => {
     'cli/commands/doctor.ts',
     // Measures a point of `tune`: this very program.
     'cli/tune/process.ts',
-    // Checks an import where a crash does no harm: this very program.
-    'convert/check/model-process.ts',
     // Packaging, on the developer's machine.
     'infra/build/cold-start/code-cache.ts',
     'infra/packages/declarations.ts',
@@ -89,6 +87,8 @@ test('processes are started by these files only, never through a shell', () => {
     'local/decentral/process.ts',
     // redis-server, by the name or path that the person at the machine gives.
     'local/redis/installed.ts',
+    // Checks an import where a crash does no harm: this very program.
+    'onnx-import/check/model-process.ts',
   ]);
   assert.deepEqual(filesWith(/\bshell:|\bexecSync\b|\bspawnSync\b/), []);
   for (const [file, text] of sources)
