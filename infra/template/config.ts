@@ -25,6 +25,7 @@ import {
   type Parameters,
   readDeployment,
   unknownParameters,
+  usesVpc,
 } from './parameters.ts';
 import { filesOfRedis, type SettingsOfResources, settingsOfResources } from './resources.ts';
 import type { MonitoringRequest } from './watched.ts';
@@ -95,7 +96,9 @@ export function readSettings(
     ...code,
     job: deployed,
     network: networkOf(deployment, resources),
-    redisAlarmBytes: Math.round(deployment.redisMaxGB * 2 ** 30 * 0.8),
+    redisAlarmBytes: Math.round(
+      deployment.redisMaxGB * 2 ** 30 * (deployment.redis === 'public' ? 0.6 : 0.8),
+    ),
     ...queueNames(job, stage),
     files: filesOf(deployment),
     monitoring: monitoringOf(deployment, job, {
@@ -152,8 +155,10 @@ function queueNames({ jobName }: JobConfig, stage: string) {
 
 function filesOf(deployment: Deployment) {
   const { redis, redisAuth, respondAsync, securityGroup, domain } = deployment;
-  const isInVpc = redis !== 'url';
+  const isInVpc = usesVpc(deployment);
   const hasRedis = redis === 'node' || redis === 'serverless';
+  // On the internet there is no other way in.
+  const signsIn = (hasRedis && redisAuth === 'iam') || redis === 'public';
   const { network, alarmTopic } = filesOfRedis(deployment);
   return {
     respondAsync: respondAsync === 'off' ? 'off' : 'on',
@@ -164,8 +169,8 @@ function filesOf(deployment: Deployment) {
     redis,
     redisGroup: hasRedis ? 'own' : 'none',
     // On a shared Redis every function signs in: infra/stack/redis/shared.yml.
-    redisAuth: hasRedis ? redisAuth : 'none',
-    redisUsers: hasRedis && redisAuth === 'iam' ? redis : 'none',
+    redisAuth: signsIn ? 'iam' : 'none',
+    redisUsers: signsIn ? redis : 'none',
     alarmTopic,
     tracing: deployment.tracing,
     domain: domain === '' ? 'off' : 'on',

@@ -19,8 +19,8 @@ export const PARAMETER_NAMES = [
   /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   'respondAsync',
   /**
-   * Where results are: "node" or "serverless" (a Redis of this stack in a VPC), "shared" (that of another stack) or "url" (one
-   * at an address, without a VPC).
+   * Where results are: "node" or "serverless" (a Redis of this stack in a VPC), "public" (one of this stack on the internet,
+   * by IAM), "shared" (that of another stack) or "url" (one at an address); the last and "public" need no VPC.
    */
   'redis',
   /** With redis=shared: the name of the stack of shared-redis.yml. */
@@ -29,9 +29,9 @@ export const PARAMETER_NAMES = [
   'redisUrl',
   /** With redis=url: the parameter of Systems Manager, a SecureString, that holds the password. */
   'redisPassword',
-  /** With redis=serverless: the most GB that it stores; 1 to 5,000. */
+  /** With redis=serverless or public: the most GB that it stores; 1 to 5,000. */
   'redisMaxGB',
-  /** With redis=serverless: the most ECPUs (units of work, as ElastiCache counts them) a second; 1,000 to 15,000,000. */
+  /** With redis=serverless or public: the most ECPUs (units of work, as ElastiCache counts them) a second; 1,000 to 15,000,000. */
   'redisMaxECPU',
   'redisNodeType',
   /** One node, or a primary with up to 5 replicas that take over. */
@@ -151,7 +151,7 @@ function readValues(check: Checks) {
     // The account has a quota, which AWS raises; more does not fit into the type of the template.
     requestsPerSecond: check.whole('requestsPerSecond', 1, 2 ** 31 - 1),
     respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
-    redis: check.oneOf('redis', ['node', 'serverless', 'shared', 'url']),
+    redis: check.oneOf('redis', ['node', 'serverless', 'public', 'shared', 'url']),
     redisMaxGB: check.whole('redisMaxGB', 1, 5_000),
     redisMaxECPU: check.whole('redisMaxECPU', 1_000, 15_000_000),
     redisStack: check.matches('redisStack', REDIS_STACK, 'the name of a stack, as shared-redis-dev'),
@@ -212,6 +212,11 @@ export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment
   ];
 }
 
+/** Whether functions that use Redis are in a VPC. */
+export function usesVpc({ redis }: Pick<Deployment, 'redis'>): boolean {
+  return redis !== 'url' && redis !== 'public';
+}
+
 function contradictions(read: Deployment): string[] {
   const { auth, vpcId, zones, redis, respondAsync } = read;
   const jwt = auth === 'jwt';
@@ -239,6 +244,10 @@ function contradictions(read: Deployment): string[] {
       'param redis=url uses no VPC and no ElastiCache: leave out vpcId, zones, respondAsync=routed and redisAuth=iam',
     ],
     [
+      redis === 'public' && (vpcId !== '' || zones.length > 0 || respondAsync === 'routed'),
+      'param redis=public uses no VPC: leave out vpcId, zones and respondAsync=routed',
+    ],
+    [
       (redis === 'shared') !== (read.redisStack !== ''),
       'params redis=shared and redisStack belong together: redisStack names the stack of shared-redis.yml',
     ],
@@ -247,8 +256,8 @@ function contradictions(read: Deployment): string[] {
       'param redis=shared uses the network of redisStack: leave out vpcId, zones and respondAsync=on',
     ],
     [
-      read.otlpEndpoint !== '' && redis !== 'url' && read.securityGroup === '',
-      'param otlpEndpoint: functions in a VPC reach a receiver only with a vpcId and securityGroup of your own that let them; redis=url needs no VPC, and tracing=on (X-Ray) no way out',
+      read.otlpEndpoint !== '' && usesVpc(read) && read.securityGroup === '',
+      'param otlpEndpoint: functions in a VPC reach a receiver only with a vpcId and securityGroup of your own that let them; redis=url and redis=public need no VPC, and tracing=on (X-Ray) no way out',
     ],
     [vpcId === '' && read.securityGroup !== '', 'param securityGroup belongs to a vpcId'],
     [

@@ -3,7 +3,7 @@
  * variables of a function are built here, because `extensions` in osls would replace them instead of adding one.
  */
 import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
-import type { Deployment, RedisDeployment } from './parameters.ts';
+import { type Deployment, type RedisDeployment, usesVpc } from './parameters.ts';
 import { accessRules, redisUser } from './redis-access.ts';
 
 /** A text or a CloudFormation reference. */
@@ -144,7 +144,7 @@ function redisOf(deployment: Deployment, { service, stage, jobName }: Names) {
       redisGroup: { Ref: 'RedisSecurityGroup' },
       sharedRedis: undefined,
       redisUser: redisUser(service, stage),
-      redisAccess: accessRules(jobName, redis === 'serverless').join(' '),
+      redisAccess: accessRules(jobName, cacheOf({ redis }) !== undefined).join(' '),
     };
   const keyspace = `${jobName}@${stage}`;
   return {
@@ -162,7 +162,7 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
   const { authorizer, authorizers } = authorizerOf(deployment);
   const redis = redisOf(deployment, names);
   const functionGroup = deployment.securityGroup || { Ref: 'FunctionSecurityGroup' };
-  const isInVpc = deployment.redis !== 'url';
+  const isInVpc = usesVpc(deployment);
   return {
     ...redis,
     functionGroup,
@@ -176,8 +176,9 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
     tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
     provisioned: deployment.provisioned,
     bucketDeletionPolicy: deployment.keepData === 'on' ? 'Retain' : 'Delete',
-    redisResource:
-      deployment.redis === 'serverless' ? 'serverlesscache:${RedisServerless}' : 'replicationgroup:${Redis}',
+    redisResource: cacheOf(deployment)
+      ? `serverlesscache:\${${cacheOf(deployment)}}`
+      : 'replicationgroup:${Redis}',
     // A name that was used stays taken: by the snapshot of an earlier cache.
     redisLastSnapshot:
       deployment.keepData === 'on'
@@ -215,7 +216,8 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
   return {
     predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
     batch: { ...config, ...bucket, ...redis },
-    submit: { ...config, ...bucket, ...queue },
+    // Only a public Redis is reached without a VPC: there a record is announced, and refused when Redis is nearly full.
+    submit: { ...config, ...bucket, ...queue, ...(deployment.redis === 'public' ? redis : {}) },
     predictions: { ...config, ...bucket, ...redis },
     // Most of its requests ask whether the service is well.
     status: { ...untraced, ...bucket, ...redis },
@@ -224,7 +226,7 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
 }
 
 function redisVariables(
-  { redis, redisAuth, redisUrl, redisPassword }: Deployment,
+  { redis, redisAuth, redisUrl, redisPassword, redisMaxGB }: Deployment,
   { sharedRedis, redisUser: user }: ReturnType<typeof redisOf>,
 ): Variables {
   if (sharedRedis)
@@ -240,20 +242,28 @@ function redisVariables(
       ...(userOf(redisUrl) === '' ? {} : { CLUSTER_SERVING_REDIS_USER: userOf(redisUrl) }),
       CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER: redisPassword,
     };
-  const isServerless = redis === 'serverless';
+  const cache = cacheOf({ redis });
   const address = {
     CLUSTER_SERVING_REDIS_URL: {
-      'Fn::Sub': isServerless
-        ? 'rediss://${RedisServerless.Endpoint.Address}:${RedisServerless.Endpoint.Port}?cluster=on'
+      'Fn::Sub': cache
+        ? `rediss://\${${cache}.Endpoint.Address}:\${${cache}.Endpoint.Port}?cluster=on`
         : 'rediss://${Redis.PrimaryEndPoint.Address}:${Redis.PrimaryEndPoint.Port}',
     },
   };
-  if (redisAuth === 'none') return address;
+  if (redisAuth === 'none' && redis !== 'public') return address;
   return {
     ...address,
     CLUSTER_SERVING_REDIS_USER: user,
-    CLUSTER_SERVING_REDIS_CACHE: { Ref: isServerless ? 'RedisServerless' : 'Redis' },
+    CLUSTER_SERVING_REDIS_CACHE: { Ref: cache ?? 'Redis' },
+    ...(redis === 'public' ? { CLUSTER_SERVING_REDIS_MAX_GB: String(redisMaxGB) } : {}),
   };
+}
+
+/** The logical names of caches of ElastiCache Serverless, which are in cluster mode. */
+const CACHES = { serverless: 'RedisServerless', public: 'RedisPublic' } as const;
+
+function cacheOf({ redis }: Pick<Deployment, 'redis'>): string | undefined {
+  return redis === 'serverless' || redis === 'public' ? CACHES[redis] : undefined;
 }
 
 function userOf(url: string): string {
