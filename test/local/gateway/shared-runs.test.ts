@@ -14,7 +14,7 @@ import { CLOCK } from '../../../lib/compose/clock.ts';
 import { openPooledOnnx } from '../../../lib/compose/onnx-pool.ts';
 import type { OnnxSettings } from '../../../lib/inference/runner.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
-import { quietLog } from '../../faults/support/quiet.ts';
+import { quietLog } from '../../support/faults/quiet.ts';
 import { handlerOf } from '../../support/inference-endpoint.ts';
 import { isolatedPids } from '../../support/isolated.ts';
 import { temporaryFolder } from '../../support/runner.ts';

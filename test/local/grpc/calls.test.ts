@@ -5,8 +5,8 @@ import { type ServiceError, status } from '@grpc/grpc-js';
 import { readMessage } from '../../../convert/wire/binary.ts';
 import type { Message, Table } from '../../../convert/wire/table.ts';
 import { DATATYPES } from '../../../lib/codecs/open-inference/tensor.ts';
-import { type ModelName, Models } from '../../bad-input/models.ts';
 import { bytes, double, float, int, ints, tag, varint } from '../../convert/support/protobuf.ts';
+import { type ModelName, Models } from '../../functions/hostile/models.ts';
 import { bytesOf, textBytes } from '../../support/open-inference.ts';
 import { type Call, connect, inferMessage, jobOf, type Sent, serviceOf } from './client.ts';
 
