@@ -1,5 +1,6 @@
 /** Bodies that are no JSON, or JSON of another kind. Made for the model `pair`, which takes `{"x": [a, b]}`. */
 import type { BodyCase } from '../cases.ts';
+import { bodyCases } from '../rows.ts';
 
 const GOOD = '{"instances":[{"x":[1,2]}]}';
 const NOT_JSON = /^the body is not JSON: .+/;
@@ -10,12 +11,9 @@ const bytes = (...values: (number | string)[]) =>
 const withText = (...text: number[]) => bytes('{"instances":[{"x":["', ...text, '"]}]}');
 
 export const SYNTAX: readonly BodyCase[] = [
-  ['nothing', '', 'bad_request', EMPTY],
+  ...bodyCases('syntax.jsonl', 'syntax'),
   ['nothing, as bytes', bytes(), 'bad_request', EMPTY],
-  ['white space', ' \r\n\t', 'bad_request', EMPTY],
-  ['a byte order mark alone', '\ufeff', 'bad_request', EMPTY],
   ['a byte order mark alone, as bytes', bytes(0xef, 0xbb, 0xbf), 'bad_request', EMPTY],
-  ['two byte order marks', `\ufeff\ufeff${GOOD}`, 'bad_request', NOT_JSON],
   ['UTF-16 little-endian', () => Buffer.from(`\ufeff${GOOD}`, 'utf16le'), 'bad_request', NOT_UTF8],
   ['UTF-16 big-endian', () => Buffer.from(`\ufeff${GOOD}`, 'utf16le').swap16(), 'bad_request', NOT_UTF8],
   ['UTF-16 without a mark', () => Buffer.from(GOOD, 'utf16le'), 'bad_request', NOT_JSON],
@@ -28,53 +26,7 @@ export const SYNTAX: readonly BodyCase[] = [
   ['latin1', withText(0xe9), 'bad_request', NOT_UTF8],
   ['gzip that says nothing of it', bytes(0x1f, 0x8b, 8, 0, 0, 0, 0, 0), 'bad_request', NOT_UTF8],
   ['a pickle', bytes(0x80, 4, 0x95), 'bad_request', NOT_UTF8],
-  ['a NUL', '\0', 'bad_request', NOT_JSON],
-  ['NULs behind the JSON', `${GOOD}\0\0`, 'bad_request', NOT_JSON],
-  ['text', 'hello', 'bad_request', NOT_JSON],
-  ['undefined', 'undefined', 'bad_request', NOT_JSON],
-  ['nan', '{"instances":[{"x":[nan,1]}]}', 'bad_request', /not JSON: .*n/],
-  ['NaN and a comma', '{"instances":[{"x":[NaN,]}]}', 'bad_request', /not JSON: .*]/],
-  ['+Infinity', '{"instances":[{"x":[+Infinity,1]}]}', 'bad_request', NOT_JSON],
-  ['NaN as a key', '{"instances":[{NaN:[1,1]}]}', 'bad_request', NOT_JSON],
-  ['a number with a plus', '{"instances":[{"x":[+1,1]}]}', 'bad_request', NOT_JSON],
-  ['a number with a leading zero', '{"instances":[{"x":[01,1]}]}', 'bad_request', NOT_JSON],
-  ['a hexadecimal number', '{"instances":[{"x":[0x10,1]}]}', 'bad_request', NOT_JSON],
-  ['a number that starts with its point', '{"instances":[{"x":[.5,1]}]}', 'bad_request', NOT_JSON],
-  ['a number that ends with its point', '{"instances":[{"x":[5.,1]}]}', 'bad_request', NOT_JSON],
-  ['an exponent without digits', '{"instances":[{"x":[1e,1]}]}', 'bad_request', NOT_JSON],
-  ['a minus alone', '{"instances":[{"x":[-,1]}]}', 'bad_request', NOT_JSON],
-  ['a bigint literal', '{"instances":[{"x":[1n,1]}]}', 'bad_request', NOT_JSON],
-  ['single quotes', "{'instances':[{'x':[1,2]}]}", 'bad_request', NOT_JSON],
-  ['what Python prints', "{'instances': [{'x': [True, None]}]}", 'bad_request', NOT_JSON],
-  ['True with a capital', '{"instances":[{"x":[True,1]}]}', 'bad_request', NOT_JSON],
-  ['names without quotes', '{instances:[{x:[1,2]}]}', 'bad_request', NOT_JSON],
-  ['a comma before the end of an object', '{"instances":[{"x":[1,2]}],}', 'bad_request', NOT_JSON],
-  ['a comma before the end of an array', '{"instances":[{"x":[1,2,]}]}', 'bad_request', NOT_JSON],
-  ['two commas', '{"instances":[{"x":[1,,2]}]}', 'bad_request', NOT_JSON],
-  ['no colon', '{"instances" [{"x":[1,2]}]}', 'bad_request', NOT_JSON],
-  ['no comma', '{"instances":[{"x":[1 2]}]}', 'bad_request', NOT_JSON],
-  ['a comment of one line', `${GOOD} // yes`, 'bad_request', NOT_JSON],
-  ['a comment', `/* yes */ ${GOOD}`, 'bad_request', NOT_JSON],
-  ['a line feed within a text', '{"instances":[{"x":"a\nb"}]}', 'bad_request', NOT_JSON],
-  ['a tab within a text', '{"instances":[{"x":"a\tb"}]}', 'bad_request', NOT_JSON],
-  ['an escape that JSON has not', '{"instances":[{"x":"\\x41"}]}', 'bad_request', NOT_JSON],
-  ['half a unicode escape', '{"instances":[{"x":"\\u12"}]}', 'bad_request', NOT_JSON],
-  ['a text without an end', '{"instances":[{"x":"abc', 'bad_request', NOT_JSON],
-  ['brackets that do not match', '{"instances":[{"x":[1,2}]]}', 'bad_request', NOT_JSON],
-  ['a bracket too many', `${GOOD}}`, 'bad_request', NOT_JSON],
-  ['two bodies', GOOD + GOOD, 'bad_request', NOT_JSON],
-  ['a JSON object a line', `${GOOD}\n${GOOD}`, 'bad_request', NOT_JSON],
   ['base64 of the body', () => Buffer.from(GOOD).toString('base64'), 'bad_request', NOT_JSON],
-  ['a form', 'instances=%5B%7B%22x%22%3A1%7D%5D', 'bad_request', NOT_JSON],
-  [
-    'a multipart form',
-    '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n--b--',
-    'bad_request',
-    NOT_JSON,
-  ],
-  ['XML', '<instances><x>1</x></instances>', 'bad_request', NOT_JSON],
-  ['YAML', 'instances:\n  - x: [1, 2]\n', 'bad_request', NOT_JSON],
-  ['an error page', '<!doctype html><title>502 Bad Gateway</title>', 'bad_request', NOT_JSON],
   [
     'brackets that open six million times',
     () => '['.repeat(6_000_000),
@@ -88,50 +40,14 @@ export const SYNTAX: readonly BodyCase[] = [
 /** Every beginning of a good body: each is cut in another place of the grammar. */
 export const CUTS: readonly string[] = Array.from({ length: GOOD.length }, (_, end) => GOOD.slice(0, end));
 
-const NO_INSTANCES = /^no "instances" array in the body \(got .*\); expected \{"instances":\[\{/;
-
 export const STRUCTURE: readonly BodyCase[] = [
-  ['null', 'null', 'bad_request', /\(got null\)/],
-  ['true', 'true', 'bad_request', /\(got a boolean\)/],
-  ['a number', '3', 'bad_request', /\(got a number\)/],
-  ['a text', '"instances"', 'bad_request', /\(got a string\)/],
-  ['an array', '[{"x":[1,2]}]', 'bad_request', /\(got an array\)/],
-  ['an empty object', '{}', 'bad_request', /\(got the keys \[\]\)/],
-  ['an instance without its list', '{"x":[1,2]}', 'bad_request', /\(got the keys \["x"\]\)/],
-  ['a typo', '{"instance":[{"x":[1,2]}]}', 'bad_request', /\(got the keys \["instance"\]\)/],
-  ['a capital', '{"Instances":[{"x":[1,2]}]}', 'bad_request', NO_INSTANCES],
-  [
-    'inputs of another server',
-    '{"inputs":[{"name":"x","shape":[1,2],"data":[1,2]}]}',
-    'bad_request',
-    /^"inputs" has tensors with a name and data, which POST \/v2\/models\/\{job\}\/infer takes$/,
-  ],
-  ['columns that are null', '{"inputs":null}', 'bad_request', /^inputs\[0\]: .* got null$/],
-  ['no column', '{"inputs":{}}', 'bad_request', /^inputs\[0\]: .* got an empty one$/],
-  ['no row', '{"inputs":[]}', 'bad_request', /^"inputs" is empty; expected/],
-  ['columns without rows', '{"inputs":{"x":[]}}', 'bad_request', /^"inputs" is empty; expected/],
-  [
-    'columns of different lengths',
-    '{"inputs":{"x":[[1,2],[1,2]],"y":[1]}}',
-    'bad_request',
-    /^"inputs": one column has 2 rows, another has 1$/,
-  ],
+  ...bodyCases('syntax.jsonl', 'structure'),
   [
     '1,001 rows by column',
     () => `{"inputs":{"x":[${'[1,2],'.repeat(1000)}[1,2]]}}`,
     'too_large',
     /^1001 rows are over the limit of 1000 a request/,
   ],
-  ['instances that are null', '{"instances":null}', 'bad_request', NO_INSTANCES],
-  ['instances that are an object', '{"instances":{"x":[1,2]}}', 'bad_request', NO_INSTANCES],
-  ['instances that are a text', '{"instances":"[{}]"}', 'bad_request', NO_INSTANCES],
-  [
-    'instances twice, the last one wrong',
-    '{"instances":[{"x":[1,2]}],"instances":3}',
-    'bad_request',
-    NO_INSTANCES,
-  ],
-  ['instances in __proto__', '{"__proto__":{"instances":[{"x":[1,2]}]}}', 'bad_request', /\["__proto__"\]/],
   [
     'a hundred thousand keys',
     () => `{${Array.from({ length: 1e5 }, (_, i) => `"k${i}":0`).join()}}`,
@@ -164,7 +80,6 @@ export const STRUCTURE: readonly BodyCase[] = [
     'too_large',
     /nested deeper than 16/,
   ],
-  ['no instance', '{"instances":[]}', 'bad_request', /^"instances" is empty; expected/],
   [
     '1,001 instances',
     () => `{"instances":[${'{"x":[1,2]},'.repeat(1000)}{"x":[1,2]}]}`,
@@ -172,24 +87,6 @@ export const STRUCTURE: readonly BodyCase[] = [
     /^1001 instances are over the limit of 1000 a request/,
   ],
   ['a million instances', () => `{"instances":[${'0,'.repeat(1e6)}0]}`, 'too_large', /^1000001 instances/],
-  [
-    'an instance that is null',
-    '{"instances":[null]}',
-    'bad_request',
-    /^instances\[0\]: expected an object of inputs by name, or a value, got null/,
-  ],
-  [
-    'an instance without inputs',
-    '{"instances":[{}]}',
-    'bad_request',
-    /^instances\[0\]: expected an object of inputs by name, got an empty one/,
-  ],
-  [
-    'a third instance that is null',
-    '{"instances":[{"x":[1,2]},{"x":[1,2]},null]}',
-    'bad_request',
-    /^instances\[2\]: .* got null/,
-  ],
   [
     '257 inputs',
     () => `{"instances":[{${Array.from({ length: 257 }, (_, i) => `"i${i}":0`).join()}}]}`,
@@ -211,31 +108,4 @@ export const STRUCTURE: readonly BodyCase[] = [
 ];
 
 /** Instances that are values, which only the model can refuse. */
-export const BARE: readonly BodyCase[] = [
-  [
-    'an instance that is a number',
-    '{"instances":[3]}',
-    'bad_input',
-    /expected float32 \[2\], got shape \[\]$/,
-  ],
-  [
-    'an instance that is a text',
-    '{"instances":["x"]}',
-    'bad_input',
-    /expected float32 \[2\], got text or an image$/,
-  ],
-  [
-    'an instance that is true',
-    '{"instances":[true]}',
-    'bad_input',
-    /expected float32 \[2\], got shape \[\]$/,
-  ],
-  ['an instance that is a row of another length', '{"instances":[[1]]}', 'bad_input', /got shape \[1\]$/],
-  [
-    'instances within instances',
-    '{"instances":[[{"x":[1,2]}]]}',
-    'bad_input',
-    /expected a number, got an object$/,
-  ],
-  ['rows of another length', '{"inputs":[[1,2],[1]]}', 'bad_input', /^instances\[1\]: .* got shape \[1\]$/],
-];
+export const BARE: readonly BodyCase[] = [...bodyCases('syntax.jsonl', 'bare')];
