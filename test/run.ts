@@ -19,11 +19,12 @@ const PROCESS_MS = 600_000;
 /** Folders and files below test/ that share a process, those with the most time first. Others share that of their top folder. */
 const TOGETHER: readonly (readonly string[])[] = [
   ['e2e'],
-  ['workers/clients', 'workers/decentral', 'workers/http'],
+  ['local/decentral', 'local/worker/http', 'sdk/worker', 'python/worker-client.test.ts'],
   ['onnx-import/import'],
-  ['workers'],
+  ['lib/workers', 'local/worker'],
+  ['functions'],
   ['cli'],
-  ['examples.test.ts'],
+  ['examples'],
   ['console'],
   ['architecture'],
   ['onnx-import/batching', 'onnx-import/pytorch', 'onnx-import/trees'],
@@ -42,14 +43,14 @@ const ALONE: readonly string[] = [
   'bench/growth/run.test.ts',
   'bench/processes.test.ts',
   'bench/report.test.ts',
-  'compose/log-fields.test.ts',
   'onnx-import/model-process.test.ts',
+  'docs/reference.test.ts',
+  'lib/compose/log-fields.test.ts',
   'lib/inference/quantized.test.ts',
+  'lib/observe/golden.test.ts',
+  'lib/workers/golden.test.ts',
   'local/event-source/receive.test.ts',
-  'observe/golden.test.ts',
-  'reference.test.ts',
   'sdk/proxy.test.ts',
-  'workers/golden.test.ts',
 ];
 
 function testFiles(globs: readonly string[]): string[] {
@@ -62,8 +63,7 @@ function testFiles(globs: readonly string[]): string[] {
 function processOf(file: string): string {
   const path = file.slice('test/'.length);
   const place = TOGETHER.findIndex((parts) => parts.some((part) => `${path}/`.startsWith(`${part}/`)));
-  const top = path.includes('/') ? path.slice(0, path.indexOf('/')) : 'documents';
-  const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? top);
+  const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? (path.split('/')[0] as string));
   return `${String(place < 0 ? TOGETHER.length : place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
 }
 

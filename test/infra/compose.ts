@@ -1,6 +1,6 @@
 /**
  * The template of a stack as osls makes it from serverless.yml and infra/stack/, in milliseconds and without packaging
- * anything. What osls adds by itself is in osls.ts; test/system holds that a packaged template has the same resources.
+ * anything. What osls adds by itself is in osls.ts; package.system.test.ts holds that a packaged template has the same resources.
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

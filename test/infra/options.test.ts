@@ -1,4 +1,4 @@
-/** The settings of a deployment: defaults, refusals and names. test/system/package-options.test.ts looks at what is packaged. */
+/** The settings of a deployment: defaults, refusals and names. test/infra/package-options.system.test.ts looks at what is packaged. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
