@@ -118,7 +118,6 @@ const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:
 const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
 /** Of a stack of shared-redis.yml: its service and the stage. */
 const REDIS_STACK = /^shared-redis-[A-Za-z0-9-]{1,15}$/;
-/** Without a user and password, which would be readable in the template. */
 const RECEIVER = /^https?:\/\/[A-Za-z0-9.-]{1,253}(:\d{1,5})?(\/[\w./-]{0,128})?$/;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
