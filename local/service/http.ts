@@ -11,6 +11,7 @@ import type { Scope } from '../../lib/compose/scope.ts';
 import { composeStatus } from '../../lib/compose/status.ts';
 import { predictTimeoutSeconds } from '../../lib/config/job.ts';
 import { corsRules } from '../../lib/http/cors.ts';
+import { DECLARATIONS } from '../../lib/http/routes/lists/declarations.ts';
 import type { LocalConsole } from '../console/open.ts';
 import { serviceFamilies } from '../description/figures.ts';
 import { descriptionRoutes } from '../description/routes.ts';
@@ -20,6 +21,7 @@ import type { GrpcJob } from '../grpc/methods.ts';
 import { securityOf } from '../machine/access.ts';
 import type { ServiceParts } from '../worker/open.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
+import { localDeclarations } from './declarations.ts';
 import { LOCAL_BUCKET } from './environment.ts';
 import { jobRoutes } from './job-routes.ts';
 import { largeResultsRoute, localLocation } from './large-results.ts';
@@ -84,7 +86,7 @@ export async function gatewayOptions(
         filter: deps.filter,
         inputAlreadyBatched,
         security: securityOf(access),
-        hasControl: services.terminate !== undefined,
+        declarations: [...DECLARATIONS, ...localDeclarations(services.terminate !== undefined)],
       }),
       ...page.routes(allowedHosts, handlers.status),
       largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),

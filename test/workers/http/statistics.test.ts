@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Outcome } from '../../../lib/contract/values.ts';
-import { escaped } from '../../../lib/http/page.ts';
+import { escaped } from '../../../lib/codecs/html.ts';
 import { summary } from '../../../lib/observe/samples.ts';
 import { together } from '../../../lib/observe/together.ts';
 import { observeRun } from '../../../lib/pipeline/observed.ts';
