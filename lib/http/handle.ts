@@ -1,10 +1,9 @@
-/** Finds what answers a request among the routes of a function, and how errors of that route are answered. */
+/** Finds what answers a request among the routes of a function. */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { ServingError } from '../contract/errors.ts';
-import { logError } from '../contract/log.ts';
 import type { InvocationClock } from '../pipeline/deadline.ts';
-import { type HttpRequest, readRequest } from './request.ts';
-import { type ErrorBody, type HttpResponse, respondWithin } from './response.ts';
+import type { HttpRequest } from './request.ts';
+import type { ErrorBody, HttpResponse } from './response.ts';
 
 /** Answers a route: its export `handle`. */
 export interface Handle<D> {
@@ -13,7 +12,7 @@ export interface Handle<D> {
   readonly errorBody?: ErrorBody;
 }
 
-/** By method and path, as API Gateway writes them: routes/handles.ts. */
+/** By method and path, as API Gateway writes them: routes/lists. */
 export type Handles<D> = Readonly<Record<string, Handle<D>>>;
 
 /** What all of them need. */
@@ -23,34 +22,20 @@ export function withErrors<D>(errorBody: ErrorBody, answer: Handle<D>): Handle<D
   return Object.assign(answer, { errorBody });
 }
 
-type Answer<D> = (
-  deps: D,
-  event: APIGatewayProxyEventV2,
-  clock?: InvocationClock,
-  leftMs?: number,
-) => Promise<HttpResponse>;
-
-/** @returns what answers an event, with an error of its route where that throws; after `leftMs` with `timeout` */
-export function answerRoutes<D>(handles: Handles<D>): Answer<D> {
-  const patterns = Object.keys(handles)
-    .filter((key) => key.includes('{'))
-    .map((key) => ({ pattern: patternOf(key), handle: handles[key] }));
-  return (deps, event, clock, leftMs) => {
-    const { method } = event.requestContext.http;
-    const path = event.rawPath;
+/**
+ * @returns what finds the handle of an event. A path that no key is begins as a key does before its `{name}` or `{name+}`; the gateway
+ * has looked at the rest
+ */
+export function findHandle<D>(handles: Handles<D>): (event: APIGatewayProxyEventV2) => Handle<D> {
+  const open = Object.keys(handles).filter((key) => key.includes('{'));
+  return ({ rawPath, requestContext: { http } }) => {
     // HEAD answers as GET does: the gateway leaves the body out.
-    const key = `${method === 'HEAD' ? 'GET' : method} ${path}`;
-    const handle = handles[key] ?? patterns.find(({ pattern }) => pattern.test(key))?.handle;
-    // Nothing is awaited here that is at hand: each await costs a request to POST /predict a microsecond with its promises.
-    const work = () => {
-      if (handle) return handle(readRequest(event), deps, clock);
-      throw new ServingError('not_found', `no such path: ${path}`);
-    };
-    return respondWithin(leftMs, work, logError, handle?.errorBody);
+    const asked = `${http.method === 'HEAD' ? 'GET' : http.method} ${rawPath}`;
+    const begins = (key: string) => asked.startsWith(key.slice(0, key.indexOf('{')));
+    return handles[asked] ?? handles[open.find(begins) ?? ''] ?? refuse;
   };
 }
 
-/** `{name+}` is the rest of the path, `{name}` one part of it. */
-function patternOf(key: string): RegExp {
-  return new RegExp(`^${key.replace(/\{\w+\+\}/, '[^]+').replaceAll(/\{\w+\}/g, '[^/]+')}$`);
-}
+const refuse: Handle<unknown> = ({ path }) => {
+  throw new ServingError('not_found', `no such path: ${path}`);
+};

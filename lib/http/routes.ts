@@ -1,5 +1,5 @@
 /** Every route of the HTTP API. The single machine serves these, and the deployment creates them in API Gateway. */
-import { partsOf, type Route as Place, type RoutedFunction } from '../openapi/declaration.ts';
+import { type Route as Place, partsOf, type RoutedFunction } from '../openapi/declaration.ts';
 import { DECLARATIONS } from './routes/lists/declarations.ts';
 
 export type { RoutedFunction };

@@ -18,7 +18,8 @@ export type RouteKey = `${Method} /${string}`;
 export type ErrorForm = 'Error' | 'WorkerError' | 'ServingError' | 'OpenAIError';
 
 /** An operation; without a method and a path it has those of the first route. */
-export type DeclaredOperation = Omit<Operation, 'method' | 'path'> & Partial<Pick<Operation, 'method' | 'path'>>;
+export type DeclaredOperation = Omit<Operation, 'method' | 'path'> &
+  Partial<Pick<Operation, 'method' | 'path'>>;
 
 export interface Declaration {
   readonly routes: readonly [RouteKey, ...RouteKey[]];

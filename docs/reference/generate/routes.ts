@@ -74,8 +74,10 @@ function fromFolder(path: string): string {
 
 function importsOf(exported: string, files: readonly RouteFile[]): string {
   // As the formatter sorts imports: other folders first.
-  const sorted = files.toSorted((a, b) => (a.from < b.from ? -1 : 1)).map(({ name, from }) => {
-    return `import { ${exported} as ${name} } from '${from}';\n`;
-  });
+  const sorted = files
+    .toSorted((a, b) => (a.from < b.from ? -1 : 1))
+    .map(({ name, from }) => {
+      return `import { ${exported} as ${name} } from '${from}';\n`;
+    });
   return sorted.join('');
 }

@@ -32,10 +32,7 @@ export const declaration: Declaration = {
       summary: 'Cancels a record that has no result',
       parameters: [{ ...URI_QUERY, required: true }],
       answers: {
-        200: answer(
-          'It is cancelled.',
-          object({ uri: URI, status: { type: 'string', const: 'cancelled' } }),
-        ),
+        200: answer('It is cancelled.', object({ uri: URI, status: { type: 'string', const: 'cancelled' } })),
       },
       errors: ['bad_request', 'conflict', 'results_unavailable'],
     },

@@ -5,8 +5,7 @@ import { answer } from '../../openapi/operation.ts';
 import type { Handle } from '../handle.ts';
 import { text } from '../response.ts';
 
-export const handle: Handle<unknown> = async () =>
-  text(200, 'welcome to analytics zoo web serving frontend');
+export const handle: Handle<unknown> = async () => text(200, 'welcome to analytics zoo web serving frontend');
 
 export const declaration: Declaration = {
   routes: ['GET /', 'HEAD /'],

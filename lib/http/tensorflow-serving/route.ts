@@ -1,6 +1,6 @@
 /** TensorFlow Serving's REST API. One greedy route serves all its operations; the rest of this folder is loaded at its first request. */
 import { isObject } from '../../codecs/instances.ts';
-import { DEFAULT_SIGNATURE, methodOf, type Verb } from '../../codecs/tensorflow-serving/request.ts';
+import type { Verb } from '../../codecs/tensorflow-serving/request.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import type { Declaration } from '../../openapi/declaration.ts';
 import type { Json, ServiceFacts } from '../../openapi/facts.ts';
@@ -57,10 +57,13 @@ function verbs({
   };
 }
 
-/** A model has one signature, under two names. */
+/** A model has one signature, under two names: as the codec has them, which a start is not to load. */
 function signed(verb: Verb, properties: Json): Json {
   return object(
-    { signature_name: { type: 'string', enum: ['', DEFAULT_SIGNATURE, methodOf(verb)] }, ...properties },
+    {
+      signature_name: { type: 'string', enum: ['', 'serving_default', `tensorflow/serving/${verb}`] },
+      ...properties,
+    },
     ['signature_name', 'context'],
   );
 }
