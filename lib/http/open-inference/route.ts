@@ -25,6 +25,7 @@ export const declaration: Declaration = {
 
 function operations(facts: ServiceFacts): readonly Operation[] {
   const { job, version, model, example: instance, inputAlreadyBatched } = facts;
+  const server = object({ name: TEXT, version: TEXT, extensions: list(TEXT) });
   const isTrue = { type: 'boolean', const: true };
   const name = parameter('name', 'path', { type: 'string', const: job });
   const versioned = parameter(
@@ -56,15 +57,7 @@ function operations(facts: ServiceFacts): readonly Operation[] {
       // What follows the JSON, as the header says, no schema describes.
       'application/octet-stream': { schema: ref('InferenceRequest') },
     },
-    answers: {
-      200: {
-        description: 'The outputs; binary where the request asks for that.',
-        content: {
-          'application/json': { schema: ref('InferenceAnswer') },
-          'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
-        },
-      },
-    },
+    answers: { 200: outputs() },
     errors: [...RUN_ERRORS, 'not_found'],
   });
   const at = (path: string, suffix: string, ready: string): readonly Operation[] => [
@@ -80,12 +73,7 @@ function operations(facts: ServiceFacts): readonly Operation[] {
     infer(`${path}/infer`, `v2Infer${suffix}`),
   ];
   return [
-    get(
-      '/v2',
-      'v2Server',
-      'Name, version and extensions of the service',
-      object({ name: TEXT, version: TEXT, extensions: list(TEXT) }),
-    ),
+    get('/v2', 'v2Server', 'Name, version and extensions of the service', server),
     get('/v2/health/live', 'v2Live', 'Whether the service runs', object({ live: isTrue })),
     get('/v2/health/ready', 'v2Ready', 'Whether the model is open', object({ ready: isTrue })),
     get('/v2/models/stats', 'v2Stats', 'What this process has counted', ref('ModelStatistics')),
@@ -93,6 +81,16 @@ function operations(facts: ServiceFacts): readonly Operation[] {
     ...at('/v2/models/{name}', '', 'Whether the model is open'),
     ...at('/v2/models/{name}/versions/{version}', 'Version', 'Whether this version is open'),
   ];
+}
+
+function outputs(): Json {
+  return {
+    description: 'The outputs; binary where the request asks for that.',
+    content: {
+      'application/json': { schema: ref('InferenceAnswer') },
+      'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+    },
+  };
 }
 
 function index(): Operation {
