@@ -12,8 +12,8 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_050 },
-  { folders: ['local'], lines: 10_600 },
+  { folders: ['functions', 'lib'], lines: 36_200 },
+  { folders: ['local'], lines: 10_700 },
   { folders: ['cli'], lines: 8_650 },
   { folders: ['infra'], lines: 6_150 },
   { folders: ['sdk'], lines: 3_400 },

@@ -271,6 +271,8 @@ export const MAY_BE_ORPHANS: readonly string[] = ['examples/'];
 export const MAY_COMPUTE_IMPORTS: readonly string[] = [
   'bench/',
   'test/',
+  // Reads the routes of which it writes the lists.
+  'docs/reference/generate/routes.ts',
   // Loads the bundle of a TypeScript file that it has just written.
   'infra/load.cjs',
   // Loads the code of icodec that belongs to its .wasm file, which the package does not export.
