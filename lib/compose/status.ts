@@ -11,7 +11,6 @@ export async function composeStatus(scope: Scope) {
   const { job } = scope.environment;
   return {
     settings: job,
-    jobName: job.jobName,
     results: scope.get(results),
     modelVersion: async () => (await readPointer(s3, location, job.worker.class)).version,
     observers: scope.get(observers),

@@ -14,13 +14,13 @@ export interface MetricsDeps {
   /** The version of the model that should serve. @throws model_unavailable */
   readonly modelVersion: () => Promise<string>;
   readonly observers: Observers;
-  readonly jobName: string;
+  readonly settings: { readonly jobName: string };
   /** What only the process of a single machine knows. Default nothing. */
   readonly own?: () => readonly Family[];
 }
 
 export const handle: Handle<MetricsDeps> = async ({ headers }, deps) => {
-  const { results, modelVersion, observers, jobName: job, own = () => [] } = deps;
+  const { results, modelVersion, observers, settings, own = () => [] } = deps;
   const stop = observers.start('figures');
   const timers = await results.timers();
   stop();
@@ -28,7 +28,7 @@ export const handle: Handle<MetricsDeps> = async ({ headers }, deps) => {
   if (!format) return json(200, reports(timers));
   const version = await modelVersion().catch(() => undefined);
   const { metricsAnswer } = await import('../metrics.ts');
-  return metricsAnswer({ job, timers, version, own: own() }, format);
+  return metricsAnswer({ job: settings.jobName, timers, version, own: own() }, format);
 };
 
 export const declaration: Declaration = {
