@@ -36,7 +36,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   // The page /console runs in a browser; console/api.ts is what it shares with local and cli.
   ['functions/', 'sdk/', 'embedded-redis/', 'console/'],
   // What a person runs once to bring a model is never part of a deployed function; it asks the model through them.
-  ['convert/'],
+  ['onnx-import/'],
   ['infra/', 'local/'],
   ['cli/'],
   ['examples/'],
@@ -166,7 +166,7 @@ export const WITHOUT_DEV_DEPENDENCIES: readonly string[] = [
   'lib/',
   'functions/',
   'sdk/',
-  'convert/',
+  'onnx-import/',
   'embedded-redis/',
   'console/',
   'local/',
@@ -201,7 +201,7 @@ export const UNREACHABLE: readonly Entry[] = [
       'lib/trace/',
       'lib/observe/spans.ts',
       'lib/compose/traced.ts',
-      // The texts of all routes. The bundler drops those of its own (test/system/bundles.test.ts).
+      // The texts of all routes. The bundler drops those of its own (test/infra/bundles.system.test.ts).
       'lib/http/routes/lists/declarations.ts',
       'lib/openapi/document.ts',
       'lib/openapi/page.ts',

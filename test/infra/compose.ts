@@ -1,14 +1,14 @@
 /**
  * The template of a stack as osls makes it from serverless.yml and infra/stack/, in milliseconds and without packaging
- * anything. What osls adds by itself is in osls.ts; test/system holds that a packaged template has the same resources.
+ * anything. What osls adds by itself is in osls.ts; package.system.test.ts holds that a packaged template has the same resources.
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isAlias, isMap, isPair, isScalar, isSeq, type Node, parseDocument } from 'yaml';
-import { readService, readSettings } from '../../infra/config.ts';
-import type { Parameters } from '../../infra/parameters.ts';
-import { readSharedRedis } from '../../infra/shared-redis.ts';
+import { readService, readSettings } from '../../infra/template/config.ts';
+import type { Parameters } from '../../infra/template/parameters.ts';
+import { readSharedRedis } from '../../infra/template/shared-redis.ts';
 import type { Template } from '../support/template.ts';
 import { type Composed, OUTPUTS_OF_OSLS, resourcesOfOsls } from './osls.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Loaded into osls before it runs (packaging.ts): what the packages of all tests have in common is made once, and then read.
  * That is onnxruntime, compressed, and the bundles of one source. What is kept is found by the content that it is made of;
- * test/long/variants.test.ts compares the archives with those of a plain osls.
+ * test/infra/every-stack/variants.deploy.test.ts compares the archives with those of a plain osls.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const LEAST_BYTES = 1_000_000;
 /** What osls's zips come from counts each byte of onnxruntime with, in JavaScript. */
 const CRC32 = 'buffer-crc32';
 /** Folders of a checkout that its own bundles are made of. */
-const SOURCES = ['convert', 'functions', 'infra', 'lib'];
+const SOURCES = ['onnx-import', 'functions', 'infra', 'lib'];
 
 /** Makes what is not there. Others may make or read it at the same time. */
 async function once(key, make) {

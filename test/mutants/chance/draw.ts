@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pick, type Random, seeded } from '../../faults/support/seeds.ts';
+import { pick, type Random, seeded } from '../../support/faults/seeds.ts';
 import { linesOf, type Mutant } from '../mutant.ts';
 import { placesInLua } from './lua.ts';
 import type { Place } from './place.ts';
@@ -23,7 +23,7 @@ const PARTS: readonly Part[] = [
   { name: 'lib', files: ['lib/*.ts'], share: 0.36 },
   { name: 'local', files: ['local/*.ts'], share: 0.14 },
   { name: 'sdk', files: ['sdk/*.ts'], share: 0.12 },
-  { name: 'convert', files: ['convert/*.ts'], share: 0.16 },
+  { name: 'onnx-import', files: ['onnx-import/*.ts'], share: 0.16 },
   { name: 'python', files: ['python/*.py'], share: 0.08 },
   { name: 'lua', files: ['lib/*.lua'], share: 0.04 },
   { name: 'yml', files: ['serverless.yml', 'infra/stack/*.yml'], share: 0.03 },
