@@ -97,7 +97,9 @@ describe('the bundles of the functions', () => {
     const operations = operationsOf({ ...facts, security: 'none', url: '/' }, DECLARATIONS);
     const texts = operations.flatMap(({ summary, parameters = [], answers }) => [
       summary,
-      ...[...parameters, ...Object.values(answers)].flatMap(({ description }) => String(description ?? [])),
+      ...[...parameters, ...Object.values(answers)].flatMap(({ description }) =>
+        typeof description === 'string' ? [description] : [],
+      ),
     ]);
     const sentences = texts.filter((text) => text.split(' ').length > 2);
     assert.ok(sentences.length > 100, `${sentences.length}`);
