@@ -7,14 +7,7 @@ import { isObject } from '../lib/codecs/instances.ts';
 import { kindOf } from '../lib/codecs/quote.ts';
 import { IMAGE_BYTES, over, TENSOR_ELEMENTS } from '../lib/contract/client-limits.ts';
 import { badRequest, ServingError } from '../lib/contract/errors.ts';
-import {
-  allocate,
-  assertCount,
-  type DType,
-  isNumericDType,
-  type Tensor,
-  type TypedArray,
-} from '../lib/contract/tensor.ts';
+import { allocate, assertCount, type DType, isNumericDType, type Tensor, type TypedArray, type NumericDType } from '../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../lib/contract/values.ts';
 import { nestedTensor } from '../lib/pipeline/bind/nested.ts';
 
@@ -183,7 +176,7 @@ function tensorValue({ data, shape, dtype }: Dense): Tensor {
   return dtype ? tensor : narrowed(tensor);
 }
 
-function dtypeOfArray(data: TypedArray): DType {
+function dtypeOfArray(data: TypedArray): NumericDType {
   const name = data.constructor.name.replace('Array', '').replace('Big', '').toLowerCase();
   if (isNumericDType(name) && allocate(name, 0).constructor === data.constructor) return name;
   throw badRequest(`a ${data.constructor.name} has no ONNX type`);

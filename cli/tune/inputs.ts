@@ -8,7 +8,7 @@ import { type Filling, FREE_SIZES, madeUpInputs } from '../../convert/check/inpu
 import { readNpy } from '../../convert/npy.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { formatShape, type Tensor } from '../../lib/contract/tensor.ts';
+import { formatShape, type Tensor, sliceTensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch/batch-axes.ts';
 import { rowsOf } from '../../lib/pipeline/batch/stack.ts';
@@ -147,12 +147,8 @@ export function madeUpRecords(specs: readonly TensorSpec[], alreadyBatched: bool
 
 /** @param keepsBatch returns a batch of one */
 function rowOf(tensor: Tensor, axis: number, row: number, keepsBatch: boolean): Tensor {
-  const { dtype, shape, data } = rowsOf({ name: '', ...tensor }, axis, row, {
-    rows: 1,
-    keepsBatchDim: keepsBatch,
-  });
   // A copy, because a record has its own bytes.
-  return { dtype, shape, data: data.slice() };
+  return sliceTensor(rowsOf({ name: '', ...tensor }, axis, row, { rows: 1, keepsBatchDim: keepsBatch }));
 }
 
 /** @throws bad_config for a file of another kind, or for no input of the model */

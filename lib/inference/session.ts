@@ -5,7 +5,7 @@
  */
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { DAMAGED, modelUnavailable, ServingError } from '../contract/errors.ts';
-import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
+import { type DType, isNumericDType, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { refuseTelemetry } from '../contract/variables.ts';
 import { ALL_REWRITES, AS_WRITTEN, type Optimization, type Runtime } from '../contract/verification.ts';
@@ -236,9 +236,9 @@ function toOrt(tensor: Tensor): OrtTensor {
 
 function fromOrt(name: string, tensor: OrtTensor): NamedTensor {
   const dtype = dtypeOf(tensor.type, name);
-  if (dtype === 'string') return { name, dtype, shape: tensor.dims, data: tensor.data };
-  const raw = tensor.data as Exclude<typeof tensor.data, string[]>;
-  const data =
-    dtype === 'float16' ? new Uint16Array(raw.buffer as ArrayBuffer, raw.byteOffset, raw.length) : raw;
-  return { name, dtype, shape: tensor.dims, data: data as NamedTensor['data'] };
+  const { dims: shape, data } = tensor;
+  if (dtype === 'string') return { name, dtype, shape, data: data as string[] };
+  const numbers = data as TypedArray;
+  if (dtype !== 'float16') return { name, dtype, shape, data: numbers };
+  return { name, dtype, shape, data: new Uint16Array(numbers.buffer, numbers.byteOffset, numbers.length) };
 }

@@ -4,6 +4,7 @@
  * bind -> batch -> run -> split), or user code. A slot is a record or an error at every stage, and a batch keeps its
  * length and order.
  */
+import { sliceTensor } from '../contract/tensor.ts';
 import { inInstance } from '../codecs/instances.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { type Scratch, withScratch } from './batch/buffer-pool.ts';
@@ -216,7 +217,7 @@ function detached(outcome: Outcome, buffers: Scratch): Outcome {
   return {
     ok: true,
     outputs: outcome.outputs.map((output): NamedTensor => {
-      return buffers.owns(output.data) ? { ...output, data: output.data.slice() } : output;
+      return buffers.owns(output.data) ? { ...output, ...sliceTensor(output) } : output;
     }),
   };
 }

@@ -180,8 +180,9 @@ async function runGroup(
   };
   const feeds = model.inputs.map(({ name, dtype }): Tensor => {
     const valueOf = valuesOf[name];
-    if (!valueOf) throw badModel(`the model's input "${name}" is not one of ${MODEL_INPUTS.join(', ')}`);
-    const data = allocate(dtype as 'int64' | 'int32', rows * length);
+    if (dtype === 'string' || !valueOf)
+      throw badModel(`the model's input "${name}" is not one of ${MODEL_INPUTS.join(', ')}`);
+    const data = allocate(dtype, rows * length);
     for (let row = 0; row < rows; row++) {
       // Rows that only fill up a fixed batch repeat the last text: a row without tokens would divide by zero.
       const text = (texts[row] ?? texts.at(-1)) as Encoded;

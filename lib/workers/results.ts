@@ -41,5 +41,5 @@ function outputsOf(value: WorkerValue): NamedTensor[] | undefined {
 }
 
 function named(name: string, { dtype, shape, data }: Tensor): NamedTensor {
-  return { name, dtype, shape, data };
+  return dtype === 'string' ? { name, dtype, shape, data } : { name, dtype, shape, data };
 }

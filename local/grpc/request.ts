@@ -14,7 +14,7 @@ import { BF16, binaryTensor } from '../../lib/codecs/open-inference/tensor.ts';
 import { decodeText } from '../../lib/codecs/open-inference/texts.ts';
 import { badInput, badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { type DType, elementCount, formatShape, type Tensor } from '../../lib/contract/tensor.ts';
+import { type DType, elementCount, formatShape, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 import { INFER_REQUEST } from './tables.ts';
 
 /** Messages, texts and byte strings of one request, each of which costs far more memory than its bytes. */
@@ -123,7 +123,7 @@ function typedContent(
     if (SMALLER.has(dtype)) return { dtype, shape, data: Array.from(data as Int32Array) };
     if (dtype === 'string')
       return { tensor: { dtype, shape, data: Array.from(data as Uint8Array[], decodeText) } };
-    return { tensor: { dtype, shape, data: data as Tensor['data'] } };
+    return { tensor: { dtype, shape, data: data as TypedArray } };
   } catch (error) {
     const { code, message } = ServingError.from(error);
     throw new ServingError(code, `${where}: ${message}`, { cause: error });

@@ -1,13 +1,6 @@
 /** Reads the values of a frame, which value.ts wrote. Everything is checked, because the other process runs a user's code. */
 import { ServingError } from '../../contract/errors.ts';
-import {
-  allocate,
-  bytesPerElement,
-  isNumericDType,
-  type NumericDType,
-  type Tensor,
-  viewBytes,
-} from '../../contract/tensor.ts';
+import { allocate, bytesPerElement, isNumericDType, type NumericDType, type Tensor, viewBytes, type TypedArray } from '../../contract/tensor.ts';
 import { EncodedImage, Tuple, type WorkerValue } from '../../contract/worker-values.ts';
 import { dateOf } from './datetime.ts';
 import { FRAME_LIMITS, isCount, ProtocolError, parseJson } from './frame.ts';
@@ -148,7 +141,7 @@ export class ValueReader {
   }
 }
 
-function readElements(dtype: NumericDType, count: number, bytes: Uint8Array): Tensor['data'] {
+function readElements(dtype: NumericDType, count: number, bytes: Uint8Array): TypedArray {
   if (bytes.byteLength !== count * bytesPerElement(dtype)) {
     throw malformed(`${count} elements of ${dtype} do not have ${bytes.byteLength} bytes`);
   }

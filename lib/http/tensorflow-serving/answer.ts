@@ -69,7 +69,7 @@ function objectOf(members: readonly (readonly [name: string, text: string])[]): 
 /** The elements as JSON texts; those of texts whose name ends with `_bytes` as base64. */
 function elementsOf({ name, ...tensor }: NamedTensor): string[] {
   if (tensor.dtype === 'string' && name.endsWith('_bytes'))
-    return (tensor.data as readonly string[]).map(
+    return tensor.data.map(
       (text) => `{"b64":${JSON.stringify(encodeBase64(Buffer.from(text)))}}`,
     );
   const texts = elementTexts(tensor);

@@ -5,7 +5,7 @@
  * (`4.0`, `1.0E7`). float16 values are bits, which cannot be printed or compared directly.
  */
 import { badConfig, ServingError } from '../../contract/errors.ts';
-import { elementCount, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import { elementCount, type Tensor, type TypedArray, sliceTensor } from '../../contract/tensor.ts';
 import type { NamedTensor } from '../../contract/values.ts';
 import { float16Bits, float16Value } from '../bind/cast.ts';
 
@@ -68,7 +68,7 @@ export function outputsText(outputs: readonly Tensor[]): string {
 
 function topN(output: Tensor, n: number, labels?: readonly string[]): string {
   if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
-  const data = output.data as TypedArray;
+  const { data } = output;
   const pairs = rankingOf(output)(n).map((index) => {
     // The classes are the last axis, which is the index itself in an output of one.
     const label = labels === undefined ? '' : `,${JSON.stringify(labels[index % labels.length])}`;
@@ -121,8 +121,8 @@ function pickTopN(output: Tensor, n: number): string {
   const first = output.shape[0] as number;
   const rows = Math.min(n, first);
   const rowLength = elementCount(output.shape.slice(1));
-  const texts = elementTexts({ ...output, data: output.data.slice(0, rows * rowLength) });
-  return nest(texts, [rows, ...output.shape.slice(1)]);
+  const shape = [rows, ...output.shape.slice(1)];
+  return nest(elementTexts(sliceTensor(output, shape, 0, rows * rowLength)), shape);
 }
 
 /** JSON texts of elements as nested JSON arrays of a shape. */
@@ -141,9 +141,8 @@ export function nest(texts: readonly string[], shape: readonly number[]): string
 
 /** Each element as JSON: a text in quotes, an integer with all its digits, a float as short as its dtype allows. */
 export function elementTexts(output: Tensor): string[] {
-  if (output.dtype === 'string')
-    return (output.data as readonly string[]).map((text) => JSON.stringify(text));
-  const data = output.data as TypedArray;
+  if (output.dtype === 'string') return output.data.map((text) => JSON.stringify(text));
+  const { data } = output;
   const texts = new Array<string>(data.length);
   for (let i = 0; i < data.length; i++) texts[i] = numberText(data[i] as number | bigint, output.dtype);
   return texts;

@@ -95,7 +95,7 @@ export function bindRecord(
 function fitTo(made: Tensor, value: Value, spec: TensorSpec, settings: BindSettings): CheckedTensor {
   const tensor = castTensor(made, spec.dtype);
   if (tensor.dtype === 'string' && !isTokens(value, spec, settings))
-    assertTexts(tensor.data as readonly string[]);
+    assertTexts(tensor.data);
   return checkShape(tensor, spec, settings.inputAlreadyBatched);
 }
 
@@ -235,7 +235,7 @@ function partOf(name: string, value: unknown, dtype: DType): Tensor {
 /** A mismatching shape is refused before its zeros are allocated: a few bytes can promise 256 MiB of them. */
 function densifyFor(sparse: Sparse, spec: TensorSpec, settings: BindSettings, pointsFirst: boolean): Tensor {
   assertRank(sparse.shape);
-  checkShape({ dtype: spec.dtype, shape: sparse.shape, data: [] }, spec, settings.inputAlreadyBatched);
+  checkShape({ shape: sparse.shape }, spec, settings.inputAlreadyBatched);
   return densify(sparse, spec.dtype, pointsFirst);
 }
 

@@ -3,7 +3,7 @@
  * 44, 1.5 -> 1); nothing here may.
  */
 import { badInput, type ServingError } from '../../contract/errors.ts';
-import { allocate, type NumericDType, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import { allocate, type NumericDType, type Tensor, type TypedArray, copyElements } from '../../contract/tensor.ts';
 
 interface Range {
   readonly min: number | bigint;
@@ -79,10 +79,10 @@ export function castTensor(tensor: Tensor, dtype: Tensor['dtype']): Tensor {
   if (tensor.dtype === 'string' || dtype === 'string') {
     throw badInput(`expected ${dtype}, got ${tensor.dtype}`);
   }
-  const source = tensor.data as TypedArray;
+  const source = tensor.data;
   const data = allocate(dtype, source.length);
   if (widens(tensor.dtype, dtype)) {
-    data.set(source as never);
+    copyElements(source, data);
     return { dtype, shape: tensor.shape, data };
   }
   const store = storeFor(dtype);
