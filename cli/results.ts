@@ -41,7 +41,7 @@ function outputText(output: NamedTensor): string {
 function numbersOf({ dtype, data }: NamedTensor): number[] | undefined {
   const valueOf = (element: number | bigint) =>
     dtype === 'float16' ? shortestHalf(Number(element)) : Number(element);
-  return dtype === 'string' ? undefined : Array.from(data as ArrayLike<number | bigint>, valueOf);
+  return dtype === 'string' ? undefined : Array.from(data, valueOf);
 }
 
 /** The class that a classifier selects: "largest 0.999 at 3 (cat)". */

@@ -139,7 +139,7 @@ async function ask(port: number, { path, body }: RequestSpec): Promise<number | 
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', connection: 'close' },
-      body: body as string,
+      body,
       signal: AbortSignal.timeout(START_LIMIT_MS),
     });
     await response.arrayBuffer();

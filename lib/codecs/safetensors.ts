@@ -5,15 +5,7 @@
  */
 import { badRequest, type ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import {
-  bytesPerElement,
-  elementCount,
-  type NumericDType,
-  numericDTypes,
-  type Tensor,
-  type TypedArray,
-  viewBytes,
-} from '../contract/tensor.ts';
+import { bytesPerElement, elementCount, type NumericDType, numericDTypes, type Tensor, viewBytes } from '../contract/tensor.ts';
 import { isObject } from './instances.ts';
 import { objectText, parseText } from './json.ts';
 import { keysInOrder } from './key-order.ts';
@@ -75,7 +67,7 @@ function assemble(header: string, parts: readonly Uint8Array[], bodyBytes: numbe
 
 /** Text becomes its bytes as JSON. */
 function numeric({ dtype, shape, data }: Tensor) {
-  if (dtype !== 'string') return { dtype, shape, data: data as TypedArray };
+  if (dtype !== 'string') return { dtype, shape, data };
   const bytes = new TextEncoder().encode(JSON.stringify(data));
   return { dtype: 'uint8', shape: [bytes.length], data: bytes } as const;
 }

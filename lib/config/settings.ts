@@ -184,7 +184,7 @@ function fieldsOf(
 ): readonly Field[] {
   if (value === null) return [];
   const isList = group === SERVABLES && Array.isArray(value);
-  const inner = isList && value.length === 1 ? (value[0] as Value) : value;
+  const inner = isList && value.length === 1 ? value[0] : value;
   if (isFields(inner)) return inner.fields;
   const wordKey = WORD_KEYS.get(group);
   const unspaced = typeof inner === 'string' ? blankHint(inner) : '';

@@ -1,4 +1,4 @@
-/** What the code around it knows to be there, and the compiler does not. Where it is wrong, the error says which part. */
+/** What the code around it knows to be there, and the compiler does not. Where it is not, the error says of what. */
 
 /** @param name of the list, for the error */
 export function at<T>(list: ArrayLike<T>, index: number, name: string): T {
@@ -6,8 +6,8 @@ export function at<T>(list: ArrayLike<T>, index: number, name: string): T {
   throw new RangeError(`no element ${index} in ${name}, which has ${list.length}`);
 }
 
-/** @param name of the value, for the error */
-export function present<T>(value: T | undefined, name: string): T {
-  if (value !== undefined) return value;
+/** @param name what is missing, for the error */
+export function present<T>(value: T | undefined | null, name: string): T {
+  if (value !== undefined && value !== null) return value;
   throw new RangeError(`no ${name}`);
 }

@@ -88,7 +88,7 @@ export async function acceptMany(
 function assertUnused(entries: readonly Line<SentRecord>[]): void {
   const conflict = entries.find(({ is }) => is instanceof ServingError && is.code === 'conflict')?.is;
   if (conflict && entries.every(({ is }) => is instanceof ServingError))
-    throw new ServingError('conflict', (conflict as ServingError).message);
+    throw new ServingError('conflict', conflict.message);
 }
 
 /** @throws bad_request for a body without a record, too_large */

@@ -73,7 +73,7 @@ function askedOf(request: HttpRequest, job: string): Asked {
 /** One text, several, the tokens of one, or those of several. */
 function inputsOf(input: unknown): readonly unknown[] {
   if (!Array.isArray(input)) return [input];
-  const list = input as readonly unknown[];
+  const list = input;
   if (list.length === 0) throw badRequest('"input": expected at least one text');
   return list.every((one) => typeof one === 'number') ? [list] : list;
 }
@@ -83,7 +83,7 @@ function recordOf(input: unknown, index: number): Inputs {
   const isId = (id: unknown) =>
     Number.isSafeInteger(id) && (id as number) >= 0 && (id as number) <= MAX_TOKEN_ID;
   if (Array.isArray(input) && input.length > 0 && input.every(isId)) {
-    const data = Int32Array.from(input as number[]);
+    const data = Int32Array.from(input);
     return new Map([['text', { kind: 'tensor', tensor: { dtype: 'int32', shape: [data.length], data } }]]);
   }
   throw badRequest(`"input" ${index}: expected a text or a list of token ids, got ${quoteValue(input)}`);

@@ -95,7 +95,7 @@ const REPLACEMENT = '\ufffd';
 /** @throws model_failed when an output has a replacement character that no input brought */
 function assertCarried(outputs: readonly NamedTensor[], feeds: readonly Tensor[]): void {
   const hasOne = ({ dtype, data }: Tensor) =>
-    dtype === 'string' && (data as readonly string[]).some((text) => text.includes(REPLACEMENT));
+    dtype === 'string' && data.some((text) => text.includes(REPLACEMENT));
   const output = outputs.find(hasOne);
   if (!output || feeds.some(hasOne)) return;
   throw new ServingError(
@@ -223,9 +223,9 @@ function dtypeOf(type: string, name: string): DType {
 }
 
 function toOrt(tensor: Tensor): OrtTensor {
-  if (tensor.dtype === 'string') return new OrtTensor('string', tensor.data as string[], tensor.shape);
+  if (tensor.dtype === 'string') return new OrtTensor('string', tensor.data, tensor.shape);
   if (tensor.dtype === 'float16') {
-    const bits = tensor.data as Uint16Array;
+    const bits = tensor.data;
     const made = new OrtTensor('float16', bits, tensor.shape);
     // On Node 24 the constructor turns the bits into a Float16Array, which onnxruntime-node's native side (1.30) reads
     // as empty ("not enough space: expected 4, got 0"); it wants the Uint16Array back.

@@ -114,7 +114,7 @@ function readLine(line: string): [Line] | undefined {
 
 function isLine(values: unknown): values is Line {
   if (!Array.isArray(values)) return false;
-  const [file, first, second] = values as unknown[];
+  const [file, first, second] = values;
   const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
   if (!isCount(file)) return false;
   if (values.length === 3) return isCount(first) && isCount(second);

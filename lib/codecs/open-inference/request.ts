@@ -231,7 +231,7 @@ function shapeOf(shape: unknown, where: string): number[] {
   }
   const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);
   if (odd !== -1) throw wrong(`${where}: "shape"`, 'whole numbers from 0 to 2^53', shape[odd]);
-  return shape as number[];
+  return shape;
 }
 
 /** Undefined for a tensor whose data is in the JSON. */

@@ -54,5 +54,5 @@ export function classified(output: NamedTensor, spec: TensorSpec, k: number): Na
 function valueText(value: number | bigint, dtype: NamedTensor['dtype']): string {
   const text = numberText(value, dtype);
   if (text !== 'null') return text;
-  return Number.isNaN(value) ? 'nan' : (value as number) > 0 ? 'inf' : '-inf';
+  return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
 }

@@ -134,7 +134,7 @@ function bytesOf({ data }: Tensor): Buffer {
 export function feedBytes(bound: Pick<Feeds, 'tensors'>): number {
   let bytes = 0;
   for (const tensor of bound.tensors) {
-    bytes += tensor.dtype === 'string' ? tensor.data.length * 16 : (tensor.data as TypedArray).byteLength;
+    bytes += tensor.dtype === 'string' ? tensor.data.length * 16 : tensor.data.byteLength;
   }
   return bytes;
 }

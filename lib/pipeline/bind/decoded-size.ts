@@ -135,5 +135,5 @@ function imageOf(value: Value, spec: TensorSpec): Uint8Array | undefined {
 function sparseShape(value: Value): readonly number[] | undefined {
   if (value.kind === 'sparse') return value.shape;
   const shape = value.kind === 'json' && isObject(value.value) ? value.value['shape'] : undefined;
-  return Array.isArray(shape) ? (shape as number[]) : undefined;
+  return Array.isArray(shape) ? shape : undefined;
 }
