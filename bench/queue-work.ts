@@ -1,4 +1,5 @@
 /** What goes through a queue, and the check of what comes out of it. */
+import { elementAt } from '../lib/contract/present.ts';
 import type { RecordInputs } from '../sdk/inputs.ts';
 import type { OutputQueue } from '../sdk/output-queue.ts';
 import type { Bench } from './bench.ts';
@@ -28,7 +29,7 @@ export async function checkResults(
   let checked = 0;
   for await (const { uri, ...rest } of results.drain()) {
     if ('error' in rest) throw rest.error;
-    const expected = answers[rowOfUri(uri, answers.length)] as Float32Array;
+    const expected = elementAt(answers, rowOfUri(uri, answers.length), 'answers');
     assertSame(rest.result.outputs[0]?.data as Float32Array, expected, uri);
     checked++;
   }

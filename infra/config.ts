@@ -11,7 +11,7 @@ import {
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
 } from '../lib/config/job.ts';
-import { ServingError } from '../lib/contract/errors.ts';
+import { asError, ServingError } from '../lib/contract/errors.ts';
 import { deadLetterPrefix, largeResultPrefix, modelPrefix, payloadPrefix } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
@@ -77,7 +77,7 @@ export function readSettings(
   try {
     assertStage(stage);
   } catch (error) {
-    problems.push((error as Error).message);
+    problems.push(asError(error).message);
   }
   const deployed = deployedJob(job, problems);
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);

@@ -2,7 +2,7 @@
  * Fetches JSON from the HTTPS API and throws its errors as ServingErrors. Gateways in between answer in their own
  * format, so only the service's {"error","code"} is parsed.
  */
-import { badConfig, type ErrorCode, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
+import { asError, badConfig, type ErrorCode, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 import { limited } from './limit.ts';
 
 /** An answer over HTTP that the SDK takes. Thrown as `too_large`. */
@@ -178,7 +178,7 @@ function isText(value: unknown): value is string {
 }
 
 function reason(error: unknown): string {
-  const { message, cause } = error as Error;
+  const { message, cause } = asError(error);
   return cause instanceof Error ? cause.message || message : message;
 }
 

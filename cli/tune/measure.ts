@@ -3,10 +3,12 @@
  * point was skipped. Machines drift, so points take turns in a different order each round. Each has its own process,
  * which is kept for its next turn if memory allows; a point that would exceed memory or time is never started.
  */
+
 import { loadavg } from 'node:os';
 import { neededMB } from '../../convert/lambda-fit.ts';
 import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import { present } from '../../lib/contract/present.ts';
 import type { ChildAnswer, Measured } from './child.ts';
 import {
   type Block,
@@ -162,7 +164,7 @@ class Campaign {
     // V8 compiles a function after some hundred calls; a slow model gets two.
     const warm = await this.#ask(running, WARM_MS, limitMs);
     if (!warm) return;
-    running.callMs = warm.block.callMs.at(-1) as number;
+    running.callMs = present(warm.block.callMs.at(-1), 'element of warm.block.callMs');
     await this.#turn(running);
     await this.#makeRoom();
   }

@@ -3,11 +3,13 @@
  * share of it. A failing record is answered fast and would look like a fast model, so every answer is checked.
  * Nothing is stored: the times exclude Redis and Lambda's overhead (docs/how-to/tune.md).
  */
+
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { predict } from '../../functions/predict.ts';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import type { Inputs, Model, Outcome, Runner } from '../../lib/contract/values.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { tensorRunner } from '../../lib/inference/runner.ts';
@@ -62,7 +64,7 @@ export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
   const loadMs = performance.now() - begin;
   const served = await serve(session, point.records, request);
   const { records, data, specs } = await recordsFor(request, served.runner);
-  const first = records[0] as Inputs;
+  const first = elementAt(records, 0, 'records');
   const messageBytes = Buffer.byteLength(messageOf(records, 0));
   // A record that is too large for a message is in S3, and the event has a pointer.
   const isPointing = messageBytes > LIMITS.messageBytes;

@@ -3,7 +3,7 @@
  * short fields stand before the body, and the uri is found without the rest of the message.
  */
 import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
-import { badRequest } from '../contract/errors.ts';
+import { asError, badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
 import { readTrace, type TraceContext, type TraceHeaders, traceHeaders } from '../contract/trace.ts';
 import { decodeMessage } from './message.ts';
@@ -36,7 +36,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
   try {
     parsed = JSON.parse(text) as typeof parsed;
   } catch (error) {
-    throw badRequest(`not a dead letter: ${(error as Error).message}`);
+    throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
   const { messageId, sentAt, identity, replays, attempts, groupId, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {

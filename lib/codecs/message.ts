@@ -2,9 +2,11 @@
  * Reads and writes the body of an SQS message: JSON {uri, data, serde}, where `serde` names the codec of `data` (CODECS).
  * An unreadable record with a uri still gets an outcome; one without a uri cannot.
  */
-import { badRequest, ServingError } from '../contract/errors.ts';
+
+import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
+import { elementAt, present } from '../contract/present.ts';
 import type { Tensor } from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { decodeArrowRecord } from './arrow/record.ts';
@@ -75,7 +77,7 @@ export function decodeMessage(body: string, allocate?: Allocate, parse?: Parse):
   } catch (error) {
     if (error instanceof ServingError) throw new ServingError(error.code, `the message is ${error.message}`);
     // Only the log gets this error, and V8 quotes a part of the record: `Unexpected token 'E', "Erika Mu"... is not`.
-    const fault = (error as Error).message.replace(/, (\.\.\.)?".*$/s, '');
+    const fault = asError(error).message.replace(/, (\.\.\.)?".*$/s, '');
     throw badRequest(`the message is not JSON: ${fault}`);
   }
   if (!isObject(record)) throw badRequest(`the message is ${kindOf(record)}, expected {uri, data}`);
@@ -124,7 +126,7 @@ export function decodeData(
   allocate?: Allocate,
   parse?: Parse,
 ): Inputs {
-  if (Object.hasOwn(CODECS, serde)) return (CODECS[serde] as Decode)(data, allocate, parse);
+  if (Object.hasOwn(CODECS, serde)) return present(CODECS[serde], `codec ${serde}`)(data, allocate, parse);
   const names = Object.keys(CODECS).map((name) => JSON.stringify(name));
   const expected = `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
   throw badRequest(`serde ${quoteName(serde)}: expected ${expected}`);
@@ -133,7 +135,7 @@ export function decodeData(
 function onlyInstance(data: string, parse?: Parse): Inputs {
   // Old clients name inputs as they like.
   const instances = decodeInstances(data, parse, 'position');
-  if (instances.length === 1) return instances[0] as Inputs;
+  if (instances.length === 1) return elementAt(instances, 0, 'instances');
   throw badRequest(`a record holds one instance, got ${instances.length}`);
 }
 

@@ -3,9 +3,16 @@
  * data_offsets}}, then the tensors' bytes. Text and images, which the format lacks, are U8 with their kind in
  * `__metadata__`. Header and offsets come from untrusted callers and are checked against the bytes that are there.
  */
-import { badRequest, type ServingError } from '../contract/errors.ts';
+import { asError, badRequest, type ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { bytesPerElement, elementCount, type NumericDType, numericDTypes, type Tensor, viewBytes } from '../contract/tensor.ts';
+import {
+  bytesPerElement,
+  elementCount,
+  type NumericDType,
+  numericDTypes,
+  type Tensor,
+  viewBytes,
+} from '../contract/tensor.ts';
 import { isObject } from './instances.ts';
 import { objectText, parseText } from './json.ts';
 import { keysInOrder } from './key-order.ts';
@@ -154,7 +161,7 @@ function readHeader(bytes: Uint8Array): {
     text = utf8.decode(bytes.subarray(8, 8 + length));
     header = JSON.parse(text);
   } catch (error) {
-    throw broken((error as Error).message);
+    throw broken(asError(error).message);
   }
   if (!isObject(header)) throw broken('the header is no object');
   return { header, names: keysInOrder(text)(header), bodyAt: 8 + length };
@@ -209,7 +216,7 @@ function readStrings(name: string, bytes: Uint8Array, kind: string): Tensor {
   try {
     items = parseText(utf8.decode(bytes));
   } catch (error) {
-    throw broken(`text ${quoteName(name)}: ${(error as Error).message}`);
+    throw broken(`text ${quoteName(name)}: ${asError(error).message}`);
   }
   const dims = kind.slice(STRINGS.length + 1);
   const shape = dims === '' ? [] : dimensionsOf(dims);

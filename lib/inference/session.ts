@@ -3,8 +3,10 @@
  * parallel calls do not help; larger batches and threads do. Open from a path, never from a buffer, which would
  * resolve external weights against the working directory.
  */
+
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { DAMAGED, modelUnavailable, ServingError } from '../contract/errors.ts';
+import { elementAt, present } from '../contract/present.ts';
 import { type DType, isNumericDType, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { refuseTelemetry } from '../contract/variables.ts';
@@ -75,10 +77,12 @@ export async function openSession(path: string, options: SessionOptions): Promis
     async run(feeds) {
       // No prototype: an input may be called __proto__.
       const named: Record<string, OrtTensor> = Object.create(null);
-      for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(feeds[i] as Tensor);
+      for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(elementAt(feeds, i, 'feeds'));
       observer?.(path, inputs, feeds);
       const results = await run(named);
-      const made = outputs.map((spec) => fromOrt(spec.name, results[spec.name] as OrtTensor));
+      const made = outputs.map((spec) =>
+        fromOrt(spec.name, present(results[spec.name], `output ${spec.name}`)),
+      );
       assertCarried(made, feeds);
       return made;
     },

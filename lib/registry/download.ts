@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { modelUnavailable, ServingError } from '../contract/errors.ts';
+import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
 import { inPartial } from './download-folder.ts';
@@ -49,7 +49,7 @@ export function addressText({ bucket, prefix }: ModelLocation): string {
 /** Returns a ServingError unchanged; an error of S3 becomes model_unavailable. */
 export function unreachable(location: ModelLocation, error: unknown, what?: string): ServingError {
   if (error instanceof ServingError) return error;
-  const { name, message } = error as Error;
+  const { name, message } = asError(error);
   const text = `${what ?? addressText(location)}: ${message || name}`;
   return modelUnavailable(text, { cause: error });
 }
@@ -107,7 +107,7 @@ function parsePointer(text: string, location: ModelLocation): ModelPointer {
     };
   } catch (error) {
     throw modelUnavailable(
-      `${addressText(location)}current.json is no model pointer: ${(error as Error).message}`,
+      `${addressText(location)}current.json is no model pointer: ${asError(error).message}`,
     );
   }
 }

@@ -3,7 +3,9 @@
  * has changed since it was read, because another version serves then. An unreadable pointer can be replaced and has
  * no history.
  */
+
 import { ServingError } from '../contract/errors.ts';
+import { present } from '../contract/present.ts';
 import type { Verification } from '../contract/verification.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
@@ -69,7 +71,7 @@ export async function promote(
   { files, verification }: VersionContent,
   history: readonly Activation[],
 ): Promise<void> {
-  const { version } = history.at(-1) as Activation;
+  const { version } = present(history.at(-1), 'activation in the history');
   const served = files.filter(({ path }) => !isGolden(path));
   const document = { version, files: served, verification, history: history.slice(-MAX_HISTORY) };
   const text = `${JSON.stringify(document, undefined, 2)}\n`;

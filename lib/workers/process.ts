@@ -2,11 +2,13 @@
  * One process of a worker, seen from the service: it is started, loads the user's class, runs one batch after the other
  * and retires. A frame that breaks the protocol ends it, because nothing it says can be trusted any more.
  */
+
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FrameDecoder, ProtocolError } from '../codecs/values/frame.ts';
+import { asError } from '../contract/errors.ts';
 import { type LogStream, logLines, type ServiceLog } from './log.ts';
 import {
   encodeMessage,
@@ -206,7 +208,7 @@ export class WorkerProcess {
         else this.#hello = message;
       }
     } catch (error) {
-      this.kill((error as Error).message);
+      this.kill(asError(error).message);
     }
   }
 

@@ -2,10 +2,12 @@
  * Runs the whole service on one machine: one SQS, S3 and Redis, and for every job its own queue, results, model and
  * HTTP port. Parts close in the reverse order of opening: first the endpoints, then what they depend on.
  */
+
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { badConfig } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import { type LocalAws, startAws } from '../aws/aws.ts';
 import type { LocalLog } from '../aws/lambda.ts';
 import { warnOfUnreadStreams } from '../bridge/own.ts';
@@ -128,14 +130,14 @@ async function openStack(
     opened.push(
       await openJob(
         { ...job, modelDirectory },
-        { ...services, port: httpPorts[i] as number, offer: (one) => offered.push(one) },
+        { ...services, port: elementAt(httpPorts, i, 'httpPorts'), offer: (one) => offered.push(one) },
         onClose,
       ),
     );
   }
   await warnOfUnreadStreams(redis.url, opened, log);
   return {
-    ...(opened[0] as JobAddresses),
+    ...elementAt(opened, 0, 'opened'),
     jobs: opened,
     redisUrl: redis.url,
     grpcPort: await openGrpc(options, offered as unknown as Jobs, onClose),

@@ -9,8 +9,10 @@
  * - Sparse is whatever has a filled indiceShape, so a sparse tensor without values stays sparse.
  * - A text column may have more rows (a record that mixes text and 4-row tensors), the others null.
  */
+
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { elementAt } from '../../contract/present.ts';
 import {
   elementCount,
   formatShape,
@@ -90,7 +92,7 @@ function oneText(batch: ArrowBatch, field: ArrowField): string {
   if (rows === 0 || nulls !== rows - 1 || !batch.validityOf(field)(0)) {
     throw badRequest(`expected one cell, the first, got ${rows} with ${nulls} of them null`);
   }
-  return batch.textsOf(field, 1)[0] as string;
+  return elementAt(batch.textsOf(field, 1), 0, 'the column');
 }
 
 interface Parts {

@@ -1,5 +1,13 @@
 /** Stacks the tensors of records into one, and takes each record's rows out of an output, along any axis. */
-import { allocate, bytesPerElement, elementCount, type Tensor, viewBytes, copyElements } from '../../contract/tensor.ts';
+import { elementAt } from '../../contract/present.ts';
+import {
+  allocate,
+  bytesPerElement,
+  copyElements,
+  elementCount,
+  type Tensor,
+  viewBytes,
+} from '../../contract/tensor.ts';
 import type { NamedTensor } from '../../contract/values.ts';
 import type { Feeds } from '../bind/bind.ts';
 import { withoutAxis } from './batch-axes.ts';
@@ -15,7 +23,7 @@ export function stackTensors(
   total: number,
   scratch: Scratch,
 ): Tensor {
-  const { dtype, shape: own } = parts[0] as Tensor;
+  const { dtype, shape: own } = elementAt(parts, 0, 'parts');
   const shape = own.with(axis, total);
   const outer = elementCount(shape.slice(0, axis));
   const inner = elementCount(shape.slice(axis + 1));
@@ -59,7 +67,7 @@ export function rowsOf(
   start: number,
   { rows, keepsBatchDim }: Pick<Feeds, 'rows' | 'keepsBatchDim'>,
 ): NamedTensor {
-  const total = shape[axis] as number;
+  const total = elementAt(shape, axis, 'shape');
   const own = keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis);
   const tokens = counts?.slice(start, start + rows);
   const facts = { name, shape: own, ...(tokens && { tokens }) };

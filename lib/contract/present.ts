@@ -1,7 +1,7 @@
 /** What the code around it knows to be there, and the compiler does not. Where it is not, the error says of what. */
 
 /** @param name of the list, for the error */
-export function at<T>(list: ArrayLike<T>, index: number, name: string): T {
+export function elementAt<T>(list: ArrayLike<T>, index: number, name: string): T {
   if (index >= 0 && index < list.length) return list[index] as T;
   throw new RangeError(`no element ${index} in ${name}, which has ${list.length}`);
 }
