@@ -7,7 +7,15 @@ import { isObject } from '../lib/codecs/instances.ts';
 import { kindOf } from '../lib/codecs/quote.ts';
 import { IMAGE_BYTES, over, TENSOR_ELEMENTS } from '../lib/contract/client-limits.ts';
 import { badRequest, ServingError } from '../lib/contract/errors.ts';
-import { allocate, assertCount, type DType, isNumericDType, type Tensor, type TypedArray, type NumericDType } from '../lib/contract/tensor.ts';
+import {
+  allocate,
+  assertCount,
+  type DType,
+  isNumericDType,
+  type NumericDType,
+  type Tensor,
+  type TypedArray,
+} from '../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../lib/contract/values.ts';
 import { nestedTensor } from '../lib/pipeline/bind/nested.ts';
 
@@ -91,8 +99,12 @@ export function ofInput(name: string, error: unknown): ServingError {
 async function toValue(value: InputValue, readFile: ReadFile): Promise<Value> {
   const bytes = await imageOf(value, readFile);
   if (bytes) return { kind: 'image', bytes };
-  if (isObject(value) && 'indices' in value && 'values' in value) return sparseOf(value as unknown as Sparse);
+  if (isSparse(value)) return sparseOf(value);
   return { kind: 'tensor', tensor: tensorOf(value as NumbersOrTexts) };
+}
+
+function isSparse(value: InputValue): value is Sparse {
+  return isObject(value) && 'indices' in value && 'values' in value;
 }
 
 type NumbersOrTexts = null | TypedArray | NestedStrings | NestedNumbers | Dense;

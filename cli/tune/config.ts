@@ -74,7 +74,8 @@ export function changedConfig(text: string, change: ConfigChange, name: string):
   for (const [path, value] of Object.entries(change)) {
     const keys = path.split('.');
     const last = present(keys.pop(), 'key');
-    const parent = keys.reduce((at, key) => at[key] as never, wanted as unknown as Record<string, unknown>);
+    let parent: Record<string, unknown> = Object(wanted);
+    for (const key of keys) parent = Object(parent[key]);
     if (parent[last] !== value) edited = withSetting(edited, path, value);
     parent[last] = value;
   }

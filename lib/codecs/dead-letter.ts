@@ -34,7 +34,7 @@ export function encodeDeadLetter({ trace, body, ...facts }: DeadLetter): string 
 export function decodeDeadLetter(text: string): DeadLetter {
   let parsed: Fields | null;
   try {
-    parsed = JSON.parse(text) as typeof parsed;
+    parsed = JSON.parse(text);
   } catch (error) {
     throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
@@ -103,7 +103,7 @@ export function deadLetterFactsOfHead(head: string): DeadLetterFacts | undefined
   const at = head.indexOf(BODY);
   if (at < 0) return undefined;
   try {
-    const fields = JSON.parse(`${head.slice(0, at)}}`) as Fields;
+    const fields: Fields = JSON.parse(`${head.slice(0, at)}}`);
     if (typeof fields.messageId !== 'string') return undefined;
     // The text may be cut inside an escape, of at most six characters, which is dropped.
     const inside = head.slice(at + BODY.length).replace(/\\(?:u[0-9a-f]{0,3})?$/i, '');

@@ -169,10 +169,12 @@ function readHeader(bytes: Uint8Array): {
 
 function metadataOf(value: unknown): Record<string, string> {
   if (value === undefined) return {};
-  if (!isObject(value) || !Object.values(value).every((text) => typeof text === 'string')) {
-    throw broken('__metadata__ is no object of texts');
-  }
-  return value as Record<string, string>;
+  if (!isObject(value) || !areTexts(value)) throw broken('__metadata__ is no object of texts');
+  return value;
+}
+
+function areTexts(value: Record<string, unknown>): value is Record<string, string> {
+  return Object.values(value).every((text) => typeof text === 'string');
 }
 
 interface Entry {
@@ -191,7 +193,7 @@ function readEntry(name: string, entry: unknown, bodyBytes: number): Entry {
       `tensor ${quoteName(name)} needs a shape of up to ${LIMITS.tensorRank} dimensions and two data_offsets`,
     );
   }
-  const [start, end] = offsets as [number, number];
+  const [start = 0, end = 0] = offsets;
   const expected = elementCount(shape, LIMITS.tensorElements) * bytesPerElement(dtype);
   if (start > end || end > bodyBytes || end - start !== expected) {
     throw broken(

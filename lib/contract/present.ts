@@ -1,4 +1,12 @@
-/** What the code around it knows to be there, and the compiler does not. Where it is not, the error says of what. */
+/**
+ * What the code around it knows, and the compiler does not: that an element is there, or what a value that was read is. Where
+ * something is not there, the error says what.
+ */
+
+/** Whether a value that was read is a whole number from 0 on. */
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
 
 /** @param name of the list, for the error */
 export function elementAt<T>(list: ArrayLike<T>, index: number, name: string): T {

@@ -2,10 +2,12 @@
  * POST /v1/embeddings, in the form of OpenAI's API: texts, or token ids that the caller has made, become vectors. It
  * serves models that an import made into models of texts and that answer with one vector for each.
  */
+
 import { isObject, readJson } from '../codecs/instances.ts';
 import { quoteName, quoteValue } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
+import { isCount } from '../contract/present.ts';
 import type { Inputs, NamedTensor, Outcome, Runner } from '../contract/values.ts';
 import { floatText } from '../pipeline/answer/postprocess.ts';
 import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
@@ -73,15 +75,14 @@ function askedOf(request: HttpRequest, job: string): Asked {
 /** One text, several, the tokens of one, or those of several. */
 function inputsOf(input: unknown): readonly unknown[] {
   if (!Array.isArray(input)) return [input];
-  const list = input;
+  const list: readonly unknown[] = input;
   if (list.length === 0) throw badRequest('"input": expected at least one text');
   return list.every((one) => typeof one === 'number') ? [list] : list;
 }
 
 function recordOf(input: unknown, index: number): Inputs {
   if (typeof input === 'string') return new Map([['text', { kind: 'json', value: input }]]);
-  const isId = (id: unknown) =>
-    Number.isSafeInteger(id) && (id as number) >= 0 && (id as number) <= MAX_TOKEN_ID;
+  const isId = (id: unknown) => isCount(id) && id <= MAX_TOKEN_ID;
   if (Array.isArray(input) && input.length > 0 && input.every(isId)) {
     const data = Int32Array.from(input);
     return new Map([['text', { kind: 'tensor', tensor: { dtype: 'int32', shape: [data.length], data } }]]);

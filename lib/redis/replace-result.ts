@@ -6,9 +6,10 @@
 
 import type { Redis } from 'ioredis';
 import { isLater } from '../contract/enqueue.ts';
-import { asError, errorCodeOf, ServingError } from '../contract/errors.ts';
+import { asError, type ErrorRecord, errorCodeOf, ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
 import { elementAt } from '../contract/present.ts';
+import type { Unknown } from '../contract/verification.ts';
 import { type StoredFields, textsOf } from '../results/fields.ts';
 import type {
   ReplacedRecord,
@@ -183,7 +184,7 @@ function isExhausted({ error }: StoredState): boolean {
 
 function errorOf(text: string | null | undefined): { code: string | undefined; message: string | undefined } {
   try {
-    const { code, message } = JSON.parse(text || '{}') as { code?: unknown; message?: unknown };
+    const { code, message }: Unknown<ErrorRecord> = JSON.parse(text || '{}');
     return {
       code: errorCodeOf(code) ?? (typeof code === 'string' ? code : undefined),
       message: typeof message === 'string' ? message : undefined,

@@ -130,12 +130,12 @@ async function configLabels(folder: string): Promise<string[] | undefined> {
   const text = await textOf(folder, CONFIG_FILE);
   let byId: unknown;
   try {
-    byId = (JSON.parse(text ?? 'null') as { readonly id2label?: unknown } | null)?.id2label;
+    byId = Object(JSON.parse(text ?? 'null')).id2label;
   } catch {
     return undefined;
   }
   if (typeof byId !== 'object' || byId === null) return undefined;
-  const named = byId as Readonly<Record<string, unknown>>;
+  const named: Readonly<Record<string, unknown>> = Object(byId);
   const labels = Array.from({ length: Object.keys(named).length }, (_, i) => named[i]);
   return labels.length > 0 && labels.every((label) => typeof label === 'string') ? labels : undefined;
 }

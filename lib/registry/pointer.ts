@@ -6,7 +6,7 @@
 
 import { ServingError } from '../contract/errors.ts';
 import { present } from '../contract/present.ts';
-import type { Verification } from '../contract/verification.ts';
+import type { Unknown, Verification } from '../contract/verification.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
 import { addressText, isVersion, type ModelLocation, unreachable } from './download.ts';
@@ -100,7 +100,7 @@ function pointerAddress({ bucket, prefix }: ModelLocation) {
 
 function parse(text: string): { readonly version?: unknown; readonly history?: unknown } {
   try {
-    const value = JSON.parse(text) as unknown;
+    const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? value : {};
   } catch {
     return {};
@@ -108,6 +108,6 @@ function parse(text: string): { readonly version?: unknown; readonly history?: u
 }
 
 function isActivation(value: unknown): value is Activation {
-  const { version, at } = (value ?? {}) as Partial<Record<keyof Activation, unknown>>;
+  const { version, at }: Unknown<Activation> = Object(value);
   return isVersion(version) && typeof at === 'string' && at.length < 64;
 }

@@ -1,5 +1,7 @@
 /** Reads a part of tokenizer.json. Errors name its place in the file, and every list has a limit. */
+
 import { badModel, type ServingError } from '../contract/errors.ts';
+import { isCount } from '../contract/present.ts';
 
 export const TOKENIZER_FILE = 'tokenizer.json';
 
@@ -51,7 +53,7 @@ export class Part {
   /** A whole number from 0. */
   count(name: string, fallback?: number): number {
     const value = this.#value[name] ?? fallback;
-    if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
+    if (isCount(value)) return value;
     throw this.refused(`${name}: expected a whole number`);
   }
 

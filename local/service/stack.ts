@@ -140,7 +140,7 @@ async function openStack(
     ...elementAt(opened, 0, 'opened'),
     jobs: opened,
     redisUrl: redis.url,
-    grpcPort: await openGrpc(options, offered as unknown as Jobs, onClose),
+    grpcPort: await openGrpc(options, offered, onClose),
     redis,
     bucket: LOCAL_BUCKET,
     aws,
@@ -159,13 +159,17 @@ function wantedPorts({ aws, redis, grpc }: Ports, httpPorts: readonly number[], 
 /** Loaded where a port is given only. */
 async function openGrpc(
   { jobs, ports, access = readAccess({}) }: StackOptions,
-  offered: Jobs,
+  offered: readonly GrpcJob[],
   onClose: (close: () => Promise<void>) => void,
 ): Promise<number | undefined> {
   if (ports.grpc === undefined) return undefined;
   const { startGrpc } = await import('../grpc/server.ts');
   const allowedHosts = [...access.allowedHosts, ...jobs.flatMap(({ job }) => job.http.allowedHosts)];
-  const grpc = await startGrpc({ port: ports.grpc, access: { ...access, allowedHosts }, jobs: offered });
+  const grpc = await startGrpc({
+    port: ports.grpc,
+    access: { ...access, allowedHosts },
+    jobs: [elementAt(offered, 0, 'the jobs of gRPC'), ...offered.slice(1)],
+  });
   onClose(() => grpc.close());
   return grpc.port;
 }

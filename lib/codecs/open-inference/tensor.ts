@@ -2,8 +2,10 @@
  * The Open Inference Protocol's datatype names, and its binary tensors. A tensor is a view of its bytes if they are
  * aligned, else a copy.
  */
+
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { present } from '../../contract/present.ts';
 import {
   bytesPerElement,
   type DType,
@@ -47,7 +49,7 @@ export function binaryTensor(
   bytes: Uint8Array,
 ): Tensor {
   try {
-    const dtype = DTYPES.get(datatype) as DType;
+    const dtype = present(DTYPES.get(datatype), `dtype of ${datatype}`);
     const count = elementCount(shape, LIMITS.tensorElements);
     if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, assertTexts(count)) };
     const expected = count * (datatype === BF16 ? 2 : bytesPerElement(dtype));

@@ -122,7 +122,7 @@ function columnsOf(rows: readonly unknown[], list: 'instances' | 'examples'): Ma
   const names = isObject(first) ? Object.keys(first) : [];
   if (names.length > LIMITS.inputsPerRecord)
     throw overLimit('inputsPerRecord', `${list}[0]: ${names.length} inputs are`);
-  const columns = new Map(names.map((name) => [name, [] as unknown[]]));
+  const columns = new Map<string, unknown[]>(names.map((name) => [name, []]));
   for (const [at, row] of rows.entries()) {
     if (!isNamedRow(row))
       throw badRequest(`${list}[${at}]: expected an object of inputs by name, got ${kindOf(row)}`);

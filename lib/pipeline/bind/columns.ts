@@ -114,7 +114,7 @@ function elementOf(value: Value, dtype: NumericDType): number | bigint {
         : value.kind === 'tensor' && value.tensor.data.length === 1
           ? value.tensor.data[0]
           : undefined;
-  const cell = Array.isArray(content) && content.length === 1 ? (content[0] as unknown) : content;
+  const cell = Array.isArray(content) && content.length === 1 ? content[0] : content;
   if (typeof cell === 'bigint') return isInfinity(cell) ? Number(cell) : cell;
   if (cell === Infinity || cell === -Infinity) throw badInput(`a number is out of the range of ${dtype}`);
   if (typeof cell === 'number' || typeof cell === 'boolean') return Number(cell);
