@@ -8,7 +8,7 @@ import type { APIGatewayProxyStructuredResultV2, SQSBatchResponse } from 'aws-la
 import { buildFunctions, type FunctionName } from '../infra/build/functions.ts';
 import { encodeMessage } from '../lib/codecs/message.ts';
 import { DEFAULT_JOB_NAME, modelPrefix } from '../lib/contract/names.ts';
-import { elementAt } from '../lib/contract/present.ts';
+import { elementAt, present } from '../lib/contract/present.ts';
 import { publishModel } from '../lib/registry/publish.ts';
 import { startTlsProxy } from '../test/support/tls.ts';
 import type { Bench } from './bench.ts';
@@ -180,7 +180,11 @@ async function services(bench: Bench, { model }: Requests) {
   const { files } = await publishModel(aws.s3, place, model.folder);
   const { url: queueUrl } = await aws.createQueue({ name: 'bench' });
   return {
-    bundleOf: (name: FunctionName) => bundles.find((bundle) => bundle.name === name)?.folder as string,
+    bundleOf: (name: FunctionName) =>
+      present(
+        bundles.find((bundle) => bundle.name === name),
+        `bundle of ${name}`,
+      ).folder,
     variables: { ...aws.environment, CLUSTER_SERVING_BUCKET: JOB },
     /** Of the model's file. */
     key: files[0]?.key ?? '',

@@ -52,13 +52,19 @@ export async function interleave(contenders: readonly Contender[], plan: Plan): 
     const callMs = await warmUp(contender);
     const calls = Math.min(MAX_BLOCK_CALLS, Math.max(1, Math.round((plan.blockMs ?? BLOCK_MS) / callMs)));
     const blocks = Math.max(1, Math.ceil(plan.repeatMs / (calls * callMs)));
-    entries.push({ contender, calls, blocks, repeats: [] as Float64Array[], cpuMs: [] as number[] });
+    entries.push({
+      contender,
+      calls,
+      blocks,
+      repeats: new Array<Float64Array>(),
+      cpuMs: new Array<number>(),
+    });
   }
   await plan.between?.();
   const random = randomNumbers(ORDER_SEED);
   const rounds = Math.max(...entries.map(({ blocks }) => blocks));
   for (let repeat = 0; repeat < plan.repeats; repeat++) {
-    const taken = new Map(entries.map(({ contender }) => [contender, { ms: [] as number[], cpuMs: 0 }]));
+    const taken = new Map(entries.map(({ contender }) => [contender, { ms: new Array<number>(), cpuMs: 0 }]));
     for (let round = 0; round < rounds; round++) {
       for (const { contender, calls, blocks } of shuffled(entries, random)) {
         // A contender with few, long blocks is spread over the rounds of the others.

@@ -74,7 +74,7 @@ function recordOf(value: unknown, where: string): QueueRecord {
 
 function parse(text: string): { readonly value: unknown } | { readonly error: string } {
   try {
-    return { value: JSON.parse(text) as unknown };
+    return { value: JSON.parse(text) };
   } catch (error) {
     return { error: asError(error).message };
   }

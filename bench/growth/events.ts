@@ -19,7 +19,7 @@ type Event = SQSEvent | APIGatewayProxyEventV2;
 
 /** Redis is emptied before each call, because the first result of a uri stays and is cheaper to write again. */
 async function eventWork({ input, warm, redisUrl, endpoint, expected = {}, ...point }: Point): Promise<Work> {
-  const served = serve(point.model as BenchModel, redisUrl, { batchSize: 256, endpoint });
+  const served = serve(present(point.model, 'model'), redisUrl, { batchSize: 256, endpoint });
   const redis = new Redis(redisUrl);
   return {
     async input(isWarm) {
@@ -111,7 +111,7 @@ const body: Curve = {
   async prepare(x, _, bench) {
     const model = await growingModel('mean', 1, bench.folder);
     // Numbers of 9 digits, as a float32 needs them, take 13 characters at most.
-    const [row] = randomRows(62, [Math.floor((x - 40) / 13)], 1) as [Float32Array];
+    const row = elementAt(randomRows(62, [Math.floor((x - 40) / 13)], 1), 0, 'rows');
     const numbers = Array.from(row, (value) => Number(value.toPrecision(9)));
     const eventOfSome = (some: readonly number[]) =>
       JSON.stringify(predictEvent(JSON.stringify({ instances: [{ [model.input]: some }] })));

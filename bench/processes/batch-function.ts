@@ -3,7 +3,6 @@
  * arrives as text and the runtime parses it in the function's process, so the parsing is timed too.
  */
 
-import type { SQSEvent } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import { toInputs } from '../../sdk/inputs.ts';
@@ -45,7 +44,7 @@ const methods = {
     const begin = performance.now();
     const cpuBegin = process.cpuUsage();
     for (const text of texts) {
-      const { batchItemFailures } = await served.batch(JSON.parse(text) as SQSEvent);
+      const { batchItemFailures } = await served.batch(JSON.parse(text));
       if (batchItemFailures.length > 0) throw new Error(`${batchItemFailures.length} records came back`);
     }
     const { user, system } = process.cpuUsage(cpuBegin);

@@ -7,7 +7,7 @@ import { InputQueue } from '../../sdk/input-queue.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { rowOfUri } from '../models.ts';
 import { checkResults, type QueueWork } from '../queue-work.ts';
-import { assertSame } from '../raw.ts';
+import { assertSame, floatsOf } from '../raw.ts';
 import { serveParent } from './child.ts';
 
 /** Where to find the stack, and what to send. */
@@ -36,7 +36,7 @@ async function sendAndWait({ inputQueue, outputQueue, inputs, answers }: Opened,
   const row = rowOfUri(uri, inputs.length);
   await inputQueue.enqueue(uri, elementAt(inputs, row, 'inputs'));
   const result = await outputQueue.wait(uri);
-  return () => assertSame(result.outputs[0]?.data as Float32Array, elementAt(answers, row, 'answers'), uri);
+  return () => assertSame(floatsOf(result.outputs[0]), elementAt(answers, row, 'answers'), uri);
 }
 
 const methods = {

@@ -13,7 +13,7 @@ import type { Bench, Scenario } from '../bench.ts';
 import { type Contender, interleave, type Measured, pairwise, rateOf, spreadOf } from '../measure.ts';
 import { arrowMessage, inputsOf, URI } from '../messages.ts';
 import { type BenchModel, type ModelName, randomRows } from '../models.ts';
-import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
+import { answersOf, assertSame, floatsOf, openRaw, type RawModel } from '../raw.ts';
 import type { Line, Row } from '../report.ts';
 import { startCountingProxy } from '../round-trips.ts';
 import { JOB, queueEvent, type Served, serve } from '../served.ts';
@@ -134,7 +134,7 @@ async function checkStored(
   const width = answers.length / last.length;
   for (const [row, result] of results.entries()) {
     const expected = answers.subarray(row * width, (row + 1) * width);
-    assertSame(result?.outputs[0]?.data as Float32Array, expected, `row ${row}`);
+    assertSame(floatsOf(result?.outputs[0]), expected, `row ${row}`);
   }
 }
 

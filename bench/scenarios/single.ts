@@ -99,7 +99,7 @@ function binaryEvent(row: Float32Array, model: BenchModel): APIGatewayProxyEvent
     requestContext: { ...event.requestContext, http: { ...event.requestContext.http, path } },
     isBase64Encoded: true,
   };
-  return JSON.parse(JSON.stringify(binary)) as APIGatewayProxyEventV2;
+  return JSON.parse(JSON.stringify(binary));
 }
 
 function binaryValuesOf({ body = '', headers }: APIGatewayProxyStructuredResultV2): ArrayLike<number> {
@@ -168,7 +168,7 @@ function handlerContender(
 function parseContender(bodies: readonly string[]): Contender {
   return {
     name: 'JSON.parse',
-    call: (index) => JSON.parse(elementAt(bodies, index % bodies.length, 'bodies')) as unknown,
+    call: (index) => JSON.parse(elementAt(bodies, index % bodies.length, 'bodies')),
     verify: () => undefined,
   };
 }

@@ -111,7 +111,7 @@ class Campaign {
     const [threads = 1] = counts;
     const [endpoint = 'batch'] = endpoints;
     await this.#begin({ endpoint, threads, records: 1 }, true);
-    const facts = this.#facts as ModelFacts;
+    const facts = present(this.#facts, 'facts of the model');
     const { sizes, limit } = batchSizes(facts, maxBatch);
     const isBatching = endpoints.includes('batch');
     const events = isBatching ? sizes.map((records) => ({ endpoint: 'batch', records }) as const) : [];
@@ -222,7 +222,7 @@ class Campaign {
 
   /** Returns undefined when the point fails, and drops it. */
   async #ask(running: Running, measureMs: number, limitMs: number): Promise<Measured | undefined> {
-    const answer = await (running.process as TuneProcess).ask({ measureMs }, limitMs);
+    const answer = await present(running.process, 'process').ask({ measureMs }, limitMs);
     if ('measured' in answer) return answer.measured;
     this.#drop(running, answer);
     return undefined;

@@ -4,7 +4,7 @@
  * Nothing is stored: the times exclude Redis and Lambda's overhead (docs/how-to/tune.md).
  */
 
-import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+import type { SQSEvent } from 'aws-lambda';
 import { predict } from '../../functions/predict.ts';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -96,7 +96,7 @@ async function serve(session: Session, maxRows: number, { job, verification }: O
   const axes = { inputAxes: inputs.map(batchAxisOf), outputAxes: outputs.map(batchAxisOf) };
   const limits = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, ...axes };
   const settings = { ...limits, inputAlreadyBatched, image };
-  const seen = { modelMs: 0, failure: undefined as ServingError | undefined };
+  const seen: { modelMs: number; failure: ServingError | undefined } = { modelMs: 0, failure: undefined };
   const timed: Session['run'] = async (feeds) => {
     const begin = performance.now();
     try {
@@ -180,12 +180,12 @@ function caller(
   const request = predictEvent(body);
   const call = async () => {
     if (endpoint === 'predict') {
-      const answer = await onPredict(JSON.parse(request) as APIGatewayProxyEventV2, CONTEXT);
+      const answer = await onPredict(JSON.parse(request), CONTEXT);
       JSON.stringify(answer);
       const text = `POST /predict answers ${answer.statusCode}: ${String(answer.body).slice(0, 300)}`;
       return answer.statusCode === 200 ? undefined : text;
     }
-    const answer = await onBatch(JSON.parse(event) as SQSEvent, CONTEXT);
+    const answer = await onBatch(JSON.parse(event), CONTEXT);
     JSON.stringify(answer);
     const { length } = answer.batchItemFailures;
     return length === 0 ? undefined : `${length} records came back`;

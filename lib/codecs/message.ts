@@ -159,13 +159,15 @@ function inputsFromFile(bytes: Uint8Array): Inputs {
 }
 
 function bytesOf(tensor: Tensor): Uint8Array {
-  if (tensor.dtype !== 'uint8') throw badRequest(`an image: expected uint8, got ${tensor.dtype}`);
-  return tensor.data as Uint8Array;
+  const { data } = tensor;
+  if (tensor.dtype !== 'uint8' || !(data instanceof Uint8Array))
+    throw badRequest(`an image: expected uint8, got ${tensor.dtype}`);
+  return data;
 }
 
 function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, Tensor>, kind: string): Value {
   const indices = tensors.get(`${name}/indices`);
-  if (indices?.dtype !== 'int32') {
+  if (indices?.dtype !== 'int32' || !(indices.data instanceof Int32Array)) {
     const got = indices?.dtype ?? 'nothing';
     throw badRequest(`sparse ${quoteName(name)}: expected int32 "…/indices", got ${got}`);
   }
@@ -176,7 +178,7 @@ function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, T
       `sparse ${quoteName(name)}: expected up to ${LIMITS.tensorRank} dimensions as in "2,3", got ${quoteName(dims)}`,
     );
   }
-  return { kind: 'sparse', shape, indices: indices.data as Int32Array, indicesShape: indices.shape, values };
+  return { kind: 'sparse', shape, indices: indices.data, indicesShape: indices.shape, values };
 }
 
 /**

@@ -57,7 +57,7 @@ export function isNumericDType(dtype: string): dtype is NumericDType {
 }
 
 export function numericDTypes(): NumericDType[] {
-  return Object.keys(ARRAYS) as NumericDType[];
+  return Object.keys(ARRAYS).filter(isNumericDType);
 }
 
 /** The elements from `start` to `end` as a tensor of their own, in memory of its own. */

@@ -60,7 +60,8 @@ function askedOf(request: HttpRequest, job: string): Asked {
   if (format !== 'float' && format !== 'base64') {
     throw badRequest(`"encoding_format": expected "float" or "base64", got ${quoteValue(format)}`);
   }
-  if (dimensions !== undefined && !Number.isSafeInteger(dimensions)) {
+  const isWhole = typeof dimensions === 'number' && Number.isSafeInteger(dimensions);
+  if (dimensions !== undefined && !isWhole) {
     throw badRequest(`"dimensions": expected a whole number, got ${quoteValue(dimensions)}`);
   }
   const inputs = inputsOf(input);
@@ -68,7 +69,7 @@ function askedOf(request: HttpRequest, job: string): Asked {
   return {
     records: inputs.map(recordOf),
     isBase64: format === 'base64',
-    dimensions: dimensions as number | undefined,
+    dimensions,
   };
 }
 

@@ -1,5 +1,6 @@
 /** Reads a part of tokenizer.json. Errors name its place in the file, and every list has a limit. */
 
+import { isObject } from '../codecs/instances.ts';
 import { badModel, type ServingError } from '../contract/errors.ts';
 import { isCount } from '../contract/present.ts';
 
@@ -16,9 +17,7 @@ export function refused(place: string, why: string): ServingError {
 
 /** @param whole what the file is, where it has another name */
 export function objectOf(value: unknown, place: string): Readonly<Record<string, unknown>> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as Readonly<Record<string, unknown>>;
-  }
+  if (isObject(value)) return value;
   throw refused(place, 'expected an object');
 }
 

@@ -9,6 +9,7 @@ import type { Readable, Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FrameDecoder, ProtocolError } from '../codecs/values/frame.ts';
 import { asError } from '../contract/errors.ts';
+import { present } from '../contract/present.ts';
 import { type LogStream, logLines, type ServiceLog } from './log.ts';
 import {
   encodeMessage,
@@ -91,8 +92,8 @@ export class WorkerProcess {
     });
     const from = { ...source, pid: this.#child.pid };
     this.#log = (stream, lines) => this.#inInvocation(() => log.write(stream, lines, from));
-    logLines(this.#child.stdout as Readable, { write: this.#log }, 'log');
-    logLines(this.#child.stderr as Readable, { write: this.#log }, 'err');
+    logLines(present(this.#child.stdout, 'stdout'), { write: this.#log }, 'log');
+    logLines(present(this.#child.stderr, 'stderr'), { write: this.#log }, 'err');
     // It may end while it is written to; its end is what is reported.
     this.#outgoing.on('error', () => this.#hungUp());
     const decoder = new FrameDecoder();

@@ -14,7 +14,13 @@ import { BF16, binaryTensor } from '../../lib/codecs/open-inference/tensor.ts';
 import { decodeText } from '../../lib/codecs/open-inference/texts.ts';
 import { badInput, badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { type DType, elementCount, formatShape, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
+import {
+  type DType,
+  elementCount,
+  formatShape,
+  type Tensor,
+  type TypedArray,
+} from '../../lib/contract/tensor.ts';
 import { INFER_REQUEST } from './tables.ts';
 
 /** Messages, texts and byte strings of one request, each of which costs far more memory than its bytes. */
@@ -50,7 +56,7 @@ export function readInfer(bytes: Uint8Array): InferCall {
   const readContent: ReadContent = (head) => {
     const { index, where, datatype, shape } = head;
     const { parameters } = head.fields;
-    refuseSharedMemory((parameters ?? {}) as Record<string, unknown>, where);
+    refuseSharedMemory(Object(parameters), where);
     const contents = inputs[index]?.['contents'] as Message | undefined;
     const own = raw[index];
     if (own === undefined) return typedContent(contents ?? {}, head);

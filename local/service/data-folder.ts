@@ -228,7 +228,7 @@ function isOurs(name: string): boolean {
 
 async function readJson<T>(path: string): Promise<T | undefined> {
   try {
-    const value = JSON.parse(await readFile(path, 'utf8')) as unknown;
+    const value: unknown = JSON.parse(await readFile(path, 'utf8'));
     return typeof value === 'object' && value !== null ? (value as T) : undefined;
   } catch {
     return undefined;

@@ -11,7 +11,7 @@ import { elementAt } from '../../lib/contract/present.ts';
 import { type LocalAws, startAws } from '../aws/aws.ts';
 import type { LocalLog } from '../aws/lambda.ts';
 import { warnOfUnreadStreams } from '../bridge/own.ts';
-import type { GrpcJob, Jobs } from '../grpc/methods.ts';
+import type { GrpcJob } from '../grpc/methods.ts';
 import { type Access, readAccess } from '../machine/access.ts';
 import { holdFolder } from '../machine/lock.ts';
 import { assertPortsFree } from '../machine/ports.ts';

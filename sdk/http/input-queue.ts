@@ -250,7 +250,7 @@ export abstract class RecordWriter {
 
   async #predicted(body: string, signal: AbortSignal, headers: TextHeaders) {
     const answer = await this.#post('/predict', body, signal, headers);
-    const { predictions } = (answer.body ?? {}) as { readonly predictions?: unknown };
+    const { predictions }: { readonly predictions?: unknown } = Object(answer.body);
     if (!Array.isArray(predictions)) throw malformed('it has no predictions');
     return { texts: predictions as string[], model: answer.headers.get('model-version') ?? '' };
   }
@@ -267,7 +267,7 @@ export abstract class RecordWriter {
 
 /** Of this, an input's value can be no element. What else it has, the service knows or refuses. */
 function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[]): given is PredictRequest {
-  const { instances } = given as { readonly instances?: unknown };
+  const { instances }: { readonly instances?: unknown } = Object(given);
   return Array.isArray(instances) && instances.every(isObject);
 }
 

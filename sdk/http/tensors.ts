@@ -83,7 +83,7 @@ function nestedJson(shape: readonly number[], elementAt: (at: number) => string,
 function elementJson(element: number | bigint | string, dtype: DType): string {
   if (dtype === 'string') return JSON.stringify(element);
   if (dtype === 'bool') return element === 0 ? 'false' : 'true';
-  const number = dtype === 'float16' ? float16Value(element as number) : element;
+  const number = dtype === 'float16' ? float16Value(Number(element)) : element;
   if (typeof number === 'bigint' && !Number.isSafeInteger(Number(number)))
     throw badRequest('JSON has no whole numbers beyond 2^53; use enqueue');
   if (Number.isNaN(number)) return 'null';

@@ -84,7 +84,5 @@ function widened(bytes: Uint8Array, count: number): Float32Array {
 
 /** onnxruntime accepts any byte as a bool, and kernels disagree on what 2 means. */
 function assertFlags(bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; at++) {
-    if ((bytes[at] as number) > 1) throw badInput(`expected bytes of 0 and 1 (BOOL), got ${bytes[at]}`);
-  }
+  for (const byte of bytes) if (byte > 1) throw badInput(`expected bytes of 0 and 1 (BOOL), got ${byte}`);
 }

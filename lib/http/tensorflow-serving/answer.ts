@@ -60,7 +60,11 @@ function predictionsOf(outputs: readonly NamedTensor[], rows: number): string[] 
   const [only = []] = columns;
   if (columns.length === 1) return only;
   return only.map((_, at) =>
-    objectOf(outputs.map(({ name }, i) => [name, columns[i]?.[at] as string] as const)),
+    objectOf(
+      outputs.map(
+        ({ name }, i) => [name, elementAt(elementAt(columns, i, 'columns'), at, 'column')] as const,
+      ),
+    ),
   );
 }
 

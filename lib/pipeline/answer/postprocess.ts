@@ -152,8 +152,8 @@ export function elementTexts(output: Tensor): string[] {
 
 /** @param value of float16: its bits */
 export function numberText(value: number | bigint, dtype: Tensor['dtype']): string {
-  if (dtype === 'float32' || dtype === 'float64') return floatText(value as number, dtype === 'float32');
-  if (dtype === 'float16') return halfText(value as number);
+  if (dtype === 'float32' || dtype === 'float64') return floatText(Number(value), dtype === 'float32');
+  if (dtype === 'float16') return halfText(Number(value));
   return dtype === 'bool' ? (value ? 'true' : 'false') : String(value);
 }
 

@@ -3,7 +3,13 @@
  * 44, 1.5 -> 1); nothing here may.
  */
 import { badInput, type ServingError } from '../../contract/errors.ts';
-import { allocate, type NumericDType, type Tensor, type TypedArray, copyElements } from '../../contract/tensor.ts';
+import {
+  allocate,
+  copyElements,
+  type NumericDType,
+  type Tensor,
+  type TypedArray,
+} from '../../contract/tensor.ts';
 
 interface Range {
   readonly min: number | bigint;
@@ -89,7 +95,7 @@ export function castTensor(tensor: Tensor, dtype: Tensor['dtype']): Tensor {
   const half = tensor.dtype === 'float16';
   for (let i = 0; i < source.length; i++) {
     const value = source[i] as number | bigint;
-    store(half ? float16Value(value as number) : value, data, i);
+    store(half ? float16Value(Number(value)) : value, data, i);
   }
   return { dtype, shape: tensor.shape, data };
 }
