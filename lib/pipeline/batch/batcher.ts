@@ -3,7 +3,6 @@
  * starts when it is full or its oldest record has waited long enough; requests go before the queue, but every fifth
  * batch begins with a record of the queue, and calls take turns, so that a large one does not keep the others waiting.
  */
-
 import { ServingError } from '../../contract/errors.ts';
 import { elementAt, present } from '../../contract/present.ts';
 import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../../contract/values.ts';
@@ -283,12 +282,9 @@ export class Batcher implements Runner {
     for (const call of calls) if (call.running++ === 0) call.policy.onWait?.(false);
     try {
       const outcomes = await this.#runner.run(records, policy);
-      if (outcomes.length !== records.length) {
-        const text = `the runner gave ${outcomes.length} outcomes for ${records.length} records`;
-        throw new ServingError('internal', text);
-      }
-      for (const [i, { call, index }] of batch.entries())
-        finish(call, index, elementAt(outcomes, i, 'outcomes'));
+      const text = `the runner gave ${outcomes.length} outcomes for ${records.length} records`;
+      if (outcomes.length !== records.length) throw new ServingError('internal', text);
+      for (const [i, { call, index }] of batch.entries()) finish(call, index, elementAt(outcomes, i, 'run'));
     } catch (error) {
       // The error of a whole request names its place in it.
       if (failFast) first.reject(error);
