@@ -54,13 +54,7 @@ async function answer(
 /** Labels stay here: the parent has them. */
 function sent(outcome: Outcome): SentOutcome {
   if (!outcome.ok) return { ok: false, error: recordOf(outcome.error) };
-  const outputs = outcome.outputs.map(({ name, dtype, shape, data, tokens }) => ({
-    name,
-    dtype,
-    shape,
-    data,
-    ...(tokens && { tokens }),
-  }));
+  const outputs = outcome.outputs.map(({ labels: _, ...output }) => output);
   return { ...outcome, outputs };
 }
 
