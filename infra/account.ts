@@ -37,7 +37,7 @@ export interface AccountRequest {
   readonly sharedRedis: SharedRedis | undefined;
   /** For the names in it. Undefined if nothing is packaged. */
   readonly template: Template | undefined;
-  /** Of the parameter `zones`. */
+  /** The zones in the parameter `zones`. */
   readonly zones: readonly string[];
   /** Whether the stack makes its own network. */
   readonly ownNetwork: boolean;

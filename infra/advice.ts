@@ -4,7 +4,7 @@
  */
 
 export interface Deploying {
-  /** Of the parameter `zones`; empty: the first two of the region. */
+  /** The zones in the parameter `zones`. Empty: the first two of the region. */
   readonly zones: readonly string[];
   readonly region: string;
   readonly stage: string;

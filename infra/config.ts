@@ -39,7 +39,7 @@ export interface Request {
   readonly parameters: Parameters;
   /** Names after `--param` on the command line. Default none. */
   readonly named?: readonly string[];
-  /** Of a last snapshot, which needs a new name each time. Default: the clock. */
+  /** The time in the name of a last snapshot, which must be new each time. Default: the clock. */
   readonly now?: Date;
 }
 

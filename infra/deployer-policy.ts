@@ -26,7 +26,7 @@ export interface PolicyRequest {
   readonly account: string | undefined;
   readonly region: string | undefined;
   readonly partition: string;
-  /** Of `--param deploymentRole`; needed for `ci`. */
+  /** The ARN in `--param deploymentRole`; `ci` needs it. */
   readonly deploymentRole: string | null;
 }
 
@@ -188,7 +188,7 @@ function passRole({ deploymentRole }: PolicyRequest): Statement {
   };
 }
 
-/** Of a region's ARNs. */
+/** Returns the partition in a region's ARNs. */
 export function partitionOf(region = ''): string {
   if (region.startsWith('cn-')) return 'aws-cn';
   return region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';

@@ -99,7 +99,7 @@ const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}
 /** Encrypted, as it crosses the internet. The password would be readable in the template and in each function. */
 const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:\d{1,5})?\/?(\?cluster=on)?$/;
 const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
-/** Of a stack of shared-redis.yml: its service and the stage. */
+/** Matches the stack of shared-redis.yml: its service and its stage. */
 const REDIS_STACK = /^shared-redis-[A-Za-z0-9-]{1,15}$/;
 /** Without a user and password, which would be readable in the template. */
 const RECEIVER = /^https?:\/\/[A-Za-z0-9.-]{1,253}(:\d{1,5})?(\/[\w./-]{0,128})?$/;

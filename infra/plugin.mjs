@@ -48,7 +48,7 @@ class BundlePlugin {
       'after:package:createDeploymentArtifacts': () => this.showSizes(),
       'before:package:compileFunctions': () => this.chooseImage(),
       'after:package:compileFunctions': () => this.askForImage(),
-      // Of a package that was made before, which is not looked at above.
+      // Checks an existing package, which the hooks above do not see.
       'before:deploy:deploy': async () => {
         if (!this.isLookedAt) await this.during('Looking at the stack', () => this.assertDeployable());
       },

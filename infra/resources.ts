@@ -105,7 +105,7 @@ export function settingsOfRedis(deployment: RedisDeployment) {
   return {
     vpcId: (vpcId || { Ref: 'Vpc' }) as CfnValue,
     subnetIds: (vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }]) as CfnList,
-    /** Of the two subnets of an own VPC. */
+    /** The zones of the two subnets, if the stack creates its VPC. */
     zones: zonesOf(deployment),
     routeTableIds,
     alarmActions: alarmActions(deployment),

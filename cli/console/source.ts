@@ -26,7 +26,7 @@ import type { Service } from '../service.ts';
 export interface RemoteOptions {
   readonly service: Service & { readonly http: string };
   readonly stack: string | undefined;
-  /** Of what is in S3; undefined where no bucket is known. */
+  /** Where S3 keeps dead letters; undefined if no bucket is known. */
   readonly place: DlqPlace | undefined;
   readonly send: Fetch;
 }

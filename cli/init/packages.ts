@@ -8,7 +8,7 @@ const SDK = 'cluster-serving';
 const FILE = 'file:';
 
 export interface Packages {
-  /** Of `dependencies`. */
+  /** Goes into `dependencies`. */
   readonly dependencies: Readonly<Record<string, string>>;
   /** Whether npm has to be asked to copy folders, which it links otherwise. */
   readonly fromFolders: boolean;

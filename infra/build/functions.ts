@@ -211,7 +211,7 @@ const unused: Plugin = {
 };
 
 interface Shortening {
-  /** Of the file's path. */
+  /** Matches the path of a file. */
   readonly filter: RegExp;
   readonly shorten: (text: string, root: string) => string;
 }

@@ -7,7 +7,7 @@ import { join, relative } from 'node:path';
 import { type FunctionFolder, partOf } from './function-folder.ts';
 
 export interface Archive {
-  /** Of the function, as in serverless.yml. */
+  /** The function's name, as in serverless.yml. */
   readonly name: string;
   /** Path of the zip. */
   readonly path: string;

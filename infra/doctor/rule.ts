@@ -38,7 +38,7 @@ export interface ImportFacts {
     /** Upper limit of the rows of one run, whatever batchSize says. Undefined if there is none. */
     readonly mostRows: number | undefined;
   };
-  /** Of one row, on the machine of the import. Undefined if the model was not run. */
+  /** Milliseconds for one row, on the machine of the import. Undefined if the model was not run. */
   readonly latencyMs: number | undefined;
   readonly modelFile: string;
   readonly modelFileBytes: number;
@@ -50,13 +50,13 @@ export type ModelFacts = { readonly directory: string } & (
   | { readonly state: 'missing' }
   /** At s3://…, where nothing is looked at. */
   | { readonly state: 'remote' }
-  /** Of a worker, which may have any files. */
+  /** A worker may consist of any files. */
   | { readonly state: 'unneeded'; readonly bytes: number }
   | { readonly state: 'unusable'; readonly problem: string }
   | {
       readonly state: 'found';
       readonly kind: ModelKind;
-      /** Of all files. */
+      /** The sum over all files. */
       readonly bytes: number;
       /** By name relative to the directory. */
       readonly fileBytes: Readonly<Record<string, number>>;

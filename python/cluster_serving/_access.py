@@ -110,7 +110,7 @@ class Access:
 
 
 def _region_of(url: str) -> Optional[str]:
-    """Of API Gateway's own addresses; None for any other."""
+    """Returns the region in one of API Gateway's own addresses; None for any other."""
     parts = urllib.parse.urlsplit(url)
     match = _GATEWAY.fullmatch(parts.hostname or "") if parts.scheme == "https" else None
     return match and match.group(1)

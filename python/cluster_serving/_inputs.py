@@ -252,7 +252,7 @@ def _whole(value: Any, rank: int, expected: str) -> Array:
     try:
         numbers = numpy.asarray(value)
     except ValueError as error:
-        # Of lists of unequal lengths.
+        # The lists have unequal lengths.
         raise bad_request(expected) from error
     if numbers.dtype.kind in "iuf" and numbers.ndim == rank:
         with numpy.errstate(all="ignore"):

@@ -15,7 +15,7 @@ from ._results import Enqueued
 
 # Uris of records that may be under way.
 _MOST_TURNS = 10_000
-# Of enqueue_many, which then reads no further records.
+# Errors after which enqueue_many reads no further records.
 _MOST_ERRORS = 100
 
 _A = TypeVar("_A")
@@ -69,7 +69,7 @@ class Tally:
             yield batch
 
     def add(self, outcomes: Iterable[Union[Enqueued, ServingError]]) -> None:
-        """Of the next records."""
+        """Returns the next records."""
         for outcome in outcomes:
             if isinstance(outcome, ServingError):
                 self._errors.append(outcome)

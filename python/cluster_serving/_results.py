@@ -12,12 +12,12 @@ from wkr_serving._protocol.frames import refuse_constant
 
 from ._errors import ServingError
 
-# Of /v2, by which it names the dtypes of a model.
+# Names of dtypes in /v2, where a model's dtypes are listed.
 _DATATYPES = {"BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64",
               "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16",
               "FP32": "float32", "FP64": "float64", "BYTES": "string"}
 _DTYPES = set(_DATATYPES.values())
-# Of an answer without outputs, where the service does not say more.
+# The source of an answer without outputs, if the service does not say more.
 _SOURCE = "its filter or its worker"
 
 

@@ -295,7 +295,7 @@ def _decode(value: Any) -> Any:
     if value is None:
         return "[]"
     text = value.decode("utf-8", "replace")
-    # Of a filter. Base64 has no bracket.
+    # Filters return text such as "[...]"; base64 has no bracket.
     return text if text == "NaN" or text.startswith("[") else arrays_of(text)
 
 
@@ -309,7 +309,7 @@ def _former(result: Optional[Result]) -> Any:
 
 
 def _nan_of(error: ServingError) -> str:
-    """Of a record's own failure; other errors are raised."""
+    """Returns a record's own failure; raises other errors."""
     if error.uri is None or isinstance(error, Unfetched):
         raise error
     return "NaN"

@@ -35,7 +35,7 @@ const DIGIT = join(SAMPLE, 'images', 'digit-3.png');
 const HOSTILE = '<img src=x onerror="document.title=1">';
 const LABELS = Array.from({ length: 10 }, (_, i) => (i === 3 ? HOSTILE : `digit ${i}`));
 const TOKEN = 'token-token-token-token';
-/** Of a job with a worker. */
+/** The facts of a job with a worker. */
 const WORKER: ModelFacts = {
   job: 'words',
   release: '1',

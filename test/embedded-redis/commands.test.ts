@@ -17,7 +17,7 @@ import { redisUrl } from '../support/redis.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const KNOWN = new Set(new Redis({ lazyConnect: true }).getBuiltinCommands());
-/** Of a single machine. A Redis in cluster mode is never the embedded one. */
+/** Folders that a single machine loads. A Redis in cluster mode is never the embedded one. */
 const FOLDERS = ['lib', 'functions', 'sdk', 'local', 'cli', 'console', 'examples'];
 const CLUSTER = 'lib/redis/cluster/';
 /** Commands whose first argument is a part of their name. */

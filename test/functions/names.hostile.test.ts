@@ -163,7 +163,7 @@ test('POST /predictions says in each message how its record binds', async (t) =>
   await assert.rejects(runMessageBodies(runner, [messageOf(`{${instances}}`)]), { code: 'bad_input' });
   const chosen = messageOf(`{"uri":"u",${instances},"bindByPosition":true}`);
   assert.deepEqual(valueOf(await runMessageBodies(runner, [chosen])), [2]);
-  // Of a single input, an older release reads the same as before.
+  // With a single input, an older release reads the same as before.
   assert.equal(
     messageOf('{"uri":"u","instances":[{"t":[7]}]}'),
     '{"uri":"u","data":"{\\"instances\\":[{\\"t\\":[7]}]}","serde":"stream"}',

@@ -33,7 +33,7 @@ interface Waiting {
 }
 
 const RUNNER = fileURLToPath(new URL('run-artifact.mjs', import.meta.url));
-/** Of an event, as Lambda counts it; and how long we wait for any answer at all. */
+/** Time limit of an event, as Lambda counts it, and of our wait for any answer. */
 const TIMEOUT_MS = 30_000;
 const MAX_WAIT_MS = 90_000;
 

@@ -18,7 +18,7 @@ const ELSEWHERE = fileURLToPath(new URL('.', import.meta.url));
 const STACK = 'infra/stack';
 
 type Tree = Readonly<Record<string, unknown>>;
-/** Of its resources, or of `resources` in serverless.yml. */
+/** A part of its resources, or of `resources` in serverless.yml. */
 interface Part {
   readonly Resources?: Template['Resources'];
   readonly Outputs?: Template['Outputs'];
@@ -33,7 +33,7 @@ export interface Request {
   readonly parameters?: Readonly<Record<string, string | number>>;
   /** Path of a config.yaml, from the project. Default: there is none. */
   readonly config?: string;
-  /** Of a last snapshot. */
+  /** The time in the name of a last snapshot. */
   readonly now?: Date;
 }
 

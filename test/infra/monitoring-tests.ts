@@ -38,7 +38,7 @@ interface Metric {
 }
 type Alarm = Readonly<Record<string, unknown>>;
 
-/** Of an alarm on one metric, and of one on the worst of several. */
+/** Returns the metric of an alarm, or the metrics of an alarm on the worst of several. */
 function metricsOf(alarm: Alarm): Metric[] {
   const queries = alarm['Metrics'] as
     | readonly { readonly MetricStat?: { readonly Metric: Metric } }[]

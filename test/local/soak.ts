@@ -81,7 +81,7 @@ function: {timeoutSeconds: ${TIMEOUT_SECONDS}}
   return folder;
 }
 
-/** Of the service, its Redis and its workers, while there is something to do. */
+/** Kills the service, its Redis and its workers while there is work to do. */
 async function killAll(
   service: LocalService,
   seed: number,

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 
 export const hash = (text: string | Buffer) => createHash('sha256').update(text).digest('hex').slice(0, 24);
 
-/** Of all files that are not tests or documents, uncommitted changes included. */
+/** Hashes all files that are not tests or documents, uncommitted changes included. */
 function hashOfSources(root: string): string {
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: root,

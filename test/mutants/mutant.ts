@@ -9,7 +9,7 @@ export interface Mutant {
   readonly start: number;
   readonly end: number;
   readonly bug: string;
-  /** Of a bug by hand: what no longer holds, as a sentence. */
+  /** For a bug by hand: the guarantee that no longer holds, as a sentence. */
   readonly guarantee?: string | undefined;
   /** Why no test catches it and none has to. */
   readonly judgement?: string | undefined;

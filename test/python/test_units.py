@@ -229,7 +229,7 @@ class Deadlines(unittest.TestCase):
 
 
 class Kept(unittest.TestCase):
-    """Of connections that are kept, without one that is opened."""
+    """Counts kept connections, without any that is being opened."""
 
     def connection(self):
         ours, theirs = socket.socketpair()

@@ -68,7 +68,10 @@ zlib.DeflateRaw = function DeflateOnce(options) {
   });
 };
 
-/** Of everything in a checkout that its bundles depend on, and of where its packages are, whose paths are in them. */
+/**
+ * Returns everything in a checkout that its bundles depend on, and where its packages are, because the bundles contain
+ * those paths.
+ */
 function stateOf(checkout) {
   const files = SOURCES.flatMap((name) =>
     readdirSync(join(checkout, name), { recursive: true, withFileTypes: true })

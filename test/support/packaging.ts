@@ -47,7 +47,7 @@ export interface Artifacts {
   template(): Promise<Template>;
 }
 
-/** Of a copy of the project. */
+/** The artifacts of a copy of the project. */
 export interface Packaged extends Artifacts {
   readonly exitCode: number;
   readonly output: string;

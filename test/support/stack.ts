@@ -14,7 +14,10 @@ export const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.met
 export interface TestStackOptions {
   /** The text of a config.yaml. */
   readonly config?: string;
-  /** Of its functions, also shorter than a config may say: messages that came back are hidden for six times that. */
+  /**
+   * Time limit of its functions. May be shorter than config.yaml allows, because returned messages are hidden for six
+   * times that.
+   */
   readonly functionSeconds?: number;
   readonly modelDirectory?: string;
   /** Where a worker's code is. */

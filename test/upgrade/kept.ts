@@ -32,7 +32,7 @@ const UNPACKED_BYTES = 16 * 1024 * 1024;
 const DATA = 'kept.json';
 
 export interface KeptData {
-  /** Of the version. */
+  /** Commit of the version. */
   readonly commit: string;
   readonly stored: Stored;
   /** By the name of the question. */

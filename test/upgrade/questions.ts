@@ -22,7 +22,7 @@ import type { World } from './world.ts';
 
 export interface Question {
   readonly name: string;
-  /** Of the test: what is true when the answer equals that of the version before. */
+  /** Title of the test: what is true when the answer equals that of the version before. */
   readonly title: string;
   readonly ask: (world: World, stored: Stored) => Promise<unknown>;
 }

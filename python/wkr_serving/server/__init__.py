@@ -96,7 +96,7 @@ class WKROnnxWorker(WKRHardWorker):
     Needs onnxruntime.
     """
 
-    # Of one run in one process; 0 is one for each core.
+    # Threads of one run in one process; 0 is one for each core.
     threads = 1
 
     def get_model(self, envs: Any, model_dir: str, model_name: str, tmp_dir: str) -> Any:

@@ -341,7 +341,7 @@ test('Ctrl-C is one line, exit code 130, and leaves no process and no folder beh
   assert.deepEqual(await readdir(folder), []);
 });
 
-/** Of the command whose temporary folder this is. */
+/** Finds the processes of the command whose temporary folder this is. */
 async function pointProcesses(folder: string): Promise<string[]> {
   const found: string[] = [];
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {

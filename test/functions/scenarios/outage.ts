@@ -31,7 +31,7 @@ export interface OutageCases {
 
 /** A record in so many travels through S3. */
 const LARGE_EVERY = 4;
-/** Of the deliveries of an outage, in which all works until the middle of an event. */
+/** Share of the deliveries during an outage in which everything works until the middle of an event. */
 const FLICKERS = 0.2;
 
 export async function outage(t: TestContext, away: Away, cases: OutageCases): Promise<void> {

@@ -19,7 +19,7 @@ import type { Tool } from './tools.ts';
 import { type DeployedVariant, params, STACK } from './variants.ts';
 
 export const DEPLOYER_KEY = 'AKIDDEPLOYER';
-/** Of who deploys the stack of shared-redis.yml. */
+/** Key of the role that deploys the stack of shared-redis.yml. */
 export const REDIS_DEPLOYER_KEY = 'AKIDREDIS';
 export const DIGIT = 7;
 const CONFIG = 'examples/digits/config.yaml';
@@ -112,9 +112,9 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
     outputs: { deployed, info, published, updated, removed },
     created,
     changed,
-    /** Of the update, as it was packaged. */
+    /** The template of the update, as packaged. */
     template,
-    /** Of the stack of shared-redis.yml, where there is one. */
+    /** The template of the shared-redis.yml stack, if there is one. */
     redisTemplate,
     left,
     first,

@@ -49,7 +49,7 @@ export interface Role {
   readonly Arn: string;
   readonly RoleName: string;
   readonly Statements: readonly Statement[];
-  /** Of a session of this role, as Lambda gives them to a function. */
+  /** Credentials of a session of this role, as Lambda gives them to a function. */
   readonly Credentials: {
     readonly AccessKeyId: string;
     readonly SecretAccessKey: string;
@@ -99,7 +99,7 @@ export interface Moto {
   output(): string;
 }
 
-/** Of the emulated account, and of who signs requests in tests. */
+/** Region of the emulated account, and of the tests' signatures. */
 export const REGION = SIGNED_REGION;
 const ACCOUNT = fileURLToPath(new URL('account.py', import.meta.url));
 

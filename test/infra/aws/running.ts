@@ -18,7 +18,7 @@ import type { Tool } from './tools.ts';
 import { STACK } from './variants.ts';
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
-/** Of a long poll. moto holds a thread for it. */
+/** Length of a long poll. moto holds a thread for it. */
 const WAIT_SECONDS = 1;
 
 export interface RunningOptions {

@@ -29,7 +29,7 @@ function redisParameters(template: Template): Properties {
   return propertiesOf(template, group)['Properties'] as Properties;
 }
 
-/** Of a stack with a Redis of its own. */
+/** Checks of a stack with a Redis of its own. */
 const OWN_REDIS: readonly Check[] = [
   [
     'Redis is one shard that never evicts, encrypted at rest and on the wire',

@@ -88,7 +88,7 @@ describe('both packages, installed by npm', () => {
   /** In place of `npm install`, which would install the same packages again. */
   const linked = (place: string) => symlink(join(folder, 'node_modules'), join(place, 'node_modules'));
 
-  /** Of the Python that a worker is started with. */
+  /** Checks the Python that starts a worker. */
   const hasNumpy = () =>
     run(folder, 'python3', ['-c', 'import numpy']).then(
       () => true,

@@ -425,7 +425,7 @@ require(${JSON.stringify(loader)});\n`,
   });
 });
 
-/** Of each file below, by its path. */
+/** Digests of the files below a folder, by path. */
 async function digests(folder: string): Promise<Map<string, string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));

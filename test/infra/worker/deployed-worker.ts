@@ -16,7 +16,7 @@ import type { Bundles } from '../../support/faults/worker.ts';
 
 export interface PackagedWorker {
   readonly bundles: Bundles;
-  /** Of a job named "lambda", with batches of 3. */
+  /** The settings of a job named "lambda", with batches of 3. */
   readonly settings: Record<string, unknown>;
   /** Those of the image. Default none. */
   readonly variables?: Readonly<Record<string, string>>;

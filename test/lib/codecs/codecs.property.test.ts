@@ -306,7 +306,7 @@ test('a PNG of any size, kind and interlacing decodes to its pixels', async () =
   );
 });
 
-/** Of every way in which BMP, GIF and TIFF store pixels. */
+/** Every way in which BMP, GIF and TIFF store pixels, spoilt. */
 const SPOILT_PICTURES = [
   'bmp-4-h40',
   'bmp-16-565-h40-0',

@@ -60,7 +60,7 @@ test('a large text of too many members, texts, or arrays and objects is refused 
   for (const [limit, text] of refused) {
     const message = new RegExp(`are over the limit of \\d+ in 6 MiB \\(${limit}\\)$`);
     assert.throws(() => parseText(text), { code: 'too_large', message });
-    // Of 32 MiB, which a record may have, as many times more are allowed.
+    // A record may have 32 MiB, so as many more bytes are allowed.
     const padded = `${text.slice(0, -2)}"${'x'.repeat(7 * 1024 * 1024)}"]`;
     assert.ok(parseText(padded));
     assert.ok(parseText(text, 200, Infinity));

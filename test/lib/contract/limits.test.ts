@@ -8,7 +8,7 @@ const MiB = 1_048_576;
 
 test('every limit is the documented one: those of AWS cannot be raised, the others are a promise', () => {
   assert.deepEqual(LIMITS, {
-    // Of SQS, Lambda and API Gateway.
+    // Limits of SQS, Lambda and API Gateway.
     messageBytes: MiB,
     sendEntries: 10,
     httpBodyBytes: 6 * MiB,

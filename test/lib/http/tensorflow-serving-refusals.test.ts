@@ -185,7 +185,7 @@ test('examples that are none, and models that classify nothing', async (t) => {
   });
 });
 
-/** Of a model that answers with these tensors. */
+/** A runner that answers with these tensors. */
 function answering(...outputs: readonly NamedTensor[]): Runner {
   const inputs = [{ name: 'x', dtype: 'float32', shape: ['N'] }] as const;
   return { version: '1', inputs, run: async () => [{ ok: true, outputs }], close: async () => undefined };

@@ -35,7 +35,7 @@ function plainText(value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll(/127\.0\.0\.1:\d+|[0-9a-f]{16,64}/g, ANY) : value;
 }
 
-/** Of each span what does not differ, in an order that does not either. */
+/** Returns what stays the same between runs of each span, in an order that also stays the same. */
 export function plainSpans(all: readonly ReceivedSpan[], service: string): string[] {
   const spans = all.filter(({ resource }) => resource['service.name'] === service);
   const byId = new Map(spans.map((span) => [span.spanId, span]));

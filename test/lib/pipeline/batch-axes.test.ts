@@ -16,7 +16,7 @@ interface Case {
   readonly input?: Shape;
   readonly output: Shape;
   readonly verdict?: Partial<BatchingVerdict>;
-  /** Of the input x and of the output y, as the job sets them. */
+  /** The batch axes of the input x and the output y, as the job sets them. */
   readonly batchAxes?: BatchAxes;
   readonly outputAxes?: BatchAxes;
 }

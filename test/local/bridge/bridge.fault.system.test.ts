@@ -104,7 +104,7 @@ async function fill(random: Random, redis: Redis): Promise<Record<string, string
       continue;
     }
     const data = `data-${i}`;
-    // Of a field that comes twice the last one counts, as in the former server.
+    // If a field comes twice, the last one counts, as in the former server.
     await redis.xadd(STREAM, '*', 'uri', entry, 'data', 'before', 'data', data, 'serde', 'stream');
     (expected[entry] ??= []).push(data);
   }
@@ -194,7 +194,7 @@ test('F28: what Redis refuses stops no other entry: a foreign list of dead entri
     }
     await until(() => good.every((uri) => sent.includes(uri)));
     assert.deepEqual(sent, good);
-    // Of each is warned once, and the dead entries are moved when the key is free.
+    // Each is warned about once, and the dead entries are moved when the key is free.
     assert.equal(warned.filter((text) => text.includes('cannot be listed')).length, 1);
     assert.equal(warned.filter((text) => text.includes('keep other bridges away')).length, 1);
     await redis.del(`${STREAM}:dead`);

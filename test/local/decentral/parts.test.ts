@@ -195,7 +195,7 @@ test('the token of a port is in a file for its user alone, and is found by the p
   slowDisk(t, ['mkdir', 'rm', 'writeFile', 'rename']);
   const { token } = await makeToken(7);
   assert.match(token, /^[0-9a-f]{64}$/);
-  // Of a process of the same id that was killed.
+  // Left by a process with the same id that was killed.
   await writeFile(join(folder, `7.token.${process.pid}`), 'half', { mode: 0o644 });
   const again = await makeToken(7, 'a'.repeat(16));
   await makeToken(7, 'b'.repeat(16), '::1');

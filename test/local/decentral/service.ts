@@ -132,7 +132,7 @@ export class Supervised {
     });
   }
 
-  /** Of the control channel, when it is ready. */
+  /** Port of the control channel, once it is ready. */
   get port(): number | undefined {
     const [, port] = /^ready http:\/\/(?:[\w.]+|\[[\da-f:]+\]):(\d+)$/m.exec(this.output) ?? [];
     return port === undefined ? undefined : Number(port);

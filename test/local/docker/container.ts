@@ -22,7 +22,7 @@ const BASES = ['--build-arg', 'NODE=localhost/node', '--build-arg', 'BASE=localh
 const NEEDED = ['buildah', 'debootstrap', 'unshare', 'nsenter', 'ip', 'ss', 'curl'];
 const MAX_BUFFER = 2 ** 26;
 
-/** Of the container beside its loopback, see run.sh. */
+/** The container's address beside its loopback, see run.sh. */
 export const OUTER = '192.0.2.7';
 
 /** For tests: why they are skipped. */
@@ -52,7 +52,7 @@ export interface Image {
 }
 
 export interface Container {
-  /** Of its output so far. */
+  /** Its output so far. */
   readonly lines: readonly string[];
   /** Resolves with the exit code. */
   readonly exited: Promise<number | null>;

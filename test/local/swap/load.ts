@@ -14,7 +14,7 @@ const X_LIMIT = 1_000;
 
 export interface Answer {
   readonly endpoint: 'predict' | 'queue';
-  /** Of the model, by the answer's numbers: one for each instance. */
+  /** The model of each instance, as its answer's numbers show. */
   readonly numbers: readonly number[];
   /** Version of the model, where the answer tells it. */
   readonly model?: string;

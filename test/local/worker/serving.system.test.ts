@@ -222,7 +222,7 @@ for (const [line, expected] of [
   });
 }
 
-/** Of this machine, other than the usual one. */
+/** Addresses of this machine other than the usual one. */
 const ADDRESSES = Object.values(networkInterfaces())
   .flatMap((all = []) => all)
   .filter(({ address }) => address !== '127.0.0.1' && !address.startsWith('fe80:'))

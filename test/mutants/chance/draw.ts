@@ -13,7 +13,7 @@ import { placesInYml } from './yml.ts';
 interface Part {
   readonly name: string;
   readonly files: readonly string[];
-  /** Of all bugs, the share that falls on it. */
+  /** Its share of all bugs. */
   readonly share: number;
 }
 

@@ -1,7 +1,7 @@
 /** What a place is: one small bug that a mutator can put into one file. */
 
 export interface Place {
-  /** Of the text in UTF-16 units, as a file's coverage counts them. */
+  /** Position in the text in UTF-16 units, as coverage counts them. */
   readonly start: number;
   readonly end: number;
   /** What stands there with the bug. */

@@ -6,7 +6,7 @@ export interface Throttle {
   readonly url: string;
   /** What the server has sent to its clients. */
   readonly bytes: number;
-  /** Of all connections together. */
+  /** The rate of all connections together. */
   bytesPerMs: number;
   resetAll(): void;
 }

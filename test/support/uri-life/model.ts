@@ -26,7 +26,7 @@ export interface UriState {
   readonly newest: Place | undefined;
   /** What `query` finds. */
   readonly visible: Outcome | undefined;
-  /** Of a cancellation: the enqueues that are known to be cancelled, and what was the newest before. */
+  /** For a cancellation: the enqueues that it cancelled, and the newest before. */
   readonly cancelled: readonly string[];
   readonly after: Place | undefined;
   /** Taken, and not acknowledged yet. */
@@ -69,7 +69,7 @@ export type Action =
 /** What the action gives its caller, beside the next state. */
 export interface Step {
   readonly state: UriState;
-  /** Of a cancellation, a take (identity and kind, or undefined), a saving or a replay. */
+  /** The answer of a cancellation, a take (identity and kind, or undefined), a save or a replay. */
   readonly answer: unknown;
   /** How often waiting clients are notified. */
   readonly notified: number;

@@ -15,7 +15,7 @@ export interface EnvironmentOptions {
   readonly folder: string;
   readonly temp: string;
   readonly variables: Readonly<Record<string, string>>;
-  /** Of its JavaScript. Default: Node's own choice. */
+  /** Limit for its JavaScript heap. Default: Node's own choice. */
   readonly heapMb?: number;
 }
 

@@ -12,7 +12,7 @@ import type { At } from './world.ts';
 const one = enqueued('one', 1);
 const two = enqueued('two', 2);
 const running = (uri: string, enqueue = one) => ({ uri, enqueue });
-/** Of the uri, and of its enqueues `one` and `two`. */
+/** The states of the uri, and of its enqueues `one` and `two`. */
 const statusesOf = (states: States) =>
   Promise.all([{}, { identity: 'one' }, { identity: 'two' }].map((query) => states.status('a', query)));
 
