@@ -15,7 +15,7 @@ export interface Option {
   readonly choices?: readonly string[];
   /** Makes the value a number. */
   readonly range?: readonly [least: number, most: number];
-  /** Whether the number may have decimals. */
+  /** True if the number may have decimals. */
   readonly decimals?: true;
   /** Used when the option is absent. */
   readonly default?: string | number;

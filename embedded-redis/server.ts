@@ -130,7 +130,7 @@ class Connection {
   }
 }
 
-/** Whether a command is a line of an HTTP request: `GET / HTTP/1.1` or a header. */
+/** True if a command is a line of an HTTP request: `GET / HTTP/1.1` or a header. */
 function isHttp(name: string, args: readonly Bytes[]): boolean {
   return HTTP_WORD.test(name) || (name === 'get' && /^HTTP\/\d/.test(args[2] ?? ''));
 }

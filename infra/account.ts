@@ -39,7 +39,7 @@ export interface AccountRequest {
   readonly template: Template | undefined;
   /** The zones in the parameter `zones`. */
   readonly zones: readonly string[];
-  /** Whether the stack makes its own network. */
+  /** True if the stack makes its own network. */
   readonly ownNetwork: boolean;
   readonly memoryMB: number;
   /** Environments that queues and provisioned concurrency may take at once. */

@@ -180,7 +180,7 @@ function readValues(check: Checks) {
   };
 }
 
-/** Whether parameters contradict each other, and how that is said. */
+/** Returns how parameters contradict each other, if they do. */
 export type Rule = readonly [isBroken: boolean, problem: string];
 
 export function broken(rules: readonly Rule[]): string[] {

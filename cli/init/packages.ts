@@ -10,7 +10,7 @@ const FILE = 'file:';
 export interface Packages {
   /** Goes into `dependencies`. */
   readonly dependencies: Readonly<Record<string, string>>;
-  /** Whether npm has to be asked to copy folders, which it links otherwise. */
+  /** True if npm must be asked to copy folders; it links them otherwise. */
   readonly fromFolders: boolean;
 }
 

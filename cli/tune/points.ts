@@ -64,7 +64,7 @@ export interface ModelFacts {
   readonly shapes: readonly (readonly number[])[];
   /** The rows that the file fixes for a run. */
   readonly fixedRows: number | null;
-  /** Whether records share a run. */
+  /** True if records share a run. */
   readonly shared: boolean;
   readonly loadMs: number;
   /** The sizes of one record: its message, its share of an event, and its body for POST /predict. */

@@ -64,7 +64,7 @@ export async function findControl(port: number, host?: string): Promise<Control>
   throw wrongUse(`services listen on port ${port} of ${hosts}; -ip says which one is meant`);
 }
 
-/** Whether something listens there. */
+/** True if something listens there. */
 export function isReached({ host, port }: Pick<Control, 'host' | 'port'>): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: REACH_MS });

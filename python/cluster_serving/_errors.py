@@ -30,7 +30,7 @@ CODES: Dict[str, Tuple[int, bool]] = {
 
 
 def is_code(code: Any) -> bool:
-    """Whether a value of JSON is one of the codes."""
+    """True if a value of JSON is one of the codes."""
     return isinstance(code, str) and code in CODES
 
 
@@ -57,7 +57,7 @@ class ServingError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed later."""
+        """True if the same call may succeed later."""
         return CODES[self.code][1]
 
     def with_uri(self, uri: str) -> ServingError:

@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def is_enough(self) -> bool:
-        """Whether so many records failed that no more are read."""
+        """True if so many records failed that no more are read."""
         return len(self._errors) >= _MOST_ERRORS
 
     def batches(self, records: Iterable[_A], size: int) -> Iterator[List[_A]]:

@@ -216,7 +216,7 @@ class Client:
         return True
 
     def is_ready(self, *, timeout: Optional[float] = None) -> bool:
-        """Whether a prediction can work now: the service answers, has a model that serves, and can store results."""
+        """True if a prediction can work now: the service answers, has a model that serves, and can store results."""
         try:
             self._over_http.answer("GET", "/ready", self._limit(timeout))
         except ServingError as error:

@@ -79,7 +79,7 @@ test('processes are started by these files only, never through a shell', () => {
     // Packaging, on the developer's machine.
     'infra/build/code-cache.ts',
     'infra/packages/declarations.ts',
-    // Whether docker answers, before a deployment lets it build an image: no word of a caller.
+    // Asks docker whether it answers before a deployment builds an image. No caller's text is involved.
     'infra/plugin.mjs',
     // A suspicious record's run: this very program.
     'lib/inference/isolated-runner.ts',

@@ -22,13 +22,13 @@ export interface TestStackOptions {
   readonly modelDirectory?: string;
   /** Where a worker's code is. */
   readonly directory?: string;
-  /** Whether changes of a worker's files are watched. */
+  /** True if changes of a worker's files are watched. */
   readonly watch?: boolean;
   /** What the parts warn of. */
   readonly warn?: (message: string) => void;
   readonly preferEmbeddedRedis?: boolean;
   readonly dataDir?: string;
-  /** Whether the Open Inference Protocol is served over gRPC too. */
+  /** True if the Open Inference Protocol is served over gRPC too. */
   readonly hasGrpc?: boolean;
   /** Jobs beside the first. */
   readonly more?: readonly ServedJob[];

@@ -100,7 +100,7 @@ def parse_json(data: Any, what: str) -> Any:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value of JSON is a whole number that is not negative. JavaScript cannot tell 1.0 from 1."""
+    """True if a value of JSON is a whole number that is not negative. JavaScript cannot tell 1.0 from 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return bool(0 <= value <= SAFE and value == math.floor(value))

@@ -317,7 +317,7 @@ def _problem_of_shape(shape: Sequence[Any]) -> Optional[str]:
 
 
 def _is_member(value: Any) -> bool:
-    """Whether a value can be in a set that both languages read."""
+    """True if a value can be in a set that both languages read."""
     if isinstance(value, tuple):
         return all(_is_member(item) for item in value)
     return isinstance(value, _SCALARS)

@@ -36,7 +36,7 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is no time left."""
+        """True if there is no time left."""
         return self._is_cancelled or (self._end is not None and time.monotonic() >= self._end)
 
     def pause(self, seconds: float) -> None:

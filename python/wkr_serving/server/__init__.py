@@ -168,7 +168,7 @@ class WKRServer(Launched):
 
 
 def _has_exact_sums() -> bool:
-    """Whether this processor adds products of int8 exactly; others saturate, unless onnxruntime is asked not to."""
+    """True if this processor adds products of int8 exactly. Others saturate, unless onnxruntime is asked not to."""
     try:
         with open("/proc/cpuinfo", encoding="latin-1") as file:
             words = file.read().split()

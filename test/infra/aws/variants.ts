@@ -89,7 +89,7 @@ export interface DeployedVariant {
   readonly name: string;
   /** Parameters of the stack of shared-redis.yml, which is deployed first. */
   readonly shared?: Readonly<Record<string, string>>;
-  /** Whether its Redis is in cluster mode. */
+  /** True if its Redis is in cluster mode. */
   readonly isCluster?: true;
   /** The update's value. */
   readonly respondAsync: 'on' | 'routed';

@@ -60,7 +60,7 @@ async function killChildren(): Promise<number[]> {
   return pids;
 }
 
-/** Whether this process knows that the other has ended: until then it is there, as a zombie at least. */
+/** True once this process knows that the other has ended. Until then it exists, at least as a zombie. */
 function isGone(pid: number): boolean {
   try {
     return !process.kill(pid, 0);

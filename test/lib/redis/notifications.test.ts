@@ -40,7 +40,7 @@ function subscriptions() {
   };
 }
 
-/** Whether a wait has ended, after what is due has run. */
+/** True if a wait has ended once all due timers have run. */
 async function hasEnded(wait: Promise<unknown>): Promise<boolean> {
   let ended = false;
   void wait.then(() => (ended = true));
