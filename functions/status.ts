@@ -18,7 +18,10 @@ import type { Observers } from '../lib/pipeline/observer.ts';
 
 interface StatusDeps {
   readonly results: {
-    /** What environments have reported. @throws results_unavailable */
+    /**
+     * The reports of environments.
+     * @throws results_unavailable
+     */
     serving(): Promise<readonly ServingVersion[]>;
     timers(): Promise<SharedTimers>;
   };
@@ -26,7 +29,7 @@ interface StatusDeps {
   readonly modelVersion: () => Promise<string>;
   readonly observers: Observers;
   readonly jobName: string;
-  /** What only the process of a single machine knows. Default nothing. */
+  /** Facts that only the process of a single machine knows. Default: none. */
   readonly own?: () => readonly Family[];
 }
 

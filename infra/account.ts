@@ -16,7 +16,7 @@ export interface AccountAnswer {
   readonly question: string;
   readonly kind: AnswerKind;
   readonly found: string;
-  /** What to do; absent for `ok`. */
+  /** The next step for the user; absent for `ok`. */
   readonly fix?: string;
 }
 

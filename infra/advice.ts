@@ -1,6 +1,7 @@
 /**
- * What to do when AWS refuses a part of the stack. Its texts, as they stand in the events of a stack, name neither our
- * parameters nor, of Lambda, the zone. They are from public reports of such failures; AWS may change them.
+ * Advice for the case that AWS refuses a part of the stack. AWS's texts, as they stand in the events of a stack, name
+ * neither our parameters nor, for Lambda, the zone. They come from public reports of such failures; AWS may change
+ * them.
  */
 
 export interface Deploying {

@@ -43,7 +43,7 @@ export interface Request {
   readonly now?: Date;
 }
 
-/** What serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
+/** The settings that serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
 export interface Settings
   extends SettingsOfResources,
     WorkerCode,
@@ -52,7 +52,7 @@ export interface Settings
     Omit<Deployment, keyof SettingsOfResources | 'monitoring'> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
-  /** What a deployment compares with the deployed stack. */
+  /** The properties that a deployment compares with the deployed stack. */
   readonly network: Network | undefined;
   /** 80 % of redisMaxGB. */
   readonly redisAlarmBytes: number;

@@ -1,6 +1,6 @@
 /**
- * What a deployment would destroy or leave without use, found before it creates anything: by what the deployed stack
- * says of itself, or that there is none.
+ * Finds what a deployment would destroy or leave without use, before it creates anything. It reads the deployed stack,
+ * if there is one.
  */
 import { ServingError } from '../lib/contract/errors.ts';
 import { listOf, recordOf, type Template, textOf } from './doctor/template.ts';

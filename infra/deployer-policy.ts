@@ -130,7 +130,7 @@ function statementsOf(rights: readonly Rights[], request: PolicyRequest): Statem
   }));
 }
 
-/** What `serverless deploy`, `publish`, `info` and `remove` call themselves. */
+/** The calls of `serverless deploy`, `publish`, `info` and `remove` themselves. */
 function commandStatements(request: PolicyRequest): Statement[] {
   const isImage = resourcesOf(request.template, 'AWS::Lambda::Function').some(
     ([, { PackageType }]) => textOf(PackageType) === 'Image',

@@ -181,7 +181,7 @@ function queueAlarms({ service, stage, jobName, batchName }: MonitoringRequest):
   ];
 }
 
-/** What records wait for, by the code with which they come again. */
+/** The reasons why records wait, by the code with which they return. */
 const AWAY = [
   [
     'ResultsAwayAlarm',

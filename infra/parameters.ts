@@ -116,7 +116,7 @@ export function readDeployment(given: Parameters, problems: string[]): Deploymen
 
 export type RedisDeployment = ReturnType<typeof readRedis>;
 
-/** What a stack with a Redis takes, whether other stacks use it or not. */
+/** Parameters of a stack with a Redis, whether or not other stacks use it. */
 export function readRedis(check: Checks) {
   return {
     redisNodeType: check.matches('redisNodeType', NODE_TYPE, 'a node type, as cache.t4g.micro'),

@@ -89,7 +89,7 @@ class BundlePlugin {
       );
   }
 
-  /** What follows from having no model directory; a worker needs none. */
+  /** Consequences of having no model directory; a worker needs none. */
   async lack(ofModel) {
     return (await this.isWorker()) ? 'the worker gets an empty folder' : ofModel;
   }

@@ -22,8 +22,8 @@ type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::
 export type Variables = Readonly<Record<string, CfnValue>>;
 
 /**
- * What the access log says of a request: what was asked, who answered, and why it was refused. The route stands for the
- * path, which may hold a uri; address, caller and headers are left out, because they are personal data.
+ * The fields of a request in the access log: what was asked, who answered, and why it was refused. The route replaces
+ * the path, which may hold a uri. Address, caller and headers are omitted, because they are personal data.
  */
 const ACCESS_LOG = {
   requestId: '$context.requestId',
@@ -57,7 +57,7 @@ export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> 
     readonly securityGroupIds: readonly CfnValue[];
     readonly subnetIds: CfnList;
   } | null;
-  /** What must be there before a function in the VPC. */
+  /** Resources that must exist before a function in the VPC. */
   readonly vpcDependencies: readonly string[];
   readonly variables: Readonly<Record<(typeof FUNCTIONS)[number], Variables>>;
   /** For osls: null means no authorizer. */
@@ -82,10 +82,10 @@ interface HttpEvent {
   readonly httpApi: { readonly method: string; readonly path: string; readonly authorizer?: Authorizer };
 }
 
-/** What the stack of a job needs of another stack: its Redis. */
+/** The values that the stack of a job needs from another stack: its Redis. */
 export interface SharedRedis {
   readonly stack: string;
-  /** What stands for the job in its keys there. */
+  /** The job's name in its keys there. */
   readonly keyspace: string;
 }
 
@@ -98,7 +98,9 @@ interface Names {
   readonly now: Date;
 }
 
-/** What infra/stack/redis/node.yml and infra/stack/network/ read, in a stack of a job or of a shared Redis. */
+/**
+ * The values that infra/stack/redis/node.yml and infra/stack/network/ read, in a stack of a job or of a shared Redis.
+ */
 export function settingsOfRedis(deployment: RedisDeployment) {
   const { vpcId, subnetIds, routeTableIds, redisNodes } = deployment;
   const keeps = deployment.keepData === 'on';
@@ -130,7 +132,7 @@ export function filesOfRedis({ vpcId, routeTableIds, alarmEmail, alarmTopic }: R
   };
 }
 
-/** What the stack `stack` of shared-redis.yml exports under this name. */
+/** Refers to the value that the stack `stack` of shared-redis.yml exports under this name. */
 function exported(stack: string, name: string) {
   return { 'Fn::ImportValue': `${stack}:${name}` } as const;
 }

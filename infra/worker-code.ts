@@ -21,7 +21,7 @@ interface FunctionCode {
 
 export interface WorkerCode {
   readonly code: Readonly<Record<'predict' | 'batch', FunctionCode>>;
-  /** What osls builds with docker when it deploys. */
+  /** The images that osls builds with docker when it deploys. */
   readonly images: Readonly<Record<string, unknown>>;
 }
 

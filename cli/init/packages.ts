@@ -39,8 +39,8 @@ export function packagesFor(project: string, installation: Installation): Packag
 }
 
 /**
- * What the package.json above node_modules says of a package that is no version of the registry: the address of an
- * archive, or the absolute path of a file. Undefined for code that is not in node_modules.
+ * Reads the package.json above node_modules for a package that is not a version of the registry: the address of an
+ * archive, or the absolute path of a file. Undefined for code outside node_modules.
  */
 function installedSpecs(folder: string, name: string): ((of: string) => string | undefined) | undefined {
   const home = resolve(folder, '..', ...name.split('/').map(() => '..'));

@@ -56,7 +56,7 @@ export interface Block {
   readonly wallMs: number;
 }
 
-/** What was found when the model was opened. */
+/** Facts found when the model was opened. */
 export interface ModelFacts {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];

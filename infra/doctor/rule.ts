@@ -96,7 +96,7 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** What must be there for a rule to be checked. */
+/** A rule is checked only if these are known. */
 export type Needs = 'settings' | 'template' | 'archives';
 
 interface RuleText {
@@ -105,7 +105,7 @@ interface RuleText {
   readonly topic: Topic;
   readonly looksAt: string;
   readonly why: string;
-  /** What to do, naming the setting. */
+  /** The remedy, which names the setting. */
   readonly fix: string;
 }
 

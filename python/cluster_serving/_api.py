@@ -247,7 +247,9 @@ def _retry_after(answer: Answer) -> Optional[float]:
 
 
 def _proxy_of(url: str) -> Optional[str]:
-    """What HTTPS_PROXY says, unless NO_PROXY has the host. Plain http is for services nearby, and goes there."""
+    """Returns the proxy of HTTPS_PROXY, unless NO_PROXY has the host. Plain http is for services nearby, and never goes
+    through it.
+    """
     parts = urllib.parse.urlsplit(url)
     if parts.scheme != "https" or urllib.request.proxy_bypass(f"{parts.hostname}:{parts.port or 443}"):
         return None

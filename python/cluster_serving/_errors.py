@@ -76,7 +76,7 @@ class Unfetched(ServingError):
 
 
 def bad_request(message: str) -> ServingError:
-    """What the caller gave is wrong."""
+    """The caller's argument is wrong."""
     return ServingError("bad_request", message)
 
 

@@ -48,7 +48,7 @@ class EnqueueError(ServingError):
 
 
 class Tally:
-    """What became of the records of `enqueue_many` so far."""
+    """The outcomes of the records of `enqueue_many` so far."""
 
     def __init__(self) -> None:
         self._enqueued: List[Enqueued] = []

@@ -30,14 +30,12 @@ class Enqueued(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What the model, or a worker, made of one record.
-
-    `outputs` has the model's outputs by name, in its order: arrays with dtype and shape; texts have the dtype object.
-    NaN stands for NaN and infinity, which JSON lacks. Where a filter or a worker answered with something else, there
-    are no outputs and `value` is that as JSON. `model` is the version of the model. A prediction has the contract's
-    text, `{value=…}`, and `labels`: the names of the classes of each output that has some, `labels["p"][i]` of the value
-    `outputs["p"][..., i]`. A result from the queue has uri, identity and when it was finished. `source` says where an
-    answer without outputs comes from.
+    """The result of the model, or of a worker, for one record. `outputs` has the model's outputs by name, in its order:
+    arrays with dtype and shape; texts have the dtype object. NaN stands for NaN and infinity, which JSON lacks. If a
+    filter or a worker answered with something else, there are no outputs and `value` is that as JSON. `model` is the
+    version of the model. A prediction has the contract's text, `{value=…}`, and `labels`: the class names of each
+    output that has some, `labels["p"][i]` for the value `outputs["p"][..., i]`. A result from the queue has its uri,
+    its identity and the time it was finished. `source` says where an answer without outputs comes from.
     """
 
     outputs: Mapping[str, Any]
@@ -62,7 +60,7 @@ class Result:
 
 
 class Outcome(NamedTuple):
-    """What became of one record: a result or an error, never both."""
+    """The outcome of one record: a result or an error, never both."""
 
     uri: str
     identity: str
@@ -85,7 +83,7 @@ class Output(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What the service says of its model: the outputs, and the filter of the job, if it has one or does not say it."""
+    """The service's description of its model: the outputs, and the filter of the job, if it has one or does not say."""
 
     outputs: List[Output]
     filter: Optional[str]
@@ -149,7 +147,7 @@ def prediction_of(text: Any, version: str, model: Optional[Model]) -> Result:
 
 
 def inside(text: Any) -> str:
-    """What is between `{value=` and `}`. Raises internal."""
+    """Returns the text between `{value=` and `}`. Raises internal."""
     if not isinstance(text, str) or not text.startswith("{value=") or not text.endswith("}"):
         raise _malformed("a prediction is no {value=…}")
     return text[len("{value="):-1]

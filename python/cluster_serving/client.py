@@ -66,7 +66,7 @@ class Client:
         self._lock = threading.Lock()
         # The job that the service serves, when it has said so.
         self._job: Optional[str] = None
-        # What the service says of the last version of its model, by version; None where it does not say.
+        # The service's description of the last version of its model, by version; None if it gives none.
         self._models: Dict[str, Optional[Model]] = {}
         self._asking = threading.Lock()
         # Taken from the service, but not yet given to the caller of `drain`: answers and outcomes.
@@ -395,7 +395,7 @@ class Client:
         uri, identity = named(record, None)
         control = CALL.get()
         if control is not None:
-            # What is left is counted from now, and not from when this began to wait for a thread.
+            # The remaining time counts from now, not from the moment this began to wait for a thread.
             control.begun = None
         try:
             if take and identity is None:

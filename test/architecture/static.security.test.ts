@@ -1,4 +1,4 @@
-/** What the source does not contain. A list of exceptions is part of the promise: each says why it is none. */
+/** The source does not contain these. The list of exceptions is part of the promise: each gives its reason. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

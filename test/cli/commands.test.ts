@@ -1,4 +1,4 @@
-/** What the command line says of itself, and what it refuses; nothing is started. */
+/** The help of the command line, and its refusals; nothing is started. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cp, readFile, stat, writeFile } from 'node:fs/promises';

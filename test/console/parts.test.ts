@@ -1,4 +1,4 @@
-/** What the console keeps in memory, and what its page makes of answers and forms, without a service and a browser. */
+/** The memory of the console, and its page's handling of answers and forms, without a service and a browser. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MOST_RECORDS, type PortFacts, STEP_MS, STEPS } from '../../console/api.ts';

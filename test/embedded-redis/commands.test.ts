@@ -110,7 +110,7 @@ function pythonCalls(text: string): string[] {
   });
 }
 
-/** What ioredis sends by itself, as the product configures it. */
+/** Commands that ioredis sends by itself, as the product configures it. */
 async function ownCalls(): Promise<string[]> {
   const seen: string[] = [];
   const server = createServer((socket) => {

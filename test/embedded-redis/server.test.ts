@@ -62,7 +62,7 @@ describe('the embedded Redis on the wire', () => {
   });
   afterEach(() => client.flushall());
 
-  /** What comes back for these pieces, sent one by one, until the server or QUIT ends the connection. */
+  /** Returns the answer to these pieces, sent one by one, until the server or QUIT ends the connection. */
   async function talk(pieces: Iterable<string | Buffer>): Promise<string> {
     const socket = net.connect(server.port, '127.0.0.1');
     let text = '';

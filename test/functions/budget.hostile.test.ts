@@ -1,4 +1,4 @@
-/** What the images and sparse tensors of one request, or of one queued record, may become together. */
+/** The total size of the images and sparse tensors of one request, or of one queued record. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeInstances } from '../../lib/codecs/instances.ts';

@@ -1,4 +1,4 @@
-/** What a caller sends stays data: in a header, in a body that a browser may show, on a network that is not this machine. */
+/** Text from a caller stays data: in a header, in a body that a browser may show, on a network beyond this machine. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';

@@ -1,4 +1,4 @@
-/** What a body has beside its instances: refused where it asks for something, and with a warning where it asks for nothing. */
+/** Keys beside the instances of a body: refused if they ask for something, and warned about if they ask for nothing. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';

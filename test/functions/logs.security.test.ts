@@ -1,6 +1,6 @@
 /**
- * What is in the log and in error messages: what happened, to which record, where; never what the record holds, and no
- * password. An error is looked at as a person's console would show it, with its cause and all its fields.
+ * The log and error messages say what happened, to which record, and where; never the content of the record, and no
+ * password. An error is inspected as a console would show it, with its cause and all its fields.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

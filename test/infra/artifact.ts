@@ -20,7 +20,7 @@ export interface ArtifactOptions {
 
 export interface Artifact {
   invoke(event: unknown): Promise<unknown>;
-  /** What the function wrote to stdout and stderr so far. */
+  /** The function's output to stdout and stderr so far. */
   output(): string;
   close(): Promise<void>;
 }
@@ -40,7 +40,7 @@ const MAX_WAIT_MS = 90_000;
 /** Resolves when the module has loaded, INIT included. */
 export async function startArtifact(options: ArtifactOptions): Promise<Artifact> {
   const { handler, environment, readable = [] } = options;
-  // What may be read is compared with the true path; TMPDIR may be a link.
+  // Permissions are compared with the true path; TMPDIR may be a link.
   const folder = await realpath(options.folder);
   const temp = join(folder, '..', 'tmp');
   await mkdir(temp, { recursive: true });

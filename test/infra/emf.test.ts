@@ -56,7 +56,7 @@ function timed(told: Observers, step: 'wait' | 'run' | 'write', ...times: readon
 
 const parsed = (lines: readonly string[]) => lines.map((line) => JSON.parse(line) as Line);
 
-/** What is written to stdout as a line of JSON; everything else goes there, for the test runner speaks over it too. */
+/** Lines of JSON on stdout. Everything else passes through, because the test runner uses stdout too. */
 function capture(t: TestContext): string[] {
   const lines: string[] = [];
   const write = process.stdout.write.bind(process.stdout);

@@ -1,4 +1,4 @@
-/** What stops a deployment before it creates anything, and what is said about an error of AWS. */
+/** Problems that stop a deployment before it creates anything, and advice about an error of AWS. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adviceOn } from '../../infra/advice.ts';

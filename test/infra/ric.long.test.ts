@@ -31,7 +31,7 @@ const EMPTY_BUCKET = 'bucket-without-a-model';
 const LOOP_BUCKET = 'bucket-with-an-endless-model';
 const TIMEOUT_MS = 30_000;
 const COLD_STARTS = 5;
-/** What each function answers to its event below; undefined: nothing comes again. */
+/** The answer of each function to its event below; undefined: nothing comes back. */
 const STATUS: Readonly<Record<string, number>> = { predict: 200, predictions: 404, submit: 202, status: 200 };
 
 describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
@@ -75,7 +75,7 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     const environment = Object.fromEntries(
       changed.filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
-    // What another environment has downloaded is not there in a new one.
+    // A new environment has none of another's downloads.
     const temp = join(found.folder, '..', `tmp-${closers.length}-${performance.now()}`);
     await mkdir(temp);
     const runtime = await startRuntime({

@@ -13,7 +13,7 @@ BLOCKS = 65_536
 # Beyond it, a number without a tag is a float, as TypeScript has it.
 SAFE = 2**53 - 1
 
-# What a frame begins with, and the frame: the header and its blocks.
+# The magic bytes of a frame, and the frame: the header and its blocks.
 Header = Dict[str, Any]
 Frame = Tuple[Header, List[bytearray]]
 

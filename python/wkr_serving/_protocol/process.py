@@ -1,4 +1,4 @@
-"""What each process of the protocol is made of: its two pipes, its end, and the errors that it reports."""
+"""The parts of every process of the protocol: its two pipes, its end, and the errors that it reports."""
 import ctypes
 import fcntl
 import importlib
@@ -79,7 +79,7 @@ def run_process(serve: Callable[[Connection], None]) -> None:
     try:
         end_with_parent()
         ignore_signals()
-        # What cannot be written in the encoding of the log must not fail a batch.
+        # A character that the encoding of the log lacks must not fail a batch.
         stdout: Any = sys.stdout
         stdout.reconfigure(line_buffering=True, errors="backslashreplace")
         connection = Connection(3, 4)

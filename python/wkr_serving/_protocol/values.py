@@ -21,7 +21,7 @@ DIGITS = 4_096
 DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64",
           "uint8", "uint16", "uint32", "uint64", "bool")
 
-# What values may occupy in the header; the rest of its 1 MiB is for the message around them.
+# Limit for values in the header; the rest of its 1 MiB is for the message around them.
 _HEADER_BYTES = 384 * 1024
 # A value that may be longer as JSON goes to a block.
 _INLINE_BYTES = 16 * 1024

@@ -52,7 +52,7 @@ class _Outcome(NamedTuple):
 
 
 class _Session:
-    """What a client has in one process: a fork begins with its own connections and requests."""
+    """The state of a client in one process: a fork begins with its own connections and requests."""
 
     def __init__(self, url: str, token: Optional[str]) -> None:
         self.process = os.getpid()

@@ -97,7 +97,9 @@ def _tunnel(sock: socket.socket, target: str, authorization: Optional[str], dead
 
 
 class TimedSocket:
-    """What an HTTPResponse needs of a socket. A service that sends a byte now and then does not prolong the call."""
+    """The methods that an HTTPResponse needs of a socket. A service that sends a byte now and then does not prolong the
+    call.
+    """
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock

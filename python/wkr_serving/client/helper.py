@@ -94,7 +94,7 @@ class _Connection:
             try:
                 connected = self._open()
                 connected.settimeout(limit_s)
-                # What raises has not sent all of it, and Redis runs no part of a command.
+                # A call that raises has not sent everything, and Redis never runs part of a command.
                 connected.sendall(_command(words))
                 sent = True
                 return self._answer()

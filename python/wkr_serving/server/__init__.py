@@ -33,7 +33,8 @@ class WKRHardWorker:
 
     # False: when predict raises, its whole batch fails. Otherwise each item runs once more, alone.
     retry_alone = True
-    # What an image is to `predict`: "pil" (a Pillow image), "rgb" (a uint8 array, height x width x 3), or "bytes".
+    # The form in which `predict` gets an image: "pil" (a Pillow image), "rgb" (a uint8 array, height x width x 3), or
+    # "bytes".
     image_as = "pil"
 
     _statistics_lock = threading.Lock()

@@ -24,7 +24,7 @@ _TEXTS = {
 }
 _DEVICES = {"-device_map": [-1], "-device_to_expand": [0]}
 
-# What the service was started with, for the imports below.
+# The options with which the service was started, for the imports below.
 _gpu_memory_fraction = 0.2
 
 

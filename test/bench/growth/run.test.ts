@@ -1,4 +1,4 @@
-/** What the growth bench measures with: its samples, its models and its table. */
+/** The samples, models and table of the growth bench. */
 import assert from 'node:assert/strict';
 import { platform } from 'node:os';
 import { before, test } from 'node:test';

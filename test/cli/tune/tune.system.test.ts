@@ -328,7 +328,7 @@ test('Ctrl-C is one line, exit code 130, and leaves no process and no folder beh
   const bin = join(ROOT, 'cli', 'bin', 'cluster-serving.mjs');
   const child = spawn(process.execPath, [bin, 'tune', '--model', 'loop.onnx', '--data', 'rounds.json'], {
     cwd,
-    // What Node keeps of its own is none of the command's.
+    // Files that Node keeps for itself do not belong to the command.
     env: childEnvironment({ TMPDIR: folder, NODE_COMPILE_CACHE: join(cwd, 'compiled') }),
   });
   t.after(() => child.kill('SIGKILL'));

@@ -33,10 +33,10 @@ import {
   type SentRecord,
 } from './record.ts';
 
-/** What an endpoint answers to a record; undefined where it has no form for it. */
+/** An endpoint's answer to a record; undefined if it has no form for it. */
 export type Endpoint = (record: SentRecord) => Promise<Said | undefined>;
 
-/** What makes whole tensors of a record. */
+/** Builds whole tensors from a record. */
 export interface WholeTensors {
   /** Inputs without a batch axis. */
   readonly whole: ReadonlySet<string>;

@@ -151,7 +151,7 @@ export async function deliver(
   return batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
 }
 
-/** What Redis holds under a uri: the failure, or undefined for a success. */
+/** The entry in Redis under a uri: the failure, or undefined for a success. */
 export async function storedFailure({ connection, job }: Store, uri: string): Promise<Refusal | undefined> {
   const hash = await connection.redis.hgetall(resultKey(job, uri));
   assert.ok(hash['status'] === 'failed' || hash['status'] === 'succeeded', `${uri} has no result`);

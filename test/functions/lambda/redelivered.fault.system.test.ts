@@ -110,7 +110,7 @@ describe('F24: the packaged batch function', { concurrency: 2 }, () => {
     const letter = decodeDeadLetter((await Body?.transformToString()) ?? '');
     assert.deepEqual([letter.attempts, letter.body, letter.identity], [2, bodies.endless, 'endless']);
     assert.match(last.output(), /"DeadLettered":1/);
-    // What was acknowledged and comes again changes nothing, and does not run.
+    // A record that was acknowledged and arrives again changes nothing, and does not run.
     assert.deepEqual(await deliver(last, batchEvent(bodies, 303)), []);
     assert.deepEqual(await scene.runs(), ['2 301']);
   });

@@ -26,7 +26,7 @@ const CONFIG = 'examples/digits/config.yaml';
 const PASSWORD = 'a/secret+of=redis';
 /** Over the 1 MiB of a message, so that it travels through the bucket. */
 const LARGE_BYTES = 1024 * 1024;
-/** What `deploy` is given in the update, beside respondAsync. */
+/** Parameters of `deploy` in the update, beside respondAsync. */
 export const CHANGED = { logDays: '30', requestsPerSecond: '50' } as const;
 
 interface Queried {
@@ -197,7 +197,7 @@ async function withoutModel(
   });
 }
 
-/** What a user types, with nothing but the name of the stack. */
+/** The user's commands, which know only the name of the stack. */
 async function use({ api }: RunningStack, env: Readonly<Record<string, string>>) {
   const image = join(IMAGES, `digit-${DIGIT}.png`);
   const at = ['--stack', STACK];

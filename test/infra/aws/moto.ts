@@ -89,13 +89,13 @@ export interface Recorded {
 
 export interface Moto {
   readonly url: string;
-  /** What stands for a Redis of ElastiCache (host and port) and for the HTTP API's own address. */
+  /** Replaces a Redis of ElastiCache (host and port), and the HTTP API's own address. */
   place(places: { readonly redis?: readonly [string, number]; readonly api?: string }): Promise<void>;
   state(): Promise<AccountState>;
   /** One call of a service with the JSON protocol. */
   ask(service: string, target: string, input: unknown): Promise<unknown>;
   recorded(): Promise<Recorded[]>;
-  /** What it wrote to stderr so far. */
+  /** Its output to stderr so far. */
   output(): string;
 }
 

@@ -122,7 +122,7 @@ function roleOf({ roles }: AccountState, { Role: arn }: DeployedFunction): Role 
   return found;
 }
 
-/** What Lambda would unpack: moto names its key, and the bucket is that of osls. */
+/** The archive that Lambda would unpack: moto names its key, and the bucket is that of osls. */
 async function download(
   { moto, state }: RunningOptions,
   { FunctionName }: DeployedFunction,

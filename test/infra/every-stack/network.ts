@@ -1,4 +1,4 @@
-/** What every packaged stack promises about Redis and the network; see every-stack/tests.ts. */
+/** The promises of every packaged stack about Redis and the network; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
 import {
   importsOf,

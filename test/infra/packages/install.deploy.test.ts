@@ -23,7 +23,7 @@ const execute = promisify(execFile);
 const MAX_BUFFER = 16 * 1024 * 1024;
 const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
 
-/** What a user writes, after an import, to ask a service at once and through the queue, in Node and in a page. */
+/** A user's code after an import: it asks a service directly and through the queue, in Node and in a page. */
 const tenLines = (url: string, image: string) => `
 const image = { ${image} };
 const input = new InputQueue({ frontendUrl: '${url}' });

@@ -1,4 +1,4 @@
-/** What holds for every input of every codec. Seeded: a failure comes back. */
+/** Properties of every input of every codec. Seeded: a failure is repeatable. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';

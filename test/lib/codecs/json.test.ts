@@ -109,7 +109,7 @@ function write(value: unknown): string {
   return `{${members.join(', ')}}`;
 }
 
-/** What the number is read as: integers of up to 20 digits exactly. */
+/** The value that is read: integers of up to 20 digits exactly. */
 function read(value: unknown): unknown {
   if (typeof value !== 'bigint') return value;
   return Number.isSafeInteger(Number(value)) || String(value).replace('-', '').length > 20

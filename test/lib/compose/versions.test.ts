@@ -18,7 +18,7 @@ async function scene(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const logged: string[] = [];
   const write = process.stdout.write.bind(process.stdout) as (...given: unknown[]) => boolean;
-  // What the runner of the tests says goes the same way.
+  // The output of the test runner goes the same way.
   t.mock.method(process.stdout, 'write', (text: unknown, ...rest: unknown[]) =>
     String(text).startsWith('{"level"') ? logged.push(String(text)) > 0 : write(text, ...rest),
   );

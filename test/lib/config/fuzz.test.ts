@@ -24,7 +24,7 @@ function readOrRefused(text: string): JobConfig | undefined {
   }
 }
 
-/** What AWS and our own code rely on. */
+/** Assumptions of AWS and of our own code. */
 function assertSound(job: JobConfig): void {
   assert.ok(job.modelPath.length > 0);
   assert.match(job.jobName, /^[A-Za-z0-9][\w-]{0,59}$/);

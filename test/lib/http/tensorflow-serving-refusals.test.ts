@@ -1,4 +1,4 @@
-/** What TensorFlow Serving's API refuses: each with one error in its form, `{"error": message}`. */
+/** Refusals of TensorFlow Serving's API: each is one error in its form, `{"error": message}`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';

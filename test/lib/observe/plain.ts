@@ -1,4 +1,7 @@
-/** What observers say without what differs from run to run: times, random ids, addresses and versions stand as "#". */
+/**
+ * Reports of observers without the parts that differ from run to run: times, random ids, addresses and versions become
+ * "#".
+ */
 import type { ReceivedSpan } from '../../support/otlp.ts';
 
 const ANY = '#';

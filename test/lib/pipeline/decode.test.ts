@@ -1,4 +1,4 @@
-/** What becomes of messages that are no records: each is sorted by why it cannot be read, and how often it came. */
+/** Messages that are not records are sorted by why they cannot be read, and how often they came. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodeMessage } from '../../../lib/codecs/message.ts';

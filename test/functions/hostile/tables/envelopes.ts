@@ -1,4 +1,4 @@
-/** What is around a body: its encoding and its size, as the handlers get it; and requests as a socket brings them. */
+/** The envelope of a body: its encoding and its size, as handlers get it; and requests as they arrive on a socket. */
 import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
 import type { ErrorCode } from '../../../../lib/contract/errors.ts';
 

@@ -60,7 +60,7 @@ function columnsOf(bytes: Uint8Array): { data: (number | null)[]; shape: (number
   }));
 }
 
-/** What the old Python client makes of a result: it drops nulls and zeros of `shape`, then reshapes `data`. */
+/** Reads a result as the old Python client does: it drops nulls and zeros of `shape`, then reshapes `data`. */
 function oldClientShape(column: { data: (number | null)[]; shape: (number | null)[] }): number[] {
   assert.ok(!column.data.includes(null), 'to_numpy() raises on nulls');
   const shape = column.shape.filter((dim): dim is number => dim !== null && dim !== 0);

@@ -40,7 +40,7 @@ function example(kind: Kind, width: number, height: number, seed: number): PngIm
   };
 }
 
-/** What the specification says each pixel is, as 8-bit RGB without alpha. */
+/** The pixels according to the specification, as 8-bit RGB without alpha. */
 function expected({ width, height, depth, colourType, sample }: PngImage): number[] {
   const rgb: number[] = [];
   for (let y = 0; y < height; y++) {

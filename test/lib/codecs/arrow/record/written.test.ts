@@ -16,7 +16,7 @@ const skip = existsSync(ZOO) ? false : 'the shared fixtures are not beside the r
 
 const one = (value: Value): Inputs => new Map([['x', value]]);
 const ofTensor = (tensor: Tensor): Inputs => one({ kind: 'tensor', tensor });
-/** What apache-arrow makes of a record: rows as plain objects. */
+/** Reads a record with apache-arrow: rows as plain objects. */
 const rowsOf = (bytes: Uint8Array): unknown => JSON.parse(tableFromIPC(bytes).toString());
 
 function refused(inputs: Inputs): ServingError {
