@@ -1,4 +1,4 @@
-/** What a local service keeps, credentials among it, is for its user alone. */
+/** The files of a local service, with its credentials, are readable by its user alone. */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What another version left in a data folder: a record or options without what this one has, or with more. */
+/** Data folders of other versions: a record or options with fewer or more fields than this one has. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -34,7 +34,7 @@ function setUp(steps: (policy: RunPolicy, pass: (ms: number) => void) => void = 
 
 const RECORDS: readonly Inputs[] = [new Map()];
 
-/** What an invocation's clock says of its run. */
+/** An invocation's clock during its run. */
 async function spentMs({ model, invoke, functionClock }: ReturnType<typeof setUp>): Promise<number> {
   return invoke(async () => {
     const startedMs = functionClock();

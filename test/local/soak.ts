@@ -23,7 +23,7 @@ import { PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 
-/** What answers: a worker in one of its languages, or a model in a process of its own. */
+/** The answering side: a worker in one of its languages, or a model in a process of its own. */
 export type Kind = 'python' | 'typescript' | 'onnx';
 
 const JOB = 'soak';

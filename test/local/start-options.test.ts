@@ -1,4 +1,4 @@
-/** What the options of a start mean, without a start, and what it prints of its addresses. */
+/** The meaning of start options, without a start, and the printed addresses. */
 import assert from 'node:assert/strict';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

@@ -20,7 +20,7 @@ beforeEach(() => {
   setVariables(Object.fromEntries(OURS));
 });
 
-/** What a service behind the gateway answers. */
+/** Answers of a service behind the gateway. */
 function serve({ method, url }: Received): Response {
   const { pathname, searchParams } = new URL(url, 'http://any');
   const uri = searchParams.get('uri') ?? '';

@@ -1,4 +1,4 @@
-/** What is sent with a secret and where to, what a prediction is read as, and how calls end, without a service. */
+/** The recipients of a secret, the reading of a prediction, and the end of calls, without a service. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { getEventListeners } from 'node:events';
@@ -355,6 +355,6 @@ test('an empty variable says nothing of how to call', async (t) => {
     code: 'bad_config',
     message: 'CLUSTER_SERVING_AUTH: expected one of iam, jwt, api-key, none, got "other"',
   });
-  // What is given outweighs it.
+  // The option takes precedence.
   assert.doesNotThrow(() => authorizedFetch(API, { fetch: send, token: TOKEN }));
 });

@@ -74,7 +74,7 @@ test('an output has the names of its classes as labels, where it has as many val
 
 test('an answer whose prediction is no text {value=…} of JSON is an error', async () => {
   const values: unknown[] = [null, 7, {}, '', '[1]', 'a{value=1}', '{value=1}b', '{value=}', '{value=x}'];
-  // What has no text makes JavaScript throw an error of its own.
+  // A value without a text makes JavaScript throw its own error.
   values.push(['{value=1}'], { toString: 0 });
   for (const text of values)
     await assert.rejects(

@@ -56,7 +56,7 @@ function halfwayFloat(random: Random): string {
   return `${random() < 0.5 ? '-' : ''}${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }
 
-/** What writes a number, by kind. */
+/** Writers of a number, by kind. */
 export const NUMBER_TEXTS: readonly ((random: Random) => string)[] = [
   (random) => String(double(random)),
   (random) => String(Math.fround(random() * 2 - 1)),
@@ -117,7 +117,7 @@ function unlike(parts: NumberParts, expected: readonly number[]): number {
 
 const DTYPES: readonly DType[] = ['float32', 'float64', 'uint8', 'int64', 'bool'];
 
-/** What tensors of each dtype a content becomes, or the error of each. */
+/** The tensors of each dtype for a content, or the error of each. */
 function tensorsOf(content: unknown): unknown {
   return DTYPES.map((dtype) => caught(() => bitsOf(jsonTensor(content, dtype, dtype === 'float64'))));
 }
@@ -194,7 +194,7 @@ function digestOf(answer: unknown): string {
   );
 }
 
-/** What takes the place of a number, or is put into the text anywhere. */
+/** Texts that replace a number, or are inserted anywhere into the text. */
 const ODD = [
   'null',
   'true',

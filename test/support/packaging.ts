@@ -66,7 +66,7 @@ export async function packageProject(request: PackageRequest = {}): Promise<Pack
   return { ...result, ...packagedIn(folder), remove: () => removeProject(folder) };
 }
 
-/** What `serverless package` wrote into a folder. */
+/** The files that `serverless package` wrote into a folder. */
 export function packagedIn(folder: string): Artifacts {
   return {
     folder,

@@ -45,7 +45,7 @@ export interface RuntimeEnvironment {
   readonly spawnedAt: number;
   readonly times: RuntimeTimes;
   invoke(event: unknown, timeoutMs: number): Promise<Answer>;
-  /** What it wrote so far. */
+  /** Its output so far. */
   output(): string;
   close(): Promise<void>;
 }

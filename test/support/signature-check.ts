@@ -26,7 +26,7 @@ export interface Expected {
   readonly now: number;
 }
 
-/** What AWS allows. */
+/** The clock difference that AWS allows. */
 const MAX_SKEW_MS = 5 * 60_000;
 const HEAD =
   /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/execute-api\/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$/;

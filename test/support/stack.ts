@@ -24,7 +24,7 @@ export interface TestStackOptions {
   readonly directory?: string;
   /** True if changes of a worker's files are watched. */
   readonly watch?: boolean;
-  /** What the parts warn of. */
+  /** Warnings of the parts. */
   readonly warn?: (message: string) => void;
   readonly preferEmbeddedRedis?: boolean;
   readonly dataDir?: string;
@@ -57,7 +57,7 @@ export async function testStack(t: Hooks, options: TestStackOptions = {}): Promi
   return stack;
 }
 
-/** What a client on this machine needs. */
+/** Everything that a client on this machine needs. */
 export function clientOptions(stack: Stack) {
   useAws(stack.aws.environment);
   return {

@@ -41,7 +41,7 @@ export function plainFailure(error: unknown): unknown {
   return uri === undefined ? { code } : { code, uri, message };
 }
 
-/** What a call returns or throws. */
+/** The result or the error of a call. */
 export async function plainOutcome(call: Promise<Result | undefined>): Promise<unknown> {
   return call.then(plainResult, plainFailure);
 }

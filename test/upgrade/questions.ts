@@ -373,7 +373,7 @@ async function listDeadLetters(world: World) {
   return list;
 }
 
-/** What dlq says of them, without the time of the archive. */
+/** The output of dlq about them, without the time of the archive. */
 async function deadLetters(world: World) {
   const shown: unknown[] = [];
   const list = await listDeadLetters(world);

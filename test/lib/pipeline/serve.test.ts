@@ -151,7 +151,10 @@ test('a runner that gives fewer outcomes than records answers none of them, and 
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** What a call measures, by a clock that stands still unless it is set: timers as [count, ms], and the invocation's metrics. */
+/**
+ * The measurements of a call, by a clock that stands still unless it is set: timers as [count, ms], and the
+ * invocation's metrics.
+ */
 async function measuring(
   call: (clock: { ms: number }, parts: ReturnType<typeof deps>) => Promise<unknown>,
 ): Promise<{ readonly timers: Record<string, number[]>; readonly metrics: Record<string, unknown> }> {

@@ -411,7 +411,7 @@ test('a lost node costs its own records until its replica has taken over, and th
   await copy.redis.cluster('FAILOVER', 'TAKEOVER');
   // Its table of slots is from before.
   assert.equal((await idle.get(kept))?.uri, kept);
-  // What was not saved comes again.
+  // A result that was not saved is delivered again.
   assert.equal(
     await results.save(
       lost.map((uri) => finished(uri)),

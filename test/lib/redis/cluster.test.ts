@@ -1,4 +1,4 @@
-/** What cluster mode is without a cluster: names, addresses, the way to a node, and the error that names the setting. */
+/** Cluster mode without a cluster: names, addresses, the route to a node, and the error that names the setting. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Redis } from 'ioredis';

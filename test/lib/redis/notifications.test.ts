@@ -1,4 +1,4 @@
-/** What wakes those who wait for a result: messages, and looking again. */
+/** Waiting for a result ends by messages, and by looking again. */
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';

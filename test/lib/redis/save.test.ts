@@ -1,4 +1,4 @@
-/** What save.lua writes of one record, against a real Redis. */
+/** The fields that save.lua writes for one record, in a real Redis. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { newestKey, resultKey, stateKey } from '../../../lib/contract/names.ts';

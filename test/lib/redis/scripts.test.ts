@@ -242,7 +242,7 @@ test('only a cancellation is listed again when nothing was set aside, and a fore
   await states.cancel('c');
   await results.save([saved('a', number(1)), saved('b', number(2))], 'v');
   const taken = await leases.take(['a', 'b', 'c']);
-  // What was set aside has expired; one uri has a result that is too large to be listed, one something foreign.
+  // Set-aside results have expired; one uri has a result that is too large to be listed, and one holds foreign data.
   for (const key of await redis.keys('cluster-serving-held_*')) await redis.del(key);
   await results.save([saved('a', number(3), 1)], 'v');
   await redis.zrem(indexKey(JOB), 'a');
@@ -385,7 +385,7 @@ function racing({ connection, options }: Awaited<ReturnType<typeof openReplacer>
   const racer = {
     home: (job: string) => job,
     use: async (...[work, repeatable]: Parameters<RedisConnection['use']>) => {
-      // What is written must not be repeated.
+      // A written result must not be written again.
       if (!repeatable && !raced) {
         raced = true;
         await change();

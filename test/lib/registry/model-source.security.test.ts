@@ -1,4 +1,4 @@
-/** What lies in the bucket is not believed: a pointer names files of its own version only, a file is what its checksum says. */
+/** The bucket is not trusted: a pointer names files of its own version only, and a file must match its checksum. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

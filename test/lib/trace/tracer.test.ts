@@ -96,7 +96,7 @@ const returning = (...ids: string[]): SQSBatchResponse => ({
   batchItemFailures: ids.map((itemIdentifier) => ({ itemIdentifier })),
 });
 
-/** What a batch function does with its records: those that it names are saved, the others come again. */
+/** A batch function handles its records: it saves those that it names, and the others return. */
 function batchOf(tracer: Traced, outcomes: Readonly<Record<string, ServingError | undefined>>) {
   const sink = tracer.sink({ save: async () => [] });
   return tracer.handler('sqs', async ({ Records }: SQSEvent) => {

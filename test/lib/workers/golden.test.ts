@@ -35,7 +35,7 @@ function readItems(bytes: Uint8Array, size = bytes.byteLength): Run['items'] {
 
 const write = (items: readonly unknown[]) => Buffer.concat(encodeMessage({ type: 'run', id: 1, items }));
 
-/** What Python makes of frames: each as it writes it, or `refused: …`. */
+/** Python's output for frames: each as it writes it, or `refused: …`. */
 async function throughPython(frames: readonly string[]): Promise<string[]> {
   const script = fileURLToPath(new URL('reencode.py', import.meta.url));
   return new Promise((resolve, reject) => {

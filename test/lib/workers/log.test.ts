@@ -1,4 +1,4 @@
-/** What a worker's process writes gets a time, a level and the worker, on a single machine and in a function. */
+/** Output of a worker's process gets a time, a level and the worker, on a single machine and in a function. */
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

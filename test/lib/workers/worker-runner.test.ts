@@ -1,4 +1,4 @@
-/** What a batch of records becomes by what its process does with it, without a process. */
+/** Outcomes of a batch, by the behavior of its process, without a process. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';

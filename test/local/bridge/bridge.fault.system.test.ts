@@ -79,7 +79,7 @@ function slow(random: Random, send: Send): Send {
   };
 }
 
-/** What no bridge can enqueue. */
+/** Entries that no bridge can enqueue. */
 const UNREADABLE: readonly (readonly (string | Buffer)[])[] = [
   ['data', 'x'],
   ['uri', '', 'data', 'x'],

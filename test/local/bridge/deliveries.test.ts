@@ -1,4 +1,4 @@
-/** What becomes of an entry of the stream by the error that its sending, its removal or its listing ends with. */
+/** The fate of an entry of the stream, by the error with which its sending, its removal or its listing ends. */
 import assert from 'node:assert/strict';
 import { syncBuiltinESMExports } from 'node:module';
 import { type TestContext, test } from 'node:test';
@@ -57,7 +57,7 @@ function open(t: TestContext, fail: (step: 'send' | 'remove' | 'reject', what: s
     onFailure: (error) => seen.push(`failure ${error.message}`),
     stop: stop.signal,
   });
-  /** What happened until nothing more does before `ms` have passed. */
+  /** Collects events until nothing more happens within `ms`. */
   const after = async (ms = 0) => {
     for (let turn = 0; turn < 9; turn++) await setImmediate();
     if (ms > 0) {

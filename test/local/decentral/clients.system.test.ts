@@ -1,4 +1,4 @@
-/** What clients can do to each other and to their supervisor, and what the commands say of it. */
+/** The effects of clients on each other and on their supervisor, and the messages of the commands. */
 import assert from 'node:assert/strict';
 import { stat, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';

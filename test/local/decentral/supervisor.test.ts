@@ -15,7 +15,7 @@ const quiet = { write: () => undefined };
 const frames = (headers: readonly object[], blocks: readonly Uint8Array[] = []) =>
   Buffer.concat(headers.flatMap((header) => encodeFrame(header as Record<string, unknown>, blocks)));
 
-/** What stands for Python: it writes these bytes to its pipe and runs the rest of the script. */
+/** Replaces Python: it writes these bytes to its pipe and runs the rest of the script. */
 async function program(
   t: TestContext,
   bytes: Uint8Array,
@@ -40,7 +40,7 @@ async function run(t: TestContext, bytes: Uint8Array, rest?: string) {
     verbose: false,
   };
   const messages: ClientMessage[] = [];
-  // What ends does so by itself.
+  // A program that ends does so by itself.
   let isLate = false;
   const late: After = (_, act) => {
     const timer = setTimeout(() => {

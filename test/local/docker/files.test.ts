@@ -1,4 +1,4 @@
-/** What Dockerfile, compose.yaml and .dockerignore promise. image.docker.test.ts builds the image and runs it. */
+/** The promises of Dockerfile, compose.yaml and .dockerignore. image.docker.test.ts builds the image and runs it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

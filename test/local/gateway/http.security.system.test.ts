@@ -22,7 +22,7 @@ const BODY = JSON.stringify({ uri: 'theirs', instances: [{ image: 'AAAA' }] });
 const portOf = (url: string) => Number(new URL(url).port);
 const errorOf = ({ text }: RawAnswer) => JSON.parse(text) as { error: string; code: string };
 
-/** What a page can send without asking first, and what it asks for. */
+/** Requests that a page can send without a preflight, and a preflight itself. */
 const CHANGES: Readonly<Record<string, RawRequest>> = {
   'a text': { method: 'POST', path: '/predictions', headers: { 'content-type': 'text/plain' }, body: BODY },
   'a urlencoded form': {

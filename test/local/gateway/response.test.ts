@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { type Gateway, startGateway } from '../../../local/gateway/gateway.ts';
 import { enveloped, gatewayMessage, refusal, tooManyWaits, toWire } from '../../../local/gateway/response.ts';
 
-/** What the handler does next, and what the gateway logged about it. */
+/** The handler's next step, and the gateway's log lines about it. */
 let act: () => unknown;
 let logged: string[] = [];
 let gateway: Gateway;

@@ -231,7 +231,7 @@ test('calls over the limit, and bytes over theirs, are refused at once', async (
   );
   small.held.runs[0]?.();
   await first;
-  // What a call that ended had held is free again, whether it was answered or failed.
+  // The capacity of an ended call is free again, whether it was answered or failed.
   await assert.rejects(small.call('ModelInfer', Buffer.from([0x0a, 1, 0x78])));
   const second = small.infer();
   await small.held.running(2);

@@ -200,7 +200,7 @@ export class Worker extends WKRHardWorker {
   await write(worker('a'));
   const job = parseConfig('worker:\n  class: server.Worker\n', 'test config');
   const workerFolders = { directory, modelDir: directory };
-  // What else is in an environment, a worker does not ask for.
+  // A worker does not ask for the rest of an environment.
   const scope = new Scope({ job, workerFolders } as unknown as Environment);
   const lines: string[] = [];
   const opened = await ReloadingWorker.open(scope, {

@@ -29,7 +29,7 @@ class Worker(WKRHardWorker):
         with open("off", "a") as file: file.write("off\\n")
 `;
 
-/** What the guide never defines: the model and the result; here twice the input. */
+/** Names that the guide never defines: the model and the result; here twice the input. */
 async function guideFiles(): Promise<Readonly<Record<string, string>>> {
   const server = await readFile(join(FIXTURES, 'server.py'), 'utf8');
   const filled = server

@@ -142,7 +142,7 @@ function operatorPlaces(node: Node, text: string): Place[] {
     : [...change(other, 'operator'), ...alone];
 }
 
-/** What an object says is not said. */
+/** The text inside an object is skipped. */
 function withoutProperty(node: Node, text: string): Place[] {
   return (node['properties'] as readonly Node[]).map(({ start, end }) => {
     const comma = /^\s*,/.exec(text.slice(end))?.[0].length ?? 0;

@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test';
 
 export interface Throttle {
   readonly url: string;
-  /** What the server has sent to its clients. */
+  /** Bytes that the server has sent to its clients. */
   readonly bytes: number;
   /** The rate of all connections together. */
   bytesPerMs: number;

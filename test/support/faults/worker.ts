@@ -21,7 +21,7 @@ export interface Bundles {
   folder(name: FunctionName): string;
 }
 
-/** What a bundle is made of. */
+/** The sources of a bundle. */
 const SOURCES = ['functions', 'lib', 'infra/build', 'package-lock.json'];
 const CACHE = join(ROOT, 'node_modules', '.cache', 'test-bundles');
 

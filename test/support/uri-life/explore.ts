@@ -104,7 +104,7 @@ async function transition(world: UriWorld, node: Node, action: Action) {
   }
 }
 
-/** What the keys must say, and what no step may do. */
+/** Requirements on the keys, and changes that no step may make. */
 function assertStored(
   model: UriState,
   { result, state, newest, held, listed }: Dump,
@@ -135,7 +135,7 @@ function assertStored(
   assert.equal(new Set(model.given).size, model.given.length, 'each result is given once');
 }
 
-/** What clients see in a new state. */
+/** The clients' view of a new state. */
 async function assertSeen(world: UriWorld, { model, path }: Node): Promise<void> {
   const identities = [...new Set(model.messages.map(({ identity }) => identity))];
   const looked = (await world.look(identities)) as { status: string; found: unknown }[];

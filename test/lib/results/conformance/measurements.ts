@@ -1,4 +1,4 @@
-/** What the environments of a job have measured, and the versions they serve with. */
+/** The measurements of a job's environments, and the versions they serve with. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TIMERS, Timers } from '../../../../lib/metrics/timers.ts';

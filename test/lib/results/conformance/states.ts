@@ -1,4 +1,4 @@
-/** What is known of a uri between its announcement and its outcome. */
+/** The state of a uri between its announcement and its outcome. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../../lib/contract/errors.ts';

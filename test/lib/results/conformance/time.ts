@@ -1,4 +1,4 @@
-/** What becomes of results when their time to live is over. The tests wait for that together. */
+/** Results after their time to live. The tests wait for that together. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { EnqueueQuery } from '../../../../lib/contract/enqueue.ts';

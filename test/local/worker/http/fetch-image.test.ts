@@ -1,4 +1,4 @@
-/** What POST /encode_img_url may reach, with real TLS servers on this machine. */
+/** The addresses that POST /encode_img_url may reach, with real TLS servers on this machine. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -173,7 +173,7 @@ test('a record of the queue has its outcome once its result is stored, and the l
   );
   assert.equal(statistics.counts.totals().finished, 1);
   clock.ms += 10_000;
-  // What happens after the end of a step is of the next one, also where nothing has asked for the step.
+  // An event after the end of a step belongs to the next one, even if nothing has asked for the step.
   await sink.save([{ ...record, id: 'later', uri: 'later' }], 'v');
   assert.deepEqual(
     statistics.history().map(({ finished }) => finished),
