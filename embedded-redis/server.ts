@@ -33,7 +33,7 @@ const UNREAD_BYTES = 16 * 1024 * 1024;
 const UNREAD_PUSH_BYTES = 64 * 1024 * 1024;
 /** Replies are written when they reach this size, even if more commands wait. */
 const WRITE_BYTES = 256 * 1024;
-/** The first words of HTTP's lines that are no commands of Redis. */
+/** First words of HTTP lines that are not commands of Redis. */
 const HTTP_WORD = /^(?:post|put|patch|delete|head|options|connect|trace|[\w-]+:)$/;
 const SCRIPT_COMMANDS = new Set(['eval', 'evalsha', 'script']);
 

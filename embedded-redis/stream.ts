@@ -24,7 +24,7 @@ export interface Group {
   readonly consumers: Map<Bytes, number>;
 }
 
-/** A claim looks at so many pending entries for each that it may claim. */
+/** A claim looks at up to this many pending entries for each that it may claim. */
 const CLAIM_LOOKS = 10;
 
 export class Stream {

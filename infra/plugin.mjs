@@ -228,7 +228,7 @@ class BundlePlugin {
       if (Type === 'AWS::Lambda::Version') delete Properties.CodeSha256;
   }
 
-  /** The published package has none. */
+  /** The published package has no such script. */
   bundler() {
     try {
       return createRequire(join(serviceFolder, 'package.json'))('esbuild');

@@ -16,7 +16,7 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
   worker: 'Your own code in place of a model (docs/how-to/serve-your-own-code.md).',
 };
 
-/** Every setting with its meaning and its default, or an example of it where it has none. */
+/** Every setting with its meaning and its default, or an example if it has no default. */
 export function configText(): string {
   return Object.entries(GROUPS)
     .map(([name, group]) => {

@@ -167,7 +167,7 @@ async function sourceOf(folder: string): Promise<ModelOrigin> {
       return { format: source.format, files: source.files };
     }
   } catch {
-    // There is no import report, or the file is not one of ours.
+    // There is no import report, or another program wrote the file.
   }
   return { format: 'onnx' };
 }

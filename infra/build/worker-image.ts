@@ -64,7 +64,7 @@ export async function writeImage(request: ImageRequest): Promise<string[]> {
 
 /**
  * Lambda runs it with a user of its own, on a file system that can only be read but for /tmp; `USER` and `HOME` make
- * that so elsewhere. Modules are compiled with hashes in place of times, which differ from build to build.
+ * that so elsewhere. Modules are compiled with hashes instead of times, which differ from build to build.
  */
 function dockerfile(python: string): string {
   return `# Written by \`serverless package\`, which overwrites changes. One image for two functions, each with its own command.

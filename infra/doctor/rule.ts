@@ -35,7 +35,7 @@ export interface ImportFacts {
   /** Peak memory by rows of a run, for other batch sizes. Older import reports do not have it. */
   readonly memory?: {
     readonly points: readonly MemoryPoint[];
-    /** Upper limit of the rows of one run, whatever batchSize says. Undefined if there is none. */
+    /** Upper limit of the rows of one run; batchSize cannot exceed it. Undefined if there is none. */
     readonly mostRows: number | undefined;
   };
   /** Milliseconds for one row, on the machine of the import. Undefined if the model was not run. */

@@ -72,7 +72,7 @@ class ServingError(Exception):
 
 
 class Unfetched(ServingError):
-    """A large result that `drain` could not fetch: it is no failure of its record, and stays under its uri."""
+    """A large result that `drain` could not fetch. It is not a failure of its record, and stays under its uri."""
 
 
 def bad_request(message: str) -> ServingError:

@@ -29,7 +29,7 @@ _REGION = re.compile(r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com")
 
 
 class Message(NamedTuple):
-    """A record as it is sent."""
+    """A record in the form in which it is sent."""
 
     enqueued: Enqueued
     body: bytes

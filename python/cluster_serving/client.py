@@ -124,10 +124,9 @@ class Client:
         return tally.enqueued_or_raise()
 
     def query(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> Optional[Result]:
-        """Returns the result, which stays; None when there is none, yet or any more.
-
-        With what `enqueue` returned in place of the uri, or with its identity, only the result of that enqueue. Raises
-        the record's own error if it failed, with its uri; results_unavailable.
+        """Returns the result, which stays; None when there is none, yet or any more. Given the return value of `enqueue`
+        instead of the uri, or its identity, only the result of that enqueue. Raises the record's own error if it
+        failed, with its uri; results_unavailable.
         """
         return self._ask("GET", uri, identity, self._limit(timeout))
 
@@ -202,7 +201,7 @@ class Client:
         status = answer.get("status") if isinstance(answer, dict) else None
         if status not in _STATUSES:
             raise ServingError("internal", f"{self._over_http.url}/status did not answer with a status", name)
-        # Something between them may have dropped the parameter: the answer is then of whatever the uri has.
+        # Something between them may have dropped the parameter: the answer then belongs to any enqueue of the uri.
         return str(status) if answer.get("identity") == wanted else "unknown"
 
     def cancel(self, uri: Uri, *, timeout: Optional[float] = None) -> bool:

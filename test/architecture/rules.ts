@@ -274,8 +274,8 @@ export const MAY_COMPUTE_IMPORTS: readonly string[] = [
 ];
 
 /**
- * Violations that exist today, each as it is reported. A new one fails the test, and so does one that is listed here but
- * no longer found: remove it then. A cycle starts at its alphabetically first file.
+ * Violations that exist today, in the form in which they are reported. A new one fails the test, and so does one that
+ * is listed here but no longer found: remove it then. A cycle starts at its alphabetically first file.
  */
 export const KNOWN: readonly string[] = [
   // They run on this project's onnxruntime-node; their own package.json lists what is compared.

@@ -89,7 +89,7 @@ test('every error text of docs/how-to/debug.md is in the code', async () => {
   }
 });
 
-/** Some three words in a row must be in the code as they are; the others may come from values. */
+/** Some three words in a row must be in the code literally; the others may come from values. */
 function windowsOf(text: string, count: number): string[] {
   const words = text.split(' ');
   if (words.length <= count) return text.length > 5 ? [text] : [];

@@ -201,7 +201,7 @@ for (const [title, { config, fill }] of Object.entries(DESCRIBED_JOBS)) {
       const { document, check, ask } = service;
       const version = stack.jobs[0]?.model ?? '';
       assert.deepEqual(await assertExamples(service, stack.job, version), isWorker ? [] : WITH_EXAMPLES);
-      // A worker says nothing of its items.
+      // A worker does not describe its items.
       if (isWorker) return;
 
       const { schemas } = document.components;

@@ -26,7 +26,7 @@ const CONTAINERS = new Set(
     ' ',
   ),
 );
-/** Names that methods of others have, too: they are no commands unless a client of Redis is asked. */
+/** Names that methods of other objects have too: they are commands only if a client of Redis is asked. */
 const OTHERS = new Set(['digest', 'move', 'save', 'sort', 'wait']);
 /** How ioredis sends the scripts that the product defines. */
 const SCRIPTS = ['eval', 'evalsha'];
@@ -45,7 +45,7 @@ function sources(folder: string, ending: RegExp): { readonly path: string; reado
     .filter(({ path, text }) => /redis/i.test(text) && !path.startsWith(CLUSTER));
 }
 
-/** Each call of a method that has the name of a command, whatever its object is. */
+/** Each call of a method that has the name of a command, on any object. */
 function calls(path: string, text: string): string[] {
   const found: string[] = [];
   const visit = (tree: unknown): void => {

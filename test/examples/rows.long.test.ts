@@ -1,6 +1,6 @@
 /**
- * examples/rows.py with many rows and one kill in the middle: no row is lost or doubled, and memory stays as it is after
- * the first chunks. EXAMPLE_ROWS says how many.
+ * examples/rows.py with many rows and one kill in the middle: no row is lost or doubled, and memory stays constant
+ * after the first chunks. EXAMPLE_ROWS says how many.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

@@ -19,7 +19,7 @@ import { testStack } from '../support/stack.ts';
 const silent = () => undefined;
 const LOG = { info: silent, warn: silent, error: silent };
 
-/** Texts that would become a header of their own, another path or a page, if they were taken as they are. */
+/** Texts that would become a header, another path or a page if they were used unescaped. */
 const SHARP = [
   'a\r\nset-cookie: owned=1',
   'a\nx: y',

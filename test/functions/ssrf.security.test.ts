@@ -1,7 +1,7 @@
 /**
- * The server fetches nothing that a caller names: whatever text stands where an image, a text or a tensor may stand, no
- * socket is opened, no name is looked up, no file is touched. Two witnesses: Node's own record of every handle it opens,
- * and a server on this machine whose address is among the texts.
+ * The server fetches nothing that a caller names: for any text in place of an image, a text or a tensor, no socket is
+ * opened, no name is looked up, no file is touched. Two witnesses: Node's own record of every handle it opens, and a
+ * server on this machine whose address is among the texts.
  */
 import assert from 'node:assert/strict';
 import { createHook } from 'node:async_hooks';

@@ -207,7 +207,7 @@ describe('the bundles of the functions', () => {
   });
 });
 
-/** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file of the project as it is. */
+/** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file of the project unchanged. */
 function packageOrFile(path: string): string {
   const inside = path.split('node_modules/').at(-1) as string;
   if (inside === path) return path;

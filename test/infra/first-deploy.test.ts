@@ -103,7 +103,7 @@ test('zones, a VPC and subnets that CloudFormation cannot change are refused, wi
       code: 'bad_config',
       message: expected,
     });
-    // A stack that stays as it is.
+    // A stack that does not change.
     await assertDeployable(deployed, planned({ network: before }), asked);
   }
 });

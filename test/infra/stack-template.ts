@@ -5,7 +5,7 @@
  */
 import { referencesOf, type Template } from '../support/template.ts';
 
-/** AWS's error in place of a result. */
+/** AWS's error instead of a result. */
 export class Refusal extends Error {
   readonly code: string;
   constructor(code: string, message: string) {

@@ -158,7 +158,7 @@ export class Stacks {
 
   delete(stackName: string): void {
     const stack = this.all().find(({ name }) => name === stackName);
-    // As AWS: to delete what is not there is no error.
+    // As AWS: deleting something that does not exist is not an error.
     if (!stack) return;
     this.#assertUnused(stack, []);
     this.#report(stack, stack.name, 'DELETE_IN_PROGRESS', 'User Initiated');

@@ -230,7 +230,7 @@ async function sendAll(
       const uri = `r-${x}`;
       const identity = randomUUID();
       const fate = fateOf(x);
-      // A worker gets what was sent, whatever its shape.
+      // A worker gets the sent value, of any shape.
       const isMismatched = fate === 'mismatched' && kind === 'onnx';
       const inputs = isMismatched ? mismatched(x) : fate === 'poison' ? poison(x) : record(x);
       const queue = fate === 'http' ? overHttp : direct;

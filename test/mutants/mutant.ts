@@ -1,4 +1,4 @@
-/** A mutant is one small bug in one source file: other text in place of a piece of it. */
+/** A mutant is one small bug in one source file: a piece of the text is replaced. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -14,7 +14,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 def silent(connection):
-    """Accepts, and says nothing until the client leaves."""
+    """Accepts, and does not answer until the client leaves."""
     while connection.recv(65536):
         pass
 

@@ -326,7 +326,7 @@ class Results(unittest.TestCase):
 
 
 class RedisSocket(unittest.TestCase):
-    """Every wait ends with its call, whatever the socket's own limit is."""
+    """Every wait ends with its call, regardless of the socket's own limit."""
 
     def setUp(self):
         ours, self.theirs = socket.socketpair()

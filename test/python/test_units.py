@@ -85,7 +85,7 @@ class Frames(unittest.TestCase):
     def test_an_item_has_32_mib_with_its_frame(self):
         made = client.WKRClient(ignore_all_checks=True, identity="i")
         around = len(made._frame(b"", "m"))
-        # The length of the block has so many digits more.
+        # The length of the block has that many more digits.
         room = transport.MAX_BYTES - around - len(str(transport.MAX_BYTES)) + 1
         self.assertEqual(len(made._frame(bytes(room), "m")), transport.MAX_BYTES)
         error = error_of(lambda: made._frame(bytes(room + 1), "m"))

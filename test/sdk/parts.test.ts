@@ -336,7 +336,7 @@ test('a request of the contract is sent as it is, and inputs as its instances', 
   assert.equal((one as unknown as { text: string; model: string }).model, 'v');
   const [, several] = await ask([{ x: [1] }]);
   assert.equal((several as unknown as unknown[]).length, 1);
-  // An input of that name whose value is no list of objects.
+  // An input of that name whose value is not a list of objects.
   assert.equal((await ask({ instances: [1] }))[0], '{"instances":[{"instances":[1]}]}');
   for (const answer of [{}, null, { predictions: 1 }])
     await assert.rejects(ask({ x: [1] }, answer), { code: 'internal', message: /it has no predictions$/ });

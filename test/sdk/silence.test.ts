@@ -1,6 +1,6 @@
 /**
- * Every method of the clients, at servers that take a connection and then say nothing, stop in the middle, or answer a byte a
- * second: the call ends at its limit, and by its signal. The methods are those that the classes have.
+ * Every method of the clients, at servers that accept a connection and then fall silent, stop in the middle, or answer
+ * a byte a second: the call ends at its limit, and by its signal. The methods are those that the classes have.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

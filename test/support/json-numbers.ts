@@ -46,7 +46,10 @@ function halfway(random: Random): string {
   return `${digits.slice(0, 1)}.${digits.slice(1, 12 + below(random, 10))}`;
 }
 
-/** Exactly between two float32 or beside it, as far as so many digits say it: up to the 18 that one path of the scanner takes. */
+/**
+ * Exactly between two float32 or beside it, as far as that many digits express it: up to the 18 that one path of the
+ * scanner accepts.
+ */
 function halfwayFloat(random: Random): string {
   const value = (2 ** 24 + 2 * below(random, 2 ** 23) + 1) * 2 ** -(22 + below(random, 10));
   const beside = below(random, 3) - 1;
@@ -138,7 +141,7 @@ function caught(work: () => unknown): unknown {
   }
 }
 
-/** How a body was read: what became of it, and whether an array of it was cut out. */
+/** How a body was read: its value, and whether an array of it was cut out. */
 export interface Read {
   readonly answer: unknown;
   readonly wasCut: boolean;

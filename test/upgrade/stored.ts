@@ -32,7 +32,7 @@ export interface StoredObject {
   readonly key: string;
   readonly contentType?: string;
   readonly text?: string;
-  /** Instead of `text`, where the object is no text. */
+  /** Instead of `text`, if the object is not text. */
   readonly base64?: string;
 }
 

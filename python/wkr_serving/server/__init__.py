@@ -74,7 +74,7 @@ class WKRHardWorker:
         return new_logger(f"{self.log_name} worker {self.worker_id}", self.verbose)
 
     def record_statistic(self, statistic: Any) -> None:
-        """Records one sample for each name: `{"batchsize": 4}`. What is no number is left out, with a warning."""
+        """Records one sample for each name: `{"batchsize": 4}`. A value that is not a number is omitted, with a warning."""
         items = statistic.items() if isinstance(statistic, dict) else [(type(statistic).__name__, statistic)]
         for name, value in items:
             sample = helper.sample_of(value)

@@ -1,4 +1,4 @@
-/** `cluster-serving tune` as it is called: on models of a few nodes, for a second. No time is asserted. */
+/** `cluster-serving tune` from its command line: on models of a few nodes, for a second. No time is asserted. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -37,7 +37,7 @@ export interface Answer extends Refusal {
 
 export type Endpoint = (body: string | Uint8Array, envelope?: Envelope) => Promise<Answer>;
 
-/** Bytes come base64-encoded, texts as they are: both ways API Gateway has. */
+/** Bytes are base64-encoded, texts are not: API Gateway does both. */
 function eventOf(body: string | Uint8Array, envelope: Envelope): APIGatewayProxyEventV2 {
   const { method = 'POST', path = '/predict', headers = {}, query, pathParameters } = envelope;
   const isBase64Encoded = typeof body !== 'string';

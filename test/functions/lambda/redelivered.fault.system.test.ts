@@ -1,6 +1,6 @@
 /**
- * F24: what becomes of a record from its second delivery on, in the packaged batch function: it runs, or the delivery does not
- * count; and where its runs never end well, it ends itself.
+ * F24: a record from its second delivery on, in the packaged batch function. It runs, or the delivery does not count;
+ * if its runs never end well, it ends itself.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';

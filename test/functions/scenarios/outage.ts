@@ -29,7 +29,7 @@ export interface OutageCases {
   readonly seeds: number;
 }
 
-/** A record in so many travels through S3. */
+/** One record in this many travels through S3. */
 const LARGE_EVERY = 4;
 /** Share of the deliveries during an outage in which everything works until the middle of an event. */
 const FLICKERS = 0.2;

@@ -256,7 +256,7 @@ async function respondLater({ api }: RunningStack) {
   };
 }
 
-/** In base64. Whatever follows the end of a JPEG is no part of the picture. */
+/** In base64. Bytes after the end of a JPEG do not belong to the picture. */
 function largePicture(): string {
   return Buffer.concat([smallJpeg('baseline420').bytes, Buffer.alloc(LARGE_BYTES)]).toString('base64');
 }

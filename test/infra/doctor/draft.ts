@@ -78,7 +78,7 @@ export class Draft {
     this.facts.job = { ...this.facts.job, ...change };
   }
 
-  /** As `--param name=value`, on the command line of the doctor alone: the package stays as it is. */
+  /** As `--param name=value`, on the command line of the doctor alone: the package does not change. */
   parameters(change: Partial<Parameters>): void {
     const { stage } = this.facts;
     const parameters = { ...this.facts.parameters, ...change } as unknown as Parameters & Facts['parameters'];

@@ -405,7 +405,7 @@ test('an input may be called __proto__, and a header that is no UTF-8 is refused
     [['__proto__', tensor]],
   );
   const file = Buffer.from(encodeTensors(new Map([['é', tensor]])));
-  // The second byte of the é is no byte that may follow the first.
+  // The second byte of the é may not follow the first.
   file[file.indexOf(0xc3) + 1] = 0x28;
   assert.throws(() => decodeTensors(file), { code: 'bad_request' });
 });

@@ -1,4 +1,4 @@
-/** No text whatever makes the config reader fail in another way than with bad_config. */
+/** No text makes the config reader fail in any way but with bad_config. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readConfigText } from '../../../lib/config/file.ts';

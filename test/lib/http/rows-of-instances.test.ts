@@ -19,7 +19,7 @@ interface Case {
   readonly what: string;
   readonly nodes: readonly NodeSpec[];
   readonly output: Omit<ValueSpec, 'name'>;
-  /** As many outputs as rows, whatever they are. */
+  /** As many outputs as rows, of any kind. */
   readonly rows: readonly (readonly number[])[];
   readonly expected: readonly unknown[];
 }

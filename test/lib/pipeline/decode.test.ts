@@ -16,7 +16,7 @@ const RECORD = encodeMessage(
 const TRACE = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', isSampled: true };
 const enqueue = { ...enqueued('one'), trace: TRACE };
 
-/** A buffer that no memory is left for, which says nothing about the record. */
+/** A buffer for which no memory is left; the record is not at fault. */
 class Full extends Scratch {
   override take(): never {
     throw new RangeError('Array buffer allocation failed');

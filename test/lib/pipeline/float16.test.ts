@@ -1,4 +1,4 @@
-/** float16 is raw bits inside; whatever a person or a client reads of it are its numbers. */
+/** float16 is raw bits inside; people and clients read it as numbers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resultLines } from '../../../cli/results.ts';

@@ -4,7 +4,7 @@ import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { runBatch } from '../../../lib/pipeline/batch/batch.ts';
 import { RunSize } from '../../../lib/pipeline/batch/run-size.ts';
 
-/** Runs batches of so many rows, which cost so many ms a row; says how many rows were run at each size. */
+/** Runs batches with that many rows, which cost that many ms a row; returns how many rows were run at each size. */
 function work(size: RunSize, rows: number, batches: number, costOf: (rows: number) => number) {
   const ran = new Map<number, number>();
   for (let batch = 0; batch < batches; batch++) {

@@ -1,4 +1,4 @@
-/** Records become one tensor along an axis, and each gets its rows back, of whatever type. */
+/** Records become one tensor along an axis, and each gets its rows back, for any type. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';

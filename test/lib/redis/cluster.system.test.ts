@@ -28,7 +28,7 @@ before(async () => {
 after(() => cluster?.close());
 beforeEach(() => cluster?.clear());
 
-/** Undefined, and the test is skipped, where there is no cluster. */
+/** Undefined without a cluster; the test is then skipped. */
 function open(t: TestContext) {
   if (!cluster) return t.skip('needs an installed redis-server and openssl');
   const connection = openRedis(cluster.url, { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 });

@@ -1,4 +1,4 @@
-/** The generated module has the Lua files as they are now, and each of them says how it is called. */
+/** The generated module has the current Lua files, and each of them documents its call. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';

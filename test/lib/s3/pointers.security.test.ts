@@ -73,7 +73,7 @@ test('a pointer to anything but a payload of this job is never asked for', async
     `[{"uri":"u","pointer":"${OURS}${ID}"}]`,
     `{"__proto__":{"uri":"u","pointer":"${OURS}${ID}"}}`,
   ];
-  // As they came: what is no pointer is a record that cannot be read.
+  // Unchanged: a body that is not a pointer is a record that cannot be read.
   assert.deepEqual(await store.resolve([...bodies, ...more]), [...bodies, ...more]);
   assert.deepEqual(asked, []);
 });

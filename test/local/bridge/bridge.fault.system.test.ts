@@ -1,6 +1,6 @@
 /**
- * F28: what an old client wrote last under a uri is its last enqueue, however long each send takes and whatever becomes of
- * the bridge; and no entry, and no command that Redis refuses, stops the others.
+ * F28: an old client's last write under a uri is its last enqueue, however long each send takes and even if the bridge
+ * dies; and no entry, and no command that Redis refuses, stops the others.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

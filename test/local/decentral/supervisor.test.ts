@@ -1,4 +1,7 @@
-/** Clients that a supervisor keeps: their messages, and what its commands start and stop, with a program in place of Python. */
+/**
+ * Clients that a supervisor keeps: their messages, and the processes that its commands start and stop, with a program
+ * instead of Python.
+ */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -181,7 +181,7 @@ test('http.corsOrigins lets the pages of those origins change things, and of no 
   ])
     assert.equal((await cancel(some, origin)).status, 403, origin);
   for (const origin of [EVIL, 'null']) assert.equal((await cancel(every, origin)).status, 200, origin);
-  // An allowed origin is no allowed host.
+  // An allowed origin does not make its host an allowed one.
   assert.equal((await cancel(some, 'https://shop.example', 'shop.example')).status, 403);
   assert.equal((await cancel(every, EVIL, 'evil.example')).status, 403);
 });

@@ -65,7 +65,7 @@ async function serve(
     await gateway.close();
     await onnx.close();
   });
-  /** Until so many wait behind one that is in the process. */
+  /** Until that many wait behind one that is in the process. */
   const waiting = (count: number) => until(() => onnx.pool.free === 0 && onnx.batcher.waiting === count);
   /** Stops the process with a request in it. @returns its answer */
   const stopWith = async (x: unknown) => {

@@ -20,7 +20,7 @@ export type Kind =
   | 'constant'
   /** Slow steps are not waited for. */
   | 'await'
-  /** Something is no longer called, set or said. */
+  /** Something is no longer called, set or returned. */
   | 'call'
   /** Two neighbouring arguments in each other's place. */
   | 'swap';

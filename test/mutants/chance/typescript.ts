@@ -78,7 +78,7 @@ function placesAt(node: Node, parent: Node, text: string): Place[] {
     case 'ConditionalExpression':
     case 'WhileStatement': {
       const test = node['test'] as Node;
-      // A loop that never ends is no bug that a test has to find by its time limit.
+      // A loop that never ends is excluded: a test would find it only by its time limit.
       const never = at(test, 'false', 'condition');
       if (node.type === 'WhileStatement') return [never];
       return [at(test, `!(${source(test)})`, 'condition'), never];

@@ -11,7 +11,7 @@ export interface SeenRequest {
   readonly method: string;
   /** The path with its query. */
   readonly path: string;
-  /** `AmazonSQS.SendMessageBatch` and the like; '' for S3. */
+  /** `AmazonSQS.SendMessageBatch` and similar; '' for S3. */
   readonly action: string;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: Buffer;

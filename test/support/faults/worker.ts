@@ -25,7 +25,7 @@ export interface Bundles {
 const SOURCES = ['functions', 'lib', 'infra/build', 'package-lock.json'];
 const CACHE = join(ROOT, 'node_modules', '.cache', 'test-bundles');
 
-/** The functions as they are deployed. */
+/** The deployed functions. */
 export async function packagedFunctions(): Promise<Bundles> {
   const folder = join(CACHE, await sourceHash());
   await makeOnce(folder, async (partial) => {

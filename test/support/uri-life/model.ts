@@ -154,7 +154,8 @@ function announcedFirst({ announced }: UriState, { identity }: Place): string[] 
 }
 
 /**
- * An announcement after a cancellation is later than it, whatever the times say; a cancellation ends all announcements.
+ * An announcement after a cancellation is later than it, regardless of the times; a cancellation ends all
+ * announcements.
  */
 function isLatest(state: UriState, place: Place): boolean {
   const { newest, announced } = state;

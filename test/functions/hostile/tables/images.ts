@@ -1,4 +1,4 @@
-/** Texts that are no base64, and bytes that are no image that is served. The models take 3x8x8 or 1x8x8 a row. */
+/** Texts that are not base64, and bytes that are not an image we serve. The models take 3x8x8 or 1x8x8 a row. */
 import type { ErrorCode } from '../../../../lib/contract/errors.ts';
 import { smallJpeg } from '../../../support/jpegs.ts';
 import { pngChunk, pngFile, pngHeader, writePng } from '../../../support/png.ts';

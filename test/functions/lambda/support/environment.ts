@@ -74,7 +74,7 @@ export function startEnvironment(t: TestContext, options: EnvironmentOptions): L
       await ready;
       const answering = reply();
       child.send({ event, timeoutMs });
-      // As Lambda does it: the whole process, whatever it does.
+      // Ends the whole process, as Lambda does.
       const timer = setTimeout(() => child.kill('SIGKILL'), killMs);
       const answer = await answering.finally(() => clearTimeout(timer));
       if ('error' in answer) throw new Error(answer.error);

@@ -174,7 +174,7 @@ describe('encodeArrowResult', () => {
         assert.ok(column);
         assert.deepEqual(column.data, [...(output.data as Float32Array)]);
         const seen = oldClientShape(column);
-        // It may miss ones where there is no room for them; the rest is there, in order.
+        // It may lack classes for which there is no room; the rest is there, in order.
         assert.deepEqual(
           seen.filter((dim) => dim !== 1),
           shape.filter((dim) => dim !== 1),

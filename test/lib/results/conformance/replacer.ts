@@ -6,7 +6,7 @@ import { enqueued } from '../../../support/enqueue.ts';
 import { failedFieldsOf, fieldsOf, outcomeOf, success } from './records.ts';
 import type { At, Place } from './world.ts';
 
-/** A record, as it is replayed for the first time. */
+/** A record that is replayed for the first time. */
 const record = (identity = 'm1', message = 'the message', sentAt = 1) => ({
   uri: 'u',
   enqueue: enqueued(identity, sentAt, 1),

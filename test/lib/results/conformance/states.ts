@@ -30,7 +30,7 @@ export function describeStates(at: At): void {
     assert.equal(await states.status('a'), 'succeeded');
     await states.markRunning([running('a')], 60_000);
     assert.equal(await states.status('a'), 'succeeded');
-    // A worker that died says nothing more: the record is delivered again.
+    // A worker that died sends nothing more: the record is delivered again.
     await states.markRunning([running('b')], 1);
     await until(async () => (await states.status('b')) !== 'running');
     assert.equal(await states.status('b'), 'queued');

@@ -17,8 +17,8 @@ interface Watch {
 }
 
 /**
- * An expired result is known for as long again as it lived. A test that failed because machine or store slept for about that long
- * says nothing, and is run again.
+ * An expired result is known for as long again as it lived. A test that failed because machine or store slept for about
+ * that long proves nothing, and is run again.
  */
 async function unlessAsleep(open: () => Environment, run: (watched: Environment & Watch) => Promise<void>) {
   for (let tries = 1; ; tries++) {

@@ -19,7 +19,7 @@ export interface Load {
 
 export interface LoadReport {
   readonly sent: number;
-  /** How many by status; `broken` has none. */
+  /** Counts by status; `broken` has no status. */
   readonly statuses: Readonly<Record<string, number>>;
   /** 429s that do not say when to come back. */
   readonly withoutRetryAfter: number;

@@ -1,4 +1,4 @@
-/** The routes of the worker service on a job with an ONNX model, and as they are deployed. */
+/** The routes of the worker service on a job with an ONNX model, and in a deployment. */
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -20,7 +20,7 @@ export type CommandFate =
   | { readonly kind: 'reply'; readonly text: string }
   /** Its first bytes reach the server, then both sides are reset. */
   | { readonly kind: 'cut'; readonly bytes: number; readonly after?: () => void }
-  /** The server runs it; of the answer so many bytes come back, then both sides are reset. */
+  /** The server runs it; that many bytes of the answer come back, then both sides are reset. */
   | { readonly kind: 'cutReply'; readonly bytes: number; readonly after?: () => void }
   /** The server runs it, the answer never comes back, the connection stays. */
   | { readonly kind: 'mute'; readonly after?: () => void }
