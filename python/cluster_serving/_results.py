@@ -30,12 +30,14 @@ class Enqueued(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The result of the model, or of a worker, for one record. `outputs` has the model's outputs by name, in its order:
-    arrays with dtype and shape; texts have the dtype object. NaN stands for NaN and infinity, which JSON lacks. If a
-    filter or a worker answered with something else, there are no outputs and `value` is that as JSON. `model` is the
-    version of the model. A prediction has the contract's text, `{value=…}`, and `labels`: the class names of each
-    output that has some, `labels["p"][i]` for the value `outputs["p"][..., i]`. A result from the queue has its uri,
-    its identity and the time it was finished. `source` says where an answer without outputs comes from.
+    """The result of the model, or of a worker, for one record.
+
+    `outputs` has the model's outputs by name, in its order: arrays with dtype and shape; texts have the dtype object.
+    NaN stands for NaN and infinity, which JSON lacks. If a filter or a worker answered with something else, there are
+    no outputs and `value` is that as JSON. `model` is the version of the model. A prediction has the contract's text,
+    `{value=…}`, and `labels`: the class names of each output that has some, `labels["p"][i]` for the value
+    `outputs["p"][..., i]`. A result from the queue has its uri, its identity and the time it was finished. `source`
+    says where an answer without outputs comes from.
     """
 
     outputs: Mapping[str, Any]

@@ -124,9 +124,10 @@ class Client:
         return tally.enqueued_or_raise()
 
     def query(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> Optional[Result]:
-        """Returns the result, which stays; None when there is none, yet or any more. Given the return value of `enqueue`
-        instead of the uri, or its identity, only the result of that enqueue. Raises the record's own error if it
-        failed, with its uri; results_unavailable.
+        """Returns the result, which stays; None when there is none, yet or any more.
+
+        Given the return value of `enqueue` instead of the uri, or its identity, only the result of that enqueue. Raises
+        the record's own error if it failed, with its uri; results_unavailable.
         """
         return self._ask("GET", uri, identity, self._limit(timeout))
 

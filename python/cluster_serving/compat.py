@@ -44,10 +44,11 @@ class Answer(str):
 
 
 class API:
-    """The options of both queues: where the service is. `host` and `port` are those of Redis. `url` is the HTTPS API, by
-    default CLUSTER_SERVING_URL if neither host nor port is given, and `sqs` the url of the queue. With none of these it
-    is the Redis at localhost:6379. Other options (`auth`, `token` and so on) are those of `Client`. `timeout` is in
-    seconds, for a call.
+    """The options of both queues: where the service is.
+
+    `host` and `port` are those of Redis. `url` is the HTTPS API, by default CLUSTER_SERVING_URL if neither host nor
+    port is given, and `sqs` the url of the queue. With none of these it is the Redis at localhost:6379. Other options
+    (`auth`, `token` and so on) are those of `Client`. `timeout` is in seconds, for a call.
     """
 
     def __init__(self, host: Optional[str] = None, port: Union[int, str, None] = None, name: str = "serving_stream",
