@@ -6,7 +6,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
-import type { OnTheWay } from '../convert/cache.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { isInS3, resolveModelPath } from '../lib/config/model-path.ts';
 import { ServingError } from '../lib/contract/errors.ts';
@@ -16,7 +15,8 @@ import { removeOthers } from '../lib/registry/download-folder.ts';
 import { findModelFile } from '../lib/registry/onnx-file.ts';
 import { modelFiles, publishModel } from '../lib/registry/publish.ts';
 import { copyModel } from '../lib/registry/source.ts';
-import { configPath, readJobConfig } from './config.ts';
+import type { OnTheWay } from '../onnx-import/cache.ts';
+import { configPath, readJobConfig } from './template/config.ts';
 
 export interface PublishRequest {
   /** The folder with serverless.yml, absolute. */
@@ -69,8 +69,8 @@ export async function publishJob({
       return { directory, version, notes: [] };
     }
     const [{ verifyVersion }, { keptGoldenNotes, verificationNotes }] = await Promise.all([
-      import('../convert/verify/version.ts'),
-      import('../convert/verify/text.ts'),
+      import('../onnx-import/verify/version.ts'),
+      import('../onnx-import/verify/text.ts'),
     ]);
     const known = readVerification(served.importReport?.verification);
     const { version, verification, keptGolden } = await publishModel(s3, location, served.directory, {
@@ -130,7 +130,7 @@ async function prepare({ root, config, client }: PrepareRequest): Promise<Prepar
     await modelFiles(here);
     return { job, directory, served: { directory: here, notes: [] } };
   }
-  const { modelOnTheWay } = await import('../convert/cache.ts');
+  const { modelOnTheWay } = await import('../onnx-import/cache.ts');
   const served = await modelOnTheWay(here, {
     job,
     cacheDir: join(root, CACHE, 'imported', job.jobName),
@@ -154,8 +154,8 @@ async function copyHere(address: string, folder: string, client: PrepareRequest[
 async function assertRuns(directory: string): Promise<void> {
   const file = await findModelFile(directory);
   const [{ checkOnnx }, { readOnnxFacts }] = await Promise.all([
-    import('../convert/check/check.ts'),
-    import('../convert/onnx/facts.ts'),
+    import('../onnx-import/check/check.ts'),
+    import('../onnx-import/onnx/facts.ts'),
   ]);
   const { shapelessInputs: shapeless } = await readOnnxFacts(file);
   try {

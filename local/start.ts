@@ -11,7 +11,7 @@ if (!process.argv.includes('--once')) {
 // Most of a first start is loading code: this process does its own, and the two that verify and run the model do theirs meanwhile.
 if (!existsSync('.cluster-serving')) {
   const [{ prepareModelProcess }, { prepareIsolated }] = await Promise.all([
-    import('../convert/check/model-process.ts'),
+    import('../onnx-import/check/model-process.ts'),
     import('../lib/inference/isolated-runner.ts'),
   ]);
   prepareModelProcess();

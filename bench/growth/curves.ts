@@ -2,7 +2,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { checkOnnx } from '../../convert/check/check.ts';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import { connect, openResults } from '../../lib/compose/store.ts';
 import { doneChannel, indexKey, resultKey } from '../../lib/contract/names.ts';
@@ -11,6 +10,7 @@ import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { serializeResult } from '../../lib/results/fields.ts';
 import { openS3 } from '../../lib/s3/client.ts';
+import { checkOnnx } from '../../onnx-import/check/check.ts';
 import { type BenchModel, growingModel } from '../models.ts';
 import { samplePoint, type Work } from '../sample.ts';
 import { JOB } from '../served.ts';

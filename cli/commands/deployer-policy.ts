@@ -42,7 +42,7 @@ Run \`npx serverless package\` first, with the same stage and parameters.
       throw unexpected('region', 'a region, as us-east-1', region);
     const { readFacts } = await import('../../infra/doctor/facts.ts');
     const { deployerPolicies, MAX_POLICY_CHARACTERS, partitionOf } = await import(
-      '../../infra/deployer-policy.ts'
+      '../../infra/template/deployer-policy.ts'
     );
     const { sharedStackOf } = await import('../../infra/doctor/template.ts');
     const request = deploymentRequest('deployer-policy', values);

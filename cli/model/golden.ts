@@ -4,19 +4,19 @@
  */
 import { availableParallelism } from 'node:os';
 import { basename, resolve } from 'node:path';
-import type { ConvertOptions } from '../../convert/conversion.ts';
-import {
-  DEFAULT_TOLERANCE,
-  type GoldenRequest,
-  goldenRequests,
-  writeGolden,
-} from '../../convert/golden/file.ts';
-import type { ImportOptions } from '../../convert/import.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { processorFeatures } from '../../lib/inference/processor.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
+import type { ConvertOptions } from '../../onnx-import/conversion.ts';
+import {
+  DEFAULT_TOLERANCE,
+  type GoldenRequest,
+  goldenRequests,
+  writeGolden,
+} from '../../onnx-import/golden/file.ts';
+import type { ImportOptions } from '../../onnx-import/import.ts';
 import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -106,9 +106,9 @@ async function ask(path: string, values: GoldenValues, job: JobConfig) {
 }
 
 async function ofReference(folder: string, path: string, { job, convert }: Settings, output: Output) {
-  const { goldenOfReference } = await import('../../convert/golden/reference.ts');
-  const { checkOnnx } = await import('../../convert/check/check.ts');
-  const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
+  const { goldenOfReference } = await import('../../onnx-import/golden/reference.ts');
+  const { checkOnnx } = await import('../../onnx-import/check/check.ts');
+  const { readOnnxFacts } = await import('../../onnx-import/onnx/facts.ts');
   const { parseFilter } = await import('../../lib/pipeline/answer/postprocess.ts');
   return withModel(folder, { convert, job }, output, async (file) => {
     const { shapelessInputs: shapeless } = await readOnnxFacts(file);
@@ -118,10 +118,10 @@ async function ofReference(folder: string, path: string, { job, convert }: Setti
 }
 
 async function run(directory: string, { job, convert }: Settings, output: Output): Promise<number> {
-  const { goldenAnswer, goldenText, isFailure } = await import('../../convert/golden/check.ts');
-  const { proofOptions } = await import('../../convert/verify/options.ts');
-  const { verifyModel } = await import('../../convert/verify/verify.ts');
-  const { ModelProcess } = await import('../../convert/check/model-process.ts');
+  const { goldenAnswer, goldenText, isFailure } = await import('../../onnx-import/golden/check.ts');
+  const { proofOptions } = await import('../../onnx-import/verify/options.ts');
+  const { verifyModel } = await import('../../onnx-import/verify/verify.ts');
+  const { ModelProcess } = await import('../../onnx-import/check/model-process.ts');
   const folder = resolve(directory);
   const process = new ModelProcess();
   return interruptible('the golden requests', output, (signal) =>
@@ -141,7 +141,7 @@ async function withModel<T>(
   output: Output,
   work: (file: string) => Promise<T>,
 ): Promise<T> {
-  const { needsImport } = await import('../../convert/detect.ts');
+  const { needsImport } = await import('../../onnx-import/detect.ts');
   if (!(await needsImport(folder))) return work(await findModelFile(folder));
   return withImport(folder, { ...options, measure: false }, output, async (made) =>
     work(await findModelFile(made.directory)),

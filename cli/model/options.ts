@@ -2,9 +2,10 @@
  * Parses the options of a conversion. A TensorFlow name ends in `:0`, which is not a shape, and a size in a shape may
  * be a word.
  */
-import type { Tolerance } from '../../convert/check/compare.ts';
-import type { ConvertOptions } from '../../convert/conversion.ts';
+
 import { type ShapeText, shapeOf } from '../../lib/config/import-values.ts';
+import type { Tolerance } from '../../onnx-import/check/compare.ts';
+import type { ConvertOptions } from '../../onnx-import/conversion.ts';
 import { only, unexpected, type Values, wrongUse } from '../command.ts';
 
 export const CONFIG_OPTION = only(['import', 'check', 'push', 'golden', 'rollback'], {

@@ -2,7 +2,7 @@
  * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, even if
  * others appear meanwhile.
  */
-import { verificationNotes } from '../../convert/verify/text.ts';
+
 import type { JobConfig } from '../../lib/config/job.ts';
 import {
   listVersions,
@@ -12,6 +12,7 @@ import {
   surplus,
 } from '../../lib/registry/versions.ts';
 import { assertGoldenHere } from '../../local/console/golden.ts';
+import { verificationNotes } from '../../onnx-import/verify/text.ts';
 import { confirmed } from '../confirm.ts';
 import { bytesText } from '../dlq/text.ts';
 import { EXIT, type Output } from '../output.ts';

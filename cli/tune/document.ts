@@ -1,10 +1,10 @@
 /** The JSON document of `tune`. Scripts rely on it: docs/how-to/tune.md lists its keys, and a test compares them. */
 import { availableParallelism } from 'node:os';
-import { machineFacts } from '../../convert/machine.ts';
-import { verificationNotes } from '../../convert/verify/text.ts';
 import { PRICES } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import { machineFacts } from '../../onnx-import/machine.ts';
+import { verificationNotes } from '../../onnx-import/verify/text.ts';
 import { bytesText } from '../dlq/text.ts';
 import { type SettingResult, settingResults } from './cost.ts';
 import type { Measurement } from './measure.ts';

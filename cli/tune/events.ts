@@ -3,10 +3,10 @@
  * billed time, and 6 MB of it take longer than many models.
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { nestedValues } from '../../convert/tensor-values.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
+import { nestedValues } from '../../onnx-import/tensor-values.ts';
 
 const NAME = 'tune';
 /** As long as SQS's handles. */

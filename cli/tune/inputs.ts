@@ -4,8 +4,6 @@
  */
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
-import { type Filling, FREE_SIZES, madeUpInputs } from '../../convert/check/inputs.ts';
-import { readNpy } from '../../convert/npy.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { formatShape, type Tensor } from '../../lib/contract/tensor.ts';
@@ -13,6 +11,8 @@ import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch/batch-axes.ts';
 import { rowsOf } from '../../lib/pipeline/batch/stack.ts';
 import { type ImageChoice, imageSettings } from '../../lib/pipeline/bind/image-choice.ts';
+import { type Filling, FREE_SIZES, madeUpInputs } from '../../onnx-import/check/inputs.ts';
+import { readNpy } from '../../onnx-import/npy.ts';
 import { wrongUse } from '../command.ts';
 
 export interface Sizes {

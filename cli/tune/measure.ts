@@ -4,9 +4,9 @@
  * which is kept for its next turn if memory allows; a point that would exceed memory or time is never started.
  */
 import { loadavg } from 'node:os';
-import { neededMB } from '../../convert/lambda-fit.ts';
 import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import { neededMB } from '../../onnx-import/lambda-fit.ts';
 import type { ChildAnswer, Measured } from './child.ts';
 import {
   type Block,

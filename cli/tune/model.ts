@@ -1,10 +1,10 @@
 /** Finds the ONNX file to measure: --model, or the modelPath of a config. A model of another kind is imported first. */
 import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { VerifyOptions } from '../../convert/verify/verify.ts';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
+import type { VerifyOptions } from '../../onnx-import/verify/verify.ts';
 import { wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
 
@@ -37,7 +37,7 @@ export async function withModel<T>(
     const expected = `expected an *.onnx file or a model directory, perhaps ${dirname(path)}`;
     throw wrongUse(`tune: model ${path}: ${expected}`);
   }
-  const { detectModel } = await import('../../convert/detect.ts');
+  const { detectModel } = await import('../../onnx-import/detect.ts');
   const model = await detectModel(path);
   if (model.kind === 'onnx') {
     return work({
@@ -46,7 +46,7 @@ export async function withModel<T>(
     });
   }
   const { withImport } = await import('../model/import.ts');
-  const { convertOptions } = await import('../../convert/options.ts');
+  const { convertOptions } = await import('../../onnx-import/options.ts');
   const options = { convert: convertOptions(job.import), job, force: undefined, signal };
   return withImport(path, options, output, async ({ directory, importReport }) => {
     output.note(
@@ -59,12 +59,12 @@ export async function withModel<T>(
 
 async function factsOf(file: string, options: VerifyOptions): Promise<Omit<TuneModel, 'name'>> {
   const { readHead, wrongContent } = await import('../../lib/registry/onnx-file.ts');
-  const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
+  const { readOnnxFacts } = await import('../../onnx-import/onnx/facts.ts');
   const wrong = wrongContent(await readHead(file));
   if (wrong) throw new ServingError('bad_model', `${file}: expected an ONNX model, found ${wrong}`);
   const { externalFiles, shapelessInputs: shapeless } = await readOnnxFacts(file);
-  const { modelBytes } = await import('../../convert/check/work.ts');
+  const { modelBytes } = await import('../../onnx-import/check/work.ts');
   const bytes = await modelBytes(file, externalFiles);
-  const { verifyModel } = await import('../../convert/verify/verify.ts');
+  const { verifyModel } = await import('../../onnx-import/verify/verify.ts');
   return { file, bytes, shapeless, verification: await verifyModel(file, options) };
 }

@@ -1,13 +1,13 @@
 /** Describes a model directory by the names, sizes and first bytes of its files; `model check` tests whether it loads. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { MemoryPoint } from '../../convert/check/memory.ts';
-import { detectModel } from '../../convert/detect.ts';
-import { isReportFile, reportPath } from '../../convert/report-file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
+import type { MemoryPoint } from '../../onnx-import/check/memory.ts';
+import { detectModel } from '../../onnx-import/detect.ts';
+import { isReportFile, reportPath } from '../../onnx-import/report-file.ts';
 import type { ImportFacts, ModelFacts } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
 

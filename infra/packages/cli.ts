@@ -26,7 +26,7 @@ import {
 import { bundleRuntime } from './runtime.ts';
 
 /** The workspaces that are bundled into it. */
-const WORKSPACES = ['cli', 'convert', 'embedded-redis', 'functions', 'infra', 'lib', 'local', 'sdk'];
+const WORKSPACES = ['cli', 'embedded-redis', 'functions', 'infra', 'lib', 'local', 'onnx-import', 'sdk'];
 /** Only the checkout bundles functions and the page; the package contains them. */
 const CHECKOUT_ONLY = new Set(['esbuild']);
 const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
@@ -35,12 +35,12 @@ const TARGET = 'node20';
 const TYPES = 'types';
 /** The modules that infra/load.cjs loads. */
 const LOADED = [
-  'advice',
-  'config',
-  'deployed-stack',
+  'account/advice',
+  'template/config',
+  'account/deployed-stack',
   'publish',
-  'shared-redis',
-  'stage-parameters',
+  'template/shared-redis',
+  'template/stage-parameters',
   'build/prebuilt',
   'build/sizes',
   'build/worker',

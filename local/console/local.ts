@@ -1,7 +1,5 @@
 /** The console of the single machine, which is in the process of the service. */
 import type { Example, LiveFacts, ModelFacts, Part } from '../../console/api.ts';
-import type { ImportReport } from '../../convert/import-report.ts';
-import { verificationNotes } from '../../convert/verify/text.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
 import { connection } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
@@ -12,6 +10,8 @@ import type { Verification } from '../../lib/contract/verification.ts';
 import type { RecentRecords } from '../../lib/observe/recent.ts';
 import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
+import type { ImportReport } from '../../onnx-import/import-report.ts';
+import { verificationNotes } from '../../onnx-import/verify/text.ts';
 import { answeredInstance } from '../description/routes.ts';
 import { installation } from '../machine/installation.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
@@ -149,7 +149,7 @@ async function reportOf(
     };
   if (!report) return { unavailable: 'The model is ONNX already, and was served as it is.' };
   // Loaded on demand, because a start needs no converter.
-  const { importReportText } = await import('../../convert/import-report.ts');
+  const { importReportText } = await import('../../onnx-import/import-report.ts');
   return { text: importReportText(report) };
 }
 

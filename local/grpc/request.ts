@@ -2,8 +2,7 @@
  * Reads the message of a ModelInfer call into the request that REST has too. Its tensors are typed (`contents`) or bytes
  * (`raw_input_contents`, all of them or none).
  */
-import { readMessage } from '../../convert/wire/binary.ts';
-import type { Message, MessageMap, Table } from '../../convert/wire/table.ts';
+
 import { refuseSharedMemory } from '../../lib/codecs/open-inference/parameters.ts';
 import {
   type InferenceRequest,
@@ -15,6 +14,8 @@ import { decodeText } from '../../lib/codecs/open-inference/texts.ts';
 import { badInput, badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { type DType, elementCount, formatShape, type Tensor } from '../../lib/contract/tensor.ts';
+import { readMessage } from '../../onnx-import/wire/binary.ts';
+import type { Message, MessageMap, Table } from '../../onnx-import/wire/table.ts';
 import { INFER_REQUEST } from './tables.ts';
 
 /** Messages, texts and byte strings of one request, each of which costs far more memory than its bytes. */

@@ -1,7 +1,8 @@
 /** Writes an answer by its table: protobuf's wire format, of the field types that answers have. */
-import { bytes, type Chunk, integer, message, text } from '../../convert/onnx/chunk.ts';
-import type { Field, Table } from '../../convert/wire/table.ts';
+
 import { ServingError } from '../../lib/contract/errors.ts';
+import { bytes, type Chunk, integer, message, text } from '../../onnx-import/onnx/chunk.ts';
+import type { Field, Table } from '../../onnx-import/wire/table.ts';
 
 /** @param value its fields by name; those that are not in the table are left out */
 export function writeMessage(value: object, table: Table): Chunk {

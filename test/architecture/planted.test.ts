@@ -121,10 +121,10 @@ const IMPORTS: readonly Plant[] = [
   {
     title: 'a model import that imports the deployment',
     files: {
-      'convert/planted-infra.ts': `import '../infra/planted-target.ts';`,
+      'onnx-import/planted-infra.ts': `import '../infra/planted-target.ts';`,
       'infra/planted-target.ts': 'export const target = 1;',
     },
-    rule: 'layer:convert',
+    rule: 'layer:onnx-import',
   },
   {
     title: 'a function that imports settings',
@@ -338,7 +338,7 @@ const LINTED: readonly Plant[] = [
   },
   {
     title: 'process.env through globalThis',
-    files: { 'convert/planted-env.ts': `export const a = globalThis.process.env['A'];` },
+    files: { 'onnx-import/planted-env.ts': `export const a = globalThis.process.env['A'];` },
     rule: 'eslint(no-restricted-properties)',
   },
   {

@@ -36,7 +36,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   // The page /console runs in a browser; console/api.ts is what it shares with local and cli.
   ['functions/', 'sdk/', 'embedded-redis/', 'console/'],
   // A person runs this once to bring a model, so no deployed function contains it. It asks the model through them.
-  ['convert/'],
+  ['onnx-import/'],
   ['infra/', 'local/'],
   ['cli/'],
   ['examples/'],
@@ -166,7 +166,7 @@ export const WITHOUT_DEV_DEPENDENCIES: readonly string[] = [
   'lib/',
   'functions/',
   'sdk/',
-  'convert/',
+  'onnx-import/',
   'embedded-redis/',
   'console/',
   'local/',

@@ -6,7 +6,7 @@ import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDERS = ['lib', 'functions', 'sdk', 'convert', 'local', 'embedded-redis', 'cli', 'infra'];
+const FOLDERS = ['lib', 'functions', 'sdk', 'onnx-import', 'local', 'embedded-redis', 'cli', 'infra'];
 const DEPLOYED = /^(lib|functions|sdk)\//;
 
 /** Without comments: those may name what the code does not do. */
@@ -37,8 +37,8 @@ test('no text becomes code', () => {
   assert.deepEqual(filesWith(/\bnew\s+Function\b|[^.\w]Function\s*\(|\bsetTimeout\s*\(\s*['"`]/), []);
   assert.deepEqual(filesWith(/['"](node:)?(vm|repl|inspector)['"]/), [
     // The function's own files, beside the loader, and the cache of them.
-    'infra/build/code-cache.ts',
-    'infra/build/joined.ts',
+    'infra/build/cold-start/code-cache.ts',
+    'infra/build/cold-start/joined.ts',
   ]);
   assert.deepEqual(filesWith(/process\.(dlopen|binding)|\.constructor\s*\(/), []);
 });
@@ -74,10 +74,8 @@ test('processes are started by these files only, never through a shell', () => {
     'cli/commands/doctor.ts',
     // Measures a point of `tune`: this very program.
     'cli/tune/process.ts',
-    // Checks an import where a crash does no harm: this very program.
-    'convert/check/model-process.ts',
     // Packaging, on the developer's machine.
-    'infra/build/code-cache.ts',
+    'infra/build/cold-start/code-cache.ts',
     'infra/packages/declarations.ts',
     // Asks docker whether it answers before a deployment builds an image. No caller's text is involved.
     'infra/plugin.mjs',
@@ -89,6 +87,8 @@ test('processes are started by these files only, never through a shell', () => {
     'local/decentral/process.ts',
     // redis-server, by the name or path that the person at the machine gives.
     'local/redis/installed.ts',
+    // Checks an import where a crash does no harm: this very program.
+    'onnx-import/check/model-process.ts',
   ]);
   assert.deepEqual(filesWith(/\bshell:|\bexecSync\b|\bspawnSync\b/), []);
   for (const [file, text] of sources)

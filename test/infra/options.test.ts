@@ -13,7 +13,7 @@ import {
   readService,
   readSettings,
   serviceName,
-} from '../../infra/config.ts';
+} from '../../infra/template/config.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 
 describe('the settings of a deployment', () => {
@@ -198,6 +198,29 @@ describe('the settings of a deployment', () => {
       ['redisMaxECPU', 999],
     ] as const)
       assert.match(problemsOf({ redis: 'serverless', [name]: wrong }), new RegExp(`^param ${name} `));
+  });
+
+  test('a public Redis needs no VPC, signs its users in, and is reached by submit too', () => {
+    const of = (own: object) =>
+      readSettings(folder, { ...request, parameters: { ...parameters, redis: 'public', ...own } });
+    const { variables, vpc, files, redisAlarmBytes } = of({ redisMaxGB: 2 });
+    assert.deepEqual([vpc, files.network, files.interfaces, files.redisGroup], [null, 'none', 'off', 'none']);
+    assert.deepEqual([files.redisAuth, files.redisUsers, redisAlarmBytes], ['iam', 'public', 1_288_490_189]);
+    const { CLUSTER_SERVING_REDIS_URL: address, ...others } = variables.submit;
+    assert.deepEqual(address, {
+      'Fn::Sub': 'rediss://${RedisPublic.Endpoint.Address}:${RedisPublic.Endpoint.Port}?cluster=on',
+    });
+    assert.deepEqual(others['CLUSTER_SERVING_REDIS_CACHE'], { Ref: 'RedisPublic' });
+    assert.equal(others['CLUSTER_SERVING_REDIS_MAX_GB'], '2');
+    assert.equal(of({ redis: 'serverless' }).variables.submit['CLUSTER_SERVING_REDIS_URL'], undefined);
+    for (const own of [
+      { vpcId: 'vpc-0123456789abcdef0', subnetIds: 'subnet-0123456789abcdef0,subnet-0123456789abcdef1' },
+      { respondAsync: 'routed' },
+    ])
+      assert.match(
+        problemsOf({ redis: 'public', ...own }),
+        /param redis=public uses no VPC: leave out vpcId/,
+      );
   });
 
   test('a config file that is named must exist', () => {

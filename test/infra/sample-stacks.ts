@@ -1,6 +1,6 @@
 /** Stacks with different parameters, as test/infra/compose.ts makes them, and the values that follow their parameters. */
 
-import { redisUser } from '../../infra/redis-access.ts';
+import { redisUser } from '../../infra/template/redis-access.ts';
 import type { Template } from '../support/template.ts';
 import { composeJob, composeSharedRedis, type Request } from './compose.ts';
 import { attribute, IN_VPC, OUR_BUCKET, type Row, ref, sub } from './every-stack/values.ts';
@@ -10,6 +10,7 @@ const VPC = 'vpc-0123456789abcdef0';
 const GROUP = 'sg-0123456789abcdef0';
 const EXISTING = { vpcId: VPC, subnetIds: SUBNETS.join() };
 const CERTIFICATE = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
+const PUBLIC_CACHE = `${redisUser('cluster-serving', 'dev')}-public`;
 export const STACKS = {
   dev: {},
   prod: { stage: 'prod' },
@@ -18,6 +19,7 @@ export const STACKS = {
     now: new Date('2026-11-28T07:45:12.345Z'),
     parameters: { redis: 'serverless', redisAuth: 'iam', keepData: 'on', redisMaxGB: 3 },
   },
+  public: { parameters: { redis: 'public', redisMaxGB: 3, respondAsync: 'on' } },
   shared: { parameters: { redis: 'shared', redisStack: 'shared-redis-dev' } },
   url: {
     parameters: {
@@ -95,8 +97,27 @@ export const FOLLOWING: readonly (readonly [stack: StackName, ...Row])[] = [
   ['serverless', 'RedisServerless', 'SnapshotRetentionLimit', 7, 'keepData=on: a week of snapshots'],
   ['serverless', 'RedisServerless', 'CacheUsageLimits.DataStorage.Maximum', 3, 'redisMaxGB'],
   ['serverless', 'RedisServerless', 'CacheUsageLimits.ECPUPerSecond.Maximum', 5000, 'redisMaxECPU'],
+  [
+    'serverless',
+    'RedisThrottleAlarm',
+    'Dimensions',
+    [{ Name: 'clusterId', Value: ref('RedisServerless') }],
+    'this',
+  ],
+  ['public', 'RedisThrottleAlarm', 'Dimensions', [{ Name: 'clusterId', Value: ref('RedisPublic') }], 'this'],
   ['serverless', 'RedisServerless', 'SubnetIds', OWN_SUBNETS, 'those of the functions'],
   ['serverless', 'RedisServerless', 'UserGroupId', ref('RedisUserGroup'), 'redisAuth=iam'],
+  ['public', 'RedisPublic', 'ServerlessCacheName', PUBLIC_CACHE, 'its own name'],
+  ['public', 'RedisPublic', 'CacheUsageLimits.DataStorage.Maximum', 3, 'redisMaxGB'],
+  ['public', 'RedisPublic', 'CacheUsageLimits.ECPUPerSecond.Maximum', 5000, 'redisMaxECPU'],
+  ['public', 'RedisMemoryAlarm', 'Threshold', Math.round(3 * 2 ** 30 * 0.6), '60 % of redisMaxGB'],
+  [
+    'public',
+    'RedisSubmitPolicy',
+    'PolicyDocument.Statement.0.Resource',
+    [sub(`${ARN}:serverlesscache:\${RedisPublic}`), sub(`${ARN}:user:\${RedisUser}`)],
+    'this cache, as this user',
+  ],
   ['signedIn', 'Redis', 'UserGroupIds', [ref('RedisUserGroup')], 'redisAuth=iam'],
   ['redis', 'Redis', 'UserGroupIds', [ref('RedisUserGroup')], 'a user for each job'],
   ['signedIn', 'RedisUserGroup', 'UserIds', [ref('RedisUser')], 'redisAuth=iam'],
@@ -270,6 +291,15 @@ export const OUTPUTS: readonly (readonly [stack: StackName, output: string, expe
     'RedisUrl',
     {
       Value: sub('rediss://${RedisServerless.Endpoint.Address}:${RedisServerless.Endpoint.Port}?cluster=on'),
+    },
+  ],
+  [
+    'public',
+    'RedisUrl',
+    {
+      Value: sub(
+        'rediss://${RedisUser}@${RedisPublic.Endpoint.Address}:${RedisPublic.Endpoint.Port}?cluster=on&iam=${RedisPublic}&region=${AWS::Region}&maxGB=3',
+      ),
     },
   ],
   ['prod', 'AlarmTopicArn', { Value: ref('AlarmTopic') }],

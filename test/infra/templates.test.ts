@@ -35,7 +35,7 @@ test('every row of every-stack/values.ts and every type of resources.ts is of so
     );
   const types = new Set(all.flatMap(({ Resources }) => Object.values(Resources).map(({ Type }) => Type)));
   for (const type of Object.keys(REQUIRED)) assert.ok(types.has(type), type);
-  // Resources that osls or infra/monitoring.ts makes.
+  // Resources that osls or infra/template/monitoring.ts makes.
   const others = [...types].filter((type) => !Object.hasOwn(REQUIRED, type));
   for (const type of others) assert.match(type, /^AWS::(Lambda|Logs|ApiGatewayV2|CloudWatch::Dashboard)/);
 });

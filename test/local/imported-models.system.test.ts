@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Stack } from '../../local/service/stack.ts';
 import { InputQueue, OutputQueue } from '../../sdk/index.ts';
-import { bytesOf, netText } from '../convert/support/openvino.ts';
+import { bytesOf, netText } from '../onnx-import/support/openvino.ts';
 import { fixture, sharedPath } from '../support/fixtures.ts';
 import { readNpy, toNested } from '../support/npy.ts';
 import { writePng } from '../support/png.ts';

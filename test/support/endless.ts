@@ -1,7 +1,7 @@
 /** A model that runs as many rounds as its input says: 1 is quick, 1e15 never ends. */
-import { GraphBuilder } from '../../convert/graph/builder.ts';
-import type { Value } from '../../convert/graph/value.ts';
-import { onnxBytes } from '../../convert/onnx/write.ts';
+import { GraphBuilder } from '../../onnx-import/graph/builder.ts';
+import type { Value } from '../../onnx-import/graph/value.ts';
+import { onnxBytes } from '../../onnx-import/onnx/write.ts';
 
 /** The rounds of a record that ends, and of one that does not. */
 export const QUICK = 1;

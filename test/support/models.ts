@@ -2,8 +2,8 @@
  * A process in which the models of test files run one after another. Starting one and loading onnxruntime takes most of an
  * import, so only tests of memory, limits and cancelling let each import have its own. It ends with this process.
  */
-import { ModelProcess } from '../../convert/check/model-process.ts';
-import type { AnswerOf, RequestOf, Work } from '../../convert/check/process.ts';
+import { ModelProcess } from '../../onnx-import/check/model-process.ts';
+import type { AnswerOf, RequestOf, Work } from '../../onnx-import/check/process.ts';
 
 /** An option of imports, also of those of a service, which itself always measures: that takes a process of its own. */
 export const UNMEASURED = { measure: false } as const;

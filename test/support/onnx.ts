@@ -3,9 +3,17 @@
  * those of onnx.proto; a wrong one makes a file that loads as empty.
  */
 
-import { ELEMENT_TYPES } from '../../convert/graph/attributes.ts';
-import { bytes, type Chunk, float, integer, message, packedFloats, text } from '../../convert/onnx/chunk.ts';
 import type { DType } from '../../lib/contract/tensor.ts';
+import { ELEMENT_TYPES } from '../../onnx-import/graph/attributes.ts';
+import {
+  bytes,
+  type Chunk,
+  float,
+  integer,
+  message,
+  packedFloats,
+  text,
+} from '../../onnx-import/onnx/chunk.ts';
 
 export type Element = DType;
 

@@ -12,7 +12,7 @@ import type { Template } from './template.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COPIED = [
-  'convert',
+  'onnx-import',
   'examples/digits',
   'functions',
   'infra',

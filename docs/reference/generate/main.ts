@@ -5,7 +5,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { COMMANDS, HELP } from '../../../cli/main.ts';
 import { WKR_COMMANDS } from '../../../cli/wkr/main.ts';
-import { supportedOps, supportedOpsText } from '../../../convert/supported.ts';
+import { supportedOps, supportedOpsText } from '../../../onnx-import/supported.ts';
 import { defaultsModule } from './defaults.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';

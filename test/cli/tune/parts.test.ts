@@ -13,7 +13,7 @@ import { decodeMessage } from '../../../lib/codecs/message.ts';
 import type { Inputs, TensorSpec } from '../../../lib/contract/values.ts';
 import { readRequest } from '../../../lib/http/request.ts';
 import { bindRecord, type Feeds } from '../../../lib/pipeline/bind/bind.ts';
-import { npyBytes } from '../../convert/support/npy-bytes.ts';
+import { npyBytes } from '../../onnx-import/support/npy-bytes.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 const NONE: Sizes = { dims: {}, shapes: {} };

@@ -1,11 +1,11 @@
 /** Sends the same records through every endpoint of one model's service, and says where two endpoints do not agree. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { randomNumbers } from '../../../convert/check/inputs.ts';
-import { valuesOf } from '../../../convert/tensor-values.ts';
 import type { DType, Tensor } from '../../../lib/contract/tensor.ts';
 import { AS_WRITTEN } from '../../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../../lib/inference/session.ts';
+import { randomNumbers } from '../../../onnx-import/check/inputs.ts';
+import { valuesOf } from '../../../onnx-import/tensor-values.ts';
 import { connect } from '../../local/grpc/client.ts';
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { testStack } from '../../support/stack.ts';

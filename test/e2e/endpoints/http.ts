@@ -1,7 +1,5 @@
 /** The endpoints of one service that answer in the response: /predict, /encode_json, /v2, /v1/models, and gRPC. */
 import { type ServiceError, status as statuses } from '@grpc/grpc-js';
-import { readMessage } from '../../../convert/wire/binary.ts';
-import type { Table } from '../../../convert/wire/table.ts';
 import { DATATYPES, DTYPES } from '../../../lib/codecs/open-inference/tensor.ts';
 import { readTexts } from '../../../lib/codecs/open-inference/texts.ts';
 import {
@@ -11,8 +9,10 @@ import {
   type NumericDType,
   viewBytes,
 } from '../../../lib/contract/tensor.ts';
-import { bytes, double, floats, ints } from '../../convert/support/protobuf.ts';
+import { readMessage } from '../../../onnx-import/wire/binary.ts';
+import type { Table } from '../../../onnx-import/wire/table.ts';
 import { type Call, type Sent as GrpcSent, inferMessage } from '../../local/grpc/client.ts';
+import { bytes, double, floats, ints } from '../../onnx-import/support/protobuf.ts';
 import { ALL_BINARY } from '../../support/inference-endpoint.ts';
 import {
   bytesOf,

@@ -106,7 +106,9 @@ const REDIS: readonly Check[] = [
   [
     'a function reaches the Redis of this or of another stack from its VPC, or one on the internet with a password that it may read',
     (template) => {
-      const hasOwn = ownRedis(template) !== undefined;
+      const own = ownRedis(template);
+      const isPublic = own === 'RedisPublic';
+      const hasOwn = own !== undefined;
       const allowed = roleStatements(template).filter(
         ({ statement }) => statement.Effect === 'Allow' && statement.Action === 'ssm:GetParameter',
       );
@@ -114,10 +116,11 @@ const REDIS: readonly Check[] = [
         const address = variables[VARIABLES.redis];
         if (address === undefined) continue;
         const isShared = importsOf(address).length > 0;
-        assert.equal(subnets.length > 0, hasOwn || isShared, name);
+        assert.equal(subnets.length > 0, (hasOwn && !isPublic) || isShared, name);
         const parameter = variables[VARIABLES.redisPassword];
         assert.equal(parameter === undefined, hasOwn || isShared, name);
         if (isShared) assert.equal(importsOf(variables[VARIABLES.redisCache]).length, 1, name);
+        if (isPublic) assert.deepEqual(variables[VARIABLES.redisCache], { Ref: own }, name);
         if (hasOwn || isShared) continue;
         assert.match(address as string, /^rediss:\/\/[^@]+$/, name);
         const [role] = referencesOf(properties['Role']);

@@ -63,4 +63,4 @@ export const days = (queue: Properties) => Number(queue['MessageRetentionPeriod'
 
 /** The Redis of this stack: a group of nodes, or a serverless cache. */
 export const ownRedis = ({ Resources }: Template) =>
-  (['Redis', 'RedisServerless'] as const).find((name) => Object.hasOwn(Resources, name));
+  (['Redis', 'RedisServerless', 'RedisPublic'] as const).find((name) => Object.hasOwn(Resources, name));

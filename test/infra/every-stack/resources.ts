@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { resourcesOf, type Statement, type Template } from '../../support/template.ts';
-import type { Check, Properties } from './parts.ts';
+import { type Check, ownRedis, type Properties } from './parts.ts';
 
 /** By type, what AWS refuses to be without, and what it would fill in otherwise than meant. */
 export const REQUIRED: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::ElastiCache::ReplicationGroup':
     'CacheNodeType CacheParameterGroupName CacheSubnetGroupName Engine EngineVersion NumCacheClusters Port ReplicationGroupDescription SecurityGroupIds SnapshotRetentionLimit',
   'AWS::ElastiCache::ServerlessCache':
-    'CacheUsageLimits Description Engine FinalSnapshotName MajorEngineVersion SecurityGroupIds ServerlessCacheName SnapshotRetentionLimit SubnetIds',
+    'CacheUsageLimits Description Engine FinalSnapshotName MajorEngineVersion ServerlessCacheName SnapshotRetentionLimit',
   'AWS::ElastiCache::SubnetGroup': 'Description SubnetIds',
   'AWS::ElastiCache::User': 'AccessString AuthenticationMode Engine UserId UserName',
   'AWS::ElastiCache::UserGroup': 'Engine UserGroupId UserIds',
@@ -201,13 +201,15 @@ const ALARM_CHECKS: readonly Check[] = [
     },
   ],
   [
-    'the alarm on the memory of Redis is red from 80 % of a node or of the limit, at the first sight',
+    'the alarm on the memory of Redis is red from 80 % of a node or of the limit (60 % on the internet), at the first sight',
     (template) => {
       const alarm = template.Resources['RedisMemoryAlarm']?.Properties;
-      const cache = template.Resources['RedisServerless']?.Properties;
+      const own = ownRedis(template);
+      const cache = own === 'Redis' || own === undefined ? undefined : template.Resources[own]?.Properties;
+      const share = own === 'RedisPublic' ? 0.6 : 0.8;
       if (!alarm) return;
       const { DataStorage } = (cache?.['CacheUsageLimits'] ?? {}) as { DataStorage?: { Maximum: unknown } };
-      const bytes = Math.round(0.8 * Number(DataStorage?.Maximum) * 1024 ** 3);
+      const bytes = Math.round(share * Number(DataStorage?.Maximum) * 1024 ** 3);
       assert.deepEqual(
         [
           alarm['Statistic'],

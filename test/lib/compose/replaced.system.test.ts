@@ -23,7 +23,7 @@ const SOURCES = [
   'lib',
   'functions',
   'sdk',
-  'convert',
+  'onnx-import',
   'console',
   'local',
   'embedded-redis',

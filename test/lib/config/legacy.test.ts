@@ -1,11 +1,11 @@
 /** Every key of the old configs, and the old configs themselves. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { convertOptions } from '../../../convert/options.ts';
 import { readConfigText } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { LEGACY } from '../../../lib/config/legacy.ts';
 import { SETTINGS } from '../../../lib/config/schema.ts';
+import { convertOptions } from '../../../onnx-import/options.ts';
 import { parseConfig } from '../../support/config.ts';
 import { fixture } from '../../support/fixtures.ts';
 

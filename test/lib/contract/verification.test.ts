@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { verificationNotes } from '../../../convert/verify/text.ts';
 import {
   ANALYSER_VERSION,
   type BatchAxes,
@@ -11,6 +10,7 @@ import {
   readVerification,
   type Verification,
 } from '../../../lib/contract/verification.ts';
+import { verificationNotes } from '../../../onnx-import/verify/text.ts';
 
 const HERE = { onnxruntime: '1.30.0', architecture: 'x64', features: ['avx2', 'avx512_vnni'] };
 

@@ -1,7 +1,7 @@
 /** Which outputs TensorFlow Serving's API cuts into rows: those that are known to follow them, never those of a fitting length. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openCopied, openVerified } from '../../convert/support/verified.ts';
+import { openCopied, openVerified } from '../../onnx-import/support/verified.ts';
 import type { NodeSpec, ValueSpec, WeightSpec } from '../../support/onnx.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { servingOf } from '../../support/tensorflow-serving.ts';

@@ -5,7 +5,7 @@ import { encodeBase64 } from '../../../lib/codecs/encode-base64.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Runner, Value } from '../../../lib/contract/values.ts';
-import { openCopied, openVerified } from '../../convert/support/verified.ts';
+import { openCopied, openVerified } from '../../onnx-import/support/verified.ts';
 import { encodeArrowRecord } from '../../support/arrow-record.ts';
 import { handlerOf } from '../../support/inference-endpoint.ts';
 import { onnxModel } from '../../support/onnx.ts';

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { type ServiceError, status } from '@grpc/grpc-js';
-import { readMessage } from '../../../convert/wire/binary.ts';
-import type { Message, Table } from '../../../convert/wire/table.ts';
 import { DATATYPES } from '../../../lib/codecs/open-inference/tensor.ts';
-import { bytes, double, float, int, ints, tag, varint } from '../../convert/support/protobuf.ts';
+import { readMessage } from '../../../onnx-import/wire/binary.ts';
+import type { Message, Table } from '../../../onnx-import/wire/table.ts';
 import { type ModelName, Models } from '../../functions/hostile/models.ts';
+import { bytes, double, float, int, ints, tag, varint } from '../../onnx-import/support/protobuf.ts';
 import { bytesOf, textBytes } from '../../support/open-inference.ts';
 import { type Call, connect, inferMessage, jobOf, type Sent, serviceOf } from './client.ts';
 

@@ -7,7 +7,7 @@ import type { Runner } from '../../../lib/contract/values.ts';
 import { Inferences } from '../../../lib/observe/inferences.ts';
 import type { GrpcJob, Jobs } from '../../../local/grpc/methods.ts';
 import { type GrpcOptions, startGrpc } from '../../../local/grpc/server.ts';
-import { bytes, ints } from '../../convert/support/protobuf.ts';
+import { bytes, ints } from '../../onnx-import/support/protobuf.ts';
 import { quietObservers } from '../../support/observers.ts';
 import type { Hooks } from '../../support/runner.ts';
 

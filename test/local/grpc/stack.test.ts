@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import type { LiveFacts } from '../../../console/api.ts';
-import { bytes } from '../../convert/support/protobuf.ts';
+import { bytes } from '../../onnx-import/support/protobuf.ts';
 import { parseConfig } from '../../support/config.ts';
 import { startReceiver } from '../../support/otlp.ts';
 import { SAMPLE, testStack } from '../../support/stack.ts';

@@ -1,0 +1,207 @@
+/**
+ * Computes every value that serverless.yml and infra/stack/ read, from config.yaml and the parameters of the deployment.
+ * Each job gets a stack of its own, with a name within the limits of AWS.
+ */
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { type ConfigReading, readConfig } from '../../lib/config/file.ts';
+import {
+  DEFAULT_JOB,
+  type JobConfig,
+  predictTimeoutSeconds,
+  visibilityTimeoutSeconds,
+} from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { deadLetterPrefix, largeResultPrefix, modelPrefix, payloadPrefix } from '../../lib/contract/names.ts';
+import { corsRules } from '../../lib/http/cors.ts';
+import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
+import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
+import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
+import type { Network } from '../account/deployed-stack.ts';
+import { fullMonitoring, type Monitoring } from './monitoring.ts';
+import {
+  type Deployment,
+  PARAMETER_NAMES,
+  type Parameters,
+  readDeployment,
+  unknownParameters,
+  usesVpc,
+} from './parameters.ts';
+import { filesOfRedis, type SettingsOfResources, settingsOfResources } from './resources.ts';
+import type { MonitoringRequest } from './watched.ts';
+import { type WorkerCode, workerCode } from './worker-code.ts';
+
+export { PARAMETER_NAMES, type Parameters, serviceName };
+
+export interface Request {
+  readonly stage: string;
+  /** File of the job's settings, relative to the project. Default: "config.yaml" when there is one. */
+  readonly config: string | undefined;
+  readonly parameters: Parameters;
+  /** Names after `--param` on the command line. Default none. */
+  readonly named?: readonly string[];
+  /** The time in the name of a last snapshot, which must be new each time. Default: the clock. */
+  readonly now?: Date;
+}
+
+/** The settings that serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
+export interface Settings
+  extends SettingsOfResources,
+    WorkerCode,
+    ReturnType<typeof settingsOfJob>,
+    ReturnType<typeof queueNames>,
+    Omit<Deployment, keyof SettingsOfResources | 'monitoring'> {
+  /** JSON for CLUSTER_SERVING_CONFIG. */
+  readonly job: string;
+  /** The properties that a deployment compares with the deployed stack. */
+  readonly network: Network | undefined;
+  /** 80 % of redisMaxGB. */
+  readonly redisAlarmBytes: number;
+  /** Added to the template. */
+  readonly monitoring: Monitoring;
+  /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
+  readonly files: ReturnType<typeof filesOf>;
+}
+
+// Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
+/** The settings of a job as JSON. The deployment is refused with `bad_config`. */
+const MAX_JOB_BYTES = 3 * 1024;
+
+/** @param root the folder with serverless.yml. @throws bad_config with every problem, one a line */
+export function readSettings(
+  root: string,
+  { stage, config, parameters, named = [], now = new Date() }: Request,
+): Settings {
+  const { job } = readJobConfig(root, config);
+  const problems = unknownParameters(named);
+  const deployment = readDeployment(parameters, problems);
+  try {
+    assertStage(stage);
+  } catch (error) {
+    problems.push((error as Error).message);
+  }
+  const deployed = deployedJob(job, problems);
+  const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
+  if (deployment.workerImage !== '' && language !== 'python')
+    problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');
+  if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
+  const service = serviceName(job.jobName);
+  const { jobName } = job;
+  const resources = settingsOfResources(deployment, { service, stage, jobName, job: deployed, now });
+  const code = workerCode(deployment, { service, stage, language });
+  return {
+    ...deployment,
+    ...settingsOfJob(job),
+    ...resources,
+    ...code,
+    job: deployed,
+    network: networkOf(deployment, resources),
+    redisAlarmBytes: Math.round(
+      deployment.redisMaxGB * 2 ** 30 * (deployment.redis === 'public' ? 0.6 : 0.8),
+    ),
+    ...queueNames(job, stage),
+    files: filesOf(deployment),
+    monitoring: monitoringOf(deployment, job, {
+      service,
+      stage,
+      batchName: code.code.batch.name,
+      alarmActions: resources.alarmActions,
+    }),
+  };
+}
+
+function networkOf({ redis }: Deployment, { vpcId, subnetIds, zones }: SettingsOfResources) {
+  return redis === 'node' || redis === 'serverless' ? { redis, vpcId, subnetIds, zones } : undefined;
+}
+
+function monitoringOf(
+  deployment: Deployment,
+  job: JobConfig,
+  names: Pick<MonitoringRequest, 'service' | 'stage' | 'batchName' | 'alarmActions'>,
+): Monitoring {
+  if (deployment.monitoring === 'basic') return { Resources: {} };
+  return fullMonitoring({
+    ...names,
+    jobName: job.jobName,
+    timeoutSeconds: job.function.timeoutSeconds,
+    predictTimeoutSeconds: predictTimeoutSeconds(job),
+    redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
+  });
+}
+
+function settingsOfJob(job: JobConfig) {
+  return {
+    ...job.queue,
+    ...job.function,
+    jobName: job.jobName,
+    visibilityTimeoutSeconds: visibilityTimeoutSeconds(job),
+    mostDeliveries: MOST_DELIVERIES,
+    predictTimeoutSeconds: predictTimeoutSeconds(job),
+    modelPrefix: modelPrefix(job.jobName),
+    deadLetterPrefix: deadLetterPrefix(job.jobName),
+    payloadPrefix: payloadPrefix(job.jobName),
+    largeResultPrefix: largeResultPrefix(job.jobName),
+    // S3 counts whole days, from the midnight after.
+    largeResultDays: Math.ceil(job.resultTtlSeconds / 86_400) + 1,
+    // For osls: false allows no origin.
+    cors: corsRules(job.http.corsOrigins) ?? (false as const),
+  };
+}
+
+function queueNames({ jobName }: JobConfig, stage: string) {
+  const name = queueName(jobName, stage);
+  return { queueName: name, deadLetterQueueName: deadLetterQueueName(name) };
+}
+
+function filesOf(deployment: Deployment) {
+  const { redis, redisAuth, respondAsync, securityGroup, domain } = deployment;
+  const isInVpc = usesVpc(deployment);
+  const hasRedis = redis === 'node' || redis === 'serverless';
+  // On the internet there is no other way in.
+  const signsIn = (hasRedis && redisAuth === 'iam') || redis === 'public';
+  const { network, alarmTopic } = filesOfRedis(deployment);
+  return {
+    respondAsync: respondAsync === 'off' ? 'off' : 'on',
+    sqsEndpoint: isInVpc && respondAsync === 'on' ? 'on' : 'off',
+    network: isInVpc && redis !== 'shared' ? network : 'none',
+    functionGroup: isInVpc ? (securityGroup === '' ? 'own' : 'existing') : 'none',
+    interfaces: isInVpc ? 'on' : 'off',
+    redis,
+    redisGroup: hasRedis ? 'own' : 'none',
+    // On a shared Redis every function signs in: infra/stack/redis/shared.yml.
+    redisAuth: signsIn ? 'iam' : 'none',
+    redisUsers: signsIn ? redis : 'none',
+    alarmTopic,
+    tracing: deployment.tracing,
+    domain: domain === '' ? 'off' : 'on',
+  };
+}
+
+/** Name of the stack, without the stage. @throws bad_config */
+export function readService(root: string, config: string | undefined): string {
+  return serviceName(readJobConfig(root, config).job.jobName);
+}
+
+/** Without config.yaml all settings are the defaults; a file that was named must exist. */
+export function readJobConfig(root: string, config: string | undefined): ConfigReading {
+  const path = configPath(root, config);
+  if (config === undefined && !existsSync(path)) return { job: DEFAULT_JOB, notes: [] };
+  const { job, notes } = readConfig(path);
+  return { job, notes: [...notes, ...deployedNotes(job.worker, DEFAULT_JOB.worker, dirname(path))] };
+}
+
+export function configPath(root: string, config: string | undefined): string {
+  return resolve(root, config ?? 'config.yaml');
+}
+
+/** Without `modelPath` and `import`, which Lambda does not need: they name files of this machine. */
+function deployedJob(config: JobConfig, problems: string[]): string {
+  const { modelPath: _here, import: _made, worker, ...job } = config;
+  const deployed = deployedSettings(worker, DEFAULT_JOB.worker, problems);
+  const text = JSON.stringify({ ...job, worker: deployed });
+  const bytes = Buffer.byteLength(text);
+  if (bytes > MAX_JOB_BYTES) {
+    problems.push(`the job's settings are ${bytes} bytes as JSON, over the limit of ${MAX_JOB_BYTES}`);
+  }
+  return text;
+}

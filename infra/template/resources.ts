@@ -1,0 +1,302 @@
+/**
+ * Computes the values that several resources share from the parameters: network, variables, authorization. All
+ * variables of a function are built here, because `extensions` in osls would replace them instead of adding one.
+ */
+import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
+import { type Deployment, type RedisDeployment, usesVpc } from './parameters.ts';
+import { accessRules, redisUser } from './redis-access.ts';
+
+/** A text or a CloudFormation reference. */
+export type CfnValue =
+  | string
+  | { readonly Ref: string }
+  | { readonly 'Fn::Sub': string }
+  | { readonly 'Fn::ImportValue': string };
+
+/** One, or several in a list that another stack exports. */
+type CfnList = readonly CfnValue[] | { readonly 'Fn::Split': readonly [string, CfnValue] };
+
+/** A zone by its name, or by its place in the region's list. */
+type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::GetAZs': '' }] };
+
+export type Variables = Readonly<Record<string, CfnValue>>;
+
+/**
+ * The fields of a request in the access log: what was asked, who answered, and why it was refused. The route replaces
+ * the path, which may hold a uri. Address, caller and headers are omitted, because they are personal data.
+ */
+const ACCESS_LOG = {
+  requestId: '$context.requestId',
+  requestTime: '$context.requestTime',
+  routeKey: '$context.routeKey',
+  status: '$context.status',
+  error: '$context.error.message',
+  errorType: '$context.error.responseType',
+  authorizerError: '$context.authorizer.error',
+  integrationStatus: '$context.integration.integrationStatus',
+  integrationError: '$context.integration.error',
+  integrationLatencyMs: '$context.integrationLatency',
+  latencyMs: '$context.responseLatency',
+  responseBytes: '$context.responseLength',
+} as const;
+
+const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter'] as const;
+
+/** Read in serverless.yml and infra/stack/ as ${self:custom.settings.<name>}. */
+export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> {
+  readonly functionGroup: CfnValue;
+  /** The security group of Redis. */
+  readonly redisGroup: CfnValue;
+  /** Undefined unless another stack has the Redis. */
+  readonly sharedRedis: SharedRedis | undefined;
+  readonly redisUser: string;
+  /** The rules of the user with redisAuth=iam. */
+  readonly redisAccess: string;
+  /** For functions that use Redis. Null: they are in no VPC. */
+  readonly vpc: {
+    readonly securityGroupIds: readonly CfnValue[];
+    readonly subnetIds: CfnList;
+  } | null;
+  /** Resources that must exist before a function in the VPC. */
+  readonly vpcDependencies: readonly string[];
+  readonly variables: Readonly<Record<(typeof FUNCTIONS)[number], Variables>>;
+  /** For osls: null means no authorizer. */
+  readonly authorizer: Authorizer | null;
+  readonly authorizers: Readonly<Record<string, unknown>>;
+  /** The `events` of each function that answers HTTP: its routes, with the authorizer. */
+  readonly httpEvents: Readonly<Record<RoutedFunction, readonly HttpEvent[]>>;
+  /** One line of JSON for each request to the HTTP API. */
+  readonly accessLogFormat: string;
+  readonly tracingMode: 'Active' | 'PassThrough';
+  readonly provisioned: number;
+  readonly bucketDeletionPolicy: 'Retain' | 'Delete';
+  /** As in an ARN. */
+  readonly redisResource: string;
+  /** The snapshot that is made of a serverless cache when it is deleted. */
+  readonly redisLastSnapshot: CfnValue;
+}
+
+type Authorizer = { readonly type: 'aws_iam' } | { readonly name: 'jwt' };
+
+interface HttpEvent {
+  readonly httpApi: { readonly method: string; readonly path: string; readonly authorizer?: Authorizer };
+}
+
+/** The values that the stack of a job needs from another stack: its Redis. */
+export interface SharedRedis {
+  readonly stack: string;
+  /** The job's name in its keys there. */
+  readonly keyspace: string;
+}
+
+interface Names {
+  readonly service: string;
+  readonly stage: string;
+  readonly jobName: string;
+  /** JSON of the job's settings. */
+  readonly job: string;
+  readonly now: Date;
+}
+
+/**
+ * The values that infra/stack/redis/node.yml and infra/stack/network/ read, in a stack of a job or of a shared Redis.
+ */
+export function settingsOfRedis(deployment: RedisDeployment) {
+  const { vpcId, subnetIds, routeTableIds, redisNodes } = deployment;
+  const keeps = deployment.keepData === 'on';
+  return {
+    vpcId: (vpcId || { Ref: 'Vpc' }) as CfnValue,
+    subnetIds: (vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }]) as CfnList,
+    /** The zones of the two subnets, if the stack creates its VPC. */
+    zones: zonesOf(deployment),
+    routeTableIds,
+    alarmActions: alarmActions(deployment),
+    alarmEmail: deployment.alarmEmail,
+    redisNodeType: deployment.redisNodeType,
+    redisNodes,
+    redisFailover: redisNodes > 1,
+    redisDeletionPolicy: keeps ? ('Snapshot' as const) : ('Delete' as const),
+    /** Number of daily snapshots of Redis to keep; 0 disables them. */
+    redisSnapshots: keeps ? 7 : 0,
+    /** For osls: null means the credentials of the command. */
+    deploymentRole: deployment.deploymentRole || null,
+  };
+}
+
+/** The alternatives of a stack with a Redis, as infra/stack/<part>/<value>.yml. */
+export function filesOfRedis({ vpcId, routeTableIds, alarmEmail, alarmTopic }: RedisDeployment) {
+  const existing = routeTableIds.length > 0 ? 'existing-to-s3' : 'existing';
+  return {
+    network: vpcId === '' ? 'own' : existing,
+    alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
+  };
+}
+
+/** Refers to the value that the stack `stack` of shared-redis.yml exports under this name. */
+function exported(stack: string, name: string) {
+  return { 'Fn::ImportValue': `${stack}:${name}` } as const;
+}
+
+/** The Redis of this stack, or that of the stack that was named, and the network that it is in. */
+function redisOf(deployment: Deployment, { service, stage, jobName }: Names) {
+  const { redis, redisStack: stack } = deployment;
+  if (redis !== 'shared')
+    return {
+      ...settingsOfRedis(deployment),
+      redisGroup: { Ref: 'RedisSecurityGroup' },
+      sharedRedis: undefined,
+      redisUser: redisUser(service, stage),
+      redisAccess: accessRules(jobName, cacheOf({ redis }) !== undefined).join(' '),
+    };
+  const keyspace = `${jobName}@${stage}`;
+  return {
+    ...settingsOfRedis(deployment),
+    vpcId: exported(stack, 'Vpc'),
+    subnetIds: { 'Fn::Split': [',', exported(stack, 'Subnets')] } as const,
+    redisGroup: exported(stack, 'Group'),
+    sharedRedis: { stack, keyspace },
+    redisUser: redisUser(stack, keyspace),
+    redisAccess: '',
+  };
+}
+
+export function settingsOfResources(deployment: Deployment, names: Names): SettingsOfResources {
+  const { authorizer, authorizers } = authorizerOf(deployment);
+  const redis = redisOf(deployment, names);
+  const functionGroup = deployment.securityGroup || { Ref: 'FunctionSecurityGroup' };
+  const isInVpc = usesVpc(deployment);
+  return {
+    ...redis,
+    functionGroup,
+    vpc: isInVpc ? { securityGroupIds: [functionGroup], subnetIds: redis.subnetIds } : null,
+    vpcDependencies: isInVpc ? ['InterfacesPolicy'] : [],
+    variables: variablesOf(deployment, names, redisVariables(deployment, redis)),
+    authorizer,
+    authorizers,
+    httpEvents: httpEventsOf(authorizer),
+    accessLogFormat: JSON.stringify(ACCESS_LOG),
+    tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
+    provisioned: deployment.provisioned,
+    bucketDeletionPolicy: deployment.keepData === 'on' ? 'Retain' : 'Delete',
+    redisResource: cacheOf(deployment)
+      ? `serverlesscache:\${${cacheOf(deployment)}}`
+      : 'replicationgroup:${Redis}',
+    // A name that was used stays taken: by the snapshot of an earlier cache.
+    redisLastSnapshot:
+      deployment.keepData === 'on'
+        ? `${redis.redisUser}-${names.now.toISOString().slice(0, 19).replaceAll(/\D/g, '')}`
+        : { Ref: 'AWS::NoValue' },
+  };
+}
+
+/** Some accounts have zones that Lambda or a node type refuses; infra/account/advice.ts then says so. */
+function zonesOf({ zones }: RedisDeployment): readonly Zone[] {
+  if (zones.length > 0) return zones;
+  return [0, 1].map((place) => ({ 'Fn::Select': [place, { 'Fn::GetAZs': '' }] }) as const);
+}
+
+/** The topics that an alarm notifies. */
+function alarmActions({ alarmTopic, alarmEmail }: RedisDeployment): readonly CfnValue[] {
+  if (alarmTopic === 'own' || alarmEmail !== '') return [{ Ref: 'AlarmTopic' }];
+  return alarmTopic === 'none' ? [] : [alarmTopic];
+}
+
+function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
+  const { respondAsync, metrics, otlpEndpoint } = deployment;
+  const untraced: Variables = {
+    CLUSTER_SERVING_CONFIG: names.job,
+    ...(metrics === 'off' ? { CLUSTER_SERVING_METRICS: 'off' } : {}),
+  };
+  const traced = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: otlpEndpoint,
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: deployment.otlpRatio,
+  };
+  const config = otlpEndpoint === '' ? untraced : { ...untraced, ...traced };
+  const bucket = { CLUSTER_SERVING_BUCKET: { Ref: 'Bucket' } };
+  const queue = { CLUSTER_SERVING_QUEUE_URL: { Ref: 'Queue' } };
+  return {
+    predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
+    batch: { ...config, ...bucket, ...redis },
+    // Only a public Redis is reached without a VPC: there a record is announced, and refused when Redis is nearly full.
+    submit: { ...config, ...bucket, ...queue, ...(deployment.redis === 'public' ? redis : {}) },
+    predictions: { ...config, ...bucket, ...redis },
+    // Most of its requests ask whether the service is well.
+    status: { ...untraced, ...bucket, ...redis },
+    deadLetter: { ...config, ...bucket, ...redis },
+  };
+}
+
+function redisVariables(
+  { redis, redisAuth, redisUrl, redisPassword, redisMaxGB }: Deployment,
+  { sharedRedis, redisUser: user }: ReturnType<typeof redisOf>,
+): Variables {
+  if (sharedRedis)
+    return {
+      CLUSTER_SERVING_REDIS_URL: exported(sharedRedis.stack, 'Url'),
+      CLUSTER_SERVING_REDIS_USER: user,
+      CLUSTER_SERVING_REDIS_CACHE: exported(sharedRedis.stack, 'Cache'),
+      CLUSTER_SERVING_REDIS_KEYSPACE: sharedRedis.keyspace,
+    };
+  if (redis === 'url')
+    return {
+      CLUSTER_SERVING_REDIS_URL: withoutUser(redisUrl),
+      ...(userOf(redisUrl) === '' ? {} : { CLUSTER_SERVING_REDIS_USER: userOf(redisUrl) }),
+      CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER: redisPassword,
+    };
+  const cache = cacheOf({ redis });
+  const address = {
+    CLUSTER_SERVING_REDIS_URL: {
+      'Fn::Sub': cache
+        ? `rediss://\${${cache}.Endpoint.Address}:\${${cache}.Endpoint.Port}?cluster=on`
+        : 'rediss://${Redis.PrimaryEndPoint.Address}:${Redis.PrimaryEndPoint.Port}',
+    },
+  };
+  if (redisAuth === 'none' && redis !== 'public') return address;
+  return {
+    ...address,
+    CLUSTER_SERVING_REDIS_USER: user,
+    CLUSTER_SERVING_REDIS_CACHE: { Ref: cache ?? 'Redis' },
+    ...(redis === 'public' ? { CLUSTER_SERVING_REDIS_MAX_GB: String(redisMaxGB) } : {}),
+  };
+}
+
+/** The logical names of caches of ElastiCache Serverless, which are in cluster mode. */
+const CACHES = { serverless: 'RedisServerless', public: 'RedisPublic' } as const;
+
+function cacheOf({ redis }: Pick<Deployment, 'redis'>): string | undefined {
+  return redis === 'serverless' || redis === 'public' ? CACHES[redis] : undefined;
+}
+
+function userOf(url: string): string {
+  return decodeURIComponent(new URL(url).username);
+}
+
+function withoutUser(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, '//');
+}
+
+function httpEventsOf(authorizer: Authorizer | null): SettingsOfResources['httpEvents'] {
+  const of = (name: RoutedFunction): readonly HttpEvent[] =>
+    ROUTES.filter((route) => route.function === name).map(({ method, path }) => ({
+      httpApi: { method, path, ...(authorizer && { authorizer }) },
+    }));
+  return {
+    predict: of('predict'),
+    submit: of('submit'),
+    predictions: of('predictions'),
+    status: of('status'),
+  };
+}
+
+function authorizerOf({ auth, jwtIssuer, jwtAudience }: Deployment) {
+  if (auth === 'iam') return { authorizer: { type: 'aws_iam' }, authorizers: {} } as const;
+  if (auth === 'none') return { authorizer: null, authorizers: {} };
+  const jwt = {
+    type: 'jwt',
+    identitySource: '$request.header.Authorization',
+    issuerUrl: jwtIssuer,
+    audience: jwtAudience,
+  };
+  return { authorizer: { name: 'jwt' }, authorizers: { jwt } } as const;
+}
