@@ -28,11 +28,14 @@ export interface LambdaWay {
   /** No function. */
   readonly isRaw?: boolean;
   readonly start: () => Promise<Partial<Cold>>;
-  /** Of the last event. @throws when the answer is wrong */
+  /**
+   * Checks the last event's answer.
+   * @throws when the answer is wrong
+   */
   readonly check: (answer: unknown) => void;
 }
 
-/** What one would write instead: reads the same object from S3 and answers the same event. */
+/** The handler that one would write without this project: reads the same object from S3 and answers the same event. */
 export const PEER_FUNCTIONS = [
   { name: 'Python + boto3', peer: 'lambda-python', command: python('plain.handler') },
   { name: 'FastAPI + Mangum', peer: 'lambda-python', command: python('web.handler') },
@@ -180,7 +183,7 @@ async function services(bench: Bench, { model }: Requests) {
   return {
     bundleOf: (name: FunctionName) => bundles.find((bundle) => bundle.name === name)?.folder as string,
     variables: { ...aws.environment, CLUSTER_SERVING_BUCKET: JOB },
-    /** Of the model's file. */
+    /** The key of the model's file. */
     key: files[0]?.key ?? '',
     queueUrl,
   };

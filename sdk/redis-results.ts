@@ -17,7 +17,7 @@ const CLIENT_TIMEOUTS = { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 };
 export interface S3Options {
   /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string | undefined;
-  /** Of the bucket. Default: the AWS SDK's own (AWS_REGION). */
+  /** Region of the bucket. Default: the AWS SDK's own (AWS_REGION). */
   readonly region?: string | undefined;
 }
 

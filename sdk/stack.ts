@@ -9,7 +9,7 @@ import { limited } from './limit.ts';
 import { awsAgent } from './proxy.ts';
 
 export interface StackOptions {
-  /** Of the stack. Default: that of the environment or the profile. */
+  /** Region of the stack. Default: that of the environment or the profile. */
   readonly region?: string | undefined;
   /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string | undefined;

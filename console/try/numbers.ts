@@ -43,7 +43,7 @@ function tokensOf({ name }: NumberInput, line: string): string[] {
 export const ONE_OR_MORE =
   /(?<![\d.,])(?:\d+,\d+(?![\d,])|\d{1,3}(?:\.\d{3})+,\d+(?![\d,])|\d{1,3}(?:,\d{3})+(?!\d))/;
 
-/** `5,1 3,5` may be two numbers or four, and `5,1` for one value is no list. */
+/** `5,1 3,5` may be two numbers or four, and `5,1` is not a list of one-element values. */
 function assertCommas(input: NumberInput, text: string, lines: readonly (readonly string[])[]): void {
   if (/(?:^|[,[])\s*,|,\s*(?:$|\])|\t *\t/.test(text))
     throw new Error(`${input.name}: a number is missing between two separators.`);

@@ -1,4 +1,7 @@
-/** A picture that is dropped, chosen or pasted, or drawn on a square. It goes to the service as it is: JPEG, PNG, WebP, BMP or GIF. */
+/**
+ * A picture that is dropped, chosen or pasted, or drawn on a square. It goes to the service unchanged: JPEG, PNG, WebP,
+ * BMP or GIF.
+ */
 import { useEffect, useState } from 'preact/hooks';
 import { Choice, Problem } from '../ui.tsx';
 import { Drawing } from './drawing.tsx';

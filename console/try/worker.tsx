@@ -65,7 +65,7 @@ function problemOf(json: string): string | undefined {
   }
 }
 
-/** What is in the envelope, as the service wrote it. */
+/** The content of the envelope, as the service wrote it. */
 function dataOf(text: string): string {
   const [, data] = /"data"\s*:\s*(.*)\}\s*$/s.exec(text) ?? [];
   return data ?? text;

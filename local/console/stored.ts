@@ -1,4 +1,4 @@
-/** What a console reads from S3 and Redis: dead letters with their reasons, and the versions of the model. */
+/** Reads S3 and Redis for a console: dead letters with their reasons, and the versions of the model. */
 import type { DeadLetterPage, Done, Versions } from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
@@ -27,7 +27,7 @@ export async function deadLetterPage(
   const uris = shown.flatMap(({ uri }) => uri ?? []);
   const stored = results && uris.length > 0 ? await results.outcomes(uris) : [];
   const byUri = new Map(uris.map((uri, i) => [uri, stored[i]]));
-  // The ids, by which pages continue, say nothing of the time.
+  // Pages continue by id, and ids do not show the time.
   const newestFirst = shown.toSorted((a, b) => b.archivedAt - a.archivedAt);
   return {
     letters: newestFirst.map(({ id, uri, archivedAt, attempts, bytes, readable }) => {

@@ -11,7 +11,7 @@ import {
 import { logLines, type ServiceLog } from '../../lib/workers/log.ts';
 import { PROTOCOL } from '../../lib/workers/messages.ts';
 
-/** What a client works on. */
+/** The work of a client. */
 export interface Opening {
   /** A module in `directory` and a class in it. */
   readonly worker: string;
@@ -63,7 +63,7 @@ export class ClientProcess {
   #cancelKill = () => {};
   #outgoing: Writable | undefined;
   #incoming: Readable | undefined;
-  /** Whether its last message has been read. */
+  /** True if its last message has been read. */
   #isRead = false;
   #how: string | undefined;
 
@@ -136,7 +136,7 @@ export class ClientProcess {
         this.#events.message(readMessage(header));
       }
     } catch (error) {
-      // What follows cannot be read.
+      // The rest of the stream is unreadable.
       this.#incoming?.destroy();
       this.kill(error instanceof Error ? error.message : String(error));
     }

@@ -1,4 +1,4 @@
-/** What only the single machine answers for a job: its statistics, and its end. */
+/** Routes that only the single machine answers for a job: its statistics, and its end. */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { SERVER_VERSION } from '../../lib/contract/names.ts';
 import { page as htmlPage } from '../../lib/http/page.ts';
@@ -11,7 +11,7 @@ import { type PageFacts, statPage } from './stat-page.ts';
 import type { Facts, ServiceStatistics } from './statistics.ts';
 
 export interface StatOptions {
-  /** What /stat shows beside the statistics. */
+  /** Data that /stat shows beside the statistics. */
   readonly page: () => PageFacts;
   /** Settings and versions for /status/server, which has them in snake_case, `protocol` (obj or npy) among them. */
   readonly facts: () => Facts;
