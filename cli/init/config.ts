@@ -13,7 +13,7 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
   queue: 'The SQS queue and the functions that read it.',
   function: 'The Lambda functions.',
   http: 'The HTTPS API.',
-  worker: 'Your own code in place of a model (docs/how-to/serve-your-own-code.md).',
+  worker: 'Your own code instead of a model (docs/how-to/serve-your-own-code.md).',
 };
 
 /** Every setting with its meaning and its default, or an example if it has no default. */

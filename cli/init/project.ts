@@ -56,7 +56,7 @@ export async function createProject(
   const folder = resolve(request.folder);
   const name = nameOf(request, folder);
   if (request.model !== undefined && request.worker !== undefined)
-    throw wrongUse('init: --worker is code in place of a --model; give one of them');
+    throw wrongUse('init: --worker is code instead of a --model; give one of them');
   await assertEmpty(folder, request.folder);
   const packages = packagesFor(folder, from);
   return interruptible('the new project', output, async (signal) => {

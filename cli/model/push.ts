@@ -89,7 +89,7 @@ function answerOf(
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const uploaded = files.length - skipped;
   const counts = { bytes, files: files.length, uploaded, skipped };
-  const was = before === undefined || before === version ? '' : `, in place of ${before}`;
+  const was = before === undefined || before === version ? '' : `, instead of ${before}`;
   const there = skipped > 0 ? `; ${skipped} were there` : '';
   const now = serves
     ? `serves from ${text}${was}`

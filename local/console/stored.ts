@@ -97,6 +97,6 @@ export async function activateVersion(place: VersionPlace, wanted: string): Prom
   if (from === version) return { done: `Version ${version} serves already.` };
   const seconds = place.job.modelRefreshSeconds;
   return {
-    done: `Version ${version} is chosen in place of ${from ?? 'none'}; it serves within ${seconds} s.`,
+    done: `Version ${version} is chosen instead of ${from ?? 'none'}; it serves within ${seconds} s.`,
   };
 }

@@ -98,7 +98,7 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
     [back.code, back.stdout],
     [
       0,
-      `version ${onnx.json.version} serves from s3://models-here/jobs/a/ again, in place of ${caffe.json.version}\n`,
+      `version ${onnx.json.version} serves from s3://models-here/jobs/a/ again, instead of ${caffe.json.version}\n`,
     ],
   );
   const none = await call<Failed>('rollback');
@@ -236,7 +236,7 @@ for (const [what, args, message] of WRONG) {
   });
 }
 
-test("a worker's folder is pushed as it is, with the job's config, and its options are refused", async (t) => {
+test("a worker's folder is pushed unchanged, with the job's config, and its options are refused", async (t) => {
   const aws = await bucket(t);
   const cwd = await temporaryFolder(t);
   await mkdir(join(cwd, 'files', 'words'), { recursive: true });

@@ -69,7 +69,7 @@ test('a step is what the counters have grown by, with percentiles within 4.5 %',
   assert.ok(Math.abs(util - 20 / 30_000) < 1e-9);
 });
 
-test('an hour of steps is kept, whatever the load, and an idle step says that nothing was measured', () => {
+test('an hour of steps is kept at any load, and an idle step shows that nothing was measured', () => {
   const { clock, totals, history } = openHistory();
   for (let step = 0; step < 500; step++) {
     totals.finished++;

@@ -251,7 +251,7 @@ describe('a killed process', () => {
     await server.close();
   });
 
-  it('that cannot write its log refuses writes and goes on reading', async () => {
+  it('that cannot write its log refuses writes and continues reading', async () => {
     const { child, url } = await host(['sh', '-c', 'ulimit -f 8; exec "$@"', 'sh']);
     const client = new Redis(url);
     await client.set('small', 'v');

@@ -129,7 +129,7 @@ describe('the embedded Redis on the wire', () => {
     );
   });
 
-  it('names what is wrong with bytes that are no command, and hangs up', async () => {
+  it('names what is wrong with bytes that are not a command, and hangs up', async () => {
     const cases: Record<string, string> = {
       '*1000000000\r\n': 'invalid multibulk length',
       '*99999999999\r\n': 'invalid multibulk length',

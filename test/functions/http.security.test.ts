@@ -88,7 +88,7 @@ test('a uri is one path segment or one query value of Location, and never a head
   }
 });
 
-test('whatever is asked for, the answer has one of two content types and is not to be guessed', async () => {
+test('every answer has one of two content types, which browsers must not guess', async () => {
   for (const uri of SHARP)
     for (const [method, path] of [
       ['GET', '/predictions'],

@@ -119,7 +119,7 @@ test('reported: a webhook, a priority and a ttl are not passed over', async (t) 
   assert.match(String(error), /^unknown key "webhook"/);
 });
 
-test('an image is a body of its own for a model that takes one, whatever its content type', async (t) => {
+test('an image is a body of its own for a model that takes one, with any content type', async (t) => {
   const picture = await encodePng({
     width: 2,
     height: 1,

@@ -180,7 +180,7 @@ test('an error of S3 does not show the key it was signed with', async (t) => {
   assert.ok(!told.includes(PASSWORD), told);
 });
 
-test('a line of the log is one line, whatever a record puts into it', async (t) => {
+test('a line of the log is one line, for any text of a record', async (t) => {
   const forged = 'a\r\n{"level":"info","message":"forged"}\u2028\u001b[2J';
   const log = await logged(t, async () => {
     logError(new ServingError('model_failed', forged, { uri: forged, cause: new Error(forged) }), {

@@ -205,7 +205,7 @@ test('a record keeps how it binds on its way to the process of a model', async (
   assert.equal(kept?.ok, false);
 });
 
-test('the SDK sends a request with bindByPosition as it is', async () => {
+test('the SDK sends a request with bindByPosition unchanged', async () => {
   const bodies: string[] = [];
   const queue = new InputQueue({
     frontendUrl: 'http://any',

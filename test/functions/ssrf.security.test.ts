@@ -1,5 +1,5 @@
 /**
- * The server fetches nothing that a caller names: for any text in place of an image, a text or a tensor, no socket is
+ * The server fetches nothing that a caller names: for any text instead of an image, a text or a tensor, no socket is
  * opened, no name is looked up, no file is touched. Two witnesses: Node's own record of every handle it opens, and a
  * server on this machine whose address is among the texts.
  */

@@ -240,7 +240,7 @@ test('on a developer’s machine nothing is written', async (t) => {
   );
 });
 
-test('whatever is logged in an invocation carries its ids, also after an await, and a uri where there is one', async (t) => {
+test('every line logged in an invocation carries its ids, also after an await, and a uri where there is one', async (t) => {
   const lines = capture(t);
   const error = new ServingError('internal', 'broken', { uri: 'record-7' });
   await logWith(IDS, async () => {

@@ -155,7 +155,7 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     });
   }
 
-  test('of a batch with a message that is no record, that message alone comes again', async (t) => {
+  test('of a batch with a message that is not a record, that message alone comes back', async (t) => {
     const runtime = await start(t, 'batch');
     const event = { Records: [message('good', record('good')), message('bad', 'no record')] };
     const answer = await runtime.invoke(event, TIMEOUT_MS);
@@ -165,7 +165,7 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     });
   });
 
-  test('predict whose model does not come in time answers 504 before Lambda ends it, and goes on to live', async (t) => {
+  test('predict whose model does not come in time answers 504 before Lambda ends it, and stays alive', async (t) => {
     const silent = createServer(() => undefined);
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     t.after(() => silent.close());

@@ -96,7 +96,7 @@ test('the mark of a folder that is deleted goes last, and what is not of a servi
   await assert.rejects(deleteFolder(dataDir), { code: 'bad_config', message: /its files there: none$/ });
 });
 
-test('the options of a start are kept although it fails, but for those of a look with --once', async (t) => {
+test('the options of a start are kept although it fails, except for those of a look with --once', async (t) => {
   const umask = process.umask();
   const listeners = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const);
   t.after(() => {

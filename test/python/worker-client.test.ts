@@ -77,7 +77,7 @@ show(client.status["num_pending_request"])
 });
 
 test(
-  'twelve results come in the order of their ids, whatever order they finished in',
+  'twelve results come in the order of their ids, in whichever order they finished',
   WITH_PYTHON,
   async (t) => {
     // The first is the last to finish.
@@ -237,7 +237,7 @@ show(later.fetch_all(return_id=True))
   assert.deepEqual(shown, [of('second'), of('first'), [['1', 'later']]]);
 });
 
-test('threads share a client, each with its own answer, and a fork begins anew', WITH_PYTHON, async (t) => {
+test('threads share a client, each with its own answer, and a fork begins again', WITH_PYTHON, async (t) => {
   const { port } = await workerService(t, echo);
   const shown = await python(
     port,

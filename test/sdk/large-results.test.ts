@@ -134,7 +134,7 @@ test('a wait that takes a large result fetches it once, and then deletes this on
   assert.deepEqual([asked.map(({ query }) => query), fetched.length], [['uri=a', deletion], 1]);
 });
 
-test('who takes a page fetches its large results anew, and one that another client took is left out', async (t) => {
+test('who takes a page fetches its large results again, and one that another client took is left out', async (t) => {
   const { open, asked } = await openPlaces(t);
   const all = await open().dequeue();
   assert.deepEqual([...all.keys()], ['a']);

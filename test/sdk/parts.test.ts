@@ -29,7 +29,7 @@ function answering(make: () => Response) {
   return { sent, send };
 }
 
-test('a secret is a header to the origin of the API alone, in place of one of that name', async () => {
+test('a secret is a header to the origin of the API alone, instead of one of that name', async () => {
   const { sent, send } = answering(() => new Response());
   await withSecret(`${API}/prod`, { fetch: send, token: TOKEN })(`${API}/x`, {
     headers: { authorization: 'a', b: 'c' },
@@ -51,7 +51,7 @@ test('a secret is a header to the origin of the API alone, in place of one of th
   assert.equal(sent.length, 2);
 });
 
-test('what is no secret, and no address, is refused', () => {
+test('an invalid secret or address is refused', () => {
   for (const [access, message] of [
     [{ token: TOKEN, apiKey: 'k' }, /^token and apiKey exclude each other$/],
     [{ token: 't'.repeat(15) }, /^token: expected 16 to 8192 /],
@@ -67,7 +67,7 @@ test('what is no secret, and no address, is refused', () => {
   assert.throws(() => withSecret('api', {}), { message: 'url: expected https://host, got "api"' });
 });
 
-test('a redirect is refused with a secret, but for a 303 that is asked for', async () => {
+test('a redirect is refused with a secret, except for a 303 that is asked for', async () => {
   const ask = (
     status: number,
     init: RequestInit = {},
@@ -319,7 +319,7 @@ test('a trace goes with a request where a header can have it', async () => {
   }
 });
 
-test('a request of the contract is sent as it is, and inputs as its instances', async () => {
+test('a request of the contract is sent unchanged, and inputs as its instances', async () => {
   const predictions = ['{value=1}'];
   const ask = async (given: unknown, answer: unknown = { predictions }) => {
     const { sent, send } = answering(() => Response.json(answer, { headers: { 'model-version': 'v' } }));
@@ -343,7 +343,7 @@ test('a request of the contract is sent as it is, and inputs as its instances', 
   await assert.rejects(ask([{ x: [1] }, { x: [1] }]), { code: 'internal', message: /number of predictions/ });
 });
 
-test('an empty variable says nothing of how to call', async (t) => {
+test('an empty variable is ignored', async (t) => {
   t.after(() => setVariables({ CLUSTER_SERVING_AUTH: undefined }));
   const { send } = answering(() => new Response());
   for (const text of [undefined, '', 'none']) {

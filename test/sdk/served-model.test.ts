@@ -72,7 +72,7 @@ test('an output has the names of its classes as labels, where it has as many val
   );
 });
 
-test('an answer whose prediction is no text {value=…} of JSON is an error', async () => {
+test('an answer whose prediction is not a text {value=…} of JSON is an error', async () => {
   const values: unknown[] = [null, 7, {}, '', '[1]', 'a{value=1}', '{value=1}b', '{value=}', '{value=x}'];
   // A value without a text makes JavaScript throw its own error.
   values.push(['{value=1}'], { toString: 0 });

@@ -217,7 +217,7 @@ test('a record that ends its process ends no other, nor the command', async (t) 
   assert.deepEqual(await isolatedPids(), ofService);
 });
 
-test('a model that cannot be had is no fault of any record: the replay ends and every message stays', async (t) => {
+test("a missing model is not a record's fault: the replay ends and every message stays", async (t) => {
   const { archive, archived, stack, dlqJson } = await startDlq(t);
   await archive([loopMessage('a', 1)]);
   const Key = `${modelPrefix(JOB)}current.json`;

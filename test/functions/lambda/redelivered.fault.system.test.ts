@@ -87,7 +87,7 @@ describe('F24: the packaged batch function', { concurrency: 2 }, () => {
     assert.deepEqual(await runs(), []);
   });
 
-  test('ends a record after queue.maxReceiveCount runs that ended the function, whatever SQS counted, and archives it', async (t) => {
+  test('ends a record after queue.maxReceiveCount runs that ended the function, at any count of SQS, and archives it', async (t) => {
     const scene = await openScene(t, bundles, { queue: { maxReceiveCount: 2 } });
     await publishModel(scene.bucket, LOCATION, await modelFolder(t, loopModel()));
     const bodies = { endless: scalarMessage('endless', 'rounds', ENDLESS) };

@@ -124,7 +124,7 @@ describe('both packages, installed by npm', () => {
     assert.ok(Number.parseInt(stdout, 10) < 460, stdout);
   });
 
-  test('the commands run on Node 24 whatever the Node of the shell is, and the sample is right', async (t) => {
+  test('the commands run on Node 24 under any Node of the shell, and the sample is right', async (t) => {
     if (skipped(t)) return;
     const { stdout } = await run(folder, 'npx', ['cluster-serving', '--version', '--json']);
     assert.match(stdout, /"node":"2[4-9]\./);

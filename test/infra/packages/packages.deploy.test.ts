@@ -279,7 +279,7 @@ require(${JSON.stringify(loader)});\n`,
     assert.match(found.stdout, /^packed program\.mjs this Node {2}probabilities float32\[10\]/);
   });
 
-  test('the programs of its README run as they stand, but for the port, whatever the job is called', async (t) => {
+  test('the programs of its README run as they stand, except for the port, for any name of the job', async (t) => {
     for (const job of ['serving_stream', 'digits'])
       await runReadme(await testStack(t, { config: `jobName: ${job}\nimageResize: 8,8` }));
   });

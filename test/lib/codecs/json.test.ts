@@ -9,13 +9,13 @@ import fc from '../../support/fast-check.ts';
 /** Long enough, and with enough brackets, that the depth is looked at before it is parsed. */
 const many = (item: string) => `[${Array<string>(130_000).fill(item).join(',')}]`;
 
-test('hundreds of thousands of arrays or objects side by side are no depth', () => {
+test('hundreds of thousands of arrays or objects side by side do not count as depth', () => {
   for (const item of ['[       ]', '{       }', '{"a":[ ]}']) {
     assert.equal((parseText(many(item)) as unknown[]).length, 130_000, item);
   }
 });
 
-test('brackets and escaped quotes within a text are no depth', () => {
+test('brackets and escaped quotes within a text do not count as depth', () => {
   const text = JSON.stringify({ brackets: '['.repeat(200_000), quoted: '"['.repeat(200_000), end: '\\' });
   assert.ok(text.length > (1024 * 1024) / 2);
   const padded = `${text.slice(0, -1)},"pad":"${'x'.repeat(1024 * 1024)}"}`;

@@ -102,7 +102,7 @@ test('JSON does not mix with what is binary, in either order', () => {
   });
 });
 
-test('any tensor comes back from a safetensors file, whatever its name', () => {
+test('any tensor comes back from a safetensors file, with any name', () => {
   const name = fc
     .string({ minLength: 1, maxLength: 20, unit: 'grapheme' })
     .filter((text) => text !== '__metadata__');
@@ -345,7 +345,7 @@ test('a large message whose data is escaped, or not the first "data" of its text
   assert.equal(whole(nested), 3_000);
 });
 
-test('a large message is read as JSON.parse reads it, wherever its data ends and whatever stands around it', () => {
+test('a large message is read as JSON.parse reads it, wherever its data ends, with any text around it', () => {
   const inputs: Inputs = new Map([
     ['x', { kind: 'tensor', tensor: { dtype: 'uint8', shape: [3_000], data: new Uint8Array(3_000) } }],
   ]);
@@ -398,7 +398,7 @@ test('files of the same length are told apart by their headers, and those with t
   }
 });
 
-test('an input may be called __proto__, and a header that is no UTF-8 is refused', () => {
+test('an input may be called __proto__, and a header that is not UTF-8 is refused', () => {
   const tensor: Tensor = { dtype: 'uint8', shape: [1], data: Uint8Array.of(7) };
   assert.deepEqual(
     [...decodeTensors(encodeTensors(new Map([['__proto__', tensor]])))],

@@ -443,7 +443,7 @@ const tensors = fc.tuple(dtypes, shapes).chain(([dtype, shape]) => {
   return bytes.map((content) => ({ datatype: DATATYPES[dtype], shape, bytes: content }));
 });
 
-test('whatever tensors go in as bytes come out with the same bytes, in any mixture and alignment', () => {
+test('tensors that go in as bytes come out with the same bytes, in any mixture and alignment', () => {
   const requests = fc.array(tensors, { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(requests, fc.string(), (list, id) => {

@@ -97,7 +97,7 @@ for (const [what, call, message, rest] of [
     [],
   ],
 ] as const) {
-  test(`a version that the end of its time meets ${what} goes on in the next call, and is no error`, async (t) => {
+  test(`a version that the end of its time meets ${what} continues in the next call, and is not an error`, async (t) => {
     const { serve, errors, asked, opened, logged } = await scene(t);
     assert.equal(await serve(call), 'v1');
     const lines = logged.map((text) => (JSON.parse(text) as { message: string }).message);

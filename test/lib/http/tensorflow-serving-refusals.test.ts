@@ -70,7 +70,7 @@ test('paths, models, versions, labels and signatures that are not there', async 
   });
 });
 
-test('bodies that are no request', async (t) => {
+test('bodies that are not requests', async (t) => {
   const ask = servingOf(await openModelBytes(t, halfPlus(2)));
   for (const [status, message, body] of [
     [400, /the body is empty/, ' '],

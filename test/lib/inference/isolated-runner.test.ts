@@ -69,7 +69,7 @@ function isGone(pid: number): boolean {
   }
 }
 
-test('a process that is not ready in time goes on, and the next call finds it further', async (t) => {
+test('a process that is not ready in time continues, and the next call finds it further', async (t) => {
   const isolated = await open(t);
   const pids = new Set<number>();
   for (let times = 0; times < 3; times++) {

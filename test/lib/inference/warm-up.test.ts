@@ -65,7 +65,7 @@ for (const [what, batching, stored, shares] of CASES) {
   });
 }
 
-test('records share no run of a model with an output that follows no rows, whatever the owner says', async (t) => {
+test('records share no run of a model with an output that follows no rows, even if the owner sets otherwise', async (t) => {
   const file = join(await temporaryFolder(t), 'model.onnx');
   await writeFile(file, centred);
   const shares = async (outputAxes: OnnxSettings['outputAxes']) => {

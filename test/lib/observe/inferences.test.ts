@@ -63,7 +63,7 @@ test('statistics are sums of what was timed, by size of batch and by version', (
   assert.deepEqual(['v8', 'v7', 'v9', 'v7'].map(countOf), [0, 11, 0, 0]);
 });
 
-test('sizes of batches are listed up to 128, whatever sizes come', () => {
+test('sizes of batches are listed up to 128, for batches of any size', () => {
   const inferences = new Inferences(() => 1);
   for (let rows = 1; rows <= 130; rows++) {
     const phases = new Phases(() => 0);

@@ -314,7 +314,7 @@ test('a record runs in an isolated process from its second delivery on, and not 
   }
 });
 
-test('a request fails at its first failure, with its place, whatever the run stage does', async () => {
+test('a request fails at its first failure, with its index, for any behavior of the run stage', async () => {
   const runner = failing('bad_input', undefined);
   const records = [1, 0, 0].map((value): Inputs => new Map([['x', { kind: 'json', value }]]));
   await assert.rejects(serveRequest(records, runner, {}), {

@@ -10,7 +10,7 @@ test('the generated module is what the Lua files make (npm run build:lua)', asyn
   assert.equal(await readFile(GENERATED, 'utf8'), generate());
 });
 
-test('an include stands in place of its line, and no comment is left', () => {
+test('an include stands instead of its line, and no comment is left', () => {
   const cancel = readScript('cancel.lua');
   assert.match(cancel, /^local function orderOf\(text\)\n/);
   assert.match(cancel, /\nlocal clock = redis\.call\('TIME'\)\n/);

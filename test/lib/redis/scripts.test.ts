@@ -71,7 +71,7 @@ async function drained(results: ResultStore): Promise<string[]> {
   return found.sort();
 }
 
-test('metrics say since when they count, whatever is measured later', async (t) => {
+test('metrics state since when they count, also after later measurements', async (t) => {
   const { clock, results, redis } = await open(t);
   await results.save([], '', measured());
   const first = clock.ms;
@@ -80,7 +80,7 @@ test('metrics say since when they count, whatever is measured later', async (t) 
   assert.equal(await redis.hget(metricsKey(JOB), 'since'), String(first));
 });
 
-test('a foreign metrics key costs the metrics, stays as it is, and costs no result', async (t) => {
+test('a foreign metrics key costs the metrics, stays unchanged, and costs no result', async (t) => {
   const { results, redis } = await open(t);
   await redis.set(metricsKey(JOB), 'foreign');
   assert.equal(await results.save([saved('a', number(1))], 'v', measured()), 1);
@@ -236,7 +236,7 @@ test('a result that came after the taking is not overwritten by the one that is 
   assert.equal((await results.get('a'))?.outputs[0]?.data[0], 2);
 });
 
-test('only a cancellation is listed again when nothing was set aside, and a foreign key is no error', async (t) => {
+test('only a cancellation is listed again when nothing was set aside, and a foreign key is not an error', async (t) => {
   const { connection, results, redis, leases } = await open(t);
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
   await states.cancel('c');

@@ -28,7 +28,7 @@ const ELSEWHERE = [
   'cannot be put back',
   'can still be put back',
   'g[eo]ts? lost',
-  'whatever became of the answer',
+  'even if the answer before was lost',
   'a result that is put back stays away',
   'answers that do not come',
   'whose answer was lost',

@@ -262,7 +262,7 @@ test('hidden files and folders, as git and downloads leave them, stay at home', 
   );
 });
 
-test('whatever can be published can be read again', async (t) => {
+test('everything that can be published can be read again', async (t) => {
   const s3 = await openBucket(t);
   const folder = await modelFolder(t);
   await mkdir(join(folder, 'deep', 'er'), { recursive: true });

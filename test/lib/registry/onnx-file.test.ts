@@ -37,7 +37,7 @@ for (const [what, files, message] of REFUSED) {
   });
 }
 
-test('a file in place of the directory, a folder in place of the model, and no directory at all have different errors', async (t) => {
+test('a file instead of the directory, a folder instead of the model, and no directory at all have different errors', async (t) => {
   const folder = await folderWith(t, { 'm.onnx': 'x' });
   const refused = (path: string, message: RegExp) =>
     assert.rejects(findModelFile(path), { code: 'model_unavailable', message });

@@ -312,7 +312,7 @@ test('two promotions of one pointer: the store keeps the condition, the second i
   await assert.rejects(promote(store.s3, LOCATION, none, { files }, to('mine')), { code: 'conflict' });
 });
 
-test('a promotion whose answer gets lost is no conflict with itself', async (t) => {
+test('a promotion whose answer gets lost is not a conflict with itself', async (t) => {
   const store = await strictStore(t);
   await publish(t, store.s3, 'a');
   let lost = 0;
@@ -326,7 +326,7 @@ test('a promotion whose answer gets lost is no conflict with itself', async (t) 
   assert.deepEqual([lost, puts], [1, 2]);
 });
 
-test('a pointer that makes no sense is replaced by a push, and a listing goes on without it', async (t) => {
+test('a pointer that makes no sense is replaced by a push, and a listing continues without it', async (t) => {
   const { s3 } = await bucket(t);
   const { version: a } = await publish(t, s3, 'a');
   const Key = `${LOCATION.prefix}current.json`;

@@ -78,7 +78,7 @@ test('a pointer to anything but a payload of this job is never asked for', async
   assert.deepEqual(asked, []);
 });
 
-test('a payload of this job is read from this bucket, whatever else the message says', async (t) => {
+test('a payload of this job is read from this bucket, even if the message names another', async (t) => {
   const s3 = await openBucket(t);
   await putObject(s3, OURS + ID, 'the record');
   const store = new PayloadStore(s3, BUCKET, JOB);

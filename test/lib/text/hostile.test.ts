@@ -148,7 +148,7 @@ suite('texts have a limit', () => {
     }
   });
 
-  test('a text of the largest size is tokenized, whatever it is made of', async () => {
+  test('a text of the largest size is tokenized, for any characters', async () => {
     for (const name of ['bert-uncased', 'gpt2', 'llama3', 'llama2', 'unigram']) {
       const tokenizer = await readTokenizer(JSON.stringify(trainedTokenizer(name)));
       for (const part of [' ', '世', "'s"]) {

@@ -164,7 +164,7 @@ test('a handler that throws leaves spans that say so', async (t) => {
   );
 });
 
-test('a span that is not sampled is not sent, and its trace goes on', async (t) => {
+test('a span that is not sampled is not sent, and its trace continues', async (t) => {
   const receiver = await startReceiver(t);
   const { tracer } = tracerTo(t, receiver.url);
   await batchOf(tracer, { m: undefined })(eventOf(message('m', UNSAMPLED)), CONTEXT);

@@ -51,7 +51,7 @@ test('the golden frames are what their script makes', () => {
   assert.deepEqual(FRAMES, goldenFrames());
 });
 
-test('TypeScript reads the golden frames, whatever the chunks, and writes the same bytes', () => {
+test('TypeScript reads the golden frames, in any chunks, and writes the same bytes', () => {
   for (const { name, hex } of FRAMES.valid) {
     const bytes = Buffer.from(hex, 'hex');
     for (const size of [1, 3, 64, bytes.byteLength])

@@ -115,7 +115,7 @@ test('a batch is run together, and again one by one where that may help', async 
   }
 });
 
-test('an error of the service itself is no outcome', async () => {
+test('an error of the service itself is not an outcome', async () => {
   const { run } = scene([new Error('the pool is broken')]);
   await assert.rejects(run(['a']), /the pool is broken/);
 });

@@ -78,7 +78,7 @@ test('a process has ended when its last message is read, and how', async (t) => 
   assert.equal((await run(t, Buffer.of(), 'kill -9 $$')).how, 'SIGKILL');
 });
 
-test('what is no message of a client ends its process', async (t) => {
+test('a message that no client may send ends its process', async (t) => {
   for (const [bytes, problem] of [
     [frames([HELLO], [Buffer.of(1)]), 'it has blocks'],
     [frames([{ type: 'hello', protocol: 2 }]), 'it speaks protocol 2, not 1'],

@@ -47,7 +47,7 @@ export interface Image {
   readonly health: string;
   readonly ports: readonly string[];
   readonly volumes: readonly string[];
-  /** Starts it as `docker run` does, and waits for nothing. @param data the folder of /data @param options in place of CMD */
+  /** Starts it as `docker run` does, and waits for nothing. @param data the folder of /data @param options instead of CMD */
   start(t: TestContext, data: string, ...options: string[]): Promise<Container>;
 }
 

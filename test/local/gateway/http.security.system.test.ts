@@ -123,7 +123,7 @@ describe('a service', () => {
     await assertUntouched();
   });
 
-  it('serves its own pages, and clients that are no browser, under each name of the machine', async () => {
+  it('serves its own pages, and clients other than browsers, under each name of the machine', async () => {
     const names = ['localhost', 'LOCALHOST', '127.0.0.1', '127.1.2.3', '[::1]', 'ml.localhost'];
     for (const name of names) {
       const host = `${name}:${port}`;

@@ -92,7 +92,7 @@ describe('gateway responses', () => {
     assert.deepEqual(await response.json(), { predictions: [] });
   });
 
-  it('keeps its own headers whatever the function says', async () => {
+  it('keeps its own headers, even if the function sets them', async () => {
     const headers = { 'Content-Length': '999', Connection: 'close', 'transfer-encoding': 'chunked' };
     const { response, body } = await answer({ statusCode: 200, headers, body: 'abc' });
     assert.equal(response.headers.get('content-length'), '3');

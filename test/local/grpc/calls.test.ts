@@ -346,7 +346,7 @@ describe('the service before one job for each model', () => {
     ],
   ];
   for (const [what, message, code, details] of REFUSED) {
-    test(`refused, and the service goes on: ${what}`, async () => {
+    test(`refused, and the service continues: ${what}`, async () => {
       await assert.rejects(call('ModelInfer', message), (error: ServiceError) => {
         assert.equal(status[error.code], status[code], error.details);
         assert.match(error.details, details);

@@ -59,7 +59,7 @@ const failed = (code: status, details: RegExp) => (error: ServiceError) => {
   return true;
 };
 
-test('a call without the token is refused before its message is read, whatever it calls', async (t) => {
+test('a call without the token is refused before its message is read, for every method', async (t) => {
   const { call } = await service(t, { access: { ...OPEN, token: TOKEN } });
   const refused = failed(status.UNAUTHENTICATED, /send the metadata "authorization: Bearer <token>"/);
   for (const authorization of [undefined, TOKEN, 'Bearer ', `Bearer ${TOKEN}x`]) {

@@ -251,7 +251,7 @@ async function watchedFolder(t: Hooks) {
   return { put, at, folders, look };
 }
 
-test('logs, hidden folders, packages, environments and files that are no code do not count', async (t) => {
+test('logs, hidden folders, packages, environments and files that are not code do not count', async (t) => {
   const { put, look } = await watchedFolder(t);
   const before = await look();
   put('code/logs/a.py');

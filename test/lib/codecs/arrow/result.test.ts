@@ -233,7 +233,7 @@ describe('encodeArrowResult', () => {
     );
   });
 
-  it('has the messages that a writer of flatbuffers makes, in place of its constants', () => {
+  it('has the messages that a writer of flatbuffers makes, instead of its constants', () => {
     const schema = schemaMessage([float32Column('data'), int32Column('shape')]);
     for (const [shape, dims, whole] of [
       [[2, 3], 2, undefined],

@@ -290,7 +290,7 @@ describe('a PNG is refused', () => {
     });
   }
 
-  it('or decoded, but no other error than ours comes out, whatever its bytes become', async () => {
+  it('or decoded, but no other error than ours comes out, for any change of its bytes', async () => {
     const files = KINDS.map((kind) =>
       writePng({ ...example(kind, 6, 5, 1), interlaced: kind.depth % 3 === 1 }),
     );

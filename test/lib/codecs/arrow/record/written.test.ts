@@ -104,7 +104,7 @@ describe('encodeArrowRecord', () => {
     assert.ok(Number.isNaN(tensorOf(nan, 'x').data[0]));
   });
 
-  it('gives back whatever dense tensors, sparse tensors and texts it was given', () => {
+  it('gives back the dense tensors, sparse tensors and texts that it got', () => {
     const tensors = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 4 }).chain((shape) => {
       const length = shape.reduce((product, dim) => product * dim, 1);
       const data = fc.array(fc.float({ noNaN: true }), { minLength: length, maxLength: length });
