@@ -171,7 +171,7 @@ async function ownWays(
   ];
 }
 
-/** The bundles, built anew so that no old dist/ is measured, and what they need. */
+/** The bundles, rebuilt so that no old dist/ is measured, and what they need. */
 async function services(bench: Bench, { model }: Requests) {
   const outFolder = relative(ROOT, join(bench.folder, 'dist'));
   const processor = process.arch === 'arm64' ? 'arm64' : 'x64';

@@ -1,6 +1,6 @@
 /**
  * Defines a command once: parsing, --help, suggestions for misspelled options and docs/reference/cli.md are derived
- * from the definition. --help is answered whatever other options there are.
+ * from the definition. --help is answered, whatever other options there are.
  */
 import { type ParseArgsOptionDescriptor, parseArgs } from 'node:util';
 import { ServingError } from '../lib/contract/errors.ts';

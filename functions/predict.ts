@@ -28,7 +28,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
     clock?.getRemainingTimeInMillis(),
     async (): Promise<HttpResponse> => {
       const request = readRequest(event);
-      // Nothing is awaited here that is at hand: each await costs a request to POST /predict a microsecond with its promises.
+      // Values that are already available are not awaited: each await costs a request to POST /predict a microsecond with its promises.
       const other = request.path === '/predict' ? undefined : await answerOther(request, deps, clock);
       if (other) return other;
       const stop = deps.observers.start('request');

@@ -95,7 +95,7 @@ export interface RequestOptions {
 }
 
 /**
- * @returns the answer, whatever its status
+ * @returns the answer, with any status
  * @throws timeout; too_large; queue_unavailable when the service is unreachable
  */
 export async function requestBytes(
@@ -185,7 +185,7 @@ function reason(error: unknown): string {
   return cause instanceof Error ? cause.message || message : message;
 }
 
-/** @returns undefined for what is no JSON */
+/** @returns undefined for other text than JSON */
 export function parse(json: Uint8Array | string): unknown {
   try {
     return JSON.parse(typeof json === 'string' ? json : new TextDecoder().decode(json));

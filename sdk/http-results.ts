@@ -45,7 +45,7 @@ export class HttpResults implements ResultSource {
   /** Where large results are. */
   readonly #redirects = new WeakMap<Result, Redirect>();
 
-  /** @param bare sends what says nothing of who calls */
+  /** @param bare sends requests without credentials */
   constructor(url: string, send: Fetch, bare: Fetch = globalFetch) {
     this.#send = send;
     this.#bare = bare;

@@ -104,7 +104,7 @@ async function toValue(value: InputValue, readFile: ReadFile): Promise<Value> {
 
 type NumbersOrTexts = null | TypedArray | NestedStrings | NestedNumbers | Dense;
 
-/** @returns undefined for what is no image */
+/** @returns undefined for anything but an image */
 async function imageOf(value: InputValue, readFile: ReadFile): Promise<Uint8Array | undefined> {
   if (typeof value === 'string') return readFile(value);
   if (value instanceof Blob) return readBlob(value);

@@ -42,7 +42,7 @@ export class Queue {
     this.#options = options;
   }
 
-  /** @param sendOverHttp in place of SQS */
+  /** @param sendOverHttp instead of SQS */
   async send(record: Message, signal: AbortSignal, sendOverHttp?: () => Promise<void>): Promise<void> {
     if (record.groupId !== undefined) assertGroupId(record.groupId);
     const { redisUrl } = this.#options;

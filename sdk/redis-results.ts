@@ -21,7 +21,7 @@ export interface S3Options {
   readonly region?: string | undefined;
 }
 
-/** Of the usual chain of AWS, for the address of a public cache. */
+/** From AWS's usual chain, for the address of a public cache. */
 async function credentials() {
   const { credentialsOf, openS3 } = await import('../lib/s3/client.ts');
   return credentialsOf(openS3(awsAgent()));

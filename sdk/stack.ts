@@ -28,7 +28,7 @@ export interface StackPlaces {
   readonly job: string;
   readonly queueUrl: string;
   readonly bucket: string;
-  /** Of a deployment with redis=public; another Redis is reached by its functions alone. */
+  /** Only for a deployment with redis=public; another Redis is reached by its functions alone. */
   readonly redisUrl: string | undefined;
 }
 

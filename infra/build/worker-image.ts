@@ -148,7 +148,7 @@ async function writeFixed(path: string, text: string): Promise<void> {
   await fix(path);
 }
 
-/** Whatever the umask of who packages: Lambda's user is none of this machine. */
+/** Independent of the umask while packaging: Lambda's user is none of this machine. */
 async function makeReadable(folder: string): Promise<void> {
   await chmod(folder, 0o755);
   for (const entry of await readdir(folder, { withFileTypes: true }))

@@ -212,7 +212,7 @@ export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment
   ];
 }
 
-/** Whether functions that use Redis are in a VPC. */
+/** True if functions that use Redis are in a VPC. */
 export function usesVpc({ redis }: Pick<Deployment, 'redis'>): boolean {
   return redis !== 'url' && redis !== 'public';
 }

@@ -56,7 +56,7 @@ export function startControl(
   });
 }
 
-/** @param html the page, made anew for each request */
+/** @param html the page, rendered for each request */
 export function startPage(port: number, html: () => string): Promise<HttpServer> {
   return listen(port, '-http_port', async (request, response) => {
     if (refuseForeign(request, response)) return;

@@ -1,6 +1,6 @@
 /**
  * The archives under the runtime client that AWS itself runs, aws-lambda-ric. It compiles C++ when it is installed
- * (autoconf, automake, libtool, cmake, make and a compiler; about 3 minutes), so it is no dependency of ours:
+ * (autoconf, automake, libtool, cmake, make and a compiler; about 3 minutes), so it is not a dependency of ours:
  *
  *   npm install --prefix /tmp/ric aws-lambda-ric@4.0.2
  *   AWS_LAMBDA_RIC=/tmp/ric/node_modules/aws-lambda-ric node --test test/infra/ric.long.test.ts

@@ -21,7 +21,7 @@ QUEUE = "/123456789012/queue"
 
 
 def all_of(outcomes):
-    """Collects an iterator of either kind; an error in place of a result is raised."""
+    """Collects an iterator of either kind; an error instead of a result is raised."""
     def checked(found):
         for outcome in found:
             if outcome.error:

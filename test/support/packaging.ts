@@ -35,7 +35,7 @@ export interface PackageRequest {
   readonly options?: readonly string[];
   /** The Node that runs osls. Default: this one. */
   readonly node?: string;
-  /** True: osls makes everything anew. */
+  /** True: osls reuses nothing. */
   readonly isPlain?: boolean;
 }
 

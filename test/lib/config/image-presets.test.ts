@@ -1,4 +1,4 @@
-/** Image presets of config.yaml: their numbers, computed anew here, what overrides them, and what is refused. */
+/** Image presets of config.yaml: their numbers, computed again here, what overrides them, and what is refused. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decodeImage, imageTensor } from '../../../lib/codecs/image/image.ts';

@@ -463,7 +463,7 @@ test('a pointer that changed after it was read is not replaced, also by a store 
   const turn = { version: 'v1', at: '' };
   await assert.rejects(promote(careless, LOCATION, current, { files: [] }, [turn]), { code: 'conflict' });
   assert.deepEqual([puts, await serving(store.s3)], [[], serves]);
-  // Whatever is written, is written on the condition of what was read.
+  // Every write is conditional on the data that was read.
   const now = await readCurrent(store.s3, LOCATION);
   await promote(careless, LOCATION, now, { files: [] }, [turn]);
   assert.deepEqual(puts, [now.etag]);

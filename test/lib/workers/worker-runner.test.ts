@@ -15,7 +15,7 @@ const fault = (kind: RunFailed['failed']['kind']): Answer => ({
 
 const record = (value: unknown): Inputs => new Map([['x', { kind: 'json', value }]]);
 
-/** @param answers what becomes of each batch in turn; what follows is given back as it came */
+/** @param answers the answer to each batch in turn; later ones are returned unchanged */
 function scene(answers: readonly Answer[], facts: Partial<WorkerFacts> = {}) {
   const clock = new TestClock();
   const batches: unknown[][] = [];

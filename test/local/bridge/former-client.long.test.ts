@@ -144,7 +144,7 @@ for (const module of ['zoo.serving.client', 'bigdl.serving.client']) {
     const { stdout } = await reading;
     assert.deepEqual(JSON.parse(stdout), {});
 
-    // Whatever was sent twice has one outcome: nothing comes after all of them were taken.
+    // A record that was sent twice has one outcome: nothing comes after all of them were taken.
     await until(async () => (await source.xlen('serving_stream')) === 0);
     useAws(addresses.environment);
     const sqs = openSqs({ endpoint: new URL(addresses.queueUrl).origin, region: 'us-east-1' });

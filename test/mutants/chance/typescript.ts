@@ -45,7 +45,7 @@ const WITHOUT_EFFECT = /^TS(?!As|NonNull|Satisfies|Instantiation)/;
 
 /**
  * @returns in the order of the text
- * @throws when it is no TypeScript
+ * @throws unless it is TypeScript
  */
 export function placesInTypeScript(path: string, text: string): Place[] {
   const { program, errors } = parseSync(path, text);

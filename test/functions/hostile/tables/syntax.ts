@@ -1,4 +1,4 @@
-/** Bodies that are no JSON, or JSON of another kind. Made for the model `pair`, which takes `{"x": [a, b]}`. */
+/** Bodies that are not JSON, or JSON of another kind. Made for the model `pair`, which takes `{"x": [a, b]}`. */
 import type { BodyCase } from '../cases.ts';
 import { bodyCases } from '../rows.ts';
 
