@@ -18,6 +18,7 @@ import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
+import type { Conventions } from './conventions.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
   type Deployment,
@@ -50,7 +51,11 @@ export interface Settings
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
-    Omit<Deployment, keyof SettingsOfResources | 'monitoring'> {
+    Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
+  /** Of every resource. */
+  readonly tags: Readonly<Record<string, string>>;
+  /** What infra/plugin.mjs applies to the template. */
+  readonly conventions: Conventions;
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
   /** The properties that a deployment compares with the deployed stack. */
@@ -95,6 +100,8 @@ export function readSettings(
     ...resources,
     ...code,
     job: deployed,
+    tags: tagsOf(deployment),
+    conventions: conventionsOf(deployment),
     network: networkOf(deployment, resources),
     redisAlarmBytes: Math.round(
       deployment.redisMaxGB * 2 ** 30 * (deployment.redis === 'public' ? 0.6 : 0.8),
@@ -108,6 +115,18 @@ export function readSettings(
       alarmActions: resources.alarmActions,
     }),
   };
+}
+
+function tagsOf({ tags }: Deployment): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    tags.map((tag) => [tag.slice(0, tag.indexOf('=')), tag.slice(tag.indexOf('=') + 1)]),
+  );
+}
+
+function conventionsOf({ pollers, ...deployment }: Deployment): Conventions {
+  const { permissionsBoundary, rolePath, kmsKey, logPrefix } = deployment;
+  const numbers = pollers === '' ? [] : pollers.split('-').map(Number);
+  return { permissionsBoundary, rolePath, kmsKey, logPrefix, pollers: numbers };
 }
 
 function networkOf({ redis }: Deployment, { vpcId, subnetIds, zones }: SettingsOfResources) {

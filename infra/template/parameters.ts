@@ -3,7 +3,8 @@
  * parameters, so they are refused here: a typo would deploy the default. An empty text means "not given".
  */
 import { suggest } from '../../lib/contract/suggest.ts';
-import { Checks } from './parameter-checks.ts';
+import { conventionRules, readConventions } from './convention-parameters.ts';
+import { broken, Checks, type Rule } from './parameter-checks.ts';
 
 export const PARAMETER_NAMES = [
   /** "x86_64" or "arm64". */
@@ -76,6 +77,22 @@ export const PARAMETER_NAMES = [
   'certificateArn',
   /** A role of IAM with which CloudFormation makes changes, so that who deploys needs no rights of its own for them. */
   'deploymentRole',
+  /** The ARN of a policy that limits what every role of the stack may do. */
+  'permissionsBoundary',
+  /** Of every role, as /team/. */
+  'rolePath',
+  /** Of every resource that can have some: name=value, separated by commas. */
+  'tags',
+  /** The ARN of a key of KMS for what is stored and logged. */
+  'kmsKey',
+  /** What stands for /aws at the beginning of the names of log groups. */
+  'logPrefix',
+  /** "least-most" pollers of the queue that are always there, in place of queue.maximumConcurrency. */
+  'pollers',
+  /** With auth=jwt: what a token must have, by function: predict=scope,predictions=one two. */
+  'jwtScopes',
+  /** "on": the access log names address and identity of callers, which are personal data. */
+  'callerLog',
   /** The image of a Python worker in ECR, in the stack's region. Empty: a deployment builds it with docker. */
   'workerImage',
 ] as const;
@@ -101,7 +118,6 @@ const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:
 const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
 /** Matches the stack of shared-redis.yml: its service and its stage. */
 const REDIS_STACK = /^shared-redis-[A-Za-z0-9-]{1,15}$/;
-/** Without a user and password, which would be readable in the template. */
 const RECEIVER = /^https?:\/\/[A-Za-z0-9.-]{1,253}(:\d{1,5})?(\/[\w./-]{0,128})?$/;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
@@ -170,6 +186,7 @@ function readValues(check: Checks) {
     otlpRatio: check.matches('otlpRatio', /^(0|1|0?\.\d{1,9})$/, 'a number from 0 to 1'),
     provisioned: check.whole('provisioned', 0, 1_000),
     securityGroup: check.matches('securityGroup', idOf('sg'), 'an id, as sg-0123456789abcdef0'),
+    ...readConventions(check),
     domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
     certificateArn: check.matches('certificateArn', CERTIFICATE, 'the ARN of a certificate in ACM'),
     workerImage: check.matches(
@@ -178,13 +195,6 @@ function readValues(check: Checks) {
       'an image in ECR, as 123456789012.dkr.ecr.us-east-1.amazonaws.com/name@sha256: and 64 digits',
     ),
   };
-}
-
-/** Returns how parameters contradict each other, if they do. */
-export type Rule = readonly [isBroken: boolean, problem: string];
-
-export function broken(rules: readonly Rule[]): string[] {
-  return rules.filter(([is]) => is).map(([, problem]) => problem);
 }
 
 export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment): Rule[] {
@@ -222,6 +232,7 @@ function contradictions(read: Deployment): string[] {
   const jwt = auth === 'jwt';
   return broken([
     ...stackRules(read),
+    ...conventionRules(read, auth),
     [
       jwt && (read.jwtIssuer === '' || read.jwtAudience.length === 0),
       'param auth=jwt needs jwtIssuer and jwtAudience',

@@ -2,7 +2,8 @@
  * Computes the values that several resources share from the parameters: network, variables, authorization. All
  * variables of a function are built here, because `extensions` in osls would replace them instead of adding one.
  */
-import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
+import type { RoutedFunction } from '../../lib/http/routes.ts';
+import { type Authorizer, accessLogFormat, authorizerOf, type HttpEvent, httpEventsOf } from './http-api.ts';
 import { type Deployment, type RedisDeployment, usesVpc } from './parameters.ts';
 import { accessRules, redisUser } from './redis-access.ts';
 
@@ -20,25 +21,6 @@ type CfnList = readonly CfnValue[] | { readonly 'Fn::Split': readonly [string, C
 type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::GetAZs': '' }] };
 
 export type Variables = Readonly<Record<string, CfnValue>>;
-
-/**
- * The fields of a request in the access log: what was asked, who answered, and why it was refused. The route replaces
- * the path, which may hold a uri. Address, caller and headers are omitted, because they are personal data.
- */
-const ACCESS_LOG = {
-  requestId: '$context.requestId',
-  requestTime: '$context.requestTime',
-  routeKey: '$context.routeKey',
-  status: '$context.status',
-  error: '$context.error.message',
-  errorType: '$context.error.responseType',
-  authorizerError: '$context.authorizer.error',
-  integrationStatus: '$context.integration.integrationStatus',
-  integrationError: '$context.integration.error',
-  integrationLatencyMs: '$context.integrationLatency',
-  latencyMs: '$context.responseLatency',
-  responseBytes: '$context.responseLength',
-} as const;
 
 const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter'] as const;
 
@@ -76,13 +58,7 @@ export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> 
   readonly redisLastSnapshot: CfnValue;
 }
 
-type Authorizer = { readonly type: 'aws_iam' } | { readonly name: 'jwt' };
-
-interface HttpEvent {
-  readonly httpApi: { readonly method: string; readonly path: string; readonly authorizer?: Authorizer };
-}
-
-/** The values that the stack of a job needs from another stack: its Redis. */
+/** What the stack of a job needs of another stack: its Redis. */
 export interface SharedRedis {
   readonly stack: string;
   /** The job's name in its keys there. */
@@ -173,8 +149,8 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
     variables: variablesOf(deployment, names, redisVariables(deployment, redis)),
     authorizer,
     authorizers,
-    httpEvents: httpEventsOf(authorizer),
-    accessLogFormat: JSON.stringify(ACCESS_LOG),
+    httpEvents: httpEventsOf(authorizer, deployment.jwtScopes),
+    accessLogFormat: accessLogFormat(deployment),
     tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
     provisioned: deployment.provisioned,
     bucketDeletionPolicy: deployment.keepData === 'on' ? 'Retain' : 'Delete',
@@ -274,29 +250,4 @@ function userOf(url: string): string {
 
 function withoutUser(url: string): string {
   return url.replace(/\/\/[^@/]*@/, '//');
-}
-
-function httpEventsOf(authorizer: Authorizer | null): SettingsOfResources['httpEvents'] {
-  const of = (name: RoutedFunction): readonly HttpEvent[] =>
-    ROUTES.filter((route) => route.function === name).map(({ method, path }) => ({
-      httpApi: { method, path, ...(authorizer && { authorizer }) },
-    }));
-  return {
-    predict: of('predict'),
-    submit: of('submit'),
-    predictions: of('predictions'),
-    status: of('status'),
-  };
-}
-
-function authorizerOf({ auth, jwtIssuer, jwtAudience }: Deployment) {
-  if (auth === 'iam') return { authorizer: { type: 'aws_iam' }, authorizers: {} } as const;
-  if (auth === 'none') return { authorizer: null, authorizers: {} };
-  const jwt = {
-    type: 'jwt',
-    identitySource: '$request.header.Authorization',
-    issuerUrl: jwtIssuer,
-    audience: jwtAudience,
-  };
-  return { authorizer: { name: 'jwt' }, authorizers: { jwt } } as const;
 }

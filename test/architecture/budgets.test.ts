@@ -15,7 +15,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 36_300 },
   { folders: ['local'], lines: 10_600 },
   { folders: ['cli'], lines: 8_650 },
-  { folders: ['infra'], lines: 6_250 },
+  { folders: ['infra'], lines: 6_500 },
   { folders: ['sdk'], lines: 3_400 },
   { folders: ['onnx-import', 'console', 'bench', 'embedded-redis'], lines: 61_900 },
 ];

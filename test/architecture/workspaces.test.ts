@@ -209,7 +209,8 @@ test('every test file is run by exactly one of npm test, test:system, test:long,
     globSync('test/**/*.test.ts', { cwd: ROOT }).sort(),
   );
   const ci = (await readFile(join(ROOT, '.ci/run'), 'utf8')).split('\n');
-  for (const line of ['npm test', 'npm run test:system']) assert.ok(ci.includes(line), line);
+  for (const line of ['npm test', 'npm run test:ci']) assert.ok(ci.includes(line), line);
+  assert.deepEqual(filesOf('test:ci').sort(), ['test:system', 'test:deploy'].flatMap(filesOf).sort());
 });
 
 test('three packages can be published, the rest is private', () => {

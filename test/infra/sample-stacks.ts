@@ -10,6 +10,8 @@ const VPC = 'vpc-0123456789abcdef0';
 const GROUP = 'sg-0123456789abcdef0';
 const EXISTING = { vpcId: VPC, subnetIds: SUBNETS.join() };
 const CERTIFICATE = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
+const BOUNDARY = 'arn:aws:iam::123456789012:policy/limits';
+const KEY = 'arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012';
 const PUBLIC_CACHE = `${redisUser('cluster-serving', 'dev')}-public`;
 export const STACKS = {
   dev: {},
@@ -42,6 +44,21 @@ export const STACKS = {
       domain: 'api.example.com',
       certificateArn: CERTIFICATE,
       provisioned: 3,
+    },
+  },
+  company: {
+    parameters: {
+      permissionsBoundary: BOUNDARY,
+      rolePath: '/team/',
+      tags: 'team=a b, cost=1',
+      kmsKey: KEY,
+      logPrefix: '/company',
+      pollers: '2-20',
+      auth: 'jwt',
+      jwtIssuer: 'https://issuer.example.com/',
+      jwtAudience: 'first',
+      jwtScopes: 'predict=run, predictions=read write',
+      callerLog: 'on',
     },
   },
   worker: { config: 'examples/worker-python/config.yaml', parameters: EXISTING },
@@ -94,6 +111,20 @@ export const FOLLOWING: readonly (readonly [stack: StackName, ...Row])[] = [
   ['prod', 'AlarmTopic', 'DisplayName', 'cluster-serving-prod', 'who sends the mail'],
   ['existing', 'AlarmTopic', 'DisplayName', 'cluster-serving-dev', 'who sends the mail'],
   ['existing', 'AlarmMail', 'Endpoint', 'ops@example.com', 'alarmEmail'],
+  ['company', 'PredictRole', 'PermissionsBoundary', BOUNDARY, 'permissionsBoundary'],
+  ['company', 'PredictRole', 'Path', '/team/', 'rolePath'],
+  ['company', 'PredictLogGroup', 'LogGroupName', '/company/lambda/cluster-serving-dev-predict', 'logPrefix'],
+  ['company', 'PredictLogGroup', 'KmsKeyId', KEY, 'kmsKey'],
+  ['company', 'PredictLambdaFunction', 'KmsKeyArn', KEY, 'kmsKey'],
+  ['company', 'Queue', 'KmsMasterKeyId', KEY, 'kmsKey'],
+  ['company', 'Redis', 'KmsKeyId', KEY, 'kmsKey'],
+  [
+    'company',
+    'BatchEventSourceMappingSQSQueue',
+    'ProvisionedPollerConfig',
+    { MinimumPollers: 2, MaximumPollers: 20 },
+    'pollers',
+  ],
   ['serverless', 'RedisServerless', 'SnapshotRetentionLimit', 7, 'keepData=on: a week of snapshots'],
   ['serverless', 'RedisServerless', 'CacheUsageLimits.DataStorage.Maximum', 3, 'redisMaxGB'],
   ['serverless', 'RedisServerless', 'CacheUsageLimits.ECPUPerSecond.Maximum', 5000, 'redisMaxECPU'],

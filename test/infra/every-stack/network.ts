@@ -12,6 +12,7 @@ import {
   type Check,
   functionsOf,
   mappingsOf,
+  mostAtOnce,
   ownRedis,
   type Properties,
   single,
@@ -138,9 +139,7 @@ const REDIS: readonly Check[] = [
       for (const { name, properties } of functionsOf(template))
         assert.equal(properties['ReservedConcurrentExecutions'], undefined, name);
       // Functions behind a route share the account's environments, with two connections each; the others have one.
-      const queued = mappingsOf(template).map(({ mapping }) =>
-        Number((mapping['ScalingConfig'] as Properties)['MaximumConcurrency']),
-      );
+      const queued = mappingsOf(template).map(({ mapping }) => mostAtOnce(mapping));
       const total = queued.reduce((sum, count) => sum + count, 2 * ACCOUNT_CONCURRENCY);
       assert.ok(total <= MAX_CONNECTIONS, String(total));
     },

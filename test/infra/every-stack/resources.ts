@@ -37,8 +37,7 @@ export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::SNS::Subscription': 'Endpoint Protocol TopicArn',
   'AWS::SNS::Topic': 'DisplayName',
   'AWS::SNS::TopicPolicy': 'PolicyDocument Topics',
-  'AWS::SQS::Queue':
-    'MaximumMessageSize MessageRetentionPeriod QueueName SqsManagedSseEnabled VisibilityTimeout',
+  'AWS::SQS::Queue': 'MaximumMessageSize MessageRetentionPeriod QueueName VisibilityTimeout',
   'AWS::SQS::QueuePolicy': 'PolicyDocument Queues',
 };
 

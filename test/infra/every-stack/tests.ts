@@ -89,7 +89,7 @@ const STORAGE: readonly Check[] = [
           },
           name,
         );
-        assert.match(JSON.stringify(bucket['BucketEncryption']), /"SSEAlgorithm":"AES256"/, name);
+        assert.match(JSON.stringify(bucket['BucketEncryption']), /"SSEAlgorithm":"(AES256|aws:kms)"/, name);
       }
     },
   ],
