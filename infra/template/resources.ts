@@ -58,7 +58,7 @@ export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> 
   readonly redisLastSnapshot: CfnValue;
 }
 
-/** What the stack of a job needs of another stack: its Redis. */
+/** The values that the stack of a job needs from another stack: its Redis. */
 export interface SharedRedis {
   readonly stack: string;
   /** The job's name in its keys there. */

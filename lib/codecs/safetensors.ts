@@ -101,7 +101,7 @@ export function readTensorFile(bytes: Uint8Array): TensorFile {
   return { tensors, metadata };
 }
 
-/** What the header says, which was compared with the length of the file. */
+/** The header, which was compared with the length of the file. */
 interface Layout {
   readonly entries: readonly (Entry & { readonly name: string; readonly kind: string | undefined })[];
   readonly metadata: Readonly<Record<string, string>>;

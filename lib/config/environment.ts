@@ -29,9 +29,9 @@ export interface Environment {
   readonly redisSignIn: RedisSignIn | undefined;
   /** Of a Redis that would evict results beyond it: CLUSTER_SERVING_REDIS_MAX_GB, in bytes. */
   readonly redisMaxBytes: number | undefined;
-  /** What stands for the job in the keys of Redis: CLUSTER_SERVING_REDIS_KEYSPACE. Without it, the job's name. */
+  /** The job's name in the keys of Redis: CLUSTER_SERVING_REDIS_KEYSPACE. Default: the job's name. */
   readonly keyspace: string;
-  /** Of the function, to sign with; read it anew each time, because Lambda renews it. */
+  /** The function's role, which signs requests. Read anew each time, because Lambda renews it. */
   readonly role: Role;
   /** Another endpoint than AWS's, as of an emulator: AWS_ENDPOINT_URL. */
   readonly aws: AwsAccess;
@@ -42,7 +42,7 @@ export interface Environment {
   readonly inLambda: boolean;
   /** `off` writes no metrics to CloudWatch: CLUSTER_SERVING_METRICS. */
   readonly hasMetrics: boolean;
-  /** What log lines call the service, as with AWS Powertools: POWERTOOLS_SERVICE_NAME. Without it, the job's name. */
+  /** The service's name in log lines, as with AWS Powertools: POWERTOOLS_SERVICE_NAME. Default: the job's name. */
   readonly service: string;
   /** The function's name in AWS, including the stage. */
   readonly functionName: string;

@@ -1,4 +1,4 @@
-/** The settings of a job's own worker, in place of a model. */
+/** The settings of a job's own worker, instead of a model. */
 import {
   choice,
   fitting,

@@ -34,7 +34,10 @@ export async function readyAnswer(checks: Checks, log: LogError): Promise<HttpRe
   return errorResponse(first, log, ({ code }) => ({ error, code }));
 }
 
-/** What is away, without a host or a path. @throws any other error */
+/**
+ * The part that is unavailable, without a host or a path.
+ * @throws any other error
+ */
 function nameOf(error: ServingError): string {
   if (error.code === 'results_unavailable') return 'the results cannot be reached';
   if (error.code !== 'model_unavailable') throw error;

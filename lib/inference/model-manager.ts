@@ -48,7 +48,7 @@ interface OpenRunner<R> {
 const CHECK_MS = 300;
 /** The part of the time left that the load of a new version may take; the rest is for the request. */
 const LOAD_SHARE = 0.5;
-/** Of the first opening: an answer that it failed takes half of this. */
+/** Reserved at the first opening: answering that it failed takes half of this. */
 const RESERVE_MS = 1_000;
 /** Part of the interval by which a check may come early. */
 const SPREAD = 0.5;

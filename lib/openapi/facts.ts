@@ -1,4 +1,4 @@
-/** What a description of a service is made from: the job, how it asks who calls, and what runs its records. */
+/** The source of a service's description: the job, how it authenticates callers, and the runner of its records. */
 
 import { isObject } from '../codecs/instances.ts';
 import { DTYPES } from '../codecs/open-inference/tensor.ts';
@@ -19,9 +19,9 @@ export interface ModelFacts {
 
 export interface ServiceFacts {
   readonly job: string;
-  /** Of the model or the worker. */
+  /** Version of the model or the worker. */
   readonly version: string;
-  /** Undefined for a worker, which says nothing about its items. */
+  /** Undefined for a worker, which does not describe its items. */
   readonly model: ModelFacts | undefined;
   readonly inputAlreadyBatched: boolean;
   /** An instance that the model has answered; undefined: none is known. */
@@ -29,9 +29,9 @@ export interface ServiceFacts {
   readonly security: Security;
   /** Where the API is. A path is relative to the document. */
   readonly url: string;
-  /** Whether it is a single machine, which has more routes than a deployment. */
+  /** True if it is a single machine, which has more routes than a deployment. */
   readonly isLocal: boolean;
-  /** Whether its commands can end it over HTTP. Default false. */
+  /** True if its commands can end it over HTTP. Default false. */
   readonly hasControl?: boolean;
 }
 

@@ -59,7 +59,7 @@ export const INFERENCE: Operations = ({ job, version, model, example: instance, 
     summary: 'Runs the model on tensors that have their batch dimension',
     body: {
       'application/json': { schema: ref('InferenceRequest'), ...(example && { example }) },
-      // What follows the JSON, as the header says, no schema describes.
+      // The binary data after the JSON has no schema; the header gives its length.
       'application/octet-stream': { schema: ref('InferenceRequest') },
     },
     answers: { 200: OUTPUTS },

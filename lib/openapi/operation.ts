@@ -1,4 +1,4 @@
-/** What an operation of the HTTP API is. It names the route that serves it, so that a route without a description is found. */
+/** An operation of the HTTP API. It names the route that serves it, so that a route without a description is found. */
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Json, ServiceFacts } from './facts.ts';
 
@@ -17,7 +17,7 @@ export interface Operation {
   /** By media type. */
   readonly body?: Readonly<Record<string, Json>>;
   readonly isBodyOptional?: true;
-  /** Of answers that are no errors, by status. */
+  /** Successful answers, by status. */
   readonly answers: Readonly<Record<number, Json>>;
   /** The errors besides those that every operation has. */
   readonly errors: readonly ErrorCode[];
@@ -25,7 +25,7 @@ export interface Operation {
   readonly isLocal?: true;
 }
 
-/** What every operation that runs the model may answer. */
+/** Answers of every operation that runs the model. */
 export const RUN_ERRORS: readonly ErrorCode[] = [
   'bad_request',
   'bad_input',

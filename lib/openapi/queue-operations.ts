@@ -33,11 +33,11 @@ const SEE_OTHER = {
 };
 const READ_ERRORS = ['bad_request', 'not_found', 'too_large', 'results_unavailable'] as const;
 const READ = { answers: { 200: RESULT, 303: SEE_OTHER }, errors: READ_ERRORS } as const;
-/** Of an answer to a body of instances. */
+/** Header of an answer to a body of instances. */
 export const WARNING = {
   headers: { Warning: { schema: TEXT, description: 'Keys of the body that were ignored: 299 - "…".' } },
 };
-/** Of what was enqueued, by status. */
+/** Answers to an enqueue, by status. */
 export const ENQUEUED = {
   202: {
     ...answer('The records are in the queue.', {

@@ -52,7 +52,7 @@ const TENSOR = object({
 const BASE64 = { contentEncoding: 'base64' } as const;
 
 const IGNORED = { description: 'Of another server: ignored, with a header `Warning`.' };
-/** What a body may have beside its instances. */
+/** Keys that a body may have beside its instances. */
 const BESIDE = {
   bindByPosition: {
     type: 'boolean',

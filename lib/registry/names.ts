@@ -45,7 +45,7 @@ export async function labelsBeside(folder: string): Promise<FoundLabels | undefi
   return byId && { labels: byId, source: `id2label of ${CONFIG_FILE}` };
 }
 
-/** Whether the model of a directory reads texts. */
+/** True if the model of a directory reads texts. */
 export function hasTexts(folder: string): Promise<boolean> {
   return stat(join(folder, TEXT_FILE)).then(
     () => true,

@@ -1,7 +1,7 @@
 /**
  * Finds the model file of a model directory and checks that it can be one. Two models in one directory are refused,
  * because guessing would serve the wrong one. A failed download has the right name but may be a web page, or the
- * pointer that Git LFS keeps in place of a large file.
+ * pointer that Git LFS keeps instead of a large file.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';

@@ -34,7 +34,7 @@ export interface VersionFile {
   readonly sha256: string;
 }
 
-/** What a pointer says of the version that it names. */
+/** The pointer's data about the version that it names. */
 export interface VersionContent {
   readonly files: readonly VersionFile[];
   readonly verification?: Verification | undefined;

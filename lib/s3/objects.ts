@@ -229,7 +229,7 @@ export async function factsOf(
   const head = new HeadObjectCommand({ Bucket: bucket, Key: key, ChecksumMode: 'ENABLED' });
   const { ContentLength = 0, ETag = '', ChecksumSHA256, ...facts } = await s3.send(head, { abortSignal });
   const isPlain = ['AES256', undefined].includes(facts.ServerSideEncryption) && !facts.SSECustomerAlgorithm;
-  // Of several parts S3 may have the checksum of their checksums, which ends in a dash and their number.
+  // For an upload in parts, S3 may have the checksum of their checksums, which ends in a dash and their number.
   const isWhole = ChecksumSHA256 !== undefined && /^[\w+/]{43}=$/.test(ChecksumSHA256);
   const sha256 = isWhole ? Buffer.from(ChecksumSHA256, 'base64').toString('hex') : undefined;
   return {

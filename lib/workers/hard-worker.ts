@@ -15,7 +15,7 @@ export interface WorkerLogger {
   error(message: string): void;
 }
 
-/** What an item becomes on its way to `predict`, or a result on its way back. */
+/** Converts an item for `predict`, or a result on its way back. */
 export type BatchFunction = (batch: unknown) => unknown;
 
 /** Between two batches. */
@@ -41,7 +41,7 @@ export abstract class WKRHardWorker<Envs = unknown, Model = unknown> {
 
   /** False: when predict throws, its whole batch fails. Otherwise each item runs once more, alone. */
   retryAlone = true;
-  /** What an image is to `predict`: a uint8 tensor, height x width x 3, or its bytes. */
+  /** The form of an image for `predict`: a uint8 tensor, height x width x 3, or its bytes. */
   imageAs: 'rgb' | 'bytes' = 'rgb';
 
   [SAMPLES]: [string, number][] | undefined;
@@ -89,7 +89,7 @@ export abstract class WKRHardWorker<Envs = unknown, Model = unknown> {
     };
   }
 
-  /** Records one sample for each name: `{ batchsize: 4 }`. What is no number is left out, with a warning. */
+  /** Records one sample for each name: `{ batchsize: 4 }`. A value that is not a number is omitted, with a warning. */
   recordStatistic(statistic: Readonly<Record<string, number>>): void {
     const samples = (this[SAMPLES] ??= []);
     for (const [name, value] of Object.entries(statistic)) {
@@ -100,7 +100,7 @@ export abstract class WKRHardWorker<Envs = unknown, Model = unknown> {
   }
 }
 
-/** What a worker recorded since the last call. */
+/** The worker's records since the last call. */
 export function takeSamples(worker: WKRHardWorker): [string, number][] {
   const samples = worker[SAMPLES] ?? [];
   worker[SAMPLES] = undefined;

@@ -158,7 +158,7 @@ function assertSparse(
   }
 }
 
-/** The item values of a list, whatever its offsets say. */
+/** The item values of a list; its offsets are ignored. */
 function leafOf(batch: ArrowBatch, list: ArrowField): Pick<Tensor, 'dtype' | 'data'> {
   const leaf = list.children[0];
   if ((list.type !== 'list' && list.type !== 'large_list') || leaf === undefined) {

@@ -9,7 +9,7 @@ const MiB = 1024 * 1024;
 
 export const FRAME_LIMITS = {
   headerBytes: MiB,
-  /** Of all blocks of a frame together. */
+  /** The sum of all blocks of a frame. */
   blockBytes: 256 * MiB,
   blocks: 65_536,
   /** Items of a dict that is sent as a list of pairs, because it has a key of ours. */
@@ -139,13 +139,13 @@ function parseObject(bytes: Uint8Array): Header {
   if (typeof header !== 'object' || header === null || Array.isArray(header)) {
     throw malformed('the header is no object');
   }
-  // Of a JSON object, every key is a string.
+  // A JSON object has only strings as keys.
   return header as Header;
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Of JSON: a value of 64 levels has at most three for each, as a dict with a key `$t` does. */
+/** A value of 64 levels takes at most three JSON levels for each, as a dict with a key `$t` does. */
 const JSON_DEPTH = 200;
 
 /** @throws for bytes that are not UTF-8 or no JSON, or nested deeper than any value */

@@ -22,7 +22,7 @@ export const VALUE_LIMITS = {
   digits: 4_096,
 } as const;
 
-/** What values may occupy in the header; the rest of its 1 MiB is for the message around them. */
+/** Limit for values in the header; the rest of its 1 MiB is for the message around them. */
 const HEADER_BYTES = 384 * 1024;
 /** A value that may be longer as JSON goes to a block. */
 const INLINE_BYTES = 16 * 1024;

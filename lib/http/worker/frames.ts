@@ -104,7 +104,7 @@ function encodeLimited(write: (writer: ValueWriter) => Readonly<Record<string, u
   try {
     return encodeFrame(write(writer), writer.blocks);
   } catch (error) {
-    // What a frame cannot hold; the value came from one, or from a model.
+    // Values that a frame cannot hold; the value came from one, or from a model.
     if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
     throw new ServingError('too_large', `the answer fits into no frame: ${error.message}`, { cause: error });
   }

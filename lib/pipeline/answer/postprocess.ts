@@ -82,7 +82,7 @@ type Ranking = (n: number, start?: number, length?: number) => number[];
 
 /**
  * The one order in which values are ranked: the largest first, equal ones by their index, NaN last; 0 and -0 are equal.
- * bigints are compared as they are, because a double would make neighbours beyond 2^53 equal.
+ * bigints are compared as bigints, because a double would make neighbors beyond 2^53 equal.
  */
 export function rankingOf({ dtype, data }: Pick<Tensor, 'dtype' | 'data'>): Ranking {
   const values =

@@ -52,7 +52,7 @@ export class AdaptiveScheduler implements Scheduler {
   #batchMs = 0;
   #requestMs = 0;
   #requestedMs = 0;
-  /** Of a queued record in the last slice. The first slice is one record. */
+  /** Milliseconds that a queued record took in the last slice. The first slice is one record. */
   #queuedMs = Number.POSITIVE_INFINITY;
   #sliceMs = 0;
   #sliceEndMs = Number.NEGATIVE_INFINITY;

@@ -4,7 +4,7 @@
  * machine follow from how long its runs take (adaptive-scheduler.ts). docs/explanation/scaling.md has both as a table.
  */
 
-/** What a batch was made of. */
+/** The composition of a batch. */
 export interface Batched {
   /** Requests, and their records. */
   readonly requests: number;
@@ -26,9 +26,9 @@ export interface Scheduler {
   readonly batchSize: number;
   /** Most records of requests in a batch. */
   readonly requested: number;
-  /** Most records of the queue in a batch that has so many of requests. */
+  /** Most records of the queue in a batch with that many requests. */
   queued(requested: number): number;
-  /** Whether the queue was passed over long enough. */
+  /** True if the queue was passed over long enough. */
   isQueueDue(): boolean;
   /** A request has come. @returns whether it may wait; `sheds`: neither it nor those that wait already */
   admit(line: Line): 'waits' | 'refused' | 'sheds';
@@ -36,7 +36,7 @@ export interface Scheduler {
   refuses(line: Line): boolean;
   /** The text of a refusal. */
   refusal(line: Line): string;
-  /** Whether `admit` would refuse those that wait with this one. */
+  /** True if `admit` would refuse those that wait with this one. */
   isFull(line: Line): boolean;
   /** A request has come that may wait until it is known how many of those before it still wait. */
   arrived(line: Line): void;
