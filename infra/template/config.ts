@@ -52,9 +52,9 @@ export interface Settings
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
-  /** Of every resource. */
+  /** The tags of every resource. */
   readonly tags: Readonly<Record<string, string>>;
-  /** What infra/plugin.mjs applies to the template. */
+  /** Applied to the template by infra/plugin.mjs. */
   readonly conventions: Conventions;
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;

@@ -105,7 +105,7 @@ function scopesOf(request: PolicyRequest): Scope {
   };
 }
 
-/** What conventions.ts made of the template. */
+/** Reads the conventions that conventions.ts applied to the template. */
 function conventionsOf(template: Template) {
   const roles = resourcesOf(template, 'AWS::IAM::Role').map(([, role]) => role);
   const logs = resourcesOf(template, 'AWS::Logs::LogGroup').map(([, group]) => group);

@@ -79,15 +79,15 @@ export const PARAMETER_NAMES = [
   'deploymentRole',
   /** The ARN of a policy that limits what every role of the stack may do. */
   'permissionsBoundary',
-  /** Of every role, as /team/. */
+  /** The path of every role, as /team/. */
   'rolePath',
-  /** Of every resource that can have some: name=value, separated by commas. */
+  /** Tags of every resource that can have some: name=value, separated by commas. */
   'tags',
   /** The ARN of a key of KMS for what is stored and logged. */
   'kmsKey',
-  /** What stands for /aws at the beginning of the names of log groups. */
+  /** Replaces /aws at the beginning of the names of log groups. */
   'logPrefix',
-  /** "least-most" pollers of the queue that are always there, in place of queue.maximumConcurrency. */
+  /** "least-most" pollers of the queue that are always there, instead of queue.maximumConcurrency. */
   'pollers',
   /** With auth=jwt: what a token must have, by function: predict=scope,predictions=one two. */
   'jwtScopes',

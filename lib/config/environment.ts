@@ -27,11 +27,11 @@ export interface Environment {
    * CLUSTER_SERVING_REDIS_CACHE), or with a password in Systems Manager (CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER).
    */
   readonly redisSignIn: RedisSignIn | undefined;
-  /** Of a Redis that would evict results beyond it: CLUSTER_SERVING_REDIS_MAX_GB, in bytes. */
+  /** The memory beyond which Redis would evict results: CLUSTER_SERVING_REDIS_MAX_GB, in bytes. */
   readonly redisMaxBytes: number | undefined;
   /** The job's name in the keys of Redis: CLUSTER_SERVING_REDIS_KEYSPACE. Default: the job's name. */
   readonly keyspace: string;
-  /** The function's role, which signs requests. Read anew each time, because Lambda renews it. */
+  /** The function's role, which signs requests. Read each time, because Lambda renews it. */
   readonly role: Role;
   /** Another endpoint than AWS's, as of an emulator: AWS_ENDPOINT_URL. */
   readonly aws: AwsAccess;
@@ -48,7 +48,7 @@ export interface Environment {
   readonly functionName: string;
   /** True if provisioned concurrency opened this environment before the first request. */
   readonly isProvisioned: boolean;
-  /** The X-Ray trace id of the current invocation; read it anew in each. */
+  /** The X-Ray trace id of the current invocation; read it again in each. */
   readonly traceId: string | undefined;
   /**
    * OpenTelemetry's variables, when one of them names a receiver of spans: OTEL_EXPORTER_OTLP_ENDPOINT,

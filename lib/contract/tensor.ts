@@ -83,7 +83,7 @@ export function elementCount(shape: readonly number[], limit: number = Number.MA
   return zero ? 0 : count;
 }
 
-/** @throws bad_request unless the shape has so many elements, and as `elementCount` */
+/** @throws bad_request unless the shape has that many elements, and as `elementCount` */
 export function assertCount(shape: readonly number[], length: number, limit: number): void {
   if (elementCount(shape, limit) === length) return;
   throw badRequest(`${length} elements are not of shape [${shape.join(',')}]`);

@@ -1,5 +1,5 @@
 /**
- * What was found out about a version of a model before it may serve: whether records may share a run, and which of
+ * The facts about a version of a model that must be known before it serves: whether records may share a run, and which of
  * onnxruntime's rewrites change its answers. Made and explained by onnx-import/verify, stored with the version, and obeyed
  * wherever the model is opened.
  */

@@ -10,7 +10,7 @@ interface Checks {
   readonly serving: Promise<readonly ServingVersion[]>;
 }
 
-/** @throws what is no absence */
+/** @throws any error but an absence */
 export async function readyAnswer(checks: Checks, log: LogError): Promise<HttpResponse> {
   const [model, serving] = await Promise.allSettled([checks.model, checks.serving]);
   if (model.status === 'fulfilled' && serving.status === 'fulfilled') {

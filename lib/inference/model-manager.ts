@@ -82,7 +82,7 @@ export class ModelManager<R extends Runner = Runner> {
 
   /**
    * Calls `work` with the serving runner, which stays open until `work` is done.
-   * @throws model_unavailable or timeout when none has loaded yet, and whatever `work` throws
+   * @throws model_unavailable or timeout when none has loaded yet, and the errors of `work`
    */
   async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
     const refreshing = this.#refreshWhenDue();

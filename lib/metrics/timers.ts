@@ -76,7 +76,7 @@ export class Timers {
     return this.#histograms.size === 0;
   }
 
-  /** Returns everything and starts anew. */
+  /** Returns everything and starts again. */
   take(): Map<TimerName, Histogram> {
     const taken = this.#histograms;
     this.#histograms = new Map();

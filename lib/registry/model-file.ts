@@ -230,7 +230,7 @@ function digestOf({ sha256, etag, etagIsDigest }: ModelFile) {
   return !expected || expected.includes('-') ? undefined : { algorithm, expected };
 }
 
-/** @param known the digest of what was written to the file, where that is at hand; otherwise the file is read */
+/** @param known the digest of what was written to the file, if it is known; otherwise the file is read */
 export async function verify(path: string, file: ModelFile, known?: string): Promise<void> {
   const { size } = await stat(path);
   if (size !== file.bytes) {

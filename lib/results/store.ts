@@ -1,6 +1,6 @@
 /**
- * What a store of results promises, whatever it keeps them in. A folder owns a store (lib/redis), lib/compose/store.ts says
- * which one a service has, and test/lib/results/conformance.ts asks each of them for all that is promised here.
+ * The contract of a store of results, for any storage. A folder owns a store (lib/redis), lib/compose/store.ts says
+ * which one a service has, and test/lib/results/conformance.ts tests each of them against it.
  *
  * A uri may be enqueued again before its outcome is there, and SQS delivers twice and out of order. So every outcome comes
  * with its enqueue, and a uri has that of the latest one (`isLater`), which is written once and never by an earlier one.

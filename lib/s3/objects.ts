@@ -212,7 +212,7 @@ export async function putBytes(
 export interface ObjectFacts {
   readonly bytes: number;
   readonly etag: string;
-  /** False where the ETag is no MD5 of the content, as of an object that is encrypted with a key of KMS. */
+  /** False if the ETag is not the MD5 of the content, as for an object that is encrypted with a key of KMS. */
   readonly etagIsDigest: boolean;
   /** Hex, where S3 has one of the whole object. */
   readonly sha256: string | undefined;

@@ -87,7 +87,7 @@ function dangerOf(source: string): string | undefined {
     else if (char === '(') {
       groups.push({ start: at, varied: varies });
       varies = false;
-      // Follows an opening bracket: `?:` and the like, not a quantifier.
+      // Follows an opening bracket: `?:` and similar, not a quantifier.
       continue;
     } else if (char === ')') {
       const { start = 0, varied = false } = groups.pop() ?? {};

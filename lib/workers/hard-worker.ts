@@ -107,7 +107,7 @@ export function takeSamples(worker: WKRHardWorker): [string, number][] {
   return samples;
 }
 
-/** @throws TypeError for what is no tensor, and for tensors that differ in dtype or shape */
+/** @throws TypeError for anything but tensors, and for tensors that differ in dtype or shape */
 export function stack(items: readonly WorkerValue[]): Tensor {
   const tensors = items.map((item) => {
     if (!isTensorLike(item)) throw new TypeError('an item is no tensor');

@@ -20,7 +20,7 @@ import {
 
 /**
  * @param image makes a value of the bytes of an encoded image
- * @throws ProtocolError for what is no message of the service
+ * @throws ProtocolError for an invalid message of the service
  */
 export function readToWorker(
   { header, blocks }: Frame,
@@ -41,7 +41,7 @@ export function readToWorker(
   }
 }
 
-/** @throws ProtocolError for what is no message of a worker */
+/** @throws ProtocolError for an invalid message of a worker */
 export function readFromWorker({ header, blocks }: Frame): FromWorker {
   if (header['type'] === 'result') return readResult(header, blocks);
   assertNoBlocks(blocks);

@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def is_enough(self) -> bool:
-        """True if so many records failed that no more are read."""
+        """True if too many records failed to read more."""
         return len(self._errors) >= _MOST_ERRORS
 
     def batches(self, records: Iterable[_A], size: int) -> Iterator[List[_A]]:

@@ -6,7 +6,7 @@
  * - A record is one batch; the old server silently dropped all but the first, this refuses them.
  * - A bare number (the Scala front end's scalar) is a tensor of shape []; so is a struct with one value and an empty
  *   shape (the Python client's 0-d array). An empty shape with any other number of values is an error.
- * - Sparse is whatever has a filled indiceShape, so a sparse tensor without values stays sparse.
+ * - A filled indiceShape makes a tensor sparse, so a sparse tensor without values stays sparse.
  * - A text column may have more rows (a record that mixes text and 4-row tensors), the others null.
  */
 import { badRequest, ServingError } from '../../contract/errors.ts';

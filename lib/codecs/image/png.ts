@@ -66,7 +66,7 @@ interface Parts {
   readonly orientation: number;
 }
 
-/** @throws bad_input when the first chunk is no valid IHDR. */
+/** @throws bad_input when the first chunk is not a valid IHDR. */
 export function readPngHeader(bytes: Uint8Array): Header {
   const { name, data } = readChunk(bytes, SIGNATURE.length);
   if (name !== 'IHDR' || data.length !== 13) throw broken('its first chunk is not a header of 13 bytes');
@@ -201,7 +201,7 @@ function unfilter(lines: Buffer, at: number, above: number, rowBytes: number, di
     for (let i = from; i < end; i++) lines[i] = byteAt(lines, i) + byteAt(lines, i + up);
     return;
   }
-  // Sample by sample, so that the one to the left is at hand and not read again.
+  // Sample by sample, so that the one to the left need not be read again.
   for (let first = from; first < from + distance; first++) {
     if (filter === 1 || (up === 0 && filter === 4)) addLeft(lines, first, end, distance);
     else if (filter === 3) addAverage(lines, first, end, distance, up);

@@ -1,6 +1,6 @@
 /**
  * Parses JSON whose large arrays of numbers become JsonNumbers: they are cut out of the text, and JSON.parse reads what is
- * left. Whatever is unusual (an array that is ragged, empty or of other things too, numbers where none are expected, JSON that
+ * left. Everything unusual (an array that is ragged, empty or of other things too, numbers where none are expected, JSON that
  * is broken, a key that is there twice) is read by JSON.parse alone, so that each answer and each error is its own.
  */
 import type { JsonNumbers } from '../../contract/json-numbers.ts';

@@ -153,7 +153,7 @@ export function mapElements(
 
 /**
  * The text of its bytes; other values unchanged.
- * @throws bad_input for bytes that are no UTF-8
+ * @throws bad_input for bytes that are not UTF-8
  */
 export function textOf(value: unknown): unknown {
   if (!isBytes(value)) return value;

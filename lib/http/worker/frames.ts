@@ -163,7 +163,7 @@ function readAsked(bytes: Uint8Array): Asked {
   }
 }
 
-/** @throws bad_request for what is no name */
+/** @throws bad_request for an invalid name */
 export function nameOf(value: unknown, what: string): string {
   if (typeof value === 'string' && NAME.test(value)) return value;
   throw badRequest(`${what}: expected 1 to 64 letters, digits, dots, hyphens or underscores`);

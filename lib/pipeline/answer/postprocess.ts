@@ -22,7 +22,7 @@ type Labelled = Tensor & Pick<NamedTensor, 'labels'>;
 
 /**
  * `""` means no filter.
- * @throws bad_config for an unknown filter or a count that is no whole number >= 1
+ * @throws bad_config for an unknown filter or a count that is not a whole number >= 1
  */
 export function parseFilter(text: string): Filter | undefined {
   const trimmed = text.trim();

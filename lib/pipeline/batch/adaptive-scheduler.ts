@@ -79,7 +79,7 @@ export class AdaptiveScheduler implements Scheduler {
     this.#arrive(line.processes);
   }
 
-  /** The callers of so many requests left before these ran: no load that repeats itself. */
+  /** The callers of this many requests left before these ran, so that load does not repeat. */
   left(requests: number): void {
     this.#arrivals = Math.max(0, this.#arrivals - requests);
   }
