@@ -138,7 +138,7 @@ function decoded(text: string): Uint8Array {
     for (let i = 0; i < latin.length; i++) bytes[i] = latin.charCodeAt(i);
     return bytes;
   } catch (error) {
-    throw badRequest('b64: the text is no base64', { cause: error });
+    throw badRequest('b64: the text is not base64', { cause: error });
   }
 }
 

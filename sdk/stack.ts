@@ -121,7 +121,7 @@ function placesOf(stack: string, found: Stack, region: string): StackPlaces {
   }
   if (missing.length > 0) {
     throw badConfig(
-      `stack ${stack} (${status}) has no output ${missing.join(', ')}: its deployment failed, or it is no stack of Cluster Serving`,
+      `stack ${stack} (${status}) has no output ${missing.join(', ')}: its deployment failed, or it is not a stack of Cluster Serving`,
     );
   }
   const of = (key: string) => outputs.get(key) as string;

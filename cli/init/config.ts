@@ -9,7 +9,7 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
   '': `Settings of one job. Every line is a default or an example: uncomment what you want to change. Unknown keys are
 # refused, with the one that was probably meant.`,
   image: 'How a picture becomes a tensor.',
-  import: 'How a model that is no ONNX becomes one (docs/how-to/import-a-model.md).',
+  import: 'How a model that is not ONNX becomes ONNX (docs/how-to/import-a-model.md).',
   queue: 'The SQS queue and the functions that read it.',
   function: 'The Lambda functions.',
   http: 'The HTTPS API.',

@@ -95,7 +95,7 @@ function nameOf({ name, folder: given }: ProjectRequest, folder: string): string
 async function assertEmpty(folder: string, shown: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
-    throw wrongUse(`init ${shown}: this is no folder that can be read: ${error.message}`);
+    throw wrongUse(`init ${shown}: this is not a folder that can be read: ${error.message}`);
   });
   if (names.length === 0) return;
   const some = names.slice(0, 3).join(', ');

@@ -121,5 +121,5 @@ function dataOf({ error_code: status, error_message: message, code, data }: Enve
 }
 
 function notOurs(problem: string): ServingError {
-  return new ServingError('bad_request', `what listens on the port is no service of ours: ${problem}`);
+  return new ServingError('bad_request', `what listens on the port is not a service of ours: ${problem}`);
 }

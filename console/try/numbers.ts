@@ -28,7 +28,7 @@ function tokensOf({ name }: NumberInput, line: string): string[] {
     if (/^[[\]]$/.test(token)) return token;
     if (!NUMBER.test(token))
       throw new Error(
-        `${name}: ${token} is no number. Write numbers such as ${EXAMPLE}, with commas, blanks or tabs between them.`,
+        `${name}: ${token} is not a number. Write numbers such as ${EXAMPLE}, with commas, blanks or tabs between them.`,
       );
     // JSON has neither +1 nor .5 nor 1.
     return token
@@ -114,5 +114,5 @@ function isJson(text: string): boolean {
 
 function assertJson(name: string, text: string): string {
   if (isJson(text)) return text;
-  throw new Error(`${name}: this is no JSON. Write numbers such as ${EXAMPLE}.`);
+  throw new Error(`${name}: this is not JSON. Write numbers such as ${EXAMPLE}.`);
 }

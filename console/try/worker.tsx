@@ -61,7 +61,7 @@ function problemOf(json: string): string | undefined {
     JSON.parse(json);
     return undefined;
   } catch {
-    return 'This is no JSON yet, such as {"text": "hello"}: texts and names stand in double quotes.';
+    return 'This is not JSON yet, such as {"text": "hello"}: texts and names stand in double quotes.';
   }
 }
 

@@ -71,7 +71,7 @@ function assertModel({ missingModel }: Planned): void {
   if (missingModel === undefined) return;
   throw new ServingError(
     'model_unavailable',
-    `there is no model: ${missingModel} is no directory, and the stack would answer 503. Nothing was created. Put a model there, name its directory as modelPath in config.yaml, or deploy the sample: --param sample=on`,
+    `there is no model: ${missingModel} is not a directory, and the stack would answer 503. Nothing was created. Put a model there, name its directory as modelPath in config.yaml, or deploy the sample: --param sample=on`,
   );
 }
 

@@ -164,14 +164,14 @@ function readHeader(bytes: Uint8Array): {
   } catch (error) {
     throw broken((error as Error).message);
   }
-  if (!isObject(header)) throw broken('the header is no object');
+  if (!isObject(header)) throw broken('the header is not an object');
   return { header, names: keysInOrder(text)(header), bodyAt: 8 + length };
 }
 
 function metadataOf(value: unknown): Record<string, string> {
   if (value === undefined) return {};
   if (!isObject(value) || !Object.values(value).every((text) => typeof text === 'string')) {
-    throw broken('__metadata__ is no object of texts');
+    throw broken('__metadata__ is not an object of texts');
   }
   return value as Record<string, string>;
 }
@@ -222,7 +222,7 @@ function readStrings(name: string, bytes: Uint8Array, kind: string): Tensor {
   const dims = kind.slice(STRINGS.length + 1);
   const shape = dims === '' ? [] : dimensionsOf(dims);
   if (!Array.isArray(items) || !items.every((item) => typeof item === 'string')) {
-    throw broken(`text ${quoteName(name)} is no array of texts`);
+    throw broken(`text ${quoteName(name)} is not an array of texts`);
   }
   if (shape === undefined || elementCount(shape, LIMITS.tensorElements) !== items.length) {
     throw broken(`text ${quoteName(name)}: ${items.length} items are not of shape ${quoteName(dims)}`);

@@ -95,7 +95,7 @@ export function assertCount(shape: readonly number[], length: number, limit: num
 export function viewBytes(dtype: NumericDType, bytes: Uint8Array): TypedArray {
   const size = bytesPerElement(dtype);
   if (bytes.byteLength % size !== 0) {
-    throw badInput(`${bytes.byteLength} bytes are no whole number of ${dtype} elements`);
+    throw badInput(`${bytes.byteLength} bytes are not a whole number of ${dtype} elements`);
   }
   // Not bytes.slice(): a Buffer's slice is a view of the same, misaligned memory.
   const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);

@@ -212,7 +212,7 @@ function reason(error: unknown): string {
 
 function specOf(meta: InferenceSession.ValueMetadata, side: string): TensorSpec {
   if (!meta.isTensor) {
-    throw modelUnavailable(`${side} "${meta.name}" is no tensor (sequences and maps are not served)`);
+    throw modelUnavailable(`${side} "${meta.name}" is not a tensor (sequences and maps are not served)`);
   }
   return { name: meta.name, dtype: dtypeOf(meta.type, meta.name), shape: meta.shape };
 }

@@ -135,7 +135,7 @@ const RESULTS: Json = {
         finishedAt: { type: 'string', format: 'date-time' },
         outputs: list(TENSOR),
         filtered: { description: 'With postProcessing, in place of outputs: its text.', type: 'string' },
-        value: { description: 'What a worker returned that is no arrays, in place of outputs.' },
+        value: { description: 'What a worker returned that is not arrays, in place of outputs.' },
         large: { ...LARGE, description: 'In place of outputs: where a result over 1 MiB is.' },
       },
       ['identity', 'outputs', 'filtered', 'value', 'large'],

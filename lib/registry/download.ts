@@ -110,7 +110,7 @@ function parsePointer(text: string, location: ModelLocation): ModelPointer {
     };
   } catch (error) {
     throw modelUnavailable(
-      `${addressText(location)}current.json is no model pointer: ${(error as Error).message}`,
+      `${addressText(location)}current.json is not a model pointer: ${(error as Error).message}`,
     );
   }
 }

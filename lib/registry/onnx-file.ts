@@ -66,7 +66,7 @@ async function headOf(path: string): Promise<Uint8Array> {
 /** The first bytes of a file, enough for `wrongContent`. @throws the file system's error */
 export async function readHead(path: string): Promise<Uint8Array> {
   // Reading a pipe would wait forever.
-  if (!(await stat(path)).isFile()) throw new Error('it is no file');
+  if (!(await stat(path)).isFile()) throw new Error('it is not a file');
   const file = openSync(path, 'r');
   try {
     const head = Buffer.alloc(HEAD_BYTES);
@@ -81,7 +81,7 @@ export function wrongContent(head: Uint8Array): string | undefined {
   if (head.length === 0) return 'an empty file';
   const text = Buffer.from(head).toString('latin1').trimStart();
   if (text.startsWith('version https://git-lfs.github.com/')) {
-    return 'a Git LFS pointer in place of the file; `git lfs pull` fetches it';
+    return 'a Git LFS pointer instead of the file; `git lfs pull` fetches it';
   }
   if (/^(<!doctype html|<html|<head)/i.test(text)) {
     return 'a web page (HTML), probably of a download that failed';

@@ -81,7 +81,7 @@ export async function promote(
   const other = isSame ? (await readCurrent(s3, location)).version : now.version;
   throw new ServingError(
     'conflict',
-    `${addressText(location)}: version ${other ?? '(none)'} was made to serve in the meantime, in place of ` +
+    `${addressText(location)}: version ${other ?? '(none)'} was made to serve in the meantime, instead of ` +
       `${current.version ?? 'none'}; ${version} was not. Look, and do it again if it is still meant`,
   );
 }

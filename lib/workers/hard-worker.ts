@@ -94,7 +94,7 @@ export abstract class WKRHardWorker<Envs = unknown, Model = unknown> {
     const samples = (this[SAMPLES] ??= []);
     for (const [name, value] of Object.entries(statistic)) {
       if (Number.isFinite(value)) samples.push([name, value]);
-      else this.newLogger().warning(`recordStatistic: ${name} is no number`);
+      else this.newLogger().warning(`recordStatistic: ${name} is not a number`);
     }
     samples.splice(0, samples.length - MAX_SAMPLES);
   }
@@ -110,7 +110,7 @@ export function takeSamples(worker: WKRHardWorker): [string, number][] {
 /** @throws TypeError for anything but tensors, and for tensors that differ in dtype or shape */
 export function stack(items: readonly WorkerValue[]): Tensor {
   const tensors = items.map((item) => {
-    if (!isTensorLike(item)) throw new TypeError('an item is no tensor');
+    if (!isTensorLike(item)) throw new TypeError('an item is not a tensor');
     return item;
   });
   const [first] = tensors;

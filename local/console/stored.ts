@@ -41,7 +41,7 @@ export async function deadLetterPage(
         archivedAt: new Date(archivedAt).toISOString(),
         attempts,
         bytes,
-        reason: readable ? reason : 'the file is no dead letter',
+        reason: readable ? reason : 'the file is not a dead letter',
       };
     }),
     next: found.length > PAGE_LETTERS ? shown.at(-1)?.id : undefined,

@@ -132,8 +132,8 @@ async function readBody(request: IncomingMessage): Promise<Readonly<Record<strin
   try {
     body = JSON.parse(Buffer.concat(chunks).toString('utf8'));
   } catch (error) {
-    throw badRequest('the body is no JSON', { cause: error });
+    throw badRequest('the body is not JSON', { cause: error });
   }
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) return { ...body };
-  throw badRequest('the body is no object');
+  throw badRequest('the body is not an object');
 }

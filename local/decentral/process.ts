@@ -184,13 +184,13 @@ function readMessage(header: Header): ClientMessage {
 function countOf(header: Header, name: string): number {
   const value = header[name];
   if (isCount(value)) return value;
-  throw malformed(`${name} is no whole number >= 0`);
+  throw malformed(`${name} is not a whole number >= 0`);
 }
 
 function textOf(header: Header, name: string): string {
   const value = header[name];
   if (typeof value === 'string') return value;
-  throw malformed(`${name} is no text`);
+  throw malformed(`${name} is not a text`);
 }
 
 function malformed(problem: string): ProtocolError {

@@ -54,7 +54,7 @@ export function foreignHost(rules: CallerRules, { headers, socket }: Caller): Wi
   if (isOwnHost(host, rules.allowedHosts, socket.localAddress)) return undefined;
   return refusal(
     403,
-    `the host ${JSON.stringify(host ?? '')} is no name of this service; ${(rules.advice ?? ADVICE).host}`,
+    `the host ${JSON.stringify(host ?? '')} is not a name of this service; ${(rules.advice ?? ADVICE).host}`,
   );
 }
 

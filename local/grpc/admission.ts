@@ -69,7 +69,7 @@ export class Admission {
     if (!isOwnHost(host, allowedHosts, address)) {
       throw new ServingError(
         'forbidden',
-        `the host ${JSON.stringify(host)} is no name of this service; start it with --allow-host <name>`,
+        `the host ${JSON.stringify(host)} is not a name of this service; start it with --allow-host <name>`,
       );
     }
     if (token === undefined || isBearer(metadata.get('authorization')[0]?.toString(), token)) return;

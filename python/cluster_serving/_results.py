@@ -104,7 +104,7 @@ def parse(data: bytes, what: str) -> Any:
     try:
         return json.loads(data.decode("utf-8"), parse_constant=refuse_constant, parse_int=_parse_int)
     except (ValueError, RecursionError) as error:
-        raise _malformed(f"{what} is no JSON") from error
+        raise _malformed(f"{what} is not JSON") from error
 
 
 def result_of(answer: Any, models: Mapping[str, Optional[Model]]) -> Result:
@@ -232,7 +232,7 @@ def _time(text: Any) -> Optional[datetime]:
 
 def _list(value: Any, name: str) -> List[Any]:
     if not isinstance(value, list):
-        raise _malformed(f"{name} is no list")
+        raise _malformed(f"{name} is not a list")
     return value
 
 

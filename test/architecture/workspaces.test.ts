@@ -33,7 +33,7 @@ interface Workspace {
 
 /** Imported and not declared: "<folder> -> <package or folder>", and why that is right. */
 const UNDECLARED: Readonly<Record<string, string>> = {
-  'bench -> test': 'measures with the fixtures and stand-ins of the tests, which are no workspace',
+  'bench -> test': 'measures with the fixtures and stand-ins of the tests, which are not workspace',
 };
 
 /** Declared and not imported. */

@@ -186,8 +186,8 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a config that is missing', ['-c', 'nowhere.yaml'], /nowhere\.yaml cannot be read/],
   ['two configs', ['-c', 'a.yaml', '--param', 'config=b.yaml'], /are the same option; give one of them/],
   ['a template that is missing', ['--template', 'nowhere.json'], /template .*nowhere\.json cannot be read/],
-  ['a template that is no JSON', ['--template', 'config.yaml'], /config\.yaml is not JSON/],
-  ['JSON that is no template', ['--template', 'list.json'], /expected CloudFormation's Resources/],
+  ['a template that is not JSON', ['--template', 'config.yaml'], /config\.yaml is not JSON/],
+  ['JSON that is not a template', ['--template', 'list.json'], /expected CloudFormation's Resources/],
   ['a package that is none', ['--package', '.'], /--package \.: there is no cloudformation-template/],
   ['two packages', ['--package-now', '--template', 'x'], /--package-now makes the package/],
   ['packaging where no project is', ['--package-now'], /there is no serverless\.yml in this folder/],
@@ -208,7 +208,7 @@ test('a zip beside the template that is none is refused by name', async (t) => {
   await writeFile(join(cwd, '.serverless', 'batch.zip'), 'no archive');
   const { code, stderr } = await cli(['doctor'], { cwd });
   assert.equal(code, 2);
-  assert.match(stderr, /batch\.zip is no zip archive/);
+  assert.match(stderr, /batch\.zip is not a zip archive/);
 });
 
 function requestFor(root: string): FactsRequest {

@@ -225,7 +225,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
   ['an option of another action', ['rollback', '--keep', '3', ...TO], /--keep belongs to model prune/],
   ['an output for a push', ['push', 'net', '--out', 'x', ...TO], /--out belongs to model import/],
   ['two places', ['list', ...TO, '--job', 'a'], /use it without --job/],
-  ['a place that is no bucket', ['list', '--to', '/tmp/x'], /--to: expected s3:\/\/bucket\/prefix/],
+  ['a place that is not a bucket', ['list', '--to', '/tmp/x'], /--to: expected s3:\/\/bucket\/prefix/],
   ['a shape for an ONNX model', ['push', MODEL, '--output', 'y', ...TO], /an ONNX model is used unchanged/],
 ];
 for (const [what, args, message] of WRONG) {

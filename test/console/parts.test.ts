@@ -193,7 +193,7 @@ test('a request has the numbers as they were typed, and names the input that is 
   const fields = fieldsOf(inputs, { n: { text: ' 12345678901234567890 ' }, '"t"': { text: 'a "b"' } });
   assert.equal(bodyOf(fields), String.raw`{"instances": [{"n": 12345678901234567890, "\"t\"": "a \"b\""}]}`);
   assert.throws(() => fieldsOf(inputs, { n: { text: '1,' } }), /^Error: n: a number is missing/);
-  assert.throws(() => fieldsOf(inputs, { n: { text: '{1}' } }), /^Error: n: this is no JSON/);
+  assert.throws(() => fieldsOf(inputs, { n: { text: '{1}' } }), /^Error: n: this is not JSON/);
   assert.throws(() => fieldsOf([port('p', 'image')], {}), /p: choose, drop or draw a picture/);
   assert.throws(() => fieldsOf([port('__proto__', 'numbers')], {}), /__proto__: give a value/);
   assert.equal(exampleOf({ row: [2, 'k'], dtype: 'bool' }), '[[false], [false]]');
@@ -246,7 +246,7 @@ test('numbers that could be read in two ways, or do not fit, are refused with a 
   ] as const)
     assert.throws(() => read(text, row), /x: is [\d.,]+ one number or more\? Write a decimal point/, text);
   for (const text of ['5,1; 3,5', '5.1; 3.5; 1; 2', 'nan 1 2 3', '1 2 ... 4', '1 2 3 −4'])
-    assert.throws(() => read(text), /x: .* is no number\. Write numbers such as/, text);
+    assert.throws(() => read(text), /x: .* is not a number\. Write numbers such as/, text);
   for (const text of ['1,,3,4', ', 1, 2, 3, 4', '1\t\t3\t4', '[1 2, , 3 4]'])
     assert.throws(() => read(text), /x: a number is missing/, text);
   assert.throws(() => read('1 2 3'), /x: expected 4 numbers, such as 5\.1, 3\.5, 1\.4, 0\.2; got 3/);

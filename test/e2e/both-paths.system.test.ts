@@ -149,13 +149,13 @@ const BAD_BODIES: [string, string, RegExp][] = [
   ['invalid UTF-8', '\xff', /not valid UTF-8/],
   ['no instances', '{"instance":[{}]}', /no "instances" array in the body \(got the keys \["instance"\]\)/],
   [
-    'instances that are no array',
+    'instances that are not array',
     '{"instances":{}}',
     /no "instances" array in the body \(got an object there\)/,
   ],
   ['empty instances', '{"instances":[]}', /"instances" is empty/],
   [
-    'an instance that is no object',
+    'an instance that is not an object',
     '{"instances":[3]}',
     /input "\(value\)": expected float32 \[3,8,8\], got shape \[\]/,
   ],

@@ -184,7 +184,7 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
   test('a first deploy without a model is refused before anything is created', () => {
     const { modelless } = dev;
     assert.equal(modelless.exitCode, 1);
-    assert.match(modelless.output, /there is no model: .*\/model is no directory.*--param sample=on/);
+    assert.match(modelless.output, /there is no model: .*\/model is not a directory.*--param sample=on/);
     assert.deepEqual([modelless.status, modelless.calls.includes('CreateChangeSet')], [undefined, false]);
   });
 

@@ -181,7 +181,7 @@ function plain(node: Node | null, written: (node: Node | null) => unknown): unkn
   if (isMap(node))
     return Object.fromEntries(
       node.items.map((item) => {
-        if (!isPair(item) || !isScalar(item.key)) throw new Error('a key that is no text');
+        if (!isPair(item) || !isScalar(item.key)) throw new Error('a key that is not a text');
         return [String(item.key.value), written(item.value as Node | null)];
       }),
     );

@@ -57,7 +57,7 @@ test('a first deployment needs a model, or the sample; a later one does not', as
   for (const deployed of [undefined, {}, { ServerlessDeploymentBucketName: 'b' }])
     await assert.rejects(assertDeployable(deployed, without, never), {
       code: 'model_unavailable',
-      message: /\/job\/model is no directory.*Nothing was created.*modelPath.*--param sample=on/,
+      message: /\/job\/model is not a directory.*Nothing was created.*modelPath.*--param sample=on/,
     });
   await assertDeployable(undefined, planned(), never);
   await assertDeployable(outputs(queueName('serving_stream', 'dev')), without, never);

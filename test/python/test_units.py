@@ -399,7 +399,7 @@ class Workers(unittest.TestCase):
         self.assertIsInstance(error_of(lambda: self.load("units_worker.value")), TypeError)
         self.assertIsInstance(error_of(lambda: self.load("units_worker.Other")), AttributeError)
         for wrong in ("Worker", "units_worker.", ".Worker", "units worker.Worker", "../units_worker.Worker"):
-            self.assertRegex(str(error_of(lambda: self.load(wrong))), "is no module and class")
+            self.assertRegex(str(error_of(lambda: self.load(wrong))), "is not a module and class")
         for end in (".ts", ".mts", ".mjs", ".js"):
             self.write("units_worker" + end, "")
             self.assertIn(f"units_worker.py and {self.folder}/units_worker{end} exist", str(error_of(lambda: self.load("units_worker.Worker"))))

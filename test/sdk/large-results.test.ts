@@ -201,7 +201,7 @@ test('an API over https that redirects to http is not followed', async () => {
       { status: 303, headers: { location: 'http://127.0.0.1:1/x' } },
     );
   const queue = new OutputQueue({ url: 'https://api.example', fetch: send });
-  await assert.rejects(queue.query('a'), { code: 'bad_config', message: /it is no https/ });
+  await assert.rejects(queue.query('a'), { code: 'bad_config', message: /it is not https/ });
 });
 
 test('a redirect of something else than a result is refused with the url to check', async () => {

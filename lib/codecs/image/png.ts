@@ -169,7 +169,7 @@ function readParts(bytes: Uint8Array, header: Header): Parts {
 /** 256 colours of 3 bytes; the missing ones are black, as in libpng. */
 function readPalette(data: Uint8Array): Uint8Array {
   if (data.length === 0 || data.length > 768 || data.length % 3 !== 0) {
-    throw broken(`a palette of ${data.length} bytes is no list of 1 to 256 colours`);
+    throw broken(`a palette of ${data.length} bytes is not a list of 1 to 256 colours`);
   }
   const colours = new Uint8Array(768);
   colours.set(data);

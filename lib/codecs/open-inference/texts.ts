@@ -34,7 +34,7 @@ export function decodeText(bytes: Uint8Array, index: number): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw badInput(`BYTES element ${index} is no UTF-8 text`);
+    throw badInput(`BYTES element ${index} is not UTF-8 text`);
   }
 }
 

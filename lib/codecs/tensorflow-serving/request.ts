@@ -161,6 +161,6 @@ export function textOf(value: unknown): unknown {
   try {
     return utf8.decode(bytes);
   } catch (error) {
-    throw badInput('"b64": the bytes are no UTF-8, and the model takes texts', { cause: error });
+    throw badInput('"b64": the bytes are not UTF-8, and the model takes texts', { cause: error });
   }
 }

@@ -123,7 +123,7 @@ function headerLength(bytes: Uint8Array): number {
 function readHeader(bytes: Uint8Array, blockBytes: number): Frame {
   const header = parseObject(bytes);
   const lengths = Object.hasOwn(header, 'blocks') ? header['blocks'] : [];
-  if (!Array.isArray(lengths)) throw malformed('blocks is no list');
+  if (!Array.isArray(lengths)) throw malformed('blocks is not a list');
   const problem = problemOfLengths(lengths, blockBytes);
   if (problem !== undefined) throw malformed(problem);
   return { header, blocks: allocateBlocks(lengths) };
@@ -134,10 +134,10 @@ function parseObject(bytes: Uint8Array): Header {
   try {
     header = parseJson(bytes);
   } catch (error) {
-    throw malformed('the header is no JSON', error);
+    throw malformed('the header is not JSON', error);
   }
   if (typeof header !== 'object' || header === null || Array.isArray(header)) {
-    throw malformed('the header is no object');
+    throw malformed('the header is not an object');
   }
   // A JSON object has only strings as keys.
   return header as Header;

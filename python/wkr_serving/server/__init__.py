@@ -79,7 +79,7 @@ class WKRHardWorker:
         for name, value in items:
             sample = helper.sample_of(value)
             if sample is None or not isinstance(name, str):
-                self.new_logger().warning("record_statistic: %s is no number", name)
+                self.new_logger().warning("record_statistic: %s is not a number", name)
                 continue
             with self._statistics_lock:
                 self.__dict__.setdefault("_statistics", deque(maxlen=_SAMPLES)).append((name, sample))

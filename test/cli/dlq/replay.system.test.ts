@@ -224,6 +224,6 @@ test("a missing model is not a record's fault: the replay ends and every message
   await stack.aws.s3.send(new PutObjectCommand({ Bucket: stack.bucket, Key, Body: '{"version"' }));
   const { code, json } = await dlqJson<{ error: string; code: string }>('replay', '--all');
   assert.deepEqual([code, json.code], [1, 'model_unavailable']);
-  assert.match(json.error, /current\.json is no model pointer/);
+  assert.match(json.error, /current\.json is not a model pointer/);
   assert.equal((await archived()).length, 1);
 });

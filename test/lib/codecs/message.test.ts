@@ -154,7 +154,7 @@ const entry = (overrides: object) =>
 const BROKEN: [string, Uint8Array][] = [
   ['nothing', Buffer.alloc(0)],
   ['a header length beyond the end', Buffer.from([255, 255, 255, 255, 255, 255, 255, 255, 1])],
-  ['a header that is no JSON', Buffer.concat([Buffer.from([2, 0, 0, 0, 0, 0, 0, 0]), Buffer.from('{x')])],
+  ['a header that is not JSON', Buffer.concat([Buffer.from([2, 0, 0, 0, 0, 0, 0, 0]), Buffer.from('{x')])],
   ['a header that is a list', header([])],
   ['an unknown dtype', entry({ dtype: 'F8' })],
   ['a shape that does not agree', entry({ shape: [2] })],
@@ -163,10 +163,10 @@ const BROKEN: [string, Uint8Array][] = [
   ['offsets beyond the end', entry({ data_offsets: [0, 400], shape: [100] })],
   ['offsets turned round', entry({ data_offsets: [4, 0] })],
   ['one offset', entry({ data_offsets: [0] })],
-  ['metadata that is no text', header({ __metadata__: { a: 1 } })],
+  ['metadata that is not a text', header({ __metadata__: { a: 1 } })],
   ['an entry that is a number', header({ x: 1 })],
   [
-    'text that is no JSON',
+    'text that is not JSON',
     header(
       { __metadata__: { 'kind:x': 'strings:1' }, x: { dtype: 'U8', shape: [1], data_offsets: [0, 1] } },
       1,
@@ -257,8 +257,8 @@ test('no bytes make the message decoder throw anything but our error', () => {
 
 const UNREADABLE: [string, object, RegExp][] = [
   ['no data', { uri: 'u' }, /^data: expected a text/],
-  ['data that is no base64', { uri: 'u', data: '***' }, /^base64: unexpected "\*" at position 0/],
-  ['data that is no Arrow', { uri: 'u', data: 'AAAA' }, /./],
+  ['data that is not base64', { uri: 'u', data: '***' }, /^base64: unexpected "\*" at position 0/],
+  ['data that is not Arrow', { uri: 'u', data: 'AAAA' }, /./],
   [
     'an unknown serde',
     { uri: 'u', data: 'AAAA', serde: 'pickle' },

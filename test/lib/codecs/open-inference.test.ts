@@ -418,7 +418,7 @@ describe('binary BYTES', () => {
       2,
       /BYTES element 1 ends behind/,
     ],
-    ['no UTF-8', Buffer.from([1, 0, 0, 0, 255]), 1, /BYTES element 0 is no UTF-8 text/],
+    ['no UTF-8', Buffer.from([1, 0, 0, 0, 255]), 1, /BYTES element 0 is not UTF-8 text/],
   ];
   for (const [name, bytes, count, message] of refused) {
     it(`refuses ${name}`, () => {

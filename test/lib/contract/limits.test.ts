@@ -66,6 +66,6 @@ test('a dimension is a whole number from 0 on', () => {
 test('bytes that are not a whole number of elements are refused with both numbers', () => {
   assert.throws(() => viewBytes('float32', new Uint8Array(7)), {
     code: 'bad_input',
-    message: '7 bytes are no whole number of float32 elements',
+    message: '7 bytes are not a whole number of float32 elements',
   });
 });

@@ -128,7 +128,7 @@ describe('a request that does not fit the model is refused', () => {
       /httpBodyBytes/,
     ],
     [
-      'a header that is no number',
+      'a header that is not a number',
       'pair',
       { ...inferRequest([x]), headers: { 'inference-header-content-length': 'x' } },
       400,

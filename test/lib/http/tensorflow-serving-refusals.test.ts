@@ -151,7 +151,7 @@ test('values that are not those of the model', async (t) => {
   await refuses(two, 400, /input "t": base64: unexpected "!"/, PREDICT, {
     instances: [{ t: { b64: '!' }, u: '' }],
   });
-  await refuses(two, 400, /input "t": "b64": the bytes are no UTF-8/, PREDICT, {
+  await refuses(two, 400, /input "t": "b64": the bytes are not UTF-8/, PREDICT, {
     instances: [{ t: { b64: '/w==' }, u: '' }],
   });
   await refuses(two, 400, /has 1 rows where another input has 2/, PREDICT, {

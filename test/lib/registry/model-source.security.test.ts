@@ -75,7 +75,7 @@ const BAD_POINTERS: readonly (readonly [what: string, text: string])[] = [
   ['bytes beyond 2^53', pointer([{ ...good, bytes: 2 ** 60 }])],
   ['no sha256', pointer([{ path: 'm.onnx', bytes: MODEL.length }])],
   ['an empty sha256', pointer([{ ...good, sha256: '' }])],
-  ['a sha256 with a dash, as ETags have that say nothing', pointer([{ ...good, sha256: `${SHA}-2` }])],
+  ['a sha256 with a dash, as ETags of uploads in parts have', pointer([{ ...good, sha256: `${SHA}-2` }])],
   ['a short sha256', pointer([{ ...good, sha256: SHA.slice(1) }])],
   ['a sha256 that is null', pointer([{ ...good, sha256: null }])],
   ['null', 'null'],
@@ -94,7 +94,7 @@ test('a pointer that is not exactly one is refused before anything is asked for'
       readPointer(s3, LOCATION),
       {
         code: 'model_unavailable',
-        message: /^s3:\/\/models\/models\/job\/current\.json is no model pointer: /,
+        message: /^s3:\/\/models\/models\/job\/current\.json is not a model pointer: /,
       },
       what,
     );

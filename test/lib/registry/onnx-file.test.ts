@@ -26,7 +26,7 @@ const REFUSED: readonly (readonly [
   [
     'a pointer of Git LFS',
     { 'm.onnx': 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' },
-    /found a Git LFS pointer in place of the file; `git lfs pull` fetches it$/,
+    /found a Git LFS pointer instead of the file; `git lfs pull` fetches it$/,
   ],
   ['a message of an API', { 'm.onnx': '{"message": "Not Found"}' }, /found a JSON text$/],
   ['a packed file', { 'm.onnx': '\u001f\u008b\u0008' }, /found a gzip archive; unpack it first$/],
@@ -47,7 +47,7 @@ test('a file instead of the directory, a folder instead of the model, and no dir
   );
   await refused(join(folder, 'nowhere'), /nowhere cannot be read: there is no such directory$/);
   await mkdir(join(folder, 'inner', 'm.onnx'), { recursive: true });
-  await refused(join(folder, 'inner'), /m\.onnx cannot be read: it is no file$/);
+  await refused(join(folder, 'inner'), /m\.onnx cannot be read: it is not a file$/);
 });
 
 test('anything that may be a model is found', async (t) => {

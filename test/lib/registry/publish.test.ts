@@ -278,7 +278,7 @@ test('a version that others let serve during an upload is not replaced by it, an
   };
   await assert.rejects(publishModel(store.s3, LOCATION, folder), {
     code: 'conflict',
-    message: new RegExp(`version ${other} was made to serve in the meantime, in place of ${a}`),
+    message: new RegExp(`version ${other} was made to serve in the meantime, instead of ${a}`),
   });
   assert.equal(await serving(store.s3), other);
   store.beforePut = () => undefined;
@@ -301,7 +301,7 @@ test('two promotions of one pointer: the store keeps the condition, the second i
   };
   await assert.rejects(promote(store.s3, LOCATION, current, { files }, to('mine')), {
     code: 'conflict',
-    message: new RegExp(`version theirs was made to serve in the meantime, in place of ${a}; mine was not`),
+    message: new RegExp(`version theirs was made to serve in the meantime, instead of ${a}; mine was not`),
   });
   assert.equal(await serving(store.s3), 'theirs');
   // And the first pointer of all is as safe.

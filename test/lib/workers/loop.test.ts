@@ -304,8 +304,8 @@ def predict(self, model, input):
         assert.deepEqual(answer.statistics, { batchsize: [2, 7], time: [0.5] });
       }
       await child.retire();
-      assert.match(child.stdout, /WARNING.*text is no number/);
-      assert.match(child.stdout, /WARNING.*nan is no number/);
+      assert.match(child.stdout, /WARNING.*text is not a number/);
+      assert.match(child.stdout, /WARNING.*nan is not a number/);
     });
 
     test('its logger writes errors to stderr and the rest to stdout, debug only when it is verbose', async () => {

@@ -84,7 +84,7 @@ test('a batch is run together, and again one by one where that may help', async 
       [ab],
     ],
     ['it has another length', [fault('length')], {}, ab, [FAILED, FAILED], [ab]],
-    ['it is no list', [fault('shape')], {}, ab, [FAILED, FAILED], [ab]],
+    ['it is not a list', [fault('shape')], {}, ab, [FAILED, FAILED], [ab]],
     ['its process ends', [hadBatch], {}, ab, ab, [ab, ['a'], ['b']]],
     ['its process ends alone', [hadBatch], {}, ['a'], [ENDED], [['a']]],
     ['its process had ended', [hadNone, hadNone], {}, ['a'], ['a'], [['a'], ['a'], ['a']]],

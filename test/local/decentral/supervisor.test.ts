@@ -83,11 +83,14 @@ test('a message that no client may send ends its process', async (t) => {
     [frames([HELLO], [Buffer.of(1)]), 'it has blocks'],
     [frames([{ type: 'hello', protocol: 2 }]), 'it speaks protocol 2, not 1'],
     [frames([{ type: 'run' }]), 'unknown type'],
-    [frames([{ type: 'progress', done: -1, failed: 0, lastError: '' }]), 'done is no whole number >= 0'],
-    [frames([{ type: 'progress', done: 0, failed: 0.5, lastError: '' }]), 'failed is no whole number >= 0'],
-    [frames([{ type: 'progress', done: 0, failed: 0 }]), 'lastError is no text'],
-    [frames([{ type: 'failed', phase: 'load' }]), 'type is no text'],
-    [frames([{ type: 'failed', error: { type: '', message: '', traceback: '' } }]), 'phase is no text'],
+    [frames([{ type: 'progress', done: -1, failed: 0, lastError: '' }]), 'done is not a whole number >= 0'],
+    [
+      frames([{ type: 'progress', done: 0, failed: 0.5, lastError: '' }]),
+      'failed is not a whole number >= 0',
+    ],
+    [frames([{ type: 'progress', done: 0, failed: 0 }]), 'lastError is not a text'],
+    [frames([{ type: 'failed', phase: 'load' }]), 'type is not a text'],
+    [frames([{ type: 'failed', error: { type: '', message: '', traceback: '' } }]), 'phase is not a text'],
   ] as const) {
     const { how, messages } = await run(t, bytes, 'exec sleep 5');
     assert.deepEqual([how, messages], [`malformed message of a client: ${problem}`, []]);

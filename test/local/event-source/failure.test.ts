@@ -95,7 +95,7 @@ describe('a batch that fails as a whole', () => {
     [
       'an unknown message id',
       async () => ({ batchItemFailures: [{ itemIdentifier: 'x' }] }),
-      'itemIdentifier is no message of this batch: "x"',
+      'itemIdentifier is not a message of this batch: "x"',
     ],
     [
       'an empty id',

@@ -197,7 +197,7 @@ it('says of every other result what is wrong with it', () => {
     [{ statusCode: 200, body: 7 }, 'body must be a string, got 7'],
     [{ statusCode: 200, headers: 'x' }, 'headers must be an object, got "x"'],
     [{ statusCode: 200, headers: { a: {} } }, 'header a must be a string, got {}'],
-    [{ statusCode: 200, headers: { '': 'b' } }, '"" is no header name'],
+    [{ statusCode: 200, headers: { '': 'b' } }, '"" is not a header name'],
     [{ statusCode: 200, headers: { a: '\u0100' } }, 'header a holds characters no header may'],
     [{ statusCode: 200, headers: { a: '\u007f' } }, 'header a holds characters no header may'],
     [{ statusCode: 200, cookies: 'a' }, 'cookies must be a list, got "a"'],

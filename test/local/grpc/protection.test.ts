@@ -76,7 +76,7 @@ test('a call under a foreign name is refused, and one under an allowed name is n
   const under = (name: string) => connect(t, port, { 'grpc.default_authority': name })('ServerLive');
   await assert.rejects(
     under('rebound.example'),
-    failed(status.PERMISSION_DENIED, /"rebound\.example" is no name of/),
+    failed(status.PERMISSION_DENIED, /"rebound\.example" is not a name of/),
   );
   for (const name of ['serving.example:8001', 'localhost', `127.0.0.1:${port}`]) await under(name);
 });

@@ -217,7 +217,7 @@ export class Worker extends WKRHardWorker {
   assert.equal(await ask(), 'a');
   await write(worker('b'));
   await until(async () => (await ask()) === 'b');
-  await write('this is no code');
+  await write('this is not code');
   await until(() => lines.some((line) => line.endsWith('no version serves')));
   await assert.rejects(ask(), /the worker did not start/);
   await write(worker('c'));

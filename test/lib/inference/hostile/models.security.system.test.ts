@@ -180,7 +180,7 @@ const REFUSED: Readonly<Record<string, Uint8Array>> = {
 test('a model file that is none, or breaks the rules of one, is refused and the process lives', async (t) => {
   for (const { name, code, message: text = '' } of await openEach(t, REFUSED)) {
     assert.equal(code, 'model_unavailable', `${name}: ${text}`);
-    assert.match(text, /^onnxruntime cannot load the model: .|^(in|out)put "\w+" is no tensor/s, name);
+    assert.match(text, /^onnxruntime cannot load the model: .|^(in|out)put "\w+" is not a tensor/s, name);
   }
 });
 
