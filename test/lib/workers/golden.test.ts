@@ -220,9 +220,9 @@ test('a value that cannot be sent is a TypeError with its path', () => {
     [{ a: [1, { 'b c': new Map() }] }, /^items\[0\]\.a\[1\]\['b c'\]: a Map cannot be sent$/],
     [new Float32Array(1), /^items\[0\]: a Float32Array cannot be sent$/],
     [{ dtype: 'int8', shape: [2], data: new Int8Array(1) }, /1 elements, and its shape \[2\] 2$/],
-    [{ dtype: 'int8', shape: [1], data: new Int16Array(1) }, /no array of int8/],
+    [{ dtype: 'int8', shape: [1], data: new Int16Array(1) }, /not an array of int8/],
     [new Set([[1]]), /^items\[0\]\[0\]: .*cannot hash/],
-    [new Date(Number.NaN), /no date/],
+    [new Date(Number.NaN), /not a date/],
     [cyclic, /deeper than 64 levels/],
     [10n ** 5000n, /more than 4096 digits/],
   ] as const) {
