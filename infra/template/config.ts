@@ -145,6 +145,7 @@ function monitoringOf(
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
+    redisNodeType: deployment.redisNodeType,
   });
 }
 

@@ -71,10 +71,12 @@ export function readSharedRedis({ stage, parameters, named, needsJobs }: Request
     }
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const settings = settingsOfRedis(deployment);
-  const { redisNodes, alarmActions } = settings;
+  const { redisNodes, redisNodeType, alarmActions } = settings;
   const files = filesOfRedis(deployment);
   const monitoring =
-    deployment.monitoring === 'full' ? redisMonitoring({ redisNodes, alarmActions }).Resources : {};
+    deployment.monitoring === 'full'
+      ? redisMonitoring({ redisNodes, redisNodeType, alarmActions }).Resources
+      : {};
   return {
     ...settings,
     files,

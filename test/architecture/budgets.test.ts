@@ -12,8 +12,8 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_300 },
-  { folders: ['local'], lines: 10_600 },
+  { folders: ['functions', 'lib'], lines: 36_400 },
+  { folders: ['local'], lines: 10_700 },
   { folders: ['cli'], lines: 8_650 },
   { folders: ['infra'], lines: 6_500 },
   { folders: ['sdk'], lines: 3_400 },

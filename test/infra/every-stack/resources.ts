@@ -86,6 +86,8 @@ const ALARMS: Readonly<Record<string, readonly unknown[]>> = {
   QueueAgeAlarm: ['Maximum', 300, 3, 'GreaterThanThreshold', 900],
   // From the first record that is lost.
   DeadLetterAlarm: ['Sum', 300, 1, 'GreaterThanOrEqualToThreshold', 1],
+  // Half an hour of a whole processor.
+  RedisCreditsAlarm: ['Minimum', 300, 3, 'LessThanOrEqualToThreshold', 30],
   RedisThrottleAlarm: ['Sum', 300, 1, 'GreaterThanThreshold', 0],
 };
 
@@ -165,7 +167,7 @@ const ALARM_CHECKS: readonly Check[] = [
           alarm['Statistic'] ?? alarm['ExtendedStatistic'] ?? parts[0]?.Stat,
           alarm['Period'] ?? parts[0]?.Period,
         ];
-        assert.match(JSON.stringify(statistic), /^"(Sum|Maximum|Average|p99)"$/, name);
+        assert.match(JSON.stringify(statistic), /^"(Sum|Maximum|Minimum|Average|p99)"$/, name);
         assert.match(JSON.stringify(period), /^(300|3600)$/, name);
         const found = [
           statistic,
@@ -184,7 +186,7 @@ const ALARM_CHECKS: readonly Check[] = [
       for (const [name, { Metrics = [] }] of resourcesOf(template, 'AWS::CloudWatch::Alarm')) {
         const [whole, ...parts] = Metrics as readonly Query[];
         if (whole === undefined) continue;
-        assert.match(String(whole.Expression), /^(SUM|MAX)\(METRICS\(\)\)$/, name);
+        assert.match(String(whole.Expression), /^(SUM|MAX|MIN)\(METRICS\(\)\)$/, name);
         assert.deepEqual([whole.ReturnData, typeof whole.Label], [true, 'string'], name);
         assert.equal(new Set([whole, ...parts].map(({ Id }) => Id)).size, parts.length + 1, name);
         for (const { Id = '' } of [whole, ...parts]) assert.match(Id, /^[a-z]\w*$/, name);
