@@ -1,4 +1,6 @@
-/** What scenarios share: a temporary folder, models, services, and peers. Closing ends them in the opposite order. */
+/**
+ * Things that scenarios share: a temporary folder, models, services and peers. Closing ends them in the opposite order.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +32,7 @@ interface BenchOptions {
 export class Bench {
   readonly folder: string;
   readonly quick: boolean;
-  /** Of each measurement. */
+  /** How often each measurement is repeated. */
   readonly repeats: number;
   /** Versions of each peer that took part. */
   readonly peers: Record<string, string> = {};

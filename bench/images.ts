@@ -16,7 +16,7 @@ export interface BenchImage {
   readonly jpegPixels: Uint8Array;
 }
 
-/** What is used of @cornerstonejs/codec-libjpeg-turbo-8bit. */
+/** The part of @cornerstonejs/codec-libjpeg-turbo-8bit that is used. */
 interface Library {
   readonly JPEGEncoder: new () => {
     getDecodedBuffer(frame: object): Uint8Array;

@@ -30,11 +30,14 @@ export interface LambdaWay {
   /** No function. */
   readonly isRaw?: boolean;
   readonly start: () => Promise<Partial<Cold>>;
-  /** Of the last event. @throws when the answer is wrong */
+  /**
+   * Checks the last event's answer.
+   * @throws when the answer is wrong
+   */
   readonly check: (answer: unknown) => void;
 }
 
-/** What one would write instead: reads the same object from S3 and answers the same event. */
+/** The handler that one would write without this project: reads the same object from S3 and answers the same event. */
 export const PEER_FUNCTIONS = [
   { name: 'Python + boto3', peer: 'lambda-python', command: python('plain.handler') },
   { name: 'FastAPI + Mangum', peer: 'lambda-python', command: python('web.handler') },
@@ -170,7 +173,7 @@ async function ownWays(
   ];
 }
 
-/** The bundles, built anew so that no old dist/ is measured, and what they need. */
+/** The bundles, rebuilt so that no old dist/ is measured, and what they need. */
 async function services(bench: Bench, { model }: Requests) {
   const outFolder = relative(ROOT, join(bench.folder, 'dist'));
   const processor = process.arch === 'arm64' ? 'arm64' : 'x64';
@@ -186,7 +189,7 @@ async function services(bench: Bench, { model }: Requests) {
         `bundle of ${name}`,
       ).folder,
     variables: { ...aws.environment, CLUSTER_SERVING_BUCKET: JOB },
-    /** Of the model's file. */
+    /** The key of the model's file. */
     key: files[0]?.key ?? '',
     queueUrl,
   };

@@ -57,7 +57,7 @@ export async function withStack<T>(
 }
 
 /**
- * A folder whose queue holds so many records; each stack that is to drain them gets a copy of it. It is filled while no
+ * A folder whose queue holds that many records; each stack that drains them gets a copy of it. It is filled while no
  * stack runs, so that nothing is drained before the clock starts.
  */
 export async function filledFolder(

@@ -120,7 +120,7 @@ async function block(contender: Contender, calls: number, collect = false): Prom
   for (let index = 0; index < calls; index++) {
     const begin = performance.now();
     const answer = contender.call(index);
-    // What answers at once is not made to wait for a turn of the microtask queue.
+    // A result that is already there does not wait for a turn of the microtask queue.
     answers[index] = answer instanceof Promise ? await answer : answer;
     latencies[index] = performance.now() - begin;
   }

@@ -19,7 +19,7 @@ export interface BenchModel {
   readonly bytes: number;
   readonly input: string;
   readonly output: string;
-  /** Of one row, without the batch dimension. */
+  /** The shape of one row, without the batch dimension. */
   readonly rowShape: readonly number[];
 }
 
@@ -204,7 +204,7 @@ const MODELS = {
     rowShape: [3, 96, 96],
     make: () => convnet(2, 96, [3, 32, 64, 128, 256], 10),
   },
-  // One row, alone, about 20 ms on one thread; a small input, so that reading it is no part of the time.
+  // One row, alone, about 20 ms on one thread; a small input, so that reading it does not count.
   'convnet-20ms': {
     about: 'convnet 3x48x48, 192-384-768-768 channels, 10 classes',
     input: 'image',

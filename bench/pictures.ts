@@ -9,7 +9,7 @@ interface Bar {
 
 interface Chart {
   readonly title: string;
-  /** What a bar is, and whether more is better. */
+  /** The meaning of a bar, and whether more is better. */
   readonly about: string;
   readonly unit: string;
   readonly bars: readonly Bar[];

@@ -1,4 +1,4 @@
-/** What goes through a queue, and the check of what comes out of it. */
+/** The work that goes through a queue, and the check of its results. */
 import { elementAt } from '../lib/contract/present.ts';
 import type { RecordInputs } from '../sdk/inputs.ts';
 import type { OutputQueue } from '../sdk/output-queue.ts';

@@ -1,7 +1,7 @@
 /**
- * What onnxruntime alone does with a model: the limit, 100 %, and the right answers. Its session has the options of
- * lib/inference/session.ts (threads, no spinning), or the two would not be the same engine. Feeds are made beforehand: every
- * copy into a tensor is on our account.
+ * onnxruntime alone with a model: the limit, 100 %, and the right answers. Its session has the options of
+ * lib/inference/session.ts (threads, no spinning), because otherwise the engines would differ. Feeds are made
+ * beforehand: every copy into a tensor is our cost.
  */
 import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import type { BenchModel } from './models.ts';
@@ -12,7 +12,7 @@ export function floatsOf(output: { readonly data: unknown } | undefined): Float3
   throw new TypeError('expected an output of float32');
 }
 
-/** Of both sides. */
+/** Both sides use as many threads. */
 export const THREADS = 1;
 
 type Feed = Record<string, OrtTensor>;

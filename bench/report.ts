@@ -12,9 +12,9 @@ import type { BenchModel } from './models.ts';
 /** One number of a scenario. */
 export interface Row {
   readonly scenario: string;
-  /** What was done. */
+  /** The work of a measurement. */
   readonly name: string;
-  /** What `value` is, e.g. "added p50". */
+  /** The meaning of `value`, e.g. "added p50". */
   readonly metric: string;
   readonly unit: string;
   /** Medians in `baseUnit` of what it is compared with (raw onnxruntime, or the peer in the name), and of ours. */
@@ -25,7 +25,7 @@ export interface Row {
   readonly note?: string;
 }
 
-/** What was left out, and why. */
+/** Names what was left out, and why. */
 export interface Skipped {
   readonly scenario: string;
   readonly name: string;

@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 interface CountingProxy {
   readonly port: number;
-  /** Of all connections since the start. */
+  /** Counts the round trips of all connections since the start. */
   roundTrips(): number;
   close(): Promise<void>;
 }

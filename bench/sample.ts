@@ -49,7 +49,7 @@ export async function samplePoint(work: Omit<Work, 'close'>, timedMs: number): P
   }
 }
 
-/** What it returns holds neither input nor output once they were checked. */
+/** The returned function holds neither input nor output after their check. */
 async function timed(work: Omit<Work, 'close'>) {
   const input = await work.input(false);
   const cpuBegin = process.cpuUsage();

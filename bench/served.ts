@@ -33,9 +33,9 @@ export interface Served {
 
 interface ServeOptions {
   readonly batchSize: number;
-  /** Of the S3 with records too large for a message; most have none, and nothing listens at the default. */
+  /** The S3 that holds records too large for a message. Most have none, and nothing listens at the default. */
   readonly endpoint?: string;
-  /** Of a run. Default 1. */
+  /** Threads of a run. Default 1. */
   readonly threads?: number | undefined;
   /** Default: in this process. */
   readonly openRunner?: typeof openOnnx;
@@ -79,7 +79,7 @@ export function serve(
   };
 }
 
-/** What a handler uses of Lambda's context. */
+/** The fields of Lambda's context that a handler uses. */
 export const CONTEXT = { getRemainingTimeInMillis: () => 29_000 };
 
 /** POST /predict with a JSON body. */

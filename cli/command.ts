@@ -1,6 +1,6 @@
 /**
- * Defines a command once: parsing, --help, suggestions for misspelled options and docs/reference/cli.md are derived from the
- * definition. --help is answered whatever else is on the command line.
+ * Defines a command once: parsing, --help, suggestions for misspelled options and docs/reference/cli.md are derived
+ * from the definition. --help is answered, whatever other options there are.
  */
 
 import { type ParseArgsOptionDescriptor, parseArgs } from 'node:util';
@@ -17,7 +17,7 @@ export interface Option {
   readonly choices?: readonly string[];
   /** Makes the value a number. */
   readonly range?: readonly [least: number, most: number];
-  /** Whether the number may have decimals. */
+  /** True if the number may have decimals. */
   readonly decimals?: true;
   /** Used when the option is absent. */
   readonly default?: string | number;

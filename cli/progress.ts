@@ -10,7 +10,7 @@ export interface Terminal {
 }
 
 export interface Step {
-  /** The current activity; the rate is measured anew for each. */
+  /** The current activity; the rate is measured separately for each. */
   readonly label?: string;
   readonly done?: number;
   /** Without it only the label is shown. */

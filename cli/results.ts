@@ -63,7 +63,7 @@ export function labelsText({ outputs }: Pick<Result, 'outputs'>): string {
 }
 
 /**
- * What a service calls the classes of its outputs, asked once for each version of its model. Where it does not say so, results
+ * Asks a service for the names of its outputs' classes, once for each version of its model. Without an answer, results
  * have no labels, and nothing fails.
  */
 export function namesOfClasses({ http, access }: Service) {

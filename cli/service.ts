@@ -101,7 +101,7 @@ interface Sent {
   readonly body: string;
   /** Who asks, in errors. */
   readonly command: string;
-  /** Of the body. Default: JSON. */
+  /** Content type of the body. Default: JSON. */
   readonly type?: string;
 }
 

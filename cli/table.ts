@@ -12,7 +12,7 @@ import { wrongUse } from './command.ts';
 import { readInput } from './records.ts';
 
 export interface Table extends Csv {
-  /** Of the file, for errors and uris. */
+  /** The file's name, for errors and uris. */
   readonly name: string;
 }
 

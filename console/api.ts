@@ -1,9 +1,9 @@
 /**
- * What the page asks the service for, below `console/api/`. The page and the two servers (local/console, cli/console)
- * share it; it holds types alone, and the few facts that both must know.
+ * The API that the page uses, below `console/api/`. The page and both servers (local/console, cli/console) share it. It
+ * holds only types, and the few facts that both sides must know.
  */
 
-/** What there is, or why it cannot be shown here. */
+/** A value, or the reason why it cannot be shown. */
 export type Part<T> = T | Unavailable;
 
 export interface Unavailable {
@@ -15,12 +15,12 @@ export interface PortFacts {
   readonly dtype: string;
   /** As the model declares it; a text is a free size. */
   readonly shape: readonly (number | string)[];
-  /** Of an input: the shape that an instance gives, without the batch dimension where the service adds it. */
+  /** The shape of an instance, without the batch dimension where the service adds it. */
   readonly row: readonly (number | string)[];
   readonly takes: 'numbers' | 'text' | 'image';
-  /** Of the pictures that the input takes, which are resized to this. */
+  /** The size to which pictures for this input are resized. */
   readonly image?: { readonly width: number; readonly height: number; readonly isGrey: boolean };
-  /** Of an input that a request may leave out. */
+  /** True: a request may omit this input. */
   readonly optional?: boolean;
   /** The names of the last axis: columns of an input, classes of an output. */
   readonly names?: readonly string[];
@@ -29,7 +29,7 @@ export interface PortFacts {
 /** GET console/api/model */
 export interface ModelFacts {
   readonly job: string;
-  /** Of this software. */
+  /** The version of this software. */
   readonly release: string;
   readonly kind: 'model' | 'worker';
   /** The class of a worker. */
@@ -37,11 +37,11 @@ export interface ModelFacts {
   readonly version: string;
   readonly inputs: Part<readonly PortFacts[]>;
   readonly outputs: Part<readonly PortFacts[]>;
-  /** Whether records share runs, and why, as a sentence. */
+  /** Says as a sentence whether records share runs, and why. */
   readonly batching: Part<{ readonly why: string }>;
   /** The filter of the job; empty for none. */
   readonly filter: string;
-  /** What the import and the verification ask a person to know. */
+  /** Facts that the import and the verification want a person to know. */
   readonly notes: readonly string[];
   /** The import report, as text. */
   readonly report: Part<{ readonly text: string }>;
@@ -50,7 +50,7 @@ export interface ModelFacts {
 
 /** GET console/api/example: a request that the model answers. */
 export interface Example {
-  /** Of POST /predict. */
+  /** The body for POST /predict. */
   readonly body: string;
   /** It was stored beside the model, so its values mean something. */
   readonly isGolden: boolean;
@@ -60,10 +60,10 @@ export interface Example {
 export interface Caller {
   /** Absent: the origin of the page. */
   readonly url?: string;
-  /** Of a deployment. */
+  /** The CloudFormation stack, if deployed. */
   readonly stack?: string;
   readonly auth: 'none' | 'token' | 'iam' | 'jwt' | 'api-key';
-  /** Of signatures. */
+  /** The region to sign for. */
   readonly region?: string;
 }
 
@@ -114,7 +114,7 @@ export interface TimerFacts {
     readonly median: number;
     readonly p99: number;
   }[];
-  /** Why there is no more. */
+  /** The reason why the list ends here. */
   readonly why: string;
 }
 

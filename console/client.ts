@@ -53,7 +53,7 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
   throw new ApiError(response.status, messageOf(text) ?? `The service answered ${response.status}.`);
 }
 
-/** Of the service, of its gateway, or in the envelope of the worker service. */
+/** Reads the message of the service, of its gateway, or of the worker service's envelope. */
 function messageOf(text: string): string | undefined {
   try {
     const { error, message, error_message }: Readonly<Record<string, unknown>> = JSON.parse(text);

@@ -67,7 +67,7 @@ function Head({
     off: model.error?.status === 401 ? 'needs a token' : 'not reachable',
     wait: 'connecting',
   };
-  // Of a single machine; a link sends no token.
+  // A single machine has a page of documentation. Not behind a token, because a link sends none.
   const hasDocs = facts?.caller.url === undefined && facts?.caller.auth === 'none';
   return (
     <header class="head">

@@ -1,4 +1,4 @@
-/** What the views share: asking again and again, and the small parts of a page. */
+/** Parts that the views share: polling, and the small elements of a page. */
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { Unavailable } from './api.ts';
@@ -100,7 +100,7 @@ export function Empty({ title, children }: { title: string; children: ComponentC
   );
 }
 
-/** What a word of the page means, for those who ask. */
+/** Explains a word of the page on demand. */
 export function Help({ about, children }: { about: string; children: ComponentChildren }) {
   return (
     <details class="help">

@@ -78,7 +78,7 @@ export class LuaMachine {
     const exported = wasm as WasmExports;
     const { addFunction, _malloc: malloc, _realloc: realloc, _free: free } = exported;
     const { _lua_pushlstring: pushString, _lua_tolstring: toString } = exported;
-    // Read anew each time, because the memory moves when it grows.
+    // Read each time, because the memory moves when it grows.
     const bytes = (): Buffer => Buffer.from(exported.HEAPU8.buffer);
     const memory = { bytes, addFunction, malloc, realloc, free, pushString, toString };
     return new LuaMachine(lua, memory, source, functions);

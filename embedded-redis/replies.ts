@@ -35,7 +35,7 @@ export type Protocol = 2 | 3;
 
 export const OK: Reply = { status: 'OK' };
 
-/** The error of a command. The client gets the message as it is, starting with the code. */
+/** The error of a command. The client gets the message unchanged, starting with the code. */
 export class ReplyError extends Error {}
 
 /** Errors of several commands, in the words of Redis. */

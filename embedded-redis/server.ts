@@ -33,7 +33,7 @@ const UNREAD_BYTES = 16 * 1024 * 1024;
 const UNREAD_PUSH_BYTES = 64 * 1024 * 1024;
 /** Replies are written when they reach this size, even if more commands wait. */
 const WRITE_BYTES = 256 * 1024;
-/** The first words of HTTP's lines that are no commands of Redis. */
+/** First words of HTTP lines that are not commands of Redis. */
 const HTTP_WORD = /^(?:post|put|patch|delete|head|options|connect|trace|[\w-]+:)$/;
 const SCRIPT_COMMANDS = new Set(['eval', 'evalsha', 'script']);
 
@@ -130,7 +130,7 @@ class Connection {
   }
 }
 
-/** Whether a command is a line of an HTTP request: `GET / HTTP/1.1` or a header. */
+/** True if a command is a line of an HTTP request: `GET / HTTP/1.1` or a header. */
 function isHttp(name: string, args: readonly Bytes[]): boolean {
   return HTTP_WORD.test(name) || (name === 'get' && /^HTTP\/\d/.test(args[2] ?? ''));
 }

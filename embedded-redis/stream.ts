@@ -24,7 +24,7 @@ export interface Group {
   readonly consumers: Map<Bytes, number>;
 }
 
-/** A claim looks at so many pending entries for each that it may claim. */
+/** A claim looks at up to this many pending entries for each that it may claim. */
 const CLAIM_LOOKS = 10;
 
 export class Stream {
@@ -116,7 +116,7 @@ export function fullId(text: Bytes): Bytes {
   return idOf(text).join('-');
 }
 
-/** @throws ReplyError for what is no id, or cannot be that of an entry */
+/** @throws ReplyError for an invalid id, or one that cannot be that of an entry */
 export function assertNewId(text: Bytes): void {
   if (idOf(text).every((part) => part === 0))
     throw new ReplyError('ERR The ID specified in XADD must be greater than 0-0');

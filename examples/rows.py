@@ -1,12 +1,12 @@
-"""Classifies the rows of a CSV file of any size through the queue. When it was stopped, it goes on where it was.
+"""Classifies the rows of a CSV file of any size through the queue. After a stop it continues where it was.
 
     python3 rows.py digits/rows.csv classes.csv
 
 Each row is a record. The output has a line for each row, in their order: row (from 0), class, probability, error. A row
-that fails is a line with its error. When the service is away, the program ends, and the same command goes on later.
+that fails is a line with its error. When the service is away, the program ends, and the same command continues later.
 
 Beside the output is a checkpoint: how many rows are in it, and its length in bytes. After each chunk both are synced to the
-disk, the output first, so whatever ends the program (Ctrl-C, kill -9, a power cut) costs at most the work on two chunks: a
+disk, the output first, so any end of the program (Ctrl-C, kill -9, a power cut) costs at most the work on two chunks: a
 start cuts the output to that length and enqueues the rows after it again. Results are deleted once their lines are safe,
 and only those of this run. Memory does not grow with the file. For Linux and macOS.
 """

@@ -59,7 +59,7 @@ module.exports = {
     });
   },
 
-  /** Of shared-redis.yml. */
+  /** Values for shared-redis.yml. */
   async sharedRedis(resolving) {
     const { SHARED_PARAMETER_NAMES, readSharedRedis } = await load('template/shared-redis');
     // `remove` and `info` find the stack by its name alone.

@@ -50,7 +50,7 @@ class BundlePlugin {
       'after:aws:package:finalize:mergeCustomProviderResources': () => this.applyConventions(),
       'before:package:compileFunctions': () => this.chooseImage(),
       'after:package:compileFunctions': () => this.askForImage(),
-      // Of a package that was made before, which is not looked at above.
+      // Checks an existing package, which the hooks above do not see.
       'before:deploy:deploy': async () => {
         if (!this.isLookedAt) await this.during('Looking at the stack', () => this.assertDeployable());
       },
@@ -91,7 +91,7 @@ class BundlePlugin {
       );
   }
 
-  /** What follows from having no model directory; a worker needs none. */
+  /** Consequences of having no model directory; a worker needs none. */
   async lack(ofModel) {
     return (await this.isWorker()) ? 'the worker gets an empty folder' : ofModel;
   }
@@ -236,7 +236,7 @@ class BundlePlugin {
       if (Type === 'AWS::Lambda::Version') delete Properties.CodeSha256;
   }
 
-  /** The published package has none. */
+  /** The published package has no such script. */
   bundler() {
     try {
       return createRequire(join(serviceFolder, 'package.json'))('esbuild');

@@ -25,7 +25,7 @@ export const PRICES = {
 export const API_UNIT_BYTES = 512 * 1024;
 export const QUEUE_UNIT_BYTES = 64 * 1024;
 
-/** What is billed by the hour or the month, used or not. */
+/** Prices by the hour or the month, used or not. */
 export const IDLE_PRICES = {
   region: PRICES.region,
   asOf: PRICES.asOf,

@@ -30,7 +30,7 @@ export interface PublishRequest {
   readonly client: S3ClientConfig;
 }
 
-/** What a model is prepared from. */
+/** The source of a prepared model. */
 export interface PrepareRequest extends Pick<PublishRequest, 'root' | 'config'> {
   /** Asked for a model in S3 alone: packaging another one needs no account. */
   readonly client: () => Promise<S3ClientConfig>;

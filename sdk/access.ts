@@ -21,7 +21,7 @@ export interface AccessOptions extends HttpAccess {
   readonly token?: string;
   /** Sent as `x-api-key`, to a gateway in front. Default: CLUSTER_SERVING_API_KEY. */
   readonly apiKey?: string;
-  /** Of signatures where the url does not say it (a domain of your own). Default: AWS_REGION. */
+  /** Region to sign for, if the url does not name it (a domain of your own). Default: AWS_REGION. */
   readonly region?: string;
 }
 
@@ -46,7 +46,10 @@ export function authorizedFetch(url: string, options: AccessOptions = {}): Fetch
   return withSecret(url, { fetch: send, [kind === 'jwt' ? 'token' : 'apiKey']: secret });
 }
 
-/** What is given in options outweighs the environment. @throws bad_config */
+/**
+ * Options take precedence over the environment.
+ * @throws bad_config
+ */
 function accessOf(url: string, options: AccessOptions): Access {
   const { token, apiKey } = options;
   const isSaid = token !== undefined || apiKey !== undefined;
@@ -91,7 +94,7 @@ export function isAuthKind(text: unknown): text is AuthKind {
   return AUTH_KINDS.some((kind) => kind === text);
 }
 
-/** Of API Gateway's own addresses; undefined for any other. */
+/** Returns the region in one of API Gateway's own addresses; undefined for any other. */
 function regionOf(url: string): string | undefined {
   const { protocol, hostname } = new URL(url);
   const host = /^[a-z0-9-]+\.execute-api\.([a-z]{2,}(?:-[a-z0-9]+)+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$/;

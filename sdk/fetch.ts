@@ -12,7 +12,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** Of a redirect with 303. */
+  /** Target of a redirect with 303. */
   readonly location?: string | undefined;
 }
 
@@ -29,7 +29,10 @@ export function discard(response: Response): void {
   response.body?.cancel().catch(() => undefined);
 }
 
-/** Whether a text can be a token. @param longest in characters; by default what a local service takes */
+/**
+ * True if a text can be a token.
+ * @param longest in characters; by default what a local service takes
+ */
 export function isToken(text: string, longest = 512): boolean {
   return text.length >= 16 && text.length <= longest && /^[\w.~+/-]+=*$/.test(text);
 }
@@ -75,7 +78,7 @@ export interface BytesAnswer {
   readonly status: number;
   /** 2xx. */
   readonly ok: boolean;
-  /** Of a redirect that was not followed. */
+  /** Target of a redirect that was not followed. */
   readonly location?: string | undefined;
   readonly bytes: Uint8Array;
   readonly headers: Headers;
@@ -87,12 +90,12 @@ export interface RequestOptions {
   readonly send?: Fetch | undefined;
   /** No more of the answer is read. */
   readonly maxBytes: number;
-  /** The url in errors. Default: as it is. */
+  /** The url in errors. Default: unchanged. */
   readonly shown?: string | undefined;
 }
 
 /**
- * @returns the answer, whatever its status
+ * @returns the answer, with any status
  * @throws timeout; too_large; queue_unavailable when the service is unreachable
  */
 export async function requestBytes(
@@ -182,7 +185,7 @@ function reason(error: unknown): string {
   return cause instanceof Error ? cause.message || message : message;
 }
 
-/** @returns undefined for what is no JSON */
+/** @returns undefined for other text than JSON */
 export function parse(json: Uint8Array | string): unknown {
   try {
     return JSON.parse(typeof json === 'string' ? json : new TextDecoder().decode(json));
@@ -191,7 +194,7 @@ export function parse(json: Uint8Array | string): unknown {
   }
 }
 
-/** Of answers that do not say a code of ours. */
+/** For answers that have none of our codes. */
 const CODES: Readonly<Record<number, ErrorCode>> = {
   401: 'unauthorized',
   403: 'unauthorized',

@@ -26,7 +26,7 @@ const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
 const LONGEST_WAIT_MS = 20_000;
 const MIN_ASK_MS = 250;
-/** Of a wait without time, which is one question. */
+/** Time for a wait of 0, which is one question. */
 const ONE_ASK_MS = 2_000;
 
 interface AskOptions {
@@ -45,7 +45,7 @@ export class HttpResults implements ResultSource {
   /** Where large results are. */
   readonly #redirects = new WeakMap<Result, Redirect>();
 
-  /** @param bare sends what says nothing of who calls */
+  /** @param bare sends requests without credentials */
   constructor(url: string, send: Fetch, bare: Fetch = globalFetch) {
     this.#send = send;
     this.#bare = bare;
@@ -55,7 +55,7 @@ export class HttpResults implements ResultSource {
   async status(uri: string, query: EnqueueQuery = {}, signal?: AbortSignal): Promise<RecordStatus> {
     const { body } = await this.#request(`/status?${parameters(uri, query)}`, { method: 'GET' }, { signal });
     const { status, identity }: { status?: unknown; identity?: unknown } = Object(body);
-    // Something between them may have dropped the parameter: the answer is then of whatever the uri has.
+    // Something between them may have dropped the parameter: the answer then belongs to any enqueue of the uri.
     if (identity !== query.identity) return 'unknown';
     if (isRecordStatus(status)) return status;
     throw malformed('it has no status');

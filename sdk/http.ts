@@ -35,7 +35,7 @@ export type { InputValue, NestedNumbers, NestedStrings, RecordInputs } from './i
 export type { CallOptions } from './limit.ts';
 
 export interface InputQueueOptions extends HttpAccess {
-  /** Of the job. Default: the one that the service serves. */
+  /** Name of the job. Default: the job that the service serves. */
   readonly name?: string;
   /** The HTTPS API. */
   readonly frontendUrl: string;

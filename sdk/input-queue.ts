@@ -12,7 +12,10 @@ import { retrying } from './retries.ts';
 export interface InputQueueOptions extends AccessOptions, QueueOptions {
   /** Job name. Default: over HTTPS the job that the service serves, else serving_stream. */
   readonly name?: string;
-  /** Of SQS and S3, and of signatures where the url does not say it. Default: the AWS SDK's own (AWS_REGION). */
+  /**
+   * Region of SQS and S3, and the region to sign for if the url does not name it. Default: the AWS SDK's own
+   * (AWS_REGION).
+   */
   readonly region?: string;
   /** The HTTPS API. `predict` needs it, and without a queueUrl `enqueue` uses it too. */
   readonly frontendUrl?: string;

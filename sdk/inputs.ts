@@ -109,7 +109,7 @@ function isSparse(value: InputValue): value is Sparse {
 
 type NumbersOrTexts = null | TypedArray | NestedStrings | NestedNumbers | Dense;
 
-/** @returns undefined for what is no image */
+/** @returns undefined for anything but an image */
 async function imageOf(value: InputValue, readFile: ReadFile): Promise<Uint8Array | undefined> {
   if (typeof value === 'string') return readFile(value);
   if (value instanceof Blob) return readBlob(value);
@@ -143,7 +143,7 @@ function decoded(text: string): Uint8Array {
     for (let i = 0; i < latin.length; i++) bytes[i] = latin.charCodeAt(i);
     return bytes;
   } catch (error) {
-    throw badRequest('b64: the text is no base64', { cause: error });
+    throw badRequest('b64: the text is not base64', { cause: error });
   }
 }
 

@@ -1,9 +1,9 @@
-/** Every call of a client ends: at its time limit, or when its signal is aborted, whatever the other side does. */
+/** Every call of a client ends: at its time limit, or when its signal is aborted, even if the other side hangs. */
 import { ServingError } from '../lib/contract/errors.ts';
 import { assertWaitMs } from '../lib/results/wait-deadline.ts';
 
 export interface CallOptions {
-  /** Of the whole call, in ms. */
+  /** Time for the whole call, in ms. */
   readonly timeoutMs?: number | undefined;
   /** Ends the call, which then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -13,7 +13,7 @@ export interface Limit {
   /** Default: none. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | null | undefined;
-  /** What the error `timeout` says, after which the milliseconds follow. */
+  /** The text of the error `timeout`, followed by the milliseconds. */
   readonly what?: string;
   /** The record that it is about. */
   readonly uri?: string | undefined;

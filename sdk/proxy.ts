@@ -90,7 +90,7 @@ function tunnel(proxy: URL, to: string, done: (error: Error | null, socket?: Soc
   asked.end();
 }
 
-/** What the client uses of `fetch`: a body that is there, and no redirect that is followed. */
+/** The subset of `fetch` that the client uses: a complete body, and no redirect that is followed. */
 function fetchBy(
   through: Agent,
   url: string,

@@ -18,7 +18,7 @@ export interface QueueOptions {
   readonly queueUrl?: string;
   /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string;
-  /** Of SQS and S3. Default: the AWS SDK's own (AWS_REGION). */
+  /** Region of SQS and S3. Default: the AWS SDK's own (AWS_REGION). */
   readonly region?: string;
   /** The bucket of the service. With it, records over 1 MiB are sent through S3. */
   readonly bucket?: string;
@@ -42,7 +42,7 @@ export class Queue {
     this.#options = options;
   }
 
-  /** @param sendOverHttp in place of SQS */
+  /** @param sendOverHttp instead of SQS */
   async send(record: Message, signal: AbortSignal, sendOverHttp?: () => Promise<void>): Promise<void> {
     if (record.groupId !== undefined) assertGroupId(record.groupId);
     const { redisUrl } = this.#options;
@@ -82,7 +82,7 @@ export class Queue {
 
   async #openSender(): Promise<QueueSender> {
     const { region, queueUrl } = this.#options;
-    // The AWS SDK asks the host of a queue's url, whatever endpoint the variables name.
+    // The AWS SDK asks the host of a queue's url, even if the variables name another endpoint.
     const named = variables['AWS_ENDPOINT_URL_SQS'] || variables['AWS_ENDPOINT_URL'];
     const endpoint = this.#options.endpoint ?? (named || undefined);
     const sqs = (this.#sqs ??= openSqs({ endpoint, region, ...awsAgent() }));

@@ -17,11 +17,11 @@ const CLIENT_TIMEOUTS = { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 };
 export interface S3Options {
   /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string | undefined;
-  /** Of the bucket. Default: the AWS SDK's own (AWS_REGION). */
+  /** Region of the bucket. Default: the AWS SDK's own (AWS_REGION). */
   readonly region?: string | undefined;
 }
 
-/** Of the usual chain of AWS, for the address of a public cache. */
+/** From AWS's usual chain, for the address of a public cache. */
 async function credentials() {
   const { credentialsOf, openS3 } = await import('../lib/s3/client.ts');
   return credentialsOf(openS3(awsAgent()));

@@ -1,6 +1,6 @@
 /**
  * Sends a request again that certainly did nothing (429), or that does the same when it arrives twice: a read, and an
- * enqueue with its identity. Each try is signed anew; all of them keep the request's identity and its time limit.
+ * enqueue with its identity. Each try is signed again; all of them keep the request's identity and its time limit.
  */
 import { discard, type Fetch } from './fetch.ts';
 import { sleep } from './limit.ts';

@@ -84,7 +84,7 @@ export class Signer {
     return again;
   }
 
-  /** The url as it is signed, and the headers to send. */
+  /** The signed url, and the headers to send. */
   async #signed(request: Request, body: Uint8Array | undefined, aheadMs: number) {
     const { protocol, hostname, host, path, query, text } = signable(request.url);
     const { headers } = await this.#signer.sign(

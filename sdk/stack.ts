@@ -11,7 +11,7 @@ import { limited } from './limit.ts';
 import { awsAgent } from './proxy.ts';
 
 export interface StackOptions {
-  /** Of the stack. Default: that of the environment or the profile. */
+  /** Region of the stack. Default: that of the environment or the profile. */
   readonly region?: string | undefined;
   /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string | undefined;
@@ -30,7 +30,7 @@ export interface StackPlaces {
   readonly job: string;
   readonly queueUrl: string;
   readonly bucket: string;
-  /** Of a deployment with redis=public; another Redis is reached by its functions alone. */
+  /** Only for a deployment with redis=public; another Redis is reached by its functions alone. */
   readonly redisUrl: string | undefined;
 }
 
@@ -123,7 +123,7 @@ function placesOf(stack: string, found: Stack, region: string): StackPlaces {
   }
   if (missing.length > 0) {
     throw badConfig(
-      `stack ${stack} (${status}) has no output ${missing.join(', ')}: its deployment failed, or it is no stack of Cluster Serving`,
+      `stack ${stack} (${status}) has no output ${missing.join(', ')}: its deployment failed, or it is not a stack of Cluster Serving`,
     );
   }
   const of = (key: string) => present(outputs.get(key), `output ${key}`);

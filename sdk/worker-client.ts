@@ -37,7 +37,7 @@ const OF_ITEMS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 export interface WKRClientOptions extends AccessOptions {
-  /** Of the service. Default: `http://ip:port`. */
+  /** Address of the service. Default: `http://ip:port`. */
   readonly url?: string;
   /** Default: localhost. */
   readonly ip?: string;
@@ -47,7 +47,7 @@ export interface WKRClientOptions extends AccessOptions {
   readonly protocol?: 'obj' | 'npy' | 'numpy';
   /** Under which results wait. Default: a new one. */
   readonly identity?: string;
-  /** Of a call that does not say its own, and between two results. Default: 300,000, after which Node's fetch gives up. */
+  /** Time for a call that sets none, and between two results. Default: 300,000, after which Node's fetch gives up. */
   readonly timeoutMs?: number;
   /** Default: the variable WKR_TOKEN, then CLUSTER_SERVING_TOKEN. */
   readonly token?: string;

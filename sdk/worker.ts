@@ -1,4 +1,4 @@
-/** What a worker in TypeScript is made of. It runs in a process of the service, so it is no part of the client. */
+/** The parts of a worker in TypeScript. It runs in a process of the service, so it is not part of the client. */
 
 export type { DType, Tensor } from '../lib/contract/tensor.ts';
 export { EncodedImage, Tuple, type WorkerValue } from '../lib/contract/worker-values.ts';

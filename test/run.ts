@@ -91,7 +91,7 @@ function processOf(file: string): string {
   return `${String(place < 0 ? TOGETHER.length : place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
 }
 
-/** What each process runs, in the order of their starts. */
+/** Returns the files of each process, in the order of their starts. */
 function scripts(all: readonly string[]): string[] {
   mkdirSync(MADE, { recursive: true });
   const groups = Map.groupBy(all, processOf);

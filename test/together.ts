@@ -14,7 +14,10 @@ const require = createRequire(import.meta.url);
 /** lib/contract/variables.ts sets it once, for onnxruntime. */
 const STAYS = 'ORT_DISABLE_TELEMETRY';
 
-/** What tests replace, by name. The folder counts, and not the function: packages of osls put a faster one in its place. */
+/**
+ * Globals that tests replace, by name. The folder counts, not the function, because packages of osls replace it with a
+ * faster one.
+ */
 const replaceable = (): Readonly<Record<string, unknown>> => ({
   fetch,
   Date,

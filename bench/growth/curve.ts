@@ -1,16 +1,16 @@
 /**
- * What a curve is: sizes, the input that the parent makes for each, and what a process of its own does with it. The two
- * sides share nothing but the point, which is plain data, and its input, which is a file.
+ * A curve has sizes, an input that the parent makes for each, and work that a separate process does with it. The two
+ * sides share only the point, which is plain data, and its input, which is a file.
  */
 import type { Bench } from '../bench.ts';
 import type { BenchModel } from '../models.ts';
 import { type Sample, samplePoint, type Work } from '../sample.ts';
 import type { Metric } from './fit.ts';
 
-/** What the parent makes for a point. */
+/** Made by the parent for a point. */
 export interface Prepared {
   readonly model?: BenchModel;
-  /** What arrives at a call of this size, and at one of the smallest, which warms the code. */
+  /** The inputs of a call of this size, and of one of the smallest, which warms the code. */
   readonly input: string | Uint8Array;
   readonly warm: string | Uint8Array;
   /** The right values, by the uri of their result. */
@@ -22,7 +22,7 @@ export interface Point extends Pick<Prepared, 'model' | 'expected'> {
   readonly series: string;
   readonly x: number;
   readonly redisUrl: string;
-  /** Of the emulated S3, which runs in the parent, so that no point is measured together with it. */
+  /** The emulated S3's address. It runs in the parent process, so that no point measures it too. */
   readonly endpoint: string;
   /** Files with the inputs. */
   readonly input: string;
@@ -33,7 +33,7 @@ export interface Point extends Pick<Prepared, 'model' | 'expected'> {
 
 export interface Curve {
   readonly name: string;
-  /** What grows. */
+  /** The quantity that grows. */
   readonly xLabel: string;
   /** Sizes by the name of their series. */
   readonly series: Readonly<Record<string, readonly number[]>>;

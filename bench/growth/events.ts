@@ -82,7 +82,7 @@ const records: Curve = {
 };
 
 const IN_S3 = 'in S3 (claim check)';
-/** Eighths: a float32 holds their sum exactly, in whatever order they are added. */
+/** Eighths: a float32 holds their sum exactly, in any order of addition. */
 const eighths = (bytes: number) => Float32Array.from({ length: bytes / 4 }, (_, i) => (i % 8) / 8);
 
 const size: Curve = {

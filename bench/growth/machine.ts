@@ -32,7 +32,7 @@ const models: Curve = {
   name: 'models',
   xLabel: 'models in one process',
   series: { 'a request to each': [1, 4, 16, 32, 64] },
-  // Hardly any weights: those of many models do not fit into a processor's cache, which is no growth of ours.
+  // Hardly any weights: those of many models do not fit into a processor's cache, and that growth is not ours.
   prepare: async (_, __, bench) =>
     prepareRow({ ...(await growingModel('mean', 1, bench.folder)), rowShape: [64] }),
   measure: sampled(async ({ x, model, redisUrl, expected = {}, input }) => {

@@ -116,7 +116,7 @@ async function main(): Promise<number> {
   const runs: Record<string, CurveRun> = {};
   for (const curve of CURVES.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
     const machine = describeMachine(command);
-    // What a curve starts ends with it, so that no curve is measured beside the servers of another.
+    // Everything that a curve starts ends with it, so that no curve is measured beside the servers of another.
     const bench = await Bench.open({ quick: values.quick });
     try {
       const measured = await measureCurve(curve, bench);

@@ -1,7 +1,7 @@
 /**
- * Drives an open loop: the latency of a request counts from the moment it was due, whatever became of those before it, and
- * also while it waits for a connection. A client that waits for slow answers before it sends the next request would measure
- * only the fast ones (coordinated omission). The generator's own lateness is reported too.
+ * Drives an open loop: the latency of a request counts from the moment it was due, including its wait for a connection,
+ * regardless of the requests before it. A client that waits for slow answers before it sends the next request would
+ * measure only the fast ones (coordinated omission). The generator's own lateness is reported too.
  */
 import { elementAt } from '../../lib/contract/present.ts';
 import { quantile } from '../measure.ts';
@@ -82,7 +82,7 @@ class OpenRun {
       stoppedEarly = this.#late > this.#load.lateShare * planned || this.#backlogIsLate();
       await this.#pause();
     }
-    // What is under way ends before the next measurement begins.
+    // Pending requests end before the next measurement begins.
     while (this.#answered < this.#sent) {
       if (this.#error) throw this.#error;
       await new Promise((resolve) => setTimeout(resolve, 1));

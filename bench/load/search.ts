@@ -6,7 +6,7 @@ interface SearchOptions {
   readonly stride?: number;
   /** Ends when the lowest rate that failed is at most this times the highest that passed. Default 1.02. */
   readonly precision?: number;
-  /** Ends after so many tries, with what is known. Default 12. */
+  /** Ends after `tries` attempts, with the best result so far. Default 12. */
   readonly maxTries?: number;
 }
 
@@ -49,7 +49,7 @@ export class RateSearch {
     return this.isBracketed && (this.#failed as number) / (this.#passed as number) <= this.#precision;
   }
 
-  /** Whether `next` was sustained. */
+  /** True if `next` was sustained. */
   report(hasPassed: boolean): void {
     this.#tries++;
     if (hasPassed) this.#passed = Math.max(this.#passed ?? 0, this.#next);

@@ -12,7 +12,7 @@ import { type RuntimeOptions, startRuntime } from '../../test/support/runtime-ap
 import { spreadOf } from '../measure.ts';
 import { INSTALLED } from '../peers/installed.ts';
 
-/** What was measured of one process, by the names of the rows; NaN where the system does not count it. */
+/** Measurements of one process, by the names of the rows; NaN if the system does not count one. */
 export interface Cold {
   readonly ms: number;
   /** Processor time of all threads until the first answer. */

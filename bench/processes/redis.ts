@@ -8,7 +8,7 @@ export interface RunningRedis {
   readonly kind: 'redis-server' | 'embedded';
 }
 
-/** The local stack's log of every command costs as much as the commands; ElastiCache has none. */
+/** The local stack's log of every command costs as much as the commands; ElastiCache keeps no such log. */
 export async function withoutLog(url: string): Promise<Redis> {
   const client = new Redis(url);
   await client.config('SET', 'appendonly', 'no');

@@ -16,7 +16,7 @@ import { type Line, type Row, short } from '../report.ts';
 import { requestsOf } from '../ways.ts';
 
 const SPAWNS = 11;
-/** One request in so many finds no environment: an example, as the prices are. */
+/** The share of requests that find no environment: an example, as the prices are. */
 const REQUESTS_A_START = 100;
 /** GB-seconds of Lambda; what it takes for requests is the same for all. */
 const SETTINGS = [
@@ -81,7 +81,7 @@ function firstAnswers(measured: readonly Measured[]): Row[] {
   });
 }
 
-/** The memory of a process that has only answered once is there for the one that is no function. */
+/** The memory of a process that has only answered once exists only for the one outside Lambda. */
 function warmRows(measured: readonly Measured[]): Row[] {
   return measured
     .filter(({ way }) => way.calls > 0 || way.isRaw)
@@ -93,7 +93,7 @@ function warmRows(measured: readonly Measured[]): Row[] {
     });
 }
 
-/** What each costs, and ours beside each peer. */
+/** The cost of each, and ours beside each peer's. */
 function costLines(measured: readonly Measured[]): Line[] {
   const find = (id: string) => measured.find(({ way }) => way.name.startsWith(id));
   const ours = find('predict');
@@ -146,7 +146,7 @@ function byProcessor(ours: Measured, peer: Measured): string {
   return `by processor time ${(medianOf(ours, 'cpuMs') / medianOf(peer, 'cpuMs')).toFixed(2)} x`;
 }
 
-/** As `tune` calculates. INIT has whole vCPUs whatever the memory, and a run the share that the memory buys. */
+/** As `tune` calculates. INIT has whole vCPUs at any memory setting, and a run has the share that the memory buys. */
 function dollars({ colds }: Measured, memoryOf: (peakMB: number) => number): number[] {
   return (colds as Cold[]).map(({ peakMB, initMs, firstMs, billedMs }) => {
     const memoryMB = memoryOf(peakMB);

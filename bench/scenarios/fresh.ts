@@ -1,4 +1,4 @@
-/** What someone who has just cloned the project waits for; packages come from npm's cache where it has them. */
+/** The time a user waits after cloning the project. Packages come from npm's cache if it has them. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -70,10 +70,10 @@ interface Driven {
   readonly clientCpu?: number;
 }
 
-/** Of one repeat after the other. */
+/** By scenario: the repeats, in order. */
 type Results = ReadonlyMap<string, Driven[]>;
 
-/** What is compared. */
+/** The ways to compare. */
 interface Setup {
   readonly bench: Bench;
   readonly client: HttpClient;

@@ -15,7 +15,7 @@ import { answersFor } from '../raw.ts';
 import type { Row } from '../report.ts';
 
 const SIZE = 224;
-/** Lambda's 6 MB hold so many tensors of this size. */
+/** Lambda's 6 MB hold this many tensors of this size. */
 const EVENT_RECORDS = 7;
 const RECORDS = 2 * EVENT_RECORDS;
 

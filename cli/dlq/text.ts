@@ -26,7 +26,7 @@ export function timeText(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** One input of a record, as far as it is known without the model. */
+/** One input of a record, as far as the record shows it without the model. */
 export interface InputFacts {
   readonly name: string;
   readonly kind: Value['kind'];

@@ -9,14 +9,14 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
   '': `Settings of one job. Every line is a default or an example: uncomment what you want to change. Unknown keys are
 # refused, with the one that was probably meant.`,
   image: 'How a picture becomes a tensor.',
-  import: 'How a model that is no ONNX becomes one (docs/how-to/import-a-model.md).',
+  import: 'How a model that is not ONNX becomes ONNX (docs/how-to/import-a-model.md).',
   queue: 'The SQS queue and the functions that read it.',
   function: 'The Lambda functions.',
   http: 'The HTTPS API.',
-  worker: 'Your own code in place of a model (docs/how-to/serve-your-own-code.md).',
+  worker: 'Your own code instead of a model (docs/how-to/serve-your-own-code.md).',
 };
 
-/** Every setting with its meaning and its default, or an example of it where it has none. */
+/** Every setting with its meaning and its default, or an example if it has no default. */
 export function configText(): string {
   return Object.entries(GROUPS)
     .map(([name, group]) => {

@@ -29,7 +29,7 @@ says. With --shared-redis it writes shared-redis.yml, for the stack of a Redis t
       value: 'path',
       about: 'of a project: model to import, a file, a folder or s3://… (default: the sample)',
     },
-    worker: { choices: ['python', 'typescript'], about: 'of a project: code in place of a model' },
+    worker: { choices: ['python', 'typescript'], about: 'of a project: code instead of a model' },
     name: {
       value: 'name',
       about: 'of a project: name of its package and its job (default: that of the folder)',

@@ -8,9 +8,9 @@ const SDK = 'cluster-serving';
 const FILE = 'file:';
 
 export interface Packages {
-  /** Of `dependencies`. */
+  /** Goes into `dependencies`. */
   readonly dependencies: Readonly<Record<string, string>>;
-  /** Whether npm has to be asked to copy folders, which it links otherwise. */
+  /** True if npm must be asked to copy folders; it links them otherwise. */
   readonly fromFolders: boolean;
 }
 
@@ -39,8 +39,8 @@ export function packagesFor(project: string, installation: Installation): Packag
 }
 
 /**
- * What the package.json above node_modules says of a package that is no version of the registry: the address of an
- * archive, or the absolute path of a file. Undefined for code that is not in node_modules.
+ * Reads the package.json above node_modules for a package that is not a version of the registry: the address of an
+ * archive, or the absolute path of a file. Undefined for code outside node_modules.
  */
 function installedSpecs(folder: string, name: string): ((of: string) => string | undefined) | undefined {
   const home = resolve(folder, '..', ...name.split('/').map(() => '..'));

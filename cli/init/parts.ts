@@ -1,4 +1,4 @@
-/** What a new project serves: the sample, a model of the user, or a worker. Each brings its files, settings and a request. */
+/** A new project serves the sample, a model of the user, or a worker. Each brings its files, settings and a request. */
 import { constants } from 'node:fs';
 import { copyFile, cp, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -56,7 +56,7 @@ export async function createProject(
   const folder = resolve(request.folder);
   const name = nameOf(request, folder);
   if (request.model !== undefined && request.worker !== undefined)
-    throw wrongUse('init: --worker is code in place of a --model; give one of them');
+    throw wrongUse('init: --worker is code instead of a --model; give one of them');
   await assertEmpty(folder, request.folder);
   const packages = packagesFor(folder, from);
   return interruptible('the new project', output, async (signal) => {
@@ -95,7 +95,7 @@ function nameOf({ name, folder: given }: ProjectRequest, folder: string): string
 async function assertEmpty(folder: string, shown: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
-    throw wrongUse(`init ${shown}: this is no folder that can be read: ${error.message}`);
+    throw wrongUse(`init ${shown}: this is not a folder that can be read: ${error.message}`);
   });
   if (names.length === 0) return;
   const some = names.slice(0, 3).join(', ');

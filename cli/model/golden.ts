@@ -1,6 +1,6 @@
 /**
- * `model golden`: records requests with their right answers in a model directory, lists them, and asks the model. Whatever
- * makes a version serve asks them too, so an update that changes the answers is refused.
+ * `model golden`: records requests with their right answers in a model directory, lists them, and asks the model. Each
+ * way to make a version serve asks them too, so an update that changes the answers is refused.
  */
 import { availableParallelism } from 'node:os';
 import { basename, resolve } from 'node:path';

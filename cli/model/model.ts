@@ -206,7 +206,7 @@ async function importTo(
   return EXIT.ok;
 }
 
-/** Of a config.yaml, or the defaults. */
+/** Reads a config.yaml, or takes the defaults. */
 async function jobOf(path: string | undefined, output: Output): Promise<JobConfig> {
   if (path === undefined) return DEFAULT_JOB;
   const { readConfig } = await import('../../lib/config/file.ts');

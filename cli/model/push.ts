@@ -89,7 +89,7 @@ function answerOf(
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const uploaded = files.length - skipped;
   const counts = { bytes, files: files.length, uploaded, skipped };
-  const was = before === undefined || before === version ? '' : `, in place of ${before}`;
+  const was = before === undefined || before === version ? '' : `, instead of ${before}`;
   const there = skipped > 0 ? `; ${skipped} were there` : '';
   const now = serves
     ? `serves from ${text}${was}`
@@ -167,7 +167,7 @@ async function sourceOf(folder: string): Promise<ModelOrigin> {
       return { format: source.format, files: source.files };
     }
   } catch {
-    // There is no import report, or the file is not one of ours.
+    // There is no import report, or another program wrote the file.
   }
   return { format: 'onnx' };
 }

@@ -59,7 +59,7 @@ export async function rollback(
   const now =
     rolled.from === rolled.version
       ? 'serves already'
-      : `serves from ${text} again, in place of ${rolled.from ?? 'nothing'}`;
+      : `serves from ${text} again, instead of ${rolled.from ?? 'nothing'}`;
   const document = { version: rolled.version, from: rolled.from ?? null, to: text };
   output.answer(document, `version ${rolled.version} ${now}`);
   return EXIT.ok;

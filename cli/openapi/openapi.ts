@@ -1,6 +1,7 @@
 /**
- * `cluster-serving openapi`. A single machine has the document. A deployment has none, because its functions would carry it to
- * every cold start: it is made here, of what `GET /v2/models/{job}` says, with an example that POST /predict has answered.
+ * `cluster-serving openapi`. A single machine has the document. A deployment serves none, because its functions would
+ * carry it to every cold start: it is made here from `GET /v2/models/{job}`, with an example that POST /predict has
+ * answered.
  */
 import { writeFile } from 'node:fs/promises';
 import { isObject } from '../../lib/codecs/instances.ts';

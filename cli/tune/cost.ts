@@ -130,7 +130,7 @@ export function memoryForPeak(peakMB: number): number {
   return Math.max(LEAST_MEMORY_MB, Math.ceil(peakMB));
 }
 
-/** What takes so long with one vCPU or more, at a memory setting that may give less. */
+/** The time with at least one vCPU, at a memory setting that may give less. */
 export function msAt(ms: number, memoryMB: number): number {
   return ms / Math.min(1, memoryMB / MB_PER_VCPU);
 }

@@ -128,7 +128,7 @@ function pictureSizes(spec: TensorSpec, image: ImageChoice): Map<number, number>
   return sizes;
 }
 
-/** Whether the files cover each input, so that nothing is generated. */
+/** True if the files cover each input, so that nothing is generated. */
 export function coversAll(specs: readonly TensorSpec[], data: readonly DataFile[]): boolean {
   return data.some(({ path }) => extname(path).toLowerCase() === '.json') || data.length === specs.length;
 }

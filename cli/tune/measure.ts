@@ -127,7 +127,7 @@ class Campaign {
       facts,
       points: this.#running.map(measuredPoint),
       skipped: this.#skipped,
-      /** What limits the batches, unless --max-batch does. */
+      /** The limit of the batches, unless --max-batch sets one. */
       batchLimit: isBatching ? limit : undefined,
       rounds,
       tookMs: performance.now() - this.#start,

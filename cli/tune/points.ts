@@ -57,7 +57,7 @@ export interface Block {
   readonly wallMs: number;
 }
 
-/** What was found when the model was opened. */
+/** Facts found when the model was opened. */
 export interface ModelFacts {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
@@ -65,7 +65,7 @@ export interface ModelFacts {
   readonly shapes: readonly (readonly number[])[];
   /** The rows that the file fixes for a run. */
   readonly fixedRows: number | null;
-  /** Whether records share a run. */
+  /** True if records share a run. */
   readonly shared: boolean;
   readonly loadMs: number;
   /** The sizes of one record: its message, its share of an event, and its body for POST /predict. */

@@ -62,8 +62,8 @@ export function recommend(aim: Aim, results: readonly SettingResult[], wishes: W
 }
 
 /**
- * What was run with fewer cores than Lambda gives was not measured, so it is shown and never recommended. Below one vCPU
- * Lambda pauses the process, and the effect on the slowest calls cannot be computed.
+ * A setting that was run with fewer cores than Lambda gives was not measured, so it is shown and never recommended.
+ * Below one vCPU Lambda pauses the process, and the effect on the slowest calls cannot be computed.
  */
 function trusted(aim: Aim, all: readonly Candidate[]): readonly Candidate[] {
   const known = all.filter(({ setting }) => setting.basis !== 'fewer cores');

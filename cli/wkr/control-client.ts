@@ -64,7 +64,7 @@ export async function findControl(port: number, host?: string): Promise<Control>
   throw wrongUse(`services listen on port ${port} of ${hosts}; -ip says which one is meant`);
 }
 
-/** Whether something listens there. */
+/** True if something listens there. */
 export function isReached({ host, port }: Pick<Control, 'host' | 'port'>): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: REACH_MS });
@@ -121,5 +121,5 @@ function dataOf({ error_code: status, error_message: message, code, data }: Enve
 }
 
 function notOurs(problem: string): ServingError {
-  return new ServingError('bad_request', `what listens on the port is no service of ours: ${problem}`);
+  return new ServingError('bad_request', `what listens on the port is not a service of ours: ${problem}`);
 }

@@ -27,7 +27,7 @@ interface Definition<F extends Flags> {
   readonly required: readonly (keyof F & string)[];
   /** Flags whose value may be several words, as a list that a shell has split. */
   readonly wordLists?: readonly string[];
-  /** What is said here for options and settings that no flag is named after. */
+  /** Texts for options and settings without a flag of that name. */
   readonly spelled?: Readonly<Record<string, string>>;
   /** @returns the exit code */
   readonly run: (given: Given<F>, output: Output) => Promise<number>;

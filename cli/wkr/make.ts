@@ -1,4 +1,6 @@
-/** What `wkr-serving-make` and `wkr-decentral-make` share: they print the production script of a start command. */
+/**
+ * The common part of `wkr-serving-make` and `wkr-decentral-make`: they print the production script of a start command.
+ */
 import { resolve } from 'node:path';
 import { CLASS_USAGE, defineWkrCommand, type Flags, type Given, readName, type WkrCommand } from './flags.ts';
 import { productionScript, type ScriptRequest } from './production-script.ts';

@@ -5,7 +5,7 @@ import { clockText } from '../ui.tsx';
 
 export interface Line {
   readonly name: string;
-  /** Of style.css. */
+  /** A color of style.css. */
   readonly color: '--accent' | '--bad' | '--warm' | '--cool';
   readonly values: readonly (number | null)[];
 }
@@ -19,11 +19,11 @@ interface ChartOptions {
   readonly lines: readonly Line[];
   /** As it is read beside the chart. */
   readonly format: (value: number) => string;
-  /** Of the axis; default: what the values need. */
+  /** The end of the axis. Default: what the values need. */
   readonly most?: number;
   /** The least that the axis reaches. Default 1. */
   readonly least?: number;
-  /** Whether all values are whole numbers. */
+  /** True if all values are whole numbers. */
   readonly isCount?: boolean;
 }
 

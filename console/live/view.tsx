@@ -1,4 +1,4 @@
-/** What happened in the last minutes, up to an hour. The service keeps it, in steps of ten seconds. */
+/** The last minutes, up to an hour. The service keeps them in steps of ten seconds. */
 import type { ComponentChildren, ComponentProps } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { type LiveFacts, STEP_MS, type Step, type TimerFacts } from '../api.ts';
@@ -14,7 +14,7 @@ export function LiveView() {
   );
 }
 
-/** Of a minute. The axis has whole ones, five at least. */
+/** Steps in a minute. The axis shows whole minutes, at least five. */
 const MINUTE_STEPS = 60_000 / STEP_MS;
 const LEAST_MINUTES = 5;
 
@@ -201,7 +201,7 @@ function Tile({ name, value, isBad = false }: { name: string; value: string; isB
   );
 }
 
-/** What the timers of GET /metrics are, which keep their names of 0.11. */
+/** Explains the timers of GET /metrics, which keep their names of 0.11. */
 const MEASURED: Readonly<Record<string, string>> = {
   'zoo.serving.request.overall': 'A request for predictions',
   'zoo.serving.request.predict': 'A run of the model',

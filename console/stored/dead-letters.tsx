@@ -45,7 +45,7 @@ function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
       {letters.length === 0 && (
         <p class="quiet">
           There are none. A record that fails again and again is put here, so that it can be run again once
-          its cause is mended.
+          its cause is removed.
         </p>
       )}
       {noReplay !== undefined && (

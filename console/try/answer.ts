@@ -54,7 +54,7 @@ function shownPrediction(text: string, outputs: readonly PortFacts[]): Shown[] {
   return [shownText('answer', inner)];
 }
 
-/** Of a worker. */
+/** Shows a worker's answer. */
 export function shownText(name: string, text: string): Shown {
   return { name, shape: '', kind: 'text', text: clipped(text) };
 }
@@ -120,7 +120,7 @@ function shownTensor({ data, shape }: TensorText, port: PortFacts | undefined, o
   return { ...head, kind: 'table', columns, rows, more };
 }
 
-/** Whether numbers say how much of something there is: not ids, not whole values that say which, and not an embedding. */
+/** True if numbers are amounts: not ids, not whole numbers that name a class, and not an embedding. */
 function isScore(data: readonly number[], output: PortFacts | undefined): boolean {
   if (output?.names !== undefined) return true;
   const isFraction = output?.dtype.startsWith('float') ?? data.some((one) => !Number.isInteger(one));

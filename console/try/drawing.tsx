@@ -15,7 +15,7 @@ export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: bool
   const [ink, setInk] = useState<Ink>('White on black');
   /** The drawing as a file, which the lines of a program name. */
   const [file, setFile] = useState<string>();
-  // Another ink begins anew.
+  // Another ink starts an empty drawing.
   useEffect(() => clear(canvas.current, ink), [ink]);
   const draw = (event: PointerEvent, begins: boolean) => {
     if (!canvas.current || (!begins && !isDown.current)) return;

@@ -28,7 +28,7 @@ function tokensOf({ name }: NumberInput, line: string): string[] {
     if (/^[[\]]$/.test(token)) return token;
     if (!NUMBER.test(token))
       throw new Error(
-        `${name}: ${token} is no number. Write numbers such as ${EXAMPLE}, with commas, blanks or tabs between them.`,
+        `${name}: ${token} is not a number. Write numbers such as ${EXAMPLE}, with commas, blanks or tabs between them.`,
       );
     // JSON has neither +1 nor .5 nor 1.
     return token
@@ -43,7 +43,7 @@ function tokensOf({ name }: NumberInput, line: string): string[] {
 export const ONE_OR_MORE =
   /(?<![\d.,])(?:\d+,\d+(?![\d,])|\d{1,3}(?:\.\d{3})+,\d+(?![\d,])|\d{1,3}(?:,\d{3})+(?!\d))/;
 
-/** `5,1 3,5` may be two numbers or four, and `5,1` for one value is no list. */
+/** `5,1 3,5` may be two numbers or four, and `5,1` is not a list of one-element values. */
 function assertCommas(input: NumberInput, text: string, lines: readonly (readonly string[])[]): void {
   if (/(?:^|[,[])\s*,|,\s*(?:$|\])|\t *\t/.test(text))
     throw new Error(`${input.name}: a number is missing between two separators.`);
@@ -114,5 +114,5 @@ function isJson(text: string): boolean {
 
 function assertJson(name: string, text: string): string {
   if (isJson(text)) return text;
-  throw new Error(`${name}: this is no JSON. Write numbers such as ${EXAMPLE}.`);
+  throw new Error(`${name}: this is not JSON. Write numbers such as ${EXAMPLE}.`);
 }

@@ -1,4 +1,7 @@
-/** A picture that is dropped, chosen or pasted, or drawn on a square. It goes to the service as it is: JPEG, PNG, WebP, BMP or GIF. */
+/**
+ * A picture that is dropped, chosen or pasted, or drawn on a square. It goes to the service unchanged: JPEG, PNG, WebP,
+ * BMP or GIF.
+ */
 import { useEffect, useState } from 'preact/hooks';
 import { Choice, Problem } from '../ui.tsx';
 import { Drawing } from './drawing.tsx';
@@ -82,7 +85,7 @@ function FilePicture({ given, onPicture }: PictureOptions) {
 }
 
 function problemOf({ name, type, size }: File): string | undefined {
-  if (!TYPES.includes(type)) return `${name} is no JPEG, PNG, WebP, BMP or GIF: convert it first.`;
+  if (!TYPES.includes(type)) return `${name} is not a JPEG, PNG, WebP, BMP or GIF: convert it first.`;
   if (size <= MOST_BYTES) return undefined;
   return `${name} has ${(size / 1e6).toFixed(1)} MB; a request takes pictures up to ${MOST_BYTES / 1e6} MB: make it smaller.`;
 }

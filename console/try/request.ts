@@ -2,13 +2,13 @@
 import type { PortFacts } from '../api.ts';
 import { numbersJson } from './numbers.ts';
 
-/** What was given for an input. */
+/** The user's entry for an input. */
 export interface Given {
   /** JSON of numbers, a text, or an image as base64; by the input's kind. */
   readonly text: string;
-  /** Of an input that takes pictures: `text` is JSON of its numbers. */
+  /** True for an input that takes pictures: `text` is its numbers as JSON. */
   readonly isNumbers?: boolean;
-  /** Of a picture, for the lines that read it from a file. */
+  /** A picture's file name, for the lines that read it from a file. */
   readonly fileName?: string;
 }
 

@@ -107,7 +107,7 @@ export function CodeLines({ lines, caller }: CodeOptions) {
   const [language, setLanguage] = useState<Language>('curl');
   const base = new URL('.', location.href).href.replace(/\/$/, '');
   const text = lines(language, caller.url ?? base);
-  // Of a single machine; it has no page behind a token, which a link does not send.
+  // A single machine has a page of documentation. Not behind a token, because a link sends none.
   const hasDocs = caller.url === undefined && caller.auth === 'none';
   return (
     <section class="code" aria-label="The same from a program">

@@ -61,11 +61,11 @@ function problemOf(json: string): string | undefined {
     JSON.parse(json);
     return undefined;
   } catch {
-    return 'This is no JSON yet, such as {"text": "hello"}: texts and names stand in double quotes.';
+    return 'This is not JSON yet, such as {"text": "hello"}: texts and names stand in double quotes.';
   }
 }
 
-/** What is in the envelope, as the service wrote it. */
+/** The content of the envelope, as the service wrote it. */
 function dataOf(text: string): string {
   const [, data] = /"data"\s*:\s*(.*)\}\s*$/s.exec(text) ?? [];
   return data ?? text;

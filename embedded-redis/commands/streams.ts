@@ -1,6 +1,6 @@
 /**
- * What clients of Analytics Zoo Cluster Serving and the bridge that reads their records need of streams. A blocking read
- * answers at once.
+ * The part of streams that clients of Analytics Zoo Cluster Serving, and the bridge that reads their records, need. A
+ * blocking read answers at once.
  */
 import {
   type Command,

@@ -26,7 +26,7 @@ const EXPIRIES: Record<string, { seconds: boolean; absolute: boolean }> = {
   PXAT: { seconds: false, absolute: true },
 };
 
-/** Replaces the key's value, of whatever type, and its expiry. */
+/** Replaces the key's value, of any type, and its expiry. */
 function replace(store: Store, key: Bytes, value: Bytes, atMs?: number): void {
   store.put(key, value);
   store.setExpiry(key, atMs);

@@ -1,4 +1,4 @@
-"""What each client does, over and over: it takes a job from Redis, lets its server compute, and stores the answer."""
+"""The loop of each client: it takes a job from Redis, lets its server compute, and stores the answer."""
 import os
 
 from wkr_serving.client import WKRClient, WKRWorker

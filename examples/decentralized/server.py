@@ -1,4 +1,4 @@
-"""What the two servers run: it counts the words of a text."""
+"""The program of the two servers: it counts the words of a text."""
 import os
 from collections import Counter
 

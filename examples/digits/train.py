@@ -326,7 +326,7 @@ def write_json(name, value):
 
 
 def read_png(path):
-    """What a server does with an upload: decode to RGB, reorder to BGR, HWC to CHW."""
+    """Treats images as a server treats an upload: decode to RGB, reorder to BGR, HWC to CHW."""
     rgb = np.asarray(Image.open(path).convert("RGB"))
     return rgb[:, :, ::-1].transpose(2, 0, 1)[None].astype(np.float32)
 

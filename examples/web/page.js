@@ -20,7 +20,7 @@ function classesOf({ value, outputs }) {
 }
 
 async function show(blob) {
-  // Of two pictures the last counts.
+  // If two pictures are chosen in quick succession, the last one counts.
   asked?.abort();
   asked = new AbortController();
   const { signal } = asked;

@@ -1,4 +1,4 @@
-"""What a text is to the model: which of its words it has. Training and serving use the same function."""
+"""Turns a text into the model's input: which of its words it contains. Training and serving use the same function."""
 import re
 
 import numpy as np

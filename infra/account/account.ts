@@ -16,7 +16,7 @@ export interface AccountAnswer {
   readonly question: string;
   readonly kind: AnswerKind;
   readonly found: string;
-  /** What to do; absent for `ok`. */
+  /** The next step for the user; absent for `ok`. */
   readonly fix?: string;
 }
 
@@ -37,9 +37,9 @@ export interface AccountRequest {
   readonly sharedRedis: SharedRedis | undefined;
   /** For the names in it. Undefined if nothing is packaged. */
   readonly template: Template | undefined;
-  /** Of the parameter `zones`. */
+  /** The zones in the parameter `zones`. */
   readonly zones: readonly string[];
-  /** Whether the stack makes its own network. */
+  /** True if the stack makes its own network. */
   readonly ownNetwork: boolean;
   readonly memoryMB: number;
   /** Environments that queues and provisioned concurrency may take at once. */

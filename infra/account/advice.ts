@@ -1,10 +1,11 @@
 /**
- * What to do when AWS refuses a part of the stack. Its texts, as they stand in the events of a stack, name neither our
- * parameters nor, of Lambda, the zone. They are from public reports of such failures; AWS may change them.
+ * Advice for the case that AWS refuses a part of the stack. AWS's texts, as they stand in the events of a stack, name
+ * neither our parameters nor, for Lambda, the zone. They come from public reports of such failures; AWS may change
+ * them.
  */
 
 export interface Deploying {
-  /** Of the parameter `zones`; empty: the first two of the region. */
+  /** The zones in the parameter `zones`. Empty: the first two of the region. */
   readonly zones: readonly string[];
   readonly region: string;
   readonly stage: string;

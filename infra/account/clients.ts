@@ -132,7 +132,7 @@ async function limitedText(response: Response): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-/** Of <item>s, whose texts have no elements of the same name within. */
+/** Reads <item>s whose texts have no elements of the same name inside. */
 function zonesIn(xml: string) {
   return xml.split('<item>').flatMap((item) => {
     const ZoneName = textIn(item, 'zoneName');

@@ -1,6 +1,6 @@
 /**
- * What a deployment would destroy or leave without use, found before it creates anything: by what the deployed stack
- * says of itself, or that there is none.
+ * Finds what a deployment would destroy or leave without use, before it creates anything. It reads the deployed stack,
+ * if there is one.
  */
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { listOf, recordOf, type Template, textOf } from '../doctor/template.ts';
@@ -71,7 +71,7 @@ function assertModel({ missingModel }: Planned): void {
   if (missingModel === undefined) return;
   throw new ServingError(
     'model_unavailable',
-    `there is no model: ${missingModel} is no directory, and the stack would answer 503. Nothing was created. Put a model there, name its directory as modelPath in config.yaml, or deploy the sample: --param sample=on`,
+    `there is no model: ${missingModel} is not a directory, and the stack would answer 503. Nothing was created. Put a model there, name its directory as modelPath in config.yaml, or deploy the sample: --param sample=on`,
   );
 }
 

@@ -25,7 +25,7 @@ export interface FunctionFolder {
 export interface FolderContents {
   /** The bytes that each package contributes, by file of the bundle (relative to the folder). */
   readonly parts: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** Whether the bundle loads onnxruntime, whose binaries are then included. */
+  /** True if the bundle loads onnxruntime, whose binaries are then included. */
   readonly usesRuntime: boolean;
 }
 

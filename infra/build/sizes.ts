@@ -9,7 +9,7 @@ import { elementAt } from '../../lib/contract/present.ts';
 import { type FunctionFolder, partOf } from './function-folder.ts';
 
 export interface Archive {
-  /** Of the function, as in serverless.yml. */
+  /** The function's name, as in serverless.yml. */
   readonly name: string;
   /** Path of the zip. */
   readonly path: string;

@@ -66,7 +66,7 @@ export async function writeImage(request: ImageRequest): Promise<string[]> {
 
 /**
  * Lambda runs it with a user of its own, on a file system that can only be read but for /tmp; `USER` and `HOME` make
- * that so elsewhere. Modules are compiled with hashes in place of times, which differ from build to build.
+ * that so elsewhere. Modules are compiled with hashes instead of times, which differ from build to build.
  */
 function dockerfile(python: string): string {
   return `# Written by \`serverless package\`, which overwrites changes. One image for two functions, each with its own command.
@@ -150,7 +150,7 @@ async function writeFixed(path: string, text: string): Promise<void> {
   await fix(path);
 }
 
-/** Whatever the umask of who packages: Lambda's user is none of this machine. */
+/** Independent of the umask while packaging: Lambda's user is none of this machine. */
 async function makeReadable(folder: string): Promise<void> {
   await chmod(folder, 0o755);
   for (const entry of await readdir(folder, { withFileTypes: true }))

@@ -120,5 +120,5 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
 }
 
 function noArchive(path: string, why: string): ServingError {
-  return new ServingError('bad_config', `${path} is no zip archive: ${why}; package again`);
+  return new ServingError('bad_config', `${path} is not a zip archive: ${why}; package again`);
 }

@@ -20,13 +20,13 @@ const NODE_SHARE = 0.75;
 const PUBLIC_SHARE = 0.9;
 const DAY_SECONDS = 86_400;
 const LEAST_NEWEST_SECONDS = 5 * DAY_SECONDS;
-/** Of a function in serverless.yml that reads results. */
+/** Memory of a function in serverless.yml that reads results. */
 const READER_GB = 0.5;
 
 export interface Capacity {
-  /** What is left for records. Undefined where the Redis is another's, or a node whose memory is not in the table. */
+  /** Bytes left for records. Undefined for a Redis of another stack, or a node whose memory is not in the table. */
   readonly redisBytes: number | undefined;
-  /** A day's record as long as it lives, by the day: records a day times this are the bytes that are always there. */
+  /** Multiplied by the records of a day: the bytes that Redis always holds. */
   readonly bytesPerDailyRecord: number;
   /** With answers of 10 numbers, until Redis is full. */
   readonly recordsPerDay: number | undefined;

@@ -1,6 +1,6 @@
 /**
- * What a stack costs in a month without a request, from the resources of its packaged template. Prices are those of
- * infra/prices.ts; what is billed by use (requests, GB stored, log bytes) is zero here.
+ * The price of a stack for a month without a request, from the resources of its packaged template. Prices are those of
+ * infra/prices.ts; usage (requests, GB stored, log bytes) is zero here.
  */
 import { IDLE_PRICES } from '../prices.ts';
 import {
@@ -21,7 +21,7 @@ export interface IdlePrice {
   readonly dollars: number | undefined;
   /** The largest first. */
   readonly parts: readonly { readonly what: string; readonly dollars: number }[];
-  /** What has a price that is not in the table. */
+  /** Resources that have a price outside the table. */
   readonly unknown: readonly string[];
 }
 
@@ -30,7 +30,7 @@ const HOURS = 730;
 /** @returns dollars a month; undefined when the price is not known */
 type Price = (properties: Properties, template: Template) => number | undefined;
 
-/** What is billed although nothing happens, by type. `what` of several types may be the same. */
+/** Resources that are billed although nothing happens, by type. Several types may have the same `what`. */
 const BILLED: Readonly<Record<string, { readonly what: string; readonly price: Price }>> = {
   'AWS::ElastiCache::ReplicationGroup': { what: 'Redis', price: nodes },
   'AWS::ElastiCache::ServerlessCache': {

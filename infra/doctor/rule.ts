@@ -36,10 +36,10 @@ export interface ImportFacts {
   /** Peak memory by rows of a run, for other batch sizes. Older import reports do not have it. */
   readonly memory?: {
     readonly points: readonly MemoryPoint[];
-    /** Upper limit of the rows of one run, whatever batchSize says. Undefined if there is none. */
+    /** Upper limit of the rows of one run; batchSize cannot exceed it. Undefined if there is none. */
     readonly mostRows: number | undefined;
   };
-  /** Of one row, on the machine of the import. Undefined if the model was not run. */
+  /** Milliseconds for one row, on the machine of the import. Undefined if the model was not run. */
   readonly latencyMs: number | undefined;
   readonly modelFile: string;
   readonly modelFileBytes: number;
@@ -51,13 +51,13 @@ export type ModelFacts = { readonly directory: string } & (
   | { readonly state: 'missing' }
   /** At s3://…, where nothing is looked at. */
   | { readonly state: 'remote' }
-  /** Of a worker, which may have any files. */
+  /** A worker may consist of any files. */
   | { readonly state: 'unneeded'; readonly bytes: number }
   | { readonly state: 'unusable'; readonly problem: string }
   | {
       readonly state: 'found';
       readonly kind: ModelKind;
-      /** Of all files. */
+      /** The sum over all files. */
       readonly bytes: number;
       /** By name relative to the directory. */
       readonly fileBytes: Readonly<Record<string, number>>;
@@ -97,7 +97,7 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** What must be there for a rule to be checked. */
+/** A rule is checked only if these are known. */
 export type Needs = 'settings' | 'template' | 'archives';
 
 interface RuleText {
@@ -106,7 +106,7 @@ interface RuleText {
   readonly topic: Topic;
   readonly looksAt: string;
   readonly why: string;
-  /** What to do, naming the setting. */
+  /** The remedy, which names the setting. */
   readonly fix: string;
 }
 

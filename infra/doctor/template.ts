@@ -87,7 +87,7 @@ export function stageOf(template: Template): string | undefined {
     .find((stage) => stage !== undefined);
 }
 
-/** Of a template of shared-redis.yml: the exports of its users begin with the name of the stack. */
+/** Reads a template of shared-redis.yml. Its exports for users begin with the name of the stack. */
 export function sharedStackOf({ Outputs }: Template): { service: string; stage: string } | undefined {
   const exported = Object.values(Outputs ?? {}).map((one) =>
     textOf(recordOf(recordOf(one)['Export'])['Name']),

@@ -48,7 +48,7 @@ const LOADED = [
   'build/worker',
   'build/worker-image',
 ];
-/** Of the sample, only what a start without a config needs. */
+/** From the sample, only what a start without a config needs is copied. */
 const COPIED = [
   'LICENSE',
   'CHANGELOG.md',

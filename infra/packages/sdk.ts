@@ -23,9 +23,9 @@ import {
 
 /** The oldest Node with every API it calls: AbortSignal.any came with 20.3. */
 const TARGET = 'node20.3';
-/** What can be imported: the client, what a worker in TypeScript is made of, and the client of workers. */
+/** The entries that can be imported: the client, the parts of a worker in TypeScript, and the client of workers. */
 const ENTRIES = ['index', 'worker', 'worker-client'] as const;
-/** What browsers, Deno and Workers import: one file, without a module of Node. */
+/** The entry for browsers, Deno and Workers: one file, without a module of Node. */
 const HTTP = 'http';
 
 export async function buildSdk(parts: PackageParts): Promise<StagedPackage> {

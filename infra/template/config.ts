@@ -43,24 +43,24 @@ export interface Request {
   readonly parameters: Parameters;
   /** Names after `--param` on the command line. Default none. */
   readonly named?: readonly string[];
-  /** Of a last snapshot, which needs a new name each time. Default: the clock. */
+  /** The time in the name of a last snapshot, which must be new each time. Default: the clock. */
   readonly now?: Date;
 }
 
-/** What serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
+/** The settings that serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
 export interface Settings
   extends SettingsOfResources,
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
-  /** Of every resource. */
+  /** The tags of every resource. */
   readonly tags: Readonly<Record<string, string>>;
-  /** What infra/plugin.mjs applies to the template. */
+  /** Applied to the template by infra/plugin.mjs. */
   readonly conventions: Conventions;
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
-  /** What a deployment compares with the deployed stack. */
+  /** The properties that a deployment compares with the deployed stack. */
   readonly network: Network | undefined;
   /** 80 % of redisMaxGB. */
   readonly redisAlarmBytes: number;

@@ -40,7 +40,7 @@ export function conventionRules(read: Read, auth: string): Rule[] {
   ];
 }
 
-/** Of a text of jwtScopes. */
+/** Returns the function in a text of jwtScopes. */
 export function functionOf(scopes: string): string {
   return scopes.slice(0, scopes.indexOf('='));
 }

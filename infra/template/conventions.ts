@@ -1,11 +1,11 @@
 /**
- * What a company asks of every resource of an account: a permissions boundary and a path on roles, a key of its own on
- * what is stored, the names of log groups. It is applied to the whole template, so that it also reaches what osls makes.
+ * A company's rules for every resource of an account: a permissions boundary and a path on roles, its own key for stored
+ * data, the names of log groups. They are applied to the whole template, including the resources that osls makes.
  */
 
 import { isDeepStrictEqual } from 'node:util';
 
-/** Of `--param`; an empty text means that there is none. */
+/** Values of `--param`; an empty text means none. */
 export interface Conventions {
   readonly permissionsBoundary: string;
   readonly rolePath: string;

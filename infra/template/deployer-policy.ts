@@ -26,7 +26,7 @@ export interface PolicyRequest {
   readonly account: string | undefined;
   readonly region: string | undefined;
   readonly partition: string;
-  /** Of `--param deploymentRole`; needed for `ci`. */
+  /** The ARN in `--param deploymentRole`; `ci` needs it. */
   readonly deploymentRole: string | null;
 }
 
@@ -105,7 +105,7 @@ function scopesOf(request: PolicyRequest): Scope {
   };
 }
 
-/** What conventions.ts made of the template. */
+/** Reads the conventions that conventions.ts applied to the template. */
 function conventionsOf(template: Template) {
   const roles = resourcesOf(template, 'AWS::IAM::Role').map(([, role]) => role);
   const logs = resourcesOf(template, 'AWS::Logs::LogGroup').map(([, group]) => group);
@@ -163,7 +163,7 @@ function statementsOf(rights: readonly Rights[], request: PolicyRequest): Statem
   }));
 }
 
-/** What `serverless deploy`, `publish`, `info` and `remove` call themselves. */
+/** The calls of `serverless deploy`, `publish`, `info` and `remove` themselves. */
 function commandStatements(request: PolicyRequest): Statement[] {
   const isImage = resourcesOf(request.template, 'AWS::Lambda::Function').some(
     ([, { PackageType }]) => textOf(PackageType) === 'Image',
@@ -221,7 +221,7 @@ function passRole({ deploymentRole }: PolicyRequest): Statement {
   };
 }
 
-/** Of a region's ARNs. */
+/** Returns the partition in a region's ARNs. */
 export function partitionOf(region = ''): string {
   if (region.startsWith('cn-')) return 'aws-cn';
   return region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';

@@ -12,8 +12,8 @@ export interface HttpEvent {
 }
 
 /**
- * What the access log says of a request: what was asked, who answered, and why it was refused. The route stands for the
- * path, which may hold a uri; address, caller and headers are left out, because they are personal data.
+ * The fields of a request in the access log: what was asked, who answered, and why it was refused. The route replaces
+ * the path, which may hold a uri. Address, caller and headers are omitted, because they are personal data.
  */
 const ACCESS_LOG = {
   requestId: '$context.requestId',

@@ -35,7 +35,7 @@ export function fullMonitoring(request: MonitoringRequest): Monitoring {
   return { Resources: { ...alarmResources(alarms, request), Dashboard: dashboard(request) } };
 }
 
-/** Of a Redis without a job. */
+/** The alarms for a Redis that belongs to no job. */
 export function redisMonitoring(request: RedisMonitoring): Monitoring {
   return { Resources: alarmResources(redisAlarms(request), request) };
 }
@@ -197,7 +197,7 @@ const AWAY = [
   ['PayloadsAwayAlarm', 'queue_unavailable', 'Large records cannot be read: S3 is away; they wait'],
 ] as const;
 
-/** Of several metrics together. */
+/** An alarm on several metrics together. */
 function combined(
   how: 'MAX' | 'MIN' | 'SUM',
   rule: Omit<Rule, 'metric'>,

@@ -79,15 +79,15 @@ export const PARAMETER_NAMES = [
   'deploymentRole',
   /** The ARN of a policy that limits what every role of the stack may do. */
   'permissionsBoundary',
-  /** Of every role, as /team/. */
+  /** The path of every role, as /team/. */
   'rolePath',
-  /** Of every resource that can have some: name=value, separated by commas. */
+  /** Tags of every resource that can have some: name=value, separated by commas. */
   'tags',
   /** The ARN of a key of KMS for what is stored and logged. */
   'kmsKey',
-  /** What stands for /aws at the beginning of the names of log groups. */
+  /** Replaces /aws at the beginning of the names of log groups. */
   'logPrefix',
-  /** "least-most" pollers of the queue that are always there, in place of queue.maximumConcurrency. */
+  /** "least-most" pollers of the queue that are always there, instead of queue.maximumConcurrency. */
   'pollers',
   /** With auth=jwt: what a token must have, by function: predict=scope,predictions=one two. */
   'jwtScopes',
@@ -116,7 +116,7 @@ const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}
 /** Encrypted, as it crosses the internet. The password would be readable in the template and in each function. */
 const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:\d{1,5})?\/?(\?cluster=on)?$/;
 const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
-/** Of a stack of shared-redis.yml: its service and the stage. */
+/** Matches the stack of shared-redis.yml: its service and its stage. */
 const REDIS_STACK = /^shared-redis-[A-Za-z0-9-]{1,15}$/;
 const RECEIVER = /^https?:\/\/[A-Za-z0-9.-]{1,253}(:\d{1,5})?(\/[\w./-]{0,128})?$/;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
@@ -132,7 +132,7 @@ export function readDeployment(given: Parameters, problems: string[]): Deploymen
 
 export type RedisDeployment = ReturnType<typeof readRedis>;
 
-/** What a stack with a Redis takes, whether other stacks use it or not. */
+/** Parameters of a stack with a Redis, whether or not other stacks use it. */
 export function readRedis(check: Checks) {
   return {
     redisNodeType: check.matches('redisNodeType', NODE_TYPE, 'a node type, as cache.t4g.micro'),
@@ -222,7 +222,7 @@ export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment
   ];
 }
 
-/** Whether functions that use Redis are in a VPC. */
+/** True if functions that use Redis are in a VPC. */
 export function usesVpc({ redis }: Pick<Deployment, 'redis'>): boolean {
   return redis !== 'url' && redis !== 'public';
 }

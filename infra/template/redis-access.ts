@@ -1,7 +1,7 @@
 /**
- * What a user of Redis may do: the keys and the channel of one job, each prefix of lib/contract/names.ts by itself, and
- * no command that shows or changes anything of another job. test/infra/users-of-redis.test.ts tries every command of a
- * real Redis.
+ * The rights of a user of Redis: the keys and the channel of one job, each prefix of lib/contract/names.ts separately,
+ * and no command that shows or changes anything of another job. test/infra/users-of-redis.test.ts tries every command
+ * of a real Redis.
  */
 import { createHash } from 'node:crypto';
 import {

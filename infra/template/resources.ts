@@ -39,7 +39,7 @@ export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> 
     readonly securityGroupIds: readonly CfnValue[];
     readonly subnetIds: CfnList;
   } | null;
-  /** What must be there before a function in the VPC. */
+  /** Resources that must exist before a function in the VPC. */
   readonly vpcDependencies: readonly string[];
   readonly variables: Readonly<Record<(typeof FUNCTIONS)[number], Variables>>;
   /** For osls: null means no authorizer. */
@@ -58,10 +58,10 @@ export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> 
   readonly redisLastSnapshot: CfnValue;
 }
 
-/** What the stack of a job needs of another stack: its Redis. */
+/** The values that the stack of a job needs from another stack: its Redis. */
 export interface SharedRedis {
   readonly stack: string;
-  /** What stands for the job in its keys there. */
+  /** The job's name in its keys there. */
   readonly keyspace: string;
 }
 
@@ -74,14 +74,16 @@ interface Names {
   readonly now: Date;
 }
 
-/** What infra/stack/redis/node.yml and infra/stack/network/ read, in a stack of a job or of a shared Redis. */
+/**
+ * The values that infra/stack/redis/node.yml and infra/stack/network/ read, in a stack of a job or of a shared Redis.
+ */
 export function settingsOfRedis(deployment: RedisDeployment) {
   const { vpcId, subnetIds, routeTableIds, redisNodes } = deployment;
   const keeps = deployment.keepData === 'on';
   return {
     vpcId: (vpcId || { Ref: 'Vpc' }) as CfnValue,
     subnetIds: (vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }]) as CfnList,
-    /** Of the two subnets of an own VPC. */
+    /** The zones of the two subnets, if the stack creates its VPC. */
     zones: zonesOf(deployment),
     routeTableIds,
     alarmActions: alarmActions(deployment),
@@ -106,7 +108,7 @@ export function filesOfRedis({ vpcId, routeTableIds, alarmEmail, alarmTopic }: R
   };
 }
 
-/** What the stack `stack` of shared-redis.yml exports under this name. */
+/** Refers to the value that the stack `stack` of shared-redis.yml exports under this name. */
 function exported(stack: string, name: string) {
   return { 'Fn::ImportValue': `${stack}:${name}` } as const;
 }

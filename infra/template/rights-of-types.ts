@@ -1,6 +1,7 @@
 /**
- * What CloudFormation calls to create, read, update and delete a resource of each type in infra/stack/ and of osls, with
- * the tag `STAGE` that osls gives to each. A new type in the template needs an entry here; test/infra/idle-price.system.test.ts says so.
+ * The actions that CloudFormation needs to create, read, update and delete a resource of each type in infra/stack/ and
+ * of osls, with the tag `STAGE` that osls adds. A new type in the template needs an entry here;
+ * test/infra/idle-price.system.test.ts finds a missing one.
  */
 export interface Rights {
   /** As in an action: `lambda`. */

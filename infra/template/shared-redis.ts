@@ -43,7 +43,7 @@ interface Request {
   readonly parameters: Values;
   /** Names after `--param` on the command line. */
   readonly named: readonly string[];
-  /** Whether jobs must be named. */
+  /** True if jobs must be named. */
   readonly needsJobs: boolean;
 }
 

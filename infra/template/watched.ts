@@ -1,6 +1,6 @@
 /**
- * What alarms and dashboard watch: functions, Redis nodes and the service's own metrics. Names and timeouts are also
- * in serverless.yml; test/infra/monitoring-tests.ts compares them.
+ * The metrics that alarms and dashboard watch: functions, Redis nodes and the service's own. Names and timeouts are
+ * also in serverless.yml; test/infra/monitoring-tests.ts compares them.
  */
 import type { CfnValue } from './resources.ts';
 

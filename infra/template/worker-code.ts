@@ -9,7 +9,7 @@ import type { Deployment } from './parameters.ts';
 /** Packaging writes what the image is built from here, relative to the service's folder. */
 export const IMAGE_FOLDER = '.serverless/worker-image';
 
-/** Of the image, in `provider.ecr.images` of osls. */
+/** The image's name in `provider.ecr.images` of osls. */
 const IMAGE = 'worker';
 const PLATFORMS = { x86_64: 'linux/amd64', arm64: 'linux/arm64' } as const;
 
@@ -21,7 +21,7 @@ interface FunctionCode {
 
 export interface WorkerCode {
   readonly code: Readonly<Record<'predict' | 'batch', FunctionCode>>;
-  /** What osls builds with docker when it deploys. */
+  /** The images that osls builds with docker when it deploys. */
   readonly images: Readonly<Record<string, unknown>>;
 }
 

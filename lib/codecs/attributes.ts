@@ -15,7 +15,7 @@ export type MessageAttributes = Readonly<
   Record<string, { readonly DataType: 'String' | 'Number'; readonly StringValue: string }>
 >;
 
-/** Of a new record. */
+/** Attributes for a new record. */
 export function newAttributes(identity: string, trace?: TraceContext): MessageAttributes {
   return { [IDENTITY]: { DataType: 'String', StringValue: identity }, ...traceAttributes(trace) };
 }
@@ -26,7 +26,7 @@ export function traceAttributes(trace: TraceContext | undefined): MessageAttribu
   return Object.fromEntries(texts.map(([name, text]) => [name, { DataType: 'String', StringValue: text }]));
 }
 
-/** Of a record that is sent again: it keeps its identity and its place in the order. */
+/** Attributes for a record that is sent again. It keeps its identity and its place in the order. */
 export function replayAttributes({ identity, sentAt, replays, trace }: Enqueue): MessageAttributes {
   return {
     ...newAttributes(identity, trace),
@@ -35,7 +35,7 @@ export function replayAttributes({ identity, sentAt, replays, trace }: Enqueue):
   };
 }
 
-/** What SQS counts of them towards the size of a message: names, types and values. */
+/** The bytes that SQS counts towards the size of a message: names, types and values. */
 export function attributesBytes(attributes: MessageAttributes): number {
   let bytes = 0;
   for (const [name, { DataType, StringValue }] of Object.entries(attributes)) {
@@ -49,7 +49,7 @@ export interface DeliveredMessage {
   readonly messageId: string;
   readonly attributes: {
     readonly SentTimestamp?: string;
-    /** Of the queue of a single machine, whose clock may be set back: the numbers of its messages only grow. */
+    /** Set by the queue of a single machine, whose clock may be set back: these numbers only grow. */
     readonly SequenceNumber?: string | undefined;
   };
   readonly messageAttributes?: Readonly<Record<string, { readonly stringValue?: string | undefined }>>;
@@ -61,7 +61,7 @@ export interface DeliveredMessage {
  */
 export function enqueueOf({ messageId, attributes, messageAttributes = {} }: DeliveredMessage): Enqueue {
   const identity = messageAttributes[IDENTITY]?.stringValue;
-  // Those of a FIFO queue of AWS have twenty digits, and are no whole numbers here.
+  // Those of a FIFO queue of AWS have twenty digits, too many for a safe integer.
   const sentAt = wholeNumber(attributes.SequenceNumber) || wholeNumber(attributes.SentTimestamp);
   const original = messageAttributes[ORIGINAL_SENT_TIMESTAMP]?.stringValue;
   const { traceparent, tracestate } = messageAttributes;

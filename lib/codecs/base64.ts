@@ -92,6 +92,6 @@ function refuse(text: string): never {
     );
   }
   throw badRequest(
-    `base64: cut off at position ${text.length}: ${withoutWhiteSpace(text).length} characters are no whole bytes`,
+    `base64: cut off at position ${text.length}: ${withoutWhiteSpace(text).length} characters are not whole bytes`,
   );
 }

@@ -94,7 +94,7 @@ export function decodeCsv(body: Uint8Array | string): {
   return { records, lines: rows.map(({ line }) => line) };
 }
 
-/** Its names are the header's, which is no header of another model's table: they bind by name only. */
+/** Its names come from a header, but another model's table may have the same, so they bind by name only. */
 export function inputsOfRow(columns: readonly string[], cells: readonly string[]): Inputs {
   const inputs = new Map(
     columns.map((name, i): [string, Value] => [name, { kind: 'json', value: cells[i] }]),
@@ -102,7 +102,7 @@ export function inputsOfRow(columns: readonly string[], cells: readonly string[]
   return withBinding(inputs, 'name');
 }
 
-/** An error of one of several instances, with its line in place of its index. */
+/** An error of one of several instances, with its line instead of its index. */
 export function atLine(error: ServingError, lines: readonly number[]): ServingError {
   const index = /^instances\[(\d+)\]: /.exec(error.message);
   const line = lines[index ? Number(index[1]) : 0];

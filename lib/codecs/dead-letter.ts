@@ -19,9 +19,9 @@ export interface DeadLetter {
   readonly replays: number;
   /** The number of deliveries; undefined if the file does not contain it. */
   readonly attempts: number | undefined;
-  /** Of its tenant. */
+  /** The tenant of the record. */
   readonly groupId?: string | undefined;
-  /** Of its enqueue. */
+  /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;
   readonly body: string;
 }

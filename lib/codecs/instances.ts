@@ -78,19 +78,20 @@ export function withBinding(inputs: Inputs, binding: Binding | undefined): Input
   return binding === undefined ? inputs : Object.assign(inputs, { binding });
 }
 
-/** Whether a body has its values by column, as `{"inputs": …}`. */
+/** True if a body lists its values by column, as `{"inputs": …}`. */
 export function hasColumns(parsed: unknown): boolean {
   return isObject(parsed) && parsed['inputs'] !== undefined && parsed['instances'] === undefined;
 }
 
-/** Whether a body has instances that are objects of inputs by name, as the contract has them, and not bare values. */
+/** True if a body's instances are objects of inputs by name, as the contract defines them, not bare values. */
 export function hasNames(parsed: unknown): boolean {
   const instances = isObject(parsed) ? parsed['instances'] : undefined;
   return Array.isArray(instances) && isObject(instances[0]) && !(instances[0] instanceof JsonNumbers);
 }
 
 /**
- * The rows of `"inputs"`: those of each column, or of the only input. What is no array is one row, or shared by all.
+ * The rows of `"inputs"`: those of each column, or of the only input. A value that is not an array is one row, or
+ * shared by all.
  * @throws bad_request, too_large
  */
 function rowsOf(inputs: unknown): unknown[] {
@@ -200,7 +201,10 @@ export function instanceText(inputs: Inputs): string {
   return `{"instances":[${objectText(values, isPlain ? undefined : fullText)}]${bindingText(inputs)}}`;
 }
 
-/** What parseExactly reads as the same value. JSON.stringify writes -0 as 0 and infinities as null, and refuses a bigint. */
+/**
+ * Writes text that parseExactly reads as the same value. JSON.stringify writes -0 as 0 and infinities as null, and
+ * refuses a bigint.
+ */
 function fullText(value: unknown): string {
   if (typeof value === 'number') {
     if (Number.isNaN(value)) return 'NaN';
@@ -213,7 +217,10 @@ function fullText(value: unknown): string {
   return isObject(value) ? objectText(Object.entries(value), fullText) : JSON.stringify(value);
 }
 
-/** Returns true where JSON.stringify writes the value as it is. @throws too_large */
+/**
+ * Returns true if JSON.stringify writes the value unchanged.
+ * @throws too_large
+ */
 function checkLevels(value: unknown, levels: number): boolean {
   if (typeof value === 'number') return Number.isFinite(value) && !Object.is(value, -0);
   if (typeof value !== 'object' || value === null) return typeof value !== 'bigint';

@@ -25,7 +25,7 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Whether a text of JSON, or several lines of it, may be over a limit, so that it has to be searched. */
+/** True if a text of JSON, or several lines of it, may be over a limit, so that it has to be searched. */
 export function isIntricate(text: string): boolean {
   const { length } = text;
   return (
@@ -136,7 +136,7 @@ export function endOfText(json: string, start: number): number {
   return -1;
 }
 
-/** Whether an odd number of backslashes precedes `at`. */
+/** True if an odd number of backslashes precedes `at`. */
 function isEscaped(json: string, at: number): boolean {
   let backslashes = 0;
   while (json.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;

@@ -17,7 +17,10 @@ export function parseText(text: string, mostDepth: number = MOST_DEPTH, allowed 
   return JSON.parse(text);
 }
 
-/** What parseText refuses, before it parses. @throws too_large */
+/**
+ * Checks the text before parseText parses it.
+ * @throws too_large
+ */
 export function assertParts(text: string, mostDepth: number = MOST_DEPTH, allowed = text.length): void {
   if (isIntricate(text)) new JsonStructure(allowed).read(text, mostDepth);
 }
@@ -116,7 +119,7 @@ const LONG_NUMBER = /(?:^|[[{,:\s-])\d{16}/;
 /** Integers that may be beyond 2^53. Keys and parts of other numbers do not match. */
 const LONG_INTEGER = /(?<![\w.+-])-?[1-9]\d{15,19}(?![\w.]|\s*:)/g;
 
-/** What Python and TensorFlow write for floats that JSON has no form for, too. */
+/** Matches the names that Python and TensorFlow write for floats that JSON cannot express. */
 const WORD_OR_INTEGER = /(?<![\w.+-])-?(?:NaN|Inf(?:inity)?|[1-9]\d{15,19})(?![\w.]|\s*:)/g;
 
 /** parseText with integers beyond 2^53 as bigints, and with words for NaN and INFINITY. @throws as parseText, and as markValues */
@@ -150,7 +153,7 @@ function wordOrNumber(source: string): number | bigint {
 }
 
 /**
- * What JSON.parse made of the text, with integers beyond 2^53 as bigints. A reviver would take ten times as long.
+ * Parses the text, with integers beyond 2^53 as bigints. A reviver would take ten times as long.
  * @throws as markValues
  */
 export function withDigits(parsed: unknown, text: string): unknown {

@@ -41,7 +41,7 @@ function findKeys(text: string, list: string | undefined): ReadonlyMap<number, R
       at = endOfText(text, start);
       if (depth > level || !isKey(text, at + 1)) continue;
       if (depth === 1 && list !== undefined) {
-        // Of two lists under one key, the last one counts.
+        // If a key occurs twice with a list, the last one counts.
         isInList = keyAt(text, start, at) === list;
         index = 0;
         if (isInList) found.clear();
@@ -61,7 +61,7 @@ function keyAt(text: string, start: number, end: number): string {
   return JSON.parse(text.slice(start, end + 1)) as string;
 }
 
-/** Whether a colon follows, behind white space. */
+/** True if a colon follows, behind white space. */
 export function isKey(text: string, behind: number): boolean {
   let at = behind;
   while (at < text.length && ' \t\r\n'.includes(text.charAt(at))) at++;

@@ -191,7 +191,7 @@ export function encodeMessage(uri: string, inputs: Inputs): string {
   return JSON.stringify({ uri: assertUri(uri), data: instanceText(inputs), serde: 'stream' });
 }
 
-/** `encodeMessage` of inputs that are no JSON. */
+/** `encodeMessage` of inputs that are not JSON. */
 export function encodeBinaryMessage(uri: string, inputs: Inputs): string {
   return JSON.stringify(toWire(assertUri(uri), inputs));
 }

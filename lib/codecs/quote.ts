@@ -19,7 +19,7 @@ export function quoteNames(names: readonly string[]): string {
   return names.length > MOST_NAMES ? `${shown} and ${names.length - MOST_NAMES} more` : shown;
 }
 
-/** A JSON value in short: texts and numbers as they are, anything nested by its kind. */
+/** A JSON value in short: texts and numbers unchanged, anything nested by its kind. */
 export function quoteValue(value: unknown): string {
   if (typeof value === 'string') return quoteName(value);
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint')

@@ -100,7 +100,7 @@ export function readTensorFile(bytes: Uint8Array): TensorFile {
   return { tensors, metadata };
 }
 
-/** What the header says, which was compared with the length of the file. */
+/** The header, which was compared with the length of the file. */
 interface Layout {
   readonly entries: readonly (Entry & { readonly name: string; readonly kind: string | undefined })[];
   readonly metadata: Readonly<Record<string, string>>;
@@ -163,13 +163,13 @@ function readHeader(bytes: Uint8Array): {
   } catch (error) {
     throw broken(asError(error).message);
   }
-  if (!isObject(header)) throw broken('the header is no object');
+  if (!isObject(header)) throw broken('the header is not an object');
   return { header, names: keysInOrder(text)(header), bodyAt: 8 + length };
 }
 
 function metadataOf(value: unknown): Record<string, string> {
   if (value === undefined) return {};
-  if (!isObject(value) || !areTexts(value)) throw broken('__metadata__ is no object of texts');
+  if (!isObject(value) || !areTexts(value)) throw broken('__metadata__ is not an object of texts');
   return value;
 }
 
@@ -223,7 +223,7 @@ function readStrings(name: string, bytes: Uint8Array, kind: string): Tensor {
   const dims = kind.slice(STRINGS.length + 1);
   const shape = dims === '' ? [] : dimensionsOf(dims);
   if (!Array.isArray(items) || !items.every((item) => typeof item === 'string')) {
-    throw broken(`text ${quoteName(name)} is no array of texts`);
+    throw broken(`text ${quoteName(name)} is not an array of texts`);
   }
   if (shape === undefined || elementCount(shape, LIMITS.tensorElements) !== items.length) {
     throw broken(`text ${quoteName(name)}: ${items.length} items are not of shape ${quoteName(dims)}`);

@@ -1,6 +1,6 @@
 /**
- * Decodes bytes as UTF-8, strictly. A decoder that puts U+FFFD in place of a broken byte would hand a model another text
- * than the one that was sent.
+ * Decodes bytes as UTF-8, strictly. A decoder that replaces a broken byte by U+FFFD would give a model a different text
+ * from the one that was sent.
  */
 const strict = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true });
 

@@ -19,7 +19,7 @@ export function worker(scope: Scope): ModelManager {
     ...versionsOf(scope),
     withoutFiles: scope.environment.job.worker.class,
     async open(folder, { version }) {
-      // Of a model without files nothing was downloaded.
+      // A model without files downloads nothing, so the folder may not exist.
       await makeFolder(folder);
       const code = { directory: CODE, modelDir: folder, version };
       return openProcess(scope.environment.job, code, { log: EVENT_LOG });

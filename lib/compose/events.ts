@@ -8,7 +8,7 @@ import { badRequest } from '../contract/errors.ts';
 /** As Lambda calls it. */
 export type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 
-/** What a function is called with. */
+/** The arguments of a function. */
 export type EventKind = 'sqs' | 'http';
 
 const EXPECTED: Readonly<Record<EventKind, string>> = {

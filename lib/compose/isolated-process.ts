@@ -24,7 +24,7 @@ function open({ file, version, settings }: IsolatedModel): void {
   runner.catch(() => undefined);
 }
 
-/** Whether the time of the run is over. onnxruntime lets the event loop turn between two runs. */
+/** True once the time of the run is over. onnxruntime lets the event loop turn between two runs. */
 let isOver = false;
 
 async function answer(

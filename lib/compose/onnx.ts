@@ -28,7 +28,7 @@ export interface OnnxRunner extends Runner {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
   readonly hasKnownRows: boolean;
-  /** Whether records may share a run. */
+  /** True if records may share a run. */
   readonly separable: boolean;
   readonly names: ModelNames;
   /** Records that arrived as one block. @returns undefined when `run` should run them */
@@ -38,7 +38,7 @@ export interface OnnxRunner extends Runner {
 /** Texts that are sorted by length together, over the runs of many records. */
 const SORTED_TEXTS = 256;
 
-/** Of the outputs that have classes: their labels, by name. */
+/** Returns the labels of the outputs that have classes, by name. */
 export function classLabels(
   { labels }: ModelNames,
   outputs: readonly TensorSpec[],
@@ -60,7 +60,7 @@ export function labelled(outcomes: Outcome[], labels: ReturnType<typeof classLab
   );
 }
 
-/** Whether a verification or the owner's word says how rows relate. */
+/** True if a verification, or the job's owner, states how rows relate. */
 export function hasKnownRows({ verification, batching = 'proven' }: OnnxSettings): boolean {
   return verification !== undefined || batching !== 'proven';
 }

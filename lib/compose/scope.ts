@@ -10,7 +10,7 @@ import type { Tracing } from './traced.ts';
 
 type Part<T> = (scope: Scope) => T;
 
-/** What this environment has, and what the single machine does in its own way. */
+/** Overrides supplied by the single machine. */
 interface Own {
   /** Opens a version of the model, whose runs it tells. Default: in this process. */
   readonly openRunner?: (

@@ -1,4 +1,4 @@
-/** What runs the records of a deployed job: its model, or its worker, whose code no other job loads. */
+/** Opens the runner of a deployed job: its model, or its worker, whose code no other job loads. */
 import type { Model } from '../contract/values.ts';
 import { readyModel } from './model.ts';
 import type { Scope } from './scope.ts';

@@ -22,7 +22,7 @@ export interface VersionsOptions<R extends Runner> extends ManagerOptions {
   readonly withoutFiles?: string | undefined;
   /** Opens a version that was downloaded. Its runner has the same version. */
   readonly open: (folder: string, pointer: ModelPointer) => Promise<R>;
-  /** What opening needs, in two steps: each is taken while S3 is awaited. */
+  /** The two steps of opening: each starts while S3 is awaited. */
   readonly prepare?: { readonly load: () => Promise<unknown>; readonly start: () => Promise<unknown> };
 }
 
@@ -69,7 +69,7 @@ class Versions<R extends Runner> {
         await this.#tidy();
       });
     } catch (error) {
-      // What was stopped is continued.
+      // An interrupted download is continued.
       if (!(error instanceof LoadStopped)) this.#latest = before;
       else if (this.#open.length > 0) logWarning(error.message, { phase: 'model' });
       throw error;

@@ -39,7 +39,7 @@ export interface ServedWorker extends Model {
   readonly runner: Batcher;
   readonly pool: Pool<WorkerProcess>;
   readonly version: string;
-  /** Whether a process can run a batch. */
+  /** True if a process can run a batch. */
   isReady(): boolean;
   close(): Promise<void>;
 }
@@ -109,7 +109,7 @@ export type WorkerJob = Pick<JobConfig, 'worker' | 'batchSize'>;
 type WorkerSettings = WorkerJob['worker'];
 
 interface Folders {
-  /** Of the code. */
+  /** The folder of the code. */
   readonly directory: string;
   readonly modelDir: string;
 }

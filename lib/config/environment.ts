@@ -27,11 +27,11 @@ export interface Environment {
    * CLUSTER_SERVING_REDIS_CACHE), or with a password in Systems Manager (CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER).
    */
   readonly redisSignIn: RedisSignIn | undefined;
-  /** Of a Redis that would evict results beyond it: CLUSTER_SERVING_REDIS_MAX_GB, in bytes. */
+  /** The memory beyond which Redis would evict results: CLUSTER_SERVING_REDIS_MAX_GB, in bytes. */
   readonly redisMaxBytes: number | undefined;
-  /** What stands for the job in the keys of Redis: CLUSTER_SERVING_REDIS_KEYSPACE. Without it, the job's name. */
+  /** The job's name in the keys of Redis: CLUSTER_SERVING_REDIS_KEYSPACE. Default: the job's name. */
   readonly keyspace: string;
-  /** Of the function, to sign with; read it anew each time, because Lambda renews it. */
+  /** The function's role, which signs requests. Read each time, because Lambda renews it. */
   readonly role: Role;
   /** Another endpoint than AWS's, as of an emulator: AWS_ENDPOINT_URL. */
   readonly aws: AwsAccess;
@@ -42,13 +42,13 @@ export interface Environment {
   readonly inLambda: boolean;
   /** `off` writes no metrics to CloudWatch: CLUSTER_SERVING_METRICS. */
   readonly hasMetrics: boolean;
-  /** What log lines call the service, as with AWS Powertools: POWERTOOLS_SERVICE_NAME. Without it, the job's name. */
+  /** The service's name in log lines, as with AWS Powertools: POWERTOOLS_SERVICE_NAME. Default: the job's name. */
   readonly service: string;
   /** The function's name in AWS, including the stage. */
   readonly functionName: string;
   /** True if provisioned concurrency opened this environment before the first request. */
   readonly isProvisioned: boolean;
-  /** The X-Ray trace id of the current invocation; read it anew in each. */
+  /** The X-Ray trace id of the current invocation; read it again in each. */
   readonly traceId: string | undefined;
   /**
    * OpenTelemetry's variables, when one of them names a receiver of spans: OTEL_EXPORTER_OTLP_ENDPOINT,

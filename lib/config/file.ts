@@ -94,7 +94,7 @@ export function readConfigText(content: string, name: string): ConfigReading {
   return { job, notes: [...notes, ...advised] };
 }
 
-/** A pipe has no size to ask for beforehand; so one byte more than the limit is read, of whatever it is. */
+/** A pipe has no size to ask for beforehand, so one byte more than the limit is read from any file. */
 function readBytes(path: string): Uint8Array {
   const file = openSync(path, 'r');
   try {
@@ -180,7 +180,7 @@ function assertTokens(content: string, wrong: Wrong): void {
 function yamlMessage(code: string, message: string): string {
   if (code === 'MULTIPLE_DOCS') return 'a second YAML document starts here; a config is one';
   const isColonMissing = code === 'MULTILINE_IMPLICIT_KEY' || message.startsWith('Implicit map keys need');
-  // What follows a colon may be a piece of the file.
+  // The text after a colon may be a piece of the file.
   return `not YAML: ${isColonMissing ? 'a key without ":"' : message.split(': ')[0]}`;
 }
 

@@ -52,7 +52,7 @@ export function constantsOf(value: Value): Readonly<Record<string, number>> | un
   return recordOf(value, numberOf);
 }
 
-/** `N,3,224,224`, with or without brackets, or a list; a size that is no number is free, by that name. */
+/** `N,3,224,224`, with or without brackets, or a list; a size that is not a number is free, by that name. */
 export function shapeOf(value: Value): ShapeText | undefined {
   const text =
     typeof value === 'string'

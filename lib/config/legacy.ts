@@ -1,6 +1,6 @@
 /**
  * Every key of the old configs (0.7 to 0.9 nested, 0.10 to BigDL 2 flat), of servables.yaml and of the old front end's
- * options, and what becomes of it. No old key is silently ignored: one without a use here says what replaces it.
+ * options, and its replacement. No old key is silently ignored: one without a use here says what replaces it.
  * docs/reference/config.md is written from this table.
  */
 import { badConfig } from '../contract/errors.ts';
@@ -65,7 +65,7 @@ const sizeOfShape = (value: Value) => {
 
 const SHAPE_KEYS = ['data.shape', 'data.image_shape', 'data.tensor_shape'];
 
-/** What an import takes, unless two keys say it. */
+/** The config that an import uses, unless two keys set it. */
 const shapesOnce = (shapes: readonly Value[], valueOf: (oldKey: string) => Value | undefined) =>
   SHAPE_KEYS.filter((key) => valueOf(key) !== undefined).length > 1
     ? []
@@ -108,7 +108,7 @@ function parts(value: Value): readonly Value[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A list that was quoted: "[[1,2],[3,224,224]]". Anything else as it is. */
+/** A list that was quoted: "[[1,2],[3,224,224]]". Anything else unchanged. */
 function bracketed(value: Value): Value {
   if (typeof value !== 'string' || !value.trim().startsWith('[') || value.length > 1_000) return value;
   try {

@@ -6,7 +6,7 @@ export function isInS3(path: string): boolean {
   return /^s3:/i.test(path);
 }
 
-/** An address in S3 as it is, another path from the folder of the config. */
+/** An address in S3 unchanged, another path from the folder of the config. */
 export function resolveModelPath(directory: string, modelPath: string): string {
   return isInS3(modelPath) ? modelPath : resolve(directory, modelPath);
 }

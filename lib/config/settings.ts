@@ -37,14 +37,14 @@ interface GatheredSettings {
   readonly problems: readonly Problem[];
 }
 
-/** Groups that may be one word in place of keys, and the key that the word sets: `image: torch`. */
+/** Groups that may be one word instead of keys, and the key that the word sets: `image: torch`. */
 const WORD_KEYS: ReadonlyMap<string, string> = new Map([['image', 'preset']]);
 
 /** Limits the problems shown; hints for thousands would take seconds. */
 export const MAX_PROBLEMS = 50;
 
 interface Entry extends Setting {
-  /** The key as it is spelled in our documents: `params.batch_size`. */
+  /** The key in the spelling of our documents: `params.batch_size`. */
   readonly name: string;
 }
 
@@ -88,7 +88,7 @@ function set(path: string, setting: Setting, settings: Map<string, Setting>, pro
   }
 }
 
-/** What an entry sets; undefined after a problem. */
+/** The setting of an entry; undefined after a problem. */
 function converted(
   entry: Entry,
   rule: LegacyKey | undefined,

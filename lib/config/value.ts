@@ -70,7 +70,7 @@ export function booleanOf(value: Value): boolean | undefined {
 /** `modelPath:model` is one text for YAML, and not a key with its value; an address is one, too. */
 const KEY_WITHOUT_BLANK = /^\s*(?:-\s+)?(["']?)[A-Za-z_][\w.-]*\1 *:(?!\/\/)[^\s:]/;
 
-/** What to do about a text that was meant as a key with its value; empty for another one. */
+/** Advice for a text that was meant as a key with its value; empty for any other text. */
 export function blankHint(text: string): string {
   return KEY_WITHOUT_BLANK.test(text) ? '; put a blank behind the colon, as in "modelPath: model"' : '';
 }

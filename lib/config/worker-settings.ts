@@ -1,4 +1,4 @@
-/** The settings of a job's own worker, in place of a model. */
+/** The settings of a job's own worker, instead of a model. */
 import {
   choice,
   fitting,
@@ -45,7 +45,7 @@ const devices = list(
 export const WORKER = {
   class: setting(
     fitting('a module and a class in it, such as server.Worker', (name) => WORKER_CLASS.test(name)),
-    'Your own worker in place of a model: a class of `server.py` or `server.ts` beside this file.',
+    'Your own worker instead of a model: a class of `server.py` or `server.ts` beside this file.',
     { byDefault: 'none; the job serves a model', example: 'server.Worker' },
   ),
   modelName: setting(or(anyText, ''), 'Handed to `get_model`, together with the folder `modelPath`.', {

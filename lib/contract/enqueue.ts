@@ -16,14 +16,14 @@ export interface Enqueue {
   readonly sentAt: number;
   /** How often it was sent again from the dead letters. */
   readonly replays: number;
-  /** Of its sender, where that sent one. */
+  /** The sender's trace context, if it sent one. */
   readonly trace?: TraceContext | undefined;
 }
 
 /**
- * Whether an enqueue comes after another one of its uri. The one that SQS accepted later is later; a tie is decided by the
- * bytes of the identities. An identity is one enqueue, however many messages the retries of a client made of it; only a
- * replay of it is later.
+ * True if an enqueue comes after another one of its uri. The one that SQS accepted later is later; a tie is decided by
+ * the bytes of the identities. An identity is one enqueue, however many messages the retries of a client made of it;
+ * only a replay of it is later.
  */
 export function isLater(one: Enqueue, other: Enqueue): boolean {
   if (one.identity === other.identity) return one.replays > other.replays;
@@ -32,21 +32,21 @@ export function isLater(one: Enqueue, other: Enqueue): boolean {
   return one.identity > other.identity;
 }
 
-/** What a client may say about one enqueue when it asks for a result. */
+/** A client's claims about one enqueue when it asks for a result. */
 export interface EnqueueQuery {
   /** Only the result of this enqueue, as `enqueue` returned it. Default: the newest one. */
   readonly identity?: string | undefined;
 }
 
-/** What to take. */
+/** Selects the result to take. */
 export interface TakeQuery extends EnqueueQuery {
   /** The id of a large result that the caller has fetched; without it, large results stay. */
   readonly fetched?: string | undefined;
 }
 
 /**
- * A UUID, a message id, or whatever else names one enqueue. Identities are kept in lists separated by spaces, and `~`
- * must sort after all of them (lib/redis/order.ts).
+ * A UUID, a message id, or anything else that names one enqueue. Identities are kept in lists separated by spaces, and
+ * `~` must sort after all of them (lib/redis/order.ts).
  */
 const IDENTITY = /^[A-Za-z0-9._-]{1,64}$/;
 

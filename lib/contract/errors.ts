@@ -109,8 +109,8 @@ export class ServingError extends Error {
   }
 
   /**
-   * What an untrusted caller may read: the message, or a fixed text for codes whose message may quote S3, SQS, Redis or
-   * the file system.
+   * The text that an untrusted caller may read: the message, or a fixed text for codes whose message may quote S3, SQS,
+   * Redis or the file system.
    */
   get publicMessage(): string {
     return ERRORS[this.code].shown ?? this.message;
@@ -161,8 +161,8 @@ export function withUri(error: unknown, uri: string): ServingError {
 }
 
 /**
- * The error with another text for a path, such as that of a temporary file, which is gone when a person reads it. An error
- * without the path comes back as it is.
+ * The error with another text for a path, such as that of a temporary file, which is gone when a person reads it. An
+ * error without the path is returned unchanged.
  */
 export function withPathAs(error: unknown, path: string, shown: string): unknown {
   const { code, message } = ServingError.from(error);

@@ -6,7 +6,7 @@
 export type Precision = 'float32' | 'float64';
 export type NumberParts = readonly Float32Array[] | readonly Float64Array[];
 
-/** What reads arrays: in the precision that was asked for last, as most models have inputs of one. */
+/** The reader of arrays: in the precision requested last, because most models have inputs of one precision. */
 export interface NumbersReader {
   precision: Precision;
   /** The numbers of an array that it has read before, in the present precision. @param text the JSON of the array */
@@ -16,7 +16,7 @@ export interface NumbersReader {
 }
 
 export class JsonNumbers {
-  /** Of one or more dimensions, none of them 0. */
+  /** The shape: one or more dimensions, none of them 0. */
   readonly shape: readonly number[];
   readonly #reader: NumbersReader;
   readonly #text: string;
@@ -42,7 +42,7 @@ export class JsonNumbers {
     return this.#parts;
   }
 
-  /** What the whole text would have had in its place; takes as long the first time. */
+  /** The number that parsing the whole text would have given; takes as long the first time. */
   nested(): unknown {
     this.#nested ??= this.#reader.nested(this.#text);
     return this.#nested;

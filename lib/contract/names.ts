@@ -126,7 +126,7 @@ export function payloadPrefix(job: string): string {
   return `payloads/${job}/`;
 }
 
-/** Results that are too large for Redis: `<id>` as they are, `<id>.json` as HTTPS answers them. */
+/** Results that are too large for Redis: `<id>` in the stored form, `<id>.json` in the form of HTTPS answers. */
 export function largeResultPrefix(job: string): string {
   return `results/${job}/`;
 }

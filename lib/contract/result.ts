@@ -26,7 +26,9 @@ export interface ObjectDigest {
 /** Where a result is that is too large for Redis: two objects in S3, which no other result ever has. */
 export interface LargePointer extends ObjectDigest {
   readonly bucket: string;
-  /** Of the object with the exact values, as safetensors, a frame of a worker's value, bytes or text. Ends in a UUID. */
+  /**
+   * Key of the object with the exact values: safetensors, a frame of a worker's value, bytes or text. Ends in a UUID.
+   */
   readonly key: string;
   readonly form: 'tensors' | 'value' | 'bytes' | 'text';
   /** The object under `<key>.json`: the answer of GET /predictions/{uri}. */
@@ -35,7 +37,7 @@ export interface LargePointer extends ObjectDigest {
   readonly finishedAt: number;
 }
 
-/** What a client names when it has fetched a large result, so that it is deleted, and no later one. */
+/** Names a large result that a client has fetched, so that it is deleted, and no later one. */
 export function idOfLarge({ key }: Pick<LargePointer, 'key'>): string {
   return key.slice(key.lastIndexOf('/') + 1);
 }
@@ -47,7 +49,7 @@ export interface Result {
   readonly outputs: readonly NamedTensor[];
   /** The parsed text of the filter, `[[4,5.0],[3,4.0]]`; undefined without a filter. */
   readonly filtered: unknown;
-  /** What a worker returned, where that is no tensors; undefined otherwise. */
+  /** The worker's return value if it is not tensors; undefined otherwise. */
   readonly value?: WorkerValue;
   /** The version of the model. */
   readonly model: string;
@@ -55,7 +57,10 @@ export interface Result {
   readonly finishedAt: number;
   /** Which enqueue of the uri it answers; "" in a result of Analytics Zoo Cluster Serving, which did not say. */
   readonly identity: string;
-  /** Set where the values are in S3 and not here. The client fetches them: `query` and the like never return such a result. */
+  /**
+   * Set where the values are in S3 and not here. The client fetches them: `query` and its siblings never return such a
+   * result.
+   */
   readonly large?: LargePointer;
 }
 

@@ -6,7 +6,7 @@ import { elementAt } from './present.ts';
 
 /** Longer words are compared up to here, because the work grows with the square of their length. */
 const MOST_LETTERS = 100;
-/** Of more known words only those with the same fold are found. */
+/** With more known words than this, only those that differ in case or accents are found. */
 const MOST_KNOWN = 256;
 
 export function suggest(word: string, known: readonly string[]): string | undefined {
@@ -21,7 +21,7 @@ export function suggest(word: string, known: readonly string[]): string | undefi
   const best = distances.sort((a, b) => a.distance - b.distance)[0];
   if (!best) return undefined;
   const { candidate, distance } = best;
-  // Every letter of `x` differs from `a`, so that one is no slip of the other.
+  // Every letter of `x` differs from `a`, so neither is a slip of the other.
   const mayDiffer = Math.min(candidate.length - 1, Math.max(1, Math.floor(candidate.length / 3)));
   return distance <= mayDiffer ? candidate : undefined;
 }
@@ -37,7 +37,7 @@ const BRACKETED = /\([^()]*\)|\[[^[\]]*\]|\{[^{}]*\}/g;
 const SEPARATORS = /[\s\p{Cf}\p{Pd}_]+/gu;
 const FOLDED = /^[a-z\d]+$/;
 
-/** What is left of a name without case, blanks, hyphens, underscores and units in brackets, in which writers differ. */
+/** Folds a name: without case, blanks, hyphens, underscores and units in brackets, in which writers differ. */
 export function foldName(name: string): string {
   if (FOLDED.test(name)) return name;
   const plain = name.normalize('NFKC').toLowerCase();

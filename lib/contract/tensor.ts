@@ -104,7 +104,7 @@ export function elementCount(shape: readonly number[], limit: number = Number.MA
   return zero ? 0 : count;
 }
 
-/** @throws bad_request unless the shape has so many elements, and as `elementCount` */
+/** @throws bad_request unless the shape has that many elements, and as `elementCount` */
 export function assertCount(shape: readonly number[], length: number, limit: number): void {
   if (elementCount(shape, limit) === length) return;
   throw badRequest(`${length} elements are not of shape [${shape.join(',')}]`);
@@ -116,7 +116,7 @@ export function assertCount(shape: readonly number[], length: number, limit: num
 export function viewBytes(dtype: NumericDType, bytes: Uint8Array): TypedArray {
   const size = bytesPerElement(dtype);
   if (bytes.byteLength % size !== 0) {
-    throw badInput(`${bytes.byteLength} bytes are no whole number of ${dtype} elements`);
+    throw badInput(`${bytes.byteLength} bytes are not a whole number of ${dtype} elements`);
   }
   // Not bytes.slice(): a Buffer's slice is a view of the same, misaligned memory.
   const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);

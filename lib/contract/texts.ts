@@ -1,6 +1,6 @@
 /**
- * What models of texts are known by: the file beside them, and the marks that take the place of a text: no text, and tokens that the caller has made. A text of a caller never holds
- * U+0000, so it is never taken for one of them.
+ * The marks of models of texts: the file beside them, and the marks that replace a text: no text, and tokens made by
+ * the caller. A caller's text never holds U+0000, so it is never mistaken for a mark.
  */
 
 /** Written by an import beside a model that reads texts; lib/text/settings.ts says what is in it. */
@@ -13,7 +13,7 @@ export function isNoText(text: string): boolean {
   return text === NO_TEXT;
 }
 
-/** Token ids in place of a text. */
+/** Token ids instead of a text. */
 export function tokensText(ids: Iterable<number | bigint>): string {
   return `${NO_TEXT}${[...ids].join(' ')}`;
 }

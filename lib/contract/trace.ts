@@ -8,9 +8,9 @@ export interface TraceContext {
   readonly traceId: string;
   /** 16 hexadecimal digits in lower case. */
   readonly spanId: string;
-  /** Whether the sender records the trace. */
+  /** True if the sender records the trace. */
   readonly isSampled: boolean;
-  /** What other systems pass on with it. */
+  /** Trace data of other systems. */
   readonly state?: string;
 }
 
@@ -32,7 +32,7 @@ const TRACEPARENT =
 const MEMBER =
   /^([a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 const MAX_MEMBERS = 32;
-/** What the standard asks everybody to pass on at least, and what we pass on at most. */
+/** The length that the standard asks everyone to forward at least, and that we forward at most. */
 const MAX_STATE_LENGTH = 512;
 
 /** @returns undefined when there is no valid `traceparent`; a `tracestate` that is invalid or too long is left out */

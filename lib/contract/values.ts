@@ -31,7 +31,7 @@ export type Value =
   | { readonly kind: 'text'; readonly text: string }
   /** A JSON value: number, boolean, string, or nested arrays of them; a string is a base64 image or text. */
   | JsonValue
-  /** What a client of a worker sent. A model does not take it. */
+  /** A value from a client of a worker. A model does not accept it. */
   | { readonly kind: 'value'; readonly value: WorkerValue };
 
 /** Inputs of one record by name, in the order of the call. */
@@ -54,8 +54,8 @@ export interface TensorSpec {
   /** Default 0. */
   readonly batchAxis?: BatchAxis;
   /**
-   * Whether an empty shape is that of a scalar (rank 0), or of an undeclared rank (false). onnxruntime reports both as
-   * empty, so the verification tells; undefined where there is none.
+   * True for the empty shape of a scalar (rank 0), false for an undeclared rank. onnxruntime reports both as empty, so
+   * the verification decides; undefined without one.
    */
   readonly isScalar?: boolean;
   /** One text for each row, which a tokenizer reads; whole numbers of rank 1 are its tokens. Default false. */
@@ -64,7 +64,7 @@ export interface TensorSpec {
   readonly optional?: boolean;
 }
 
-/** What the columns and classes of a model are called. */
+/** Names of the model's columns and classes. */
 export interface ModelNames {
   /** By input: the names of its last axis, in order. */
   readonly columns: Readonly<Record<string, readonly string[]>>;
@@ -76,16 +76,16 @@ export type NamedTensor = Tensor & {
   readonly name: string;
   /** The names of the last axis' elements, where the model has them. */
   readonly labels?: readonly string[];
-  /** Of a model of texts: how many tokens it read, by row. */
+  /** For a model of texts: how many tokens it read, by row. */
   readonly tokens?: readonly number[];
 };
 
-/** The outcome of one record: the model's outputs in its order, a worker's value that is no tensors, or an error. */
+/** The outcome of one record: the model's outputs in its order, a worker's value that is not tensors, or an error. */
 export type Outcome =
   | {
       readonly ok: true;
       readonly outputs: readonly NamedTensor[];
-      /** What a worker returned, where that is neither a tensor nor a dict of them; there are no outputs then. */
+      /** The worker's return value if it is not a tensor or a dict of tensors; `outputs` is then empty. */
       readonly value?: WorkerValue;
       /** True: a worker returned its only output as an array, not in a dict. */
       readonly isArray?: true;
@@ -146,7 +146,7 @@ export interface Runner {
   readonly outputs?: readonly TensorSpec[];
   /** False: nothing but the declared shapes says where outputs have their rows, and they may be wrong. Default true. */
   readonly hasKnownRows?: boolean;
-  /** What the model's columns and classes are called. */
+  /** Names of the model's columns and classes. */
   readonly names?: ModelNames;
   /** The memory of the records is reused once this has ended. */
   run(records: readonly Inputs[], policy?: RunPolicy): Promise<Outcome[]>;

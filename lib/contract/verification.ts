@@ -1,5 +1,5 @@
 /**
- * What was found out about a version of a model before it may serve: whether records may share a run, and which of
+ * The facts about a version of a model that must be known before it serves: whether records may share a run, and which of
  * onnxruntime's rewrites change its answers. Made and explained by onnx-import/verify, stored with the version, and obeyed
  * wherever the model is opened.
  */
@@ -38,7 +38,7 @@ export interface BatchingVerdict {
   /** The axis of each output's rows; undefined when all are 0. */
   readonly outputAxes?: BatchAxes | undefined;
   /**
-   * Of a model of texts: whether a text that was padded answers as it does alone. Only then do texts of several lengths
+   * For a model of texts: whether a padded text gets the same answer as alone. Only then do texts of different lengths
    * share a run.
    */
   readonly padding?: 'agrees' | 'differs' | undefined;
@@ -51,7 +51,7 @@ export interface BatchingVerdict {
 export interface Verification {
   readonly batching: BatchingVerdict;
   readonly runtime: Runtime & Optimization;
-  /** Whether the optimized model answers as the unoptimized one does, and why that is not known. */
+  /** The comparison of the optimized model's answers with the unoptimized model's, or why there is none. */
   readonly comparison: 'agrees' | 'skipped';
   readonly reason?: string | undefined;
   /**
@@ -61,13 +61,16 @@ export interface Verification {
   readonly scalars?: readonly string[] | undefined;
 }
 
-/** What a comparison of sessions holds for. */
+/** The conditions under which a comparison of sessions holds. */
 export interface Runtime {
   /** Version of onnxruntime. */
   readonly onnxruntime: string;
   /** As in `process.arch`. */
   readonly architecture: string;
-  /** What chooses the kernels for quantized numbers, as Linux names it. Undefined where nothing names it. */
+  /**
+   * The processor features that choose the kernels for quantized numbers, as Linux names them. Undefined where nothing
+   * names them.
+   */
   readonly features?: readonly string[] | undefined;
   /** True: it holds for all features of the architecture, because every kernel gives the same. Default false. */
   readonly anyFeatures?: boolean | undefined;
@@ -95,7 +98,7 @@ const OF_QUANTIZED: readonly string[] = [
 
 export type BatchingSetting = 'proven' | 'always' | 'never';
 
-/** What a job says about its batches. */
+/** The batch settings of a job. */
 export interface BatchingChoice {
   /** Default proven: as the verification says. Always and never are the owner's word. */
   readonly batching?: BatchingSetting | undefined;
@@ -158,8 +161,8 @@ function isOptionalText(value: unknown): boolean {
 }
 
 /**
- * Whether its verdict counts: one of other rules, behind runs of another onnxruntime, or for other batch axes is as good
- * as none. The processor may be another one, because the proof is about the graph.
+ * True if its verdict counts. It does not under other rules, with another onnxruntime, or for other batch axes. The
+ * processor may differ, because the proof is about the graph.
  */
 export function isVerdictCurrent(
   verification: Verification | undefined,
@@ -171,7 +174,7 @@ export function isVerdictCurrent(
   return isOfRelease && hasInputAxes(verification, batchAxes);
 }
 
-/** Whether it was made for these axes. All rows share a scalar, whether or not a job says so. */
+/** True if it was made for these axes. All rows share a scalar, even if a job does not say so. */
 function hasInputAxes(verification: Verification | undefined, batchAxes: BatchAxes | undefined): boolean {
   const { batching, scalars } = verification ?? {};
   return axesText(batching?.inputAxes, scalars) === axesText(batchAxes, scalars);
@@ -184,7 +187,7 @@ function axesText(axes: BatchAxes = {}, scalars: readonly string[] = []): string
   return JSON.stringify(others.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Whether it need not be made again on this machine. */
+/** True if it need not be made again on this machine. */
 export function isCurrent(
   verification: Verification | undefined,
   here: Runtime,
@@ -216,7 +219,7 @@ export function optimizationFor(
 }
 
 /**
- * The axis of an output's rows as the verification has it, of whichever release; undefined when it says nothing.
+ * The axis of an output's rows according to the verification, of any release; undefined if it does not say.
  * @param isOneRow the file fixes a run to one row
  */
 export function storedOutputAxis(

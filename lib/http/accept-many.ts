@@ -16,8 +16,8 @@ import type { HttpRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
 
 /**
- * What one record needs too. It is handed over and not imported, because the bundler makes a file of what two files share,
- * which functions would read at each start.
+ * Dependencies that a single record needs too. They are passed instead of imported, because the bundler puts shared
+ * code into a file that functions would read at each start.
  */
 export interface AcceptTools {
   /** @throws bad_request for another number of instances than one */
@@ -172,8 +172,9 @@ function orError<T>(work: () => T): T | ServingError {
 }
 
 /**
- * Of several records under one uri the last line counts, so it is sent when the queue has the others. They are sent together,
- * because a body may have a thousand of them: where the last one cannot be sent, any of the others may count.
+ * Keeps the order of several records under one uri: the last line counts, so it is sent after the others are queued.
+ * They are sent together, because a body may have a thousand of them. If the last one cannot be sent, any of the others
+ * may count.
  */
 async function sendInOrder(
   records: readonly Line<SentRecord>[],

@@ -132,8 +132,8 @@ function namesOf(headers: HttpRequest['headers']): NameRecord | undefined {
 }
 
 /**
- * What the key of a request stands for: the uris and the data of its records, whatever the body looked like. Compared where
- * records are announced.
+ * A digest of the request: the uris and data of its records, regardless of the body's form. Compared where records are
+ * announced.
  */
 function namedRequest(
   submissions: readonly (Submission | undefined)[],

@@ -1,7 +1,7 @@
 /**
- * What a body has beside its instances. An unknown one is refused, because a caller who writes it expects something of it:
- * a call to a webhook that never comes, an hour that a result stays. What requests to other servers hold, and changes nothing
- * here, is ignored with a warning.
+ * Checks the keys beside the instances of a body. An unknown key is refused, because a caller who writes it expects
+ * something of it: a call to a webhook, or a longer life of the result. Keys of requests to other servers that change
+ * nothing here are ignored with a warning.
  */
 
 import { BY_POSITION, hasColumns, isObject } from '../codecs/instances.ts';
@@ -13,14 +13,17 @@ import type { HttpRequest } from './request.ts';
 const INSTANCES = 'instances';
 /** In the place of instances: values by column. */
 const INPUTS = 'inputs';
-/** Of a body to `POST /predict`. */
+/** Keys that a body to `POST /predict` may have. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
-/** Of a body to `POST /predictions`. */
+/** Keys that a body to `POST /predictions` may have. */
 export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris'];
-/** Of a record as clients of the queue write it. */
+/** Keys of a record as clients of the queue write it. */
 export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde'];
 
-/** Of TensorFlow Serving, of the Open Inference Protocol and of Vertex AI; the last three are those of a golden request. */
+/**
+ * Keys that TensorFlow Serving, the Open Inference Protocol and Vertex AI define; the last three are those of a golden
+ * request.
+ */
 const FOREIGN: ReadonlySet<string> = new Set([
   'signature_name',
   'id',
@@ -36,7 +39,7 @@ const ADDRESS = 'the address of a request says which job answers, with the versi
 const ORDER = 'records run as the queue delivers them';
 const SETTING = 'it is a setting of the job, in config.yaml';
 
-/** What this service has instead, by what the key means without its case and separators. */
+/** Our equivalents, by the key's meaning without case and separators. */
 const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
   [
     /^uris?$/,
@@ -119,7 +122,7 @@ export function assertForm(type: string, path: '/predict' | '/predictions'): voi
 const QUERY: readonly string[] = ['uri', 'identity', 'fetched'];
 
 /**
- * What belongs elsewhere is not passed over; other parameters are those of caches and proxies.
+ * Parameters that belong elsewhere are refused; other parameters are those of caches and proxies.
  * @param isAll whether the request is about every result, which none of them may narrow
  * @throws bad_request
  */

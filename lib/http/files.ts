@@ -26,7 +26,7 @@ export function isForm(type: string): boolean {
 const URI = 'uri';
 
 /**
- * The fields of a form as the inputs of one record: images as they are, everything else as text. The field `uri` is none.
+ * The fields of a form as the inputs of one record: images as images, everything else as text. The field `uri` is none.
  * @throws bad_request, too_large
  */
 export async function formRecord(

@@ -15,11 +15,16 @@ interface Instances {
   readonly inPlace: (error: unknown) => never;
   /** Headers of the answer. */
   readonly headers?: Record<string, string> | undefined;
-  /** Whether the values came without names, or as files: then the answer is plain JSON, and not the contract's texts. */
+  /**
+   * True if the values came without names or as files. The answer is then plain JSON instead of the contract's texts.
+   */
   readonly isPlain?: boolean;
 }
 
-/** Whether the query asks for it, whatever the body is. @throws bad_request for another form */
+/**
+ * True if the query asks for it. The body does not matter.
+ * @throws bad_request for another form
+ */
 function asksPlain({ parameters: { form } }: HttpRequest): boolean {
   if (form === undefined || form === 'plain') return form === 'plain';
   throw badRequest(`form: expected plain, got ${quoteName(form)}`);

@@ -12,7 +12,7 @@ import type { HttpResponse } from './response.ts';
 export interface ShownFigures {
   readonly job: string;
   readonly timers: SharedTimers;
-  /** Of the model; undefined while none can serve. */
+  /** The model's version; undefined while none can serve. */
   readonly version: string | undefined;
   readonly own: readonly Family[];
 }

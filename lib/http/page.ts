@@ -1,4 +1,4 @@
-/** What pages of HTML need. They have no scripts and load nothing. */
+/** The frame of HTML pages. They have no scripts and load nothing. */
 import type { HttpResponse } from './response.ts';
 
 /** Pages of other sites cannot frame it. */

@@ -21,8 +21,9 @@ import { assertAnswer, assertElements } from './predictions.ts';
 type Answered = Extract<Outcome, { ok: true }>;
 
 /**
- * `{"outputs":{name:[…]},"labels":{name:[…]},"model":…}`, where labels are those of the largest value of each row. In place of
- * outputs, `filtered` has what the job's filter keeps, and `values` what a worker returned that is no arrays.
+ * `{"outputs":{name:[…]},"labels":{name:[…]},"model":…}`, where labels are those of the largest value of each row.
+ * Instead of outputs, `filtered` has the result of the job's filter, and `values` a worker's return value that is not
+ * arrays.
  * @throws the first failed instance's error with its index; too_large over Lambda's limit
  */
 export function plainAnswer(
@@ -77,7 +78,7 @@ function nestedText(output: NamedTensor): string {
   return nest(elementTexts(output), output.shape);
 }
 
-/** The label of the largest value; of several rows, nested as they are. */
+/** The label of the largest value; of several rows, nested like the rows. */
 function labelText(output: NamedTensor): string {
   const { shape, labels = [] } = output;
   const rank = rankingOf(output);

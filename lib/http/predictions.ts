@@ -98,7 +98,7 @@ export function fileSubmission(
   return { uri, message: encodeBinaryMessage(uri, inputs) };
 }
 
-/** Undefined where the body has none. */
+/** Undefined if the body has no such key. */
 function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] | undefined {
   const { uri } = body;
   const uris = body['uris'] ?? undefined;
@@ -171,7 +171,7 @@ export function pageText(page: readonly Dequeued[] | undefined): string {
   return `{"results":[${texts.join(',')}],"more":${page !== undefined}}`;
 }
 
-/** What is in S3 is asked for by its uri. */
+/** A result in S3 is requested by its uri. */
 function pageItem(result: Result): string {
   const { uri, large } = result;
   return large ? largeText(result, large.json, locationOf(uri)) : resultText(result);

@@ -111,7 +111,7 @@ function readBody(event: APIGatewayProxyEventV2, options: BodyOptions): Uint8Arr
   return withCharset(encoding === 'identity' ? bytes : unzipped(bytes, encoding, limit), event);
 }
 
-/** Types whose bytes are no text, whatever charset a client adds. */
+/** Types whose bytes are not text, even if a client adds a charset. */
 const BINARY = /^(?:multipart|image|audio|video)\/|^application\/octet-stream/i;
 
 /** In lower case; undefined for UTF-8 and its subset ASCII, and where none is declared. */

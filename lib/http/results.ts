@@ -42,7 +42,7 @@ export interface ResultsDeps {
 const MAX_WAIT_SECONDS = 20;
 /** Results of one `DELETE /predictions`. The answer says that there are more. */
 const PAGE = 100;
-/** Of their stored values: as JSON they are up to three times that. */
+/** Bytes of stored values in a page. As JSON they are up to three times as large. */
 const PAGE_BYTES = 1_500_000;
 
 /** @param caller whose leaving ends a wait */
@@ -94,7 +94,7 @@ function assertPage(parameters: HttpRequest['parameters']): void {
     if (parameters[name] !== undefined) throw badRequest(`uri: missing; "${name}" is about one result`);
 }
 
-/** Whether an Accept header names the type. */
+/** True if an Accept header names the type. */
 function accepts(header: string | undefined, type: string): boolean {
   return (header ?? '').split(',').some((part) => part.split(';', 1)[0]?.trim().toLowerCase() === type);
 }

@@ -39,11 +39,11 @@ export type IsolatedReply =
   | { readonly facts: ModelFacts }
   | { readonly failed: ErrorRecord };
 
-/** What is known of a model once it is open. */
+/** Facts about a model once it is open. */
 export interface ModelFacts {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
-  /** Whether records may share a run. */
+  /** True if records may share a run. */
   readonly separable: boolean;
   readonly names: ModelNames;
 }
@@ -146,7 +146,7 @@ async function within<T>(limitMs: number, work: Promise<T>, what: string, where 
     const message = `${what} within ${Math.round(limitMs)} ms${where}`;
     timer = setTimeout(() => reject(new ServingError('timeout', message)), limitMs);
   });
-  // What ends after its limit has no reader.
+  // A result after its limit has no reader.
   work.catch(() => undefined);
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

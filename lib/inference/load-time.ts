@@ -4,13 +4,13 @@ import { ServingError } from '../contract/errors.ts';
 export interface LoadTime {
   /** Aborts when the time is over. */
   readonly signal: AbortSignal;
-  /** Whether a session may be opened, which cannot be stopped, after the model was downloaded within this time. */
+  /** True if enough time is left to open a session after a download that took this long. Opening cannot be stopped. */
   readonly mayOpen: () => boolean;
 }
 
 /** The time of a load was over before it ended. Another attempt continues it. */
 export class LoadStopped extends ServingError {
-  /** Whether this attempt got further than the one before. */
+  /** True if this attempt got further than the one before. */
   readonly progressed: boolean;
 
   constructor(message: string, { progressed }: { readonly progressed: boolean }) {

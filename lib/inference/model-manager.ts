@@ -48,7 +48,7 @@ interface OpenRunner<R> {
 const CHECK_MS = 300;
 /** The part of the time left that the load of a new version may take; the rest is for the request. */
 const LOAD_SHARE = 0.5;
-/** Of the first opening: an answer that it failed takes half of this. */
+/** Reserved at the first opening: answering that it failed takes half of this. */
 const RESERVE_MS = 1_000;
 /** Part of the interval by which a check may come early. */
 const SPREAD = 0.5;
@@ -82,7 +82,7 @@ export class ModelManager<R extends Runner = Runner> {
 
   /**
    * Calls `work` with the serving runner, which stays open until `work` is done.
-   * @throws model_unavailable or timeout when none has loaded yet, and whatever `work` throws
+   * @throws model_unavailable or timeout when none has loaded yet, and the errors of `work`
    */
   async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
     const refreshing = this.#refreshWhenDue();

@@ -18,7 +18,7 @@ import type { Block } from '../pipeline/bind/block.ts';
 import { flattened, hasExactly } from '../pipeline/bind/flatten.ts';
 import { nestedBlock } from '../pipeline/bind/nested-block.ts';
 
-/** Larger records travel as they are, because a block is a copy more. */
+/** Larger records travel unchanged, because a block is one more copy. */
 const MOST_BYTES = 16 * 1024;
 
 export type SentRecords = Block | readonly Inputs[];
@@ -69,7 +69,7 @@ function packJson(records: readonly Inputs[], specs: readonly TensorSpec[]): Blo
     try {
       columns.push({ name, dtype, ...nestedBlock(values, dtype) });
     } catch {
-      // What is wrong, and with which of them, is said where the model is.
+      // The caller knows the model, so it explains the error and names the value.
       return undefined;
     }
   }
@@ -112,7 +112,7 @@ export function unpackRecords(
   return records;
 }
 
-/** 0 for texts, which are no bytes. */
+/** 0 for texts, which are not bytes. */
 function bytesOf(tensors: readonly Tensor[]): number {
   return tensors.reduce((sum, { data }) => sum + ('byteLength' in data ? data.byteLength : 0), 0);
 }

@@ -16,7 +16,7 @@ export function processorFeatures(file = '/proc/cpuinfo'): readonly string[] {
   return FEATURES.filter((name) => words.includes(name));
 }
 
-/** Whether kernels for int8 add exactly. Others add pairs of products in 16 bits, which saturate. */
+/** True if kernels for int8 add exactly. Others add pairs of products in 16 bits, which saturate. */
 export function hasExactSums(features: readonly string[]): boolean {
   return features.includes('avx512_vnni') || features.includes('avx_vnni');
 }

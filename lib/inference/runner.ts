@@ -20,7 +20,7 @@ export interface OnnxSettings extends BatchingChoice {
   readonly image: ImageChoice;
   /** The batch axes of outputs. Default: as the verification or the declared shapes have them. */
   readonly outputAxes?: BatchAxes | undefined;
-  /** What is stored with the model's version. */
+  /** The data stored with the model's version. */
   readonly verification?: Verification | undefined;
 }
 

@@ -31,7 +31,7 @@ interface SessionOptions {
   readonly profile?: string | undefined;
 }
 
-/** What a verification that is made in this process holds for. */
+/** The conditions under which a verification made in this process holds. */
 export const RUNTIME: Runtime = {
   onnxruntime: env.versions.common,
   architecture: process.arch,
@@ -49,7 +49,7 @@ refuseTelemetry();
 const SMALLEST = 'CAg6NwoQCgF4EgF5IghJZGVudGl0eRIBZ1oPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCAhAN';
 let started: Promise<void> | undefined;
 
-/** Spends the 20 ms that onnxruntime takes for its first session, whatever its model. */
+/** Spends the 20 ms that onnxruntime takes for its first session of any model. */
 export function startOnnx(): Promise<void> {
   started ??= InferenceSession.create(Buffer.from(SMALLEST, 'base64'), optionsFor(1, ALL_REWRITES)).then(
     (session) => session.release(),
@@ -93,7 +93,7 @@ export async function openSession(path: string, options: SessionOptions): Promis
   };
 }
 
-/** What onnxruntime-node puts in place of bytes that are not UTF-8, and a character of its own. */
+/** onnxruntime-node replaces bytes that are not UTF-8 with this, which is also a character. */
 const REPLACEMENT = '\ufffd';
 
 /** @throws model_failed when an output has a replacement character that no input brought */
@@ -157,7 +157,7 @@ interface Handler {
 
 /**
  * onnxruntime's `run` copies outputs by name to plain objects, and loses one that is called __proto__. Its handler,
- * which is private, takes the names as they are.
+ * which is private, accepts the names unchanged.
  */
 function runOf(session: InferenceSession): Run {
   const names = session.outputNames;
@@ -197,7 +197,7 @@ function hint(error: unknown): string {
   if (reason(error).includes('AddInitializedOrtValue')) {
     return ' (nodes share int8 weights or a zero point, which onnxruntime cannot make exact on this processor: give each node its own, or export float32)';
   }
-  // What the file itself lacks is said with "Load model from ... failed:" in front.
+  // An error about the file itself starts with "Load model from ... failed:".
   if (reason(error).startsWith('Invalid model')) {
     return ' (a rewrite of onnxruntime broke the model, which need not be invalid: import it again, or simplify it with onnxsim)';
   }
@@ -216,7 +216,7 @@ function reason(error: unknown): string {
 
 function specOf(meta: InferenceSession.ValueMetadata, side: string): TensorSpec {
   if (!meta.isTensor) {
-    throw modelUnavailable(`${side} "${meta.name}" is no tensor (sequences and maps are not served)`);
+    throw modelUnavailable(`${side} "${meta.name}" is not a tensor (sequences and maps are not served)`);
   }
   return { name: meta.name, dtype: dtypeOf(meta.type, meta.name), shape: meta.shape };
 }

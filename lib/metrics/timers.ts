@@ -55,7 +55,7 @@ export interface Histogram {
   readonly buckets: Map<number, number>;
 }
 
-/** What one environment has measured since its last delivery. */
+/** The measurements of one environment since its last delivery. */
 export class Timers {
   #histograms = new Map<TimerName, Histogram>();
 
@@ -76,7 +76,7 @@ export class Timers {
     return this.#histograms.size === 0;
   }
 
-  /** Returns everything and starts anew. */
+  /** Returns everything and starts again. */
   take(): Map<TimerName, Histogram> {
     const taken = this.#histograms;
     this.#histograms = new Map();
@@ -122,7 +122,7 @@ export interface TimerReport {
   readonly _999thPercentile: number;
 }
 
-/** What all environments of a job have delivered. */
+/** The delivered measurements of all environments of a job. */
 export interface SharedTimers {
   readonly histograms: ReadonlyMap<TimerName, Histogram>;
   /** Since the first measurement of the job. */

@@ -60,7 +60,7 @@ export class ServiceCounts implements Observer {
   recordsRan({ source, outcomes }: Fact<'recordsRan'>): void {
     this.ran += outcomes.length;
     for (const outcome of outcomes) {
-      // The client of a cancelled one left before it ran, which is no fault of either.
+      // The client of a cancelled one left before it ran, so neither side is at fault.
       if (!outcome.ok && outcome.error.code !== 'cancelled') this.failed++;
       if (source === 'request') this.#count(source, outcome);
     }
@@ -80,7 +80,7 @@ export class ServiceCounts implements Observer {
     this.records.add({ source, outcome: outcome.ok ? SUCCEEDED : outcome.error.code });
   }
 
-  /** Of everything since the start, as the console shows it. */
+  /** Returns the sums since the start, as the console shows them. */
   totals() {
     const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
     const outcomes = this.records.values;

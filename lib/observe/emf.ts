@@ -36,7 +36,7 @@ const STEPS: Partial<Record<Step, MetricName>> = { wait: 'QueueAge', run: 'Infer
 
 const NAMESPACE = 'ClusterServing';
 
-/** What one invocation has measured so far. */
+/** The measurements of one invocation so far. */
 interface Values {
   /** Searchable in Logs Insights, but not dimensions of a metric. */
   readonly ids: Readonly<Record<string, unknown>>;

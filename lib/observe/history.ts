@@ -6,7 +6,7 @@
 import { report, Timers } from '../metrics/timers.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
 
-/** What the workers say of themselves. */
+/** The workers' own figures. */
 export interface LoadSource {
   /** Processes that can work at once. Default 1. */
   readonly workers?: () => number;
@@ -16,7 +16,7 @@ export interface LoadSource {
   readonly busyMs?: () => number;
   /** Messages of the queue that wait or are with a function. Default: not known. */
   readonly depth?: () => number;
-  /** What they run. Default: not known. */
+  /** The model or worker that they run. Default: unknown. */
   readonly version?: () => string;
 }
 
@@ -27,7 +27,7 @@ const NOTHING = { requests: 0, arrived: 0, finished: 0, failed: 0, batches: 0, b
 
 type Percentiles = Readonly<Record<'p50' | 'p95' | 'p99', number | null>>;
 
-/** What the counters have grown by, and what was seen at its end or in it. */
+/** The growth of the counters, and the gauges at its end or during it. */
 type HistoryStep = Readonly<Record<keyof typeof NOTHING | 'largest' | 'util' | 'workers', number>> &
   Percentiles & { readonly waited: number | null; readonly depth: number | null };
 

@@ -77,7 +77,7 @@ export class RecentRecords implements Observer {
   }
 }
 
-/** The beginning of each output; a worker's value that is no tensor is read when somebody asks for it. */
+/** The beginning of each output; a worker's value that is not a tensor is read on demand. */
 function resultText(outputs: readonly NamedTensor[]): string {
   const texts = outputs.slice(0, SHOWN_OUTPUTS).map(({ name, shape, dtype, data, labels }) => {
     const best = largestOf(dtype, shape, data);

@@ -3,7 +3,7 @@ import { elementAt } from '../contract/present.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
 
 const SAMPLES = 1_000;
-/** Of a worker's own keys. */
+/** Limit for the keys that a worker adds. */
 const MOST_KEYS = 100;
 const MOST_CLIENTS = 10_000;
 const ACTIVE_MS = 180_000;

@@ -29,14 +29,14 @@ type Ended = Omit<Span, 'context' | 'parentId' | 'startMs' | 'endMs' | 'links'> 
   Pick<Fact<'messageSent'>, 'span' | 'startedMs'> &
   /** By the clock of the path. */
   Partial<Pick<Span, 'links' | 'endMs'>>;
-/** What became of a record, and when by the clock of the path. */
+/** The outcome of a record, with its time by the clock of the path. */
 type Outcome = Pick<Span, 'error' | 'endMs'> & { readonly uri: string };
 
 export class Spans implements Observer {
   readonly isSampled: Sampler;
   readonly #isFrozen: boolean;
   readonly #exporter: Exporter;
-  /** Of records whose events have not returned, by the id of their message. */
+  /** Outcomes of records whose events have not returned, by message id. */
   readonly #outcomes = new Map<string, Outcome>();
   #waitMs = REQUEST_WAIT_MS;
   readonly #now: () => number;

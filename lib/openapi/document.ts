@@ -13,7 +13,7 @@ export const OPENAPI_PATH = '/openapi.json';
 
 /** Where the gateway may answer before the service does, and says so in its own form. */
 const GATEWAY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 413, 429, 500, 503]);
-/** What any request may meet. */
+/** Errors that any request may meet. */
 const ALWAYS: readonly ErrorCode[] = [
   'bad_request',
   'unauthorized',

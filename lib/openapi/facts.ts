@@ -1,4 +1,4 @@
-/** What a description of a service is made from: the job, how it asks who calls, and what runs its records. */
+/** The source of a service's description: the job, how it authenticates callers, and the runner of its records. */
 
 import { isObject } from '../codecs/instances.ts';
 import { DTYPES } from '../codecs/open-inference/tensor.ts';
@@ -19,9 +19,9 @@ export interface ModelFacts {
 
 export interface ServiceFacts {
   readonly job: string;
-  /** Of the model or the worker. */
+  /** Version of the model or the worker. */
   readonly version: string;
-  /** Undefined for a worker, which says nothing about its items. */
+  /** Undefined for a worker, which does not describe its items. */
   readonly model: ModelFacts | undefined;
   readonly inputAlreadyBatched: boolean;
   /** An instance that the model has answered; undefined: none is known. */

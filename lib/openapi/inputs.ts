@@ -13,7 +13,7 @@ import { COUNT, list, object, TEXT } from './json-schema.ts';
 
 /** Numbers of a tensor that an example writes out; larger ones are pictures, or sparse. */
 const WRITTEN = 256;
-/** What a free size may be, in the order in which it is tried. */
+/** Values for a free size, in the order in which they are tried. */
 const FREE = [1, 2, 16, 64, 256];
 
 /** A grey picture of 64 x 64. A model whose size is fixed gets it resized. */
@@ -27,7 +27,7 @@ function recordShape(spec: TensorSpec, inputAlreadyBatched: boolean): readonly D
   return inputAlreadyBatched ? spec.shape : rowShape(spec);
 }
 
-/** Whether an image may stand for it. */
+/** True if an image may stand for it. */
 export function takesImage({ dtype }: TensorSpec, shape: readonly Dim[]): boolean {
   const isChannels = (dim: Dim | undefined) => typeof dim === 'string' || dim === 1 || dim === 3;
   return dtype !== 'string' && shape.length === 3 && (isChannels(shape[0]) || isChannels(shape[2]));
@@ -118,8 +118,8 @@ function sizeSchema(dim: Dim): Json {
 }
 
 /**
- * What `:predict` takes as the value of `instances` and of `inputs`: the rows of each input by its name, or those of the only one
- * alone. Undefined where rows are not counted along the first axis.
+ * The values of `instances` and `inputs` in `:predict`: the rows of each input by name, or only the rows if there is
+ * one input. Undefined if rows are not counted along the first axis.
  */
 export function servingSchemas({ inputs, names }: ModelFacts): { instances: Json; inputs: Json } | undefined {
   if (inputs.some((spec) => batchAxisOf(spec) !== 0 || spec.shape.length === 0)) return undefined;
@@ -205,7 +205,7 @@ function sparse(element: Json, shape: readonly Dim[]): Json {
   };
 }
 
-/** What is at least so large would be infinite. */
+/** A value at least this large would be infinite. */
 const FLOATS: Readonly<Partial<Record<DType, number>>> = { float16: 65_520, float32: 3.4028235677973366e38 };
 
 function elementSchema(dtype: DType, mayBeMissing: boolean): Json {

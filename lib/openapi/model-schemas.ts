@@ -2,7 +2,7 @@ import type { Json } from './facts.ts';
 import { ref } from './inputs.ts';
 import { COUNT, list, OBJECT, object, TEXT } from './json-schema.ts';
 
-/** What the Open Inference Protocol and Triton's extensions say of a model. */
+/** The model's description in the Open Inference Protocol and in Triton's extensions. */
 export const MODEL: Json = {
   ModelMetadata: object(
     {

@@ -13,13 +13,13 @@ export interface Operation {
   /** By media type. */
   readonly body?: Readonly<Record<string, Json>>;
   readonly isBodyOptional?: true;
-  /** Of answers that are no errors, by status. */
+  /** Successful answers, by status. */
   readonly answers: Readonly<Record<number, Json>>;
   /** The errors besides those that every operation has. */
   readonly errors: readonly ErrorCode[];
 }
 
-/** What every operation that runs the model may answer. */
+/** Answers of every operation that runs the model. */
 export const RUN_ERRORS: readonly ErrorCode[] = [
   'bad_request',
   'bad_input',

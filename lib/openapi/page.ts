@@ -10,7 +10,7 @@ summary{padding:.5em;cursor:pointer}details>div{padding:0 1em 1em;overflow-x:aut
 pre{background:var(--code);padding:.7em;overflow-x:auto;max-height:25em}b{display:inline-block;min-width:4.5em;color:var(--accent)}
 table{border-collapse:collapse}td,th{border-bottom:1px solid var(--line);padding:.2em .8em .2em 0;text-align:left;vertical-align:top}`;
 
-/** What the tags of operations are called. */
+/** Names of the tags of operations. */
 const TITLES: Readonly<Record<string, string>> = {
   predict: 'Predict',
   queue: 'Queue',

@@ -52,7 +52,7 @@ const TENSOR = object({
 const BASE64 = { contentEncoding: 'base64' } as const;
 
 const IGNORED = { description: 'Of another server: ignored, with a header `Warning`.' };
-/** What a body may have beside its instances. */
+/** Keys that a body may have beside its instances. */
 const BESIDE = {
   bindByPosition: {
     type: 'boolean',
@@ -135,7 +135,7 @@ const RESULTS: Json = {
         finishedAt: { type: 'string', format: 'date-time' },
         outputs: list(TENSOR),
         filtered: { description: 'With postProcessing, in place of outputs: its text.', type: 'string' },
-        value: { description: 'What a worker returned that is no arrays, in place of outputs.' },
+        value: { description: 'What a worker returned that is not arrays, in place of outputs.' },
         large: { ...LARGE, description: 'In place of outputs: where a result over 1 MiB is.' },
       },
       ['identity', 'outputs', 'filtered', 'value', 'large'],

@@ -56,7 +56,7 @@ export function ageLimit(ttlSeconds: number, now: () => number): AgeLimit {
   };
 }
 
-/** @returns chunks until no time is left for another; the last one then has a `timeout` in place of each body */
+/** @returns chunks until no time is left for another; the last one then has a `timeout` instead of each body */
 export async function* chunksOf(
   records: readonly Delivered[],
   payloads: Payloads,

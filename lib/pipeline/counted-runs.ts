@@ -107,10 +107,10 @@ async function runAllowed(
   );
 }
 
-/** Of a runner whose processes are its own: the record waited for one and got none. */
+/** Errors of a runner with processes of its own: the record waited for one and got none. */
 const WAITED: ReadonlySet<ErrorCode> = new Set(['timeout', 'model_unavailable']);
 
-/** Whether a run that began has no outcome: it was ended, or it failed as a later one may not. */
+/** True if a run began without an outcome: it was ended, or it failed in a way that a later one may not. */
 function isUnfinished(outcome: Outcome | undefined, runner: Runner): boolean {
   if (!outcome || outcome.ok || !outcome.error.retryable) return false;
   return runner.runIsolated !== undefined || !WAITED.has(outcome.error.code);

@@ -36,7 +36,7 @@ export type ArchiveDead = (
 /** Stores one message under its id. */
 export type Archive = (messageId: string, message: string) => Promise<void>;
 
-/** What `Observer` says of an archived message. Its file imports this one. */
+/** The part of `Observer` about an archived message. Its file imports this one. */
 interface ArchiveObserver {
   messageArchived?(messageId: string): void;
 }

@@ -13,7 +13,7 @@ export interface Deadline {
   readonly fullMs: number;
 }
 
-/** What Lambda says of an invocation. */
+/** Lambda's data about an invocation. */
 export interface InvocationClock {
   getRemainingTimeInMillis(): number;
   /** Who waits for the answer. Only a single machine sees its clients leave. */
@@ -53,8 +53,8 @@ export function deadlineCheck(remainingMs: () => number): () => boolean {
 }
 
 /**
- * The policy of a request, which has nothing to save. Its steps begin at the first check: before that it may have waited for a
- * model, which is no step.
+ * The policy of a request, which has nothing to save. Its steps begin at the first check: the wait for a model before
+ * it is not a step.
  * @param clock undefined when the function has no time limit
  */
 export function requestPolicy(

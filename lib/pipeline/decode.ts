@@ -14,7 +14,7 @@ import type { Message } from './chunks.ts';
 import { type DeadMessage, exceeded } from './dead-letters.ts';
 
 export interface QueuedRecord {
-  /** Of its message. */
+  /** The message's id. */
   readonly id: string;
   readonly enqueue: Enqueue;
   readonly uri: string;

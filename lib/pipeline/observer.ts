@@ -1,6 +1,7 @@
 /**
- * What the path of a request and of a record tells its observers. An observer records and changes nothing: it implements the
- * methods that it needs, each with one fact, and nothing waits for it but `flush`. What it throws is logged once and dropped.
+ * Events on the path of a request and of a record. An observer records and changes nothing: it implements the methods
+ * that it needs, each with one fact, and nothing waits for it but `flush`. An error that it throws is logged once and
+ * dropped.
  */
 import type { ErrorCode, ServingError } from '../contract/errors.ts';
 import type { TraceSpan } from '../contract/trace.ts';
@@ -11,8 +12,8 @@ import type { FinishedRecord, ReturnedMessage } from './decode.ts';
 export type Source = 'request' | 'queue';
 
 /**
- * What is timed. `request`: a request for predictions, as a whole. `run`: decoding and running records. `wait`: a record in
- * the queue. `write` and `read`: results. `figures`: reading the timers of all environments.
+ * The timed steps. `request`: a request for predictions, as a whole. `run`: decoding and running records. `wait`: a
+ * record in the queue. `write` and `read`: results. `figures`: reading the timers of all environments.
  */
 export type Step = 'request' | 'run' | 'wait' | 'write' | 'read' | 'figures';
 
@@ -37,7 +38,7 @@ export interface TracedEvent {
   readonly queue: string;
   readonly span: TraceSpan;
   readonly records: readonly {
-    /** Of its message. */
+    /** The message's id. */
     readonly id: string;
     readonly identity: string;
     readonly attempt: number;

@@ -1,4 +1,4 @@
-/** What must hold of the outcomes of a run. */
+/** Requirements on the outcomes of a run. */
 import { ServingError } from '../contract/errors.ts';
 import type { Outcome } from '../contract/values.ts';
 

@@ -55,7 +55,7 @@ export async function runRedelivered(
       continue;
     }
     await begin([i]);
-    // What was counted runs, even if counting took the time.
+    // A counted run did run, even if counting took all the time.
     const alone = await runAlone(record, run, Math.max(LEAST_MS, remainingMs() * share), fullMs);
     isReady = !alone.endedProcess;
     outcomes.push(...alone.outcomes);

@@ -18,7 +18,7 @@ export interface SentRecord {
   readonly identity: string;
   /** The body of its message: its payload. */
   readonly message: string;
-  /** Of the tenant, for a fair queue. */
+  /** The tenant, for a fair queue. */
   readonly groupId?: string | undefined;
   /** The request that it came with, where its client named that. */
   readonly request?: NamedRequest | undefined;
@@ -29,7 +29,7 @@ export interface SentRecord {
 /** A request that its client may send again. Its name is never used for another one. */
 export interface NamedRequest {
   readonly key: string;
-  /** Of all of its records. Default that of its only one. */
+  /** Digest of all records of the request. Default: that of its only record. */
   readonly digest?: string | undefined;
 }
 
@@ -55,7 +55,9 @@ export interface LargeRecords {
   put(message: string): Promise<string>;
 }
 
-/** Of what JSON may have, SQS takes no U+FFFE and no U+FFFF, as they are no characters. JSON can write them otherwise. */
+/**
+ * JSON may contain U+FFFE and U+FFFF, but SQS accepts neither, because they are not characters. JSON can escape them.
+ */
 function forSqs(json: string): string {
   return json.replace(/[\ufffe\uffff]/g, (unit) => (unit === '\ufffe' ? '\\ufffe' : '\\uffff'));
 }

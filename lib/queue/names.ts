@@ -15,7 +15,10 @@ export function assertStage(stage: string): string {
   throw badConfig(`stage ${JSON.stringify(stage)}: expected 1 to ${MAX_STAGE_LENGTH} letters, digits or "-"`);
 }
 
-/** What stands for a job in the keys of Redis: its name, or `job@stage` in one of several. @throws bad_config for any other */
+/**
+ * The job's name in the keys of Redis: its name, or `job@stage` if several stages share one.
+ * @throws bad_config for any other
+ */
 export function assertKeyspace(name: string): string {
   const [job, stage] = name.split(/@(.*)/s);
   assertJobName(job as string);

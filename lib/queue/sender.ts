@@ -13,7 +13,7 @@ interface Pending {
   readonly body: string;
   readonly attributes: MessageAttributes;
   readonly groupId: string | undefined;
-  /** Of body and attributes. */
+  /** Size of body and attributes. */
   readonly bytes: number;
   attempts: number;
   readonly resolve: () => void;
@@ -28,7 +28,7 @@ const FIRST_PAUSE_MS = 50;
 /** SQS answers in some 20 ms. With the attempts of the AWS SDK, a silent endpoint is given up after four times that. */
 const CALL_TIMEOUT_MS = 7_000;
 const BATCH_TIMEOUT_MS = 4 * CALL_TIMEOUT_MS + 2_000;
-/** Of an answer to ten messages, which has some 4 kB. */
+/** Limit for an answer to ten messages, which has about 4 kB. */
 const ANSWER_BYTES = 1024 * 1024;
 
 /** @param options.timeoutMs of one attempt of a call, which the AWS SDK would wait for without end */
@@ -104,7 +104,10 @@ async function* piecesUpTo(limit: number, body: AsyncIterable<Uint8Array>): Asyn
   }
 }
 
-/** Of a fair queue. @throws bad_request */
+/**
+ * Checks the group id of a fair queue.
+ * @throws bad_request
+ */
 export function assertGroupId(text: string): string {
   if (typeof text === 'string' && /^[\x21-\x7e]{1,128}$/.test(text)) return text;
   throw badRequest(

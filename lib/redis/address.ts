@@ -4,7 +4,7 @@
  */
 import { badConfig } from '../contract/errors.ts';
 
-/** What its users sign in with, instead of a password. */
+/** Its users sign in with this, instead of a password. */
 export interface CacheUser {
   readonly cache: string;
   readonly region: string;

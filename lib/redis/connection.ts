@@ -26,7 +26,7 @@ export interface SignIn {
   /** Undefined: Redis' own default user. */
   readonly username: string | undefined;
   readonly password: () => string | Promise<string>;
-  /** The password as it is now, for when `password` may have been refused because it was changed since it was read. */
+  /** The current password, for the case that `password` was refused because it changed after it was read. */
   readonly changedPassword?: () => Promise<string>;
 }
 
@@ -40,17 +40,17 @@ const DISCONNECT_MS = 100;
  */
 const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
 
-/** What a server in cluster mode answers to a client that knows no slots. */
+/** The answer of a server in cluster mode to a client that knows no slots. */
 const CLUSTER_MODE = /^(MOVED|ASK|CROSSSLOT) /;
 
-/** What ioredis says of whatever was under way when the connection ended. */
+/** ioredis's error for a pending command when the connection ends. */
 const CLOSED = 'Connection is closed.';
 
 /** Sends commands; what may not be repeated sends one only. */
 export type Work<T> = (redis: Redis) => Promise<T>;
 
 export class RedisConnection {
-  /** Whether a script reaches only the keys of one slot. */
+  /** True if a script reaches only the keys of one slot. */
   readonly isCluster: boolean = false;
   readonly redis: Redis;
   /** Undefined where Redis itself refuses what is too much. */
@@ -94,8 +94,8 @@ export class RedisConnection {
   }
 
   /**
-   * What stands for the job in the names of the keys beside the result of a uri (names.ts). One script may touch the keys
-   * of all uris with the same home.
+   * The job's name in the keys beside the result of a uri (names.ts). One script may touch the keys of all uris with
+   * the same home.
    */
   home(job: string, _uri: string): string {
     return job;

@@ -27,9 +27,9 @@ const MAX_ACKNOWLEDGED = 1_000;
 
 export interface LeasedResult {
   readonly fields: Readonly<Record<string, string>>;
-  /** Why there are no fields: the key has another type. */
+  /** The reason for missing fields: the key has another type. */
   readonly error: ServingError | undefined;
-  /** Whether this lease removed the uri from the index: of two clients that dequeue a cancelled uri, one did. */
+  /** True if this lease removed the uri from the index. If two clients dequeue a cancelled uri, one of them did. */
   readonly wasListed: boolean;
   /** For `release`. */
   readonly lease: Lease;
@@ -50,7 +50,7 @@ export interface TakeLimits {
   readonly maxBytesOfOne?: number;
   /** Only results of this enqueue. Default any. */
   readonly identity?: string | undefined;
-  /** What large results do, see take.lua. Default ''. */
+  /** The handling of large results, see take.lua. Default ''. */
   readonly large?: string | undefined;
 }
 

@@ -141,7 +141,7 @@ function keyIsUsed(key: string): ServingError {
 
 type Texts = readonly (string | null)[];
 
-/** What Redis stores about a uri. */
+/** Redis's entries about a uri. */
 interface Found {
   /** status, value, identity, cancelled. */
   readonly result: Texts;

@@ -33,7 +33,10 @@ const MAX_ATTEMPTS = 5;
 const RESULT_FIELDS = ['status', 'error', 'finishedAt', 'identity'] as const;
 const STATE_FIELDS = ['payload', 'done', 'pending', 'last'] as const;
 
-/** What is stored about the uri: fields of its result and of its state, and its idempotency record. What is absent is. */
+/**
+ * The entries about the uri: fields of its result and of its state, and its idempotency record. Missing ones are
+ * absent.
+ */
 type StoredState = Readonly<
   Partial<
     Record<(typeof RESULT_FIELDS)[number] | (typeof STATE_FIELDS)[number] | 'exists' | 'newest', string>
@@ -151,7 +154,7 @@ export class ResultReplacer implements Replacer {
   }
 }
 
-/** What becomes of the uri, judged by what is stored; `replaced` means that the write may go on. */
+/** The decision about the uri, judged by the stored entries; `replaced` means that the write may go on. */
 function decide(held: StoredState, record: ReplacedRecord, payload: string): Replacement {
   const { status, identity, exists } = held;
   const { enqueue } = record;
@@ -168,12 +171,12 @@ function decide(held: StoredState, record: ReplacedRecord, payload: string): Rep
   return isExhausted(held) ? 'replaced' : 'conflict';
 }
 
-/** Whether this enqueue is the last one that was announced, and has this payload. */
+/** True if this enqueue is the last one that was announced, and has this payload. */
 function isAnnounced(held: StoredState, payload: string, identity: string): boolean {
   return held.payload === payload && held.last === identity;
 }
 
-/** Whether another record waits for its outcome. */
+/** True if another record waits for its outcome. */
 function isForOther({ done, pending = '' }: StoredState, identity: string): boolean {
   return done === undefined && pending.split(' ').some((one) => one !== '' && one !== identity);
 }

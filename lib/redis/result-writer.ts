@@ -173,7 +173,7 @@ export class ResultWriter {
   }
 }
 
-/** What save.lua reads of a record. */
+/** The fields of a record that save.lua reads. */
 function optionsOf({ uri, fields, enqueue = UNKNOWN }: Finished) {
   return { uri, order: serializeOrder(enqueue), ...textsOf(fields) };
 }

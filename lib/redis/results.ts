@@ -133,7 +133,7 @@ export class ResultStore implements Results {
           if (dequeued) yield dequeued;
         }
       } finally {
-        // What cannot be released now is leased again by this store.
+        // A result that cannot be released now is leased again by this store.
         await this.#leases.release(page.slice(used)).catch(() => undefined);
       }
     }

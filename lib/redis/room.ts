@@ -1,5 +1,5 @@
 /**
- * Whether a Redis that would evict results has room for more. ElastiCache Serverless has no `noeviction`: at its limit
+ * Checks that a Redis that would evict results has room for more. ElastiCache Serverless has no `noeviction`: at its limit
  * results would go before their time, so new records are refused before that.
  */
 import { ServingError } from '../contract/errors.ts';
@@ -42,7 +42,7 @@ export class Room {
   }
 }
 
-/** Of the answer of INFO. 0 where it does not say. */
+/** Reads the answer of INFO; 0 if it does not say. */
 function usedBytes(info: string): number {
   return Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? 0);
 }

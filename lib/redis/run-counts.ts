@@ -45,7 +45,7 @@ export class StoredRunCounts implements RunCounts {
   }
 
   async takeBack(records: readonly CountedRecord[]): Promise<void> {
-    // What stays counted is one run of several.
+    // A remaining count is one run of several.
     await this.#change(takeBackRuns, records).catch(() => undefined);
   }
 

@@ -39,7 +39,7 @@ interface GroupFacts {
 
 /** The list keeps its newest entries. */
 const DEAD_ENTRIES = 1_000;
-/** What is listed of an entry, whose fields may have any size: so the list takes at most 64 MiB. */
+/** The listed part of an entry, whose fields may have any size, so the list takes at most 64 MiB. */
 const DEAD_BYTES = 64 * 1024;
 /** The cursor of the first and after the last claim. */
 export const FIRST = '0-0';
@@ -50,7 +50,7 @@ const releaseStream = script<number>('releaseStream', RELEASE_STREAM);
 export class StreamConsumer {
   readonly #connection: RedisConnection;
   readonly #options: StreamOptions;
-  /** What Redis calls the connection whose `read` waits. */
+  /** Redis's id of the connection whose `read` waits. */
   #waiting: Promise<number | undefined> | undefined;
 
   /** @param connection of its own when `read` blocks, with a command timeout above the time that it blocks */
@@ -74,7 +74,7 @@ export class StreamConsumer {
     }, true);
   }
 
-  /** The groups of the stream; none where there is no stream. */
+  /** The groups of the stream; empty if there is no stream. */
   async groups(): Promise<GroupFacts[]> {
     const reply = await this.#connection.use(async (redis) => {
       if ((await redis.exists(this.#options.stream)) === 0) return [];

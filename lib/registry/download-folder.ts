@@ -11,7 +11,7 @@ import { Partial } from './partial.ts';
 
 /** The running downloads of this process, by name. */
 const underWay = new Set<string>();
-/** What this process has left for its next attempt. */
+/** Files that this process has left for its next attempt. */
 const left = new Set<string>();
 let downloads = 0;
 

@@ -21,11 +21,14 @@ export interface ModelPointer {
   readonly verification?: Verification | undefined;
 }
 
-/** Of a download. */
+/** Options for a download. */
 export interface DownloadOptions extends ReadLimits {
   /** Called with the bytes that were read so far, the total, and how many of them have just come. */
   readonly onBytes?: ((done: number, total: number, more: number) => void) | undefined;
-  /** Whether what came before a stop, or before S3 failed, stays in the directory for the next attempt. Default false. */
+  /**
+   * True: the part that arrived before a stop or a failure of S3 stays in the directory for the next attempt. Default
+   * false.
+   */
   readonly keeps?: boolean;
 }
 
@@ -109,7 +112,7 @@ function parsePointer(text: string, location: ModelLocation): ModelPointer {
     };
   } catch (error) {
     throw modelUnavailable(
-      `${addressText(location)}current.json is no model pointer: ${asError(error).message}`,
+      `${addressText(location)}current.json is not a model pointer: ${asError(error).message}`,
     );
   }
 }

@@ -53,7 +53,7 @@ export async function downloadFile(file: ModelFile, place: number, download: Fil
   let digest: string | undefined;
   try {
     digest = await readParts(file, place, target, download).catch((error: unknown) => {
-      // Of a file whose ETag the version names, another object is another version.
+      // If the version names a file's ETag, a different object is a different version.
       if (file.etag !== undefined || !isChanged(error)) throw error;
       partial.forget(place);
       return readParts(file, place, target, download);
@@ -206,7 +206,7 @@ class FileWriter {
   }
 }
 
-/** Whether the same read may succeed later, so that what is there of the file is worth keeping. */
+/** True if the same read may succeed later, so the received part of the file is worth keeping. */
 function isPassing(error: unknown): boolean {
   if (error instanceof ServingError || error instanceof DiskError) return false;
   const { code, $metadata } = error as { code?: unknown; $metadata?: { httpStatusCode?: number } };
@@ -222,7 +222,7 @@ export function hasDigest(file: ModelFile): boolean {
   return digestOf(file) !== undefined;
 }
 
-/** What a file is compared with: the SHA-256 of the pointer, else the MD5 in a single-part ETag. */
+/** The checksum to compare a file with: the SHA-256 of the pointer, else the MD5 in a single-part ETag. */
 function digestOf({ sha256, etag, etagIsDigest }: ModelFile) {
   const md5 = etagIsDigest === false ? undefined : etag?.replaceAll('"', '');
   const [algorithm, expected] = sha256 ? (['sha256', sha256] as const) : (['md5', md5] as const);
@@ -230,7 +230,7 @@ function digestOf({ sha256, etag, etagIsDigest }: ModelFile) {
   return !expected || expected.includes('-') ? undefined : { algorithm, expected };
 }
 
-/** @param known the digest of what was written to the file, where that is at hand; otherwise the file is read */
+/** @param known the digest of what was written to the file, if it is known; otherwise the file is read */
 export async function verify(path: string, file: ModelFile, known?: string): Promise<void> {
   const { size } = await stat(path);
   if (size !== file.bytes) {

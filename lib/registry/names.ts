@@ -45,7 +45,7 @@ export async function labelsBeside(folder: string): Promise<FoundLabels | undefi
   return byId && { labels: byId, source: `id2label of ${CONFIG_FILE}` };
 }
 
-/** Whether the model of a directory reads texts. */
+/** True if the model of a directory reads texts. */
 export function hasTexts(folder: string): Promise<boolean> {
   return stat(join(folder, TEXT_FILE)).then(
     () => true,
@@ -140,7 +140,7 @@ async function configLabels(folder: string): Promise<string[] | undefined> {
   return labels.length > 0 && labels.every((label) => typeof label === 'string') ? labels : undefined;
 }
 
-/** The only output with so many columns; undefined when there is none, or several. */
+/** The only output with `count` columns; undefined when there is none, or several. */
 export function outputOfLabels(count: number, outputs: readonly TensorSpec[]): string | undefined {
   const numbers = outputs.filter(({ dtype }) => dtype.startsWith('float'));
   const fitting = numbers.filter(({ shape }) => shape.at(-1) === count);

@@ -1,7 +1,7 @@
 /**
  * Finds the model file of a model directory and checks that it can be one. Two models in one directory are refused,
  * because guessing would serve the wrong one. A failed download has the right name but may be a web page, or the
- * pointer that Git LFS keeps in place of a large file.
+ * pointer that Git LFS keeps instead of a large file.
  */
 
 import { closeSync, openSync, readSync } from 'node:fs';
@@ -68,7 +68,7 @@ async function headOf(path: string): Promise<Uint8Array> {
 /** The first bytes of a file, enough for `wrongContent`. @throws the file system's error */
 export async function readHead(path: string): Promise<Uint8Array> {
   // Reading a pipe would wait forever.
-  if (!(await stat(path)).isFile()) throw new Error('it is no file');
+  if (!(await stat(path)).isFile()) throw new Error('it is not a file');
   const file = openSync(path, 'r');
   try {
     const head = Buffer.alloc(HEAD_BYTES);
@@ -83,7 +83,7 @@ export function wrongContent(head: Uint8Array): string | undefined {
   if (head.length === 0) return 'an empty file';
   const text = Buffer.from(head).toString('latin1').trimStart();
   if (text.startsWith('version https://git-lfs.github.com/')) {
-    return 'a Git LFS pointer in place of the file; `git lfs pull` fetches it';
+    return 'a Git LFS pointer instead of the file; `git lfs pull` fetches it';
   }
   if (/^(<!doctype html|<html|<head)/i.test(text)) {
     return 'a web page (HTML), probably of a download that failed';

@@ -26,7 +26,7 @@ interface FileProgress {
 
 export class Partial {
   readonly folder: string;
-  /** Whether another attempt may continue it. */
+  /** True if another attempt may continue it. */
   keeps = false;
   readonly #path: string;
   readonly #fd: number;

@@ -36,7 +36,7 @@ export interface VersionFile {
   readonly sha256: string;
 }
 
-/** What a pointer says of the version that it names. */
+/** The pointer's data about the version that it names. */
 export interface VersionContent {
   readonly files: readonly VersionFile[];
   readonly verification?: Verification | undefined;
@@ -83,7 +83,7 @@ export async function promote(
   const other = isSame ? (await readCurrent(s3, location)).version : now.version;
   throw new ServingError(
     'conflict',
-    `${addressText(location)}: version ${other ?? '(none)'} was made to serve in the meantime, in place of ` +
+    `${addressText(location)}: version ${other ?? '(none)'} was made to serve in the meantime, instead of ` +
       `${current.version ?? 'none'}; ${version} was not. Look, and do it again if it is still meant`,
   );
 }

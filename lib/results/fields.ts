@@ -141,7 +141,7 @@ export function failedFields(error: ServingError): StoredFields {
   return { ...NO_FIELDS, status: 'failed', value: 'NaN', error: JSON.stringify(error) };
 }
 
-/** Whether a hash is the outcome of this enqueue. A cancellation lists the enqueues that it is the outcome of. */
+/** True if a hash is the outcome of this enqueue. A cancellation lists the enqueues to which it applies. */
 export function isOutcomeOf(fields: Readonly<Record<string, string>>, identity: string): boolean {
   if (fields['status'] !== 'cancelled') return fields['identity'] === identity;
   return (fields['cancelled'] ?? '').split(' ').includes(identity);

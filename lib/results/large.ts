@@ -94,7 +94,7 @@ async function store(
   }
 }
 
-/** What a client of Analytics Zoo Cluster Serving shows. */
+/** The text that a client of Analytics Zoo Cluster Serving shows. */
 function refusalOf(bytes: number): string {
   return `the result has ${bytes} bytes, over the ${LIMITS.resultBytes} of one in Redis, and is in S3: read it with a client of Cluster Serving, or over HTTPS (GET /predictions?uri=...), which redirects to it`;
 }

@@ -1,6 +1,6 @@
 /**
- * What a store of results promises, whatever it keeps them in. A folder owns a store (lib/redis), lib/compose/store.ts says
- * which one a service has, and test/lib/results/conformance.ts asks each of them for all that is promised here.
+ * The contract of a store of results, for any storage. A folder owns a store (lib/redis), lib/compose/store.ts says
+ * which one a service has, and test/lib/results/conformance.ts tests each of them against it.
  *
  * A uri may be enqueued again before its outcome is there, and SQS delivers twice and out of order. So every outcome comes
  * with its enqueue, and a uri has that of the latest one (`isLater`), which is written once and never by an earlier one.
@@ -94,7 +94,7 @@ export interface Results {
 }
 
 /**
- * What is known of a uri from its announcement to its outcome. An enqueue that is announced again counts once. The key of a
+ * The state of a uri from its announcement to its outcome. An enqueue that is announced again counts once. The key of a
  * request is compared at least among the records of one uri.
  */
 export interface States extends Announcer {
@@ -132,7 +132,9 @@ export interface Limiter {
 /** A dead letter that was replayed. */
 export interface ReplacedRecord {
   readonly uri: string;
-  /** Of this replay: later than the same enqueue before, and earlier than every later one of the uri. */
+  /**
+   * The identity of this replay. It is later than the same enqueue before, and earlier than every later one of the uri.
+   */
   readonly enqueue: Enqueue;
   /** The record's message, not a pointer to it. */
   readonly message: string;
@@ -145,7 +147,7 @@ export interface ReplacedRecord {
  */
 export type Replacement = 'replaced' | 'superseded' | 'conflict';
 
-/** What a listing shows of the result that is stored under a uri. */
+/** The part of a uri's stored result that a listing shows. */
 export interface StoredOutcome {
   readonly status: string;
   /** Error code of a failed record. */
@@ -164,7 +166,7 @@ export interface Replacer {
 }
 
 export interface ResultsOptions {
-  /** What stands for the job in the names of what is stored. */
+  /** The job's name in stored names. */
   readonly job: string;
   readonly ttlSeconds: number;
   /** How long the queue keeps a message. Default 4 days. */
@@ -217,8 +219,8 @@ export interface StoreTimeouts {
 }
 
 /**
- * What the module of a store exports, as functions of their own so that a function's bundle has only those it calls.
- * P: what it reads of the environment (lib/config/environment.ts).
+ * The exports of a store's module, as separate functions so that a function's bundle has only those it calls. P: the
+ * store's part of the environment (lib/config/environment.ts).
  */
 export interface Store<C extends StoreConnection, P = never> {
   /** Opens nothing. @throws bad_config for an address of another form */

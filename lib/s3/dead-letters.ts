@@ -17,9 +17,9 @@ import { listPages, readAll, removeObjects } from './pages.ts';
 
 export interface DeadLetterEntry {
   readonly id: string;
-  /** Of the file. */
+  /** The file's key in S3. */
   readonly key: string;
-  /** Of the file. */
+  /** The file's key in S3. */
   readonly bytes: number;
   /** In ms since 1970. */
   readonly archivedAt: number;

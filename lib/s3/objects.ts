@@ -214,7 +214,7 @@ export async function putBytes(
 export interface ObjectFacts {
   readonly bytes: number;
   readonly etag: string;
-  /** False where the ETag is no MD5 of the content, as of an object that is encrypted with a key of KMS. */
+  /** False if the ETag is not the MD5 of the content, as for an object that is encrypted with a key of KMS. */
   readonly etagIsDigest: boolean;
   /** Hex, where S3 has one of the whole object. */
   readonly sha256: string | undefined;
@@ -231,7 +231,7 @@ export async function factsOf(
   const head = new HeadObjectCommand({ Bucket: bucket, Key: key, ChecksumMode: 'ENABLED' });
   const { ContentLength = 0, ETag = '', ChecksumSHA256, ...facts } = await s3.send(head, { abortSignal });
   const isPlain = ['AES256', undefined].includes(facts.ServerSideEncryption) && !facts.SSECustomerAlgorithm;
-  // Of several parts S3 may have the checksum of their checksums, which ends in a dash and their number.
+  // For an upload in parts, S3 may have the checksum of their checksums, which ends in a dash and their number.
   const isWhole = ChecksumSHA256 !== undefined && /^[\w+/]{43}=$/.test(ChecksumSHA256);
   const sha256 = isWhole ? Buffer.from(ChecksumSHA256, 'base64').toString('hex') : undefined;
   return {

@@ -5,7 +5,7 @@ import { type Credentials, presign } from '../codecs/sigv4.ts';
 export interface S3Place {
   readonly region: string;
   readonly credentials: Credentials;
-  /** Of an emulator, with the bucket in the path. Default: S3. */
+  /** An emulator's address, with the bucket in the path. Default: S3. */
   readonly endpoint?: string | undefined;
 }
 

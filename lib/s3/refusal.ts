@@ -1,14 +1,14 @@
 /**
- * What to do about an error of S3 or the AWS SDK. The SDK's messages ("Region is missing", "UnknownError") name neither
- * the setting to change nor the permission that is missing.
+ * Advice about an error of S3 or the AWS SDK. The SDK's messages ("Region is missing", "UnknownError") name neither the
+ * setting to change nor the missing permission.
  */
 import { inspect } from 'node:util';
 
 interface Asked {
   readonly bucket: string;
-  /** What was asked for: s3://bucket/prefix/. */
+  /** The requested address: s3://bucket/prefix/. */
   readonly text: string;
-  /** What names the bucket: "--to or --bucket". */
+  /** The option that names the bucket: "--to or --bucket". */
   readonly namedBy: string;
   /** Permissions: "s3:GetObject and s3:ListBucket". */
   readonly needs: string;

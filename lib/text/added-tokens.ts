@@ -75,7 +75,7 @@ function addedToken(part: Part, model: TokenModel): AddedToken {
   };
 }
 
-/** Of tokens that begin at one place the longest counts, and of equal ones the first. */
+/** If several tokens begin at one place, the longest counts; if they are equally long, the first. */
 function sectioner(tokens: readonly AddedToken[]): (text: string) => readonly Section[] {
   const byFirst = new Map<string, AddedToken[]>();
   for (const token of tokens) {

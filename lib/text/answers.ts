@@ -1,4 +1,4 @@
-/** What becomes of a model's output: vectors of tokens become one vector, and scores of classes probabilities. */
+/** Turns a model's output into an answer: vectors of tokens become one vector, and scores of classes probabilities. */
 import { ServingError } from '../contract/errors.ts';
 import { formatShape, type Tensor } from '../contract/tensor.ts';
 import { float16Value } from '../pipeline/bind/cast.ts';

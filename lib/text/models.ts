@@ -137,7 +137,7 @@ function bytePairs(part: Part): TokenModel {
       const token = (i > 0 ? prefix : '') + char + (i === chars.length - 1 ? suffix : '');
       const id = vocab.get(token);
       const fallback = id === undefined && byteIds ? byteIds(token) : undefined;
-      // What is unknown waits even while bytes are added, as in the original.
+      // Undecided text waits even while bytes are added, as in the original.
       if (fallback) symbols.push(...fallback);
       else if (id !== undefined || (unknown !== undefined && !fuses)) {
         if (waiting !== undefined) symbols.push(waiting);

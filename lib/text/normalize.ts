@@ -1,4 +1,4 @@
-/** The normalizers of tokenizer.json: what becomes of a text before it is split. */
+/** The normalizers of tokenizer.json, which change a text before it is split. */
 import { charsmap } from './charsmap.ts';
 import type { Part } from './part.ts';
 import { patternOf } from './pattern.ts';
@@ -15,7 +15,7 @@ import {
 
 export interface Normalizer {
   normalize(text: string): string;
-  /** Whether the first character may go, so that a text no longer begins where it began. */
+  /** True if the first character may be removed, so that a text no longer begins where it began. */
   readonly mayRemoveFirst: boolean;
 }
 

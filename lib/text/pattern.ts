@@ -67,11 +67,11 @@ export function regexFinder(regex: RegExp): Find {
 }
 
 /**
- * What may make matching take exponential time: repeating a group that can match in several ways, and references to
- * groups. Without them the time is a power of the text's length, which is limited.
+ * Patterns that may take exponential time: repeating a group that can match in several ways, and references to groups.
+ * Without them the time is a power of the text's length, which is limited.
  */
 function dangerOf(source: string): string | undefined {
-  /** Of each open group: where it begins, and whether it has matched in several ways before it began. */
+  /** For each open group: where it begins, and whether it had matched in several ways before it began. */
   const groups: { readonly start: number; readonly varied: boolean }[] = [];
   let varies = false;
   for (let at = 0; at < source.length; at++) {
@@ -86,7 +86,7 @@ function dangerOf(source: string): string | undefined {
     else if (char === '(') {
       groups.push({ start: at, varied: varies });
       varies = false;
-      // What follows is `?:` and the like, not a quantifier.
+      // Follows an opening bracket: `?:` and similar, not a quantifier.
       continue;
     } else if (char === ')') {
       const { start = 0, varied = false } = groups.pop() ?? {};

@@ -5,7 +5,7 @@ import { isNumeric, isPunctuation, isSpace } from './unicode.ts';
 
 export interface Piece {
   readonly text: string;
-  /** Whether it begins where the caller's text begins. */
+  /** True if it begins where the caller's text begins. */
   readonly isFirst: boolean;
 }
 

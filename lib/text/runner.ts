@@ -18,7 +18,7 @@ import type { Tokenizer } from './tokenizer.ts';
 export interface TextOptions {
   /** Most texts of one run of the model. */
   readonly maxRows: number;
-  /** Whether padding was shown to change no answer. */
+  /** True if padding was shown to change no answer. */
   readonly mayPad: boolean;
   /** True: token ids need not be what the tokenizer makes of a text. Default false. */
   readonly anyIds?: boolean;
@@ -154,7 +154,7 @@ function paddedLength(length: number, padding: TextSettings['padding']): number 
 
 interface Group {
   readonly texts: readonly Encoded[];
-  /** Of the model's outputs. */
+  /** Index among the model's outputs. */
   readonly output: number;
   readonly mayPad: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * text.json, which an import writes beside a model with a tokenizer: what becomes of texts, and of the model's output.
- * Functions read it in place of the many files of Hugging Face.
+ * text.json, which an import writes beside a model with a tokenizer: how to treat texts and the model's output.
+ * Functions read it instead of the many files of Hugging Face.
  */
 
 import { badModel } from '../contract/errors.ts';
@@ -16,31 +16,31 @@ const ACTIVATIONS = ['softmax', 'sigmoid', 'none'] as const;
 export type Activation = (typeof ACTIVATIONS)[number];
 
 export interface TextSettings {
-  /** Of this document. */
+  /** The version of this document's format. */
   readonly version: 1;
-  /** What the model answers: numbers by class, or a vector for each text. */
+  /** The model's answer: numbers by class, or a vector for each text. */
   readonly kind: 'classes' | 'embedding';
   /** The model's own output that counts. */
   readonly output: string;
-  /** Of classes. */
+  /** How scores of classes are computed. */
   readonly activation: Activation;
   /** How the vectors of tokens become one, several after one another; empty where the model gives one. */
   readonly pooling: readonly Pooling[];
-  /** Whether vectors are scaled to length 1. */
+  /** True if vectors are scaled to length 1. */
   readonly normalize: boolean;
   /** Most tokens of a run's text, with the special ones. */
   readonly maxTokens: number;
-  /** Whether texts become lower case before they are tokenized. */
+  /** True if texts become lower case before they are tokenized. */
   readonly lowercase: boolean;
-  /** Whether a second text may come with each text. */
+  /** True if a second text may come with each text. */
   readonly pair: boolean;
-  /** Null: the tokenizer has none, so only texts of equal length share a run. */
+  /** Null: the tokenizer cannot pad, so only texts of equal length share a run. */
   readonly padding: {
     readonly id: number;
     readonly type: number;
     readonly side: 'right' | 'left';
     readonly multipleOf: number;
-    /** At least so many tokens; null: as many as the longest text has. */
+    /** The least number of tokens; null: the length of the longest text. */
     readonly fixed: number | null;
   } | null;
 }
@@ -53,7 +53,7 @@ export function parseTextSettings(text: string): TextSettings {
   try {
     value = JSON.parse(text);
   } catch {
-    // As what is no object.
+    // Same result as for a value that is not an object.
   }
   if (isTextSettings(value)) return value;
   throw badModel(`${TEXT_FILE}: it is not what an import of this release writes; import the model again`);

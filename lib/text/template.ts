@@ -12,7 +12,7 @@ interface Item {
 
 export interface Templates {
   readonly single: readonly Item[];
-  /** Undefined: the file has none. */
+  /** Undefined: the file does not set it. */
   readonly pair: readonly Item[] | undefined;
 }
 
@@ -166,7 +166,7 @@ function cut(
   return a <= b ? [keep(first, short), keep(second, long)] : [keep(first, long), keep(second, short)];
 }
 
-/** What is left of the shorter and of the longer text. */
+/** The remaining lengths of the shorter and the longer text. */
 function longestFirst(short: number, room: number): [number, number] {
   const long = short > room ? short : Math.max(short, room - short);
   if (short + long <= room) return [short, long];

@@ -1,9 +1,9 @@
-/** What a model of tokenizer.json does. */
+/** The work of a model of tokenizer.json. */
 
 export interface TokenModel {
   /** Appends the ids of a piece. */
   encode(piece: string, ids: number[]): void;
-  /** Undefined for a text that is no token. */
+  /** Undefined for a text that is not a token. */
   idOf(token: string): number | undefined;
   /** One more than the largest id. */
   readonly size: number;

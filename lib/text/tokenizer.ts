@@ -27,11 +27,14 @@ export interface Padding {
   readonly side: 'right' | 'left';
   /** Lengths are multiples of it. Default 1. */
   readonly multipleOf: number;
-  /** At least so many tokens. */
+  /** The least number of tokens. */
   readonly fixed: number | undefined;
 }
 
-/** Of one piece after normalization: the model counts places in 21 bits, and a UTF-16 unit may be three of them. */
+/**
+ * Limit for one piece after normalization: the model counts positions in 21 bits, and a UTF-16 unit may be three of
+ * them.
+ */
 const MAX_PIECE = 2 ** 19;
 const MAX_FIXED = 65_536;
 

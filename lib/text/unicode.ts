@@ -87,7 +87,7 @@ export function isMark(char: string): boolean {
   return /\p{M}/u.test(char) ? !YOUNG_MARKS().has(codeOf(char)) : OLD_MARKS.test(char);
 }
 
-/** What BertNormalizer removes. */
+/** Characters that BertNormalizer removes. */
 export function isControl(char: string): boolean {
   if (char === '\t' || char === '\n' || char === '\r') return false;
   return (

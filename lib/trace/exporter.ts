@@ -18,7 +18,7 @@ const MAX_WAITING = 2_048;
 const PER_REQUEST = 512;
 const SEND_EVERY_MS = 1_000;
 const PAUSE_MS = 30_000;
-/** Of an answer. More is not read. */
+/** At most this much of an answer is read. */
 const MAX_ANSWER_BYTES = 65_536;
 
 export class Exporter {

@@ -4,15 +4,18 @@ import type { TraceContext } from '../contract/trace.ts';
 import type { Variables } from '../contract/variables.ts';
 import type { Attributes } from './otlp.ts';
 
-/** Whether a span is recorded. @param parent undefined where a trace begins */
+/**
+ * True if a span is recorded.
+ * @param parent undefined where a trace begins
+ */
 export type Sampler = (traceId: string, parent: TraceContext | undefined) => boolean;
 
 export interface TraceSettings {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** What every span says of its sender. */
+  /** The sender's attributes on every span. */
   readonly resource: Attributes;
-  /** Of one request to the receiver. */
+  /** Time limit of one request to the receiver. */
   readonly timeoutMs: number;
   readonly isSampled: Sampler;
 }
@@ -44,7 +47,7 @@ export function readTraceSettings(variables: Variables, service: string): TraceS
   };
 }
 
-/** The address for traces is taken as it is; the one for all signals is continued. */
+/** The address for traces is used unchanged; the one for all signals gets a suffix. */
 function urlOf(variables: Variables): string {
   const own = variables['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
   const url = own || `${variables['OTEL_EXPORTER_OTLP_ENDPOINT']?.replace(/\/+$/, '')}/v1/traces`;

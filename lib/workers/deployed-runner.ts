@@ -41,7 +41,7 @@ export function deployedRunner(options: DeployedRunnerOptions): Runner {
   async function runBatch(records: readonly Inputs[], isOver: IsOver): Promise<readonly Outcome[]> {
     if (!(await isReady(isOver))) return records.map(late);
     const running = batches.run(records, { isOver });
-    // What fails after its deadline is not an error of the process: its records return to the queue.
+    // A failure after the deadline is not an error of the process: its records return to the queue.
     running.catch(() => undefined);
     const deadline = deadlineOf(isOver, clock);
     const outcomes = await Promise.race([running, deadline.passed]).finally(deadline.stop);

@@ -1,4 +1,4 @@
-/** A worker as it is deployed: which of its settings travel to the functions, and which have no effect there. */
+/** A deployed worker: which of its settings travel to the functions, and which have no effect there. */
 import { ServingError } from '../contract/errors.ts';
 import { type Language, languageOf } from './command.ts';
 
@@ -19,7 +19,10 @@ const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   durationSqueeze: AUTOSCALE,
 };
 
-/** What the Linux of the image has. With any other `worker.python` it is the first, which most packages have wheels for. */
+/**
+ * The Python of the image's Linux. For any other `worker.python` it is the first version, for which most packages have
+ * wheels.
+ */
 const PYTHONS = ['python3.12', 'python3.11', 'python3.13', 'python3.14'] as const;
 
 interface Settings {

@@ -15,7 +15,7 @@ export interface WorkerLogger {
   error(message: string): void;
 }
 
-/** What an item becomes on its way to `predict`, or a result on its way back. */
+/** Converts an item for `predict`, or a result on its way back. */
 export type BatchFunction = (batch: unknown) => unknown;
 
 /** Between two batches. */
@@ -41,7 +41,7 @@ export abstract class WKRHardWorker<Envs = unknown, Model = unknown> {
 
   /** False: when predict throws, its whole batch fails. Otherwise each item runs once more, alone. */
   retryAlone = true;
-  /** What an image is to `predict`: a uint8 tensor, height x width x 3, or its bytes. */
+  /** The form of an image for `predict`: a uint8 tensor, height x width x 3, or its bytes. */
   imageAs: 'rgb' | 'bytes' = 'rgb';
 
   [SAMPLES]: [string, number][] | undefined;
@@ -89,28 +89,28 @@ export abstract class WKRHardWorker<Envs = unknown, Model = unknown> {
     };
   }
 
-  /** Records one sample for each name: `{ batchsize: 4 }`. What is no number is left out, with a warning. */
+  /** Records one sample for each name: `{ batchsize: 4 }`. A value that is not a number is omitted, with a warning. */
   recordStatistic(statistic: Readonly<Record<string, number>>): void {
     const samples = (this[SAMPLES] ??= []);
     for (const [name, value] of Object.entries(statistic)) {
       if (Number.isFinite(value)) samples.push([name, value]);
-      else this.newLogger().warning(`recordStatistic: ${name} is no number`);
+      else this.newLogger().warning(`recordStatistic: ${name} is not a number`);
     }
     samples.splice(0, samples.length - MAX_SAMPLES);
   }
 }
 
-/** What a worker recorded since the last call. */
+/** The worker's records since the last call. */
 export function takeSamples(worker: WKRHardWorker): [string, number][] {
   const samples = worker[SAMPLES] ?? [];
   worker[SAMPLES] = undefined;
   return samples;
 }
 
-/** @throws TypeError for what is no tensor, and for tensors that differ in dtype or shape */
+/** @throws TypeError for anything but tensors, and for tensors that differ in dtype or shape */
 export function stack(items: readonly WorkerValue[]): Tensor {
   const tensors = items.map((item) => {
-    if (!isTensorLike(item)) throw new TypeError('an item is no tensor');
+    if (!isTensorLike(item)) throw new TypeError('an item is not a tensor');
     return item;
   });
   const [first] = tensors;

@@ -41,7 +41,7 @@ async function valueOf(value: Value, settings: ItemSettings): Promise<WorkerValu
     case 'text':
       return value.text;
     case 'json':
-      // What JSON.parse makes is a value of ours.
+      // The result of JSON.parse is a valid value.
       return settings.transferProto === 'npy' ? arrayOf(contentOf(value)) : (value.value as WorkerValue);
     case 'value':
       return isEncodedImage(value.value) ? imageOf(value.value.bytes, settings) : value.value;
@@ -75,7 +75,10 @@ function keyOfValue(value: Value): string {
   return value.kind === 'json' ? `float32 ${shapeOf(contentOf(value)).join(',')}` : value.kind;
 }
 
-/** Of nested lists, by their first items; where the others differ, the array cannot be made, and its item fails alone. */
+/**
+ * Takes the shape from the first items of nested lists. If the others differ, no array can be made, and the item fails
+ * alone.
+ */
 function shapeOf(value: unknown): readonly number[] {
   if (value instanceof JsonNumbers) return value.shape;
   const shape: number[] = [];

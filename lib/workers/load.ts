@@ -11,7 +11,7 @@ const EXTENSIONS = ['.ts', '.mts', '.mjs', '.js'];
 
 /** @returns a new worker, with every method of the base class */
 export async function loadWorker(directory: string, name: string): Promise<WKRHardWorker> {
-  if (!WORKER.test(name)) throw new TypeError(`${name} is no module and class, such as server.Worker`);
+  if (!WORKER.test(name)) throw new TypeError(`${name} is not a module and class, such as server.Worker`);
   const parts = name.split('.');
   const kind = present(parts.pop(), 'class name');
   const stem = join(directory, ...parts);

@@ -182,7 +182,7 @@ async function run(job: Job, { id, items }: Run): Promise<FromWorker> {
 
 async function predict(job: Job, items: Run['items']): Promise<readonly unknown[]> {
   const { worker, model, preprocess, postprocess } = job;
-  // What arrived has been read from a frame.
+  // The message was read from a frame.
   const given = await preprocess(await worker.batching(items as Parameters<WKRHardWorker['batching']>[0]));
   const result = await worker.predict(model, given);
   assertLength(result, items);

@@ -1,4 +1,4 @@
-/** Ends a process that takes more memory than it may, before the machine has none left for the others. */
+/** Ends a process that exceeds its memory limit, before the machine has none left for the others. */
 import { readFileSync } from 'node:fs';
 import { badConfig } from '../contract/errors.ts';
 import type { Clock } from '../pipeline/batch/batcher.ts';
@@ -33,7 +33,8 @@ export function limitMemory(worker: Limited, limitMB: number, clock: Clock): voi
 /** The memory that is in RAM, without that of processes which it has started; 0 when it has ended. */
 function residentMB(pid: number | undefined): number {
   try {
-    // In kB, unlike /proc/<pid>/statm, whose pages have another size on each machine. It is no file on a disk to wait for.
+    // In kB, unlike /proc/<pid>/statm, whose pages have another size on each machine. It is not a file on a disk to
+    // wait for.
     const [, kB] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
     return Math.ceil(Number(kB ?? 0) / 1024);
   } catch {

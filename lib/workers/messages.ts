@@ -9,7 +9,7 @@ export const PROTOCOL = 1;
 
 export const LANGUAGES = ['python', 'typescript'] as const;
 export const TRANSFERS = ['obj', 'npy'] as const;
-/** What an image is to the worker: a Pillow image, an array of its pixels, or its bytes. */
+/** The form of an image for the worker: a Pillow image, an array of its pixels, or its bytes. */
 export const IMAGE_FORMS = ['pil', 'rgb', 'bytes'] as const;
 /** Where a start failed. */
 export const PHASES = ['hello', 'load', 'get_env', 'get_preprocess', 'get_postprocess', 'get_model'] as const;
@@ -80,7 +80,7 @@ export interface RunResult {
   readonly type: 'result';
   readonly id: number;
   readonly outcomes: readonly WorkerOutcome[];
-  /** What the worker recorded, by name. */
+  /** The worker's recorded figures, by name. */
   readonly statistics: Statistics;
 }
 
@@ -106,11 +106,11 @@ export type ToWorker = Open | Run | Retire;
 export type FromWorker = Hello | Ready | StartFailed | RunResult | RunFailed | Retired;
 
 export const MESSAGE_LIMITS = {
-  /** Of the text of an error. */
+  /** Limit for the text of one error. */
   faultBytes: 4 * 1024,
   typeBytes: 128,
   tracebackBytes: 64 * 1024,
-  /** Of the errors of one result together; when it is used up, the other errors have no text. */
+  /** Limit for all errors of a result together. Once it is used up, the other errors have no text. */
   faultsBytes: 256 * 1024,
 } as const;
 

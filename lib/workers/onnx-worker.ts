@@ -10,11 +10,13 @@ import type { Session } from '../inference/session.ts';
 import { stack, WKRHardWorker } from './hard-worker.ts';
 import { rowsOf } from './rows.ts';
 
-/** What `predict` gets: `run` takes tensors in the order of `inputs`, and gives some in the order of `outputs`. */
+/**
+ * The argument of `predict`: `run` takes tensors in the order of `inputs`, and returns some in the order of `outputs`.
+ */
 export type OnnxModel = Session;
 
 export class WKROnnxWorker<Envs = unknown> extends WKRHardWorker<Envs, OnnxModel> {
-  /** Of one run in one process; 0 is one for each core. */
+  /** Threads of one run in one process; 0 is one for each core. */
   threads = 1;
 
   /** Opens `modelDir/modelName`. */

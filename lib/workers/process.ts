@@ -36,7 +36,7 @@ export interface WorkerCommand {
   readonly directory: string;
   /** Takes what the worker prints. */
   readonly log: ServiceLog;
-  /** What the worker is in the log. */
+  /** The worker's name in the log. */
   readonly source: Omit<LogSource, 'pid'>;
 }
 
@@ -71,14 +71,14 @@ interface Expected {
 export class WorkerProcess {
   readonly #child: ChildProcess;
   #expected: Expected | undefined;
-  /** What it said before anything was expected of it. */
+  /** Messages from before anything was expected of it. */
   #hello: FromWorker | undefined;
   #isGreeted = false;
   #isRetiring = false;
   #runs = 0;
   #why: string | undefined;
   #how: string | undefined;
-  /** What it prints is logged with the ids of the invocation that runs it, and not of the one that started it. */
+  /** Its output is logged with the ids of the invocation that runs it, not of the one that started it. */
   #inInvocation = AsyncLocalStorage.snapshot();
   readonly #log: (stream: LogStream, lines: Uint8Array) => void;
   /** How it ended. Never rejects. */
@@ -105,7 +105,7 @@ export class WorkerProcess {
       const end = (code: number | null, signal: string | null) =>
         resolve(this.#why ?? signal ?? `exit code ${code}`);
       this.#child.once('close', end);
-      // What it said last is still read, unless a process that it started keeps its pipes open.
+      // Its last output is still read, unless a process that it started keeps its pipes open.
       this.#child.once('exit', (code, signal) => setTimeout(end, PIPES_OPEN_MS, code, signal).unref());
     });
     void this.ended.then((how) => this.#end(how));
@@ -135,7 +135,7 @@ export class WorkerProcess {
     this.#send({ type: 'run', id, items });
     const message = await this.#receive();
     if (message.type !== 'result' || message.id !== id) {
-      // What answers an earlier batch again is not the fault of this one.
+      // A second answer to an earlier batch is not the fault of this one.
       const hadBatch = message.type !== 'result' || message.id > id;
       throw this.#breach(`the result of run ${id} is expected`, hadBatch);
     }

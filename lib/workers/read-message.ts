@@ -20,7 +20,7 @@ import {
 
 /**
  * @param image makes a value of the bytes of an encoded image
- * @throws ProtocolError for what is no message of the service
+ * @throws ProtocolError for an invalid message of the service
  */
 export function readToWorker(
   { header, blocks }: Frame,
@@ -41,7 +41,7 @@ export function readToWorker(
   }
 }
 
-/** @throws ProtocolError for what is no message of a worker */
+/** @throws ProtocolError for an invalid message of a worker */
 export function readFromWorker({ header, blocks }: Frame): FromWorker {
   if (header['type'] === 'result') return readResult(header, blocks);
   assertNoBlocks(blocks);
@@ -107,7 +107,7 @@ function readResult(header: Header, blocks: readonly Uint8Array[]): RunResult | 
   }
   const values = new ValueReader(blocks);
   const outcomes = listOf(header, 'outcomes').map((outcome): WorkerOutcome => {
-    if (!isObject(outcome)) throw malformed('an outcome is no object');
+    if (!isObject(outcome)) throw malformed('an outcome is not an object');
     if ('error' in outcome) return { error: readFault(objectOf(outcome, 'error')) };
     if (!('value' in outcome)) throw malformed('an outcome has neither value nor error');
     return { value: values.read(outcome['value']) };
@@ -134,7 +134,7 @@ function readFault(fault: Header): WorkerFault {
 function readStatistics(statistics: Header): Statistics {
   const entries = Object.keys(statistics).map((name): [string, number[]] => {
     const samples = listOf(statistics, name);
-    if (!samples.every((sample) => typeof sample === 'number')) throw malformed('a sample is no number');
+    if (!samples.every((sample) => typeof sample === 'number')) throw malformed('a sample is not a number');
     return [name, samples];
   });
   return Object.fromEntries(entries);
@@ -146,19 +146,19 @@ function assertNoBlocks(blocks: readonly Uint8Array[]): void {
 
 function textOf(header: Header, name: string): string {
   const value = header[name];
-  if (typeof value !== 'string') throw malformed(`${name} is no text`);
+  if (typeof value !== 'string') throw malformed(`${name} is not a text`);
   return value;
 }
 
 function numberOf(header: Header, name: string): number {
   const value = header[name];
-  if (typeof value !== 'number') throw malformed(`${name} is no number`);
+  if (typeof value !== 'number') throw malformed(`${name} is not a number`);
   return value;
 }
 
 function countOf(header: Header, name: string): number {
   const value = header[name];
-  if (!isCount(value)) throw malformed(`${name} is no whole number >= 0`);
+  if (!isCount(value)) throw malformed(`${name} is not a whole number >= 0`);
   return value;
 }
 
@@ -170,13 +170,13 @@ function flagOf(header: Header, name: string): boolean {
 
 function listOf(header: Header, name: string): unknown[] {
   const value = header[name];
-  if (!Array.isArray(value)) throw malformed(`${name} is no list`);
+  if (!Array.isArray(value)) throw malformed(`${name} is not a list`);
   return value;
 }
 
 function objectOf(header: Header, name: string): Header {
   const value = header[name];
-  if (!isObject(value)) throw malformed(`${name} is no object`);
+  if (!isObject(value)) throw malformed(`${name} is not an object`);
   return value;
 }
 

@@ -1,13 +1,13 @@
 /**
- * Gives what a worker's process writes a time, a level and the worker. Lines keep their order and their bytes, and a line
- * of the worker's own logger, which has all three, stays as it is.
+ * Gives what a worker's process writes a time, a level and the worker. Lines keep their order and their bytes, and a
+ * line of the worker's own logger, which has all three, stays unchanged.
  */
 import { type Level, logLine } from '../contract/log.ts';
 import { localTime } from './local-time.ts';
 
 /** The process that writes. */
 export interface LogSource {
-  /** What its own logger is called: `WKRServer worker 3`. */
+  /** The name of its own logger: `WKRServer worker 3`. */
   readonly name: string;
   readonly worker?: number;
   readonly pid: number | undefined;

@@ -13,7 +13,7 @@ import type { Pool } from './pool.ts';
 import { WorkerEnded, type WorkerProcess } from './process.ts';
 import { faultText, outcomeOf } from './results.ts';
 
-/** What is known of a worker once one of its processes is ready. */
+/** Facts about a worker once one of its processes is ready. */
 export interface WorkerFacts extends ItemSettings {
   readonly retryAlone: boolean;
 }
@@ -21,7 +21,7 @@ export interface WorkerFacts extends ItemSettings {
 export interface WorkerRunnerOptions {
   readonly version: string;
   readonly pool: Pool<WorkerProcess>;
-  /** Of the processes, which are all alike; called when one is ready. */
+  /** Facts common to all processes, known once one is ready. */
   readonly facts: () => WorkerFacts;
   /** A batch that takes longer ends its process, in ms. */
   readonly predictTimeoutMs: number;

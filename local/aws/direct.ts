@@ -53,7 +53,7 @@ export async function directSqs(storage: Storage): Promise<SqsCalls> {
     const { input } = command;
     const action = actions.get(command.constructor);
     if (!action) throw new ServingError('internal', `${command.constructor.name} goes over HTTP`);
-    // Ends the wait of a long poll, which answers with whatever has arrived.
+    // Ends the wait of a long poll, which answers with everything that has arrived.
     const leave = () => sqsStore.getQueue(input.QueueUrl ?? '')?.cancelWaiters();
     abortSignal?.addEventListener('abort', leave, { once: true });
     try {

@@ -3,10 +3,10 @@
  * long array moves all others: with 60,000 messages that takes as long as everything else.
  */
 
-/** The array is cut when so many elements at its start have been removed, and they are half of it. */
+/** The array is cut when this many elements at its start have been removed, and they are half of it. */
 const LEAST_REMOVED = 1_024;
 
-/** What fauxqs and this project do with the array. */
+/** The uses of the array by fauxqs and by this project. */
 class ReadyLine<Message> implements Iterable<Message> {
   #messages: (Message | undefined)[];
   /** Where the first one is. */

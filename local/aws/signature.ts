@@ -54,7 +54,7 @@ interface Signed {
 export class SignatureCheck {
   readonly #credentials: Credentials;
   readonly #now: () => number;
-  /** S3 signs the path as it is sent, all other services encode it once more. */
+  /** S3 signs the path as sent; all other services encode it once more. */
   readonly #signers: Readonly<Record<'s3' | 'other', SignatureV4>>;
 
   /** @param now ms since 1970 */
@@ -93,7 +93,10 @@ export class SignatureCheck {
     return Readable.from(chunks);
   }
 
-  /** What the head says of its signature, which is not verified yet. @throws Refused */
+  /**
+   * The signature in the head, which is not verified yet.
+   * @throws Refused
+   */
   #claimsOf({ headers }: IncomingMessage, url: string): Claims {
     const { authorization, host } = headers;
     if (!isOwnHost(host)) {
@@ -143,7 +146,7 @@ export class SignatureCheck {
   }
 }
 
-/** Reads 20261122T120000Z. NaN when it is no time. */
+/** Reads 20261122T120000Z. NaN when it is not a time. */
 function timeOf(text: unknown): number {
   return Date.parse(String(text).replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'));
 }

@@ -10,11 +10,11 @@ import { OrderNumbers, timeStored, withMoments } from './moments.ts';
 import { withReadyLine } from './ready-line.ts';
 import type { SqsQueue, Stores } from './stores.ts';
 
-/** What SQS takes in no message. */
+/** Characters that SQS refuses in a message. */
 const NO_CHARACTER = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u;
 const MIN_KEPT_BYTES = 1024 * 1024;
 const KEPT_BODY_MS = 5000;
-/** Of 4 kB: a checkpoint costs two fsyncs, and what was written and deleted before it is never copied. */
+/** Pages of 4 kB. A checkpoint costs two fsyncs, and data that is deleted before one is never copied. */
 const CHECKPOINT_PAGES = 4_000;
 
 type Persistence = NonNullable<Stores['sqsStore']['persistence']>;

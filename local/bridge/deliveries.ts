@@ -18,7 +18,7 @@ interface DeliveryOptions {
   readonly maySend: () => boolean;
   readonly warn: (message: string) => void;
   readonly onMoved: () => void;
-  /** No record can be sent, whatever it is. */
+  /** No record can be sent at all. */
   readonly onFailure: (error: ServingError) => void;
   readonly stop: AbortSignal;
 }
@@ -30,9 +30,9 @@ const MOST_BYTES = 64 * 1024 * 1024;
 const MOST_SENT = 100_000;
 /** Between two looks for whether records may be sent again. */
 const LOOK_MS = 50;
-/** What another attempt with the same record cannot change. */
+/** Errors that another attempt with the same record would repeat. */
 const RECORD_FAULTS: readonly ErrorCode[] = ['bad_request', 'bad_input', 'too_large'];
-/** After so many attempts, an error that the service does not know is the record's own. */
+/** After this many attempts, an error that the service does not know is the record's own. */
 const UNKNOWN_ATTEMPTS = 5;
 
 export class Deliveries {
@@ -44,7 +44,7 @@ export class Deliveries {
   readonly #sent = new Set<string>();
   readonly #removals = new Gatherer<string>((ids) => this.#remove(ids));
   readonly #rejections = new Gatherer<DeadEntry>((dead) => this.#reject(dead));
-  /** What Redis refused, of which was warned. */
+  /** Entries that Redis refused and a warning named. */
   readonly #refused = new Set<string>();
   #bytes = 0;
   #term = 0;
@@ -52,7 +52,7 @@ export class Deliveries {
   #waiting: (() => void)[] = [];
   enqueued = 0;
   dead = 0;
-  /** Whether entries stay in the stream that are not in memory. */
+  /** True if the stream has entries that are not in memory. */
   hasLeftovers = false;
 
   constructor(options: DeliveryOptions) {
@@ -211,7 +211,7 @@ function isRecordFault({ code, message }: ServingError, attempts: number): boole
 /** Errors of a server that is about to be another one, or to serve. */
 const PASSING = /\b(?:READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b/;
 
-/** Whether Redis answered, with an error that another attempt gets too. */
+/** True if Redis answered with an error that another attempt would get too. */
 export function isRefusal({ cause }: ServingError): boolean {
   return cause instanceof Error && cause.name === 'ReplyError' && !PASSING.test(cause.message);
 }

@@ -27,7 +27,7 @@ export class Lease {
     return this.#leaseMs / 4;
   }
 
-  /** Whether no other bridge can have replaced this one yet. */
+  /** True if no other bridge can have replaced this one yet. */
   get isSafe(): boolean {
     return performance.now() < this.#heldUntil;
   }

@@ -13,7 +13,7 @@ export interface Connections {
 }
 
 export const BLOCK_MS = 1_000;
-/** Of one read. Its first reads are smaller, because an entry may have any size. */
+/** Limit for one read. The first reads are smaller, because an entry may have any size. */
 const MOST_ENTRIES = 64;
 const FIRST_ENTRIES = 8;
 const READ_BYTES = 16 * 1024 * 1024;
@@ -33,10 +33,10 @@ export class Mover {
   #isHeld = false;
   #renewedAt = Number.NEGATIVE_INFINITY;
   #claimedAt = Number.NEGATIVE_INFINITY;
-  /** Whether entries may have been read that are not known here: then they are claimed before others are read. */
+  /** True if entries may have been read that are not known here. They are then claimed before others are read. */
   #isUnsure = true;
   #entries = FIRST_ENTRIES;
-  /** Whether the last read failed, of which was warned. */
+  /** True if the last read failed and a warning was logged. */
   #isTroubled = false;
   readonly #warned = new Set<string>();
 
@@ -183,7 +183,7 @@ export class Mover {
     this.#options.warn(`stream ${this.#options.stream}: ${message}`);
   }
 
-  /** What Redis refuses once, it refuses each time. */
+  /** Redis refuses it each time, so this is not retried. */
   #warnOnce(what: string, { message }: ServingError): void {
     if (!this.#warned.has(what)) this.#warn(`${what}: ${message}`);
     this.#warned.add(what);

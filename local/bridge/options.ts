@@ -1,4 +1,4 @@
-/** What a bridge is given, and what it has done. */
+/** The options of a bridge, and its counts. */
 import type { SentRecord } from '../../lib/pipeline/submit.ts';
 
 export interface BridgeOptions {

@@ -8,7 +8,7 @@ import { readManifest } from '../../lib/registry/versions.ts';
 import { getText } from '../../lib/s3/objects.ts';
 import type { VersionPlace } from './stored.ts';
 
-/** A longer one is no example to look at. */
+/** A longer one is not a useful example. */
 const MOST_BYTES = 1_000_000;
 const NONE =
   'No example is known that this model answers. `cluster-serving model golden` stores one beside it.';

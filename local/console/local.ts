@@ -21,25 +21,25 @@ import type { ReplayPlace } from './replay.ts';
 import type { ConsoleSource } from './source.ts';
 import { activateVersion, deadLetterPage, replayOne, versionsOf } from './stored.ts';
 
-/** What serves, since the start. */
+/** The model or worker that serves, since the start. */
 export interface ServedFacts {
   /** The version of the model. */
   readonly model: string;
   /** Notes about the import and the verification of the model. */
   readonly modelNotes: readonly string[];
   readonly verification: Verification | undefined;
-  /** Of the version, where it was imported. */
+  /** The import report of the version, if it was imported. */
   readonly importReport?: ImportReport | undefined;
 }
 
 export interface LocalConsoleOptions {
   readonly scope: Scope;
-  /** What runs the job's records. */
+  /** The runner of the job's records. */
   readonly model: Model;
   readonly served: ServedFacts;
   readonly statistics: ServiceStatistics;
   readonly recent: RecentRecords;
-  /** Whether callers need a token. */
+  /** True if callers need a token. */
   readonly hasToken: boolean;
 }
 
@@ -107,7 +107,7 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
     };
   }
   return scope.get(modelPart).use(async ({ version, inputs, outputs, names, separable }) => {
-    // What is known of the version that this start served says nothing of another one.
+    // The facts about the version of this start are not true of another one.
     const isFirst = version === served.model;
     const why = isFirst ? verificationNotes(served.verification, job.batching)[0] : undefined;
     return {
@@ -128,7 +128,7 @@ async function exampleFor({ scope, model, served }: LocalConsoleOptions): Promis
   const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
   return model.use((runner) =>
     exampleOfVersion(place, runner.version, async () => {
-      // Of the version that this start served.
+      // Only the version that this start served has this sample.
       const sample = runner.version === served.model ? served.importReport?.sample?.body : undefined;
       if (sample !== undefined) return sample;
       const settings = { filter: parseFilter(postProcessing), inputAlreadyBatched };

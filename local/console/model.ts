@@ -1,4 +1,4 @@
-/** What the page shows of a model's inputs and outputs, and makes its form from. */
+/** Describes a model's inputs and outputs for the page, which makes its form from them. */
 import type { PortFacts } from '../../console/api.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { ModelNames, TensorSpec } from '../../lib/contract/values.ts';

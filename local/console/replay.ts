@@ -30,9 +30,9 @@ export interface ReplayPlace {
   readonly results: Replacer | undefined;
 }
 
-/** What runs the records of dead letters: the model or the worker of the job. */
+/** Opens the runner of dead letters: the model or the worker of the job. */
 export interface ReplayRunner {
-  /** Of the model. */
+  /** The model's version. */
   readonly version: string;
   /** As many outcomes, same order. @throws model_unavailable */
   run(records: readonly Inputs[]): Promise<Outcome[]>;

@@ -1,4 +1,4 @@
-/** What a console shows and does. The single machine and the command `console` each have their own. */
+/** The data and actions of a console. The single machine and the command `console` each implement it. */
 import type {
   DeadLetterPage,
   Done,

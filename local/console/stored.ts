@@ -1,4 +1,4 @@
-/** What a console reads from S3 and Redis: dead letters with their reasons, and the versions of the model. */
+/** Reads S3 and Redis for a console: dead letters with their reasons, and the versions of the model. */
 import type { DeadLetterPage, Done, Versions } from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
@@ -27,7 +27,7 @@ export async function deadLetterPage(
   const uris = shown.flatMap(({ uri }) => uri ?? []);
   const stored = results && uris.length > 0 ? await results.outcomes(uris) : [];
   const byUri = new Map(uris.map((uri, i) => [uri, stored[i]]));
-  // The ids, by which pages continue, say nothing of the time.
+  // Pages continue by id, and ids do not show the time.
   const newestFirst = shown.toSorted((a, b) => b.archivedAt - a.archivedAt);
   return {
     letters: newestFirst.map(({ id, uri, archivedAt, attempts, bytes, readable }) => {
@@ -41,7 +41,7 @@ export async function deadLetterPage(
         archivedAt: new Date(archivedAt).toISOString(),
         attempts,
         bytes,
-        reason: readable ? reason : 'the file is no dead letter',
+        reason: readable ? reason : 'the file is not a dead letter',
       };
     }),
     next: found.length > PAGE_LETTERS ? shown.at(-1)?.id : undefined,
@@ -97,6 +97,6 @@ export async function activateVersion(place: VersionPlace, wanted: string): Prom
   if (from === version) return { done: `Version ${version} serves already.` };
   const seconds = place.job.modelRefreshSeconds;
   return {
-    done: `Version ${version} is chosen in place of ${from ?? 'none'}; it serves within ${seconds} s.`,
+    done: `Version ${version} is chosen instead of ${from ?? 'none'}; it serves within ${seconds} s.`,
   };
 }

@@ -13,7 +13,7 @@ import type { RemoteServer } from './servers.ts';
 
 export type ClientState = 'starting' | 'running' | 'waiting' | 'retiring' | 'stopped';
 
-/** What all clients of a service have in common. */
+/** The options that all clients of a service share. */
 export interface ClientSettings {
   readonly worker: string;
   readonly directory: string;
@@ -41,7 +41,7 @@ const START_LIMIT_MS = 120_000;
 const MAX_ERROR_CHARS = 500;
 const NOTHING: Progress = { done: 0, failed: 0, lastError: '' };
 
-/** How long a client waits before its next start, after so many starts in a row that completed no call. */
+/** How long a client waits before its next start, after that many starts in a row that completed no call. */
 export function restartDelayMs(failures: number): number {
   return Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** Math.max(0, failures - 1));
 }
@@ -58,11 +58,11 @@ export class Client {
   #cancel = () => {};
   #restarts = 0;
   #failures = 0;
-  /** Of earlier processes, and of this one. */
+  /** Counts of earlier processes and of this one. */
   #before = NOTHING;
   #now = NOTHING;
   #lastError = '';
-  /** What a process said of a start that failed. */
+  /** The error of a process whose start failed. */
   #fault: string | undefined;
   #isLoaded = false;
 

@@ -56,7 +56,7 @@ export function startControl(
   });
 }
 
-/** @param html the page, made anew for each request */
+/** @param html the page, rendered for each request */
 export function startPage(port: number, html: () => string): Promise<HttpServer> {
   return listen(port, '-http_port', async (request, response) => {
     if (refuseForeign(request, response)) return;
@@ -132,8 +132,8 @@ async function readBody(request: IncomingMessage): Promise<Readonly<Record<strin
   try {
     body = JSON.parse(Buffer.concat(chunks).toString('utf8'));
   } catch (error) {
-    throw badRequest('the body is no JSON', { cause: error });
+    throw badRequest('the body is not JSON', { cause: error });
   }
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) return { ...body };
-  throw badRequest('the body is no object');
+  throw badRequest('the body is not an object');
 }

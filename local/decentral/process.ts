@@ -11,7 +11,7 @@ import {
 import { logLines, type ServiceLog } from '../../lib/workers/log.ts';
 import { PROTOCOL } from '../../lib/workers/messages.ts';
 
-/** What a client works on. */
+/** The work of a client. */
 export interface Opening {
   /** A module in `directory` and a class in it. */
   readonly worker: string;
@@ -63,7 +63,7 @@ export class ClientProcess {
   #cancelKill = () => {};
   #outgoing: Writable | undefined;
   #incoming: Readable | undefined;
-  /** Whether its last message has been read. */
+  /** True if its last message has been read. */
   #isRead = false;
   #how: string | undefined;
 
@@ -136,7 +136,7 @@ export class ClientProcess {
         this.#events.message(readMessage(header));
       }
     } catch (error) {
-      // What follows cannot be read.
+      // The rest of the stream is unreadable.
       this.#incoming?.destroy();
       this.kill(error instanceof Error ? error.message : String(error));
     }
@@ -184,13 +184,13 @@ function readMessage(header: Header): ClientMessage {
 function countOf(header: Header, name: string): number {
   const value = header[name];
   if (isCount(value)) return value;
-  throw malformed(`${name} is no whole number >= 0`);
+  throw malformed(`${name} is not a whole number >= 0`);
 }
 
 function textOf(header: Header, name: string): string {
   const value = header[name];
   if (typeof value === 'string') return value;
-  throw malformed(`${name} is no text`);
+  throw malformed(`${name} is not a text`);
 }
 
 function malformed(problem: string): ProtocolError {

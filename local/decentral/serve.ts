@@ -14,7 +14,7 @@ import { statPage } from './stat-page.ts';
 import { Supervisor, type SupervisorSettings } from './supervisor.ts';
 
 export interface DecentralSettings extends SupervisorSettings {
-  /** Of the control channel; 0 takes a free one. */
+  /** Port of the control channel; 0 takes a free one. */
   readonly port: number;
   readonly httpPort: number | undefined;
   /** Without it, the log is stderr. */

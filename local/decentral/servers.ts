@@ -31,7 +31,7 @@ export function readServers(text: string): readonly RemoteServer[] {
     const [all, , ip = '', port, portOut] = found;
     for (const each of [port, portOut]) {
       if (Number(each) < 1 || Number(each) > MAX_PORT)
-        throw refuse(`${each} is no port from 1 to ${MAX_PORT}`);
+        throw refuse(`${each} is not a port from 1 to ${MAX_PORT}`);
     }
     servers.push([ip, Number(port), Number(portOut)]);
     at += comma.length + all.length;

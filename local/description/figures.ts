@@ -1,11 +1,11 @@
-/** What Prometheus reads of one service on this machine: its counts, the load of its processes, its queue. */
+/** The figures of one service on this machine for Prometheus: its counts, the load of its processes, its queue. */
 
 import type { Family } from '../../lib/metrics/exposition/families.ts';
 import type { ServiceCounts } from '../../lib/observe/counts.ts';
 import type { LoadSource } from '../../lib/observe/history.ts';
 import type { QueueFigures } from '../aws/aws.ts';
 
-/** What is asked when the figures are. */
+/** Read whenever the figures are requested. */
 export interface LiveFigures {
   readonly load: LoadSource;
   readonly queue: () => QueueFigures;

@@ -90,7 +90,7 @@ export async function answeredInstance(
   return model && exampleOf(model, inputAlreadyBatched, (instance) => isAnswered(instance, runner, filter));
 }
 
-/** Whether POST /predict would answer it. */
+/** True if POST /predict would answer it now. */
 async function isAnswered(instance: Json, runner: Runner, filter: Filter | undefined): Promise<boolean> {
   try {
     const records = decodeInstances(JSON.stringify({ instances: [instance] }));

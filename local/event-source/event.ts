@@ -66,7 +66,7 @@ export function judge(result: unknown, messageIds: ReadonlySet<string>): Verdict
   for (const failure of failures) {
     const id: unknown = Object(failure).itemIdentifier;
     if (typeof id !== 'string' || id === '') return broken('a failure has no itemIdentifier', failure);
-    if (!messageIds.has(id)) return broken('itemIdentifier is no message of this batch', id);
+    if (!messageIds.has(id)) return broken('itemIdentifier is not a message of this batch', id);
     failedIds.add(id);
   }
   return { kind: 'answered', failedIds };

@@ -9,7 +9,7 @@ import type { CorsRules } from '../../lib/http/cors.ts';
 import { isOwnHost } from '../machine/hosts.ts';
 import { refusal, type WireResponse } from './response.ts';
 
-/** What a refused caller can do, as parts of sentences. */
+/** The abilities of a refused caller, as parts of sentences. */
 export interface CallerAdvice {
   readonly host: string;
   readonly origin: string;
@@ -34,13 +34,13 @@ export interface CallerRules {
   readonly cors?: CorsRules | undefined;
   /** Names by which clients may call, besides those of this machine; lower case, without a port. */
   readonly allowedHosts?: readonly string[] | undefined;
-  /** What every request must carry as `Authorization: Bearer <token>`; undefined when none is needed. */
+  /** The token that every request must carry as `Authorization: Bearer <token>`; undefined when none is needed. */
   readonly token?: string | undefined;
   /** Default: that of `cluster-serving start`. */
   readonly advice?: CallerAdvice | undefined;
 }
 
-/** What is asked of a request. */
+/** The parts of a request that are checked. */
 export interface Caller extends Pick<IncomingMessage, 'method' | 'socket'> {
   readonly headers: Pick<IncomingMessage['headers'], 'host' | 'origin' | 'authorization'>;
 }
@@ -54,7 +54,7 @@ export function foreignHost(rules: CallerRules, { headers, socket }: Caller): Wi
   if (isOwnHost(host, rules.allowedHosts, socket.localAddress)) return undefined;
   return refusal(
     403,
-    `the host ${JSON.stringify(host ?? '')} is no name of this service; ${(rules.advice ?? ADVICE).host}`,
+    `the host ${JSON.stringify(host ?? '')} is not a name of this service; ${(rules.advice ?? ADVICE).host}`,
   );
 }
 
@@ -84,7 +84,7 @@ export function withoutToken(
   return { ...wire, headers: [...wire.headers, 'www-authenticate', 'Bearer'] };
 }
 
-/** Whether the header is `Bearer <token>`. */
+/** True if the header is `Bearer <token>`. */
 export function isBearer(authorization: string | undefined, token: string): boolean {
   const [, given = ''] = /^Bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
   return timingSafeEqual(digest(given), digest(token));
@@ -95,7 +95,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Whether it is the origin of a page that this service served, or one of the rules. */
+/** True if it is the origin of a page that this service served, or one of the rules. */
 export function isOwnOrigin(
   origin: string,
   host: string | undefined,

@@ -15,7 +15,7 @@ import type { Slot, Slots } from './slots.ts';
 const BEGINNING = 'HTTP/1.1 ';
 /** The first pause between two characters; each next one is twice as long. The last comes after about a second. */
 const FIRST_PAUSE_MS = 4;
-/** A client on this machine that takes so many characters is there. One far away may still turn out to be gone. */
+/** A client on this machine that accepts this many characters is there. One far away may still turn out to be gone. */
 const TAKEN_CHARACTERS = 3;
 
 /** A request that has no answer yet, and who waits for it. */

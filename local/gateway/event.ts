@@ -123,7 +123,7 @@ export function gatewayEvent(parts: EventParts): APIGatewayProxyEventV2 {
   return event;
 }
 
-/** Whether the event as JSON exceeds Lambda's limit. Measured exactly only if it is close. */
+/** True if the event as JSON exceeds Lambda's limit. Measured exactly only if it is close. */
 export function isTooLargeForLambda(event: APIGatewayProxyEventV2): boolean {
   const bodyChars = event.body?.length ?? 0;
   const worstBytes = bodyChars * (event.isBase64Encoded ? 1 : WORST_JSON_EXPANSION) + ENVELOPE_BYTES;

@@ -147,7 +147,7 @@ async function closeGateway(state: GatewayState, server: Server, timeoutMs = 10_
       };
     });
   }
-  // Idle keep-alive sockets, incomplete requests and whatever outlived the wait.
+  // Idle keep-alive sockets, incomplete requests and anything that outlived the wait.
   server.closeAllConnections();
   await stopped;
 }

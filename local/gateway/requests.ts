@@ -200,7 +200,7 @@ export function nameOf(route: GatewayRoute): string {
   return route.functionName ?? (route.path.match(/[A-Za-z0-9_]+/g) ?? ['root']).join('-');
 }
 
-/** The length of so many bytes as base64. */
+/** The length of that many bytes as base64. */
 function asBase64(bytes: number): number {
   return Math.ceil(bytes / 3) * 4;
 }

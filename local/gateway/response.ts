@@ -179,7 +179,7 @@ function headerList(
   for (const [name, value] of Object.entries(headers ?? {})) {
     if (value === undefined || value === null) continue;
     if (typeof value === 'object') return { problem: `header ${name} must be a string, got ${shown(value)}` };
-    if (!HEADER_NAME.test(name)) return { problem: `${shown(name)} is no header name` };
+    if (!HEADER_NAME.test(name)) return { problem: `${shown(name)} is not a header name` };
     if (!HEADER_VALUE.test(String(value)))
       return { problem: `header ${name} holds characters no header may` };
     const lower = name.toLowerCase();

@@ -29,7 +29,7 @@ export interface GatewayRoute {
   readonly refuses?: () => boolean;
   /** True: has its own slots, so it answers even when all others are taken. For short handlers such as /ready. */
   readonly ownSlots?: boolean;
-  /** Whether a request waits for a result. Such requests have slots of their own. */
+  /** True if a request waits for a result. Such requests have slots of their own. */
   readonly waits?: (headers: Readonly<Record<string, string>>, query: string) => boolean;
   /** Called when clients of this route have left, or may have. */
   readonly onLeave?: () => void;

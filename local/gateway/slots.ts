@@ -5,7 +5,7 @@
 /** How many handlers may run per slot, including those whose client left. */
 const HANDLERS_PER_PLACE = 4;
 
-/** Of one request. */
+/** A place for one request. */
 export interface Slot {
   /** The client has left, or may have: it does not count as waiting. */
   readonly abandon: () => void;

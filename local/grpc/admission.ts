@@ -18,7 +18,7 @@ const MAX_READING = MAX_HELD_BYTES / LIMITS.frameBytes;
 /** The time in which a client must send its message, as over HTTP. */
 const READ_MS = 30_000;
 
-/** What a call has taken. */
+/** Capacity held by a call. */
 interface Place {
   /** Its message is here. */
   readonly read: () => void;
@@ -41,7 +41,7 @@ export class Admission {
     new ServerInterceptingCall(call, {
       start: (next) => {
         let place: Place | undefined;
-        // A slow client is no error of the service, so it is not logged.
+        // A slow client is not an error of the service, so it is not logged.
         const details = `no whole message came within ${this.#readMs} ms`;
         const late = () => call.sendStatus({ code: status.DEADLINE_EXCEEDED, details });
         next({
@@ -69,7 +69,7 @@ export class Admission {
     if (!isOwnHost(host, allowedHosts, address)) {
       throw new ServingError(
         'forbidden',
-        `the host ${JSON.stringify(host)} is no name of this service; start it with --allow-host <name>`,
+        `the host ${JSON.stringify(host)} is not a name of this service; start it with --allow-host <name>`,
       );
     }
     if (token === undefined || isBearer(metadata.get('authorization')[0]?.toString(), token)) return;

@@ -99,7 +99,7 @@ export const METHODS: Readonly<Record<string, Method>> = {
   [INFER_NAME]: { answer: tables.INFER_RESPONSE, run: infer },
 };
 
-/** What is not served, and what to do instead. */
+/** Methods that are not served, and the alternative to each. */
 const SHARED_MEMORY = 'shared memory is not served; send tensors in the messages';
 const REPOSITORY = 'models are loaded at the start; `cluster-serving model push` publishes a version';
 const SETTINGS = 'these settings are made at the start; the how-to "trace a request" says how spans are sent';
@@ -136,7 +136,7 @@ function ofModel(jobs: Jobs, bytes: Uint8Array, what: string): Promise<object> {
   return rest(job.deps, 'GET', `${path}${what}`);
 }
 
-/** Of all models, where none is named. */
+/** Statistics of all models, if the request names none. */
 async function statistics(jobs: Jobs, { bytes }: Call): Promise<object> {
   const { name } = readRequest(bytes, tables.MODEL);
   if (name) return ofModel(jobs, bytes, '/stats');
@@ -144,7 +144,10 @@ async function statistics(jobs: Jobs, { bytes }: Call): Promise<object> {
   return { model_stats: all.flatMap((one) => (one as { model_stats: object[] }).model_stats) };
 }
 
-/** What REST answers. @throws as it */
+/**
+ * The response that REST gives.
+ * @throws as it
+ */
 async function rest(deps: InferenceDeps, method: 'GET' | 'POST', path: string, body = ''): Promise<object> {
   const answer = await answered({ method, path, headers: {}, body: () => body }, deps, undefined);
   return JSON.parse(answer.body as string) as object;
@@ -187,7 +190,7 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
 
 const untraced: NonNullable<GrpcJob['trace']> = (_, work) => work();
 
-/** All outputs as bytes, whatever the inputs were. */
+/** All outputs as bytes, for inputs of any form. */
 function answerOf({ model, version, id, outputs }: InferenceAnswer): object {
   return {
     model_name: model,

@@ -1,4 +1,4 @@
-/** What an error is called in gRPC. */
+/** The gRPC status of an error. */
 import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';

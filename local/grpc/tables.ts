@@ -64,7 +64,7 @@ export const INFER_RESPONSE = table(
 
 export const LIVE = table('live:bool');
 export const READY = table('ready:bool');
-/** Of ModelReady, ModelMetadata, ModelConfig and ModelStatistics. */
+/** The message of ModelReady, ModelMetadata, ModelConfig and ModelStatistics. */
 export const MODEL = table('name, version');
 export const SERVER_METADATA = table('name, version, extensions:string[]');
 export const MODEL_METADATA = table('name, versions:string[], platform, inputs:tensor[], outputs:tensor[]', {

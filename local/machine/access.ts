@@ -16,7 +16,7 @@ export interface Access {
   readonly host: string;
   /** Names by which clients may call, besides those of this machine; lower case, without a port. */
   readonly allowedHosts: readonly string[];
-  /** What every request must carry; undefined when none is needed. */
+  /** The token that every request must carry; undefined when none is needed. */
   readonly token: string | undefined;
 }
 

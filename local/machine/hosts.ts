@@ -10,14 +10,17 @@ export function hostName(header: string | undefined): string | undefined {
   return name?.toLowerCase().replace(/^\[|\]$/g, '');
 }
 
-/** Whether only this machine answers to the name. RFC 6761 reserves `localhost` and what ends in `.localhost` for it. */
+/**
+ * True if only this machine answers to the name. RFC 6761 reserves `localhost` and names that end in `.localhost` for
+ * it.
+ */
 export function isLoopback(name: string): boolean {
   if (isIPv4(name)) return name.startsWith('127.');
   return name === '::1' || name === 'localhost' || name.endsWith('.localhost');
 }
 
 /**
- * Whether a request with this Host header is meant for this service.
+ * True if a request with this Host header is meant for this service.
  * @param address the local address of the connection, which is allowed too
  */
 export function isOwnHost(

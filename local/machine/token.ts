@@ -45,7 +45,7 @@ export async function makeToken(port: number, token = newToken(), host = HOST) {
   const half = `${path}.${process.pid}`;
   try {
     await mkdir(join(path, '..'), { recursive: true, mode: FOLDER_MODE });
-    // The mode of a file that exists would stay as it is.
+    // The mode of an existing file would not change.
     await rm(half, { force: true });
     await writeFile(half, token, { mode: FILE_MODE, flag: 'wx' });
     await rename(half, path);

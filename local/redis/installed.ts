@@ -42,7 +42,7 @@ const TAIL_CHARS = 2_000;
 /** `$$` is the shell that becomes redis-server. A line on the pipe means that it has ended by itself. */
 const SCRIPT = '{ read -r _ <&3 || kill "$$"; } >/dev/null 2>&1 & exec "$@" 3<&-';
 
-/** Whether there is a redis-server that runs. */
+/** True if a redis-server is installed and runs. */
 export async function isInstalled(command: string, log: (message: string) => void): Promise<boolean> {
   if (process.platform === 'win32') return false;
   try {

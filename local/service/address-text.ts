@@ -1,4 +1,4 @@
-/** What a start prints of where its jobs are. */
+/** The lines that a start prints about the addresses of its jobs. */
 import { type Addresses, exportLines } from './data-folder.ts';
 
 export function addressText(addresses: Addresses): string {

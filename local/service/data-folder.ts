@@ -36,7 +36,7 @@ export interface Addresses extends JobPlaces {
   readonly bucket: string;
   /** A curl command that calls the first job, with the token that the service made; absent where it made none. */
   readonly curl?: string;
-  /** Whether every job serves a worker, whose users need no AWS. Absent: not. */
+  /** True if every job serves a worker, whose users need no AWS. Absent: false. */
   readonly isWorker?: boolean;
   /** Environment variables for AWS SDKs and the aws command line. */
   readonly environment: Readonly<Record<string, string>>;
@@ -106,7 +106,7 @@ export async function claimFolder(dataDir: string): Promise<void> {
   }
 }
 
-/** Makes the service's own files accessible to its user alone, whatever the modes were. */
+/** Makes the service's own files accessible to its user alone, overriding their former modes. */
 export async function protectFolder(dataDir: string, warn: (message: string) => void): Promise<void> {
   const options = { recursive: true, mode: FOLDER_MODE };
   for (const path of [dataDir, ...FOLDERS.map((name) => join(dataDir, name))]) await mkdir(path, options);

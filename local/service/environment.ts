@@ -1,4 +1,4 @@
-/** What a job of this machine has in place of a deployment: its queues, and the environment of its functions. */
+/** Stands in for the deployment of a job on this machine: its queues, and the environment of its functions. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type Environment, tracesOf } from '../../lib/config/environment.ts';

@@ -18,7 +18,7 @@ interface PredictLimits {
   readonly onLeave?: () => void;
 }
 
-/** @param own routes of the single machine, also in place of deployed ones */
+/** @param own routes of the single machine, also instead of deployed ones */
 export function jobRoutes(
   handlers: JobHandlers,
   limits: PredictLimits,

@@ -55,7 +55,7 @@ export async function openJob(
   const { aws, access, log, terminate } = services;
   const { queue, deadLetterUrl } = await createQueues(aws, job);
 
-  // What watches the job.
+  // The observers of the job.
   const statistics = new ServiceStatistics(() => performance.now());
   const recent = new RecentRecords({ most: MOST_RECORDS, now: Date.now });
   const environment = environmentOf(served, queue.url, services);
@@ -77,13 +77,13 @@ export async function openJob(
   const sweeping = { bucket: LOCAL_BUCKET, job: job.jobName, ttlSeconds: job.resultTtlSeconds };
   onClose(sweepLargeResults(s3, sweeping));
 
-  // What runs its records.
+  // The runner of its records.
   const { runs, ...facts } = await (job.worker.class === undefined
     ? serveModel(served, services, scope, onClose, inProcesses)
     : serveWorker(served, services, scope, onClose));
   statistics.follow({ ...runs.load, depth: () => depthOf(aws.queueFigures(queue.url)) });
 
-  // What a single machine adds to the API.
+  // Routes that a single machine adds to the API.
   const controlToken = terminate && (access.token ?? newToken());
   const parts = openServiceParts({ statistics, ...partsOf(job, runs.load, controlToken, terminate) });
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
@@ -119,7 +119,7 @@ async function openGateways(options: GatewayOptions, secondPort: number | undefi
 
 const depthOf = ({ waiting, running }: ReturnType<LocalAws['queueFigures']>) => waiting + running;
 
-/** What the HTTP API has on a single machine only. */
+/** Parts of the HTTP API that only a single machine has. */
 function partsOf(
   job: JobConfig,
   { workers, version }: Runs['load'],

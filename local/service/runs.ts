@@ -42,7 +42,7 @@ export interface ServedJob {
   readonly modelDirectory: string;
   /** Where a worker's code is: the folder of its config. */
   readonly directory?: string;
-  /** Whether a worker's processes are replaced when its files change. */
+  /** True if a worker's processes are replaced when its files change. */
   readonly watch?: boolean | undefined;
   /** True: the golden requests of the version that served before are neither asked nor kept. */
   readonly dropGolden?: boolean | undefined;
@@ -76,7 +76,7 @@ export interface Runs {
   readonly model: (scope: Scope) => Promise<Model>;
   /** For the events of the queue, with what their poller needs to know. */
   readonly queued: (model: Model) => Pick<QueuedModel, 'model'> & Partial<QueuedModel>;
-  /** What the statistics ask. */
+  /** Sources of the statistics. */
   readonly load: LoadSource;
   /** Events of the queue at the same time. */
   readonly events: number;

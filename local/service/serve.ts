@@ -27,7 +27,7 @@ import type { StartSettings } from './start-options.ts';
 interface ServeOptions {
   /** Prints JSON, one value per line. */
   readonly json: boolean;
-  /** Whether a caller with the token of its port may end it. */
+  /** True if a caller with the token of its port may end it. */
   readonly isControlled?: boolean;
   /** The file of the output when it is not a terminal. */
   readonly log?: string | undefined;

@@ -15,7 +15,7 @@ export interface FetchImageOptions {
   readonly allowedHosts: readonly string[];
   /** The addresses of a name. Default: those of the system. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
-  /** Whether an address may be connected to. Default `isPublicAddress`. */
+  /** True if an address may be connected to. Default `isPublicAddress`. */
   readonly isAllowed?: (address: string) => boolean;
   /** Certificates to trust instead of the system's. */
   readonly ca?: string;

@@ -1,4 +1,4 @@
-/** What the single machine adds to the HTTP API of a job for the worker service, in one piece. */
+/** Everything that the single machine adds to the HTTP API of a job for the worker service. */
 
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';

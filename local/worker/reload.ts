@@ -40,7 +40,7 @@ export class ReloadingWorker implements ServedWorker {
   #onIdle: () => void = () => undefined;
   /** Lets requests wait while the old processes have ended and the new ones start. */
   #gate: Promise<void> | undefined;
-  /** Why there are no processes. */
+  /** The reason for missing processes. */
   #down: ServingError | undefined;
 
   private constructor(scope: Scope, options: ReloadOptions) {
@@ -125,7 +125,7 @@ export class ReloadingWorker implements ServedWorker {
   #changed(version: string): void {
     this.#wanted = version;
     this.#options.tell(`${this.#scope.environment.job.jobName}: files have changed, new processes start`);
-    // What starts now has older files.
+    // A process that starts now has older files.
     this.#starting.abort();
     this.#following ??= this.#follow().finally(() => {
       this.#following = undefined;

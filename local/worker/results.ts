@@ -25,15 +25,15 @@ export const RESULT_LIMITS = {
   waitingBytes: 256 * MiB,
   /** How long an item may wait and run, in ms: as long as clients wait by default. */
   itemMs: 900_000,
-  /** Of one answer. */
+  /** Limit for one answer. */
   page: 1_000,
-  /** Of the texts of errors in one answer, which are in the header of its frame. */
+  /** Limit for the texts of errors in one answer, which stand in the header of its frame. */
   errorBytes: 256 * 1024,
 } as const;
 
 /** Larger cursors are no one's: that of a start is a thousand times the time in ms. */
 const MOST_CURSOR = 2 ** 52;
-/** What a result costs beside its value. */
+/** Bytes that a result costs beside its value. */
 const RESULT_BYTES = 256;
 
 interface Kept {
@@ -105,7 +105,7 @@ export class LaterResults implements Later {
 
   /** The results of an identity after a cursor, or what comes within `waitMs`, as a frame. */
   async after(identity: string, cursor: number, waitMs: number, signal?: AbortSignal): Promise<HttpResponse> {
-    // Of a start before the wall clock was set back: what comes now is to come after it.
+    // A cursor from before the wall clock was set back: new outcomes must come after it.
     if (cursor <= MOST_CURSOR) this.#cursor = Math.max(this.#cursor, cursor);
     let page = this.#page(identity, cursor);
     if (page.length === 0 && waitMs > 0) {

@@ -19,7 +19,7 @@ import { type PageFacts, statPage } from './stat-page.ts';
 import type { Facts, ServiceStatistics } from './statistics.ts';
 
 export interface StatOptions {
-  /** What /stat shows beside the statistics. */
+  /** Data that /stat shows beside the statistics. */
   readonly page: () => PageFacts;
   /** Settings and versions for /status/server, which has them in snake_case, `protocol` (obj or npy) among them. */
   readonly facts: () => Facts;

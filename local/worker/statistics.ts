@@ -1,6 +1,6 @@
 /**
- * What /stat and /status/server say of a service since its start: its counts, the last samples of each key, and the last hour in
- * steps of ten seconds. It opens the observers that it reads.
+ * Data of /stat and /status/server for a service since its start: its counts, the last samples of each key, and the
+ * last hour in steps of ten seconds. It opens the observers that it reads.
  */
 import { STEP_MS, STEPS, type Step } from '../../console/api.ts';
 import { ServiceCounts } from '../../lib/observe/counts.ts';

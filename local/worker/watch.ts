@@ -1,6 +1,6 @@
 /**
- * Notices changes of a worker's files: its code, and its model. What a worker or its tools write beside the code is not
- * watched: logs, temporary and hidden folders, packages, virtual environments, and files that are no code.
+ * Notices changes of a worker's files: its code, and its model. Files that a worker or its tools write beside the code
+ * are not watched: logs, temporary and hidden folders, packages, virtual environments, and files that are not code.
  */
 import { createHash } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
@@ -9,7 +9,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { asError, badConfig } from '../../lib/contract/errors.ts';
 
 export interface WatchedFolders {
-  /** Of the code. */
+  /** The folder of the code. */
   readonly directory: string;
   /** Every file in it counts, unless the code is in it too; then only the file or folder `modelName`. */
   readonly modelDir: string;
@@ -25,7 +25,7 @@ const VENV = 'pyvenv.cfg';
 
 /** An editor or a copy saves several files: they count once nothing has changed for this time. */
 const SETTLED_MS = 200;
-/** What changes all the time counts after this time. */
+/** A file that changes all the time counts after this time. */
 const UNSETTLED_MS = 10_000;
 const MAX_FILES = 10_000;
 const MAX_DEPTH = 32;
@@ -66,7 +66,7 @@ export class FileWatch {
     }
   }
 
-  /** Of the files that count, as they were when they were looked at last. */
+  /** The files that count, as they were at the last look. */
   get fingerprint(): string {
     return this.#fingerprint;
   }
@@ -117,7 +117,7 @@ export class FileWatch {
   }
 }
 
-/** Whether what happened in a folder may have changed a file that counts. */
+/** True if an event in a folder may have changed a file that counts. */
 type Matters = (name: string, event: string) => boolean;
 
 function watchFolder(folder: string, matters: Matters, noticed: () => void): FSWatcher | undefined {
@@ -134,7 +134,10 @@ function watchFolder(folder: string, matters: Matters, noticed: () => void): FSW
   }
 }
 
-/** Of the places, sizes and times of the files. @param found is called for each folder before it is read */
+/**
+ * Hashes the paths, sizes and times of the files.
+ * @param found is called for each folder before it is read
+ */
 async function fingerprintOf(
   { directory, modelDir, modelName, ignored }: WatchedFolders,
   found: (folder: string, matters: Matters) => void,

@@ -48,7 +48,7 @@ class Access:
         self._lock = threading.Lock()
 
     def _choose(self, auth: Optional[str], token: Optional[str], api_key: Optional[str], has_credentials: bool) -> str:
-        # What is given outweighs the environment.
+        # Options take precedence over the environment.
         is_said = token is not None or api_key is not None or has_credentials
         if auth is None and not is_said:
             auth = os.environ.get("CLUSTER_SERVING_AUTH") or None
@@ -76,7 +76,7 @@ class Access:
 
     def headers(self, method: str, path: str, headers: Mapping[str, str], body: bytes,
                 deadline: Deadline) -> Dict[str, str]:
-        """What to add to one request. Raises unauthorized where there are no credentials; TimeoutError."""
+        """Returns the headers to add to one request. Raises unauthorized without credentials; TimeoutError."""
         if self.kind == "jwt":
             return {"Authorization": f"Bearer {self._secret}"}
         if self.kind == "api-key":
@@ -110,7 +110,7 @@ class Access:
 
 
 def _region_of(url: str) -> Optional[str]:
-    """Of API Gateway's own addresses; None for any other."""
+    """Returns the region in one of API Gateway's own addresses; None for any other."""
     parts = urllib.parse.urlsplit(url)
     match = _GATEWAY.fullmatch(parts.hostname or "") if parts.scheme == "https" else None
     return match and match.group(1)

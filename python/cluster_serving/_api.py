@@ -24,9 +24,9 @@ from ._errors import ServingError, bad_config, bad_request, is_code
 from ._results import parse
 from ._sigv4 import quote
 
-# Of an answer. An endless one is read so far.
+# Limit for an answer. An endless one is read this far.
 MAX_BYTES = 64 * 1024 * 1024
-# Of a large result, which says its size.
+# Limit for a large result, which states its size.
 _LARGE_BYTES = 256 * 1024 * 1024
 _MAX_TIMEOUT = 24 * 60 * 60.0
 _TRIES = 3
@@ -247,7 +247,9 @@ def _retry_after(answer: Answer) -> Optional[float]:
 
 
 def _proxy_of(url: str) -> Optional[str]:
-    """What HTTPS_PROXY says, unless NO_PROXY has the host. Plain http is for services nearby, and goes there."""
+    """Returns the proxy of HTTPS_PROXY, unless NO_PROXY has the host. Plain http is for services nearby, and never goes
+    through it.
+    """
     parts = urllib.parse.urlsplit(url)
     if parts.scheme != "https" or urllib.request.proxy_bypass(f"{parts.hostname}:{parts.port or 443}"):
         return None

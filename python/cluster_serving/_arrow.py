@@ -54,7 +54,7 @@ def arrays_of(b64str: str) -> Any:
             arrays.append(batch.column(0).drop_null().to_numpy(zero_copy_only=False).reshape(shape))
     except Exception as error:
         # pyarrow raises errors of many kinds for what is none of its own.
-        raise ServingError("internal", f"the result is no Arrow stream: {error}") from error
+        raise ServingError("internal", f"the result is not an Arrow stream: {error}") from error
     if not arrays:
         raise ServingError("internal", "the result has no output")
     return arrays[0] if len(arrays) == 1 else arrays

@@ -30,7 +30,7 @@ CODES: Dict[str, Tuple[int, bool]] = {
 
 
 def is_code(code: Any) -> bool:
-    """Whether a value of JSON is one of the codes."""
+    """True if a value of JSON is one of the codes."""
     return isinstance(code, str) and code in CODES
 
 
@@ -57,7 +57,7 @@ class ServingError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed later."""
+        """True if the same call may succeed later."""
         return CODES[self.code][1]
 
     def with_uri(self, uri: str) -> ServingError:
@@ -72,11 +72,11 @@ class ServingError(Exception):
 
 
 class Unfetched(ServingError):
-    """A large result that `drain` could not fetch: it is no failure of its record, and stays under its uri."""
+    """A large result that `drain` could not fetch. It is not a failure of its record, and stays under its uri."""
 
 
 def bad_request(message: str) -> ServingError:
-    """What the caller gave is wrong."""
+    """The caller's argument is wrong."""
     return ServingError("bad_request", message)
 
 

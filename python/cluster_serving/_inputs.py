@@ -101,7 +101,7 @@ def dump(value: Any) -> bytes:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff").encode("utf-8")
     except UnicodeEncodeError:
-        raise bad_request("a text has half of a surrogate pair, which is no character") from None
+        raise bad_request("a text has half of a surrogate pair, which is not a character") from None
 
 
 def _read(value: Input) -> Value:
@@ -221,7 +221,7 @@ def _number(leaf: Any) -> float:
     if math.isinf(number):
         raise bad_request("a number is out of the range of float64")
     if number == number and number != leaf:
-        raise bad_request(f"{leaf} is no float64: send an array with a dtype")
+        raise bad_request(f"{leaf} is not a float64: send an array with a dtype")
     return number
 
 
@@ -252,7 +252,7 @@ def _whole(value: Any, rank: int, expected: str) -> Array:
     try:
         numbers = numpy.asarray(value)
     except ValueError as error:
-        # Of lists of unequal lengths.
+        # The lists have unequal lengths.
         raise bad_request(expected) from error
     if numbers.dtype.kind in "iuf" and numbers.ndim == rank:
         with numpy.errstate(all="ignore"):

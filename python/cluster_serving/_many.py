@@ -15,7 +15,7 @@ from ._results import Enqueued
 
 # Uris of records that may be under way.
 _MOST_TURNS = 10_000
-# Of enqueue_many, which then reads no further records.
+# Errors after which enqueue_many reads no further records.
 _MOST_ERRORS = 100
 
 _A = TypeVar("_A")
@@ -48,7 +48,7 @@ class EnqueueError(ServingError):
 
 
 class Tally:
-    """What became of the records of `enqueue_many` so far."""
+    """The outcomes of the records of `enqueue_many` so far."""
 
     def __init__(self) -> None:
         self._enqueued: List[Enqueued] = []
@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def is_enough(self) -> bool:
-        """Whether so many records failed that no more are read."""
+        """True if too many records failed to read more."""
         return len(self._errors) >= _MOST_ERRORS
 
     def batches(self, records: Iterable[_A], size: int) -> Iterator[List[_A]]:
@@ -69,7 +69,7 @@ class Tally:
             yield batch
 
     def add(self, outcomes: Iterable[Union[Enqueued, ServingError]]) -> None:
-        """Of the next records."""
+        """Returns the next records."""
         for outcome in outcomes:
             if isinstance(outcome, ServingError):
                 self._errors.append(outcome)

@@ -12,12 +12,12 @@ from wkr_serving._protocol.frames import refuse_constant
 
 from ._errors import ServingError
 
-# Of /v2, by which it names the dtypes of a model.
+# Names of dtypes in /v2, where a model's dtypes are listed.
 _DATATYPES = {"BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64",
               "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16",
               "FP32": "float32", "FP64": "float64", "BYTES": "string"}
 _DTYPES = set(_DATATYPES.values())
-# Of an answer without outputs, where the service does not say more.
+# The source of an answer without outputs, if the service does not say more.
 _SOURCE = "its filter or its worker"
 
 
@@ -30,14 +30,14 @@ class Enqueued(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What the model, or a worker, made of one record.
+    """The result of the model, or of a worker, for one record.
 
     `outputs` has the model's outputs by name, in its order: arrays with dtype and shape; texts have the dtype object.
-    NaN stands for NaN and infinity, which JSON lacks. Where a filter or a worker answered with something else, there
-    are no outputs and `value` is that as JSON. `model` is the version of the model. A prediction has the contract's
-    text, `{value=…}`, and `labels`: the names of the classes of each output that has some, `labels["p"][i]` of the value
-    `outputs["p"][..., i]`. A result from the queue has uri, identity and when it was finished. `source` says where an
-    answer without outputs comes from.
+    NaN stands for NaN and infinity, which JSON lacks. If a filter or a worker answered with something else, there are
+    no outputs and `value` is that as JSON. `model` is the version of the model. A prediction has the contract's text,
+    `{value=…}`, and `labels`: the class names of each output that has some, `labels["p"][i]` for the value
+    `outputs["p"][..., i]`. A result from the queue has its uri, its identity and the time it was finished. `source`
+    says where an answer without outputs comes from.
     """
 
     outputs: Mapping[str, Any]
@@ -62,7 +62,7 @@ class Result:
 
 
 class Outcome(NamedTuple):
-    """What became of one record: a result or an error, never both."""
+    """The outcome of one record: a result or an error, never both."""
 
     uri: str
     identity: str
@@ -85,7 +85,7 @@ class Output(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What the service says of its model: the outputs, and the filter of the job, if it has one or does not say it."""
+    """The service's description of its model: the outputs, and the filter of the job, if it has one or does not say."""
 
     outputs: List[Output]
     filter: Optional[str]
@@ -104,7 +104,7 @@ def parse(data: bytes, what: str) -> Any:
     try:
         return json.loads(data.decode("utf-8"), parse_constant=refuse_constant, parse_int=_parse_int)
     except (ValueError, RecursionError) as error:
-        raise _malformed(f"{what} is no JSON") from error
+        raise _malformed(f"{what} is not JSON") from error
 
 
 def result_of(answer: Any, models: Mapping[str, Optional[Model]]) -> Result:
@@ -149,7 +149,7 @@ def prediction_of(text: Any, version: str, model: Optional[Model]) -> Result:
 
 
 def inside(text: Any) -> str:
-    """What is between `{value=` and `}`. Raises internal."""
+    """Returns the text between `{value=` and `}`. Raises internal."""
     if not isinstance(text, str) or not text.startswith("{value=") or not text.endswith("}"):
         raise _malformed("a prediction is no {value=…}")
     return text[len("{value="):-1]
@@ -232,7 +232,7 @@ def _time(text: Any) -> Optional[datetime]:
 
 def _list(value: Any, name: str) -> List[Any]:
     if not isinstance(value, list):
-        raise _malformed(f"{name} is no list")
+        raise _malformed(f"{name} is not a list")
     return value
 
 

@@ -42,7 +42,7 @@ def find_credentials() -> Credentials:
                                f"AWS, {error}") from None
         return found
     except Exception as error:
-        # Of botocore, also for a profile that is not there.
+        # botocore raises this also for a profile that does not exist.
         raise ServingError("unauthorized", f"no AWS credentials: {error}") from error
     if not frozen:
         raise ServingError("unauthorized", f"no AWS credentials: boto3 finds none; set {_SOURCES}")

@@ -16,9 +16,10 @@ from ._inputs import dump
 from ._results import Enqueued
 from ._sigv4 import Credentials
 
-# Of one call.
+# Messages in one call.
 MESSAGES = 10
-# Of a message with its attributes, and of all messages of a call; a larger record travels through S3, or over HTTPS.
+# Limit for a message with its attributes, and for all messages of a call. A larger record goes through S3 or over
+# HTTPS.
 _CALL_BYTES = 1024 * 1024
 # Before messages that SQS refused for now are sent again.
 _PAUSES = (0.05, 0.1, 0.2)
@@ -28,7 +29,7 @@ _REGION = re.compile(r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com")
 
 
 class Message(NamedTuple):
-    """A record as it is sent."""
+    """A record in the form in which it is sent."""
 
     enqueued: Enqueued
     body: bytes

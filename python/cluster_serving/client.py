@@ -66,7 +66,7 @@ class Client:
         self._lock = threading.Lock()
         # The job that the service serves, when it has said so.
         self._job: Optional[str] = None
-        # What the service says of the last version of its model, by version; None where it does not say.
+        # The service's description of the last version of its model, by version; None if it gives none.
         self._models: Dict[str, Optional[Model]] = {}
         self._asking = threading.Lock()
         # Taken from the service, but not yet given to the caller of `drain`: answers and outcomes.
@@ -126,7 +126,7 @@ class Client:
     def query(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> Optional[Result]:
         """Returns the result, which stays; None when there is none, yet or any more.
 
-        With what `enqueue` returned in place of the uri, or with its identity, only the result of that enqueue. Raises
+        Given the return value of `enqueue` instead of the uri, or its identity, only the result of that enqueue. Raises
         the record's own error if it failed, with its uri; results_unavailable.
         """
         return self._ask("GET", uri, identity, self._limit(timeout))
@@ -202,7 +202,7 @@ class Client:
         status = answer.get("status") if isinstance(answer, dict) else None
         if status not in _STATUSES:
             raise ServingError("internal", f"{self._over_http.url}/status did not answer with a status", name)
-        # Something between them may have dropped the parameter: the answer is then of whatever the uri has.
+        # Something between them may have dropped the parameter: the answer then belongs to any enqueue of the uri.
         return str(status) if answer.get("identity") == wanted else "unknown"
 
     def cancel(self, uri: Uri, *, timeout: Optional[float] = None) -> bool:
@@ -216,7 +216,7 @@ class Client:
         return True
 
     def is_ready(self, *, timeout: Optional[float] = None) -> bool:
-        """Whether a prediction can work now: the service answers, has a model that serves, and can store results."""
+        """True if a prediction can work now: the service answers, has a model that serves, and can store results."""
         try:
             self._over_http.answer("GET", "/ready", self._limit(timeout))
         except ServingError as error:
@@ -395,7 +395,7 @@ class Client:
         uri, identity = named(record, None)
         control = CALL.get()
         if control is not None:
-            # What is left is counted from now, and not from when this began to wait for a thread.
+            # The remaining time counts from now, not from the moment this began to wait for a thread.
             control.begun = None
         try:
             if take and identity is None:

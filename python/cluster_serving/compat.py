@@ -44,9 +44,9 @@ class Answer(str):
 
 
 class API:
-    """What both queues share: where the service is.
+    """The options of both queues: where the service is.
 
-    `host` and `port` are those of Redis. `url` is the HTTPS API, by default CLUSTER_SERVING_URL where neither host nor
+    `host` and `port` are those of Redis. `url` is the HTTPS API, by default CLUSTER_SERVING_URL if neither host nor
     port is given, and `sqs` the url of the queue. With none of these it is the Redis at localhost:6379. Other options
     (`auth`, `token` and so on) are those of `Client`. `timeout` is in seconds, for a call.
     """
@@ -204,7 +204,7 @@ class OutputQueue(API):
 
         def ask(db: Any) -> None:
             value = db.hget(key, "value")
-            # What cannot be read is not deleted.
+            # A result that cannot be read is not deleted.
             found.append(_decode(value))
             if value is not None and delete:
                 db.delete(key)
@@ -295,7 +295,7 @@ def _decode(value: Any) -> Any:
     if value is None:
         return "[]"
     text = value.decode("utf-8", "replace")
-    # Of a filter. Base64 has no bracket.
+    # Filters return text such as "[...]"; base64 has no bracket.
     return text if text == "NaN" or text.startswith("[") else arrays_of(text)
 
 
@@ -309,7 +309,7 @@ def _former(result: Optional[Result]) -> Any:
 
 
 def _nan_of(error: ServingError) -> str:
-    """Of a record's own failure; other errors are raised."""
+    """Returns a record's own failure; raises other errors."""
     if error.uri is None or isinstance(error, Unfetched):
         raise error
     return "NaN"

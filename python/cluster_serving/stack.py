@@ -121,7 +121,7 @@ def _places_of(stack: str, region: str, found: ElementTree.Element) -> Places:
                            f"stack {stack} is still being created ({status}); try again when deploy has ended")
     if missing:
         raise bad_config(f"stack {stack} ({status}) has no output {', '.join(missing)}: its deployment failed, "
-                         "or it is no stack of Cluster Serving")
+                         "or it is not a stack of Cluster Serving")
     auth = outputs["Auth"]
     if auth not in KINDS:
         raise bad_config(f"stack {stack} has auth {auth:.40}, which this version does not know: update the client")

@@ -7,8 +7,8 @@ function iteratorOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | Asy
 }
 
 /**
- * Calls for the items, `width` at a time, and yields what the calls resolve to in the order of the items, as soon as it is
- * there, even if the next item is not.
+ * Calls for the items, `width` at a time, and yields the results in the order of the items, each as soon as it is
+ * there, even if the next is not.
  */
 export async function* inOrder<A, B>(
   items: Iterable<A> | AsyncIterable<A>,

@@ -20,7 +20,7 @@ import { instanceJson } from './tensors.ts';
 interface Traced {
   /** The W3C trace that it belongs to, as the header `traceparent` has it. What is malformed is ignored. */
   readonly traceparent?: string | undefined;
-  /** What other systems pass on with it, as the header `tracestate` has it. */
+  /** Data of other tracing systems, in the form of the header `tracestate`. */
   readonly tracestate?: string | undefined;
 }
 
@@ -59,7 +59,7 @@ export interface QueueRecord extends Traced {
 export interface EnqueueManyOptions extends CallOptions {
   /** Called now and then, and at the end, with the number of records accepted so far. */
   readonly onProgress?: (taken: number) => void;
-  /** Of one record. Default 60,000. */
+  /** Time for one record. Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -70,13 +70,13 @@ export interface PredictRequest {
   readonly bindByPosition?: boolean;
 }
 
-/** What is sent of a record. */
+/** The part of a record that is sent. */
 export interface Message extends Traced {
   readonly uri: string;
   readonly identity: string;
   /** JSON: uri, data and serde. */
   readonly message: string;
-  /** Of the tenant. */
+  /** The tenant's group. */
   readonly groupId?: string | undefined;
   /** The identity, where the caller gave it and may have used it before. */
   readonly key?: string | undefined;
@@ -210,7 +210,7 @@ export abstract class RecordWriter {
    */
   predict(inputs: readonly RecordInputs[], options?: PredictOptions): Promise<Prediction[]>;
   /**
-   * Sends the contract's request as it is, an object or JSON text.
+   * Sends the contract's request unchanged, an object or JSON text.
    * @param options or the time limit in ms
    * @returns the contract's text `{value=…}` for each instance
    */
@@ -265,7 +265,7 @@ export abstract class RecordWriter {
   }
 }
 
-/** Of this, an input's value can be no element. What else it has, the service knows or refuses. */
+/** True unless it is inputs: no input's value can be an element of this. The service checks the rest. */
 function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[]): given is PredictRequest {
   const { instances }: { readonly instances?: unknown } = Object(given);
   return Array.isArray(instances) && instances.every(isObject);

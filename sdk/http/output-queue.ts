@@ -26,11 +26,11 @@ export interface DrainOptions extends CallOptions {
 export interface ResultsOptions extends CallOptions {
   /** Deletes each result when it is here; only for records with an identity, so that those of others stay. Default false. */
   readonly take?: boolean;
-  /** Of all of them together. Default 30,000. */
+  /** Time for all of them together. Default 30,000. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** What became of one record. */
+/** The outcome of one record. */
 export type Outcome = { readonly uri: string; readonly identity: string } & (
   | { readonly result: Result }
   | { readonly error: ServingError }
@@ -95,7 +95,7 @@ export abstract class ResultReader {
     signal?.throwIfAborted();
     const asked = { ...checked(identity), timeoutMs, signal };
     const source = await this.#open();
-    // What cannot be deleted expires.
+    // A result that cannot be deleted expires.
     const taken = async (query: TakeQuery) => take && source.take(uri, query, signal).catch(() => undefined);
     try {
       const found = await source.wait(assertUri(uri), asked);
@@ -114,8 +114,8 @@ export abstract class ResultReader {
   }
 
   /**
-   * Waits for records and yields what became of each, in their order: 16 at a time, so that there may be any number of them.
-   * Failures are errors in their place, and so is `timeout` for a record that has no result by then.
+   * Waits for records and yields the outcome of each, in their order: 16 at a time, so that there may be any number of
+   * them. Failures are errors in their place, and so is `timeout` for a record that has no result by then.
    * @throws bad_request; the signal's reason
    */
   async *results(
@@ -201,7 +201,7 @@ export abstract class ResultReader {
       for (let isFirst = true; ; isFirst = false) {
         if (!isFirst && now() >= endAt) return;
         next ??= all.next();
-        // What is asked for is not broken off, because it would be lost.
+        // A running request is not aborted, because its results would be lost.
         const step = await inTime(() => next as NonNullable<typeof next>).catch((error: unknown) => {
           if (isFirst || signal?.aborted || now() < endAt) throw error;
         });

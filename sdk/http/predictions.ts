@@ -6,7 +6,7 @@ import { malformed, parse } from '../fetch.ts';
 import { type DeclaredOutput, labelled, type ModelFacts } from './served-model.ts';
 import { tensorOf } from './tensors.ts';
 
-/** What the model, or a worker, made of one record. */
+/** The result of the model, or of a worker, for one record. */
 export interface Prediction {
   /** The contract's text, `{value=…}`. */
   readonly text: string;
@@ -20,7 +20,7 @@ export interface Prediction {
    * something else, and says where the answer is.
    */
   readonly output: NamedTensor;
-  /** What a filter or a worker answered, as JSON; with `topN(n, labels)` the classes by their labels. */
+  /** The answer of a filter or a worker, as JSON; with `topN(n, labels)` the classes by their labels. */
   readonly value?: unknown;
   /** The version of the model. */
   readonly model: string;
@@ -46,7 +46,7 @@ export function predictionOf(text: unknown, model: string, facts: ModelFacts | u
   return withOutput({ text, outputs, model }, facts);
 }
 
-/** The property is no part of what is compared, copied or written as JSON, because it may throw. */
+/** The property is hidden from comparing, copying and JSON, because it may throw. */
 function withOutput(prediction: Omit<Prediction, 'output'>, facts: ModelFacts | undefined): Prediction {
   const { outputs } = prediction;
   const get = () => {

@@ -42,7 +42,7 @@ export async function fetchRedirect(
   // The address without its signature, which is a secret.
   const shown = `${to.origin}${to.pathname}`;
   if (to.protocol !== 'https:' && to.protocol !== protocol)
-    throw badConfig(`${origin} redirects to ${shown}, which is not followed: it is no https`);
+    throw badConfig(`${origin} redirects to ${shown}, which is not followed: it is not https`);
   if (bytes > LARGE_ANSWER_BYTES)
     throw over('largeAnswerBytes', LARGE_ANSWER_BYTES, `the result has ${bytes} bytes,`);
   const isOwn = to.origin === origin;

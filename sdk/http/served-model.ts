@@ -1,6 +1,7 @@
 /**
- * What an answer of POST /predict does not say of the model: names, dtypes and classes of its outputs, and the job's filter. The
- * service is asked once for each version of the model, and once which job it serves unless the client was told.
+ * Completes answers of POST /predict with facts about the model: names, dtypes and classes of its outputs, and the
+ * job's filter. The service is asked once for each version of the model, and once for its job, unless the client knows
+ * it.
  */
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
@@ -24,7 +25,7 @@ export interface ModelFacts {
 /** Gets JSON from a path of the service. @throws the service's errors */
 type Get = (path: string) => Promise<unknown>;
 
-/** Of JSON that may be anything. */
+/** Fields of any JSON. */
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Codes of those who may call /predict alone, and of services without the metadata. */

@@ -15,7 +15,7 @@ export interface TensorJson {
   readonly data: readonly unknown[];
 }
 
-/** @throws internal for what is no tensor of its dtype and shape */
+/** @throws internal if it does not match its dtype and shape */
 export function tensorOf(name: string, { dtype, shape, data }: TensorJson): NamedTensor {
   try {
     assertCount(shape, data.length, TENSOR_ELEMENTS);

@@ -44,7 +44,7 @@ export class Service {
     return 'error_code' in status && isObject(status['data']) ? status['data'] : status;
   }
 
-  /** @returns the answer, whatever its status */
+  /** @returns the answer, with any status */
   async post(
     body: Buffer<ArrayBuffer>,
     more: Readonly<Record<string, string>>,

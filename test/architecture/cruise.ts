@@ -69,7 +69,7 @@ export function newViolations(violations: readonly Violation[]): Violation[] {
 const IGNORED = /(^|\/)(node_modules|dist|\.[^./][^/]*)(\/|$)/;
 const SOURCE = /\.[cm]?[jt]sx?$/;
 
-/** Every source file of the tree, in whatever folder: a new folder must not go unnoticed. */
+/** Every source file of the tree, in any folder: a new folder must not go unnoticed. */
 export async function sourceFiles(root: string): Promise<string[]> {
   const entries = await readdir(root, { withFileTypes: true });
   const folders = entries.filter((entry) => entry.isDirectory() && !IGNORED.test(entry.name));

@@ -14,7 +14,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/codecs/'],
   ['lib/pipeline/'],
   ['lib/metrics/'],
-  // What a store of results promises; lib/redis is one.
+  // The contract of a store of results; lib/redis is one.
   ['lib/results/'],
   // The owners: each knows one thing outside of this process, and none imports a neighbour, except for CROSSINGS.
   [
@@ -35,12 +35,12 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/compose/'],
   // The page /console runs in a browser; console/api.ts is what it shares with local and cli.
   ['functions/', 'sdk/', 'embedded-redis/', 'console/'],
-  // What a person runs once to bring a model is never part of a deployed function; it asks the model through them.
+  // A person runs this once to bring a model, so no deployed function contains it. It asks the model through them.
   ['onnx-import/'],
   ['infra/', 'local/'],
   ['cli/'],
   ['examples/'],
-  // What bench and tests share.
+  // Shared by bench and tests.
   ['test/support/'],
   // The generator of the references.
   ['bench/', 'docs/'],
@@ -92,7 +92,7 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
   { from: 'embedded-redis/', to: ['lib/contract/'] },
   { from: 'console/', to: [] },
   { from: 'examples/', to: ['sdk/index.ts', 'sdk/http.ts', 'sdk/worker.ts'] },
-  // What any store must pass asks through the contract alone.
+  // The tests of a store ask through the contract alone.
   {
     from: 'test/lib/results/conformance.ts',
     to: ['test/lib/results/conformance/', 'lib/results/store.ts', 'test/support/runner.ts'],
@@ -115,7 +115,7 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
 /** Parts that few may import. */
 export const IMPORTED_BY: readonly { readonly part: string; readonly importers: readonly string[] }[] = [
   { part: 'embedded-redis/', importers: ['local/', 'bench/', 'test/'] },
-  // What needs results takes them from lib/results, so that another store is a folder beside it.
+  // Code that needs results takes them from lib/results, so that another store is a folder beside it.
   {
     part: 'lib/redis/',
     importers: ['lib/compose/store.ts', 'sdk/redis-results.ts', 'local/bridge/', 'test/'],
@@ -191,7 +191,7 @@ export interface Entry {
   readonly files?: readonly string[];
 }
 
-/** What an entry file never loads, through however many files. An import() does not load until it is called. */
+/** Modules that an entry file never loads, through however many files. An import() does not load until it is called. */
 export const UNREACHABLE: readonly Entry[] = [
   ...['predict', 'batch', 'predictions', 'status', 'dead-letter'].map((name) => ({
     entry: `functions/${name}.ts`,
@@ -284,8 +284,8 @@ export const MAY_COMPUTE_IMPORTS: readonly string[] = [
 ];
 
 /**
- * Violations that exist today, each as it is reported. A new one fails the test, and so does one that is listed here but
- * no longer found: remove it then. A cycle starts at its alphabetically first file.
+ * Violations that exist today, in the form in which they are reported. A new one fails the test, and so does one that
+ * is listed here but no longer found: remove it then. A cycle starts at its alphabetically first file.
  */
 export const KNOWN: readonly string[] = [
   // They run on this project's onnxruntime-node; their own package.json lists what is compared.

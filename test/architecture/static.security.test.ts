@@ -1,4 +1,4 @@
-/** What the source does not contain. A list of exceptions is part of the promise: each says why it is none. */
+/** The source does not contain these. The list of exceptions is part of the promise: each gives its reason. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -77,7 +77,7 @@ test('processes are started by these files only, never through a shell', () => {
     // Packaging, on the developer's machine.
     'infra/build/cold-start/code-cache.ts',
     'infra/packages/declarations.ts',
-    // Whether docker answers, before a deployment lets it build an image: no word of a caller.
+    // Asks docker whether it answers before a deployment builds an image. No caller's text is involved.
     'infra/plugin.mjs',
     // A suspicious record's run: this very program.
     'lib/inference/isolated-runner.ts',

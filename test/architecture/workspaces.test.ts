@@ -33,7 +33,7 @@ interface Workspace {
 
 /** Imported and not declared: "<folder> -> <package or folder>", and why that is right. */
 const UNDECLARED: Readonly<Record<string, string>> = {
-  'bench -> test': 'measures with the fixtures and stand-ins of the tests, which are no workspace',
+  'bench -> test': 'measures with the fixtures and stand-ins of the tests, which are not workspace',
 };
 
 /** Declared and not imported. */
@@ -151,7 +151,7 @@ test('each workspace declares what it imports, as what it is used for, and nothi
 
 test('the root declares what the tests, the examples and the scripts use, and nothing else', async () => {
   const sources = new Map([...(await sourcesOf('test')), ...(await sourcesOf('examples'))]);
-  // What is planted below.
+  // The planted imports below.
   sources.delete(join('test', 'architecture', 'workspaces.test.ts'));
   // npm links the root's own workspaces.
   const dependencies = { 'cluster-serving': root.version };

@@ -1,4 +1,4 @@
-/** What the bench starts: that it ends, and that its end is reported. */
+/** Processes that the bench starts: they end, and their end is reported. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';

@@ -190,7 +190,7 @@ test('every peer pins each of its own packages to one version', () => {
   }
 });
 
-test('the processor time of a server is that of all it started, whatever their names', () => {
+test('the processor time of a server is that of all processes it started, under any name', () => {
   const line = (pid: number, name: string, parent: number, session: number) =>
     readStat(`${pid} (${name}) S ${parent} ${pid} ${session} 0 -1 4194304 1 2 3 4 30 12 0 0 20 0 1`);
   const leader = line(100, 'server', 1, 100);

@@ -53,7 +53,7 @@ describe('with a service in the background', () => {
     for (const cleanup of cleanups) await cleanup();
   });
 
-  test('predict answers every image in order, by position whatever the name of the input', async () => {
+  test('predict answers every image in order, by position, for any name of the input', async () => {
     const { json } = (await warmCliJson(['predict', image(3), image(8), '--input', 'whatever'], {
       cwd,
     })) as CliAnswer<{ predictions: string[] }>;

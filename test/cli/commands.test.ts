@@ -1,4 +1,4 @@
-/** What the command line says of itself, and what it refuses; nothing is started. */
+/** The help of the command line, and its refusals; nothing is started. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cp, readFile, stat, writeFile } from 'node:fs/promises';
@@ -185,7 +185,7 @@ test('on an older Node every script says which one is needed', async (t) => {
   }
 });
 
-test('init writes a config.yaml that says nothing yet, and never replaces one unasked', async (t) => {
+test('init writes a config.yaml that sets nothing yet, and never replaces one unasked', async (t) => {
   const cwd = await temporaryFolder(t);
   const { code, json } = (await cliJson(['init'], { cwd })) as CliAnswer<{ config: string }>;
   assert.equal(code, 0);

@@ -186,8 +186,8 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a config that is missing', ['-c', 'nowhere.yaml'], /nowhere\.yaml cannot be read/],
   ['two configs', ['-c', 'a.yaml', '--param', 'config=b.yaml'], /are the same option; give one of them/],
   ['a template that is missing', ['--template', 'nowhere.json'], /template .*nowhere\.json cannot be read/],
-  ['a template that is no JSON', ['--template', 'config.yaml'], /config\.yaml is not JSON/],
-  ['JSON that is no template', ['--template', 'list.json'], /expected CloudFormation's Resources/],
+  ['a template that is not JSON', ['--template', 'config.yaml'], /config\.yaml is not JSON/],
+  ['JSON that is not a template', ['--template', 'list.json'], /expected CloudFormation's Resources/],
   ['a package that is none', ['--package', '.'], /--package \.: there is no cloudformation-template/],
   ['two packages', ['--package-now', '--template', 'x'], /--package-now makes the package/],
   ['packaging where no project is', ['--package-now'], /there is no serverless\.yml in this folder/],
@@ -208,7 +208,7 @@ test('a zip beside the template that is none is refused by name', async (t) => {
   await writeFile(join(cwd, '.serverless', 'batch.zip'), 'no archive');
   const { code, stderr } = await cli(['doctor'], { cwd });
   assert.equal(code, 2);
-  assert.match(stderr, /batch\.zip is no zip archive/);
+  assert.match(stderr, /batch\.zip is not a zip archive/);
 });
 
 function requestFor(root: string): FactsRequest {
@@ -224,7 +224,7 @@ function requestFor(root: string): FactsRequest {
   };
 }
 
-test('the folder of a worker is no model, whatever lies in it, but is to fit into /tmp', async (t) => {
+test('the folder of a worker may hold anything, and must fit into /tmp', async (t) => {
   const cwd = await temporaryFolder(t);
   await writeFile(join(cwd, 'config.yaml'), 'worker: { class: server.Worker }\n');
   await writeFile(join(cwd, 'server.py'), 'class Worker: pass');
@@ -281,7 +281,7 @@ test('an import report gives memory, file and the size of a record; a broken one
   }
 });
 
-test('the memory of an import report is that of the rows which batchSize runs, and unknown memory is no broken import report', async (t) => {
+test('the memory of an import report is that of the rows which batchSize runs, and unknown memory does not break an import report', async (t) => {
   const root = await temporaryFolder(t);
   await mkdir(join(root, 'model'));
   await writeFile(join(root, 'model', 'model.onnx'), Buffer.alloc(100, 1));
@@ -306,7 +306,7 @@ test('the memory of an import report is that of the rows which batchSize runs, a
   assert.equal(await needs({ lambda: { memoryMB: null, rows: null } }, ''), undefined);
 });
 
-test('two models in one directory, and a file in its place, are no model', async (t) => {
+test('two models in one directory, or a file in its place, are not a model', async (t) => {
   const root = await temporaryFolder(t);
   await mkdir(join(root, 'model'));
   for (const name of ['a.onnx', 'b.onnx']) await writeFile(join(root, 'model', name), Buffer.alloc(8, 1));

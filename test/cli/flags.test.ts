@@ -1,4 +1,4 @@
-/** What the commands print, and what is written of those of wkr, names flags and options that they have. */
+/** The output of the commands, and the texts about those of wkr, name flags and options that exist. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -13,7 +13,7 @@ import { Service } from '../local/decentral/service.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** What looks like a flag. */
+/** Matches text that looks like a flag. */
 const FLAG = /(?<![\w.`/-])--?([a-z][\w-]*)/g;
 
 async function flagsOf(name: string): Promise<ReadonlySet<string>> {
@@ -24,7 +24,7 @@ async function flagsOf(name: string): Promise<ReadonlySet<string>> {
 
 /** The words of a text that look like a flag and are none of the command, and settings of a config.yaml. */
 function foreignWords(text: string, flags: ReadonlySet<string>): string[] {
-  // What was given is quoted, or unknown; another program has flags of its own.
+  // Quoted arguments, unknown ones, and flags of another program.
   const own = text.replaceAll(/"(?:[^"\\]|\\.)*"|unknown flag -\w+|openssl rand -hex/g, '""');
   const strange = [...own.matchAll(FLAG)].filter(([, flag = '']) => !flags.has(flag));
   const settings = [...own.matchAll(/\b(?:worker|http|queue)\.[a-z]\w+|config\.yaml/g)];
@@ -186,7 +186,7 @@ test('each command line of wkr in the documentation has flags that the command h
   assert.ok(seen > 20, String(seen));
 });
 
-/** What the programs that messages name beside ours take. */
+/** Flags of other programs that messages name. */
 const OTHERS = [
   'params',
   'save',

@@ -224,7 +224,7 @@ test('an import takes the golden requests along and fails where its model answer
   const made = await warmCli(['model', 'import', 'net', '--out', 'made'], { cwd });
   assert.equal(made.code, 0, made.stderr);
   assert.deepEqual(await readdir(join(cwd, 'made', 'golden')), ['twice.json']);
-  // What was recorded in the output outlives the next import.
+  // A request recorded from the output outlives the next import.
   await cp(join(cwd, 'made', 'golden', 'twice.json'), join(cwd, 'made', 'golden', 'own.json'));
   assert.equal((await warmCli(['model', 'import', 'net', '--out', 'made'], { cwd })).code, 0);
   assert.deepEqual((await readdir(join(cwd, 'made', 'golden'))).sort(), ['own.json', 'twice.json']);

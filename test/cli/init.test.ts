@@ -177,7 +177,7 @@ test('a folder that is not empty, or no folder, is refused, and what is there st
   assert.equal(await readFile(join(folder, 'config.yaml'), 'utf8'), files['config.yaml']);
   const file = await runHere(['init', join(folder, 'config.yaml'), '--name', 'x']);
   assert.equal(file.code, 2);
-  assert.match(file.text, /this is no folder that can be read: ENOTDIR/);
+  assert.match(file.text, /this is not a folder that can be read: ENOTDIR/);
 });
 
 test('where a model cannot be imported, nothing is left behind', async (t) => {
@@ -201,7 +201,7 @@ test('where a model cannot be imported, nothing is left behind', async (t) => {
 
 for (const [title, args, message] of [
   ['a folder with a name that npm refuses', ['My Service'], /got "My Service"; --name gives another/],
-  ['a folder with a name that is no job', ['a.b'], /got "a\.b"; --name gives another/],
+  ['a folder with a name that is not a job', ['a.b'], /got "a\.b"; --name gives another/],
   [
     'the name of a dependency',
     ['x', '--name', 'cluster-serving'],

@@ -1,4 +1,4 @@
-/** What a model calls its classes stands beside the best one, where a person reads a prediction or a result. */
+/** A model's class names stand beside the best class when a person reads a prediction or a result. */
 import assert from 'node:assert/strict';
 import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

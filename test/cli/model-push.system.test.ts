@@ -98,7 +98,7 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
     [back.code, back.stdout],
     [
       0,
-      `version ${onnx.json.version} serves from s3://models-here/jobs/a/ again, in place of ${caffe.json.version}\n`,
+      `version ${onnx.json.version} serves from s3://models-here/jobs/a/ again, instead of ${caffe.json.version}\n`,
     ],
   );
   const none = await call<Failed>('rollback');
@@ -225,7 +225,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
   ['an option of another action', ['rollback', '--keep', '3', ...TO], /--keep belongs to model prune/],
   ['an output for a push', ['push', 'net', '--out', 'x', ...TO], /--out belongs to model import/],
   ['two places', ['list', ...TO, '--job', 'a'], /use it without --job/],
-  ['a place that is no bucket', ['list', '--to', '/tmp/x'], /--to: expected s3:\/\/bucket\/prefix/],
+  ['a place that is not a bucket', ['list', '--to', '/tmp/x'], /--to: expected s3:\/\/bucket\/prefix/],
   ['a shape for an ONNX model', ['push', MODEL, '--output', 'y', ...TO], /an ONNX model is used unchanged/],
 ];
 for (const [what, args, message] of WRONG) {
@@ -236,7 +236,7 @@ for (const [what, args, message] of WRONG) {
   });
 }
 
-test("a worker's folder is pushed as it is, with the job's config, and its options are refused", async (t) => {
+test("a worker's folder is pushed unchanged, with the job's config, and its options are refused", async (t) => {
   const aws = await bucket(t);
   const cwd = await temporaryFolder(t);
   await mkdir(join(cwd, 'files', 'words'), { recursive: true });

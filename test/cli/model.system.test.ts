@@ -379,7 +379,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
     /--tolerance: expected a number >= 0/,
   ],
   [
-    'an address that is no bucket',
+    'an address that is not a bucket',
     ['import', 'net', '--to', '/tmp/x'],
     /--to: expected s3:\/\/bucket\/prefix/,
   ],

@@ -1,4 +1,4 @@
-/** What a service of workers prints: addresses without what opens the account. */
+/** A service of workers prints addresses without the account's credentials. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { placesText } from '../../cli/places.ts';

@@ -22,7 +22,7 @@ async function answer(args: WarmRequest['args'], cwd: string, env: WarmRequest['
   }
 }
 
-/** What is written to the stream until `end`, in place of writing it. */
+/** Collected from the stream until `end`, instead of being written. */
 function captured(stream: NodeJS.WriteStream) {
   const write = stream.write.bind(stream);
   const pieces: string[] = [];

@@ -35,7 +35,7 @@ const DIGIT = join(SAMPLE, 'images', 'digit-3.png');
 const HOSTILE = '<img src=x onerror="document.title=1">';
 const LABELS = Array.from({ length: 10 }, (_, i) => (i === 3 ? HOSTILE : `digit ${i}`));
 const TOKEN = 'token-token-token-token';
-/** Of a job with a worker. */
+/** The facts of a job with a worker. */
 const WORKER: ModelFacts = {
   job: 'words',
   release: '1',
@@ -341,7 +341,7 @@ describe('the console', () => {
       await view(page, 'Versions');
       await page.getByRole('button', { name: /^Promote/ }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Promote' }).click();
-      assert.match((await page.getByRole('status').textContent()) ?? '', /is chosen in place of/);
+      assert.match((await page.getByRole('status').textContent()) ?? '', /is chosen instead of/);
       await page.keyboard.press('Escape');
       const serving = async () =>
         (await get<Versions>('versions')).versions.find(({ serves }) => serves)?.version;
@@ -362,7 +362,7 @@ describe('the console', () => {
       await page.context().close();
     });
 
-    test('a record whose cause is mended succeeds from the page: its result is shown, its dead letter gone', async () => {
+    test('a record whose cause is removed succeeds from the page: its result is shown, its dead letter gone', async () => {
       const uri = 'mended';
       const data = JSON.stringify({ instances: [{ image: zeros() }] });
       const MessageBody = JSON.stringify({ uri, data, serde: 'stream' });

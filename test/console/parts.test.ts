@@ -1,4 +1,4 @@
-/** What the console keeps in memory, and what its page makes of answers and forms, without a service and a browser. */
+/** The memory of the console, and its page's handling of answers and forms, without a service and a browser. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MOST_RECORDS, type PortFacts, STEP_MS, STEPS } from '../../console/api.ts';
@@ -69,7 +69,7 @@ test('a step is what the counters have grown by, with percentiles within 4.5 %',
   assert.ok(Math.abs(util - 20 / 30_000) < 1e-9);
 });
 
-test('an hour of steps is kept, whatever the load, and an idle step says that nothing was measured', () => {
+test('an hour of steps is kept at any load, and an idle step shows that nothing was measured', () => {
   const { clock, totals, history } = openHistory();
   for (let step = 0; step < 500; step++) {
     totals.finished++;
@@ -193,7 +193,7 @@ test('a request has the numbers as they were typed, and names the input that is 
   const fields = fieldsOf(inputs, { n: { text: ' 12345678901234567890 ' }, '"t"': { text: 'a "b"' } });
   assert.equal(bodyOf(fields), String.raw`{"instances": [{"n": 12345678901234567890, "\"t\"": "a \"b\""}]}`);
   assert.throws(() => fieldsOf(inputs, { n: { text: '1,' } }), /^Error: n: a number is missing/);
-  assert.throws(() => fieldsOf(inputs, { n: { text: '{1}' } }), /^Error: n: this is no JSON/);
+  assert.throws(() => fieldsOf(inputs, { n: { text: '{1}' } }), /^Error: n: this is not JSON/);
   assert.throws(() => fieldsOf([port('p', 'image')], {}), /p: choose, drop or draw a picture/);
   assert.throws(() => fieldsOf([port('__proto__', 'numbers')], {}), /__proto__: give a value/);
   assert.equal(exampleOf({ row: [2, 'k'], dtype: 'bool' }), '[[false], [false]]');
@@ -246,7 +246,7 @@ test('numbers that could be read in two ways, or do not fit, are refused with a 
   ] as const)
     assert.throws(() => read(text, row), /x: is [\d.,]+ one number or more\? Write a decimal point/, text);
   for (const text of ['5,1; 3,5', '5.1; 3.5; 1; 2', 'nan 1 2 3', '1 2 ... 4', '1 2 3 −4'])
-    assert.throws(() => read(text), /x: .* is no number\. Write numbers such as/, text);
+    assert.throws(() => read(text), /x: .* is not a number\. Write numbers such as/, text);
   for (const text of ['1,,3,4', ', 1, 2, 3, 4', '1\t\t3\t4', '[1 2, , 3 4]'])
     assert.throws(() => read(text), /x: a number is missing/, text);
   assert.throws(() => read('1 2 3'), /x: expected 4 numbers, such as 5\.1, 3\.5, 1\.4, 0\.2; got 3/);

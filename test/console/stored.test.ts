@@ -80,7 +80,7 @@ test('the reason of a letter is the error of its uri, or its state, where there 
   assert.deepEqual(asked.at(-1), ['u1', 'u2', 'u3', 'u4']);
   assert.deepEqual(
     shown.map(({ reason }) => reason),
-    ['the file is no dead letter', 'no result is stored', 'succeeded', 'timeout: ', 'model_failed: why'],
+    ['the file is not a dead letter', 'no result is stored', 'succeeded', 'timeout: ', 'model_failed: why'],
   );
   assert.deepEqual(shown.at(-1), {
     id: 'id-1',

@@ -77,7 +77,7 @@ test('every error text of docs/how-to/debug.md is in the code', async () => {
   const told = rows.flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text));
   assert.ok(told.length > 20);
   for (const text of told) {
-    // What comes from values: quoted, bracketed, numbers, paths, and what the document leaves out.
+    // Parts that come from values: quoted, bracketed, numbers, paths, and omissions of the document.
     const pieces = text
       .split(/…|"[^"]*"|\[[^\]]*\]|(?<!\w)\d[\d,]*|\/\S+|<[^>]*>/)
       .map((piece) => piece.trim());
@@ -89,7 +89,7 @@ test('every error text of docs/how-to/debug.md is in the code', async () => {
   }
 });
 
-/** Some three words in a row must be in the code as they are; the others may come from values. */
+/** Some three words in a row must be in the code literally; the others may come from values. */
 function windowsOf(text: string, count: number): string[] {
   const words = text.split(' ');
   if (words.length <= count) return text.length > 5 ? [text] : [];

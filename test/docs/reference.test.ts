@@ -101,7 +101,7 @@ export interface Job {
   /** Behind the group. */
   readonly last: number;
 }
-/** Of another declaration. */
+/** The comment above belongs to another declaration. */
 `;
   assert.deepEqual(
     [...commentsIn(source, 'export interface Job')],

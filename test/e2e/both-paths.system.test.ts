@@ -149,13 +149,13 @@ const BAD_BODIES: [string, string, RegExp][] = [
   ['invalid UTF-8', '\xff', /not valid UTF-8/],
   ['no instances', '{"instance":[{}]}', /no "instances" array in the body \(got the keys \["instance"\]\)/],
   [
-    'instances that are no array',
+    'instances that are not array',
     '{"instances":{}}',
     /no "instances" array in the body \(got an object there\)/,
   ],
   ['empty instances', '{"instances":[]}', /"instances" is empty/],
   [
-    'an instance that is no object',
+    'an instance that is not an object',
     '{"instances":[3]}',
     /input "\(value\)": expected float32 \[3,8,8\], got shape \[\]/,
   ],
@@ -325,7 +325,7 @@ test('a record over 1 MiB travels through S3, from the SDK with a bucket and ove
   });
 });
 
-test('a pointer to nothing fails its record, and one outside the job is no pointer', async (t) => {
+test('a pointer to nothing fails its record, and one outside the job is not a pointer', async (t) => {
   const { stack, output } = await clients(t);
   const send = (body: object) =>
     stack.aws.sqs.send(
@@ -512,7 +512,7 @@ test('a store that goes away while it is dequeued loses nothing that was taken',
   assert.deepEqual([...(await queue.dequeue()).keys()], ['b']);
 });
 
-test('dequeue over HTTPS goes on past a page whose results others have deleted', async (t) => {
+test('dequeue over HTTPS continues past a page whose results others have deleted', async (t) => {
   const { stack, input, output, overHttp } = await clients(t);
   const uris = Array.from({ length: 130 }, (_, i) => `gone-${i}`);
   await input.enqueueMany(uris.map((uri) => ({ uri, inputs: { image: [1] } })));
@@ -530,7 +530,7 @@ test('dequeue over HTTPS goes on past a page whose results others have deleted',
   assert.equal((await overHttp.output.dequeue()).size, 30);
 });
 
-test('the Location of an accepted record leads to its result, whatever its uri', async (t) => {
+test('the Location of an accepted record leads to its result with any uri', async (t) => {
   const { stack } = await clients(t);
   const b64 = (await readFile(image(8))).toString('base64');
   for (const uri of ['plain-1', 'q?1', 'a/b', '..']) {
@@ -611,7 +611,7 @@ test('what a person passes by mistake is refused with what to write instead', as
   }
 });
 
-test('a missing value in place of an image is refused by the model, with its name', async (t) => {
+test('a missing value instead of an image is refused by the model, with its name', async (t) => {
   const { input, output } = await clients(t);
   await input.enqueue('nothing', { image: null });
   await assert.rejects(output.wait('nothing', { timeoutMs: 20_000 }), {

@@ -34,7 +34,7 @@ interface Schema {
 /** Short enough for two of them to fit into a model of texts. */
 const TEXTS = fc.string({ unit: 'grapheme', maxLength: 5 });
 
-/** Of a request all rows are alike: which form each has is decided before the values are drawn, and free lengths are `size`. */
+/** All rows of a request are alike: their forms are chosen before the values are drawn, and free lengths are `size`. */
 function valuesOf(
   schemas: Readonly<Record<string, object>>,
   schema: Schema,
@@ -74,7 +74,7 @@ function scalar(type: string, schema: Schema): Arbitrary<unknown> {
 }
 
 type Write = (into: DataView, at: number, value: never) => void;
-/** Of the datatypes of these models: what an element is in JSON, and in binary data. */
+/** For each datatype of these models: an element in JSON, and in binary data. */
 const ELEMENTS: Readonly<Record<string, readonly [drawn: Arbitrary<unknown>, bytes: number, write: Write]>> =
   {
     FP32: [
@@ -201,7 +201,7 @@ for (const [title, { config, fill }] of Object.entries(DESCRIBED_JOBS)) {
       const { document, check, ask } = service;
       const version = stack.jobs[0]?.model ?? '';
       assert.deepEqual(await assertExamples(service, stack.job, version), isWorker ? [] : WITH_EXAMPLES);
-      // A worker says nothing of its items.
+      // A worker does not describe its items.
       if (isWorker) return;
 
       const { schemas } = document.components;

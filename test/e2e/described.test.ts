@@ -1,4 +1,4 @@
-/** What a service says of itself, compared with what it does: /openapi.json, /docs, and /metrics for Prometheus. */
+/** A service's description of itself, compared with its behavior: /openapi.json, /docs, and /metrics for Prometheus. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';

@@ -50,7 +50,7 @@ const input = (name: string, dtype: ValueSpec['dtype'], rank: number): ValueSpec
   shape: ['N', ...Array.from({ length: rank }, (_, axis) => `${name}${axis}`)],
 });
 
-/** What an identity model must give back of one value: its elements and its shape. */
+/** The expected answer of an identity model for one value: its elements and its shape. */
 function expectedOf(value: unknown): { data: unknown[]; shape: number[] } {
   const shape: number[] = [];
   for (let level = value; Array.isArray(level); level = level[0] as unknown) shape.push(level.length);

@@ -47,7 +47,7 @@ test('a record that pyarrow wrote is answered, and redis-py and pyarrow read the
   await assert.rejects(output.wait('wrong'), { code: 'bad_input' });
   assert.equal(await read('wrong'), 'NaN');
 
-  // What Redis holds of a large result: an error that names the size, and no numbers.
+  // The entry in Redis for a large result: an error that names the size, and no numbers.
   const refusal = encodeBase64(encodeRefusal('the result has 12000000 bytes and is in S3'));
   const redis = new RedisConnection(stack.redisUrl);
   t.after(() => redis.close());

@@ -1,4 +1,4 @@
-/** What a client of a service says of its model without being told the name of the job. */
+/** A client describes its service's model without knowing the name of the job. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { InputQueue } from '../../sdk/index.ts';

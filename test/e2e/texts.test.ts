@@ -62,7 +62,7 @@ test('an encoder gives the same vectors on /predict, /v2, the queue and /v1/embe
   }
   const tokens = expected.reduce((sum, one) => sum + one.tokens, 0);
   assert.deepEqual(embedded['usage'], { prompt_tokens: tokens, total_tokens: tokens });
-  // Token ids are read as they are: [CLS] and [SEP] alone are the empty text.
+  // Token ids are read unchanged: [CLS] and [SEP] alone are the empty text.
   const empty = await post(`${stack.url}/v1/embeddings`, { input: [[2, 3], ''], model: 'vectors' });
   const [ids, text] = empty['data'] as unknown as [{ embedding: number[] }, { embedding: number[] }];
   assertNear(ids.embedding, text.embedding, 'token ids');

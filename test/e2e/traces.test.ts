@@ -132,7 +132,7 @@ test('a request to /predict is one span, and its answer names it', async () => {
   const { 'POST /predict': span } = await receiver.trace(traceId, 'POST /predict');
   assert.equal(good.traceparent, `00-${traceId}-${span?.spanId}-01`);
   assert.deepEqual([span?.parentSpanId, span?.kind, span?.status], [CLIENT_SPAN, SERVER, {}]);
-  // A caller's mistake is no failure of the service.
+  // A caller's mistake is not a failure of the service.
   const other = newTrace();
   await input
     .predict('{"instances":[]}', {

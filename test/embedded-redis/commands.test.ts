@@ -17,7 +17,7 @@ import { redisUrl } from '../support/redis.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const KNOWN = new Set(new Redis({ lazyConnect: true }).getBuiltinCommands());
-/** Of a single machine. A Redis in cluster mode is never the embedded one. */
+/** Folders that a single machine loads. A Redis in cluster mode is never the embedded one. */
 const FOLDERS = ['lib', 'functions', 'sdk', 'local', 'cli', 'console', 'examples'];
 const CLUSTER = 'lib/redis/cluster/';
 /** Commands whose first argument is a part of their name. */
@@ -26,7 +26,7 @@ const CONTAINERS = new Set(
     ' ',
   ),
 );
-/** Names that methods of others have, too: they are no commands unless a client of Redis is asked. */
+/** Names that methods of other objects have too: they are commands only if a client of Redis is asked. */
 const OTHERS = new Set(['digest', 'move', 'save', 'sort', 'wait']);
 /** How ioredis sends the scripts that the product defines. */
 const SCRIPTS = ['eval', 'evalsha'];
@@ -45,7 +45,7 @@ function sources(folder: string, ending: RegExp): { readonly path: string; reado
     .filter(({ path, text }) => /redis/i.test(text) && !path.startsWith(CLUSTER));
 }
 
-/** Each call of a method that has the name of a command, whatever its object is. */
+/** Each call of a method that has the name of a command, on any object. */
 function calls(path: string, text: string): string[] {
   const found: string[] = [];
   const visit = (tree: unknown): void => {
@@ -110,7 +110,7 @@ function pythonCalls(text: string): string[] {
   });
 }
 
-/** What ioredis sends by itself, as the product configures it. */
+/** Commands that ioredis sends by itself, as the product configures it. */
 async function ownCalls(): Promise<string[]> {
   const seen: string[] = [];
   const server = createServer((socket) => {

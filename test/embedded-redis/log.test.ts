@@ -42,7 +42,7 @@ async function until(what: string, holds: () => Promise<boolean> | boolean): Pro
   }
 }
 
-/** An engine on the folder as it is now; returns what runs a command written in words. */
+/** An engine on the current folder; returns a function that runs a command written in words. */
 function open(options: { compactAfterBytes?: number; dataBytes?: number } = {}) {
   const engine = new RedisEngine({ dataDir, now: () => nowMs, log: (line) => lines.push(line), ...options });
   engines.push(engine);
@@ -251,7 +251,7 @@ describe('a killed process', () => {
     await server.close();
   });
 
-  it('that cannot write its log refuses writes and goes on reading', async () => {
+  it('that cannot write its log refuses writes and continues reading', async () => {
     const { child, url } = await host(['sh', '-c', 'ulimit -f 8; exec "$@"', 'sh']);
     const client = new Redis(url);
     await client.set('small', 'v');

@@ -568,7 +568,7 @@ for (const kind of ['embedded', 'redis-server'] as const) {
         assert.equal(await client.ttl('h'), -1);
       });
 
-      it('SCAN meets every key that stays, whatever else is removed and added meanwhile', async () => {
+      it('SCAN meets every key that stays while others are removed and added', async () => {
         const keys = Array.from({ length: 500 }, (_, at) => `key:${at}`);
         await client.mset(...keys.flatMap((key) => [key, '1']));
         const met = new Set<string>();
@@ -720,7 +720,7 @@ describe('times and bounds, by the clock of the store', () => {
     );
   });
 
-  it('what is claimed has been idle for its time, and is idle anew for its next consumer', () => {
+  it('what is claimed has been idle for its time, and is idle again for its next consumer', () => {
     const stream = new Stream();
     stream.createGroup('g', '0');
     const group = stream.groups.get('g') as Group;

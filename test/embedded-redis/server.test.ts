@@ -62,7 +62,7 @@ describe('the embedded Redis on the wire', () => {
   });
   afterEach(() => client.flushall());
 
-  /** What comes back for these pieces, sent one by one, until the server or QUIT ends the connection. */
+  /** Returns the answer to these pieces, sent one by one, until the server or QUIT ends the connection. */
   async function talk(pieces: Iterable<string | Buffer>): Promise<string> {
     const socket = net.connect(server.port, '127.0.0.1');
     let text = '';
@@ -129,7 +129,7 @@ describe('the embedded Redis on the wire', () => {
     );
   });
 
-  it('names what is wrong with bytes that are no command, and hangs up', async () => {
+  it('names what is wrong with bytes that are not a command, and hangs up', async () => {
     const cases: Record<string, string> = {
       '*1000000000\r\n': 'invalid multibulk length',
       '*99999999999\r\n': 'invalid multibulk length',

@@ -21,7 +21,7 @@ const EXAMPLES = join(ROOT, 'examples');
 const IMAGES = join(EXAMPLES, 'digits/images');
 const ROWS = join(EXAMPLES, 'digits/rows.csv');
 
-/** What the command of each in examples/README.md must print. */
+/** The expected output of each command in examples/README.md. */
 const PRINTS: Readonly<Record<string, RegExp>> = {
   'classify.mts':
     /digit-3\.png prediction layer shape: \(10\)\nthe class index of prediction of digit-3\.png image result: 3\n/,
@@ -208,7 +208,7 @@ async function stoppedRows(folder: string, here: Variables): Promise<void> {
     // It went on where the one before was stopped. On a slow machine that may be at the end.
     if (safe < 502) assert.equal(first?.split(' ')[0], String(Math.min(safe + 50, 502)));
     safe = (JSON.parse(await readFile(`${made}.checkpoint`, 'utf8')) as { rows: number }).rows;
-    // What was written and not synced may be there in part.
+    // Data that was written but not synced may be there in part.
     await appendFile(made, '49');
   }
   // The second time there is nothing left to do.

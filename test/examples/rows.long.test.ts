@@ -1,6 +1,6 @@
 /**
- * examples/rows.py with many rows and one kill in the middle: no row is lost or doubled, and memory stays as it is after
- * the first chunks. EXAMPLE_ROWS says how many.
+ * examples/rows.py with many rows and one kill in the middle: no row is lost or doubled, and memory stays constant
+ * after the first chunks. EXAMPLE_ROWS says how many.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -19,7 +19,10 @@ import { ROOT, startReady } from '../support/start.ts';
 const ROWS = Number(process.env['EXAMPLE_ROWS'] ?? 100_000);
 /** Rows of a chunk, as by default. */
 const CHUNK = 1000;
-/** Of resident memory, between the third chunk and the end: the heaps of some thirty threads. The rows would be a GB. */
+/**
+ * Growth of resident memory between the third chunk and the end: the heaps of about thirty threads. The rows would be a
+ * GB.
+ */
 const GROWTH_KB = 32 * 1024;
 
 test('rows.py goes through many rows in constant memory', WITH_PYTHON, async (t) => {

@@ -1,4 +1,4 @@
-/** What the images and sparse tensors of one request, or of one queued record, may become together. */
+/** The total size of the images and sparse tensors of one request, or of one queued record. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
@@ -123,7 +123,7 @@ test('sparse tensors are counted by what they become', async (t) => {
     'too_large',
     /become 67108864000 elements/,
   );
-  // 10^18 is no shape that any tensor may have: it counts nothing, and is refused where it is bound.
+  // No tensor may have the shape 10^18: it counts nothing, and is refused where it is bound.
   const huge = '{"x":{"shape":[1e9,1e9],"data":[1],"indices":[[0,0]]}}';
   assertRefusal(
     await endpoint(bodyOf(Array<string>(1000).fill(huge))),

@@ -30,7 +30,7 @@ function filesOf(stack: string): string[] {
   ];
 }
 
-/** The handler, made anew: the local stack imported it where no variable said that Lambda runs it. */
+/** The handler, loaded again: the local stack imported it where no variable said that Lambda runs it. */
 async function deployed<M extends { handler: unknown }>(name: string): Promise<M['handler']> {
   const module = (await import(`../../functions/${name}.ts?deployed`)) as M;
   return module.handler;

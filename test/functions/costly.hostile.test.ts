@@ -15,7 +15,7 @@ import { COSTLY } from './hostile/tables/costly.ts';
 const MOST_TIMES = 8;
 /** 16 times 6 MiB. */
 const MOST_MIB = 96;
-/** What the handlers take without any body, and that. */
+/** The cost of the handlers without a body, and with it. */
 const HEAP_MIB = 64 + MOST_MIB;
 
 test('a body costs no more than a few times its length, and the next request is served', async (t) => {

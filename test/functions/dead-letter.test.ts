@@ -106,7 +106,7 @@ test('what could not be archived or saved for an error is logged with its messag
   const messageAttributes = { traceparent: { stringValue: `00-${traceId}-b7ad6b7169203331-01` } };
   const lines: Record<string, unknown>[] = [];
   const write = process.stdout.write.bind(process.stdout) as (...given: unknown[]) => boolean;
-  // What the runner of the tests says goes the same way.
+  // The output of the test runner goes the same way.
   t.mock.method(process.stdout, 'write', (text: unknown, ...rest: unknown[]) => {
     if (!String(text).startsWith('{"level"')) return write(text, ...rest);
     return lines.push(JSON.parse(String(text)) as Record<string, unknown>) > 0;

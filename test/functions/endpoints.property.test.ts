@@ -1,4 +1,4 @@
-/** What holds for every request and every message, through the handlers, with real models. Seeded. */
+/** Properties of every request and every message, through the handlers, with real models. Seeded. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runMessages } from '../../lib/pipeline/serve.ts';

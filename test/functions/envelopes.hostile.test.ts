@@ -1,4 +1,4 @@
-/** What is around a body: through the handlers, and on a socket through the local gateway. */
+/** The envelope of a body: through the handlers, and on a socket through the local gateway. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';

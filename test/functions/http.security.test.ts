@@ -1,4 +1,4 @@
-/** What a caller sends stays data: in a header, in a body that a browser may show, on a network that is not this machine. */
+/** Text from a caller stays data: in a header, in a body that a browser may show, on a network beyond this machine. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -20,7 +20,7 @@ import { testStack } from '../support/stack.ts';
 const silent = () => undefined;
 const LOG = { info: silent, warn: silent, error: silent };
 
-/** Texts that would become a header of their own, another path or a page, if they were taken as they are. */
+/** Texts that would become a header, another path or a page if they were used unescaped. */
 const SHARP = [
   'a\r\nset-cookie: owned=1',
   'a\nx: y',
@@ -89,7 +89,7 @@ test('a uri is one path segment or one query value of Location, and never a head
   }
 });
 
-test('whatever is asked for, the answer has one of two content types and is not to be guessed', async () => {
+test('every answer has one of two content types, which browsers must not guess', async () => {
   for (const uri of SHARP)
     for (const [method, path] of [
       ['GET', '/predictions'],

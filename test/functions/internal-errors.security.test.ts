@@ -1,6 +1,6 @@
 /**
- * What goes wrong inside stays inside. Every function is made to fail at every place where it may, with an error that
- * holds a secret in its text, its stack, its cause and its fields; nothing of it comes out but into the log.
+ * Internal errors stay inside. Every function is made to fail at every possible place, with an error that holds a
+ * secret in its text, its stack, its cause and its fields. The secret reaches only the log.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -55,7 +55,7 @@ function event(
   };
 }
 
-/** What `work` writes to the log meanwhile. */
+/** Collects the log lines that `work` writes. */
 async function logged<T>(t: TestContext, work: () => Promise<T>): Promise<{ answer: T; log: string }> {
   let log = '';
   const write = t.mock.method(process.stdout, 'write', (text: string | Uint8Array) => {

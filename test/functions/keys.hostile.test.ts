@@ -1,4 +1,4 @@
-/** What a body has beside its instances: refused where it asks for something, and with a warning where it asks for nothing. */
+/** Keys beside the instances of a body: refused if they ask for something, and warned about if they ask for nothing. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';
@@ -119,7 +119,7 @@ test('reported: a webhook, a priority and a ttl are not passed over', async (t) 
   assert.match(String(error), /^unknown key "webhook"/);
 });
 
-test('an image is a body of its own for a model that takes one, whatever its content type', async (t) => {
+test('an image is a body of its own for a model that takes one, with any content type', async (t) => {
   const picture = await encodePng({
     width: 2,
     height: 1,

@@ -1,6 +1,6 @@
 /**
- * What is in the log and in error messages: what happened, to which record, where; never what the record holds, and no
- * password. An error is looked at as a person's console would show it, with its cause and all its fields.
+ * The log and error messages say what happened, to which record, and where; never the content of the record, and no
+ * password. An error is inspected as a console would show it, with its cause and all its fields.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -180,7 +180,7 @@ test('an error of S3 does not show the key it was signed with', async (t) => {
   assert.ok(!told.includes(PASSWORD), told);
 });
 
-test('a line of the log is one line, whatever a record puts into it', async (t) => {
+test('a line of the log is one line, for any text of a record', async (t) => {
   const forged = 'a\r\n{"level":"info","message":"forged"}\u2028\u001b[2J';
   const log = await logged(t, async () => {
     logError(new ServingError('model_failed', forged, { uri: forged, cause: new Error(forged) }), {

@@ -42,7 +42,10 @@ test('weights that are a link to a file elsewhere are refused', async (t) => {
 test('a model that is a folder is refused, and a missing directory', async (t) => {
   const folder = await folderIn(t);
   await mkdir(join(folder, 'model.onnx'));
-  await assert.rejects(open(folder), { code: 'model_unavailable', message: /cannot be read: it is no file/ });
+  await assert.rejects(open(folder), {
+    code: 'model_unavailable',
+    message: /cannot be read: it is not a file/,
+  });
   await assert.rejects(open(join(folder, 'gone')), {
     code: 'model_unavailable',
     message: /there is no such directory/,

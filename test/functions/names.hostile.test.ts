@@ -163,7 +163,7 @@ test('POST /predictions says in each message how its record binds', async (t) =>
   await assert.rejects(runMessageBodies(runner, [messageOf(`{${instances}}`)]), { code: 'bad_input' });
   const chosen = messageOf(`{"uri":"u",${instances},"bindByPosition":true}`);
   assert.deepEqual(valueOf(await runMessageBodies(runner, [chosen])), [2]);
-  // Of a single input, an older release reads the same as before.
+  // With a single input, an older release reads the same as before.
   assert.equal(
     messageOf('{"uri":"u","instances":[{"t":[7]}]}'),
     '{"uri":"u","data":"{\\"instances\\":[{\\"t\\":[7]}]}","serde":"stream"}',
@@ -205,7 +205,7 @@ test('a record keeps how it binds on its way to the process of a model', async (
   assert.equal(kept?.ok, false);
 });
 
-test('the SDK sends a request with bindByPosition as it is', async () => {
+test('the SDK sends a request with bindByPosition unchanged', async () => {
   const bodies: string[] = [];
   const queue = new InputQueue({
     frontendUrl: 'http://any',

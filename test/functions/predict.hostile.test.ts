@@ -55,7 +55,7 @@ function instances(title: string, cases: readonly InstanceCase[], body = around)
   });
 }
 
-bodies('a body that is no JSON is refused, and the next one is served', SYNTAX);
+bodies('a body that is not JSON is refused, and the next one is served', SYNTAX);
 bodies('a body without proper instances is refused, and the next one is served', STRUCTURE);
 bodies('instances that are values and do not fit are refused, and the next one is served', BARE);
 instances('numbers, texts, shapes and names that do not fit are refused, and the next is served', VALUES);

@@ -39,7 +39,7 @@ const wire = (serde: string, cases: readonly DataCase[]): Case[] =>
   ]);
 
 group(
-  'a body that is no JSON is refused',
+  'a body that is not JSON is refused',
   SYNTAX.map(([name, body, code, message]): Case => [name, () => bodyOf(body), code, message]),
 );
 group(

@@ -100,13 +100,13 @@ group('sparse tensors that do not fit fail their record and no other', ofInstanc
 group('broken base64 fails its record and no other', ofInstances(BASE64));
 group('images that cannot be decoded fail their record and no other', ofInstances(IMAGES));
 group('unreadable Arrow fails its record and no other', ofData('arrow', ARROW));
-group('Arrow that is no input of the model fails its record and no other', ofData('arrow', ARROW_UNFIT));
+group('Arrow that is not an input of the model fails its record and no other', ofData('arrow', ARROW_UNFIT));
 group('unreadable safetensors fail their record and no other', ofData('safetensors', SAFETENSORS));
 group(
-  'safetensors that are no input of the model fail their record and no other',
+  'safetensors that are not an input of the model fail their record and no other',
   ofData('safetensors', SAFETENSORS_UNFIT),
 );
-group('a message that is no record fails, under its uri, and no other does', () =>
+group('a message that is not a record fails, under its uri, and no other does', () =>
   [...ENVELOPES, ...POINTERS].map(([name, fields, code, message]) => ({
     name,
     model: 'pair',

@@ -69,7 +69,7 @@ test('a record older than the time to live fails with record_expired and is not 
     [encodePointer('old-and-large', 'payloads/job/1', 4), 3_600_000],
     ['not a record', 3_600_000],
   ]);
-  // What has no uri goes back, and to the dead letters in the end, as without a time to live.
+  // A record without a uri goes back, and finally to the dead letters, as without a time to live.
   assert.deepEqual(await serve(60)(event), { batchItemFailures: [{ itemIdentifier: 'm4' }] });
   assert.equal(ran, 2);
   assert.ok(await results.get('young'));

@@ -1,7 +1,7 @@
 /**
- * The server fetches nothing that a caller names: whatever text stands where an image, a text or a tensor may stand, no
- * socket is opened, no name is looked up, no file is touched. Two witnesses: Node's own record of every handle it opens,
- * and a server on this machine whose address is among the texts.
+ * The server fetches nothing that a caller names: for any text instead of an image, a text or a tensor, no socket is
+ * opened, no name is looked up, no file is touched. Two witnesses: Node's own record of every handle it opens, and a
+ * server on this machine whose address is among the texts.
  */
 import assert from 'node:assert/strict';
 import { createHook } from 'node:async_hooks';
@@ -26,7 +26,7 @@ import { DOT, type ModelName, Models } from './hostile/models.ts';
 /** Handles of the network and of the file system, by the names Node gives them. */
 const OUTSIDE = /^(TCP|PIPE|UDP|GETADDRINFO|QUERYWRAP|DNS|TLS|HTTP|FS|STATWATCHER|FILEHANDLE|PROCESS)/;
 
-/** What Node opens while `work` runs, file system calls that do not wait included. */
+/** Collects the handles that Node opens while `work` runs, including synchronous file system calls. */
 async function openedBy(work: () => Promise<unknown>): Promise<string[]> {
   const opened: string[] = [];
   const hook = createHook({
@@ -119,7 +119,7 @@ const TAKERS: readonly ModelName[] = ['image', 'texts', 'pair'];
 async function runnersOf(t: TestContext): Promise<OnnxRunner[]> {
   const models = new Models(t);
   const runners = await Promise.all(TAKERS.map((name) => models.runner(name)));
-  // What is loaded with the first image is loaded now.
+  // Modules that the first image loads are loaded now.
   await predictEndpoint(runners[0] as OnnxRunner)(JSON.stringify({ instances: [{ x: DOT }] }));
   return runners;
 }

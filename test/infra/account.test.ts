@@ -154,7 +154,7 @@ test('a stack that must be removed first, and one without its model, are errors'
   const url = 'https://sqs.us-east-1.amazonaws.com/123456789012/cluster-serving-dev-queue';
   const there = await answersOf(stack('UPDATE_COMPLETE', [{ OutputKey: 'QueueUrl', OutputValue: url }]));
   assert.equal(there.kinds['stack'], 'ok');
-  // Its own names are no others'.
+  // Its names differ from all others.
   assert.equal(there.of('queues'), undefined);
   const without = { ...REQUEST.planned, missingModel: '/job/model' };
   assert.match((await answersOf({}, { planned: without })).of('stack')?.found ?? '', /there is no model/);

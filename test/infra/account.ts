@@ -26,11 +26,11 @@ export interface Account {
 export interface Run {
   readonly exitCode: number;
   readonly output: string;
-  /** What of AWS, besides S3, it called. */
+  /** Calls to AWS other than S3. */
   readonly calls: readonly string[];
 }
 
-/** What is there after a command. */
+/** The state after a command. */
 export interface Seen extends Run {
   /** Undefined when there is no stack. */
   readonly status: string | undefined;

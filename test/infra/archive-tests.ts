@@ -179,7 +179,7 @@ export function archiveTests(packaged: () => Packaged): void {
   });
 
   test('a record over the 1 MiB of a message travels through the bucket', async () => {
-    // Whatever follows the end of a JPEG is no part of the picture.
+    // Bytes after the end of a JPEG do not belong to the picture.
     const image = Buffer.concat([smallJpeg('baseline420').bytes, Buffer.alloc(1024 * 1024)]).toString(
       'base64',
     );

@@ -27,7 +27,7 @@ const DEFLATED = 8;
 export async function readArchive(path: string): Promise<Entry[]> {
   const bytes = await readFile(path);
   const end = bytes.byteLength - END_BYTES;
-  if (end < 0 || bytes.readUInt32LE(end) !== END) throw new Error(`${path} is no zip archive`);
+  if (end < 0 || bytes.readUInt32LE(end) !== END) throw new Error(`${path} is not a zip archive`);
   const entries: Entry[] = [];
   let at = bytes.readUInt32LE(end + 16);
   for (let count = bytes.readUInt16LE(end + 10); count > 0; count--) {

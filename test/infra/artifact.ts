@@ -20,7 +20,7 @@ export interface ArtifactOptions {
 
 export interface Artifact {
   invoke(event: unknown): Promise<unknown>;
-  /** What the function wrote to stdout and stderr so far. */
+  /** The function's output to stdout and stderr so far. */
   output(): string;
   close(): Promise<void>;
 }
@@ -33,14 +33,14 @@ interface Waiting {
 }
 
 const RUNNER = fileURLToPath(new URL('run-artifact.mjs', import.meta.url));
-/** Of an event, as Lambda counts it; and how long we wait for any answer at all. */
+/** Time limit of an event, as Lambda counts it, and of our wait for any answer. */
 const TIMEOUT_MS = 30_000;
 const MAX_WAIT_MS = 90_000;
 
 /** Resolves when the module has loaded, INIT included. */
 export async function startArtifact(options: ArtifactOptions): Promise<Artifact> {
   const { handler, environment, readable = [] } = options;
-  // What may be read is compared with the true path; TMPDIR may be a link.
+  // Permissions are compared with the true path; TMPDIR may be a link.
   const folder = await realpath(options.folder);
   const temp = join(folder, '..', 'tmp');
   await mkdir(temp, { recursive: true });

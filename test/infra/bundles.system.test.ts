@@ -239,7 +239,7 @@ describe('the bundles of the functions', () => {
       for (const wrong of [damaged, cache.subarray(0, 1000), Buffer.alloc(0)])
         assert.equal(await loaded(wrong, '--expose-gc'), 'function, without', `${wrong.length} bytes`);
       assert.equal(await loaded(undefined, '--expose-gc'), 'function, without');
-      // Of the same length, which is all that V8 compares.
+      // The same length, because that is all that V8 compares.
       await writeFile(
         join(other, START),
         (await readFile(join(built, START), 'latin1')).replace(/}\)\s$/, '})\t'),
@@ -262,7 +262,7 @@ describe('the bundles of the functions', () => {
   });
 });
 
-/** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file of the project as it is. */
+/** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file of the project unchanged. */
 function packageOrFile(path: string): string {
   const inside = path.split('node_modules/').at(-1) as string;
   if (inside === path) return path;

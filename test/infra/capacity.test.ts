@@ -1,4 +1,4 @@
-/** What a Redis holds: the bytes of a record as a real Redis counts them, and what follows from settings. */
+/** The capacity of a Redis: the bytes of a record as a real Redis counts them, and what follows from settings. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';

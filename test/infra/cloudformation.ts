@@ -17,7 +17,7 @@ export interface LocalCloudFormation {
   readonly calls: readonly string[];
   /** Calls nothing here answers, and those with other credentials. */
   readonly refused: readonly string[];
-  /** Undefined when there is no such stack, or no more. */
+  /** Undefined if there is no such stack, or no longer. */
   stack(name: string): Stack | undefined;
   outputs(name: string): Readonly<Record<string, string>>;
   /** This resource of this stack cannot be made, until `reason` is undefined. */

@@ -66,7 +66,7 @@ function statuses({ events }: Seen, logicalId: string): string[] {
   return events.filter((event) => event.LogicalResourceId === logicalId).map((event) => event.ResourceStatus);
 }
 
-/** What was packaged last, and the same as it lies in the deployment bucket: sha256 by file name. */
+/** The last packaged files, and their copies in the deployment bucket: sha256 by file name. */
 async function packagedAndUploaded({ folder, aws }: Account, { deployment = {}, resources }: Seen) {
   const files = (await readdir(join(folder, '.serverless'))).filter((name) => name.endsWith('.zip'));
   const packaged = files.map(
@@ -184,7 +184,7 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
   test('a first deploy without a model is refused before anything is created', () => {
     const { modelless } = dev;
     assert.equal(modelless.exitCode, 1);
-    assert.match(modelless.output, /there is no model: .*\/model is no directory.*--param sample=on/);
+    assert.match(modelless.output, /there is no model: .*\/model is not a directory.*--param sample=on/);
     assert.deepEqual([modelless.status, modelless.calls.includes('CreateChangeSet')], [undefined, false]);
   });
 

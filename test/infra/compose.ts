@@ -19,7 +19,7 @@ const ELSEWHERE = fileURLToPath(new URL('.', import.meta.url));
 const STACK = 'infra/stack';
 
 type Tree = Readonly<Record<string, unknown>>;
-/** Of its resources, or of `resources` in serverless.yml. */
+/** A part of its resources, or of `resources` in serverless.yml. */
 interface Part {
   readonly Resources?: Template['Resources'];
   readonly Outputs?: Template['Outputs'];
@@ -34,7 +34,7 @@ export interface Request {
   readonly parameters?: Readonly<Record<string, string | number>>;
   /** Path of a config.yaml, from the project. Default: there is none. */
   readonly config?: string;
-  /** Of a last snapshot. */
+  /** The time in the name of a last snapshot. */
   readonly now?: Date;
 }
 
@@ -181,7 +181,7 @@ function plain(node: Node | null, written: (node: Node | null) => unknown): unkn
   if (isMap(node))
     return Object.fromEntries(
       node.items.map((item) => {
-        if (!isPair(item) || !isScalar(item.key)) throw new Error('a key that is no text');
+        if (!isPair(item) || !isScalar(item.key)) throw new Error('a key that is not a text');
         return [String(item.key.value), written(item.value as Node | null)];
       }),
     );

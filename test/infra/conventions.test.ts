@@ -1,4 +1,4 @@
-/** What a company asks of every resource; sample-stacks.ts has the values in a whole template. */
+/** A company's rules for every resource; sample-stacks.ts has the values in a whole template. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deployerPolicies } from '../../infra/template/deployer-policy.ts';

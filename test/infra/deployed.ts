@@ -37,7 +37,7 @@ export interface Deployed {
 export interface Unpacked {
   /** Without service and stage. */
   readonly name: string;
-  /** What its archive was extracted to. */
+  /** The folder to which its archive was extracted. */
   readonly folder: string;
   readonly handler: string;
   /** The template's variables and those Lambda sets; without AWS_LAMBDA_RUNTIME_API, which says who runs it. */
@@ -55,7 +55,7 @@ export interface Prepared {
 
 /** A Redis of another stack. */
 export interface OtherRedis {
-  /** What stands for the exports of that stack. */
+  /** Replaces the exports of that stack. */
   readonly exports: Readonly<Record<string, string>>;
   /** More variables of a function with these. */
   readonly variables: (template: Readonly<Record<string, string>>) => Readonly<Record<string, string>>;

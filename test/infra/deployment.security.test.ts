@@ -1,6 +1,6 @@
 /**
- * What the deployment is by default, read from its source. What the packaged template makes of it (roles, encryption, TLS,
- * routes, rates) is held by test/infra/template-tests.ts.
+ * The defaults of a deployment, read from its source. test/infra/template-tests.ts checks their effect in the packaged
+ * template (roles, encryption, TLS, routes, rates).
  */
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';

@@ -56,7 +56,7 @@ function timed(told: Observers, step: 'wait' | 'run' | 'write', ...times: readon
 
 const parsed = (lines: readonly string[]) => lines.map((line) => JSON.parse(line) as Line);
 
-/** What is written to stdout as a line of JSON; everything else goes there, for the test runner speaks over it too. */
+/** Lines of JSON on stdout. Everything else passes through, because the test runner uses stdout too. */
 function capture(t: TestContext): string[] {
   const lines: string[] = [];
   const write = process.stdout.write.bind(process.stdout);
@@ -240,7 +240,7 @@ test('on a developer’s machine nothing is written', async (t) => {
   );
 });
 
-test('whatever is logged in an invocation carries its ids, also after an await, and a uri where there is one', async (t) => {
+test('every line logged in an invocation carries its ids, also after an await, and a uri where there is one', async (t) => {
   const lines = capture(t);
   const error = new ServingError('internal', 'broken', { uri: 'record-7' });
   await logWith(IDS, async () => {

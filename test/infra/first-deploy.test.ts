@@ -1,4 +1,4 @@
-/** What stops a deployment before it creates anything, and what is said about an error of AWS. */
+/** Problems that stop a deployment before it creates anything, and advice about an error of AWS. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adviceOn } from '../../infra/account/advice.ts';
@@ -57,7 +57,7 @@ test('a first deployment needs a model, or the sample; a later one does not', as
   for (const deployed of [undefined, {}, { ServerlessDeploymentBucketName: 'b' }])
     await assert.rejects(assertDeployable(deployed, without, never), {
       code: 'model_unavailable',
-      message: /\/job\/model is no directory.*Nothing was created.*modelPath.*--param sample=on/,
+      message: /\/job\/model is not a directory.*Nothing was created.*modelPath.*--param sample=on/,
     });
   await assertDeployable(undefined, planned(), never);
   await assertDeployable(outputs(queueName('serving_stream', 'dev')), without, never);
@@ -103,7 +103,7 @@ test('zones, a VPC and subnets that CloudFormation cannot change are refused, wi
       code: 'bad_config',
       message: expected,
     });
-    // A stack that stays as it is.
+    // A stack that does not change.
     await assertDeployable(deployed, planned({ network: before }), asked);
   }
 });

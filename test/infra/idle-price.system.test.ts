@@ -1,6 +1,6 @@
 /**
- * What a packaged stack costs idle is what README and the documents say, and what it takes to deploy it is in the
- * policies of `deployer-policy`.
+ * A packaged stack costs as much idle as README and the documents say, and the policies of `deployer-policy` allow its
+ * deployment.
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';

@@ -1,6 +1,7 @@
 /**
- * What the alarms and the dashboard of a stack with `monitoring=full` promise. An alarm on a metric or a dimension that
- * does not exist is never red, so every name is compared with its resource or with the metrics of lib/observe/emf.ts.
+ * The promises of the alarms and the dashboard of a stack with `monitoring=full`. An alarm on a metric or dimension
+ * that does not exist never fires, so every name is compared with its resource or with the metrics of
+ * lib/observe/emf.ts.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -9,7 +10,7 @@ import { test } from 'node:test';
 import { isErrorCode } from '../../lib/contract/errors.ts';
 import { propertiesOf, referencesOf, resourcesOf, type Template } from '../support/template.ts';
 
-/** What each namespace has, of all that we use, and the dimension it is found by. */
+/** The metrics that we use in each namespace, and the dimension that finds them. */
 const KNOWN: Readonly<Record<string, { readonly by: string; readonly metrics: readonly string[] }>> = {
   'AWS/Lambda': {
     by: 'FunctionName',
@@ -44,7 +45,7 @@ interface Metric {
 }
 type Alarm = Readonly<Record<string, unknown>>;
 
-/** Of an alarm on one metric, and of one on the worst of several. */
+/** Returns the metric of an alarm, or the metrics of an alarm on the worst of several. */
 function metricsOf(alarm: Alarm): Metric[] {
   const queries = alarm['Metrics'] as
     | readonly { readonly MetricStat?: { readonly Metric: Metric } }[]
@@ -238,7 +239,7 @@ export function monitoringTests(template: () => Template, service: string): void
       assert.equal(dimension, known?.by);
       assert.match(String(value), /^\$\{/);
     }
-    // What Fn::Sub fills in must be there; the general test of references sees it too.
+    // Every name in Fn::Sub must exist; the general test of references checks it too.
     assert.ok(referencesOf(DashboardBody).every((name) => Object.hasOwn(template().Resources, name)));
   });
 }

@@ -179,7 +179,7 @@ function functionOf(name: string, entry: Entry, { service, stage, provider }: Se
   };
 }
 
-/** What calls a function with provisioned concurrency calls its alias. */
+/** A caller of a function with provisioned concurrency calls its alias. */
 const isProvisioned = ({ provisionedConcurrency: count }: Entry) => Number(count ?? 0) > 0;
 
 function targetOf(name: string, entry: Entry) {

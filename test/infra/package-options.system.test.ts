@@ -1,4 +1,4 @@
-/** What a deployment with a config.yaml and parameters is packaged to, on an older Node where there is one. */
+/** The package of a deployment with a config.yaml and parameters, on an older Node if there is one. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** What a default deployment is packaged to. That twice it is the same is looked at in test/infra/every-stack/variants.deploy.test.ts. */
+/**
+ * The package of a default deployment. test/infra/every-stack/variants.deploy.test.ts checks that packaging twice gives
+ * the same.
+ */
 import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';

@@ -67,7 +67,7 @@ describe('publishing the model of a job', () => {
     const { directory, version } = await publishJob(request);
     assert.equal(directory, `s3://${theirs}/a/net`);
     assert.equal((await pointerOf('remote')).version, version);
-    // What is there now counts, and one copy is kept.
+    // The files that are there now count, and one copy is kept.
     await put('a/net/model.onnx', identityModel([{ ...shapes, shape: ['N', 3] }]));
     assert.notEqual((await publishJob(request)).version, version);
     const copies = join(folder, 'node_modules', '.cache', 'cluster-serving', 'copied', 'remote');

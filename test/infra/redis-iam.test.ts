@@ -141,7 +141,7 @@ test('a connection presents the password that its environment signs', async (t) 
   );
 });
 
-test('a connection that was lost is made anew with a new password, and so is the one that subscribes', async (t) => {
+test('a connection that was lost is made again with a new password, and so is the one that subscribes', async (t) => {
   const server = await protectedRedis(t);
   if (!server) return t.skip('no redis-server on this machine');
   let made = 0;

@@ -1,6 +1,6 @@
 /**
  * The archives under the runtime client that AWS itself runs, aws-lambda-ric. It compiles C++ when it is installed
- * (autoconf, automake, libtool, cmake, make and a compiler; about 3 minutes), so it is no dependency of ours:
+ * (autoconf, automake, libtool, cmake, make and a compiler; about 3 minutes), so it is not a dependency of ours:
  *
  *   npm install --prefix /tmp/ric aws-lambda-ric@4.0.2
  *   AWS_LAMBDA_RIC=/tmp/ric/node_modules/aws-lambda-ric node --test test/infra/ric.long.test.ts
@@ -31,7 +31,7 @@ const EMPTY_BUCKET = 'bucket-without-a-model';
 const LOOP_BUCKET = 'bucket-with-an-endless-model';
 const TIMEOUT_MS = 30_000;
 const COLD_STARTS = 5;
-/** What each function answers to its event below; undefined: nothing comes again. */
+/** The answer of each function to its event below; undefined: nothing comes back. */
 const STATUS: Readonly<Record<string, number>> = { predict: 200, predictions: 404, submit: 202, status: 200 };
 
 describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
@@ -75,7 +75,7 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     const environment = Object.fromEntries(
       changed.filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
-    // What another environment has downloaded is not there in a new one.
+    // A new environment has none of another's downloads.
     const temp = join(found.folder, '..', `tmp-${closers.length}-${performance.now()}`);
     await mkdir(temp);
     const runtime = await startRuntime({
@@ -155,7 +155,7 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     });
   }
 
-  test('of a batch with a message that is no record, that message alone comes again', async (t) => {
+  test('of a batch with a message that is not a record, that message alone comes back', async (t) => {
     const runtime = await start(t, 'batch');
     const event = { Records: [message('good', record('good')), message('bad', 'no record')] };
     const answer = await runtime.invoke(event, TIMEOUT_MS);
@@ -165,7 +165,7 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     });
   });
 
-  test('predict whose model does not come in time answers 504 before Lambda ends it, and goes on to live', async (t) => {
+  test('predict whose model does not come in time answers 504 before Lambda ends it, and stays alive', async (t) => {
     const silent = createServer(() => undefined);
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     t.after(() => silent.close());

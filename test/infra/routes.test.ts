@@ -1,4 +1,4 @@
-/** What serverless.yml deploys: the routes of lib/http/routes.ts, and the bundles that are built. */
+/** The deployment of serverless.yml: the routes of lib/http/routes.ts, and the bundles that are built. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
@@ -56,7 +56,7 @@ test('every function of serverless.yml runs a bundle that is built, submit that 
   const { functions, params } = await deployment();
   const { code } = readSettings(ROOT, { stage: 'dev', config: undefined, parameters: params.default });
   for (const [name, { handler: given }] of Object.entries(functions)) {
-    // What a worker changes is a variable of osls.
+    // A worker changes a variable of osls.
     const variable = /^\$\{self:custom\.settings\.code\.(\w+)\.handler, null\}$/.exec(given)?.[1];
     const handler = variable === undefined ? given : code[variable as keyof typeof code].handler;
     const bundle = name === 'submit' ? 'predictions' : name;

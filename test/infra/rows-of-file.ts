@@ -1,4 +1,4 @@
-/** What serverless.yml says to osls beside the resources, by path, and why; test/infra/templates.test.ts compares. */
+/** Values for osls beside the resources in serverless.yml, by path, and why; test/infra/templates.test.ts compares. */
 import type { StackName } from './sample-stacks.ts';
 
 type Row = readonly [stack: Exclude<StackName, 'redis'>, path: string, expected: unknown, why: string];

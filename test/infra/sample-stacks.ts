@@ -303,7 +303,7 @@ const exported = (name: string, Value: unknown): Output => ({
   Export: { Name: sub(`\${AWS::StackName}:${name}`) },
 });
 
-/** What commands, clients and other stacks read. */
+/** Outputs that commands, clients and other stacks read. */
 export const OUTPUTS: readonly (readonly [stack: StackName, output: string, expected: Output])[] = [
   ['dev', 'QueueUrl', { Value: ref('Queue') }],
   ['dev', 'DeadLetterQueueUrl', { Value: ref('DeadLetterQueue') }],

@@ -103,7 +103,7 @@ describe('the stacks of a Redis and of two stages', () => {
   });
 });
 
-/** Of three jobs and stages: where each is, and the digit that is sent to it under the same uri. */
+/** Three jobs and stages: where each is, and the digit that is sent to it under the same uri. */
 const DEPLOYMENTS = [
   { job: 'images', stage: 'dev', digit: 3 },
   { job: 'images', stage: 'prod', digit: 7 },

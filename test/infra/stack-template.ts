@@ -5,7 +5,7 @@
  */
 import { referencesOf, type Template } from '../support/template.ts';
 
-/** AWS's error in place of a result. */
+/** AWS's error instead of a result. */
 export class Refusal extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
@@ -17,7 +17,7 @@ export class Refusal extends Error {
 /** Physical id by logical id, `export <name>` for those of other stacks, and what AWS itself names. */
 export type Names = (name: string) => string | undefined;
 
-/** @throws Refusal for a text that is no template, or refers to what is not in it */
+/** @throws Refusal for a text that is not a template, or has a dangling reference */
 export function parseTemplate(text: string): Template {
   const template = parse(text);
   const { Resources, Outputs } = template;

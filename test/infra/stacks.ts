@@ -44,9 +44,9 @@ export interface Stack {
   /** Oldest first. */
   readonly events: StackEvent[];
   readonly changeSets: Map<string, ChangeSet>;
-  /** What was asked for and has not begun. */
+  /** Requested changes that have not begun. */
   work: (() => Promise<void>) | undefined;
-  /** What has begun. */
+  /** Changes that have begun. */
   running: Promise<void>;
 }
 
@@ -60,7 +60,7 @@ interface Failure {
   readonly template: Template;
   readonly action: 'CREATE' | 'UPDATE';
   readonly failed: string;
-  /** What is to be deleted again, in the order it was made. */
+  /** Resources to be deleted again, in the order of their creation. */
   readonly made: readonly string[];
 }
 
@@ -158,7 +158,7 @@ export class Stacks {
 
   delete(stackName: string): void {
     const stack = this.all().find(({ name }) => name === stackName);
-    // As AWS: to delete what is not there is no error.
+    // As AWS: deleting something that does not exist is not an error.
     if (!stack) return;
     this.#assertUnused(stack, []);
     this.#report(stack, stack.name, 'DELETE_IN_PROGRESS', 'User Initiated');
@@ -256,7 +256,7 @@ export class Stacks {
     this.#report(stack, stack.name, `${action}_COMPLETE`);
   }
 
-  /** What was changed and not made keeps its name and nothing else here, so it needs no way back. */
+  /** A changed resource keeps only its name here, so it needs no rollback. */
   async #rollBack(stack: Stack, { template, action, failed, made }: Failure) {
     const status = action === 'CREATE' ? 'ROLLBACK' : 'UPDATE_ROLLBACK';
     const reason = `The following resource(s) failed to ${action.toLowerCase()}: [${failed}]. `;

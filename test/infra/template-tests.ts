@@ -1,5 +1,5 @@
 /**
- * What the template of a default dev stack promises beyond every-stack/tests.ts. Packaging takes seconds, so these tests
+ * The promises of a default dev stack's template beyond every-stack/tests.ts. Packaging takes seconds, so these tests
  * share one run with those of the archives (test/infra/package.system.test.ts).
  */
 import assert from 'node:assert/strict';

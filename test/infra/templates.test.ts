@@ -1,4 +1,6 @@
-/** What the templates of stacks with different parameters promise, as test/infra/compose.ts makes them; nothing is packaged here. */
+/**
+ * The promises of templates with different parameters, as test/infra/compose.ts makes them; nothing is packaged here.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { resourcesOf } from '../support/template.ts';
@@ -33,7 +35,7 @@ test('every row of every-stack/values.ts and every type of resources.ts is of so
     );
   const types = new Set(all.flatMap(({ Resources }) => Object.values(Resources).map(({ Type }) => Type)));
   for (const type of Object.keys(REQUIRED)) assert.ok(types.has(type), type);
-  // What osls makes, or infra/template/monitoring.ts.
+  // Resources that osls or infra/template/monitoring.ts makes.
   const others = [...types].filter((type) => !Object.hasOwn(REQUIRED, type));
   for (const type of others) assert.match(type, /^AWS::(Lambda|Logs|ApiGatewayV2|CloudWatch::Dashboard)/);
 });

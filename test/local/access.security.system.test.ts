@@ -33,7 +33,7 @@ const instances = () => ({ instances: [{ image: IMAGE_B64 }] });
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const portOf = (url: string) => Number(new URL(url).port);
 
-/** What `start` says when it refuses its options. */
+/** Errors with which `start` refuses its options. */
 async function refusal(t: TestContext, ...options: string[]): Promise<string> {
   const { code, stderr } = await warmCli(['start', ...options, '--port', '0'], {
     cwd: await serviceFolder(t),

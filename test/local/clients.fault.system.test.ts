@@ -180,8 +180,8 @@ for (const [kind, start] of [
         staying.push(stay(service, client.stays, requestText(pick(random, service.requests), version)));
       }
       await Promise.all(leaving);
-      // What is reset may be gone before the service has read it, so nothing says that the last one was seen but that no more
-      // comes. A request for figures counts itself.
+      // A reset connection may be gone before the service has read it, so the only sign is that no more arrive. A
+      // request for figures counts itself.
       let looks = 0;
       const seen = clients.filter((client) => 'leaves' in client && client.leaves !== 'reset').length;
       const before = left;

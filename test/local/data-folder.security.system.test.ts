@@ -1,4 +1,4 @@
-/** What a local service keeps, credentials among it, is for its user alone. */
+/** The files of a local service, with its credentials, are readable by its user alone. */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -77,7 +77,7 @@ test('no other user can read a file of the folder, however the service was start
   assert.ok((await readFile(join(background, 'start.log'), 'utf8')).includes('AWS_SECRET_ACCESS_KEY'));
 });
 
-test('what an earlier version left open is closed by the next start; a folder of the user stays as it is', async (t) => {
+test('what an earlier version left open is closed by the next start; a folder of the user stays unchanged', async (t) => {
   const dataDir = await temporaryFolder(t);
   for (const name of ['aws', 'redis', 'models']) await mkdir(join(dataDir, name), { mode: 0o755 });
   for (const name of ['options.json', 'start.log', 'cluster-serving.txt', 'notes.txt'])

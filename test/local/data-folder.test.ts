@@ -1,4 +1,4 @@
-/** What another version left in a data folder: a record or options without what this one has, or with more. */
+/** Data folders of other versions: a record or options with fewer or more fields than this one has. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -96,7 +96,7 @@ test('the mark of a folder that is deleted goes last, and what is not of a servi
   await assert.rejects(deleteFolder(dataDir), { code: 'bad_config', message: /its files there: none$/ });
 });
 
-test('the options of a start are kept although it fails, but for those of a look with --once', async (t) => {
+test('the options of a start are kept although it fails, except for those of a look with --once', async (t) => {
   const umask = process.umask();
   const listeners = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const);
   t.after(() => {

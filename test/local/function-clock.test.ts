@@ -34,7 +34,7 @@ function setUp(steps: (policy: RunPolicy, pass: (ms: number) => void) => void = 
 
 const RECORDS: readonly Inputs[] = [new Map()];
 
-/** What an invocation's clock says of its run. */
+/** An invocation's clock during its run. */
 async function spentMs({ model, invoke, functionClock }: ReturnType<typeof setUp>): Promise<number> {
   return invoke(async () => {
     const startedMs = functionClock();
@@ -43,7 +43,7 @@ async function spentMs({ model, invoke, functionClock }: ReturnType<typeof setUp
   });
 }
 
-test('the time for which records wait is no time of their invocation', async () => {
+test('the time for which records wait does not count for their invocation', async () => {
   const set = setUp((policy, pass) => {
     pass(1_000);
     policy.onWait?.(false);
@@ -103,7 +103,7 @@ test('what runs in an isolated process does not wait', async () => {
   assert.deepEqual([ms, worker.closed], [70, true]);
 });
 
-test('an invocation whose run fails has a clock that goes on', async () => {
+test('an invocation whose run fails has a clock that continues', async () => {
   const { model, invoke, functionClock, pass } = setUp();
   await invoke(async () => {
     const startedMs = functionClock();

@@ -1,4 +1,4 @@
-/** Where the package is that a command belongs to, in the repository and as it is published. */
+/** The folder of the package that a command belongs to, in the repository and in the published form. */
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

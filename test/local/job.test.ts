@@ -1,4 +1,4 @@
-/** What the routes of a job say of it: its figures, and how it asks who calls. */
+/** The routes that describe a job: its figures, and how it authenticates callers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { testStack } from '../support/stack.ts';

@@ -41,7 +41,7 @@ async function endlessStack(t: TestContext, config = '', functionSeconds = 3): P
   });
 }
 
-/** What openOnnx of the same process answers. */
+/** The answer of openOnnx in the same process. */
 async function ownPredictions(body: Awaited<ReturnType<typeof digit>>): Promise<unknown> {
   const settings = { threads: 1, batchSize: 1, inputAlreadyBatched: false, image: { width: 8, height: 8 } };
   const runner = await openOnnx(join(SAMPLE, 'model/model.onnx'), 'v', settings);

@@ -23,7 +23,7 @@ import { PYTHON } from '../support/python.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 
-/** What answers: a worker in one of its languages, or a model in a process of its own. */
+/** The answering side: a worker in one of its languages, or a model in a process of its own. */
 export type Kind = 'python' | 'typescript' | 'onnx';
 
 const JOB = 'soak';
@@ -81,7 +81,7 @@ function: {timeoutSeconds: ${TIMEOUT_SECONDS}}
   return folder;
 }
 
-/** Of the service, its Redis and its workers, while there is something to do. */
+/** Kills the service, its Redis and its workers while there is work to do. */
 async function killAll(
   service: LocalService,
   seed: number,
@@ -230,7 +230,7 @@ async function sendAll(
       const uri = `r-${x}`;
       const identity = randomUUID();
       const fate = fateOf(x);
-      // A worker gets what was sent, whatever its shape.
+      // A worker gets the sent value, of any shape.
       const isMismatched = fate === 'mismatched' && kind === 'onnx';
       const inputs = isMismatched ? mismatched(x) : fate === 'poison' ? poison(x) : record(x);
       const queue = fate === 'http' ? overHttp : direct;

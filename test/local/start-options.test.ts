@@ -1,4 +1,4 @@
-/** What the options of a start mean, without a start, and what it prints of its addresses. */
+/** The meaning of start options, without a start, and the printed addresses. */
 import assert from 'node:assert/strict';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -51,7 +51,7 @@ test('ports are beside the default one, and free ones where 0 is asked for', () 
       });
 });
 
-test('a start may be repeated from any folder with what it was given, but for once', async (t) => {
+test('a start may be repeated from any folder with what it was given, except for once', async (t) => {
   const folder = await temporaryFolder(t);
   const { dataDir, startedWith, sample } = read({ once: true, verbose: true, watch: false, port: '7' });
   assert.deepEqual([dataDir, sample], [resolve('.cluster-serving'), join(CONFIG, '..')]);

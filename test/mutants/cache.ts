@@ -1,6 +1,6 @@
 /**
- * What was measured on the same sources is not measured again: a run that was stopped goes on where it was. Everything
- * but the test files themselves counts as sources; a test file belongs to the key of what was measured with it.
+ * Measurements of the same sources are reused: a run that was stopped continues. Everything but the test files
+ * themselves counts as sources; a test file belongs to the key of its own measurement.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 
 export const hash = (text: string | Buffer) => createHash('sha256').update(text).digest('hex').slice(0, 24);
 
-/** Of all files that are not tests or documents, uncommitted changes included. */
+/** Hashes all files that are not tests or documents, uncommitted changes included. */
 function hashOfSources(root: string): string {
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: root,

@@ -30,7 +30,7 @@ export async function withCopies(
   }
 }
 
-/** Gives each item to the next worker that is free, until there are no more or enough is done. The first error ends all. */
+/** Gives each item to the next free worker, until there are no more or enough is done. The first error ends all. */
 export async function forEach<T>(
   items: Iterable<T>,
   workers: readonly Worker[],

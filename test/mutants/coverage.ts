@@ -92,7 +92,10 @@ export async function cover(test: string, { copy, signal }: Worker): Promise<Cov
   }
 }
 
-/** Of a statement over several lines Python names the first: what is indented below it counts too, but for the body of a block. */
+/**
+ * Python reports only the first line of a longer statement, so lines indented below it count too, except in the body of
+ * a block.
+ */
 function readLines(folder: string, copy: string): Reached {
   const told = readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'));
   const numbers = Map.groupBy(new Set(told.filter(Boolean)), (line) => line.split('\t')[0] as string);
@@ -129,7 +132,7 @@ function readCoverage(folder: string, copy: string): Reached {
     try {
       scripts = JSON.parse(readFileSync(join(folder, name), 'utf8')).result;
     } catch {
-      // Of a process that was killed while it wrote.
+      // The file of a process that was killed while writing it.
       continue;
     }
     for (const script of scripts) {

@@ -1,4 +1,4 @@
-/** A mutant is one small bug in one source file: other text in place of a piece of it. */
+/** A mutant is one small bug in one source file: a piece of the text is replaced. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -9,7 +9,7 @@ export interface Mutant {
   readonly start: number;
   readonly end: number;
   readonly bug: string;
-  /** Of a bug by hand: what no longer holds, as a sentence. */
+  /** For a bug by hand: the guarantee that no longer holds, as a sentence. */
   readonly guarantee?: string | undefined;
   /** Why no test catches it and none has to. */
   readonly judgement?: string | undefined;

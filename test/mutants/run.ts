@@ -1,6 +1,6 @@
 /**
  * `npm run test:mutants`: puts one bug at a time into a copy of the repository and runs the tests that reach it. A line
- * that can be broken without a test noticing is not tested, whatever its coverage says.
+ * that can be broken without a test noticing is not tested, even if it is covered.
  */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -98,7 +98,7 @@ async function main(options: Options): Promise<number> {
     const all = hash([...hashes.values()].join());
     // A bug stays caught while the test that caught it is the same, and survives while all are.
     const testsOf = ({ by }: Outcome) => hashes.get(by?.split(': ')[0] ?? '') ?? all;
-    // With some bugs a file does not load, which every test notices: they say nothing, and others are drawn instead.
+    // Some bugs keep a file from loading, which every test notices: they prove nothing, and others are drawn instead.
     const isDone = () => outcomes.size >= enough || minutes() >= options.minutes;
     const tryOne = async (mutant: Mutant, worker: Worker, place: number) => {
       const key = JSON.stringify(mutant);

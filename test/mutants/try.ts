@@ -12,7 +12,7 @@ export interface Outcome {
   readonly mutant: Mutant;
   /** `broken`: with the bug the file cannot even be loaded, which proves nothing about any test. */
   readonly result: 'caught' | 'survived' | 'broken';
-  /** What caught it: a test file, and the title of its first test that failed. */
+  /** The catch: a test file, and the title of its first test that failed. */
   readonly by?: string;
   /** How many test files ran, and how many reach the bug. */
   readonly tried: number;
@@ -92,7 +92,7 @@ function testsFor(
   const folders = UNSEEN.find(([pattern]) => pattern.test(file))?.[1];
   if (folders === undefined) {
     const found = testsThatReach(covered, file, start);
-    // What runs in a bundle is not seen either: the tests of the same folder may run that.
+    // Code in a bundle is not covered either, but the tests of the same folder may run it.
     return found.length > 0 ? [...found] : below([`test/${dirname(file)}/`], covered);
   }
   return below(folders, covered);

@@ -1,4 +1,4 @@
-/** What calls of the Python client are made of, without a service. */
+/** The parts of the Python client's calls, without a service. */
 import { testModule } from './unittest.ts';
 
 testModule('test_calls.py');

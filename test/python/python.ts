@@ -35,7 +35,7 @@ export async function migratedProgram(where: string, image: string): Promise<str
   return there.replace('"digit-3.png"', JSON.stringify(image));
 }
 
-/** What it prints. */
+/** Its output. */
 export const MIGRATED = 'the class of digit: 3\nblack has the shape (10,)\ndigit has the shape (10,)\n';
 
 /** @param script calls `show` @returns what it showed */

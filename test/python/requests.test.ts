@@ -1,4 +1,4 @@
-/** What the Python client sends and reads: the tests that are in Python. */
+/** Requests and answers of the Python client: the tests that are in Python. */
 import { testModule } from './unittest.ts';
 
 testModule('test_requests.py');

@@ -14,7 +14,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 def silent(connection):
-    """Accepts, and says nothing until the client leaves."""
+    """Accepts, and does not answer until the client leaves."""
     while connection.recv(65536):
         pass
 
@@ -127,7 +127,7 @@ def api(answer, context=None):
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    # Of a client that has left.
+    # The error of a client that has left.
     server.handle_error = lambda *_: None
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)

@@ -1,4 +1,4 @@
-"""What calls are made of: errors of answers, batches for SQS, turns of records, and the outputs of a stack."""
+"""Parts of calls: errors of answers, batches for SQS, turns of records, and the outputs of a stack."""
 import concurrent.futures
 import http.client
 import io
@@ -244,7 +244,7 @@ class Stacks(unittest.TestCase):
 
 
 class Tunnels(unittest.TestCase):
-    """What is said to a proxy, and what of it."""
+    """The request to a proxy, and the part of it that matters."""
 
     def tunnel(self, said, authorization=None):
         sock, deadline = unittest.mock.Mock(), Deadline(-1, "u")

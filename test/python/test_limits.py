@@ -21,7 +21,7 @@ QUEUE = "/123456789012/queue"
 
 
 def all_of(outcomes):
-    """What an iterator of either kind gives; an error in the place of a result is raised."""
+    """Collects an iterator of either kind; an error instead of a result is raised."""
     def checked(found):
         for outcome in found:
             if outcome.error:
@@ -50,7 +50,7 @@ CALLS = {
     "is_ready": lambda c, limit=LIMIT: c.is_ready(timeout=limit),
 }
 TO_SQS = ("enqueue", "enqueue_many")
-# Of the names of the former client, each with the places that it asks.
+# The former client's names, each with the queues that it asks.
 QUEUES = {
     (InputQueue, "enqueue"): ("url", "sqs"),
     (InputQueue, "enqueue_tensor"): ("url", "sqs"),

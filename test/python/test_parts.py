@@ -257,22 +257,22 @@ class Results(unittest.TestCase):
         self.assertEqual(_results.result_of({**whole, "outputs": [output]}, {}).outputs["n"].tolist(), [1])
         for wrong, says in (
                 (None, "a result has no uri"), ({**whole, "uri": 1}, "a result has no uri"),
-                ({**whole, "large": {}}, "a large result has no address"), ({**whole, "outputs": {}}, "outputs is no list"),
+                ({**whole, "large": {}}, "a large result has no address"), ({**whole, "outputs": {}}, "outputs is not a list"),
                 ({**whole, "outputs": [1]}, "an output has no name"), ({**whole, "outputs": [{}]}, "an output has no name"),
                 ({**whole, "outputs": [{**output, "name": 1}]}, "an output has no name"),
-                ({**whole, "outputs": [{**output, "data": 1}]}, "data is no list"),
-                ({**whole, "outputs": [{**output, "shape": 1}]}, "shape is no list"),
+                ({**whole, "outputs": [{**output, "data": 1}]}, "data is not a list"),
+                ({**whole, "outputs": [{**output, "shape": 1}]}, "shape is not a list"),
                 ({**whole, "outputs": [{**output, "dtype": "int7"}]}, "unknown dtype 'int7': update the client"),
                 ({**whole, "outputs": [{**output, "dtype": 1}]}, "unknown dtype 1: update the client"),
                 ({**whole, "outputs": [{**output, "shape": [2]}]}, "1 elements are not of shape [2]"),
                 ({**whole, "outputs": [{**output, "shape": [-1]}]}, "1 elements are not of shape [-1]"),
                 ({**whole, "outputs": [{**output, "shape": ["1"]}]}, "1 elements are not of shape ['1']"),
-                ({**whole, "outputs": [{**output, "dtype": "int8", "data": [128]}]}, "an element is no int8"),
-                ({**whole, "outputs": [{**output, "dtype": "uint8", "data": [-1]}]}, "an element is no uint8"),
-                ({**whole, "outputs": [{**output, "data": ["x"]}]}, "an element is no int64"),
-                ({**whole, "outputs": [{**output, "data": [1.5]}]}, "an element is no int64"),
-                ({**whole, "outputs": [{**output, "dtype": "bool"}]}, "an element is no bool"),
-                ({**whole, "outputs": [{**output, "dtype": "float32", "data": ["1"]}]}, "an element is no float32")):
+                ({**whole, "outputs": [{**output, "dtype": "int8", "data": [128]}]}, "an element is not an int8"),
+                ({**whole, "outputs": [{**output, "dtype": "uint8", "data": [-1]}]}, "an element is not a uint8"),
+                ({**whole, "outputs": [{**output, "data": ["x"]}]}, "an element is not an int64"),
+                ({**whole, "outputs": [{**output, "data": [1.5]}]}, "an element is not an int64"),
+                ({**whole, "outputs": [{**output, "dtype": "bool"}]}, "an element is not a bool"),
+                ({**whole, "outputs": [{**output, "dtype": "float32", "data": ["1"]}]}, "an element is not a float32")):
             error = error_of(lambda: _results.result_of(wrong, {}))
             self.assertEqual((error.code, error.message), ("internal", f"the answer of the service cannot be read: {says}"))
         failed = error_of(lambda: _results.result_of({"uri": "u", "code": "model_failed"}, {}))
@@ -326,7 +326,7 @@ class Results(unittest.TestCase):
 
 
 class RedisSocket(unittest.TestCase):
-    """Every wait ends with its call, whatever the socket's own limit is."""
+    """Every wait ends with its call, regardless of the socket's own limit."""
 
     def setUp(self):
         ours, self.theirs = socket.socketpair()

@@ -1,4 +1,4 @@
-"""What is sent: inputs, retries, identities, redirects, and who calls."""
+"""Requests: inputs, retries, identities, redirects, and callers."""
 import asyncio
 import base64
 import hashlib

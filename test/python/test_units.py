@@ -85,7 +85,7 @@ class Frames(unittest.TestCase):
     def test_an_item_has_32_mib_with_its_frame(self):
         made = client.WKRClient(ignore_all_checks=True, identity="i")
         around = len(made._frame(b"", "m"))
-        # The length of the block has so many digits more.
+        # The length of the block has that many more digits.
         room = transport.MAX_BYTES - around - len(str(transport.MAX_BYTES)) + 1
         self.assertEqual(len(made._frame(bytes(room), "m")), transport.MAX_BYTES)
         error = error_of(lambda: made._frame(bytes(room + 1), "m"))
@@ -229,7 +229,7 @@ class Deadlines(unittest.TestCase):
 
 
 class Kept(unittest.TestCase):
-    """Of connections that are kept, without one that is opened."""
+    """Counts kept connections, without any that is being opened."""
 
     def connection(self):
         ours, theirs = socket.socketpair()
@@ -399,7 +399,7 @@ class Workers(unittest.TestCase):
         self.assertIsInstance(error_of(lambda: self.load("units_worker.value")), TypeError)
         self.assertIsInstance(error_of(lambda: self.load("units_worker.Other")), AttributeError)
         for wrong in ("Worker", "units_worker.", ".Worker", "units worker.Worker", "../units_worker.Worker"):
-            self.assertRegex(str(error_of(lambda: self.load(wrong))), "is no module and class")
+            self.assertRegex(str(error_of(lambda: self.load(wrong))), "is not a module and class")
         for end in (".ts", ".mts", ".mjs", ".js"):
             self.write("units_worker" + end, "")
             self.assertIn(f"units_worker.py and {self.folder}/units_worker{end} exist", str(error_of(lambda: self.load("units_worker.Worker"))))

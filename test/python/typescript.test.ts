@@ -96,7 +96,7 @@ function serve({ url }: Received): Response {
   return Response.json({ uri, status: 'succeeded', model: 'v', outputs: [], predictions: ['{value=[1]}'] });
 }
 
-test('an API that verifies signatures takes every call, whatever its uri', WITH_PYTHON, async (t) => {
+test('an API that verifies signatures takes every call with any uri', WITH_PYTHON, async (t) => {
   const { url, seen, refused } = await startSignedApi(t, { behind: serve });
   const shown = await python(
     `${url}/base path/`,

@@ -10,7 +10,7 @@ import { PYTHON, PYTHON_PACKAGE, WITH_PYTHON } from '../support/python.ts';
 /** The folder of the modules. */
 export const HERE = fileURLToPath(new URL('.', import.meta.url));
 
-/** Of a Python that has more than Debian's: PYTHON=venv/bin/python. */
+/** A Python that has more packages than Debian's: PYTHON=venv/bin/python. */
 export const python = process.env['PYTHON'] ?? PYTHON;
 
 /** @param module of HERE */

@@ -77,7 +77,7 @@ show(client.status["num_pending_request"])
 });
 
 test(
-  'twelve results come in the order of their ids, whatever order they finished in',
+  'twelve results come in the order of their ids, in whichever order they finished',
   WITH_PYTHON,
   async (t) => {
     // The first is the last to finish.
@@ -237,7 +237,7 @@ show(later.fetch_all(return_id=True))
   assert.deepEqual(shown, [of('second'), of('first'), [['1', 'later']]]);
 });
 
-test('threads share a client, each with its own answer, and a fork begins anew', WITH_PYTHON, async (t) => {
+test('threads share a client, each with its own answer, and a fork begins again', WITH_PYTHON, async (t) => {
   const { port } = await workerService(t, echo);
   const shown = await python(
     port,
@@ -456,7 +456,7 @@ const HOSTILE: Readonly<Record<string, (id: string) => Buffer>> = {
   'no outcome': encoded('null'),
   'value and error': encoded('{"value":1,"error":{"code":"a","message":"b"}}'),
   'an error without a message': encoded('{"error":{"code":"a"}}'),
-  'a code that is no text': encoded('{"error":{"code":{},"message":"b"}}'),
+  'a code that is not a text': encoded('{"error":{"code":{},"message":"b"}}'),
   'a block that is not there': encoded('{"value":{"$t":"bytes","b":7}}'),
   'a block that is too long': encoded('{"value":{"$t":"bytes","b":0}}', ',"blocks":[200000000]'),
   'a block of no value': (id) =>
@@ -502,7 +502,10 @@ const HOSTILE_HTTP: Readonly<Record<string, readonly [answer: string, code: stri
     `HTTP/1.1 200 OK\r\ncontent-type: ${FRAME_TYPE}\r\ncontent-length: 99999999999\r\n\r\nhi`,
     'too_large',
   ],
-  'an error in JSON that is no object': ['HTTP/1.1 422 No\r\ncontent-length: 2\r\n\r\n[]', 'model_failed'],
+  'an error in JSON that is not an object': [
+    'HTTP/1.1 422 No\r\ncontent-length: 2\r\n\r\n[]',
+    'model_failed',
+  ],
   'an error with a code of its own': [
     'HTTP/1.1 400 No\r\ncontent-length: 40\r\n\r\n{"code":"bad_input","error_message":"x"}',
     'bad_input',

@@ -20,7 +20,7 @@ beforeEach(() => {
   setVariables(Object.fromEntries(OURS));
 });
 
-/** What a service behind the gateway answers. */
+/** Answers of a service behind the gateway. */
 function serve({ method, url }: Received): Response {
   const { pathname, searchParams } = new URL(url, 'http://any');
   const uri = searchParams.get('uri') ?? '';
@@ -36,7 +36,7 @@ function serve({ method, url }: Received): Response {
   });
 }
 
-test('every call of both queues is signed, whatever its uri', async (t) => {
+test('every call of both queues is signed with any uri', async (t) => {
   const { url, seen, refused } = await startSignedApi(t, { behind: serve });
   const input = new InputQueue({ frontendUrl: `${url}/`, auth: 'iam' });
   const output = new OutputQueue({ url, auth: 'iam' });
@@ -231,7 +231,7 @@ test('a redirect is not followed with a signature, a token or a key, also on the
   });
 });
 
-test('a throttled enqueue is sent again under the same identity, and signed anew', async (t) => {
+test('a throttled enqueue is sent again under the same identity, and signed again', async (t) => {
   const answers = [429, 503, 202];
   const { url, seen, refused } = await startSignedApi(t, {
     behind: () => Response.json({ uri: 'a' }, { status: answers.shift() ?? 500 }),

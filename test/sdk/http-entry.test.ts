@@ -44,7 +44,7 @@ after(async () => {
   for (const cleanup of cleanups) await cleanup();
 });
 
-/** What it exports, in a world without Node. */
+/** The exports of the entry, in a world without Node. */
 function asInBrowser(send: typeof fetch): typeof http {
   const module = { exports: {} };
   runInContext(code, createContext({ ...WEB, fetch: send, module }));

@@ -75,7 +75,7 @@ test('a wait for a service that is silent ends with its limit, however short tha
 });
 
 for (const body of ['<html>', 'null', [], {}, { results: 5 }, { results: [1] }, { results: [{}] }]) {
-  test(`an answer ${JSON.stringify(body)} is no result`, async () => {
+  test(`an answer ${JSON.stringify(body)} is not a result`, async () => {
     const { queue } = api({ body });
     for (const ask of [() => queue.query('a'), () => queue.wait('a'), () => queue.dequeue()])
       await assert.rejects(ask(), { code: 'internal', message: /^the answer of the service cannot be read/ });
@@ -230,7 +230,7 @@ test('a call leaves no timer, and no listener at the signal of its caller, howev
   for (const { result } of starts.mock.calls) assert.ok(stopped.has(result));
 });
 
-test('what is asked with an identity is answered for it alone, whatever a service that passes it over says', async () => {
+test('what is asked with an identity is answered for it alone, even by a service that ignores it', async () => {
   const identity = 'mine';
   const other = { body: { ...done('a', 1), identity: 'other' } };
   assert.equal(await api(other).queue.query('a', { identity }), undefined);
@@ -265,7 +265,7 @@ test('a queue that is closed ends what it asks', async () => {
   await assert.rejects(waiting, { code: 'bad_request', message: /was closed/ });
 });
 
-test('calls go out so many at a time, in order, and who breaks off ends what they are read from', async () => {
+test('calls go out in order, a fixed number at a time, and breaking off closes the iterator behind them', async () => {
   const ends: (() => void)[] = [];
   let ended = 0;
   function* numbers() {

@@ -18,7 +18,7 @@ const refused = () => new Response('{"error":"full","code":"queue_unavailable"}'
 const records = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ uri: `r${i}`, inputs: { x: [i] } }));
 
-test('an error of enqueue carries code and uri, whatever went wrong', async () => {
+test('an error of enqueue carries code and uri, for any cause', async () => {
   const queue = queueOver(async () => refused());
   await assert.rejects(queue.enqueue('a', { x: [1] }), { code: 'queue_unavailable', uri: 'a' });
   await assert.rejects(queue.enqueue('b', {}), { code: 'bad_request', uri: 'b' });

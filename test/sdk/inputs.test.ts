@@ -68,7 +68,7 @@ test('an image is bytes, an ArrayBuffer, a Blob or a File, and base64 of any kin
     [['++//'], 'an array'],
   ] as const)
     await refused({ b64: wrong }, new RegExp(`^input "x": b64: expected a text, got ${kind}`));
-  await refused({ b64: 'Ł' }, /^input "x": b64: the text is no base64/);
+  await refused({ b64: 'Ł' }, /^input "x": b64: the text is not base64/);
   await refused(
     { bytes: 'text' },
     /^input "x": bytes: expected a Uint8Array, ArrayBuffer or Blob, got a string/,

@@ -134,7 +134,7 @@ test('a wait that takes a large result fetches it once, and then deletes this on
   assert.deepEqual([asked.map(({ query }) => query), fetched.length], [['uri=a', deletion], 1]);
 });
 
-test('who takes a page fetches its large results anew, and one that another client took is left out', async (t) => {
+test('who takes a page fetches its large results again, and one that another client took is left out', async (t) => {
   const { open, asked } = await openPlaces(t);
   const all = await open().dequeue();
   assert.deepEqual([...all.keys()], ['a']);
@@ -201,7 +201,7 @@ test('an API over https that redirects to http is not followed', async () => {
       { status: 303, headers: { location: 'http://127.0.0.1:1/x' } },
     );
   const queue = new OutputQueue({ url: 'https://api.example', fetch: send });
-  await assert.rejects(queue.query('a'), { code: 'bad_config', message: /it is no https/ });
+  await assert.rejects(queue.query('a'), { code: 'bad_config', message: /it is not https/ });
 });
 
 test('a redirect of something else than a result is refused with the url to check', async () => {

@@ -1,4 +1,4 @@
-/** What one caller enqueues under one uri comes in the order of its calls, also those that it does not wait for. */
+/** Records that one caller enqueues under one uri arrive in the order of its calls, even without waiting for each. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -42,7 +42,7 @@ test('enqueues of one uri that no one waits for arrive in order, and others do n
     sizes,
     sizes.toSorted((one, other) => one - other),
   );
-  // What waits for its turn has the values of its call.
+  // A record that waits for its turn keeps the values of its call.
   const pending = [input.enqueue('b', { x: shared }), input.enqueue('b', { x: shared })];
   shared[0] = 2;
   await Promise.all(pending);

@@ -1,4 +1,4 @@
-/** What is sent with a secret and where to, what a prediction is read as, and how calls end, without a service. */
+/** The recipients of a secret, the reading of a prediction, and the end of calls, without a service. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { getEventListeners } from 'node:events';
@@ -29,7 +29,7 @@ function answering(make: () => Response) {
   return { sent, send };
 }
 
-test('a secret is a header to the origin of the API alone, in place of one of that name', async () => {
+test('a secret is a header to the origin of the API alone, instead of one of that name', async () => {
   const { sent, send } = answering(() => new Response());
   await withSecret(`${API}/prod`, { fetch: send, token: TOKEN })(`${API}/x`, {
     headers: { authorization: 'a', b: 'c' },
@@ -51,7 +51,7 @@ test('a secret is a header to the origin of the API alone, in place of one of th
   assert.equal(sent.length, 2);
 });
 
-test('what is no secret, and no address, is refused', () => {
+test('an invalid secret or address is refused', () => {
   for (const [access, message] of [
     [{ token: TOKEN, apiKey: 'k' }, /^token and apiKey exclude each other$/],
     [{ token: 't'.repeat(15) }, /^token: expected 16 to 8192 /],
@@ -67,7 +67,7 @@ test('what is no secret, and no address, is refused', () => {
   assert.throws(() => withSecret('api', {}), { message: 'url: expected https://host, got "api"' });
 });
 
-test('a redirect is refused with a secret, but for a 303 that is asked for', async () => {
+test('a redirect is refused with a secret, except for a 303 that is asked for', async () => {
   const ask = (
     status: number,
     init: RequestInit = {},
@@ -319,7 +319,7 @@ test('a trace goes with a request where a header can have it', async () => {
   }
 });
 
-test('a request of the contract is sent as it is, and inputs as its instances', async () => {
+test('a request of the contract is sent unchanged, and inputs as its instances', async () => {
   const predictions = ['{value=1}'];
   const ask = async (given: unknown, answer: unknown = { predictions }) => {
     const { sent, send } = answering(() => Response.json(answer, { headers: { 'model-version': 'v' } }));
@@ -336,14 +336,14 @@ test('a request of the contract is sent as it is, and inputs as its instances', 
   assert.equal((one as unknown as { text: string; model: string }).model, 'v');
   const [, several] = await ask([{ x: [1] }]);
   assert.equal((several as unknown as unknown[]).length, 1);
-  // An input of that name whose value is no list of objects.
+  // An input of that name whose value is not a list of objects.
   assert.equal((await ask({ instances: [1] }))[0], '{"instances":[{"instances":[1]}]}');
   for (const answer of [{}, null, { predictions: 1 }])
     await assert.rejects(ask({ x: [1] }, answer), { code: 'internal', message: /it has no predictions$/ });
   await assert.rejects(ask([{ x: [1] }, { x: [1] }]), { code: 'internal', message: /number of predictions/ });
 });
 
-test('an empty variable says nothing of how to call', async (t) => {
+test('an empty variable is ignored', async (t) => {
   t.after(() => setVariables({ CLUSTER_SERVING_AUTH: undefined }));
   const { send } = answering(() => new Response());
   for (const text of [undefined, '', 'none']) {
@@ -355,6 +355,6 @@ test('an empty variable says nothing of how to call', async (t) => {
     code: 'bad_config',
     message: 'CLUSTER_SERVING_AUTH: expected one of iam, jwt, api-key, none, got "other"',
   });
-  // What is given outweighs it.
+  // The option takes precedence.
   assert.doesNotThrow(() => authorizedFetch(API, { fetch: send, token: TOKEN }));
 });

@@ -25,7 +25,7 @@ let service: string;
 let proxy: string;
 const tunnels: string[] = [];
 const asked: string[] = [];
-/** What the proxy answers; undefined lets through. */
+/** The proxy's answer; undefined lets the request through. */
 let refusal: string | undefined;
 
 async function listening(server: Server): Promise<number> {

@@ -1,4 +1,4 @@
-/** What OutputQueue says of a Redis that does not answer it: the cause, and never a password. */
+/** OutputQueue's error about a Redis that does not answer: the cause, and never a password. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer as createHttp } from 'node:http';

@@ -1,4 +1,4 @@
-/** Names and dtypes of a prediction, whatever the job is called, and what is said where there are no outputs. */
+/** Names and dtypes of a prediction, for any name of the job, and the error if there are no outputs. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { InputQueue } from '../../sdk/index.ts';
@@ -72,9 +72,9 @@ test('an output has the names of its classes as labels, where it has as many val
   );
 });
 
-test('an answer whose prediction is no text {value=…} of JSON is an error', async () => {
+test('an answer whose prediction is not a text {value=…} of JSON is an error', async () => {
   const values: unknown[] = [null, 7, {}, '', '[1]', 'a{value=1}', '{value=1}b', '{value=}', '{value=x}'];
-  // What has no text makes JavaScript throw an error of its own.
+  // A value without a text makes JavaScript throw its own error.
   values.push(['{value=1}'], { toString: 0 });
   for (const text of values)
     await assert.rejects(
@@ -146,7 +146,7 @@ for (const [title, answer] of [
 test('.output is the only output; without one it says where the answer is', async () => {
   const outputOf = async (options: Partial<Stub>) => {
     const found = await serviceOf(options).queue.predict({ x: 1 });
-    // It may throw, so it is no part of what is copied or written.
+    // It may throw, so copies and JSON omit it.
     assert.ok(!Object.keys(found).includes('output'));
     return found.output;
   };

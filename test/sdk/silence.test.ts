@@ -1,6 +1,6 @@
 /**
- * Every method of the clients, at servers that take a connection and then say nothing, stop in the middle, or answer a byte a
- * second: the call ends at its limit, and by its signal. The methods are those that the classes have.
+ * Every method of the clients, at servers that accept a connection and then fall silent, stop in the middle, or answer
+ * a byte a second: the call ends at its limit, and by its signal. The methods are those that the classes have.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ import { WKRClient } from '../../sdk/worker-client.ts';
 import { useAws } from '../support/environment.ts';
 
 const HTTP_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"';
-/** What each server writes when it is asked, and whether more follows slowly. */
+/** The first bytes of each server when it is asked, and whether more follow slowly. */
 const BEHAVIOURS = {
   'says nothing': { http: '', redis: '', drips: false },
   'stops in the headers': { http: 'HTTP/1.1 200 OK\r\ncontent-ty', redis: '$10', drips: false },
@@ -82,7 +82,7 @@ const INPUT: Calls<InputQueue> = {
       throw error instanceof AggregateError ? error.errors[0] : error;
     }),
   predict: (queue, options) => queue.predict(record.inputs, options),
-  // What they end is what the others begin.
+  // Some end where the others begin.
   close: undefined,
   toInputs: undefined,
   assertTenant: undefined,

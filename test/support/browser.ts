@@ -40,7 +40,10 @@ export async function openPage(
   return { page, problems };
 }
 
-/** What axe finds, as `rule: element`. Empty for a page that keyboards and screen readers can use, as far as it can see. */
+/**
+ * The findings of axe, as `rule: element`. Empty for a page that keyboards and screen readers can use, as far as axe
+ * can see.
+ */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
   // Once for each page.
   if (!(await page.evaluate(() => 'axe' in globalThis)))

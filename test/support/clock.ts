@@ -25,7 +25,7 @@ export class TestClock implements Clock {
     this.#nowMs += ms;
   }
 
-  /** What happens at once in between has happened when it resolves. */
+  /** Resolves after everything that happens immediately in between. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms;
     for (;;) {

@@ -1,4 +1,4 @@
-/** What a service says of itself in /openapi.json, and requests to it that are compared with that. */
+/** A service's description of itself in /openapi.json, and requests to it that are compared with that. */
 import assert from 'node:assert/strict';
 import { schemaChecks } from './json-schema.ts';
 

@@ -14,7 +14,7 @@ export function loopModel(): Uint8Array {
   );
 }
 
-/** Never ends, whatever comes: also on the zeros with which a model is warmed up. */
+/** Never ends, for any input, even the zeros with which a model is warmed up. */
 export function endlessModel(): Uint8Array {
   return withLoop((graph, rounds) => {
     const some = graph.one('Cast', [graph.one('ReduceMax', [rounds], { keepdims: 0 })], { to: INT64 });

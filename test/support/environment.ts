@@ -19,7 +19,7 @@ export function childEnvironment(variables: Readonly<Record<string, string>> = {
   return { ...(Object.fromEntries(ours) as Record<string, string>), ...variables };
 }
 
-/** What outweighs the keys, the endpoint or the manners of a local AWS. */
+/** Variables that override the keys, the endpoint or the behavior of a local AWS. */
 const OUTWEIGHS =
   /^AWS_(PROFILE|DEFAULT_PROFILE|SESSION_TOKEN|ENDPOINT_URL_.+|ROLE_.+|WEB_IDENTITY_.+|CONTAINER_.+|IGNORE_.+|MAX_ATTEMPTS|RETRY_MODE)$/;
 

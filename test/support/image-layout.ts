@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 export interface Layout {
   /** A path of the image, on this machine. */
   at(path: string): string;
-  /** Of ENV, with paths of this machine. */
+  /** The variables of ENV, with paths of this machine. */
   readonly variables: Readonly<Record<string, string>>;
   readonly user: string | undefined;
   readonly command: readonly string[];
@@ -87,7 +87,7 @@ export function instructionsOf(text: string): { kind: string; rest: string }[] {
   });
 }
 
-/** Of the names at the top; the last rule that fits counts. */
+/** Reads the top-level names; the last rule that matches counts. */
 async function ignoring(context: string): Promise<(name: string) => boolean> {
   const rules = (await readFile(join(context, '.dockerignore'), 'utf8')).split('\n').filter(Boolean);
   return (name) => {

@@ -13,7 +13,9 @@ export interface Import {
 /** `import … from '…'` and `export … from '…'`, over several lines too, and `import '…'`. */
 const STATEMENT =
   /^(?:import\s*|(?:import|export)\s+(?<clause>[\w\s{},*$]+?)\s+from\s*)(?<quote>['"])(?<specifier>[^'"]+)\k<quote>/gm;
-/** import('…'), typeof import('…'), require('…'), require.resolve('…') and the like of import.meta and createRequire. */
+/**
+ * import('…'), typeof import('…'), require('…'), require.resolve('…') and the same of import.meta and createRequire.
+ */
 const CALL =
   /(?<typeof>\btypeof\s+)?(?:\bimport|\brequire|(?:\brequire|\bimport\.meta|\))\.resolve)\(\s*(?<quote>['"])(?<specifier>[^'"]+)\k<quote>\s*[),]/g;
 

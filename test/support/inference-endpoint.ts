@@ -18,7 +18,7 @@ export function endpointOf(runner: Runner, deps: Partial<PredictDeps> = {}) {
   return async (request: SentRequest, path?: string) => answerOf(await handle(eventOf(request, path)));
 }
 
-/** Of a request: all its outputs as bytes. */
+/** A request for all outputs as bytes. */
 export const ALL_BINARY = { parameters: { binary_data_output: true } };
 
 export const floats = (...values: number[]) => bytesOf(Float32Array.from(values));

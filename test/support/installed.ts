@@ -30,7 +30,7 @@ const KEPT = join(ROOT, 'node_modules', '.cache', 'packed');
 const OLD_MS = 600_000;
 /** At the top of the checkout, what the packages are not made of. */
 const APART = new Set(['.cluster-serving', '.git', '.serverless', 'bench', 'dist', 'test']);
-/** What is installed is known by its lock file. */
+/** The lock file identifies an installation. */
 const NOWHERE = new Set(['node_modules', '__pycache__']);
 
 /** Into `folder`, absolute. Built once for the same content of the checkout. */
@@ -115,7 +115,7 @@ export async function install(
   const npx = (...words: string[]) =>
     execute('npx', ['--offline', '--no', '--', ...words], {
       cwd: folder,
-      // What npm itself warns of on this machine is nothing that the command says.
+      // Warnings of npm itself on this machine do not come from the command.
       env: childEnvironment({ npm_config_loglevel: 'error' }),
       maxBuffer: MAX_BUFFER,
     });

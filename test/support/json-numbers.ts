@@ -46,7 +46,10 @@ function halfway(random: Random): string {
   return `${digits.slice(0, 1)}.${digits.slice(1, 12 + below(random, 10))}`;
 }
 
-/** Exactly between two float32 or beside it, as far as so many digits say it: up to the 18 that one path of the scanner takes. */
+/**
+ * Exactly between two float32 or beside it, as far as that many digits express it: up to the 18 that one path of the
+ * scanner accepts.
+ */
 function halfwayFloat(random: Random): string {
   const value = (2 ** 24 + 2 * below(random, 2 ** 23) + 1) * 2 ** -(22 + below(random, 10));
   const beside = below(random, 3) - 1;
@@ -56,7 +59,7 @@ function halfwayFloat(random: Random): string {
   return `${random() < 0.5 ? '-' : ''}${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }
 
-/** What writes a number, by kind. */
+/** Writers of a number, by kind. */
 export const NUMBER_TEXTS: readonly ((random: Random) => string)[] = [
   (random) => String(double(random)),
   (random) => String(Math.fround(random() * 2 - 1)),
@@ -117,7 +120,7 @@ function unlike(parts: NumberParts, expected: readonly number[]): number {
 
 const DTYPES: readonly DType[] = ['float32', 'float64', 'uint8', 'int64', 'bool'];
 
-/** What tensors of each dtype a content becomes, or the error of each. */
+/** The tensors of each dtype for a content, or the error of each. */
 function tensorsOf(content: unknown): unknown {
   return DTYPES.map((dtype) => caught(() => bitsOf(jsonTensor(content, dtype, dtype === 'float64'))));
 }
@@ -138,7 +141,7 @@ function caught(work: () => unknown): unknown {
   }
 }
 
-/** How a body was read: what became of it, and whether an array of it was cut out. */
+/** How a body was read: its value, and whether an array of it was cut out. */
 export interface Read {
   readonly answer: unknown;
   readonly wasCut: boolean;
@@ -194,7 +197,7 @@ function digestOf(answer: unknown): string {
   );
 }
 
-/** What takes the place of a number, or is put into the text anywhere. */
+/** Texts that replace a number, or are inserted anywhere into the text. */
 const ODD = [
   'null',
   'true',

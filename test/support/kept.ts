@@ -1,6 +1,6 @@
 /**
- * What takes long to make and is the same for the same sources is made once for all test files and runs: below
- * node_modules/.cache, in a folder whose name tells the sources.
+ * Slow artifacts that depend only on the sources are made once for all test files and runs: below node_modules/.cache,
+ * in a folder whose name is a digest of the sources.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';

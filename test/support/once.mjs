@@ -16,7 +16,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const KEPT = join(ROOT, 'node_modules', '.cache', 'once');
 /** A smaller file is compressed sooner than it is found. */
 const LEAST_BYTES = 1_000_000;
-/** What osls's zips come from counts each byte of onnxruntime with, in JavaScript. */
+/** The library behind osls's zips counts each byte of onnxruntime in JavaScript. */
 const CRC32 = 'buffer-crc32';
 /** Folders of a checkout that its own bundles are made of. */
 const SOURCES = ['onnx-import', 'functions', 'infra', 'lib'];
@@ -68,7 +68,10 @@ zlib.DeflateRaw = function DeflateOnce(options) {
   });
 };
 
-/** Of everything in a checkout that its bundles depend on, and of where its packages are, whose paths are in them. */
+/**
+ * Returns everything in a checkout that its bundles depend on, and where its packages are, because the bundles contain
+ * those paths.
+ */
 function stateOf(checkout) {
   const files = SOURCES.flatMap((name) =>
     readdirSync(join(checkout, name), { recursive: true, withFileTypes: true })

@@ -86,7 +86,7 @@ export async function startReceiver(
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Also that there are no other fields: a receiver may refuse what the protocol does not have. */
+/** Also checks that there are no other fields, because a receiver may refuse fields outside the protocol. */
 function fields(value: unknown, required: readonly string[], optional: readonly string[] = []): Json {
   assert.ok(typeof value === 'object' && value !== null && !Array.isArray(value), JSON.stringify(value));
   const names = Object.keys(value);

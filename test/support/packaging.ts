@@ -35,7 +35,7 @@ export interface PackageRequest {
   readonly options?: readonly string[];
   /** The Node that runs osls. Default: this one. */
   readonly node?: string;
-  /** True: osls makes everything anew. */
+  /** True: osls reuses nothing. */
   readonly isPlain?: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface Artifacts {
   template(): Promise<Template>;
 }
 
-/** Of a copy of the project. */
+/** The artifacts of a copy of the project. */
 export interface Packaged extends Artifacts {
   readonly exitCode: number;
   readonly output: string;
@@ -66,7 +66,7 @@ export async function packageProject(request: PackageRequest = {}): Promise<Pack
   return { ...result, ...packagedIn(folder), remove: () => removeProject(folder) };
 }
 
-/** What `serverless package` wrote into a folder. */
+/** The files that `serverless package` wrote into a folder. */
 export function packagedIn(folder: string): Artifacts {
   return {
     folder,

@@ -9,7 +9,7 @@ export interface Picture {
   readonly bytes: Buffer;
   readonly width: number;
   readonly height: number;
-  /** Of the RGB pixels. */
+  /** Hash of the RGB pixels. */
   readonly sha256: string;
   /** Part of our message, instead of the size and the pixels, of a picture that we refuse. */
   readonly refused?: string;

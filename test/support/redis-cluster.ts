@@ -30,7 +30,7 @@ export interface ClusterNode {
 }
 
 export interface RedisCluster {
-  /** Of the first node, for openRedis. */
+  /** Address of the first node, for openRedis. */
   readonly url: string;
   /** The file with the certificate of every node, which this process trusts. */
   readonly certificate: string;

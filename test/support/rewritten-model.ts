@@ -4,7 +4,7 @@ import { onnxModel } from './onnx.ts';
 const one = (value: number) => Float32Array.of(value);
 
 /**
- * y = x as it is written: times 1e30, a convolution by 1e-30, times 1e-30, times 1e30. ConvMulFusion makes one weight of
+ * y = x in this order: times 1e30, a convolution by 1e-30, times 1e-30, times 1e30. ConvMulFusion makes one weight of
  * the two small ones, 1e-60, which no float32 holds, and y becomes 0.
  */
 export const rewrittenModel = onnxModel({

@@ -13,7 +13,7 @@ export const SETTINGS: OnnxSettings = {
   batching: 'always',
 };
 
-/** A test, or whatever runs what it is given when its work is over. */
+/** A test, or anything that runs a callback when its work is over. */
 export interface Hooks {
   after(hook: () => Promise<void>): unknown;
 }

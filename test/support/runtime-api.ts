@@ -33,7 +33,7 @@ export type Answer =
 interface RuntimeTimes {
   /** From the spawn until the client asks for its first event. */
   readonly initMs: number;
-  /** Of each event, from its hand-over to its answer. */
+  /** Time of each event, from its delivery to its answer. */
   readonly answered: readonly number[];
   /** And until the client asks for the next one, which ends what Lambda bills. */
   readonly billed: readonly number[];
@@ -45,7 +45,7 @@ export interface RuntimeEnvironment {
   readonly spawnedAt: number;
   readonly times: RuntimeTimes;
   invoke(event: unknown, timeoutMs: number): Promise<Answer>;
-  /** What it wrote so far. */
+  /** Its output so far. */
   output(): string;
   close(): Promise<void>;
 }

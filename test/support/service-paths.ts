@@ -69,7 +69,7 @@ type Cell = number | string | null;
 const jsonOf = (record: RowInputs) =>
   Object.fromEntries(Object.entries(record).map(([name, tensor]) => [name, toNested(tensor)]));
 
-/** The elements of a table's row by the names of its columns; undefined for what is no table. */
+/** The elements of a table's row by the names of its columns; undefined for anything but a table. */
 function cellsOf(record: RowInputs, { columns }: Rows): Readonly<Record<string, Cell>> | undefined {
   const cell = (value: unknown) =>
     typeof value === 'string' ? value : Number.isNaN(Number(value)) ? null : Number(value);

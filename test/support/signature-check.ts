@@ -26,7 +26,7 @@ export interface Expected {
   readonly now: number;
 }
 
-/** What AWS allows. */
+/** The clock difference that AWS allows. */
 const MAX_SKEW_MS = 5 * 60_000;
 const HEAD =
   /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/execute-api\/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$/;
@@ -59,7 +59,7 @@ export function refusal(request: Received, { keys, region, now }: Expected): str
   return own === signature ? undefined : `the signature of ${JSON.stringify(canonical)}`;
 }
 
-/** Undefined where those who decode the url before they encode it, and those who take it as it is, disagree. */
+/** Undefined if implementations that decode the url before they encode it disagree with those that use it unchanged. */
 function canonicalOf({ method, url, headers }: Received, signed: readonly string[], hash: string) {
   const [path = '', query = ''] = url.split('?');
   const pairs = query === '' ? [] : query.split('&').map((pair) => pair.split('=', 2) as [string, string?]);

@@ -14,18 +14,21 @@ export const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.met
 export interface TestStackOptions {
   /** The text of a config.yaml. */
   readonly config?: string;
-  /** Of its functions, also shorter than a config may say: messages that came back are hidden for six times that. */
+  /**
+   * Time limit of its functions. May be shorter than config.yaml allows, because returned messages are hidden for six
+   * times that.
+   */
   readonly functionSeconds?: number;
   readonly modelDirectory?: string;
   /** Where a worker's code is. */
   readonly directory?: string;
-  /** Whether changes of a worker's files are watched. */
+  /** True if changes of a worker's files are watched. */
   readonly watch?: boolean;
-  /** What the parts warn of. */
+  /** Warnings of the parts. */
   readonly warn?: (message: string) => void;
   readonly preferEmbeddedRedis?: boolean;
   readonly dataDir?: string;
-  /** Whether the Open Inference Protocol is served over gRPC too. */
+  /** True if the Open Inference Protocol is served over gRPC too. */
   readonly hasGrpc?: boolean;
   /** Jobs beside the first. */
   readonly more?: readonly ServedJob[];
@@ -54,7 +57,7 @@ export async function testStack(t: Hooks, options: TestStackOptions = {}): Promi
   return stack;
 }
 
-/** What a client on this machine needs. */
+/** Everything that a client on this machine needs. */
 export function clientOptions(stack: Stack) {
   useAws(stack.aws.environment);
   return {

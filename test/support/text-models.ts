@@ -42,7 +42,7 @@ export interface Expected {
   readonly probabilities?: readonly number[];
 }
 
-/** What the numpy model of make.py answers. */
+/** The answer of the numpy model of make.py. */
 export function expectedAnswers(name: 'encoder' | 'classifier'): readonly Expected[] {
   return JSON.parse(readFileSync(join(MODELS, name, 'expected.json'), 'utf8')) as Expected[];
 }

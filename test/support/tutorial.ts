@@ -1,4 +1,4 @@
-/** What the two tests of the tutorial share. */
+/** Shared by the two tests of the tutorial. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

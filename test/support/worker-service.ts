@@ -10,7 +10,7 @@ import type { Hooks } from './runner.ts';
 
 export const FRAME_TYPE = 'application/x-wkr';
 
-/** What it throws fails the item; `{ code }` is its code. */
+/** An error that it throws fails the item; `{ code }` is its code. */
 export type Work = (value: WorkerValue, id: string) => unknown;
 
 export interface WorkerServiceOptions {

@@ -1,6 +1,6 @@
 /**
- * What the upgrade tests use of one version. keep.ts bundles this file with all that it imports, so a landed version keeps this
- * file as it was then: when code moves, change the imports, and leave the exports.
+ * The parts of one version that the upgrade tests use. keep.ts bundles this file with all its imports, so a landed
+ * version keeps this file as it was: when code moves, change the imports and leave the exports.
  */
 import { fileURLToPath } from 'node:url';
 import type { S3Client } from '@aws-sdk/client-s3';

@@ -15,7 +15,7 @@ export type Job = keyof typeof JOBS;
 
 export const JOB_NAMES = Object.keys(JOBS) as Job[];
 
-/** Of the job `line`. */
+/** Deliveries of the job `line`. */
 export const MOST_DELIVERIES = 3;
 
 export const queueNameOf = (job: string) => `cluster-serving-${job}`;

@@ -1,6 +1,7 @@
 /**
- * What the previous landed version kept (kept.tar.br, made by keep.ts): its packages, what it leaves in Redis, S3 and SQS, and
- * what it answers when it runs on that again. One file, because a checkout of a build has no history to take them from.
+ * The data of the previous landed version (kept.tar.br, made by keep.ts): its packages, its entries in Redis, S3 and
+ * SQS, and its answers when it runs on them again. One file, because a checkout of a build has no history from which to
+ * take them.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -11,7 +12,7 @@ import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import type * as code from './code.ts';
 import type { Stored } from './stored.ts';
 
-/** What the tests use of a version. */
+/** The exports of a version that the tests use. */
 export type Code = Pick<
   typeof code,
   | 'InputQueue'
@@ -32,7 +33,7 @@ const UNPACKED_BYTES = 16 * 1024 * 1024;
 const DATA = 'kept.json';
 
 export interface KeptData {
-  /** Of the version. */
+  /** Commit of the version. */
   readonly commit: string;
   readonly stored: Stored;
   /** By the name of the question. */

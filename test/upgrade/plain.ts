@@ -5,7 +5,7 @@ import type { ServingError } from '../../lib/contract/errors.ts';
 import type { NamedTensor, Result } from '../../sdk/index.ts';
 import { STORED_AT } from './stored.ts';
 
-/** Stored times as they are; any other is the time of the test. */
+/** Stored times unchanged; any other is the time of the test. */
 function timeOf(ms: number): string {
   return ms === STORED_AT || ms === 0 ? new Date(ms).toISOString() : 'now';
 }
@@ -41,7 +41,7 @@ export function plainFailure(error: unknown): unknown {
   return uri === undefined ? { code } : { code, uri, message };
 }
 
-/** What a call returns or throws. */
+/** The result or the error of a call. */
 export async function plainOutcome(call: Promise<Result | undefined>): Promise<unknown> {
   return call.then(plainResult, plainFailure);
 }

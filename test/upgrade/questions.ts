@@ -22,7 +22,7 @@ import type { World } from './world.ts';
 
 export interface Question {
   readonly name: string;
-  /** Of the test: what is true when the answer equals that of the version before. */
+  /** Title of the test: what is true when the answer equals that of the version before. */
   readonly title: string;
   readonly ask: (world: World, stored: Stored) => Promise<unknown>;
 }
@@ -373,7 +373,7 @@ async function listDeadLetters(world: World) {
   return list;
 }
 
-/** What dlq says of them, without the time of the archive. */
+/** The output of dlq about them, without the time of the archive. */
 async function deadLetters(world: World) {
   const shown: unknown[] = [];
   const list = await listDeadLetters(world);

@@ -27,7 +27,7 @@ export const RECORDS = {
       shape: [3, 2, 2],
     },
   },
-  /** Clients send the bytes of an image as they are: these are only the first ones of a PNG. */
+  /** Clients send the bytes of an image unchanged: these are only the first ones of a PNG. */
   image: { x: { bytes: Uint8Array.from([137, 80, 78, 71]) } },
   strings: { s: ['grüße', 'a|b'] },
 } satisfies Record<string, RecordInputs>;

@@ -1,6 +1,6 @@
 /**
- * What a version leaves in Redis, S3 and SQS, and how to load it into servers. Times are relative: a key that had a day to
- * live when it was stored has a day to live when it is loaded.
+ * The data that a version leaves in Redis, S3 and SQS, and its loading into servers. Times are relative: a key that had
+ * a day to live when it was stored has a day to live when it is loaded.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -20,7 +20,7 @@ export interface Moment {
 
 export type StoredKey = {
   readonly key: string;
-  /** What is left of its time to live; absent for a key without one. */
+  /** The rest of its time to live; absent for a key without one. */
   readonly ttlMs?: number;
 } & (
   | { readonly type: 'hash'; readonly fields: Readonly<Record<string, string | Moment>> }
@@ -32,7 +32,7 @@ export interface StoredObject {
   readonly key: string;
   readonly contentType?: string;
   readonly text?: string;
-  /** Instead of `text`, where the object is no text. */
+  /** Instead of `text`, if the object is not text. */
   readonly base64?: string;
 }
 

@@ -1,4 +1,4 @@
-/** What the upgrade tests use of this version alone: its servers, its command line, and leases. */
+/** The parts of this version alone that the upgrade tests use: its servers, its command line, and leases. */
 import { run } from '../../cli/main.ts';
 import type { Output } from '../../cli/output.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';

@@ -1,8 +1,8 @@
 /**
  * BullMQ and onnxruntime-node: jobs in, scores as return values. One program for both sides: as a client it fills the
- * queue and reads what became of the jobs, as a worker it drains it. Each is a process of its own.
- * Two ways to work: one run for a job, as its documentation has it, with `concurrency`; and the jobs that are under way
- * at once collected into one run by hand (batches are part of BullMQ Pro, which is not public).
+ * queue and reads the outcomes of the jobs, as a worker it drains it. Each is a process of its own. Two ways to work:
+ * one run for a job, as its documentation has it, with `concurrency`; and the jobs that are under way at once collected
+ * into one run by hand (batches are part of BullMQ Pro, which is not public).
  */
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -42,7 +42,7 @@ async function fill({ jobs, rows }) {
   await queue.close();
 }
 
-/** What every job returned, by its number. */
+/** The results of all jobs, by number. */
 async function results({ jobs }) {
   const queue = new Queue(QUEUE, { connection });
   const values = new Array(jobs);

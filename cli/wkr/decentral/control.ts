@@ -6,7 +6,7 @@ import { EXIT, type Output } from '../../output.ts';
 import { callControl, findControl } from '../control-client.ts';
 import { defineWkrCommand } from '../flags.ts';
 
-/** Of every supervisor. */
+/** Every supervisor's control channel listens here. */
 const CONTROL_HOST = '127.0.0.1';
 
 const FLAGS = {

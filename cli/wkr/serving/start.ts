@@ -1,4 +1,7 @@
-/** `wkr-serving-start`, in the foreground: the service of a single machine with a worker, from flags in place of a config. */
+/**
+ * `wkr-serving-start`, in the foreground: the service of a single machine with a worker, from flags instead of a
+ * config.
+ */
 import { resolve } from 'node:path';
 import { readConfigText } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';

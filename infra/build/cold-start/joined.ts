@@ -66,7 +66,7 @@ read('${START}', cacheOf);
  * @param metafile with paths relative to root
  * @param early entry points that are loaded so soon that they are in START
  * @param processes the names of the entry points beside the function, which become programs of their own
- * @returns what was written in place of the bundler's files, by path relative to root
+ * @returns the files that replace the bundler's, by path relative to root
  */
 export async function joinModules(
   root: string,

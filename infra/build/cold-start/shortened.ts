@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import type { Plugin } from 'esbuild';
 
 interface Shortening {
-  /** Of the file's path. */
+  /** Matches the path of a file. */
   readonly filter: RegExp;
   readonly shorten: (text: string, root: string) => string;
 }

@@ -17,7 +17,7 @@ export function toFloat32(data: TypedArray, dtype: NumericDType): Float32Array {
   return Float32Array.from(data);
 }
 
-/** IEEE 754 half bits -> number, without getFloat16: the client runs on Node 20, which has none. */
+/** IEEE 754 half bits -> number, without getFloat16, because the client runs on Node 20, which lacks it. */
 function float16Value(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;

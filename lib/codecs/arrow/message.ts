@@ -7,7 +7,7 @@
 export const CONTINUATION = 0xffff_ffff;
 /** Continuation marker and metadata length. */
 export const PREFIX_BYTES = 8;
-/** What follows the last batch: the marker and a metadata length of 0. */
+/** Follows the last batch: the marker and a metadata length of 0. */
 export const END_BYTES = 8;
 
 export const SCHEMA = 1;

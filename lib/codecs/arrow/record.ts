@@ -6,7 +6,7 @@
  * - A record is one batch; the old server silently dropped all but the first, this refuses them.
  * - A bare number (the Scala front end's scalar) is a tensor of shape []; so is a struct with one value and an empty
  *   shape (the Python client's 0-d array). An empty shape with any other number of values is an error.
- * - Sparse is whatever has a filled indiceShape, so a sparse tensor without values stays sparse.
+ * - A filled indiceShape makes a tensor sparse, so a sparse tensor without values stays sparse.
  * - A text column may have more rows (a record that mixes text and 4-row tensors), the others null.
  */
 
@@ -158,8 +158,7 @@ function assertSparse(
   }
 }
 
-/** The item values of a list, whatever its offsets say. */
-/** The elements of a list as a tensor of rank 1. */
+/** The item values of a list; its offsets are ignored. */
 function leafOf(batch: ArrowBatch, list: ArrowField): Tensor {
   const leaf = list.children[0];
   if ((list.type !== 'list' && list.type !== 'large_list') || leaf === undefined) {

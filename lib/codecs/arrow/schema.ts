@@ -9,7 +9,9 @@ import type { NumericDType } from '../../contract/tensor.ts';
 import { quoteName } from '../quote.ts';
 import type { FlatReader } from './flatbuffers.ts';
 
-/** What a column or its child holds. Binary is read as text: the Scala front end had base64 in such columns. */
+/**
+ * The type of a column or its child. Binary is read as text, because the Scala front end had base64 in such columns.
+ */
 type ArrowType = NumericDType | 'utf8' | 'large_utf8' | 'list' | 'large_list' | 'struct';
 
 export interface ArrowField {

@@ -189,7 +189,7 @@ export class ArrowBatch {
     return (cell) => (((bits[cell >> 3] as number) >> (cell & 7)) & 1) === 1;
   }
 
-  /** All values of a numeric field, whatever its validity says; a view when the bytes are aligned. */
+  /** All values of a numeric field; its validity is ignored. Returns a view when the bytes are aligned. */
   numbersOf(field: ArrowField, dtype: NumericDType): TypedArray {
     return viewBytes(dtype, this.bufferOf(field, 1, this.lengthOf(field) * bytesPerElement(dtype)));
   }

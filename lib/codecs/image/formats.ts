@@ -13,7 +13,7 @@ export interface ImageHeader {
   /** In pixels as stored; an EXIF orientation of 5 to 8 swaps the two when the image is decoded. */
   readonly width: number;
   readonly height: number;
-  /** Whether each pixel is stored as three samples of 8 bits: no grey, palette or alpha. */
+  /** True if each pixel is stored as three samples of 8 bits: no grey, palette or alpha. */
   readonly isColor: boolean;
 }
 

@@ -56,7 +56,7 @@ export async function decodeGif(bytes: Uint8Array): Promise<Pixels> {
   if (frame.transparent >= 0) colours.set(backdrop, frame.transparent * 3);
   const data = new Uint8Array(3 * screen.width * screen.height);
   data.set(backdrop);
-  // What is filled, again behind itself, until all is.
+  // Fills by copying the filled part behind itself until everything is filled.
   for (let at = 3; at < data.length; at *= 2) data.copyWithin(at, 0, at);
   const pixels = { width: screen.width, height: screen.height, data };
   await inSlices(draw(indices, frame, colours, pixels));
@@ -70,7 +70,7 @@ function paletteAt(bytes: Uint8Array, at: number, flags: number): Uint8Array {
   return bytes.subarray(at, at + length);
 }
 
-/** Of the blocks from `start` on, which are followed to the end mark. */
+/** Follows the blocks from `start` to the end mark. */
 function firstFrame(bytes: Uint8Array, start: number): Frame {
   let found: Frame | undefined;
   let transparent = -1;

@@ -64,7 +64,7 @@ export function readJpegHeader(bytes: Uint8Array): Header {
       if (frame !== undefined) throw broken('it has two frame headers');
       frame = readFrame(body);
     } else if (marker === APP1 && hasExif(body)) {
-      // Of two EXIF segments the first counts, as in OpenCV.
+      // If there are two EXIF segments, the first counts, as in OpenCV.
       orientation ??= exifOrientation(body.subarray(EXIF.length));
     }
     at += 2 + length;

@@ -3,7 +3,7 @@
  * TypeScript has in its browser library only.
  */
 declare module '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs' {
-  /** What C++ throws arrives in JavaScript as a number. */
+  /** C++ exceptions arrive in JavaScript as a number. */
   export interface NativeDecoder {
     /** A view into the memory of the instance, dead as soon as that grows. */
     getEncodedBuffer(length: number): Uint8Array;

@@ -49,7 +49,7 @@ function expandSlice(
   out: Uint8Array,
   state: LzwState,
 ): boolean {
-  // As constants of the function: what belongs to an object or an array is loaded anew for each code.
+  // As constants of the function, because fields of an object or an array are loaded again for each code.
   const { places, lengths } = state;
   const available = packed.length;
   const size = out.length;

@@ -15,7 +15,7 @@ export interface Pixels {
 
 const ORIENTATION_TAG = 0x0112;
 
-/** The orientation 1-8 of an EXIF block (from its "II" or "MM"); 1, as stored, when it has none. */
+/** The orientation 1-8 of an EXIF block (from its "II" or "MM"); 1, as stored, if the block has none. */
 export function exifOrientation(tiff: Uint8Array): number {
   const entry = tiffEntry(tiff, ORIENTATION_TAG);
   const value = entry?.type === SHORT ? entry.view.getUint16(entry.at, entry.little) : 1;

@@ -66,7 +66,7 @@ interface Parts {
   readonly orientation: number;
 }
 
-/** @throws bad_input when the first chunk is no valid IHDR. */
+/** @throws bad_input when the first chunk is not a valid IHDR. */
 export function readPngHeader(bytes: Uint8Array): Header {
   const { name, data } = readChunk(bytes, SIGNATURE.length);
   if (name !== 'IHDR' || data.length !== 13) throw broken('its first chunk is not a header of 13 bytes');
@@ -169,7 +169,7 @@ function readParts(bytes: Uint8Array, header: Header): Parts {
 /** 256 colours of 3 bytes; the missing ones are black, as in libpng. */
 function readPalette(data: Uint8Array): Uint8Array {
   if (data.length === 0 || data.length > 768 || data.length % 3 !== 0) {
-    throw broken(`a palette of ${data.length} bytes is no list of 1 to 256 colours`);
+    throw broken(`a palette of ${data.length} bytes is not a list of 1 to 256 colours`);
   }
   const colours = new Uint8Array(768);
   colours.set(data);
@@ -201,7 +201,7 @@ function unfilter(lines: Buffer, at: number, above: number, rowBytes: number, di
     for (let i = from; i < end; i++) lines[i] = byteAt(lines, i) + byteAt(lines, i + up);
     return;
   }
-  // Sample by sample, so that the one to the left is at hand and not read again.
+  // Sample by sample, so that the one to the left need not be read again.
   for (let first = from; first < from + distance; first++) {
     if (filter === 1 || (up === 0 && filter === 4)) addLeft(lines, first, end, distance);
     else if (filter === 3) addAverage(lines, first, end, distance, up);

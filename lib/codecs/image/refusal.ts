@@ -1,4 +1,4 @@
-/** What the decoders of pictures say of a file that they refuse. */
+/** The decoders' error for a picture that they refuse. */
 import { badInput, ServingError } from '../../contract/errors.ts';
 
 /** A bad_input: the file is cut, damaged or contradicts itself. */

@@ -1,4 +1,4 @@
-/** What the decoders of several formats do with samples: inflate them, and paint those that stand for a colour. */
+/** The handling of samples that several decoders share: inflating them, and painting those that stand for a color. */
 import { inflate as inflateLater, inflateSync } from 'node:zlib';
 import { broken, tooLong, tooShort } from './refusal.ts';
 
@@ -15,7 +15,7 @@ export function assertHolds(format: string, packed: number, expected: number, ra
   throw broken(format, `${packed} bytes of image data cannot hold the ${expected} its header promises`);
 }
 
-/** What becomes more is inflated by another thread. */
+/** Larger data is inflated by another thread. */
 const INFLATED_HERE = 8 * 1024 * 1024;
 
 /** A promise for many bytes. @throws bad_input for damaged data, and for other than `expected` bytes */
@@ -76,7 +76,7 @@ export function paint(
 ): void {
   const end = (first + columns * step) * 3;
   if (depth >= 8) {
-    // Of 16 bits the first byte is the upper one.
+    // In 16-bit samples, the first byte is the upper one.
     const pixel = bitsPerPixel >> 3;
     for (let to = first * 3, from = row; to < end; to += step * 3, from += pixel) {
       const colour = samples[from]! * 3;

@@ -56,9 +56,9 @@ interface Layout {
   readonly samples: number;
   readonly space: number;
   readonly compression: number;
-  /** Whether samples are stored as differences from the pixel to the left. */
+  /** True if samples are stored as differences from the pixel to the left. */
   readonly differences: boolean;
-  /** Whether alpha is still to be applied to the colours. */
+  /** True if alpha must still be applied to the colors. */
   readonly multiply: boolean;
   readonly orientation: number;
 }

@@ -1,6 +1,7 @@
 /**
- * What the decoders in WebAssembly share. Their files lie beside the bundle, else in node_modules. An instance serves
- * one image after the other; one that trapped must not be used again, and its memory only grows: both are replaced.
+ * The parts that the WebAssembly decoders share. Their files lie beside the bundle, or else in node_modules. An
+ * instance decodes one image after the other. One that trapped must not be used again, and its memory only grows, so it
+ * is replaced in both cases.
  */
 import { readFile } from 'node:fs/promises';
 import { badInput, ServingError } from '../../contract/errors.ts';

@@ -1,6 +1,6 @@
 /**
  * Parses JSON whose large arrays of numbers become JsonNumbers: they are cut out of the text, and JSON.parse reads what is
- * left. Whatever is unusual (an array that is ragged, empty or of other things too, numbers where none are expected, JSON that
+ * left. Everything unusual (an array that is ragged, empty or of other things too, numbers where none are expected, JSON that
  * is broken, a key that is there twice) is read by JSON.parse alone, so that each answer and each error is its own.
  */
 import type { JsonNumbers } from '../../contract/json-numbers.ts';
@@ -12,7 +12,7 @@ import type { Scanner } from './scan.ts';
 const LARGE_CHARACTERS = 4_096;
 /** Shorter arrays stay in the text. So no shape of a tensor is cut out, whose rank is at most 16. */
 const LEAST_NUMBERS = 32;
-/** After so many texts and other arrays in a row, the remainder of the text stays together. */
+/** After this many texts and other arrays in a row, the remainder of the text stays together. */
 const MOST_SKIPPED = 64;
 /** Brackets and white space in front of a first number. */
 const MOST_INDENTATION = 256;
@@ -80,7 +80,7 @@ export function parseAround(text: string, places: readonly Place[]): Around | un
   return put === cut.numbers.size ? { parsed, rest: cut.rest } : undefined;
 }
 
-/** What stands in the place of numbers: a text that no other can be, because only an escape makes this character. */
+/** Stands in the place of numbers: a text that no other can be, because only an escape makes this character. */
 const MARK = '\u0001';
 const ESCAPE = '\\u';
 

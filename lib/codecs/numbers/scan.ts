@@ -34,11 +34,11 @@ const LEAF = 3;
 const BEHIND = 4;
 const ROW = 5;
 const SIZE = 6;
-/** Of each depth from 0: how many elements its arrays have, and how many the current one has. */
+/** For each depth from 0: how many elements its arrays have, and how many the current array has. */
 const LEVELS = 8;
 const FIELDS = LEVELS + 2 * 17;
 
-/** What `scan` returns. */
+/** The result of `scan`. */
 const AT_LIMIT = 0;
 const SLOW = 2;
 const ODD = 3;

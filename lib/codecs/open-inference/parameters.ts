@@ -26,7 +26,7 @@ export function parametersOf(fields: Parameters, where: string): Parameters {
   return parameters;
 }
 
-/** @throws bad_request for a sequence, for parameters that Triton keeps for itself, and for what is no flag or number */
+/** @throws bad_request for a sequence, for parameters that Triton keeps for itself, and for anything but a flag or number */
 export function requestParameters(parameters: Parameters) {
   const where = 'the request';
   const sequence = parameters['sequence_id'];

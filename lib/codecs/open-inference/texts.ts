@@ -29,12 +29,12 @@ export function readTexts(bytes: Uint8Array, count: number): string[] {
   throw badInput(`${count} BYTES elements take ${at} bytes, and ${bytes.byteLength} came`);
 }
 
-/** @param index of the element, for the error. @throws bad_input for what is no UTF-8 */
+/** @param index of the element, for the error. @throws bad_input for invalid UTF-8 */
 export function decodeText(bytes: Uint8Array, index: number): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw badInput(`BYTES element ${index} is no UTF-8 text`);
+    throw badInput(`BYTES element ${index} is not UTF-8 text`);
   }
 }
 

@@ -100,7 +100,7 @@ function withContext(examples: readonly unknown[], context: unknown): readonly u
   });
 }
 
-/** At least so many characters a value has. Deeper lists are refused when they become a tensor. */
+/** The least number of characters in a value. Deeper lists are refused when they become a tensor. */
 function sizeOf(value: unknown, levels: number = LIMITS.tensorRank): number {
   if (Array.isArray(value))
     return levels > 0 ? value.reduce<number>((sum, one) => sum + sizeOf(one, levels - 1), 1) : 1;
@@ -111,7 +111,7 @@ function onlyOf(value: unknown): ReadonlyMap<undefined, unknown> {
   return new Map([[undefined, value]]);
 }
 
-/** Whether a value is an object of inputs by name. */
+/** True if a value is an object of inputs by name. */
 function isNamedRow(value: unknown): value is Record<string, unknown> {
   return isObject(value) && !isBytes(value) && !(value instanceof JsonNumbers);
 }
@@ -136,7 +136,7 @@ function columnsOf(rows: readonly unknown[], list: 'instances' | 'examples'): Ma
   return columns;
 }
 
-/** Whether a value is `{"b64": text}` and nothing else. */
+/** True if a value is `{"b64": text}` and nothing else. */
 export function isBytes(value: unknown): value is { readonly b64: string } {
   return isObject(value) && typeof value['b64'] === 'string' && Object.keys(value).length === 1;
 }
@@ -153,13 +153,16 @@ export function mapElements(
   return levels > 0 ? value.map((one) => mapElements(one, change, levels - 1)) : value;
 }
 
-/** The text of its bytes; another value as it is. @throws bad_input for bytes that are no UTF-8 */
+/**
+ * The text of its bytes; other values unchanged.
+ * @throws bad_input for bytes that are not UTF-8
+ */
 export function textOf(value: unknown): unknown {
   if (!isBytes(value)) return value;
   const bytes = decodeBase64(value.b64);
   try {
     return utf8.decode(bytes);
   } catch (error) {
-    throw badInput('"b64": the bytes are no UTF-8, and the model takes texts', { cause: error });
+    throw badInput('"b64": the bytes are not UTF-8, and the model takes texts', { cause: error });
   }
 }

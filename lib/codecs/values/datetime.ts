@@ -10,7 +10,7 @@ const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const texts = new WeakMap<Date, { readonly text: string; readonly time: number }>();
 
-/** @returns undefined when the text is no date. One without a time zone is read as UTC. */
+/** @returns undefined when the text is not a date. One without a time zone is read as UTC. */
 export function dateOf(text: string): Date | undefined {
   const match = ISO.exec(text);
   if (!match) return undefined;

@@ -9,7 +9,7 @@ const MiB = 1024 * 1024;
 
 export const FRAME_LIMITS = {
   headerBytes: MiB,
-  /** Of all blocks of a frame together. */
+  /** The sum of all blocks of a frame. */
   blockBytes: 256 * MiB,
   blocks: 65_536,
   /** Items of a dict that is sent as a list of pairs, because it has a key of ours. */
@@ -123,7 +123,7 @@ function headerLength(bytes: Uint8Array): number {
 function readHeader(bytes: Uint8Array, blockBytes: number): Frame {
   const header = parseObject(bytes);
   const lengths = Object.hasOwn(header, 'blocks') ? header['blocks'] : [];
-  if (!Array.isArray(lengths)) throw malformed('blocks is no list');
+  if (!Array.isArray(lengths)) throw malformed('blocks is not a list');
   const problem = problemOfLengths(lengths, blockBytes);
   if (problem !== undefined) throw malformed(problem);
   return { header, blocks: allocateBlocks(lengths) };
@@ -134,18 +134,18 @@ function parseObject(bytes: Uint8Array): Header {
   try {
     header = parseJson(bytes);
   } catch (error) {
-    throw malformed('the header is no JSON', error);
+    throw malformed('the header is not JSON', error);
   }
   if (typeof header !== 'object' || header === null || Array.isArray(header)) {
-    throw malformed('the header is no object');
+    throw malformed('the header is not an object');
   }
-  // Of a JSON object, every key is a string.
+  // A JSON object has only strings as keys.
   return header as Header;
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Of JSON: a value of 64 levels has at most three for each, as a dict with a key `$t` does. */
+/** A value of 64 levels takes at most three JSON levels for each, as a dict with a key `$t` does. */
 const JSON_DEPTH = 200;
 
 /** @throws for bytes that are not UTF-8 or no JSON, or nested deeper than any value */

@@ -107,7 +107,7 @@ export class ValueReader {
   }
 
   #items(items: unknown, depth: number): WorkerValue[] {
-    if (!Array.isArray(items)) throw malformed('items is no list');
+    if (!Array.isArray(items)) throw malformed('items is not a list');
     assertDepth(depth);
     return items.map((item) => this.#value(item, depth + 1));
   }
@@ -133,7 +133,7 @@ export class ValueReader {
       'shape',
       json['dtype'] === 'string' ? 'values' : 'b',
     );
-    if (!Array.isArray(shape)) throw malformed('a shape is no list');
+    if (!Array.isArray(shape)) throw malformed('a shape is not a list');
     const count = countOf(shape);
     if (typeof count === 'string') throw malformed(`an ndarray ${count}`);
     if (dtype === 'string') {
@@ -173,7 +173,7 @@ function tupleOf(items: readonly WorkerValue[]): Tuple {
 
 function readDate(v: unknown): Date {
   const date = typeof v === 'string' ? dateOf(v) : undefined;
-  if (!date) throw malformed('a datetime is no ISO 8601');
+  if (!date) throw malformed('a datetime is not ISO 8601');
   return date;
 }
 
@@ -185,7 +185,7 @@ function readFloat(v: unknown): number {
 
 function readInteger(v: unknown): bigint {
   if (typeof v !== 'string' || v.length > VALUE_LIMITS.digits + 1 || !INTEGER.test(v)) {
-    throw malformed('an int is no whole number');
+    throw malformed('an int is not a whole number');
   }
   const value = BigInt(v);
   if (Number.isSafeInteger(Number(value))) throw malformed('an int needs no tag within ±(2^53 − 1)');
@@ -193,12 +193,12 @@ function readInteger(v: unknown): bigint {
 }
 
 function entriesOf(items: unknown): (readonly [string, unknown])[] {
-  if (!Array.isArray(items)) throw malformed('items is no list');
+  if (!Array.isArray(items)) throw malformed('items is not a list');
   if (items.length > FRAME_LIMITS.entries)
     throw malformed(`a dict has more than ${FRAME_LIMITS.entries} items`);
   return items.map((pair: unknown) => {
     if (!Array.isArray(pair) || pair.length !== 2 || typeof pair[0] !== 'string') {
-      throw malformed('an item of a dict is no key and value');
+      throw malformed('an item of a dict is not a key and value');
     }
     return [pair[0], pair[1]] as const;
   });

@@ -22,7 +22,7 @@ export const VALUE_LIMITS = {
   digits: 4_096,
 } as const;
 
-/** What values may occupy in the header; the rest of its 1 MiB is for the message around them. */
+/** Limit for values in the header; the rest of its 1 MiB is for the message around them. */
 const HEADER_BYTES = 384 * 1024;
 /** A value that may be longer as JSON goes to a block. */
 const INLINE_BYTES = 16 * 1024;
@@ -151,7 +151,7 @@ export class ValueWriter {
 
   #date(value: Date): unknown {
     const v = isoOf(value);
-    if (v === undefined) throw this.#refuse('is no date of the years 1 to 9999');
+    if (v === undefined) throw this.#refuse('is not a date of the years 1 to 9999');
     return { [TAG]: 'datetime', v };
   }
 
@@ -164,14 +164,14 @@ export class ValueWriter {
     this.#size += shape.length * LONGEST.number;
     if (dtype === 'string') {
       const values = Array.from<unknown, string>(data, (text, i) => {
-        if (typeof text !== 'string') throw this.#refuse('is no text', `.data[${i}]`);
+        if (typeof text !== 'string') throw this.#refuse('is not a text', `.data[${i}]`);
         this.#size += text.length * LONGEST.character + 3;
         return text;
       });
       return { [TAG]: 'ndarray', dtype, shape, values };
     }
     if (!ArrayBuffer.isView(data) || data[Symbol.toStringTag] !== allocate(dtype, 0)[Symbol.toStringTag]) {
-      throw this.#refuse(`its data is no array of ${dtype}`);
+      throw this.#refuse(`its data is not an array of ${dtype}`);
     }
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     if (dtype === 'bool' && !areBooleans(bytes)) throw this.#refuse('has a bool that is neither 0 nor 1');

@@ -14,7 +14,10 @@ import { batchAxisOf } from '../../pipeline/batch/batch-axes.ts';
 /** Texts of one output: each costs a hundred times what a number does. */
 const MOST_TEXTS = 1_000_000;
 
-/** Whether the rows of an output can be ordered, as far as the model declares it. @throws bad_request */
+/**
+ * True if the rows of an output can be ordered, judging by what the model declares.
+ * @throws bad_request
+ */
 export function assertClassified(name: string, spec: TensorSpec | undefined): void {
   const refuse = (reason: string) => badRequest(`output ${quoteName(name)}: classification ${reason}`);
   if (spec === undefined) throw refuse('needs a model that declares its outputs; this job runs a worker');
@@ -52,7 +55,7 @@ export function classified(output: NamedTensor, spec: TensorSpec, k: number): Na
   return { name, dtype: 'string', shape: isBatched ? [rows, count] : [count], data: texts };
 }
 
-/** What is no number in JSON has the name that C and Python read. */
+/** Values that JSON has no number for have the name that C and Python read. */
 function valueText(value: number | bigint, dtype: NamedTensor['dtype']): string {
   const text = numberText(value, dtype);
   if (text !== 'null') return text;

@@ -1,4 +1,7 @@
-/** Compresses the answers of those who ask for it. Errors stay as they are: Triton's clients read them without decompressing. */
+/**
+ * Compresses the answers of those who ask for it. Errors are not compressed: Triton's clients read them without
+ * decompressing.
+ */
 import { promisify } from 'node:util';
 import { constants, deflate, gzip } from 'node:zlib';
 import { assertAnswer } from '../predictions.ts';

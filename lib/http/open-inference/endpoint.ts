@@ -1,6 +1,6 @@
 /**
  * The Open Inference Protocol (KServe V2 over REST, with the binary tensor extension) under /v2: health, metadata and
- * inference. Shapes always include the batch dimension, whatever the job sets for POST /predict: a request is one
+ * inference. Shapes always include the batch dimension, even if the job's POST /predict omits it: a request is one
  * record that runs as a whole. The model's name is the job's, its version the one that serves.
  */
 import { NO_SHARED_MEMORY } from '../../codecs/open-inference/parameters.ts';
@@ -43,7 +43,7 @@ const REPOSITORY_PATH =
   /^\/v2\/repository(?:\/[^/]+)?\/(?:(?<index>index)|models\/(?<name>[^/]+)\/(?:un)?load)$/;
 const SHARED_MEMORY_PATH = /^\/v2\/(?:system|cuda)sharedmemory(?:\/|$)/;
 
-/** What is read of a request. */
+/** The fields that are read from a request. */
 type Asking = Pick<HttpRequest, 'method' | 'path' | 'headers' | 'body'>;
 
 /** Never throws. KServe's client shows what an error says only where its type is exactly this one. */
@@ -128,7 +128,7 @@ function metadata(runner: Runner, job: string, filter: string | undefined) {
   };
 }
 
-/** What else is known of a tensor, for those who describe the model; nothing for most. */
+/** More facts about a tensor, for those who describe the model; empty for most. */
 function parametersOf({ name, batchAxis = 0, isText, optional }: TensorSpec, names: ModelNames['labels']) {
   const parameters = {
     ...(batchAxis !== 0 && { batch_axis: batchAxis }),

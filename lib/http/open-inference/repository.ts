@@ -26,7 +26,7 @@ export async function repositoryIndex(model: Model, job: string, readyOnly: bool
   }
 }
 
-/** Of a request to load or to unload a model. */
+/** The error for a request to load or unload a model. */
 export function noModelControl(): ServingError {
   return badRequest(
     "models are not loaded or unloaded by requests; a version of this job's model is published with: cluster-serving model push",

@@ -38,7 +38,7 @@ export interface InferenceDeps {
 
 export interface AnsweredOutput {
   readonly tensor: NamedTensor;
-  /** What the request says of this output's form. */
+  /** The form that the request wants for this output. */
   readonly binary: boolean;
 }
 

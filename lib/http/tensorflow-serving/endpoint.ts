@@ -117,7 +117,7 @@ function statusOf({ version }: Runner) {
   return { model_version_status: [{ version, state: 'AVAILABLE', status }] };
 }
 
-/** Of the other dtypes TensorFlow has our names. */
+/** TensorFlow names the other dtypes as we do. */
 const FLOATS: Readonly<Partial<Record<DType, string>>> = {
   float16: 'HALF',
   float32: 'FLOAT',

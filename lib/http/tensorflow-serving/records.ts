@@ -27,12 +27,12 @@ import { jsonTensor } from '../../pipeline/bind/numbers.ts';
 
 export interface ServingRecords {
   readonly records: readonly Inputs[];
-  /** Whether the request is one record, whose outputs keep their batch dimension. */
+  /** True if the request is one record, whose outputs keep their batch dimension. */
   readonly isWhole: boolean;
-  /** Whether the request gives its rows one by one. */
+  /** True if the request gives its rows one by one. */
   readonly isList: boolean;
   readonly rows: number;
-  /** Whether each row came as a single number or text where the model takes a list of one. */
+  /** True if each row came as a single number or text, but the model expects a list with one element. */
   readonly isSqueezed: boolean;
 }
 

@@ -22,7 +22,7 @@ import { FRAME_TYPE, type Later, runFrame } from './frames.ts';
 import { imageItem, rgbImage } from './image.ts';
 import { asItem, valueOf } from './item.ts';
 
-/** What only the single machine has. */
+/** Routes that only the single machine has. */
 export interface EncodeDeps {
   /** Fetches an image from an allowed host. @throws forbidden, bad_request, too_large, timeout */
   readonly fetchImage: (url: string) => Promise<Uint8Array>;
@@ -72,7 +72,7 @@ async function answerItem(request: HttpRequest, deps: WorkerDeps, policy: RunPol
   });
 }
 
-/** What a client checks before its first item. The single machine adds its statistics (local/worker). */
+/** The status that a client checks before its first item. The single machine adds its statistics (local/worker). */
 function deployedStatus({ jobName }: WorkerDeps): HttpResponse {
   return json(200, { server_version: SERVER_VERSION, wkr_protocol: WIRE_VERSION, job: jobName });
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the fields of a form, url-encoded or multipart (RFC 7578). Strict: what is no form as browsers, curl and
- * Python's requests write it is refused, because a guess would pass on the wrong bytes.
+ * Reads the fields of a form, url-encoded or multipart (RFC 7578). Strict: a body that differs from the forms of
+ * browsers, curl and Python's requests is refused, because a guess would pass on the wrong bytes.
  */
 import { quoteName } from '../../codecs/quote.ts';
 import { decodeUtf8 } from '../../codecs/utf8.ts';
@@ -8,7 +8,7 @@ import { badRequest, ServingError } from '../../contract/errors.ts';
 import { assertEscapes, type HttpRequest } from '../request.ts';
 
 const MOST_FIELDS = 32;
-/** Of the headers of one part, and of a url-encoded form. */
+/** Limit for the headers of a part, and for a url-encoded form. */
 const HEADER_BYTES = 8 * 1024;
 const URLENCODED_BYTES = 64 * 1024;
 

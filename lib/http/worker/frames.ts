@@ -104,7 +104,7 @@ function encodeLimited(write: (writer: ValueWriter) => Readonly<Record<string, u
   try {
     return encodeFrame(write(writer), writer.blocks);
   } catch (error) {
-    // What a frame cannot hold; the value came from one, or from a model.
+    // Values that a frame cannot hold; the value came from one, or from a model.
     if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
     throw new ServingError('too_large', `the answer fits into no frame: ${error.message}`, { cause: error });
   }
@@ -163,7 +163,7 @@ function readAsked(bytes: Uint8Array): Asked {
   }
 }
 
-/** @throws bad_request for what is no name */
+/** @throws bad_request for an invalid name */
 export function nameOf(value: unknown, what: string): string {
   if (typeof value === 'string' && NAME.test(value)) return value;
   throw badRequest(`${what}: expected 1 to 64 letters, digits, dots, hyphens or underscores`);

@@ -1,4 +1,4 @@
-/** What a client sends becomes a worker's item, and an outcome the value that the client gets. */
+/** Turns a client's value into a worker's item, and an outcome into the client's value. */
 import { asDict } from '../../codecs/values/tensor-like.ts';
 import { VALUE_LIMITS } from '../../codecs/values/write-value.ts';
 import { ServingError } from '../../contract/errors.ts';
@@ -6,7 +6,7 @@ import type { Outcome, Runner } from '../../contract/values.ts';
 import type { WorkerValue } from '../../contract/worker-values.ts';
 
 /**
- * JSON as an item: its objects are dicts, whatever their keys are.
+ * JSON as an item: its objects are dicts, with any keys.
  * @throws too_large when it is nested deeper than values may be
  */
 export function asItem(json: unknown, depth = 0): WorkerValue {

@@ -24,7 +24,7 @@ type Labelled = Tensor & Pick<NamedTensor, 'labels'>;
 
 /**
  * `""` means no filter.
- * @throws bad_config for an unknown filter or a count that is no whole number >= 1
+ * @throws bad_config for an unknown filter or a count that is not a whole number >= 1
  */
 export function parseFilter(text: string): Filter | undefined {
   const trimmed = text.trim();
@@ -84,7 +84,7 @@ type Ranking = (n: number, start?: number, length?: number) => number[];
 
 /**
  * The one order in which values are ranked: the largest first, equal ones by their index, NaN last; 0 and -0 are equal.
- * bigints are compared as they are, because a double would make neighbours beyond 2^53 equal.
+ * bigints are compared as bigints, because a double would make neighbors beyond 2^53 equal.
  */
 export function rankingOf({ dtype, data }: Pick<Tensor, 'dtype' | 'data'>): Ranking {
   const values =

@@ -52,7 +52,7 @@ export class AdaptiveScheduler implements Scheduler {
   #batchMs = 0;
   #requestMs = 0;
   #requestedMs = 0;
-  /** Of a queued record in the last slice. The first slice is one record. */
+  /** Milliseconds that a queued record took in the last slice. The first slice is one record. */
   #queuedMs = Number.POSITIVE_INFINITY;
   #sliceMs = 0;
   #sliceEndMs = Number.NEGATIVE_INFINITY;
@@ -79,7 +79,7 @@ export class AdaptiveScheduler implements Scheduler {
     this.#arrive(line.processes);
   }
 
-  /** The callers of so many requests left before these ran: no load that repeats itself. */
+  /** The callers of this many requests left before these ran, so that load does not repeat. */
   left(requests: number): void {
     this.#arrivals = Math.max(0, this.#arrivals - requests);
   }

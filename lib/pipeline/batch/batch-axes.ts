@@ -23,12 +23,12 @@ export function withoutAxis<Dim>(shape: readonly Dim[], axis: number): Dim[] {
   return axis === 0 ? shape.slice(1) : shape.toSpliced(axis, 1);
 }
 
-/** Whether all rows may share a scalar here, so that an array would be broadcast against them. */
+/** True if all rows may share a scalar here. An array would be broadcast against them. */
 export function mayBeScalar({ shape, isScalar, batchAxis }: TensorSpec): boolean {
   return shape.length === 0 && (isScalar === undefined || batchAxis === 'none');
 }
 
-/** Whether the last axis may count classes, and not rows or as many values as the data says. */
+/** True if the last axis may count classes, rather than rows or as many values as the data has. */
 export function mayHaveClasses(spec: TensorSpec): boolean {
   const last = spec.shape.length - 1;
   const isOpen = last === 0 && typeof spec.shape[0] === 'string';
@@ -88,16 +88,16 @@ function assertAxes(setting: 'inputs' | 'outputs', specs: readonly TensorSpec[],
   }
 }
 
-/** What is known of outputs besides their shapes. */
+/** Facts about outputs besides their shapes. */
 interface Known {
   readonly verification?: Verification | undefined;
-  /** Of inputs, and of outputs, as the job sets them. */
+  /** The batch axes of inputs and outputs that the job sets. */
   readonly batchAxes?: BatchAxes | undefined;
   readonly outputAxes?: BatchAxes | undefined;
 }
 
 /**
- * The outputs with their batch axes. One that nothing is known of has none.
+ * The outputs with their batch axes. An axis that nothing is known about has none.
  * @throws model_unavailable when the job's axes do not fit the model
  */
 export function withOutputAxes(
@@ -108,7 +108,7 @@ export function withOutputAxes(
   const { outputAxes = {} } = known;
   assertAxes('outputs', outputs, outputAxes);
   const declared = declaredOutputAxes(outputs, inputs);
-  // One row needs no proof that its outputs follow it, so such a verdict says nothing about them.
+  // One row needs no proof that its outputs follow it, so such a verdict does not cover them.
   const isOneRow = inputs.every((input) => batchAxisOf(input) === 'none' || batchSize(input) === 1);
   return outputs.map((spec, i) => {
     const stored = storedOutputAxis(spec.name, known, isOneRow);

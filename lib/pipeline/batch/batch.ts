@@ -1,7 +1,7 @@
 /**
  * Runs bound records together and gives each its outcome, in order, its outputs without their batch axes. An output
- * without one (a detector that returns [M,7]) belongs to the only record of its run and stays as it is. A failed run is
- * halved until the poison record is alone.
+ * without one (a detector that returns [M,7]) belongs to the only record of its run and stays unchanged. A failed run
+ * is halved until the poison record is alone.
  */
 
 import { quoteName } from '../../codecs/quote.ts';
@@ -115,7 +115,7 @@ function signature({ tensors }: Feeds, axes: readonly BatchAxis[]): string {
   return shapes.join(';');
 }
 
-/** Whether the values of inputs that a run has once are equal, bit for bit. */
+/** True if the values of inputs that a run has once are equal, bit for bit. */
 function isSharedEqual(a: Feeds, b: Feeds, axes: readonly BatchAxis[]): boolean {
   return a.tensors.every(
     (tensor, i) =>

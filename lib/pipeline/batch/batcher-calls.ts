@@ -92,7 +92,7 @@ export interface Place {
   readonly key: string;
 }
 
-/** What a batch was made of, for the scheduler. */
+/** The composition of a batch, for the scheduler. */
 export function made(batch: readonly Place[]): Batched {
   const ofRequests = batch.filter(({ call }) => call.policy.failFast);
   const requests = new Set(ofRequests.map(({ call }) => call)).size;

@@ -44,7 +44,7 @@ const QUEUE_TURN = 5;
 const LATE_CHECK_MS = 250;
 /** When a batch has ended, its answers are written in one turn, and the calls that they bring are read in the next. */
 const TURNS_AFTER_BATCH = 2;
-/** While each turn brings calls that fit into the batch, it waits for the next one, up to so many. */
+/** Keeps waiting, up to 16 turns, as long as each turn adds calls to the batch. */
 const MOST_TURNS = 16;
 
 export class Batcher implements Runner {
@@ -80,7 +80,7 @@ export class Batcher implements Runner {
     return this.#lines.waiting;
   }
 
-  /** Whether a request would be refused now. Call it before spending anything on one. */
+  /** True if a request would be refused now. Call it before spending anything on one. */
   refuses(): boolean {
     return this.#options.scheduler.refuses(this.#line());
   }

@@ -27,7 +27,7 @@ export class Scratch {
     return this.#memory.subarray(start, start + bytes);
   }
 
-  /** Whether `data` is in memory taken here. */
+  /** True if `data` is in memory taken here. */
   owns(data: Tensor['data']): boolean {
     return 'buffer' in data && data.buffer === this.#memory.buffer;
   }

@@ -4,18 +4,18 @@
  * runs of 4. Other sizes are tried from time to time, and taken when they are clearly faster.
  */
 
-/** What a size is multiplied or divided by for the next one to try. Between neighbors of 2 a slope is too flat to be seen. */
+/** The factor between one tried size and the next. Sizes that differ by a factor of 2 are too close to measure. */
 const STEP = 4;
 /** Runs of one size that are compared, by the fastest of them. */
 const SAMPLES = 3;
 /** Another size must be faster by so much. */
 const CLEARLY = 0.95;
-/** A trial ends after so many runs, also when too few had its size. */
+/** A trial ends after this many runs, even if too few had its size. */
 const TRIAL_RUNS = 12;
 /** Runs between two trials: at first, and when other sizes were slower again and again. */
 const FIRST_PAUSE = SAMPLES;
 const LONGEST_PAUSE = 1_024;
-/** Batches may be smaller than a run could be: the largest of so many runs is taken for what they reach. */
+/** Batches may be smaller than a run could be, so the largest of the last runs is taken as the achievable size. */
 const REACH_RUNS = 64;
 
 export class RunSize {
@@ -50,7 +50,7 @@ export class RunSize {
     return this.#candidate ?? this.#size;
   }
 
-  /** A run has ended. One of fewer rows than others says nothing, and in a trial of a larger size each that is larger than before. */
+  /** A run has ended. Smaller runs are ignored; in a trial, any run larger than the old size counts. */
   ran(rows: number, tookMs: number): void {
     this.#runs++;
     if (!this.#candidate) this.#follow(rows);

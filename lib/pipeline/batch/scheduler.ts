@@ -1,10 +1,10 @@
 /**
- * What decides, in front of the processes of a model or a worker, how many records share a batch, how many may wait and
+ * Decides, in front of the processes of a model or a worker, how many records share a batch, how many may wait and
  * when the queue has its turn. A worker's numbers are those of its config (`FixedScheduler`); those of a model on a single
  * machine follow from how long its runs take (adaptive-scheduler.ts). docs/explanation/scaling.md has both as a table.
  */
 
-/** What a batch was made of. */
+/** The composition of a batch. */
 export interface Batched {
   /** Requests, and their records. */
   readonly requests: number;
@@ -26,21 +26,21 @@ export interface Scheduler {
   readonly batchSize: number;
   /** Most records of requests in a batch. */
   readonly requested: number;
-  /** Most records of the queue in a batch that has so many of requests. */
+  /** Most records of the queue in a batch with that many requests. */
   queued(requested: number): number;
-  /** Whether the queue was passed over long enough. */
+  /** True if the queue was passed over long enough. */
   isQueueDue(): boolean;
   /** A request has come. @returns whether it may wait; `sheds`: neither it nor those that wait already */
   admit(line: Line): 'waits' | 'refused' | 'sheds';
-  /** Whether a request would be refused now. */
+  /** True if a request would be refused now. */
   refuses(line: Line): boolean;
   /** The text of a refusal. */
   refusal(line: Line): string;
-  /** Whether `admit` would refuse those that wait with this one. */
+  /** True if `admit` would refuse those that wait with this one. */
   isFull(line: Line): boolean;
   /** A request has come that may wait until it is known how many of those before it still wait. */
   arrived(line: Line): void;
-  /** The callers of so many requests left before these ran: no load that repeats itself. */
+  /** The callers of this many requests left before these ran, so that load does not repeat. */
   left(requests: number): void;
   /** A batch has run. */
   ran(batch: Batched, tookMs: number): void;

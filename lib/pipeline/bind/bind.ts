@@ -29,7 +29,7 @@ export interface BindSettings {
   /** Also refuses records whose names all differ, instead of binding by position. Default false. */
   readonly byName?: boolean;
   readonly image: ImageChoice;
-  /** What the model's columns are called. Default: they have no names. */
+  /** Names of the model's columns. Default: they have none. */
   readonly names?: ModelNames;
 }
 
@@ -143,7 +143,7 @@ function oneText(tensor: Tensor, { isText }: TensorSpec, { inputAlreadyBatched }
   return isList ? { ...tensor, shape: [] } : tensor;
 }
 
-/** Whether a record brings the tokens of its text. */
+/** True if a record brings the tokens of its text. */
 function isTokens(value: Value, { isText }: TensorSpec, { inputAlreadyBatched }: BindSettings): boolean {
   if (!isText || inputAlreadyBatched || value.kind !== 'tensor') return false;
   const { dtype, shape, data } = value.tensor;

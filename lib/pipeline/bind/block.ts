@@ -14,9 +14,9 @@ export interface Block {
   readonly columns: readonly {
     readonly name: string;
     readonly dtype: NumericDType;
-    /** Of one record. */
+    /** The shape of one record. */
     readonly shape: readonly number[];
-    /** Of all records, one after the other. */
+    /** The data of all records, one after the other. */
     readonly data: TypedArray;
   }[];
 }
@@ -68,7 +68,7 @@ function columnOf({ columns }: Block, name: string | undefined): Block['columns'
   return column;
 }
 
-/** Whether each record is one row, along the first axis, and its tensors are the memory of the block. */
+/** True if each record is one row, along the first axis, and its tensors are the memory of the block. */
 function mayRunAsBlock(first: Feeds, { count, columns }: Block, settings: BatchSettings): boolean {
   const { separable, maxBytes, fixedRows = count, inputAxes } = settings;
   const bytes = columns.reduce((sum, { data }) => sum + data.byteLength, 0);

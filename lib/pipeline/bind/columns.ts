@@ -17,17 +17,17 @@ import { hasNearName, meantNames } from './match-inputs.ts';
 /** A decimal number as CSV files hold it. */
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 const WHOLE = /^[+-]?\d+$/;
-/** What pandas, R and numpy write for a missing value. */
+/** Texts that pandas, R and numpy write for a missing value. */
 const MISSING: ReadonlySet<string> = new Set(['', 'nan', 'na', 'null']);
 const INFINITE = /^([+-]?)inf(?:inity)?$/i;
 
-/** Whether the input takes one element per record, which no image is. */
+/** True if the input takes one element per record, which no image is. */
 export function isColumn(spec: TensorSpec): boolean {
   if (spec.shape.length === 0) return spec.isScalar ?? false;
   return rowShape(spec).every((dim) => dim === 1) && rowShape(spec).length <= 1;
 }
 
-/** Whether a number of the input may be missing: null, for NaN. A picture or a sequence has no missing values. */
+/** True if a number of the input may be missing: null stands for NaN. A picture or a sequence has no missing values. */
 export function mayMiss(spec: TensorSpec, names: ModelNames | undefined): boolean {
   return isColumn(spec) || Object.hasOwn(names?.columns ?? {}, spec.name);
 }
@@ -56,7 +56,7 @@ function cellNumber(cell: string, dtype: NumericDType): number | bigint {
 }
 
 /**
- * A record by columns as the model's one input; any other record as it is.
+ * A record by columns as the model's one input; any other record unchanged.
  * @throws bad_input naming the columns that are missing or unknown, and all that the model has
  */
 export function joinColumns(

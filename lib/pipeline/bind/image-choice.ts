@@ -45,7 +45,7 @@ export function assertImageSettings(spec: TensorSpec, settings: ImageSettings): 
   }
 }
 
-/** Whether every pixel becomes a whole number of the dtype, so that none is rounded or cut off. */
+/** True if every pixel becomes a whole number of the dtype, so that none is rounded or cut off. */
 function isHeld(dtype: TensorSpec['dtype'], { scale, mean, std }: ImageSettings): boolean {
   // An image for flags is the mistake of the caller, and its decoder says so.
   if (dtype === 'bool' || dtype === 'string') return true;

@@ -1,7 +1,7 @@
 /**
- * Decides which value of a record belongs to which input of the model. Names count only when all match; a name that
- * differs from an input's in case, blanks or the like is refused, because position would swap `Fare,Age` in silence. Of
- * names that mean nothing to the model one binds, and several where the record says so (Inputs.binding).
+ * Decides which value of a record belongs to which input of the model. Names count only when all match. A name that
+ * differs from an input's only in case, blanks or similar is refused, because position would swap `Fare,Age` in
+ * silence. Of names that mean nothing to the model one binds, and several where the record says so (Inputs.binding).
  */
 
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
@@ -18,7 +18,7 @@ export interface NamedValue {
   readonly value: Value;
 }
 
-/** Of an optional text that a record leaves out. The first input is never optional. */
+/** The value of an optional text input that a record omits. The first input is never optional. */
 export const ABSENT: Value = { kind: 'tensor', tensor: { dtype: 'string', shape: [], data: [NO_TEXT] } };
 
 /** @param byName one name that differs is refused, too. @throws bad_input when the names are not the model's */
@@ -67,7 +67,7 @@ function bindsByPosition({ binding, size }: Inputs): boolean {
   return binding === 'position' || (binding === undefined && size === 1);
 }
 
-/** Whether the inputs bind in their order, as their names mean nothing to the model. For the log. */
+/** True if the inputs bind in their order because their names mean nothing to the model. For the log. */
 export function isByPosition(inputs: Inputs, specs: readonly TensorSpec[]): boolean {
   return (
     inputs.size > 1 &&
@@ -88,7 +88,7 @@ interface Folds {
 const folds = new WeakMap<object, Folds>();
 const MOST_FAR = 256;
 
-/** Whether an input is named nearly as one of the model's. */
+/** True if an input's name resembles one of the model's. */
 export function hasNearName(inputs: Inputs, known: readonly (TensorSpec | string)[]): boolean {
   let fold = folds.get(known);
   if (fold === undefined) {

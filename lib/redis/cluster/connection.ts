@@ -64,7 +64,7 @@ export class ClusterConnection extends RedisConnection {
     });
   }
 
-  /** The keys beside a result share its slot: a tag in front decides, whatever braces the uri has. */
+  /** The keys beside a result share its slot: a tag in front decides, even if the uri has braces. */
   override home(job: string, uri: string): string {
     return `{${tagOf(slotOf(resultKey(job, uri)))}}${job}`;
   }

@@ -28,8 +28,8 @@ local function isRetry(one, other)
   return identity == identityBefore and replays == replaysBefore and sent > sentBefore
 end
 
--- A cancellation removes all announcements of its uri, so what is announced came after it, whatever the clocks of SQS and Redis
--- say.
+-- A cancellation removes all announcements of its uri, so an announcement came after it, regardless of the clocks of
+-- SQS and Redis.
 local function isAnnouncedAfter(held, state, identity)
   local _, cancellation = orderOf(held)
   if cancellation ~= '~' then return false end

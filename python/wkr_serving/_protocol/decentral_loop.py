@@ -18,7 +18,7 @@ _REPORT_S = 0.2
 
 
 def pause_s(failures: int) -> float:
-    """Returns how long to wait after so many failed calls in a row."""
+    """Returns how long to wait after that many failed calls in a row."""
     return min(_MOST_PAUSE_S, _LEAST_PAUSE_S * 2.0 ** min(failures - 1, 16))
 
 

@@ -13,7 +13,7 @@ BLOCKS = 65_536
 # Beyond it, a number without a tag is a float, as TypeScript has it.
 SAFE = 2**53 - 1
 
-# What a frame begins with, and the frame: the header and its blocks.
+# The magic bytes of a frame, and the frame: the header and its blocks.
 Header = Dict[str, Any]
 Frame = Tuple[Header, List[bytearray]]
 
@@ -40,10 +40,10 @@ class FrameReader:
             raise ProtocolError(f"malformed frame: a header of {length} bytes is over the limit of {HEADER_BYTES}")
         header = parse_json(self._filled(length), "frame")
         if not isinstance(header, dict):
-            raise ProtocolError("malformed frame: the header is no object")
+            raise ProtocolError("malformed frame: the header is not an object")
         lengths = header.get("blocks", [])
         if not isinstance(lengths, list):
-            raise ProtocolError("malformed frame: blocks is no list")
+            raise ProtocolError("malformed frame: blocks is not a list")
         _check_lengths(lengths)
         # One memory for each, so that an array can keep its own.
         return header, [self._filled(int(length)) for length in lengths]
@@ -96,11 +96,11 @@ def parse_json(data: Any, what: str) -> Any:
     try:
         return json.loads(bytes(data).decode("utf-8"), parse_constant=refuse_constant, parse_int=_parse_int)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"malformed {what}: it is no JSON") from error
+        raise ProtocolError(f"malformed {what}: it is not JSON") from error
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value of JSON is a whole number that is not negative. JavaScript cannot tell 1.0 from 1."""
+    """True if a value of JSON is a whole number that is not negative. JavaScript cannot tell 1.0 from 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return bool(0 <= value <= SAFE and value == math.floor(value))
@@ -112,7 +112,7 @@ def _check_lengths(lengths: List[Any]) -> None:
     total = 0
     for length in lengths:
         if not is_count(length):
-            raise ProtocolError("malformed frame: the length of a block is no whole number >= 0")
+            raise ProtocolError("malformed frame: the length of a block is not a whole number >= 0")
         total += length
         if total > BLOCK_BYTES:
             raise ProtocolError(f"malformed frame: the blocks are over the limit of {BLOCK_BYTES} bytes")
@@ -120,7 +120,7 @@ def _check_lengths(lengths: List[Any]) -> None:
 
 def refuse_constant(name: str) -> NoReturn:
     """For `json.loads`, which takes NaN and Infinity."""
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _parse_int(text: str) -> float:

@@ -1,4 +1,4 @@
-"""What each process of the protocol is made of: its two pipes, its end, and the errors that it reports."""
+"""The parts of every process of the protocol: its two pipes, its end, and the errors that it reports."""
 import ctypes
 import fcntl
 import importlib
@@ -79,7 +79,7 @@ def run_process(serve: Callable[[Connection], None]) -> None:
     try:
         end_with_parent()
         ignore_signals()
-        # What cannot be written in the encoding of the log must not fail a batch.
+        # A character that the encoding of the log lacks must not fail a batch.
         stdout: Any = sys.stdout
         stdout.reconfigure(line_buffering=True, errors="backslashreplace")
         connection = Connection(3, 4)
@@ -116,7 +116,7 @@ def load_class(name: str, directory: str, base: Any) -> Any:
     """Imports a class such as server.Worker from a directory, which becomes the current one, as a subclass of `base`."""
     directory = os.path.abspath(directory)
     if not _WORKER.fullmatch(name):
-        raise ValueError(f"{name} is no module and class, such as server.Worker")
+        raise ValueError(f"{name} is not a module and class, such as server.Worker")
     module, _, kind = name.rpartition(".")
     stem = os.path.join(directory, *module.split("."))
     others = [stem + end for end in (".ts", ".mts", ".mjs", ".js") if os.path.exists(stem + end)]
@@ -126,7 +126,7 @@ def load_class(name: str, directory: str, base: Any) -> Any:
     sys.path.insert(0, directory)
     found = getattr(importlib.import_module(module), kind)
     if not isinstance(found, type):
-        raise TypeError(f"{name} is no class")
+        raise TypeError(f"{name} is not a class")
     # Another class may implement what it needs, and gets the rest.
     return found if issubclass(found, base) else type(found.__name__, (found, base), {})
 

@@ -21,7 +21,7 @@ DIGITS = 4_096
 DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64",
           "uint8", "uint16", "uint32", "uint64", "bool")
 
-# What values may occupy in the header; the rest of its 1 MiB is for the message around them.
+# Limit for values in the header; the rest of its 1 MiB is for the message around them.
 _HEADER_BYTES = 384 * 1024
 # A value that may be longer as JSON goes to a block.
 _INLINE_BYTES = 16 * 1024
@@ -101,7 +101,7 @@ class ValueWriter:
             return {TAG: "tuple", "items": self._items(value, depth)}
         if isinstance(value, (set, frozenset)):
             if not all(_is_member(member) for member in value):
-                raise self._refuse("is a set with a member that is no scalar, bytes, datetime or tuple of those")
+                raise self._refuse("is a set with a member that is not a scalar, bytes, datetime or tuple of those")
             return {TAG: "set", "items": self._items(value, depth)}
         raise self._refuse(f"a {type(value).__name__} cannot be sent")
 
@@ -112,7 +112,7 @@ class ValueWriter:
         entries = []
         for key, item in value.items():
             if not isinstance(key, str):
-                raise self._refuse(f"has a key that is no string: {key!r:.40}")
+                raise self._refuse(f"has a key that is not a string: {key!r:.40}")
             self._size += len(key) * 12
             place = f".{key}" if _IDENTIFIER.fullmatch(key) else f"['{key}']"
             entries.append([key, self._at(place, item, depth)])
@@ -144,7 +144,7 @@ class ValueWriter:
         text = value.isoformat()
         if not _DATETIME.fullmatch(text):
             # A subclass may be finer, or no time at all.
-            raise self._refuse(f"{text:.40} is no time in microseconds")
+            raise self._refuse(f"{text:.40} is not a time in microseconds")
         return {TAG: "datetime", "v": text}
 
     def _ndarray(self, array: Any) -> Dict[str, Any]:
@@ -172,7 +172,7 @@ class ValueWriter:
         try:
             image.save(sink, format="PNG")
         except (OSError, ValueError) as error:
-            raise self._refuse(f"an image of mode {image.mode} is no PNG: {error}") from error
+            raise self._refuse(f"an image of mode {image.mode} is not a PNG: {error}") from error
         return sink.getbuffer()
 
     def _block(self, data: Any) -> int:
@@ -252,7 +252,7 @@ class ValueReader:
 
     def _items(self, items: Any, depth: int) -> List[Any]:
         if not isinstance(items, list):
-            raise _malformed("items is no list")
+            raise _malformed("items is not a list")
         _check_depth(depth)
         return [self._value(item, depth + 1) for item in items]
 
@@ -273,7 +273,7 @@ class ValueReader:
         text = value.get("dtype") == "string"
         _field(value, "dtype", "shape", "values" if text else "b")
         shape, dtype = value["shape"], value["dtype"]
-        problem = _problem_of_shape(shape) if isinstance(shape, list) else "has a shape that is no list"
+        problem = _problem_of_shape(shape) if isinstance(shape, list) else "has a shape that is not a list"
         if problem:
             raise _malformed(f"an ndarray {problem}")
         shape = [int(dim) for dim in shape]
@@ -317,7 +317,7 @@ def _problem_of_shape(shape: Sequence[Any]) -> Optional[str]:
 
 
 def _is_member(value: Any) -> bool:
-    """Whether a value can be in a set that both languages read."""
+    """True if a value can be in a set that both languages read."""
     if isinstance(value, tuple):
         return all(_is_member(item) for item in value)
     return isinstance(value, _SCALARS)
@@ -354,12 +354,12 @@ def _field(value: Dict[str, Any], *names: str) -> Any:
 
 def _read_datetime(text: Any) -> datetime:
     if not isinstance(text, str) or not _DATETIME.fullmatch(text):
-        raise _malformed("a datetime is no ISO 8601")
+        raise _malformed("a datetime is not ISO 8601")
     try:
         # Python 3.9 does not read a Z.
         return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
     except ValueError as error:
-        raise _malformed("a datetime is no ISO 8601") from error
+        raise _malformed("a datetime is not ISO 8601") from error
 
 
 def _read_float(name: Any) -> float:
@@ -370,7 +370,7 @@ def _read_float(name: Any) -> float:
 
 def _read_int(text: Any) -> int:
     if not isinstance(text, str) or len(text) > DIGITS + 1 or not _INTEGER.fullmatch(text):
-        raise _malformed("an int is no whole number")
+        raise _malformed("an int is not a whole number")
     value = int(text)
     if -SAFE <= value <= SAFE:
         raise _malformed("an int needs no tag within ±(2^53 − 1)")
@@ -379,10 +379,10 @@ def _read_int(text: Any) -> int:
 
 def _entries(items: Any) -> List[Any]:
     if not isinstance(items, list):
-        raise _malformed("items is no list")
+        raise _malformed("items is not a list")
     for pair in items:
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise _malformed("an item of a dict is no key and value")
+            raise _malformed("an item of a dict is not a key and value")
     return items
 
 

@@ -52,7 +52,7 @@ class _Outcome(NamedTuple):
 
 
 class _Session:
-    """What a client has in one process: a fork begins with its own connections and requests."""
+    """The state of a client in one process: a fork begins with its own connections and requests."""
 
     def __init__(self, url: str, token: Optional[str]) -> None:
         self.process = os.getpid()
@@ -185,7 +185,7 @@ class WKRClient:
         An item that failed is None, with a warning. What the generator raises is raised after the last result.
         """
         session, sending = self._session, _Sending()
-        # 0 is no limit either.
+        # 0 does not mean unlimited.
         items = itertools.islice(generator, max_num_batch or None)
         threading.Thread(target=self._send_all, args=(session, sending, items), daemon=True).start()
         try:
@@ -530,7 +530,7 @@ def _read_outcome(request_id: str, outcome: Any, reader: Any) -> _Outcome:
         try:
             return _Outcome(request_id, reader.read(outcome["value"]), None)
         except WKRError as unreadable:
-            # An image that this machine does not read is no reason to lose other results.
+            # An image that this machine cannot read must not cost other results.
             return _Outcome(request_id, None, unreadable)
     error = outcome.get("error")
     code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, None)

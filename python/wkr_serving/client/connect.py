@@ -1,4 +1,4 @@
-"""Connections over TCP and TLS, also through a proxy, which end with their call whatever the other side does."""
+"""Connections over TCP and TLS, also through a proxy, which end with their call even if the other side hangs."""
 from __future__ import annotations
 
 import base64
@@ -14,7 +14,7 @@ from .deadline import Deadline
 
 
 class Proxy(NamedTuple):
-    """An HTTP proxy, and how it is told who calls."""
+    """An HTTP proxy, and the credentials for it."""
 
     address: Tuple[str, int]
     authorization: Optional[str]
@@ -97,7 +97,9 @@ def _tunnel(sock: socket.socket, target: str, authorization: Optional[str], dead
 
 
 class TimedSocket:
-    """What an HTTPResponse needs of a socket. A service that sends a byte now and then does not prolong the call."""
+    """The methods that an HTTPResponse needs of a socket. A service that sends a byte now and then does not prolong the
+    call.
+    """
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock

@@ -36,7 +36,7 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is no time left."""
+        """True if there is no time left."""
         return self._is_cancelled or (self._end is not None and time.monotonic() >= self._end)
 
     def pause(self, seconds: float) -> None:
@@ -45,7 +45,7 @@ class Deadline:
         time.sleep(seconds if remaining is None else min(seconds, remaining))
 
     def run(self, call: Callable[[], _T]) -> _T:
-        """Runs what has no time limit of its own in a thread, which is left to itself when there is no time left."""
+        """Runs work without a time limit of its own in a thread, and abandons the thread when no time is left."""
         ended = threading.Event()
         results: List[_T] = []
         errors: List[BaseException] = []
@@ -72,7 +72,7 @@ class Deadline:
             sock.settimeout(self.remaining())
 
     def cancel(self) -> None:
-        """Ends the call, whatever it waits for."""
+        """Ends the call, in any wait."""
         with self._lock:
             self._is_cancelled = True
             if self._socket is not None:

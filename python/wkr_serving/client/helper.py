@@ -31,7 +31,7 @@ class RedisHandler:
     """A queue under the key `queue_key`: what is pushed first is popped first, or with `order="lifo"` last.
 
     Values are stored as JSON, so that what is popped equals what was pushed. The connection is opened when it is
-    first needed, and anew when it broke. One handler may serve several threads, one after the other.
+    first needed, and again after it broke. One handler may serve several threads, one after the other.
     """
 
     def __init__(self, queue_key: Any, ip: str = "localhost", port: Any = 6379, db: Any = 0, password: Any = None,
@@ -53,7 +53,7 @@ class RedisHandler:
     def pop(self, custom_queue: Any = None, timeout: float = 0) -> Any:
         """Takes a value, or returns None when there is none after `timeout` seconds.
 
-        What is no JSON, because another program pushed it, is a str, or bytes where it is not UTF-8.
+        A value that is not JSON, because another program pushed it, is a str, or bytes where it is not UTF-8.
         """
         key = _key(custom_queue, self.queue_key)
         if not 0 <= timeout <= _LONGEST_WAIT_S:
@@ -71,7 +71,7 @@ class RedisHandler:
         self._ask(b"SET", _bytes(key), _encode(value), again=True)
 
     def close(self) -> None:
-        """Closes the connection. The next call opens it anew."""
+        """Closes the connection. The next call opens it again."""
         self._connection.close()
 
     def _ask(self, *words: bytes, again: bool = False, wait_s: float = 0) -> Any:
@@ -94,7 +94,7 @@ class _Connection:
             try:
                 connected = self._open()
                 connected.settimeout(limit_s)
-                # What raises has not sent all of it, and Redis runs no part of a command.
+                # A call that raises has not sent everything, and Redis never runs part of a command.
                 connected.sendall(_command(words))
                 sent = True
                 return self._answer()

@@ -192,7 +192,7 @@ class Http:
 
 
 def object_of(answer: Answer) -> Dict[str, Any]:
-    """The JSON object that an answer has; an empty one where it has none."""
+    """The JSON object of an answer; an empty one if there is none."""
     try:
         value = parse_json(answer.body, "answer")
     except ProtocolError:

@@ -33,7 +33,8 @@ class WKRHardWorker:
 
     # False: when predict raises, its whole batch fails. Otherwise each item runs once more, alone.
     retry_alone = True
-    # What an image is to `predict`: "pil" (a Pillow image), "rgb" (a uint8 array, height x width x 3), or "bytes".
+    # The form in which `predict` gets an image: "pil" (a Pillow image), "rgb" (a uint8 array, height x width x 3), or
+    # "bytes".
     image_as = "pil"
 
     _statistics_lock = threading.Lock()
@@ -73,12 +74,12 @@ class WKRHardWorker:
         return new_logger(f"{self.log_name} worker {self.worker_id}", self.verbose)
 
     def record_statistic(self, statistic: Any) -> None:
-        """Records one sample for each name: `{"batchsize": 4}`. What is no number is left out, with a warning."""
+        """Records one sample for each name: `{"batchsize": 4}`. A value that is not a number is omitted, with a warning."""
         items = statistic.items() if isinstance(statistic, dict) else [(type(statistic).__name__, statistic)]
         for name, value in items:
             sample = helper.sample_of(value)
             if sample is None or not isinstance(name, str):
-                self.new_logger().warning("record_statistic: %s is no number", name)
+                self.new_logger().warning("record_statistic: %s is not a number", name)
                 continue
             with self._statistics_lock:
                 self.__dict__.setdefault("_statistics", deque(maxlen=_SAMPLES)).append((name, sample))
@@ -96,7 +97,7 @@ class WKROnnxWorker(WKRHardWorker):
     Needs onnxruntime.
     """
 
-    # Of one run in one process; 0 is one for each core.
+    # Threads of one run in one process; 0 is one for each core.
     threads = 1
 
     def get_model(self, envs: Any, model_dir: str, model_name: str, tmp_dir: str) -> Any:
@@ -168,7 +169,7 @@ class WKRServer(Launched):
 
 
 def _has_exact_sums() -> bool:
-    """Whether this processor adds products of int8 exactly; others saturate, unless onnxruntime is asked not to."""
+    """True if this processor adds products of int8 exactly. Others saturate, unless onnxruntime is asked not to."""
     try:
         with open("/proc/cpuinfo", encoding="latin-1") as file:
             words = file.read().split()

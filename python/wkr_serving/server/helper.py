@@ -24,7 +24,7 @@ _TEXTS = {
 }
 _DEVICES = {"-device_map": [-1], "-device_to_expand": [0]}
 
-# What the service was started with, for the imports below.
+# The options with which the service was started, for the imports below.
 _gpu_memory_fraction = 0.2
 
 
@@ -89,7 +89,7 @@ def import_mxnet(device_id: int = -1, verbose: bool = False, use_fp16: bool = Fa
 
 
 def sample_of(value: Any) -> Optional[float]:
-    """Returns a statistic as a float, or None for what is no finite number."""
+    """Returns a statistic as a float, or None for anything but a finite number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         # The numbers of numpy are numbers, its booleans are not.
         return None

@@ -128,7 +128,7 @@ test('linear memory is a defect where it has to be constant', () => {
   assert.equal(judged?.isDefect, true);
 });
 
-test('what steps up on its way and is linear at its end is no defect; what bends up at its end is one', () => {
+test('what steps up on its way and is linear at its end is not a defect; what bends up at its end is one', () => {
   const isDefect = (y: (x: number) => number) =>
     judgeCurve({
       metrics: [{ key: 'ms', label: 'time', unit: 'ms', atMost: 1.1 }],

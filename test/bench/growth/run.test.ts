@@ -1,4 +1,4 @@
-/** What the growth bench measures with: its samples, its models and its table. */
+/** The samples, models and table of the growth bench. */
 import assert from 'node:assert/strict';
 import { platform } from 'node:os';
 import { before, test } from 'node:test';
@@ -65,7 +65,7 @@ test('a wrong answer ends the point', async () => {
   await assert.rejects(samplePoint({ ...work, call: async () => 1, check, once: true }, 1), /another row/);
 });
 
-test('a model of so many layers is as large as it was asked for, and answers with numbers', async (t) => {
+test('a model with that many layers has the requested size, and answers with numbers', async (t) => {
   const model = await growingModel('layers', 12 * MB, await temporaryFolder(t));
   assert.ok(Math.abs(model.bytes / (12 * MB) - 1) < 0.1, `${model.bytes}`);
   const settings = { threads: 1, batchSize: 1, inputAlreadyBatched: false, image: {} };

@@ -114,7 +114,7 @@ test('show decodes the inputs, also behind a pointer, and says why when it canno
     text.stdout,
     /\nuri +large\n[\s\S]*\npayload +s3:.*large-1[\s\S]*\ninputs +rounds tensor float64\[\] {2}17\n/,
   );
-  // What turns a terminal's text around does not reach it.
+  // Characters that reverse a terminal's text do not reach it.
   assert.doesNotMatch((await dlq('show', odd?.id ?? '')).stdout, /\u202e/);
   const missing = await dlqJson<{ code: string }>('show', 'nowhere');
   assert.deepEqual([missing.code, missing.json.code], [1, 'not_found']);

@@ -35,7 +35,7 @@ function poison(i: number): { readonly body: string; readonly uri?: string; read
   }
 }
 
-/** Of so many dead letters, one in ten of them poison, the good ones succeed, and exactly the poison stays. */
+/** One in ten of `count` dead letters is poison. The good ones succeed, and exactly the poison stays. */
 export async function replayPoisoned(dlq: Dlq, count: number): Promise<void> {
   const { archive, archived, dlqJson, output } = dlq;
   const all = Array.from({ length: count }, (_, i) => {

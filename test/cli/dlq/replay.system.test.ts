@@ -217,13 +217,13 @@ test('a record that ends its process ends no other, nor the command', async (t) 
   assert.deepEqual(await isolatedPids(), ofService);
 });
 
-test('a model that cannot be had is no fault of any record: the replay ends and every message stays', async (t) => {
+test("a missing model is not a record's fault: the replay ends and every message stays", async (t) => {
   const { archive, archived, stack, dlqJson } = await startDlq(t);
   await archive([loopMessage('a', 1)]);
   const Key = `${modelPrefix(JOB)}current.json`;
   await stack.aws.s3.send(new PutObjectCommand({ Bucket: stack.bucket, Key, Body: '{"version"' }));
   const { code, json } = await dlqJson<{ error: string; code: string }>('replay', '--all');
   assert.deepEqual([code, json.code], [1, 'model_unavailable']);
-  assert.match(json.error, /current\.json is no model pointer/);
+  assert.match(json.error, /current\.json is not a model pointer/);
   assert.equal((await archived()).length, 1);
 });

@@ -45,7 +45,7 @@ export const loopMessage = (uri: string, rounds: number): string => encodeMessag
 
 const CONFIG = `jobName: ${JOB}\nmodelRefreshSeconds: 1\nresultTtlSeconds: 3600\nqueue:\n  maxReceiveCount: 2\n`;
 
-/** What the tests of a file share: a service, and the folder of its model. */
+/** Shared by the tests of a file: a service, and the folder of its model. */
 export interface DlqService {
   readonly stack: Stack;
   readonly folder: string;
@@ -130,7 +130,7 @@ async function openDlqOf(t: TestContext, { stack, folder }: DlqService): Promise
   };
 }
 
-/** What a uri has: the value of its result, or the code of its failure; undefined for nothing. */
+/** The state of a uri: the value of its result, or the code of its failure; undefined for nothing. */
 export async function outcomeOf(output: OutputQueue, uri: string): Promise<unknown> {
   try {
     return (await output.query(uri))?.outputs[0]?.data[0];

@@ -1,4 +1,4 @@
-/** What --write does to a config.yaml, of our generation and of the old ones. */
+/** The effect of --write on a config.yaml, of our generation and of the old ones. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configText } from '../../../cli/init/config.ts';

@@ -1,4 +1,4 @@
-/** What a million predictions cost, by hand; and that the document and the code calculate with the same prices. */
+/** The price of a million predictions, computed by hand; the document and the code use the same prices. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

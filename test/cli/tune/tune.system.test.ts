@@ -1,4 +1,4 @@
-/** `cluster-serving tune` as it is called: on models of a few nodes, for a second. No time is asserted. */
+/** `cluster-serving tune` from its command line: on models of a few nodes, for a second. No time is asserted. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -328,7 +328,7 @@ test('Ctrl-C is one line, exit code 130, and leaves no process and no folder beh
   const bin = join(ROOT, 'cli', 'bin', 'cluster-serving.mjs');
   const child = spawn(process.execPath, [bin, 'tune', '--model', 'loop.onnx', '--data', 'rounds.json'], {
     cwd,
-    // What Node keeps of its own is none of the command's.
+    // Files that Node keeps for itself do not belong to the command.
     env: childEnvironment({ TMPDIR: folder, NODE_COMPILE_CACHE: join(cwd, 'compiled') }),
   });
   t.after(() => child.kill('SIGKILL'));
@@ -341,7 +341,7 @@ test('Ctrl-C is one line, exit code 130, and leaves no process and no folder beh
   assert.deepEqual(await readdir(folder), []);
 });
 
-/** Of the command whose temporary folder this is. */
+/** Finds the processes of the command whose temporary folder this is. */
 async function pointProcesses(folder: string): Promise<string[]> {
   const found: string[] = [];
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {

@@ -126,7 +126,7 @@ function wholeInputs({ inputs }: EndpointModel): ReadonlySet<string> {
 
 type Port = { readonly name: string; readonly dtype: DType };
 
-/** What the endpoints said, where it is not one answer or one refusal. */
+/** The answers of the endpoints, if they are not one answer or one refusal. */
 function disagreement(
   said: readonly (readonly [string, Said])[],
   ports: readonly Port[],

@@ -5,7 +5,7 @@ import { WITH_PYTHON } from '../../support/python.ts';
 import { compareEndpoints } from './compare.ts';
 import { ENDPOINT_MODELS } from './models.ts';
 
-/** Of all models together. */
+/** Records for all models together. */
 const RECORDS = Number(process.env['ENDPOINT_RECORDS'] ?? 500);
 const SEED = Number(process.env['ENDPOINT_SEED'] ?? 1);
 const SHOWN = 5;

@@ -33,10 +33,10 @@ import {
   type SentRecord,
 } from './record.ts';
 
-/** What an endpoint answers to a record; undefined where it has no form for it. */
+/** An endpoint's answer to a record; undefined if it has no form for it. */
 export type Endpoint = (record: SentRecord) => Promise<Said | undefined>;
 
-/** What makes whole tensors of a record. */
+/** Builds whole tensors from a record. */
 export interface WholeTensors {
   /** Inputs without a batch axis. */
   readonly whole: ReadonlySet<string>;
@@ -128,7 +128,7 @@ export function wholeOf({ whole, rows }: WholeTensors, name: string, sent: Sent)
   return { ...sent, shape: [rows, ...sent.shape], data };
 }
 
-/** A table of one row; undefined for what is no table, or has a character that no body may hold. */
+/** A table of one row; undefined for other records, or for a character that no body may hold. */
 function csvOf(record: SentRecord): string | undefined {
   const isCell = ({ shape, data }: Sent) => shape.length <= 1 && data.length === 1;
   if (!all(record, isCell)) return undefined;

@@ -12,7 +12,7 @@ export interface EndpointModel {
   readonly bytes: Uint8Array;
   /** Lines of its config.yaml. */
   readonly config?: string;
-  /** What the elements of an input may be, where the model does not take all. */
+  /** The allowed elements of an input, if the model does not take all. */
   readonly below?: number;
 }
 

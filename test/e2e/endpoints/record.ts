@@ -12,7 +12,7 @@ export interface Sent {
 
 export interface SentRecord {
   readonly inputs: Readonly<Record<string, Sent>>;
-  /** What is wrong with it, or nothing: for messages, and for endpoints that take such a record by contract. */
+  /** The record's defect, or nothing: for messages, and for endpoints that accept such a record by contract. */
   readonly fault?: Fault;
 }
 
@@ -24,7 +24,7 @@ export interface Output {
   readonly data: readonly unknown[];
 }
 
-/** What an endpoint says to one record. */
+/** An endpoint's answer to one record. */
 export type Said =
   | { readonly ok: true; readonly outputs: readonly Output[] }
   | { readonly ok: false; readonly code: string; readonly message: string };

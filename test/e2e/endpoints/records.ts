@@ -68,7 +68,7 @@ function sentOf({ dtype, shape = [] }: ValueSpec, random: Random, { below }: End
 }
 
 const FAULTS: readonly Fault[] = ['unknown name', 'near name', 'missing', 'extra', 'shape', 'value'];
-/** Of a hundred records. */
+/** How many of a hundred records are wrong. */
 const WRONG = 35;
 
 export function recordOf(model: EndpointModel, random: Random): SentRecord {

@@ -68,7 +68,7 @@ async function explode(
 async function main(): Promise<void> {
   const [image, pair, grid] = [await endpointOf('image'), await endpointOf('pair'), await endpointOf('grid')];
   const largest = withImage(flatPng(4096, 4096, 1));
-  // What the handlers load and warm up is no bomb's.
+  // Loading and warming the handlers is not part of a bomb's cost.
   for (const [endpoint, model] of [
     [image, 'image'],
     [pair, 'pair'],

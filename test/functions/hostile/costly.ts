@@ -25,7 +25,7 @@ export interface Cost {
   readonly next: number;
 }
 
-/** What is over this is measured again: other processes of the machine may have taken the caches. */
+/** A cost over this is measured again: other processes of the machine may have taken the caches. */
 const SUSPECT = 6;
 const TRIES = 3;
 
@@ -79,7 +79,7 @@ async function main(folder: string): Promise<void> {
   await openNumbers();
   const to = await endpoints(folder);
   const good = async () => (await to.predict(`{"instances":[${GOOD.pair}]}`)).status;
-  // What the handlers load, and what is compiled, is not counted.
+  // Loading and compiling the handlers is not counted.
   await good();
   for (const { target, path, headers, status } of COSTLY) {
     if (status !== 207)

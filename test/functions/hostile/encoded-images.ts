@@ -31,7 +31,7 @@ export function flatPng(width: number, height: number, depth: 1 | 8 = 8): Buffer
   return pngFile(pngHeader(width, height, depth, 0, 0), pngChunk('IDAT', data));
 }
 
-/** Of zeros only the count enters into the checksum: s1 stays 1, s2 is added it each time. */
+/** For zeros, only the count enters the checksum: s1 stays 1, and s2 grows by it each time. */
 function adlerOfZeros(count: number): Buffer {
   const sum = Buffer.alloc(4);
   sum.writeUInt16BE(count % 65_521, 0);

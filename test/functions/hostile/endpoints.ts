@@ -37,7 +37,7 @@ export interface Answer extends Refusal {
 
 export type Endpoint = (body: string | Uint8Array, envelope?: Envelope) => Promise<Answer>;
 
-/** Bytes come base64-encoded, texts as they are: both ways API Gateway has. */
+/** Bytes are base64-encoded, texts are not: API Gateway does both. */
 function eventOf(body: string | Uint8Array, envelope: Envelope): APIGatewayProxyEventV2 {
   const { method = 'POST', path = '/predict', headers = {}, query, pathParameters } = envelope;
   const isBase64Encoded = typeof body !== 'string';
@@ -151,7 +151,7 @@ export async function deliver(
   return batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
 }
 
-/** What Redis holds under a uri: the failure, or undefined for a success. */
+/** The entry in Redis under a uri: the failure, or undefined for a success. */
 export async function storedFailure({ connection, job }: Store, uri: string): Promise<Refusal | undefined> {
   const hash = await connection.redis.hgetall(resultKey(job, uri));
   assert.ok(hash['status'] === 'failed' || hash['status'] === 'succeeded', `${uri} has no result`);

@@ -47,7 +47,7 @@ describe('F11: the packaged functions in an environment that', { concurrency: 2 
   test('has no time left while its model is on the way: 504 in time, and the next request is served', async (t) => {
     const { bucket, s3, start } = await openScene(t, bundles);
     await publishModel(bucket, LOCATION, await modelFolder(t, addModel(1)));
-    // INIT fails; the first request opens the model, and S3 says nothing.
+    // INIT fails; the first request opens the model, and S3 does not answer.
     s3.onRequest = () => ({ kind: 'reset' });
     const environment = start('predict');
     await environment.ready;

@@ -1,6 +1,6 @@
 /**
- * F24: what becomes of a record from its second delivery on, in the packaged batch function: it runs, or the delivery does not
- * count; and where its runs never end well, it ends itself.
+ * F24: a record from its second delivery on, in the packaged batch function. It runs, or the delivery does not count;
+ * if its runs never end well, it ends itself.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -87,7 +87,7 @@ describe('F24: the packaged batch function', { concurrency: 2 }, () => {
     assert.deepEqual(await runs(), []);
   });
 
-  test('ends a record after queue.maxReceiveCount runs that ended the function, whatever SQS counted, and archives it', async (t) => {
+  test('ends a record after queue.maxReceiveCount runs that ended the function, at any count of SQS, and archives it', async (t) => {
     const scene = await openScene(t, bundles, { queue: { maxReceiveCount: 2 } });
     await publishModel(scene.bucket, LOCATION, await modelFolder(t, loopModel()));
     const bodies = { endless: scalarMessage('endless', 'rounds', ENDLESS) };
@@ -110,7 +110,7 @@ describe('F24: the packaged batch function', { concurrency: 2 }, () => {
     const letter = decodeDeadLetter((await Body?.transformToString()) ?? '');
     assert.deepEqual([letter.attempts, letter.body, letter.identity], [2, bodies.endless, 'endless']);
     assert.match(last.output(), /"DeadLettered":1/);
-    // What was acknowledged and comes again changes nothing, and does not run.
+    // A record that was acknowledged and arrives again changes nothing, and does not run.
     assert.deepEqual(await deliver(last, batchEvent(bodies, 303)), []);
     assert.deepEqual(await scene.runs(), ['2 301']);
   });

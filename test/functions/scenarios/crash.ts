@@ -26,7 +26,7 @@ import { BUCKET, JOB, type Queue, startQueue } from '../../support/faults/servic
 import { type Bundles, startWorker, type Worker } from '../../support/faults/worker.ts';
 import { redisUrl } from '../../support/redis.ts';
 
-/** What a moment is set up with; `die` ends the worker and is to be called at the moment. */
+/** The set-up of a moment; `die` ends the worker and must be called at that moment. */
 export interface Scene {
   readonly s3: HttpProxy;
   readonly redis: RedisProxy;

@@ -29,9 +29,9 @@ export interface OutageCases {
   readonly seeds: number;
 }
 
-/** A record in so many travels through S3. */
+/** One record in this many travels through S3. */
 const LARGE_EVERY = 4;
-/** Of the deliveries of an outage, in which all works until the middle of an event. */
+/** Share of the deliveries during an outage in which everything works until the middle of an event. */
 const FLICKERS = 0.2;
 
 export async function outage(t: TestContext, away: Away, cases: OutageCases): Promise<void> {

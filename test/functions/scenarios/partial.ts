@@ -24,7 +24,7 @@ const SIZE = 10;
 const KINDS = ['mismatched', 'poison', 'nobody', 'no payload', 'payload away'] as const;
 type Kind = (typeof KINDS)[number] | 'good';
 
-/** What becomes of a kind: its outcome, or undefined where the message goes back. */
+/** The outcome of a kind, or undefined if the message goes back. */
 function outcomeOf(kind: Kind, x: number): Stored | undefined {
   if (kind === 'good') return lineOf(x);
   if (kind === 'mismatched') return 'bad_input';

@@ -62,7 +62,7 @@ class Environments {
     }
   }
 
-  /** Whatever it is doing; undefined between two lives. */
+  /** Its current work; undefined between two lives. */
   kill(): boolean {
     this.#current?.kill();
     return this.#current !== undefined;

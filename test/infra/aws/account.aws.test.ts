@@ -46,7 +46,7 @@ const UNUSED: Readonly<Record<string, string>> = {
 };
 
 const OF_REDIS = { key: REDIS_DEPLOYER_KEY, service: 'shared-redis', redisStack: undefined };
-/** Of whose policy the test asks. */
+/** The role whose policy the test checks. */
 const DEPLOYER = {
   kind: 'deployer',
   stage: 'dev',

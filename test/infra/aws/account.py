@@ -100,7 +100,7 @@ def document(policy):
 
 
 def state():
-    """What the services themselves say that there is, in the shapes of their APIs."""
+    """The services' own lists of what exists, in the shapes of their APIs."""
     aws = lambda service: client(service, REGION, places["endpoint"])
     every = lambda service, operation, key, **given: [
         one for page in aws(service).get_paginator(operation).paginate(**given) for one in page[key]

@@ -24,9 +24,9 @@ export interface FunctionRequest {
   readonly archive: string;
   /** A folder of the test's. */
   readonly folder: string;
-  /** Of the account. */
+  /** Address of the account. */
   readonly endpoint: string;
-  /** Of the Redis. */
+  /** Certificate of the Redis. */
   readonly certificate: string;
   readonly client: Tool;
 }

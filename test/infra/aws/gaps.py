@@ -169,7 +169,7 @@ GAPS = {
     ),
 }
 
-# What moto's CloudFormation creates and cannot update.
+# Resource types that moto's CloudFormation creates but cannot update.
 UPDATES = {
     "AWS::Logs::LogGroup": (
         "logs",

@@ -19,14 +19,14 @@ import type { Tool } from './tools.ts';
 import { type DeployedVariant, params, STACK } from './variants.ts';
 
 export const DEPLOYER_KEY = 'AKIDDEPLOYER';
-/** Of who deploys the stack of shared-redis.yml. */
+/** Key of the role that deploys the stack of shared-redis.yml. */
 export const REDIS_DEPLOYER_KEY = 'AKIDREDIS';
 export const DIGIT = 7;
 const CONFIG = 'examples/digits/config.yaml';
 const PASSWORD = 'a/secret+of=redis';
 /** Over the 1 MiB of a message, so that it travels through the bucket. */
 const LARGE_BYTES = 1024 * 1024;
-/** What `deploy` is given in the update, beside respondAsync. */
+/** Parameters of `deploy` in the update, beside respondAsync. */
 export const CHANGED = { logDays: '30', requestsPerSecond: '50' } as const;
 
 interface Queried {
@@ -112,9 +112,9 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
     outputs: { deployed, info, published, updated, removed },
     created,
     changed,
-    /** Of the update, as it was packaged. */
+    /** The template of the update, as packaged. */
     template,
-    /** Of the stack of shared-redis.yml, where there is one. */
+    /** The template of the shared-redis.yml stack, if there is one. */
     redisTemplate,
     left,
     first,
@@ -197,7 +197,7 @@ async function withoutModel(
   });
 }
 
-/** What a user types, with nothing but the name of the stack. */
+/** The user's commands, which know only the name of the stack. */
 async function use({ api }: RunningStack, env: Readonly<Record<string, string>>) {
   const image = join(IMAGES, `digit-${DIGIT}.png`);
   const at = ['--stack', STACK];
@@ -256,7 +256,7 @@ async function respondLater({ api }: RunningStack) {
   };
 }
 
-/** In base64. Whatever follows the end of a JPEG is no part of the picture. */
+/** In base64. Bytes after the end of a JPEG do not belong to the picture. */
 function largePicture(): string {
   return Buffer.concat([smallJpeg('baseline420').bytes, Buffer.alloc(LARGE_BYTES)]).toString('base64');
 }

@@ -49,7 +49,7 @@ export interface Role {
   readonly Arn: string;
   readonly RoleName: string;
   readonly Statements: readonly Statement[];
-  /** Of a session of this role, as Lambda gives them to a function. */
+  /** Credentials of a session of this role, as Lambda gives them to a function. */
   readonly Credentials: {
     readonly AccessKeyId: string;
     readonly SecretAccessKey: string;
@@ -89,17 +89,17 @@ export interface Recorded {
 
 export interface Moto {
   readonly url: string;
-  /** What stands for a Redis of ElastiCache (host and port) and for the HTTP API's own address. */
+  /** Replaces a Redis of ElastiCache (host and port), and the HTTP API's own address. */
   place(places: { readonly redis?: readonly [string, number]; readonly api?: string }): Promise<void>;
   state(): Promise<AccountState>;
   /** One call of a service with the JSON protocol. */
   ask(service: string, target: string, input: unknown): Promise<unknown>;
   recorded(): Promise<Recorded[]>;
-  /** What it wrote to stderr so far. */
+  /** Its output to stderr so far. */
   output(): string;
 }
 
-/** Of the emulated account, and of who signs requests in tests. */
+/** Region of the emulated account, and of the tests' signatures. */
 export const REGION = SIGNED_REGION;
 const ACCOUNT = fileURLToPath(new URL('account.py', import.meta.url));
 

@@ -1,7 +1,7 @@
 /** Reads recorded requests as actions on resources, and says which of them a role allows, and which rights nothing used. */
 import type { Recorded, Role, Statement } from './moto.ts';
 
-/** Of a role, or of who deploys. */
+/** Rights of a role, or of the deployer. */
 type Rights = Pick<Role, 'Statements'>;
 
 export interface Call {

@@ -18,7 +18,7 @@ import type { Tool } from './tools.ts';
 import { STACK } from './variants.ts';
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
-/** Of a long poll. moto holds a thread for it. */
+/** Length of a long poll. moto holds a thread for it. */
 const WAIT_SECONDS = 1;
 
 export interface RunningOptions {
@@ -122,7 +122,7 @@ function roleOf({ roles }: AccountState, { Role: arn }: DeployedFunction): Role 
   return found;
 }
 
-/** What Lambda would unpack: moto names its key, and the bucket is that of osls. */
+/** The archive that Lambda would unpack: moto names its key, and the bucket is that of osls. */
 async function download(
   { moto, state }: RunningOptions,
   { FunctionName }: DeployedFunction,

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { temporaryFolder } from '../../support/runner.ts';
 import { sandboxed, withoutSandbox } from './functions.ts';
 
-/** What a process finds out about its place; in its own file, so that no quote is lost on the way. */
+/** A process's findings about its environment. In a file of its own, so that no quote is lost on the way. */
 const PROBE = `
 import fs from 'node:fs';
 import os from 'node:os';

@@ -1,7 +1,7 @@
 /**
- * The tools of `npm run test:aws`, which are no dependencies of this project: moto and cfn-lint from Python's registry, in a
- * virtual environment, and AWS's own runtime client for Node, which is compiled. Both are kept below node_modules/.cache.
- * Where one cannot be had, the tests that need it skip and say why.
+ * The tools of `npm run test:aws`, which are not dependencies of this project: moto and cfn-lint from Python's
+ * registry, in a virtual environment, and AWS's own runtime client for Node, which is compiled. Both are kept below
+ * node_modules/.cache. Where one cannot be had, the tests that need it skip and say why.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';

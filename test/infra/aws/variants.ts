@@ -6,7 +6,7 @@ export type Options = readonly string[];
 export const params = (values: Readonly<Record<string, string>>): Options =>
   Object.entries(values).flatMap(([name, value]) => ['--param', `${name}=${value}`]);
 
-/** Of a job and, with redis=shared, of its Redis. */
+/** The stack of a job and, with redis=shared, of its Redis. */
 export const STACK = 'cluster-serving-dev';
 export const REDIS_STACK = 'shared-redis-dev';
 const SHARED = { redis: 'shared', redisStack: REDIS_STACK };
@@ -89,9 +89,9 @@ export interface DeployedVariant {
   readonly name: string;
   /** Parameters of the stack of shared-redis.yml, which is deployed first. */
   readonly shared?: Readonly<Record<string, string>>;
-  /** Whether its Redis is in cluster mode. */
+  /** True if its Redis is in cluster mode. */
   readonly isCluster?: true;
-  /** Of the update. */
+  /** The update's value. */
   readonly respondAsync: 'on' | 'routed';
   /** With this the Redis of the test asks for a password, which Systems Manager keeps. */
   readonly password?: { readonly user: string; readonly parameter: string };

@@ -191,7 +191,7 @@ describe('the doctor looks at a package', () => {
     assert.match(await readFile(String(template), 'utf8'), /"RetentionInDays": 3\b/);
   });
 
-  test('a file that is no archive is refused by name', async (t) => {
+  test('a file that is not an archive is refused by name', async (t) => {
     const folder = await temporaryFolder(t);
     for (const [name, content] of [
       ['empty.zip', ''],

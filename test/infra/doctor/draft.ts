@@ -16,7 +16,7 @@ type Tree = Record<string, unknown>;
 
 export interface Case {
   readonly rule: string;
-  /** What is wrong: `<rule>: <name>`. */
+  /** The defect: `<rule>: <name>`. */
   readonly name: string;
   readonly severity: Severity;
   readonly found: RegExp;
@@ -25,7 +25,7 @@ export interface Case {
   readonly change: (draft: Draft) => void;
 }
 
-/** What looks alike and is right: the rule says neither error nor warning. */
+/** Cases that look alike and are right: the rule reports neither error nor warning. */
 export type QuietCase = Omit<Case, 'severity' | 'found'>;
 
 /** Without a config.yaml. */
@@ -78,7 +78,7 @@ export class Draft {
     this.facts.job = { ...this.facts.job, ...change };
   }
 
-  /** As `--param name=value`, on the command line of the doctor alone: the package stays as it is. */
+  /** As `--param name=value`, on the command line of the doctor alone: the package does not change. */
   parameters(change: Partial<Parameters>): void {
     const { stage } = this.facts;
     const parameters = { ...this.facts.parameters, ...change } as unknown as Parameters & Facts['parameters'];

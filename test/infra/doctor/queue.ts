@@ -1,4 +1,4 @@
-/** What can be wrong with the settings of the queue, and what only looks wrong; for test/infra/doctor/doctor.deploy.test.ts. */
+/** Defects of the queue's settings, and cases that only look wrong; for test/infra/doctor/doctor.deploy.test.ts. */
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { type Case, importReport, type QuietCase } from './draft.ts';
 

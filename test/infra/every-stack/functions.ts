@@ -1,4 +1,4 @@
-/** What every packaged stack promises about its queues, functions and HTTP API; see every-stack/tests.ts. */
+/** The promises of every packaged stack about its queues, functions and HTTP API; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
 import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
 import {
@@ -14,9 +14,9 @@ import {
 
 const GATEWAY_SECONDS = 30;
 const MAX_ENVIRONMENT_BYTES = 4096;
-/** What infra/template/config.ts allows for the job's settings, which are one variable. */
+/** The limit of infra/template/config.ts for the job's settings, which are one variable. */
 const MAX_JOB_BYTES = 3 * 1024;
-/** What a reference resolves to, roughly: an address of Redis, the URL of a queue. */
+/** The approximate value of a reference: an address of Redis, the URL of a queue. */
 const RESOLVED_BYTES = 100;
 
 /** Logical names of the functions behind a route; an alias counts as its function. */

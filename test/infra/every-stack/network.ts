@@ -1,4 +1,4 @@
-/** What every packaged stack promises about Redis and the network; see every-stack/tests.ts. */
+/** The promises of every packaged stack about Redis and the network; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
 import {
   importsOf,
@@ -30,7 +30,7 @@ function redisParameters(template: Template): Properties {
   return propertiesOf(template, group)['Properties'] as Properties;
 }
 
-/** Of a stack with a Redis of its own. */
+/** Checks of a stack with a Redis of its own. */
 const OWN_REDIS: readonly Check[] = [
   [
     'Redis is one shard that never evicts, encrypted at rest and on the wire',

@@ -1,4 +1,4 @@
-/** What the checks of every-stack/tests.ts read in a packaged template: functions, queues and their variables. */
+/** Reads a packaged template for every-stack/tests.ts: functions, queues and their variables. */
 import assert from 'node:assert/strict';
 import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
 
@@ -42,7 +42,7 @@ function nameOf({ Code, ImageConfig }: Properties): string {
   return String((Code as Properties)['S3Key']).replace(/^.*\/|\.zip$/g, '');
 }
 
-/** What a queue feeds, with the queue and the function. */
+/** The event source of a queue, with the queue and the function. */
 export function mappingsOf(template: Template) {
   return resourcesOf(template, 'AWS::Lambda::EventSourceMapping').map(([name, mapping]) => {
     const [queue] = referencesOf(mapping['EventSourceArn']) as [string];

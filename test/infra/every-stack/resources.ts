@@ -1,6 +1,6 @@
 /**
- * What AWS needs of the resources of a stack, with or without functions: required properties, whole policies, rules of
- * security groups and alarms that mean what they say.
+ * AWS's demands on the resources of a stack, with or without functions: required properties, whole policies, rules of
+ * security groups, and alarms that mean what they say.
  */
 import assert from 'node:assert/strict';
 import { resourcesOf, type Statement, type Template } from '../../support/template.ts';

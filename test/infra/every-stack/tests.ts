@@ -1,6 +1,6 @@
 /**
- * What every packaged stack must promise, whatever its stage, settings and parameters. The tests of one particular
- * stack are in template-tests.ts (dev), test/infra/package-options.system.test.ts (prod) and
+ * The promises of every packaged stack, for all stages, settings and parameters. The tests of particular stacks are in
+ * template-tests.ts (dev), test/infra/package-options.system.test.ts (prod) and
  * test/infra/every-stack/variants.deploy.test.ts (an existing VPC).
  */
 import assert from 'node:assert/strict';
@@ -145,7 +145,7 @@ const WHOLE: readonly Check[] = [
         return [Namespace, MetricName, ...referencesOf(Dimensions)];
       };
       assert.deepEqual(watched('QueueAgeAlarm'), ['AWS/SQS', 'ApproximateAgeOfOldestMessage', 'Queue']);
-      // What the batch function ended by itself, and what SQS gave up.
+      // Records that the batch function ended itself, and those that SQS gave up.
       const { Metrics } = propertiesOf(template, 'DeadLetterAlarm');
       const queries = Metrics as { MetricStat?: { Metric: Record<string, unknown> } }[];
       const parts = queries.flatMap(({ MetricStat }) => (MetricStat ? [MetricStat.Metric] : []));

@@ -79,7 +79,7 @@ const REDIS: readonly Row[] = [
   ['Redis', 'EngineVersion', '8.0', 'of the family of its parameters'],
   ['RedisParameters', 'CacheParameterGroupFamily', 'valkey8', 'of the version of the engine'],
   ['Redis', 'Port', 6379, 'that of the security groups'],
-  ['Redis', 'AutoMinorVersionUpgrade', true, 'mended security holes arrive by themselves'],
+  ['Redis', 'AutoMinorVersionUpgrade', true, 'fixes of security holes arrive by themselves'],
   ['Redis', 'CacheParameterGroupName', ref('RedisParameters'), 'never evicts'],
   ['Redis', 'CacheSubnetGroupName', ref('RedisSubnets'), 'in the private subnets'],
   ['Redis', 'SecurityGroupIds', [ref('RedisSecurityGroup')], 'which admits functions only'],

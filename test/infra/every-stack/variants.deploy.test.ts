@@ -285,7 +285,7 @@ describe('serverless package of a Redis for several jobs', () => {
   lintTest(() => packaged);
   for (const [title, check] of NETWORK_CHECKS) test(title, async () => check(await packaged.template()));
 
-  test('it has no function and no role, an alarm on its memory, and users in place of nobody', async () => {
+  test('it has no function and no role, an alarm on its memory, and users instead of nobody', async () => {
     const template = await packaged.template();
     const types = Object.values(template.Resources).map(({ Type }) => Type);
     for (const type of types) assert.doesNotMatch(type, /^AWS::(Lambda|IAM|SQS|ApiGateway)/);

@@ -23,7 +23,7 @@ const execute = promisify(execFile);
 const MAX_BUFFER = 16 * 1024 * 1024;
 const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
 
-/** What a user writes, after an import, to ask a service at once and through the queue, in Node and in a page. */
+/** A user's code after an import: it asks a service directly and through the queue, in Node and in a page. */
 const tenLines = (url: string, image: string) => `
 const image = { ${image} };
 const input = new InputQueue({ frontendUrl: '${url}' });
@@ -88,7 +88,7 @@ describe('both packages, installed by npm', () => {
   /** In place of `npm install`, which would install the same packages again. */
   const linked = (place: string) => symlink(join(folder, 'node_modules'), join(place, 'node_modules'));
 
-  /** Of the Python that a worker is started with. */
+  /** Checks the Python that starts a worker. */
   const hasNumpy = () =>
     run(folder, 'python3', ['-c', 'import numpy']).then(
       () => true,
@@ -124,7 +124,7 @@ describe('both packages, installed by npm', () => {
     assert.ok(Number.parseInt(stdout, 10) < 460, stdout);
   });
 
-  test('the commands run on Node 24 whatever the Node of the shell is, and the sample is right', async (t) => {
+  test('the commands run on Node 24 under any Node of the shell, and the sample is right', async (t) => {
     if (skipped(t)) return;
     const { stdout } = await run(folder, 'npx', ['cluster-serving', '--version', '--json']);
     assert.match(stdout, /"node":"2[4-9]\./);

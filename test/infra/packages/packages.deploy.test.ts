@@ -279,7 +279,7 @@ require(${JSON.stringify(loader)});\n`,
     assert.match(found.stdout, /^packed program\.mjs this Node {2}probabilities float32\[10\]/);
   });
 
-  test('the programs of its README run as they stand, but for the port, whatever the job is called', async (t) => {
+  test('the programs of its README run as they stand, except for the port, for any name of the job', async (t) => {
     for (const job of ['serving_stream', 'digits'])
       await runReadme(await testStack(t, { config: `jobName: ${job}\nimageResize: 8,8` }));
   });
@@ -425,7 +425,7 @@ require(${JSON.stringify(loader)});\n`,
   });
 });
 
-/** Of each file below, by its path. */
+/** Digests of the files below a folder, by path. */
 async function digests(folder: string): Promise<Map<string, string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));

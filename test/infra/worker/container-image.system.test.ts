@@ -1,6 +1,6 @@
 /**
- * What a deployment with a worker in Python is packaged to: a template with two functions of an image, and what that
- * image is built from. No docker is needed: the files are laid out as the Dockerfile says, and run from there.
+ * The package of a deployment with a worker in Python: a template with two functions of an image, and the files of that
+ * image. No docker is needed: the files are laid out as the Dockerfile says, and run from there.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * What a worker does on Lambda in either language. Its answer to x: twice x, the size of its batch, and its process; at
- * -1 it raises, at -2 its process ends, at -3 it never ends.
+ * The behavior of a worker on Lambda in either language. Its answer to x: twice x, the size of its batch, and its
+ * process; at -1 it raises, at -2 its process ends, at -3 it never ends.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -16,7 +16,7 @@ import type { Bundles } from '../../support/faults/worker.ts';
 
 export interface PackagedWorker {
   readonly bundles: Bundles;
-  /** Of a job named "lambda", with batches of 3. */
+  /** The settings of a job named "lambda", with batches of 3. */
   readonly settings: Record<string, unknown>;
   /** Those of the image. Default none. */
   readonly variables?: Readonly<Record<string, string>>;
@@ -38,7 +38,7 @@ function post(environment: LambdaEnvironment, path: string, body: unknown): Prom
   });
 }
 
-/** What the worker wrote to stderr is in events of the function, with its invocation. */
+/** Lines that the worker wrote to stderr are in events of the function, with its invocation. */
 function assertEvents(output: string): void {
   const events = output
     .split('\n')
@@ -53,7 +53,7 @@ function assertEvents(output: string): void {
   assert.doesNotMatch(output, /^(Traceback|RangeError|ValueError)/m);
 }
 
-/** What the worker answered to one item: its number, the size of the batch, the process. */
+/** The worker's answer to one item: its number, the size of the batch, the process. */
 export async function encode(
   environment: LambdaEnvironment,
   item: number,

@@ -1,4 +1,4 @@
-/** What holds for every input of every codec. Seeded: a failure comes back. */
+/** Properties of every input of every codec. Seeded: a failure is repeatable. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -306,7 +306,7 @@ test('a PNG of any size, kind and interlacing decodes to its pixels', async () =
   );
 });
 
-/** Of every way in which BMP, GIF and TIFF store pixels. */
+/** Every way in which BMP, GIF and TIFF store pixels, spoilt. */
 const SPOILT_PICTURES = [
   'bmp-4-h40',
   'bmp-16-565-h40-0',

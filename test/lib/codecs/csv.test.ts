@@ -42,7 +42,7 @@ for (const [body, message] of REFUSED) {
   });
 }
 
-test('bytes that are no UTF-8 are refused, and no cell gets another text', () => {
+test('bytes that are not UTF-8 are refused, and no cell gets another text', () => {
   assert.throws(() => readCsv(Buffer.from('name\nJos\xe9\n', 'latin1')), {
     code: 'bad_request',
     message: /^the CSV cannot be read: line 2 is not valid UTF-8; save it as UTF-8 \(in Excel "CSV UTF-8"\)$/,

@@ -9,13 +9,13 @@ import fc from '../../support/fast-check.ts';
 /** Long enough, and with enough brackets, that the depth is looked at before it is parsed. */
 const many = (item: string) => `[${Array<string>(130_000).fill(item).join(',')}]`;
 
-test('hundreds of thousands of arrays or objects side by side are no depth', () => {
+test('hundreds of thousands of arrays or objects side by side do not count as depth', () => {
   for (const item of ['[       ]', '{       }', '{"a":[ ]}']) {
     assert.equal((parseText(many(item)) as unknown[]).length, 130_000, item);
   }
 });
 
-test('brackets and escaped quotes within a text are no depth', () => {
+test('brackets and escaped quotes within a text do not count as depth', () => {
   const text = JSON.stringify({ brackets: '['.repeat(200_000), quoted: '"['.repeat(200_000), end: '\\' });
   assert.ok(text.length > (1024 * 1024) / 2);
   const padded = `${text.slice(0, -1)},"pad":"${'x'.repeat(1024 * 1024)}"}`;
@@ -60,7 +60,7 @@ test('a large text of too many members, texts, or arrays and objects is refused 
   for (const [limit, text] of refused) {
     const message = new RegExp(`are over the limit of \\d+ in 6 MiB \\(${limit}\\)$`);
     assert.throws(() => parseText(text), { code: 'too_large', message });
-    // Of 32 MiB, which a record may have, as many times more are allowed.
+    // A record may have 32 MiB, so as many more bytes are allowed.
     const padded = `${text.slice(0, -2)}"${'x'.repeat(7 * 1024 * 1024)}"]`;
     assert.ok(parseText(padded));
     assert.ok(parseText(text, 200, Infinity));
@@ -109,7 +109,7 @@ function write(value: unknown): string {
   return `{${members.join(', ')}}`;
 }
 
-/** What the number is read as: integers of up to 20 digits exactly. */
+/** The value that is read: integers of up to 20 digits exactly. */
 function read(value: unknown): unknown {
   if (typeof value !== 'bigint') return value;
   return Number.isSafeInteger(Number(value)) || String(value).replace('-', '').length > 20

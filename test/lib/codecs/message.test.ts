@@ -102,7 +102,7 @@ test('JSON does not mix with what is binary, in either order', () => {
   });
 });
 
-test('any tensor comes back from a safetensors file, whatever its name', () => {
+test('any tensor comes back from a safetensors file, with any name', () => {
   const name = fc
     .string({ minLength: 1, maxLength: 20, unit: 'grapheme' })
     .filter((text) => text !== '__metadata__');
@@ -154,7 +154,7 @@ const entry = (overrides: object) =>
 const BROKEN: [string, Uint8Array][] = [
   ['nothing', Buffer.alloc(0)],
   ['a header length beyond the end', Buffer.from([255, 255, 255, 255, 255, 255, 255, 255, 1])],
-  ['a header that is no JSON', Buffer.concat([Buffer.from([2, 0, 0, 0, 0, 0, 0, 0]), Buffer.from('{x')])],
+  ['a header that is not JSON', Buffer.concat([Buffer.from([2, 0, 0, 0, 0, 0, 0, 0]), Buffer.from('{x')])],
   ['a header that is a list', header([])],
   ['an unknown dtype', entry({ dtype: 'F8' })],
   ['a shape that does not agree', entry({ shape: [2] })],
@@ -163,10 +163,10 @@ const BROKEN: [string, Uint8Array][] = [
   ['offsets beyond the end', entry({ data_offsets: [0, 400], shape: [100] })],
   ['offsets turned round', entry({ data_offsets: [4, 0] })],
   ['one offset', entry({ data_offsets: [0] })],
-  ['metadata that is no text', header({ __metadata__: { a: 1 } })],
+  ['metadata that is not a text', header({ __metadata__: { a: 1 } })],
   ['an entry that is a number', header({ x: 1 })],
   [
-    'text that is no JSON',
+    'text that is not JSON',
     header(
       { __metadata__: { 'kind:x': 'strings:1' }, x: { dtype: 'U8', shape: [1], data_offsets: [0, 1] } },
       1,
@@ -257,8 +257,8 @@ test('no bytes make the message decoder throw anything but our error', () => {
 
 const UNREADABLE: [string, object, RegExp][] = [
   ['no data', { uri: 'u' }, /^data: expected a text/],
-  ['data that is no base64', { uri: 'u', data: '***' }, /^base64: unexpected "\*" at position 0/],
-  ['data that is no Arrow', { uri: 'u', data: 'AAAA' }, /./],
+  ['data that is not base64', { uri: 'u', data: '***' }, /^base64: unexpected "\*" at position 0/],
+  ['data that is not Arrow', { uri: 'u', data: 'AAAA' }, /./],
   [
     'an unknown serde',
     { uri: 'u', data: 'AAAA', serde: 'pickle' },
@@ -345,7 +345,7 @@ test('a large message whose data is escaped, or not the first "data" of its text
   assert.equal(whole(nested), 3_000);
 });
 
-test('a large message is read as JSON.parse reads it, wherever its data ends and whatever stands around it', () => {
+test('a large message is read as JSON.parse reads it, wherever its data ends, with any text around it', () => {
   const inputs: Inputs = new Map([
     ['x', { kind: 'tensor', tensor: { dtype: 'uint8', shape: [3_000], data: new Uint8Array(3_000) } }],
   ]);
@@ -398,14 +398,14 @@ test('files of the same length are told apart by their headers, and those with t
   }
 });
 
-test('an input may be called __proto__, and a header that is no UTF-8 is refused', () => {
+test('an input may be called __proto__, and a header that is not UTF-8 is refused', () => {
   const tensor: Tensor = { dtype: 'uint8', shape: [1], data: Uint8Array.of(7) };
   assert.deepEqual(
     [...decodeTensors(encodeTensors(new Map([['__proto__', tensor]])))],
     [['__proto__', tensor]],
   );
   const file = Buffer.from(encodeTensors(new Map([['é', tensor]])));
-  // The second byte of the é is no byte that may follow the first.
+  // The second byte of the é may not follow the first.
   file[file.indexOf(0xc3) + 1] = 0x28;
   assert.throws(() => decodeTensors(file), { code: 'bad_request' });
 });

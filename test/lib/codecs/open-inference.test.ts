@@ -418,7 +418,7 @@ describe('binary BYTES', () => {
       2,
       /BYTES element 1 ends behind/,
     ],
-    ['no UTF-8', Buffer.from([1, 0, 0, 0, 255]), 1, /BYTES element 0 is no UTF-8 text/],
+    ['no UTF-8', Buffer.from([1, 0, 0, 0, 255]), 1, /BYTES element 0 is not UTF-8 text/],
   ];
   for (const [name, bytes, count, message] of refused) {
     it(`refuses ${name}`, () => {
@@ -443,7 +443,7 @@ const tensors = fc.tuple(dtypes, shapes).chain(([dtype, shape]) => {
   return bytes.map((content) => ({ datatype: DATATYPES[dtype], shape, bytes: content }));
 });
 
-test('whatever tensors go in as bytes come out with the same bytes, in any mixture and alignment', () => {
+test('tensors that go in as bytes come out with the same bytes, in any mixture and alignment', () => {
   const requests = fc.array(tensors, { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(requests, fc.string(), (list, id) => {

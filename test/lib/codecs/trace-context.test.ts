@@ -43,7 +43,7 @@ test('a message, its dead letter and the replay of that keep the trace, and the 
   assert.deepEqual(enqueueOf(delivered(attributes)), { ...enqueue, replays: 1 });
 });
 
-test('malformed attributes and fields are no trace, and cost the record nothing', () => {
+test('malformed attributes and fields give no trace, and do not affect the record', () => {
   const malformed = { StringValue: 'nonsense', DataType: 'String' } as const;
   const enqueue = enqueueOf(delivered({ ...newAttributes('i'), traceparent: malformed }));
   assert.deepEqual(enqueue, { identity: 'i', sentAt: 1_000, replays: 0 });

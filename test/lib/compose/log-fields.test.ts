@@ -1,4 +1,4 @@
-/** What a line of the log says of the function it comes from, with the field names of AWS Powertools. */
+/** The fields of a log line that describe its function, with the names of AWS Powertools. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Context, SQSEvent } from 'aws-lambda';

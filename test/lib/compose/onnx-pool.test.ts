@@ -10,7 +10,7 @@ import type { Inputs } from '../../../lib/contract/values.ts';
 import { ENDLESS, loopModel, QUICK } from '../../support/endless.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
-/** Of a record that takes about 0.2 s. */
+/** A record of this many steps takes about 0.2 s. */
 const SLOW = 200_000;
 
 const record = (rounds: number): Inputs => new Map([['rounds', { kind: 'json', value: rounds }]]);

@@ -1,4 +1,4 @@
-/** What predict opens: Redis is asked for a limit or a queue, and else not before the timers are due. */
+/** Connections that predict opens: Redis only for a limit, a queue, or due timers. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';

@@ -15,7 +15,7 @@ import { childEnvironment } from '../../support/environment.ts';
 import { type Addresses, ROOT } from '../../support/start.ts';
 
 const VERSION = 'replaced-by-the-test';
-/** What `npm start` and a bundle are made of. */
+/** The sources of `npm start` and of a bundle. */
 const SOURCES = [
   'package.json',
   'tsconfig.json',

@@ -18,7 +18,7 @@ async function scene(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const logged: string[] = [];
   const write = process.stdout.write.bind(process.stdout) as (...given: unknown[]) => boolean;
-  // What the runner of the tests says goes the same way.
+  // The output of the test runner goes the same way.
   t.mock.method(process.stdout, 'write', (text: unknown, ...rest: unknown[]) =>
     String(text).startsWith('{"level"') ? logged.push(String(text)) > 0 : write(text, ...rest),
   );
@@ -97,7 +97,7 @@ for (const [what, call, message, rest] of [
     [],
   ],
 ] as const) {
-  test(`a version that the end of its time meets ${what} goes on in the next call, and is no error`, async (t) => {
+  test(`a version that the end of its time meets ${what} continues in the next call, and is not an error`, async (t) => {
     const { serve, errors, asked, opened, logged } = await scene(t);
     assert.equal(await serve(call), 'v1');
     const lines = logged.map((text) => (JSON.parse(text) as { message: string }).message);

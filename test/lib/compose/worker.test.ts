@@ -1,4 +1,4 @@
-/** What a worker's settings are compared with before any process starts. */
+/** Facts that a worker's settings are compared with before any process starts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openBatches } from '../../../lib/compose/worker.ts';
@@ -9,7 +9,7 @@ test('a device that is not there is refused, of the first processes and, where t
   const folder = await temporaryFolder(t);
   const code = { version: 'v', directory: folder, modelDir: folder };
   const worker = { ...DEFAULT_JOB.worker, class: 'server.Worker', numWorker: 1 };
-  // What is looked for next is the code, which is not there either.
+  // The next thing that is missing is the code.
   const noCode = /^worker\.class: there is no /;
   for (const [deviceMap, numWorkerExpanded, deviceToExpand, message] of [
     [[-1, 4_711], 1, -1, /no GPU 4711/],

@@ -282,7 +282,7 @@ describe('a key', () => {
 });
 
 describe('a value', () => {
-  test('may be quoted, whatever it is', () => {
+  test('may be quoted, for any value', () => {
     const job = parseConfig('batchSize: "4"\nqueue: {windowSeconds: \'0\'}\nimage: {scale: "0.5"}', 'test');
     assert.deepEqual([job.batchSize, job.queue.windowSeconds, job.image.scale], [4, 0, 0.5]);
   });
@@ -511,7 +511,7 @@ describe('YAML', () => {
     assert.match(refusal(`a: &a x\nb: [${'*a, '.repeat(101)}]`), /over the limit of 100 YAML aliases/);
   });
 
-  test('a merge key is no way around the check of keys', () => {
+  test('a merge key does not bypass the check of keys', () => {
     assert.match(refusal('%YAML 1.1\n---\nbase: &b {batchSize: 0}\n<<: *b\n'), /"<<": unknown key/);
   });
 

@@ -36,7 +36,7 @@ async function settingRows(): Promise<Row[]> {
 
 function configOf(path: string, value: number): string {
   const [outer, inner] = path.split('.') as [string, string?];
-  // What the rules between keys ask for.
+  // Requirements of the rules between keys.
   const besides: Readonly<Record<string, string>> = {
     'queue.batchSize': ', windowSeconds: 1',
     'queue.recordTtlSeconds': ', retentionSeconds: 1209600',

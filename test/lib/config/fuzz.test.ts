@@ -1,4 +1,4 @@
-/** No text whatever makes the config reader fail in another way than with bad_config. */
+/** No text makes the config reader fail in any way but with bad_config. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readConfigText } from '../../../lib/config/file.ts';
@@ -24,7 +24,7 @@ function readOrRefused(text: string): JobConfig | undefined {
   }
 }
 
-/** What AWS and our own code rely on. */
+/** Assumptions of AWS and of our own code. */
 function assertSound(job: JobConfig): void {
   assert.ok(job.modelPath.length > 0);
   assert.match(job.jobName, /^[A-Za-z0-9][\w-]{0,59}$/);

@@ -1,4 +1,4 @@
-/** Image presets of config.yaml: their numbers, computed anew here, what overrides them, and what is refused. */
+/** Image presets of config.yaml: their numbers, computed again here, what overrides them, and what is refused. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decodeImage, imageTensor } from '../../../lib/codecs/image/image.ts';
@@ -38,7 +38,9 @@ const PNG = writePng({
   sample: (x) => PIXELS[x] as Colour,
 });
 
-/** What each library does, written down from its documentation and not from our table: one value for each channel. */
+/**
+ * The behavior of each library, written down from its documentation and not from our table: one value for each channel.
+ */
 const EXPECTED: Readonly<Record<string, (pixel: Colour) => readonly number[]>> = {
   torch: ([r, g, b]) => [(r / 255 - 0.485) / 0.229, (g / 255 - 0.456) / 0.224, (b / 255 - 0.406) / 0.225],
   keras: (rgb) => rgb,

@@ -174,7 +174,7 @@ describe('a key of the old configs', () => {
   }
 
   for (const key of REFUSED) {
-    test(`${key}: false is fine, true is refused with what to do, and anything else is no answer`, () => {
+    test(`${key}: false is fine, true is refused with what to do, and anything else is not an answer`, () => {
       assert.deepEqual(readConfigText(configOf(key, 'false'), 'test'), { job: DEFAULT_JOB, notes: [] });
       assert.throws(() => parseConfig(configOf(key, 'TRUE'), 'test'), {
         code: 'bad_config',
@@ -352,7 +352,7 @@ describe('a config of an old version', () => {
     ],
   ];
   for (const [file, changes, expected] of files) {
-    test(`${file} is read as it is`, async (t) => {
+    test(`${file} is read unchanged`, async (t) => {
       const bytes = await fixture(t, `fixtures/zoo/config/${file}`);
       if (!bytes) return;
       const { job, notes } = readConfigText(bytes.toString(), file);

@@ -8,7 +8,7 @@ const MiB = 1_048_576;
 
 test('every limit is the documented one: those of AWS cannot be raised, the others are a promise', () => {
   assert.deepEqual(LIMITS, {
-    // Of SQS, Lambda and API Gateway.
+    // Limits of SQS, Lambda and API Gateway.
     messageBytes: MiB,
     sendEntries: 10,
     httpBodyBytes: 6 * MiB,
@@ -63,9 +63,9 @@ test('a dimension is a whole number from 0 on', () => {
   }
 });
 
-test('bytes that are no whole number of elements are refused with both numbers', () => {
+test('bytes that are not a whole number of elements are refused with both numbers', () => {
   assert.throws(() => viewBytes('float32', new Uint8Array(7)), {
     code: 'bad_input',
-    message: '7 bytes are no whole number of float32 elements',
+    message: '7 bytes are not a whole number of float32 elements',
   });
 });

@@ -1,4 +1,4 @@
-/** The cases of the W3C's own test of `traceparent` and `tracestate` (level 1), as far as they are about one reader. */
+/** The cases of the W3C's own test of `traceparent` and `tracestate` (level 1), as far as they concern one reader. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readTrace, traceHeaders } from '../../../lib/contract/trace.ts';

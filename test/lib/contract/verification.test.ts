@@ -46,7 +46,7 @@ test('a verification is what it was after it was stored', () => {
     assert.deepEqual(readVerification(JSON.parse(JSON.stringify(one))), one);
 });
 
-test('whatever is damaged or of another form is none', () => {
+test('a damaged document, or one of another form, is not a verification', () => {
   const { batching, runtime } = PROVEN;
   const damaged: readonly unknown[] = [
     undefined,

@@ -1,4 +1,7 @@
-/** POST /predictions with a record on each line, through its handler: what becomes of each, and what the queue gets. */
+/**
+ * POST /predictions with a record on each line, through its handler: the outcome of each, and the messages in the
+ * queue.
+ */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -35,7 +38,7 @@ interface Answer {
 const NDJSON = { 'content-type': 'application/x-ndjson' };
 const CSV = { 'content-type': 'text/csv; charset=utf-8' };
 
-/** Texts come as they are, bytes as base64: both ways API Gateway has. */
+/** Texts come unencoded, bytes as base64: API Gateway does both. */
 async function post(
   body: string | Uint8Array,
   {

@@ -55,7 +55,7 @@ test('a text of another declared charset is refused with what to send, and decod
   });
 });
 
-test('bytes that are no text stay bytes, whatever charset a client adds', () => {
+test('bytes that are not text stay bytes, even if a client adds a charset', () => {
   for (const type of [
     'application/octet-stream; charset=latin1',
     'multipart/form-data; boundary=a; charset=latin1',

@@ -24,7 +24,7 @@ test('parts are read with their bytes as they are', () => {
   assert.deepEqual(read('--b--'), {});
 });
 
-test('what is no form is refused', () => {
+test('a body that is not a form is refused', () => {
   for (const body of [
     '',
     'x',

@@ -128,7 +128,7 @@ describe('a request that does not fit the model is refused', () => {
       /httpBodyBytes/,
     ],
     [
-      'a header that is no number',
+      'a header that is not a number',
       'pair',
       { ...inferRequest([x]), headers: { 'inference-header-content-length': 'x' } },
       400,
@@ -152,7 +152,7 @@ describe('a request that does not fit the model is refused', () => {
   }
 });
 
-test('whatever comes is answered with outputs or with the reason, and the next request is served', async (t) => {
+test('every request is answered with outputs or with the reason, and the next request is served', async (t) => {
   const models = new Models(t);
   const names: readonly ModelName[] = ['pair', 'texts', 'two', 'bool', 'grid'];
   const endpoints = await Promise.all(names.map(async (model) => endpointOf(await models.runner(model))));

@@ -162,7 +162,7 @@ test('outputs come in the order they were asked for, each as it was asked for', 
   assert.deepEqual(one, both.slice(1));
 });
 
-describe('a shape has the batch dimension, whatever the job says of its instances', () => {
+describe("a shape has the batch dimension, even if the job's instances have it too", () => {
   for (const inputAlreadyBatched of [true, false]) {
     it(`inputAlreadyBatched: ${inputAlreadyBatched}`, async (t) => {
       const bytes = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 2] }]);
@@ -180,7 +180,7 @@ describe('a shape has the batch dimension, whatever the job says of its instance
     });
   }
 
-  it('a batch that the model fixes is taken as it is, and no other', async (t) => {
+  it('a batch that the model fixes is taken unchanged, and no other', async (t) => {
     const ask = endpointOf(await new Models(t).runner('fixed'));
     const input = pairs(1, 2, 3, 4, 5, 6, 7, 8);
     const [output] = (await ask(inferRequest([input], ALL_BINARY))).received().outputs;

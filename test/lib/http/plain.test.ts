@@ -58,7 +58,7 @@ describe('the body decides the form of the answer', () => {
     }
   });
 
-  test('columns of several inputs make rows; what is no list is shared by all', async (t) => {
+  test('columns of several inputs make rows; a value that is not a list is shared by all', async (t) => {
     const ask = await asking(t, { a: ['float32', 'N'], b: ['string', 'N'] });
     assert.deepEqual(await ask({ inputs: { b: 'same', a: [1, 2] } }), {
       outputs: { a_out: [1, 2], b_out: ['same', 'same'] },

@@ -205,7 +205,7 @@ test('a wait of any number of digits is capped at 20 s', () => {
   );
 });
 
-test('a uri whose bytes are no UTF-8 is refused by every route, and one that is U+FFFD is a uri', async (t) => {
+test('a uri whose bytes are not UTF-8 is refused by every route, and one that is U+FFFD is a uri', async (t) => {
   const { ask } = await openEndpoint(t);
   const routes = [
     'GET /status?uri=',

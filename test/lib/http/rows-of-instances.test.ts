@@ -19,7 +19,7 @@ interface Case {
   readonly what: string;
   readonly nodes: readonly NodeSpec[];
   readonly output: Omit<ValueSpec, 'name'>;
-  /** As many outputs as rows, whatever they are. */
+  /** As many outputs as rows, of any kind. */
   readonly rows: readonly (readonly number[])[];
   readonly expected: readonly unknown[];
 }
@@ -89,7 +89,7 @@ for (const each of CASES)
       const runner = await open(t, modelOf(each));
       const ask = servingOf(runner);
       for (const count of [rows.length, 1]) {
-        // Of a copy that declares one place for each row, the record is refused that has another number of them.
+        // A copy declares one element for each row, so a record with another number of elements is refused.
         if (how === 'copied' && each.output.shape?.[0] === 'N') {
           const refused = await ask('half:predict', { instances: rows });
           assert.deepEqual([refused.status, /expected 1 on axis 0/.test(refused.text)], [422, true]);

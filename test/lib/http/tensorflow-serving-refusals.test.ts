@@ -1,4 +1,4 @@
-/** What TensorFlow Serving's API refuses: each with one error in its form, `{"error": message}`. */
+/** Refusals of TensorFlow Serving's API: each is one error in its form, `{"error": message}`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
@@ -70,7 +70,7 @@ test('paths, models, versions, labels and signatures that are not there', async 
   });
 });
 
-test('bodies that are no request', async (t) => {
+test('bodies that are not requests', async (t) => {
   const ask = servingOf(await openModelBytes(t, halfPlus(2)));
   for (const [status, message, body] of [
     [400, /the body is empty/, ' '],
@@ -151,7 +151,7 @@ test('values that are not those of the model', async (t) => {
   await refuses(two, 400, /input "t": base64: unexpected "!"/, PREDICT, {
     instances: [{ t: { b64: '!' }, u: '' }],
   });
-  await refuses(two, 400, /input "t": "b64": the bytes are no UTF-8/, PREDICT, {
+  await refuses(two, 400, /input "t": "b64": the bytes are not UTF-8/, PREDICT, {
     instances: [{ t: { b64: '/w==' }, u: '' }],
   });
   await refuses(two, 400, /has 1 rows where another input has 2/, PREDICT, {
@@ -185,7 +185,7 @@ test('examples that are none, and models that classify nothing', async (t) => {
   });
 });
 
-/** Of a model that answers with these tensors. */
+/** A runner that answers with these tensors. */
 function answering(...outputs: readonly NamedTensor[]): Runner {
   const inputs = [{ name: 'x', dtype: 'float32', shape: ['N'] }] as const;
   return { version: '1', inputs, run: async () => [{ ok: true, outputs }], close: async () => undefined };

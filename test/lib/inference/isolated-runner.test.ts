@@ -60,7 +60,7 @@ async function killChildren(): Promise<number[]> {
   return pids;
 }
 
-/** Whether this process knows that the other has ended: until then it is there, as a zombie at least. */
+/** True once this process knows that the other has ended. Until then it exists, at least as a zombie. */
 function isGone(pid: number): boolean {
   try {
     return !process.kill(pid, 0);
@@ -69,7 +69,7 @@ function isGone(pid: number): boolean {
   }
 }
 
-test('a process that is not ready in time goes on, and the next call finds it further', async (t) => {
+test('a process that is not ready in time continues, and the next call finds it further', async (t) => {
   const isolated = await open(t);
   const pids = new Set<number>();
   for (let times = 0; times < 3; times++) {

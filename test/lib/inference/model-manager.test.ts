@@ -206,7 +206,7 @@ test('on Lambda a check that fails is asked again by each call, and reported twi
   }
 });
 
-test('on Lambda a load that gets further goes on in the next call, one that does not waits for its turn', async () => {
+test('on Lambda a load that gets further continues in the next call, one that does not waits for its turn', async () => {
   const { model, state, errors, serving } = onLambda();
   await model.ready();
   Object.assign(state, { current: 'v1', nowMs: 1_000, isHere: false });

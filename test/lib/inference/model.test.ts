@@ -190,7 +190,7 @@ for (const pointer of [
     await s3.send(new PutObjectCommand({ Bucket: 'models', Key: 'models/job/current.json', Body: pointer }));
     await assert.rejects(readPointer(s3, LOCATION), {
       code: 'model_unavailable',
-      message: /is no model pointer/,
+      message: /is not a model pointer/,
     });
   });
 }

@@ -62,7 +62,7 @@ test('any names keep their order, in JSON and in a message of either form', () =
       assert.deepEqual([...inputsOf(submissions[0]?.message ?? '')], [...given]);
       const tensors = expected.map((key, i): [string, Value] => [
         key,
-        // Of different widths, by which the tensors are sorted in the file.
+        // Different widths, because the tensors in the file are sorted by width.
         { kind: 'tensor', tensor: i % 2 ? longs(1n) : { dtype: 'bool', shape: [1], data: Uint8Array.of(1) } },
       ]);
       assert.deepEqual([...inputsOf(encodeMessage('u', new Map(tensors)))], tensors);

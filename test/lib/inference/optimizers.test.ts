@@ -1,4 +1,4 @@
-/** What onnxruntime's rewrites would change in an answer. */
+/** Changes that onnxruntime's rewrites would make to an answer. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';

@@ -15,7 +15,7 @@ import { temporaryFolder } from '../../support/runner.ts';
 
 const run = promisify(execFile);
 const [ROWS, COLUMNS] = [64, 4];
-/** Of 64 products of the largest numbers: 255 times 127. */
+/** The sum of 64 products of the largest numbers: 255 times 127. */
 const RIGHT = 255 * 127 * ROWS;
 
 const number = (name: string, value: number): WeightSpec => ({

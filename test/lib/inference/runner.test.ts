@@ -303,7 +303,7 @@ test('old text cells become strings, split at the bar, for a string input', asyn
   assert.deepEqual(outputsOf((await runner.run([record]))[0])[0]?.data, ['hello', 'world']);
 });
 
-test('a file that is no model is refused with the reason of onnxruntime', async (t) => {
+test('a file that is not a model is refused with the reason of onnxruntime', async (t) => {
   const file = join(await temporaryFolder(t), 'model.onnx');
   await writeFile(file, '<html>404</html>');
   const settings = { threads: 1, batchSize: 1, inputAlreadyBatched: false, image: {} };

@@ -26,7 +26,7 @@ const open = (t: Hooks) =>
       nodes: [{ op: 'Mul', inputs: ['x', 'rate'], outputs: ['y'] }],
     }),
   );
-/** Of x [1, 2] and a rate of 3. */
+/** The answer for x [1, 2] and a rate of 3. */
 const RIGHT = [{ shape: [2], data: [3, 6] }];
 
 test('the SDK', async (t) => {

@@ -321,7 +321,7 @@ test('the metadata tells a scalar from an unknown rank', async (t) => {
   const verified = await openVerified(t, shapeless);
   assert.deepEqual(await ranks(verified), [true, false]);
   assert.deepEqual(await ranks(await openCopied(t, shapeless)), [true, true]);
-  // What is a row for one record is a row for several, and a number stays one.
+  // A row of one record is a row of several, and a number stays a number.
   for (const x of [
     [
       [1, 2],

@@ -65,7 +65,7 @@ for (const [what, batching, stored, shares] of CASES) {
   });
 }
 
-test('records share no run of a model with an output that follows no rows, whatever the owner says', async (t) => {
+test('records share no run of a model with an output that follows no rows, even if the owner sets otherwise', async (t) => {
   const file = join(await temporaryFolder(t), 'model.onnx');
   await writeFile(file, centred);
   const shares = async (outputAxes: OnnxSettings['outputAxes']) => {
@@ -118,7 +118,7 @@ test('it is warmed up by zeros of its types and of the sizes that its records ha
 
 const WIDTH = 4;
 
-/** What onnxruntime's dynamic quantization makes of a layer: one scale for all rows of a run. */
+/** A layer with onnxruntime's dynamic quantization: one scale for all rows of a run. */
 const quantized = onnxModel({
   inputs: [{ name: 'x', dtype: 'float32', shape: ['N', WIDTH] }],
   outputs: [{ name: 'y', dtype: 'float32', shape: ['N', WIDTH] }],

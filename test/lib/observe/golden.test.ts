@@ -1,4 +1,4 @@
-/** What observers say of one fixed sequence of requests and records is what they said before: make.ts wrote golden.json. */
+/** Observers report the same as before for one fixed sequence of requests and records: make.ts wrote golden.json. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** What is counted of inferences, in the form of Triton's statistics, by the phases that their requests went through. */
+/** The counts of inferences, in the form of Triton's statistics, by the phases of their requests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Phases } from '../../../lib/http/open-inference/phases.ts';
@@ -24,7 +24,7 @@ test('statistics are sums of what was timed, by size of batch and by version', (
   spend(5, [0, 1, 1, 1]);
   spend(1, [0, 0, 0.5, 0]);
   spend(1, [0, 5, 2], true);
-  // What reaches no model is not counted.
+  // Requests that reach no model are not counted.
   new Phases(() => ms).tell(inferences, true);
   const none = { count: 0, ns: 0 };
   assert.deepEqual(JSON.parse(JSON.stringify(inferences.of('v7', 'job'))), {
@@ -63,7 +63,7 @@ test('statistics are sums of what was timed, by size of batch and by version', (
   assert.deepEqual(['v8', 'v7', 'v9', 'v7'].map(countOf), [0, 11, 0, 0]);
 });
 
-test('sizes of batches are listed up to 128, whatever sizes come', () => {
+test('sizes of batches are listed up to 128, for batches of any size', () => {
   const inferences = new Inferences(() => 1);
   for (let rows = 1; rows <= 130; rows++) {
     const phases = new Phases(() => 0);

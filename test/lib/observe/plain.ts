@@ -1,4 +1,7 @@
-/** What observers say without what differs from run to run: times, random ids, addresses and versions stand as "#". */
+/**
+ * Reports of observers without the parts that differ from run to run: times, random ids, addresses and versions become
+ * "#".
+ */
 import type { ReceivedSpan } from '../../support/otlp.ts';
 
 const ANY = '#';
@@ -35,7 +38,7 @@ function plainText(value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll(/127\.0\.0\.1:\d+|[0-9a-f]{16,64}/g, ANY) : value;
 }
 
-/** Of each span what does not differ, in an order that does not either. */
+/** Returns what stays the same between runs of each span, in an order that also stays the same. */
 export function plainSpans(all: readonly ReceivedSpan[], service: string): string[] {
   const spans = all.filter(({ resource }) => resource['service.name'] === service);
   const byId = new Map(spans.map((span) => [span.spanId, span]));

@@ -32,7 +32,7 @@ const DUE_MS = 1_100;
 const JSON_TYPE = { 'content-type': 'application/json' };
 const PIXELS = Array.from({ length: 3 * 8 * 8 }, (_, i) => (i % 17) / 16);
 
-/** What is written to stdout as lines of JSON from now on; all else goes there as always. */
+/** Collects lines of JSON written to stdout from now on; everything else passes through. */
 function captureLines(t: Hooks): Json[] {
   const lines: Json[] = [];
   const write = process.stdout.write.bind(process.stdout);

@@ -19,13 +19,13 @@ import { startReady } from '../../support/start.ts';
 
 const PROGRAM = process.env['SCHEMATHESIS'] ?? 'schemathesis';
 const HOOKS = fileURLToPath(new URL('described-hooks.py', import.meta.url));
-/** What is drawn; with SCHEMATHESIS_ARGS others, as `--phases fuzzing --max-examples 50 --seed 7`. */
+/** The drawn requests; SCHEMATHESIS_ARGS changes them, such as `--phases fuzzing --max-examples 50 --seed 7`. */
 const CHOSEN = (process.env['SCHEMATHESIS_ARGS'] ?? '--phases examples,coverage --seed 1').split(' ');
 const isThere = spawnSync(PROGRAM, ['--version'], { env: childEnvironment() }).status === 0;
 const skip = isThere ? false : `there is no program ${PROGRAM}: set SCHEMATHESIS`;
 
 /**
- * What differs from its defaults:
+ * Differences from its defaults:
  * - A method without a route is answered by the gateway as API Gateway does, with 404.
  * - A request over a limit is refused with 413.
  * - OpenAPI cannot say that the parameter `identity` needs `uri`, that the data of a tensor in /v2 has as many elements as its

@@ -1,4 +1,6 @@
-"""What JSON Schema cannot say of a request, for schemathesis: texts in a format, and lengths that depend on one another."""
+"""Constraints on a request that JSON Schema cannot express, for schemathesis: texts in a format, and lengths that depend
+on one another.
+"""
 import base64
 import json
 import os

@@ -353,7 +353,7 @@ describe('a scheduler that adapts, by itself', () => {
     assert.equal(scheduler.queued(0), 100);
   });
 
-  test('records of the queue beside requests are no slice of its own', () => {
+  test('records of the queue beside requests do not form a slice of their own', () => {
     const clock = new TestClock();
     const scheduler = new AdaptiveScheduler({ now: clock.now, batchSize: 32, sharesRuns: true });
     scheduler.ran({ requests: 0, requested: 0, queued: 1 }, 50);

@@ -16,7 +16,7 @@ interface Case {
   readonly input?: Shape;
   readonly output: Shape;
   readonly verdict?: Partial<BatchingVerdict>;
-  /** Of the input x and of the output y, as the job sets them. */
+  /** The batch axes of the input x and the output y, as the job sets them. */
   readonly batchAxes?: BatchAxes;
   readonly outputAxes?: BatchAxes;
 }
@@ -50,7 +50,7 @@ test('what was verified about outputs is not used when the job has other axes fo
   assert.equal(axisOfOutput({ output, verdict }), 0);
 });
 
-test('a proof of a model that takes one row says nothing about an output that declares another size', () => {
+test('a proof of a model that takes one row does not cover an output that declares another size', () => {
   const verdict = {};
   assert.equal(axisOfOutput({ input: [1, 3], output: [5, 2], verdict }), 'none');
   assert.equal(axisOfOutput({ input: [4, 3], output: [5, 2], verdict }), 0);
@@ -61,7 +61,7 @@ test('an output with the name of the batch on one later axis has its rows there,
   assert.equal(axisOfOutput({ output: ['M', 'N', 'N'] }), 'none');
 });
 
-test('the outputs of a model whose inputs are all shared follow no rows, whatever their shapes', () => {
+test('the outputs of a model whose inputs are all shared follow no rows, with any shapes', () => {
   const batchAxes = { x: 'none' } as const;
   for (const output of [
     [1, 4],

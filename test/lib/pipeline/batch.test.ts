@@ -68,7 +68,7 @@ test('a run that fails for a passing reason is not halved, and all its records h
   assert.ok(outcomes.every((outcome) => !outcome.ok && outcome.error === away));
 });
 
-test('a fixed batch is filled up with zeros, whatever the memory held before', async () => {
+test('a fixed batch is filled up with zeros, also in used memory', async () => {
   const runs: number[][] = [];
   const run = async ([tensor]: readonly Tensor[]) => {
     runs.push([...(tensor?.data as Float32Array)]);
@@ -200,7 +200,7 @@ test('a full run of equal shared inputs is followed by another one', async () =>
   assert.deepEqual(rows, [2, 2, 2]);
 });
 
-test('what is stacked along any axis is taken apart again, whatever its rows, padding and dtype', async () => {
+test('records that are stacked along any axis are taken apart again, for any rows, padding and dtype', async () => {
   const dims = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 4 });
   const property = fc.asyncProperty(
     dims,

@@ -329,7 +329,7 @@ describe('a batcher', () => {
     );
   });
 
-  test('the error of a whole request is thrown as it is', async () => {
+  test('the error of a whole request is thrown unchanged', async () => {
     const runner = new Recorder();
     const broken = new Error('instance 3: broken');
     runner.run = () => Promise.reject(broken);

@@ -53,7 +53,7 @@ const echo: RunRecords = async (records) =>
   });
 
 for (const [name, spec] of Object.entries(MODELS)) {
-  test(`${name}: what an event gave stays as it is when the next one uses its memory`, async (t) => {
+  test(`${name}: what an event gave stays unchanged when the next one uses its memory`, async (t) => {
     const run = await runOf(t, spec);
     const events = [];
     for (let event = 0; event < 4; event++) {
@@ -97,7 +97,7 @@ test('events that run at once do not write over each other', async (t) => {
   }
 });
 
-test('rows that fill up a fixed batch are zeros whatever was there before', async () => {
+test('rows that fill up a fixed batch are zeros, also in used memory', async () => {
   const spec = { name: 'x', dtype: 'float32', shape: [4, LENGTH] } as const;
   const settings = { maxRows: 4, maxBytes: 1e9, fixedRows: 4, separable: true, inputAlreadyBatched: false };
   const fed: number[][] = [];
@@ -134,7 +134,7 @@ test('what is too large to be kept is taken fresh, and is whole', async () => {
   }
 });
 
-test('memory is used again when the work it was for has ended, and never while it goes on', async () => {
+test('memory is used again when the work it was for has ended, and never while it continues', async () => {
   const bytes = 100_000;
   const use = () =>
     withScratch(async (scratch) => [scratch.take(bytes), scratch.take(1), scratch.take(bytes)]);

@@ -1,4 +1,4 @@
-/** What a batcher does when the callers of its requests leave, or may have left. */
+/** The batcher when the callers of its requests leave, or may have left. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServingError } from '../../../lib/contract/errors.ts';

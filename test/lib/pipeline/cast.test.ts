@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { allocate, type NumericDType, type TypedArray } from '../../../lib/contract/tensor.ts';
 import { castTensor, float16Bits, float16Value, storeFor } from '../../../lib/pipeline/bind/cast.ts';
 
-/** Of each dtype its least and greatest value, and some between. */
+/** For each dtype its least and greatest value, and some between. */
 const VALUES: Readonly<Record<NumericDType, readonly (number | bigint)[]>> = {
   bool: [0, 1],
   uint8: [0, 1, 255],

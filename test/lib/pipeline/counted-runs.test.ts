@@ -1,4 +1,4 @@
-/** Which deliveries of a record count, and what becomes of it when they were too many. */
+/** Which deliveries of a record count, and its outcome after too many. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ErrorCode, ServingError } from '../../../lib/contract/errors.ts';

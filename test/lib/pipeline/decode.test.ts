@@ -1,4 +1,4 @@
-/** What becomes of messages that are no records: each is sorted by why it cannot be read, and how often it came. */
+/** Messages that are not records are sorted by why they cannot be read, and how often they came. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
@@ -16,7 +16,7 @@ const RECORD = encodeMessage(
 const TRACE = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', isSampled: true };
 const enqueue = { ...enqueued('one'), trace: TRACE };
 
-/** A buffer that no memory is left for, which says nothing about the record. */
+/** A buffer for which no memory is left; the record is not at fault. */
 class Full extends Scratch {
   override take(): never {
     throw new RangeError('Array buffer allocation failed');

@@ -1,4 +1,4 @@
-/** float16 is raw bits inside; whatever a person or a client reads of it are its numbers. */
+/** float16 is raw bits inside; people and clients read it as numbers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resultLines } from '../../../cli/results.ts';
@@ -48,7 +48,7 @@ test('query shows the numbers of a float16 output, and which is the largest', ()
   assert.equal(resultLines(result), 'u  y float16[3]  largest 2 at 1  -1, 2, 0.1');
 });
 
-test('the float16 tensor of a result may be sent as it is, and reaches a model of any dtype as its numbers', async (t) => {
+test('the float16 tensor of a result may be sent unchanged, and reaches a model of any dtype as its numbers', async (t) => {
   const data = Uint16Array.from([-1, 2, 0.5], float16Bits);
   const sent: Inputs = await toInputs({ x: { dtype: 'float16', shape: [3], data } });
   for (const dtype of ['float16', 'float32'] as const) {

@@ -10,12 +10,12 @@ type Kind = 'good' | 'endless' | 'deadly' | 'slow';
 const FULL_MS = 27_000;
 const SLOW_MS = 16_000;
 const START_MS = 300;
-/** Of a run without a fault. */
+/** Time of a run without a fault. */
 const QUICK_MS = 15;
 
 interface Limits {
   readonly fullMs?: number;
-  /** Of the process, with its model. */
+  /** When the process with its model is ready. */
   readonly startMs?: number;
   readonly slowMs?: number;
 }

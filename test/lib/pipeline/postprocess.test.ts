@@ -45,7 +45,7 @@ test('topN lists equal values by their index, whichever n is asked for', () => {
   assert.equal(filtered('topN(3)', floats([2, 2, 2, 2])), '[[0,2.0],[1,2.0],[2,2.0]]');
 });
 
-test('topN agrees with sorting, whatever the numbers', () => {
+test('topN agrees with sorting for any numbers', () => {
   // Zero and minus zero are equal for topN, so unique values of Object.is are not always in one order.
   const float = fc.float({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
   const many = fc.array(fc.oneof(float, fc.constantFrom(-1, 0, 1)), { minLength: 1, maxLength: 200 });
@@ -111,7 +111,7 @@ for (const bad of [
   });
 }
 
-test('no filter is no filter', () => {
+test('without a filter, nothing is filtered', () => {
   assert.equal(parseFilter(''), undefined);
   assert.equal(parseFilter('  '), undefined);
 });
@@ -209,7 +209,7 @@ test('the original post-processing cases hold, with the commas it forgot and our
   assert.equal(checked, 6);
 });
 
-test('topN never takes a value that is no number for the largest', () => {
+test('topN never takes a value that is not a number for the largest', () => {
   assert.equal(filtered('topN(2)', floats([Number.NaN, 1, 2])), '[[2,2.0],[1,1.0]]');
   assert.equal(filtered('topN(2)', floats([1, 2, Number.NaN])), '[[1,2.0],[0,1.0]]');
   assert.equal(filtered('topN(1)', floats([1, Number.NaN, 2])), '[[2,2.0]]');

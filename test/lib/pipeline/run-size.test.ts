@@ -4,7 +4,7 @@ import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { runBatch } from '../../../lib/pipeline/batch/batch.ts';
 import { RunSize } from '../../../lib/pipeline/batch/run-size.ts';
 
-/** Runs batches of so many rows, which cost so many ms a row; says how many rows were run at each size. */
+/** Runs batches with that many rows, which cost that many ms a row; returns how many rows were run at each size. */
 function work(size: RunSize, rows: number, batches: number, costOf: (rows: number) => number) {
   const ran = new Map<number, number>();
   for (let batch = 0; batch < batches; batch++) {
@@ -27,7 +27,7 @@ function shareOf(ran: ReadonlyMap<number, number>, size: number): number {
 const fresh = (most = 32) => new RunSize(most, () => 0);
 
 describe('the size of a run', () => {
-  test('is that of the batch where more rows are cheaper, but for rare trials', () => {
+  test('is that of the batch where more rows are cheaper, except for rare trials', () => {
     const ran = work(fresh(), 32, 2_000, (rows) => 1 + 1 / rows);
     assert.ok(shareOf(ran, 32) > 0.98, JSON.stringify([...ran]));
     assert.ok((ran.get(8) ?? 0) > 0);
@@ -103,7 +103,7 @@ describe('the size of a run', () => {
     assert.ok(shareOf(small, 8) < 0.5, JSON.stringify([...small]));
   });
 
-  test('is never above the batch or below a row, whatever runs cost', () => {
+  test('is never above the batch or below a row, at any cost of runs', () => {
     for (const most of [1, 2, 3, 5, 32, 256]) {
       const size = fresh(most);
       let seed = most;

@@ -151,7 +151,10 @@ test('a runner that gives fewer outcomes than records answers none of them, and 
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** What a call measures, by a clock that stands still unless it is set: timers as [count, ms], and the invocation's metrics. */
+/**
+ * The measurements of a call, by a clock that stands still unless it is set: timers as [count, ms], and the
+ * invocation's metrics.
+ */
 async function measuring(
   call: (clock: { ms: number }, parts: ReturnType<typeof deps>) => Promise<unknown>,
 ): Promise<{ readonly timers: Record<string, number[]>; readonly metrics: Record<string, unknown> }> {
@@ -311,7 +314,7 @@ test('a record runs in an isolated process from its second delivery on, and not 
   }
 });
 
-test('a request fails at its first failure, with its place, whatever the run stage does', async () => {
+test('a request fails at its first failure, with its index, for any behavior of the run stage', async () => {
   const runner = failing('bad_input', undefined);
   const records = [1, 0, 0].map((value): Inputs => new Map([['x', { kind: 'json', value }]]));
   await assert.rejects(serveRequest(records, runner, {}), {

@@ -1,4 +1,4 @@
-/** Records become one tensor along an axis, and each gets its rows back, of whatever type. */
+/** Records become one tensor along an axis, and each gets its rows back, for any type. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
@@ -36,7 +36,7 @@ function tensorOf(dtype: Kind, axis: 0 | 1, start: number, end: number): Tensor 
 
 const KINDS = ['float32', 'int64', 'string'] as const;
 
-test('records are stacked along an axis, and what fills them up is zero, whatever the memory held', () => {
+test('records are stacked along an axis, and their padding is zero, also in used memory', () => {
   for (const dtype of KINDS) {
     for (const axis of [0, 1] as const) {
       const scratch = new Scratch();

@@ -17,7 +17,7 @@ function queue() {
 }
 
 const IDENTITY = 'i'.repeat(36);
-/** What the body may have beside the attributes. */
+/** Bytes that the body may have beside the attributes. */
 const MOST = LIMITS.messageBytes - attributesBytes(newAttributes(IDENTITY));
 
 test('a record of exactly 1 MiB with its attributes travels as a message, one byte more through S3, counted in bytes of UTF-8', async () => {

@@ -53,7 +53,7 @@ export function partialAnswer(options: {
 export interface SubsetCases {
   /** True: refused once, then taken. */
   readonly passing: boolean;
-  /** Only each of so many subsets. Default 1. */
+  /** Only one in this many of the subsets. Default 1. */
   readonly step?: number;
 }
 

@@ -5,7 +5,7 @@ import { readAddress } from '../../../lib/redis/address.ts';
 test('an address says where Redis is, whether in cluster mode, who signs in and how much it stores', () => {
   const plain = { isCluster: false, cacheUser: undefined, maxBytes: undefined };
   assert.deepEqual(readAddress('redis://h:1'), { ...plain, url: 'redis://h:1' });
-  // What else ioredis takes is left to it.
+  // Other forms are left to ioredis.
   assert.deepEqual(readAddress('redis://h:1?family=6'), { ...plain, url: 'redis://h:1?family=6' });
   assert.deepEqual(readAddress('rediss://h:1?cluster=on'), {
     ...plain,

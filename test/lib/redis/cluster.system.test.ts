@@ -28,7 +28,7 @@ before(async () => {
 after(() => cluster?.close());
 beforeEach(() => cluster?.clear());
 
-/** Undefined, and the test is skipped, where there is no cluster. */
+/** Undefined without a cluster; the test is then skipped. */
 function open(t: TestContext) {
   if (!cluster) return t.skip('needs an installed redis-server and openssl');
   const connection = openRedis(cluster.url, { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 });
@@ -411,7 +411,7 @@ test('a lost node costs its own records until its replica has taken over, and th
   await copy.redis.cluster('FAILOVER', 'TAKEOVER');
   // Its table of slots is from before.
   assert.equal((await idle.get(kept))?.uri, kept);
-  // What was not saved comes again.
+  // A result that was not saved is delivered again.
   assert.equal(
     await results.save(
       lost.map((uri) => finished(uri)),

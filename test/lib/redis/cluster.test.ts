@@ -1,4 +1,4 @@
-/** What cluster mode is without a cluster: names, addresses, the way to a node, and the error that names the setting. */
+/** Cluster mode without a cluster: names, addresses, the route to a node, and the error that names the setting. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Redis } from 'ioredis';
@@ -53,7 +53,7 @@ test('a server in cluster mode is recognised by its answer, and the error says w
 type Answer = string | Error;
 
 /**
- * Nodes that answer as they are set up, each its commands in turn and then 'OK', without a network.
+ * Nodes with prepared answers, each its commands in turn and then 'OK', without a network.
  * @param owners of all slots, as one answer to CLUSTER SLOTS after the other; the last of them stays
  */
 function nodesOf(t: TestContext, owners: [string, number][], answers: Record<number, Answer[]>) {

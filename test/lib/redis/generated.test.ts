@@ -1,4 +1,4 @@
-/** The generated module has the Lua files as they are now, and each of them says how it is called. */
+/** The generated module has the current Lua files, and each of them documents its call. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ test('the generated module is what the Lua files make (npm run build:lua)', asyn
   assert.equal(await readFile(GENERATED, 'utf8'), generate());
 });
 
-test('an include stands in place of its line, and no comment is left', () => {
+test('an include stands instead of its line, and no comment is left', () => {
   const cancel = readScript('cancel.lua');
   assert.match(cancel, /^local function orderOf\(text\)\n/);
   assert.match(cancel, /\nlocal clock = redis\.call\('TIME'\)\n/);

@@ -1,4 +1,4 @@
-/** What clients of Analytics Zoo Cluster Serving get of a result that is too large for Redis. */
+/** Clients of Analytics Zoo Cluster Serving read a result that is too large for Redis. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeArrowResult } from '../../../lib/codecs/arrow/result.ts';

@@ -239,7 +239,7 @@ test('answers that do not come for a while, on a connection that stays, lose no 
   assert.deepEqual(await drained(results), []);
 });
 
-test('a result of a uri that was used again is the new one, whatever became of the answer before', async (t) => {
+test('a result of a uri that was used again is the new one, even if the answer before was lost', async (t) => {
   const url = await redisUrl(t);
   const proxy = await startRedisProxy(t, url);
   const writer = open(t, url).results;

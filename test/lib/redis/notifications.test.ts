@@ -1,4 +1,4 @@
-/** What wakes those who wait for a result: messages, and looking again. */
+/** Waiting for a result ends by messages, and by looking again. */
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
@@ -40,7 +40,7 @@ function subscriptions() {
   };
 }
 
-/** Whether a wait has ended, after what is due has run. */
+/** True if a wait has ended once all due timers have run. */
 async function hasEnded(wait: Promise<unknown>): Promise<boolean> {
   let ended = false;
   void wait.then(() => (ended = true));

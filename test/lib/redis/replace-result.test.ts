@@ -1,4 +1,4 @@
-/** What may take the place of a failure in a Redis that has lost, or others wrote, what the decision needs. */
+/** Replacing a failure in a Redis that has lost data the decision needs, or in which others wrote it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';

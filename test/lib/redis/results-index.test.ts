@@ -120,7 +120,7 @@ test('in cluster mode a page has the first to expire first, no more uris and no 
       const home = connection.home(JOB, uri);
       await redis.zadd(indexKey(JOB), Date.now(), home);
       await redis.zadd(indexKey(home), i, uri);
-      // Of the three fields that a client gets.
+      // Stored with the three fields that a client gets.
       await redis.hset(resultKey(JOB, uri), {
         value: 'x'.repeat(size - 2),
         exact: 'x',

@@ -1,4 +1,4 @@
-/** What save.lua writes of one record, against a real Redis. */
+/** The fields that save.lua writes for one record, in a real Redis. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { newestKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
@@ -61,7 +61,7 @@ test('a cancellation names the records that came before it, the last first and s
   assert.deepEqual(await redis.hmget(RESULT, 'status', 'value'), ['cancelled', null]);
 });
 
-test('a record that was announced after the cancellation has a result, whatever the clocks say', async (t) => {
+test('a record that was announced after the cancellation has a result, even if the clocks disagree', async (t) => {
   const { redis, save } = await open(t);
   await redis.hset(RESULT, { status: 'cancelled', cancelled: 'e1' });
   await redis.set(NEWEST, '100 ~');

@@ -71,7 +71,7 @@ async function drained(results: ResultStore): Promise<string[]> {
   return found.sort();
 }
 
-test('metrics say since when they count, whatever is measured later', async (t) => {
+test('metrics state since when they count, also after later measurements', async (t) => {
   const { clock, results, redis } = await open(t);
   await results.save([], '', measured());
   const first = clock.ms;
@@ -80,7 +80,7 @@ test('metrics say since when they count, whatever is measured later', async (t) 
   assert.equal(await redis.hget(metricsKey(JOB), 'since'), String(first));
 });
 
-test('a foreign metrics key costs the metrics, stays as it is, and costs no result', async (t) => {
+test('a foreign metrics key costs the metrics, stays unchanged, and costs no result', async (t) => {
   const { results, redis } = await open(t);
   await redis.set(metricsKey(JOB), 'foreign');
   assert.equal(await results.save([saved('a', number(1))], 'v', measured()), 1);
@@ -236,13 +236,13 @@ test('a result that came after the taking is not overwritten by the one that is 
   assert.equal((await results.get('a'))?.outputs[0]?.data[0], 2);
 });
 
-test('only a cancellation is listed again when nothing was set aside, and a foreign key is no error', async (t) => {
+test('only a cancellation is listed again when nothing was set aside, and a foreign key is not an error', async (t) => {
   const { connection, results, redis, leases } = await open(t);
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
   await states.cancel('c');
   await results.save([saved('a', number(1)), saved('b', number(2))], 'v');
   const taken = await leases.take(['a', 'b', 'c']);
-  // What was set aside has expired; one uri has a result that is too large to be listed, one something foreign.
+  // Set-aside results have expired; one uri has a result that is too large to be listed, and one holds foreign data.
   for (const key of await redis.keys('cluster-serving-held_*')) await redis.del(key);
   await results.save([saved('a', number(3), 1)], 'v');
   await redis.zrem(indexKey(JOB), 'a');
@@ -385,7 +385,7 @@ function racing({ connection, options }: Awaited<ReturnType<typeof openReplacer>
   const racer = {
     home: (job: string) => job,
     use: async (...[work, repeatable]: Parameters<RedisConnection['use']>) => {
-      // What is written must not be repeated.
+      // A written result must not be written again.
       if (!repeatable && !raced) {
         raced = true;
         await change();

@@ -38,7 +38,7 @@ async function opened(t: TestContext) {
   return { redis, history, failures };
 }
 
-test('F6: a frozen Redis costs a batch its try and no record; thawed, the same environment goes on', async (t) => {
+test('F6: a frozen Redis costs a batch its try and no record; thawed, the same environment continues', async (t) => {
   const place = await opened(t);
   if (!place) return;
   const { redis, history, failures } = place;

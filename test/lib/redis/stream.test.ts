@@ -46,7 +46,7 @@ function consumer(failing: string) {
 const LISTED = ['rpush s:dead 2'];
 const REMOVED = ['xack s g 1-0 2-0', 'xdel s 1-0 2-0'];
 
-test('a dead entry leaves the stream when it is in the list, whatever becomes of the length of that', async () => {
+test("a dead entry leaves the stream when it is in the list, even if the list's length cannot be set", async () => {
   for (const [failing, expected] of [
     ['', [...LISTED, 'ltrim s:dead -1000 -1', ...REMOVED]],
     ['ltrim', [...LISTED, ...REMOVED]],

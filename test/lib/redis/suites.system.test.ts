@@ -1,4 +1,7 @@
-/** What a store of results promises, and the tests of lib/redis that are not about another server, once more against a Redis Cluster. */
+/**
+ * The contract of a store of results, and the tests of lib/redis that need no other server, once more against a Redis
+ * Cluster.
+ */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';
@@ -12,8 +15,8 @@ const SUITES = ['results', 'run-counts', 'leases', 'record-states', 'replace-res
 
 const EMBEDDED = 'the embedded Redis';
 /**
- * What is about another server, one server's memory, the bytes of a connection without TLS, the one index of a job, or the order
- * of results that are saved in the same ms.
+ * Tests of another server, of one server's memory, of the bytes of a connection without TLS, of the one index of a job,
+ * and of the order of results that are saved in the same ms.
  */
 const ELSEWHERE = [
   EMBEDDED,
@@ -25,7 +28,7 @@ const ELSEWHERE = [
   'cannot be put back',
   'can still be put back',
   'g[eo]ts? lost',
-  'whatever became of the answer',
+  'even if the answer before was lost',
   'a result that is put back stays away',
   'answers that do not come',
   'whose answer was lost',

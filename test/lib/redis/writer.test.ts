@@ -1,4 +1,4 @@
-/** What a batch of results becomes on its way to Redis: calls, round trips, and what is counted once. */
+/** A batch of results on its way to Redis: calls, round trips, and one count for each. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';

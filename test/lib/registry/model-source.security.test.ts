@@ -1,4 +1,4 @@
-/** What lies in the bucket is not believed: a pointer names files of its own version only, a file is what its checksum says. */
+/** The bucket is not trusted: a pointer names files of its own version only, and a file must match its checksum. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -75,7 +75,7 @@ const BAD_POINTERS: readonly (readonly [what: string, text: string])[] = [
   ['bytes beyond 2^53', pointer([{ ...good, bytes: 2 ** 60 }])],
   ['no sha256', pointer([{ path: 'm.onnx', bytes: MODEL.length }])],
   ['an empty sha256', pointer([{ ...good, sha256: '' }])],
-  ['a sha256 with a dash, as ETags have that say nothing', pointer([{ ...good, sha256: `${SHA}-2` }])],
+  ['a sha256 with a dash, as ETags of uploads in parts have', pointer([{ ...good, sha256: `${SHA}-2` }])],
   ['a short sha256', pointer([{ ...good, sha256: SHA.slice(1) }])],
   ['a sha256 that is null', pointer([{ ...good, sha256: null }])],
   ['null', 'null'],
@@ -94,7 +94,7 @@ test('a pointer that is not exactly one is refused before anything is asked for'
       readPointer(s3, LOCATION),
       {
         code: 'model_unavailable',
-        message: /^s3:\/\/models\/models\/job\/current\.json is no model pointer: /,
+        message: /^s3:\/\/models\/models\/job\/current\.json is not a model pointer: /,
       },
       what,
     );
@@ -262,7 +262,7 @@ test('hidden files and folders, as git and downloads leave them, stay at home', 
   );
 });
 
-test('whatever can be published can be read again', async (t) => {
+test('everything that can be published can be read again', async (t) => {
   const s3 = await openBucket(t);
   const folder = await modelFolder(t);
   await mkdir(join(folder, 'deep', 'er'), { recursive: true });

@@ -26,7 +26,7 @@ const REFUSED: readonly (readonly [
   [
     'a pointer of Git LFS',
     { 'm.onnx': 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' },
-    /found a Git LFS pointer in place of the file; `git lfs pull` fetches it$/,
+    /found a Git LFS pointer instead of the file; `git lfs pull` fetches it$/,
   ],
   ['a message of an API', { 'm.onnx': '{"message": "Not Found"}' }, /found a JSON text$/],
   ['a packed file', { 'm.onnx': '\u001f\u008b\u0008' }, /found a gzip archive; unpack it first$/],
@@ -37,7 +37,7 @@ for (const [what, files, message] of REFUSED) {
   });
 }
 
-test('a file in place of the directory, a folder in place of the model, and no directory at all have different errors', async (t) => {
+test('a file instead of the directory, a folder instead of the model, and no directory at all have different errors', async (t) => {
   const folder = await folderWith(t, { 'm.onnx': 'x' });
   const refused = (path: string, message: RegExp) =>
     assert.rejects(findModelFile(path), { code: 'model_unavailable', message });
@@ -47,7 +47,7 @@ test('a file in place of the directory, a folder in place of the model, and no d
   );
   await refused(join(folder, 'nowhere'), /nowhere cannot be read: there is no such directory$/);
   await mkdir(join(folder, 'inner', 'm.onnx'), { recursive: true });
-  await refused(join(folder, 'inner'), /m\.onnx cannot be read: it is no file$/);
+  await refused(join(folder, 'inner'), /m\.onnx cannot be read: it is not a file$/);
 });
 
 test('anything that may be a model is found', async (t) => {

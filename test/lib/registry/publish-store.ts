@@ -19,7 +19,7 @@ export interface StrictStore {
   beforePut: (key: string) => void;
   /** True: the object is written, and the connection ends before the answer. */
   losesAnswer: (key: string) => boolean;
-  /** What the store makes of a body, should it be faulty. */
+  /** The store's reading of a body, if it is faulty. */
   stored: (key: string, body: Buffer) => Buffer;
   /** False: it keeps no checksums, as some stores do. */
   keepsChecksums: boolean;

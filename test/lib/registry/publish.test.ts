@@ -278,7 +278,7 @@ test('a version that others let serve during an upload is not replaced by it, an
   };
   await assert.rejects(publishModel(store.s3, LOCATION, folder), {
     code: 'conflict',
-    message: new RegExp(`version ${other} was made to serve in the meantime, in place of ${a}`),
+    message: new RegExp(`version ${other} was made to serve in the meantime, instead of ${a}`),
   });
   assert.equal(await serving(store.s3), other);
   store.beforePut = () => undefined;
@@ -301,7 +301,7 @@ test('two promotions of one pointer: the store keeps the condition, the second i
   };
   await assert.rejects(promote(store.s3, LOCATION, current, { files }, to('mine')), {
     code: 'conflict',
-    message: new RegExp(`version theirs was made to serve in the meantime, in place of ${a}; mine was not`),
+    message: new RegExp(`version theirs was made to serve in the meantime, instead of ${a}; mine was not`),
   });
   assert.equal(await serving(store.s3), 'theirs');
   // And the first pointer of all is as safe.
@@ -312,7 +312,7 @@ test('two promotions of one pointer: the store keeps the condition, the second i
   await assert.rejects(promote(store.s3, LOCATION, none, { files }, to('mine')), { code: 'conflict' });
 });
 
-test('a promotion whose answer gets lost is no conflict with itself', async (t) => {
+test('a promotion whose answer gets lost is not a conflict with itself', async (t) => {
   const store = await strictStore(t);
   await publish(t, store.s3, 'a');
   let lost = 0;
@@ -326,7 +326,7 @@ test('a promotion whose answer gets lost is no conflict with itself', async (t) 
   assert.deepEqual([lost, puts], [1, 2]);
 });
 
-test('a pointer that makes no sense is replaced by a push, and a listing goes on without it', async (t) => {
+test('a pointer that makes no sense is replaced by a push, and a listing continues without it', async (t) => {
   const { s3 } = await bucket(t);
   const { version: a } = await publish(t, s3, 'a');
   const Key = `${LOCATION.prefix}current.json`;
@@ -463,7 +463,7 @@ test('a pointer that changed after it was read is not replaced, also by a store 
   const turn = { version: 'v1', at: '' };
   await assert.rejects(promote(careless, LOCATION, current, { files: [] }, [turn]), { code: 'conflict' });
   assert.deepEqual([puts, await serving(store.s3)], [[], serves]);
-  // Whatever is written, is written on the condition of what was read.
+  // Every write is conditional on the data that was read.
   const now = await readCurrent(store.s3, LOCATION);
   await promote(careless, LOCATION, now, { files: [] }, [turn]);
   assert.deepEqual(puts, [now.etag]);

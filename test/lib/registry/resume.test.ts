@@ -78,7 +78,7 @@ const bytesOf = (asked: readonly { range: string }[]) =>
 for (const isSigned of [true, false]) {
   const by = isSigned ? 'signed reads' : "the SDK's reads";
 
-  test(`${by}: a download that was stopped goes on at the byte of each part, under the ETag that it began with`, async (t) => {
+  test(`${by}: a download that was stopped continues at the byte of each part, under the ETag that it began with`, async (t) => {
     const { put, asked, stopped, download, directory } = await scene(t, { isSigned });
     const content = await put(1);
     await stopped(pointerOf(content));
@@ -100,7 +100,7 @@ test('an object that was replaced meanwhile is read from its beginning', async (
   assert.ok((await readFile(join(folder, KEY))).equals(second));
 });
 
-test('what is left is not trusted beyond the digest: a byte that is another is an error, and then all is read anew', async (t) => {
+test('what is left is not trusted beyond the digest: a byte that is another is an error, and then all is read again', async (t) => {
   const { put, stopped, download, directory } = await scene(t, { isSigned: true });
   const content = await put(1);
   await stopped(pointerOf(content));
@@ -114,7 +114,7 @@ test('what is left is not trusted beyond the digest: a byte that is another is a
   await download(pointerOf(content));
 });
 
-test('the next process of the environment goes on, unless only the size of the file could be compared', async (t) => {
+test('the next process of the environment continues, unless only the size of the file could be compared', async (t) => {
   const { put, asked, stopped, download, directory } = await scene(t, { isSigned: true });
   const content = await put(1);
   const asOther = async () => {

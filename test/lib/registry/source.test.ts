@@ -87,7 +87,7 @@ describe('from an S3', () => {
     assert.equal((await readFile(join(folder, 'empty'))).length, 0);
   });
 
-  test('the same content is taken again, another is a folder of its own, and a file that was changed here is copied anew', async (t) => {
+  test('the same content is taken again, another is a folder of its own, and a file that was changed here is copied again', async (t) => {
     await put('same/model.onnx', 'one');
     const { directory, folder } = await copy(t, `s3://${BUCKET}/same`);
     const again = async () =>

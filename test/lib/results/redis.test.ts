@@ -5,7 +5,7 @@ import { OPENING, PASS, startRedisProxy } from '../../support/faults/redis/proxy
 import { PATIENT, redisUrl } from '../../support/redis.ts';
 import { describeStore } from './conformance.ts';
 
-/** What leads to a subscription, and is no command of which an answer would matter. */
+/** Commands that lead to a subscription; no answer to them matters. */
 const HEARD = new Set([...OPENING, 'SUBSCRIBE', 'UNSUBSCRIBE']);
 
 for (const preferEmbedded of [false, true]) {

@@ -17,7 +17,7 @@ test('a wait that is longer than a timer can take is as long as a timer can take
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('work that goes on after its signal is ignored, and no listener stays however it ends', async () => {
+test('work that continues after its signal is ignored, and no listener stays however it ends', async () => {
   const stop = new AbortController();
   const listeners = () => getEventListeners(stop.signal, 'abort').length;
   assert.equal(await orAborted(Promise.resolve(7), stop.signal), 7);

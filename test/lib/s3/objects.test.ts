@@ -7,7 +7,7 @@ interface Asked {
   readonly IfMatch?: string;
 }
 
-/** An S3 that gives one body after the other; an error breaks off while it is read, or stands in place of the answer. */
+/** An S3 that gives one body after the other; an error interrupts the reading, or replaces the answer. */
 function s3With(...bodies: (string | { readonly breaksOff: true } | { readonly refuses: string })[]) {
   const asked: Asked[] = [];
   const signals: (AbortSignal | undefined)[] = [];

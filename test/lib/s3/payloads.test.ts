@@ -12,7 +12,7 @@ import { PayloadStore } from '../../../lib/s3/payloads.ts';
 const MiB = 1024 * 1024;
 const TOGETHER = 2 * LIMITS.payloadBytes;
 
-/** An S3 whose objects are `sizes` bytes, made up as they are read, and what it was asked for at once. */
+/** An S3 whose objects have `sizes` bytes, generated while they are read, and the requests it got at the same time. */
 function store(sizes: Readonly<Record<string, number>>) {
   const seen = { asked: [] as string[], reads: 0, mostReads: 0, bytes: 0, mostBytes: 0 };
   const s3 = {

@@ -73,12 +73,12 @@ test('a pointer to anything but a payload of this job is never asked for', async
     `[{"uri":"u","pointer":"${OURS}${ID}"}]`,
     `{"__proto__":{"uri":"u","pointer":"${OURS}${ID}"}}`,
   ];
-  // As they came: what is no pointer is a record that cannot be read.
+  // Unchanged: a body that is not a pointer is a record that cannot be read.
   assert.deepEqual(await store.resolve([...bodies, ...more]), [...bodies, ...more]);
   assert.deepEqual(asked, []);
 });
 
-test('a payload of this job is read from this bucket, whatever else the message says', async (t) => {
+test('a payload of this job is read from this bucket, even if the message names another', async (t) => {
   const s3 = await openBucket(t);
   await putObject(s3, OURS + ID, 'the record');
   const store = new PayloadStore(s3, BUCKET, JOB);

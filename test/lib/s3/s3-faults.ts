@@ -74,7 +74,7 @@ const WRONG_ETAG: S3Fault = {
 
 const READS: readonly S3Fault[] = [...REFUSALS, ...BREAKS, ...BODIES];
 
-/** What may become of the record while the fault lasts; undefined: its message goes back. */
+/** Allowed outcomes of the record while the fault lasts; undefined: its message goes back. */
 function storedDuring(fault: S3Fault, x: number): Stored | undefined {
   if (fault.name.startsWith('404')) return 'bad_request';
   // S3 names an ETag and sends a whole body: nothing is wrong with the record.

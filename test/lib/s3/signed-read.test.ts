@@ -50,7 +50,7 @@ test('parts of an object are read without the SDK, by requests that are signed',
     assert.equal(Buffer.from(bytes).toString(), 'text');
     assert.deepEqual(await getRange(s3, ADDRESS, { start: 2, end: 6, etag }), { bytes, etag });
 
-    // What is refused, missing or another version by now is what the SDK says of it.
+    // Refused, missing and replaced objects are reported with the SDK's own error.
     const asked = deferredS3({ load: async () => sdk, readPlace: () => place });
     await assert.rejects(getRange(asked, ADDRESS, { start: 0, end: 4, etag: '"other"' }), {
       name: 'PreconditionFailed',

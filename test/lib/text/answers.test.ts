@@ -85,7 +85,7 @@ test('the largest of numbers below zero is one of them', () => {
   assertNear(answersOf(output, [Uint8Array.of(1, 1)], settings({ pooling: ['max'] })), [[-2]], 'max');
 });
 
-test('a vector of the model itself stays as it is, or gets the length 1', () => {
+test('a vector of the model itself stays unchanged, or gets the length 1', () => {
   const mask = [Uint8Array.of(1), Uint8Array.of(1)];
   for (const [dtype, data] of [
     ['float32', Float32Array.of(3, -4, 0, 0)],

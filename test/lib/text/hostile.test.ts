@@ -37,7 +37,10 @@ const REFUSED: Readonly<Record<string, readonly [file: string, message: RegExp]>
     /"UnicodeScripts" is not served/,
   ],
   'an unknown post-processor': [text({ post_processor: { type: 'Custom' } }), /"Custom" is not served/],
-  'ids that are no numbers': [text({ model: { ...WORDS, vocab: { u: 'x' } } }), /vocab: expected ids from 0/],
+  'ids that are not numbers': [
+    text({ model: { ...WORDS, vocab: { u: 'x' } } }),
+    /vocab: expected ids from 0/,
+  ],
   'ids that are too large': [
     text({ model: { ...WORDS, vocab: { u: 1e9 } } }),
     /vocab: expected ids from 0 to/,
@@ -83,7 +86,7 @@ const REFUSED: Readonly<Record<string, readonly [file: string, message: RegExp]>
     text({ padding: { strategy: { Fixed: 1e9 }, pad_id: 0 } }),
     /a padding of more than 65536 tokens/,
   ],
-  'a pattern that is no expression': [split('(['), /is not served/],
+  'a pattern that is not an expression': [split('(['), /is not served/],
   'a repeated repetition': [
     split('(a+)+$'),
     /repeats what matches in several ways, which may take exponential time/,
@@ -148,7 +151,7 @@ suite('texts have a limit', () => {
     }
   });
 
-  test('a text of the largest size is tokenized, whatever it is made of', async () => {
+  test('a text of the largest size is tokenized, for any characters', async () => {
     for (const name of ['bert-uncased', 'gpt2', 'llama3', 'llama2', 'unigram']) {
       const tokenizer = await readTokenizer(JSON.stringify(trainedTokenizer(name)));
       for (const part of [' ', '世', "'s"]) {

@@ -1,4 +1,4 @@
-/** What a model reads around the tokens of a text: special ones, and types that tell two texts apart. */
+/** The tokens that a model reads around a text: special ones, and types that tell two texts apart. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Part } from '../../../lib/text/part.ts';

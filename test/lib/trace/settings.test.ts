@@ -18,7 +18,7 @@ test('nothing is traced without a receiver, or when OpenTelemetry is off', () =>
     assert.ok(tracesOf({ [name]: 'http://a' }));
 });
 
-test('the address of all signals is continued, that of traces is taken as it is', () => {
+test('the address of all signals is continued, that of traces is taken unchanged', () => {
   assert.equal(settingsOf({}).url, 'http://localhost:4318/v1/traces');
   assert.equal(settingsOf({ [ENDPOINT]: 'https://a/b/' }).url, 'https://a/b/v1/traces');
   const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT = 'https://c/';

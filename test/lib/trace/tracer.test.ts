@@ -96,7 +96,7 @@ const returning = (...ids: string[]): SQSBatchResponse => ({
   batchItemFailures: ids.map((itemIdentifier) => ({ itemIdentifier })),
 });
 
-/** What a batch function does with its records: those that it names are saved, the others come again. */
+/** A batch function handles its records: it saves those that it names, and the others return. */
 function batchOf(tracer: Traced, outcomes: Readonly<Record<string, ServingError | undefined>>) {
   const sink = tracer.sink({ save: async () => [] });
   return tracer.handler('sqs', async ({ Records }: SQSEvent) => {
@@ -164,7 +164,7 @@ test('a handler that throws leaves spans that say so', async (t) => {
   );
 });
 
-test('a span that is not sampled is not sent, and its trace goes on', async (t) => {
+test('a span that is not sampled is not sent, and its trace continues', async (t) => {
   const receiver = await startReceiver(t);
   const { tracer } = tracerTo(t, receiver.url);
   await batchOf(tracer, { m: undefined })(eventOf(message('m', UNSAMPLED)), CONTEXT);

@@ -1,4 +1,4 @@
-/** How records become batches of the one process of a function, and what becomes of them when its time ends. */
+/** Records become batches of the one process of a function, and get an outcome when its time ends. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';

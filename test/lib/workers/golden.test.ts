@@ -35,7 +35,7 @@ function readItems(bytes: Uint8Array, size = bytes.byteLength): Run['items'] {
 
 const write = (items: readonly unknown[]) => Buffer.concat(encodeMessage({ type: 'run', id: 1, items }));
 
-/** What Python makes of frames: each as it writes it, or `refused: …`. */
+/** Python's output for frames: each as it writes it, or `refused: …`. */
 async function throughPython(frames: readonly string[]): Promise<string[]> {
   const script = fileURLToPath(new URL('reencode.py', import.meta.url));
   return new Promise((resolve, reject) => {
@@ -51,7 +51,7 @@ test('the golden frames are what their script makes', () => {
   assert.deepEqual(FRAMES, goldenFrames());
 });
 
-test('TypeScript reads the golden frames, whatever the chunks, and writes the same bytes', () => {
+test('TypeScript reads the golden frames, in any chunks, and writes the same bytes', () => {
   for (const { name, hex } of FRAMES.valid) {
     const bytes = Buffer.from(hex, 'hex');
     for (const size of [1, 3, 64, bytes.byteLength])
@@ -220,9 +220,9 @@ test('a value that cannot be sent is a TypeError with its path', () => {
     [{ a: [1, { 'b c': new Map() }] }, /^items\[0\]\.a\[1\]\['b c'\]: a Map cannot be sent$/],
     [new Float32Array(1), /^items\[0\]: a Float32Array cannot be sent$/],
     [{ dtype: 'int8', shape: [2], data: new Int8Array(1) }, /1 elements, and its shape \[2\] 2$/],
-    [{ dtype: 'int8', shape: [1], data: new Int16Array(1) }, /no array of int8/],
+    [{ dtype: 'int8', shape: [1], data: new Int16Array(1) }, /not an array of int8/],
     [new Set([[1]]), /^items\[0\]\[0\]: .*cannot hash/],
-    [new Date(Number.NaN), /no date/],
+    [new Date(Number.NaN), /not a date/],
     [cyclic, /deeper than 64 levels/],
     [10n ** 5000n, /more than 4096 digits/],
   ] as const) {

@@ -194,7 +194,7 @@ print(json.dumps(errors))`);
     ]);
   });
 
-  test('values of numpy become values of the protocol, whatever their layout', async () => {
+  test('values of numpy become values of the protocol, in any layout', async () => {
     const found = await print(`
 import json, numpy as np
 from wkr_serving._protocol.values import ValueReader, ValueWriter

@@ -1,4 +1,4 @@
-/** What an image is to a worker, by its `image_as`. */
+/** The forms of an image for a worker, by its `image_as`. */
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { EncodedImage } from '../../../lib/contract/worker-values.ts';

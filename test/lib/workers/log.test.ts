@@ -1,4 +1,4 @@
-/** What a worker's process writes gets a time, a level and the worker, on a single machine and in a function. */
+/** Output of a worker's process gets a time, a level and the worker, on a single machine and in a function. */
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ test('each line of a traceback gets time, level and worker, in order', () => {
   );
 });
 
-test('a line of the own logger stays as it is, and another log keeps its level', () => {
+test('a line of the own logger stays unchanged, and another log keeps its level', () => {
   const own = '2026-03-08 09:04:59,001 ERROR WKRServer worker 3: it failed\n';
   assert.equal(stamped(own), own);
   assert.deepEqual(

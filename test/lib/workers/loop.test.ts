@@ -200,7 +200,7 @@ def get_postprocess(self, envs):
       assert.equal(child.stdout, '');
     });
 
-    test('fails the batch for a result that is no list, tuple or array', async () => {
+    test('fails the batch for a result that is not a list, tuple or array', async () => {
       const child = await open({
         python: `
 def predict(self, model, input):
@@ -284,7 +284,7 @@ def off_model(self, model):
       assert.match(child.stderr, /stuck/);
     });
 
-    test('records one sample for each name and batch, and only warns of what is no number', async () => {
+    test('records one sample for each name and batch, and only warns of other values than numbers', async () => {
       const child = await open({
         python: `
 def predict(self, model, input):
@@ -304,8 +304,8 @@ def predict(self, model, input):
         assert.deepEqual(answer.statistics, { batchsize: [2, 7], time: [0.5] });
       }
       await child.retire();
-      assert.match(child.stdout, /WARNING.*text is no number/);
-      assert.match(child.stdout, /WARNING.*nan is no number/);
+      assert.match(child.stdout, /WARNING.*text is not a number/);
+      assert.match(child.stdout, /WARNING.*nan is not a number/);
     });
 
     test('its logger writes errors to stderr and the rest to stdout, debug only when it is verbose', async () => {
@@ -408,7 +408,7 @@ def predict(self, model, input):
       assert.equal(await child.ended, 3);
     });
 
-    test('refuses a worker that is there in both languages, and a name that is no module and class', async () => {
+    test('refuses a worker that is there in both languages, and a name that is not a module and class', async () => {
       const files = {
         'server.py': sourceOf('python', ECHO),
         'server.ts': sourceOf('typescript', ECHO),

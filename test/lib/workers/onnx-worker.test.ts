@@ -147,7 +147,7 @@ for (const [language, skip] of [
   });
 }
 
-/** @param resolve an expression: what becomes of the import of onnxruntime-node */
+/** @param resolve an expression: the result of the import of onnxruntime-node */
 const resolving = (resolve: string) => `import { registerHooks } from 'node:module';
 registerHooks({
   resolve: (name, context, next) => name === 'onnxruntime-node' ? ${resolve} : next(name, context),

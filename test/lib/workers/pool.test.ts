@@ -146,7 +146,7 @@ describe('a pool', () => {
     await opening;
   });
 
-  test('one that was frozen while it started goes on: what passed meanwhile is not its time', async () => {
+  test('one that was frozen while it started continues: what passed meanwhile is not its time', async () => {
     const { pool, clock, all, latest } = open({ startTimeoutMs: 5_000 });
     const opening = pool.open();
     await clock.advance(3_500);
@@ -373,7 +373,7 @@ describe('the size of a pool', () => {
     );
   });
 
-  test('a resize begins the measurement anew', () => {
+  test('a resize begins the measurement again', () => {
     const loads = Array.from({ length: 61 }, (_, i) => ({ atMs: i * EVERY_MS, size: 1, share: 1 }));
     assert.equal(nextSize(loads, SCALING), 2);
     assert.equal(nextSize([...loads, { atMs: 305_000, size: 2, share: 1 }], SCALING), 2);

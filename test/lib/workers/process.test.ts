@@ -1,4 +1,4 @@
-/** What a worker's code can do to its process, and what happens to the process when the service ends. */
+/** The effects of a worker's code on its process, and the end of the process when the service ends. */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -232,7 +232,7 @@ for (const [command, how] of [
       return true;
     });
     assert.equal(await worker.ended, how);
-    // What is expected of it now fails, which nobody waits for.
+    // Its pending answers now fail, and nothing waits for them.
     await worker.retire(60_000);
   });
 }

@@ -1,4 +1,4 @@
-/** What a process of a worker may say and when, with one that plays back what a test has written down. */
+/** The messages that a worker's process may send, and when, played back from a test's script. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

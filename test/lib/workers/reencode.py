@@ -1,4 +1,4 @@
-"""Reads frames from stdin, one line of hex each, and prints each as it is written again, or why it is refused."""
+"""Reads frames from stdin, one line of hex each, and prints each rewritten, or why it is refused."""
 import io
 import sys
 

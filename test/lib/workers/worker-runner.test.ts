@@ -1,4 +1,4 @@
-/** What a batch of records becomes by what its process does with it, without a process. */
+/** Outcomes of a batch, by the behavior of its process, without a process. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
@@ -15,7 +15,7 @@ const fault = (kind: RunFailed['failed']['kind']): Answer => ({
 
 const record = (value: unknown): Inputs => new Map([['x', { kind: 'json', value }]]);
 
-/** @param answers what becomes of each batch in turn; what follows is given back as it came */
+/** @param answers the answer to each batch in turn; later ones are returned unchanged */
 function scene(answers: readonly Answer[], facts: Partial<WorkerFacts> = {}) {
   const clock = new TestClock();
   const batches: unknown[][] = [];
@@ -84,7 +84,7 @@ test('a batch is run together, and again one by one where that may help', async 
       [ab],
     ],
     ['it has another length', [fault('length')], {}, ab, [FAILED, FAILED], [ab]],
-    ['it is no list', [fault('shape')], {}, ab, [FAILED, FAILED], [ab]],
+    ['it is not a list', [fault('shape')], {}, ab, [FAILED, FAILED], [ab]],
     ['its process ends', [hadBatch], {}, ab, ab, [ab, ['a'], ['b']]],
     ['its process ends alone', [hadBatch], {}, ['a'], [ENDED], [['a']]],
     ['its process had ended', [hadNone, hadNone], {}, ['a'], ['a'], [['a'], ['a'], ['a']]],
@@ -115,7 +115,7 @@ test('a batch is run together, and again one by one where that may help', async 
   }
 });
 
-test('an error of the service itself is no outcome', async () => {
+test('an error of the service itself is not an outcome', async () => {
   const { run } = scene([new Error('the pool is broken')]);
   await assert.rejects(run(['a']), /the pool is broken/);
 });

@@ -303,7 +303,7 @@ describe('a signature', () => {
     assert.match(text, /presigned/);
   });
 
-  it('that is not one is refused, whatever its form', async (t) => {
+  it('that is not one is refused in any form', async (t) => {
     const { port, host, credentials, state } = await open(t);
     const { headers = {} } = signed(sent, { credentials, host, service: 's3', at: NOW });
     const authorization = String(headers['authorization']);

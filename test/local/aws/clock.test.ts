@@ -1,4 +1,4 @@
-/** What the queues know of time while the clock of the machine is set; each test shows the wall clock moved by hours. */
+/** The queues' sense of time while the machine's clock is set. Each test moves the wall clock by hours. */
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -11,7 +11,7 @@ type Message = SqsQueue['messages'][number];
 /** A queue as far as the line sees it. */
 const queueOf = (messages: number[]) => withReadyLine({ messages } as unknown as SqsQueue);
 
-test('messages come out in the order in which they went in, whatever is done with the line', () => {
+test('messages come out in the order in which they went in, after any use of the line', () => {
   const step = fc.oneof(
     fc.nat({ max: 3_000 }).map((count) => ({ push: count })),
     fc.nat({ max: 3_000 }).map((count) => ({ take: count })),

@@ -1,6 +1,6 @@
 /**
- * F28: what an old client wrote last under a uri is its last enqueue, however long each send takes and whatever becomes of
- * the bridge; and no entry, and no command that Redis refuses, stops the others.
+ * F28: an old client's last write under a uri is its last enqueue, however long each send takes and even if the bridge
+ * dies; and no entry, and no command that Redis refuses, stops the others.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -79,7 +79,7 @@ function slow(random: Random, send: Send): Send {
   };
 }
 
-/** What no bridge can enqueue. */
+/** Entries that no bridge can enqueue. */
 const UNREADABLE: readonly (readonly (string | Buffer)[])[] = [
   ['data', 'x'],
   ['uri', '', 'data', 'x'],
@@ -104,7 +104,7 @@ async function fill(random: Random, redis: Redis): Promise<Record<string, string
       continue;
     }
     const data = `data-${i}`;
-    // Of a field that comes twice the last one counts, as in the former server.
+    // If a field comes twice, the last one counts, as in the former server.
     await redis.xadd(STREAM, '*', 'uri', entry, 'data', 'before', 'data', data, 'serde', 'stream');
     (expected[entry] ??= []).push(data);
   }
@@ -194,7 +194,7 @@ test('F28: what Redis refuses stops no other entry: a foreign list of dead entri
     }
     await until(() => good.every((uri) => sent.includes(uri)));
     assert.deepEqual(sent, good);
-    // Of each is warned once, and the dead entries are moved when the key is free.
+    // Each is warned about once, and the dead entries are moved when the key is free.
     assert.equal(warned.filter((text) => text.includes('cannot be listed')).length, 1);
     assert.equal(warned.filter((text) => text.includes('keep other bridges away')).length, 1);
     await redis.del(`${STREAM}:dead`);

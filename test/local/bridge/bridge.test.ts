@@ -1,4 +1,7 @@
-/** What a client of the original Cluster Serving writes with XADD reaches the queue once and is answered under its uri. */
+/**
+ * A record that a client of the original Cluster Serving writes with XADD reaches the queue once and is answered under
+ * its uri.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';

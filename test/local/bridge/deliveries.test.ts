@@ -1,4 +1,4 @@
-/** What becomes of an entry of the stream by the error that its sending, its removal or its listing ends with. */
+/** The fate of an entry of the stream, by the error with which its sending, its removal or its listing ends. */
 import assert from 'node:assert/strict';
 import { syncBuiltinESMExports } from 'node:module';
 import { type TestContext, test } from 'node:test';
@@ -12,7 +12,7 @@ const redisError = (cause?: Error) =>
   new ServingError('results_unavailable', `Redis: ${cause?.message ?? 'away'}`, { cause });
 const reply = (message: string): Error => new ReplyError(message) as Error;
 
-test('Redis has refused what it answered with an error, but for those of a server that changes', () => {
+test('Redis has refused what it answered with an error, except for those of a server that changes', () => {
   for (const message of ['WRONGTYPE Operation against a key', 'NOPERM no permissions', 'ERR unknown command'])
     assert.equal(isRefusal(redisError(reply(message))), true, message);
   for (const word of ['READONLY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN'])
@@ -57,7 +57,7 @@ function open(t: TestContext, fail: (step: 'send' | 'remove' | 'reject', what: s
     onFailure: (error) => seen.push(`failure ${error.message}`),
     stop: stop.signal,
   });
-  /** What happened until nothing more does before `ms` have passed. */
+  /** Collects events until nothing more happens within `ms`. */
   const after = async (ms = 0) => {
     for (let turn = 0; turn < 9; turn++) await setImmediate();
     if (ms > 0) {
@@ -150,7 +150,7 @@ test('an outage that ends with a dead entry is over', async (t) => {
   errors = [];
 });
 
-test("an error that is no record's and no outage ends the bridge, and the entry stays in the stream", async (t) => {
+test("an error that is neither a record's nor an outage ends the bridge, and the entry stays in the stream", async (t) => {
   const { deliveries, after } = open(t, () => error('bad_config'));
   deliveries.take([entryOf('1-0', 'a')]);
   assert.deepEqual(await after(), ['send a', 'failure bad_config']);

@@ -36,7 +36,7 @@ import contextlib, importlib, json, sys, time
 import numpy as np
 module, role, port, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 client = importlib.import_module(module)
-assert "cluster_serving" not in sys.modules, "this is no genuine client"
+assert "cluster_serving" not in sys.modules, "this is not a genuine client"
 with contextlib.redirect_stdout(sys.stderr):
     queue = (client.InputQueue if role == "write" else client.OutputQueue)(host="localhost", port=port)
     expected = {f"r{i}": "NaN" if i % 100 == 99 else [2 * i + 1, 2 * i + 0.5] for i in range(count)}
@@ -144,7 +144,7 @@ for (const module of ['zoo.serving.client', 'bigdl.serving.client']) {
     const { stdout } = await reading;
     assert.deepEqual(JSON.parse(stdout), {});
 
-    // Whatever was sent twice has one outcome: nothing comes after all of them were taken.
+    // A record that was sent twice has one outcome: nothing comes after all of them were taken.
     await until(async () => (await source.xlen('serving_stream')) === 0);
     useAws(addresses.environment);
     const sqs = openSqs({ endpoint: new URL(addresses.queueUrl).origin, region: 'us-east-1' });

@@ -20,7 +20,7 @@ const entry = (id: number, bytes = 1): StreamEntry => ({
 
 type Step = readonly StreamEntry[] | Error;
 interface Script {
-  /** What each read gives; the bridge is stopped in the one after them. */
+  /** The results of the reads; the bridge is stopped in the read after them. */
   readonly reads: readonly Step[];
   readonly claims?: readonly Step[];
   readonly renews?: readonly (boolean | Error)[];

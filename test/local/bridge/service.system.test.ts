@@ -111,7 +111,7 @@ test('records and results survive kills of the command: each is answered right a
     return values.indexOf(Math.max(...values)) === Number(uri.slice(1)) % 10;
   });
   assert.equal(right.length, count);
-  // What two bridges sent has one outcome: nothing comes after all of them were taken.
+  // A record sent by two bridges has one outcome: nothing arrives after all were taken.
   await until(async () => (await messages({ sqs: stack.aws.sqs, queueUrl })) === 0);
   assert.equal((await output.dequeue()).size, 0);
 });

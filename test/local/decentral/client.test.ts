@@ -1,4 +1,7 @@
-/** A client that is started again: when, after what, and what it then says, with a program in place of Python and no time. */
+/**
+ * A client that is started again: when, after what, and its messages then, with a program instead of Python and no
+ * time.
+ */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

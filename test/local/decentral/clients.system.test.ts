@@ -1,4 +1,4 @@
-/** What clients can do to each other and to their supervisor, and what the commands say of it. */
+/** The effects of clients on each other and on their supervisor, and the messages of the commands. */
 import assert from 'node:assert/strict';
 import { stat, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -160,7 +160,7 @@ test('a switch that is refused changes nothing', async (t) => {
   const supervised = await service.start(line('[[a, 1, 2]]'));
   for (const [flags, problem] of [
     ['-remote_servers [[a, 1]]', /server 1 is malformed/],
-    ['-remote_servers [[a, 1, 99999]]', /99999 is no port/],
+    ['-remote_servers [[a, 1, 99999]]', /99999 is not a port/],
     ['-num_client 1001', /from 0 to 1000, got "1001"/],
   ] as const) {
     const refused = await service.sh(`wkr-decentral-switch -port ${supervised.port} ${flags}`);

@@ -22,7 +22,7 @@ const GUIDE = {
     : 'needs the listings of the guide (../shared/fixtures/wkr)',
 };
 
-/** What the guide never defines: `request`, PUSH_API, and a server for WKRClient to call. */
+/** Names that the guide never defines: `request`, PUSH_API, and a server for WKRClient to call. */
 const STUBS = {
   'requests.py': '',
   'request.py': `import json, types, urllib.request

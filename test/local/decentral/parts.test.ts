@@ -41,8 +41,8 @@ test('a list has up to 100 servers and 64 KiB, and an error shows 200 characters
     ['[a, 1, 2', 'no list'],
     ['a, 1, 2]', 'no list'],
     ['[[a, 1, 2],]', 'server 2 is malformed'],
-    ['[[a, 0, 2]]', '0 is no port from 1 to 65535'],
-    ['[[a, 1, 65536]]', '65536 is no port from 1 to 65535'],
+    ['[[a, 0, 2]]', '0 is not a port from 1 to 65535'],
+    ['[[a, 1, 65536]]', '65536 is not a port from 1 to 65535'],
   ] as const) {
     const shown = JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
     assert.throws(() => readServers(text), {
@@ -158,10 +158,10 @@ test('a body of the control channel has at most 128 KiB, and is an object or not
     [status, { error_code: status, error_message: message, data: null, code }] as const;
   for (const [found, status, code, message] of [
     [await send(`{"x":"${text}x"}`), 413, 'too_large', `the body is over ${limit} bytes`],
-    [await send('{'), 400, 'bad_request', 'the body is no JSON'],
-    [await send('[]'), 400, 'bad_request', 'the body is no object'],
-    [await send('null'), 400, 'bad_request', 'the body is no object'],
-    [await send('1'), 400, 'bad_request', 'the body is no object'],
+    [await send('{'), 400, 'bad_request', 'the body is not JSON'],
+    [await send('[]'), 400, 'bad_request', 'the body is not an object'],
+    [await send('null'), 400, 'bad_request', 'the body is not an object'],
+    [await send('1'), 400, 'bad_request', 'the body is not an object'],
     [await send('', 'fails'), 400, 'bad_config', 'why'],
     [await send('', 'other'), 404, 'not_found', 'expected POST /control/{verb}'],
     [await send('', 'toString'), 404, 'not_found', 'expected POST /control/{verb}'],
@@ -195,7 +195,7 @@ test('the token of a port is in a file for its user alone, and is found by the p
   slowDisk(t, ['mkdir', 'rm', 'writeFile', 'rename']);
   const { token } = await makeToken(7);
   assert.match(token, /^[0-9a-f]{64}$/);
-  // Of a process of the same id that was killed.
+  // Left by a process with the same id that was killed.
   await writeFile(join(folder, `7.token.${process.pid}`), 'half', { mode: 0o644 });
   const again = await makeToken(7, 'a'.repeat(16));
   await makeToken(7, 'b'.repeat(16), '::1');

@@ -150,7 +150,7 @@ test('a push whose answer is lost is not sent again, a pop is', WITH_REDIS, asyn
   assert.deepEqual(await python('show(handler().pop())', again), ['2']);
 });
 
-test('a connection that Redis has closed is opened anew before a push', WITH_REDIS, async (t) => {
+test('a connection that Redis has closed is opened again before a push', WITH_REDIS, async (t) => {
   const { python, redis, port } = await setUp(t);
   const shown = await python(`
 q, other = handler(), handler("other")

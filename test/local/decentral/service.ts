@@ -45,7 +45,7 @@ export class Service {
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
 
-  /** What ends at the end of the test, the last one first: the folder goes when nothing runs in it. */
+  /** Ends at the end of the test, the last one first: the folder is removed when nothing runs in it. */
   readonly #hooks: (() => Promise<unknown>)[];
 
   private constructor(folder: string, env: NodeJS.ProcessEnv, hooks: (() => Promise<unknown>)[]) {
@@ -132,7 +132,7 @@ export class Supervised {
     });
   }
 
-  /** Of the control channel, when it is ready. */
+  /** Port of the control channel, once it is ready. */
   get port(): number | undefined {
     const [, port] = /^ready http:\/\/(?:[\w.]+|\[[\da-f:]+\]):(\d+)$/m.exec(this.output) ?? [];
     return port === undefined ? undefined : Number(port);

@@ -1,4 +1,7 @@
-/** Clients that a supervisor keeps: their messages, and what its commands start and stop, with a program in place of Python. */
+/**
+ * Clients that a supervisor keeps: their messages, and the processes that its commands start and stop, with a program
+ * instead of Python.
+ */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +18,7 @@ const quiet = { write: () => undefined };
 const frames = (headers: readonly object[], blocks: readonly Uint8Array[] = []) =>
   Buffer.concat(headers.flatMap((header) => encodeFrame(header as Record<string, unknown>, blocks)));
 
-/** What stands for Python: it writes these bytes to its pipe and runs the rest of the script. */
+/** Replaces Python: it writes these bytes to its pipe and runs the rest of the script. */
 async function program(
   t: TestContext,
   bytes: Uint8Array,
@@ -40,7 +43,7 @@ async function run(t: TestContext, bytes: Uint8Array, rest?: string) {
     verbose: false,
   };
   const messages: ClientMessage[] = [];
-  // What ends does so by itself.
+  // A program that ends does so by itself.
   let isLate = false;
   const late: After = (_, act) => {
     const timer = setTimeout(() => {
@@ -75,16 +78,19 @@ test('a process has ended when its last message is read, and how', async (t) => 
   assert.equal((await run(t, Buffer.of(), 'kill -9 $$')).how, 'SIGKILL');
 });
 
-test('what is no message of a client ends its process', async (t) => {
+test('a message that no client may send ends its process', async (t) => {
   for (const [bytes, problem] of [
     [frames([HELLO], [Buffer.of(1)]), 'it has blocks'],
     [frames([{ type: 'hello', protocol: 2 }]), 'it speaks protocol 2, not 1'],
     [frames([{ type: 'run' }]), 'unknown type'],
-    [frames([{ type: 'progress', done: -1, failed: 0, lastError: '' }]), 'done is no whole number >= 0'],
-    [frames([{ type: 'progress', done: 0, failed: 0.5, lastError: '' }]), 'failed is no whole number >= 0'],
-    [frames([{ type: 'progress', done: 0, failed: 0 }]), 'lastError is no text'],
-    [frames([{ type: 'failed', phase: 'load' }]), 'type is no text'],
-    [frames([{ type: 'failed', error: { type: '', message: '', traceback: '' } }]), 'phase is no text'],
+    [frames([{ type: 'progress', done: -1, failed: 0, lastError: '' }]), 'done is not a whole number >= 0'],
+    [
+      frames([{ type: 'progress', done: 0, failed: 0.5, lastError: '' }]),
+      'failed is not a whole number >= 0',
+    ],
+    [frames([{ type: 'progress', done: 0, failed: 0 }]), 'lastError is not a text'],
+    [frames([{ type: 'failed', phase: 'load' }]), 'type is not a text'],
+    [frames([{ type: 'failed', error: { type: '', message: '', traceback: '' } }]), 'phase is not a text'],
   ] as const) {
     const { how, messages } = await run(t, bytes, 'exec sleep 5');
     assert.deepEqual([how, messages], [`malformed message of a client: ${problem}`, []]);

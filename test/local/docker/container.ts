@@ -22,7 +22,7 @@ const BASES = ['--build-arg', 'NODE=localhost/node', '--build-arg', 'BASE=localh
 const NEEDED = ['buildah', 'debootstrap', 'unshare', 'nsenter', 'ip', 'ss', 'curl'];
 const MAX_BUFFER = 2 ** 26;
 
-/** Of the container beside its loopback, see run.sh. */
+/** The container's address beside its loopback, see run.sh. */
 export const OUTER = '192.0.2.7';
 
 /** For tests: why they are skipped. */
@@ -47,12 +47,12 @@ export interface Image {
   readonly health: string;
   readonly ports: readonly string[];
   readonly volumes: readonly string[];
-  /** Starts it as `docker run` does, and waits for nothing. @param data the folder of /data @param options in place of CMD */
+  /** Starts it as `docker run` does, and waits for nothing. @param data the folder of /data @param options instead of CMD */
   start(t: TestContext, data: string, ...options: string[]): Promise<Container>;
 }
 
 export interface Container {
-  /** Of its output so far. */
+  /** Its output so far. */
   readonly lines: readonly string[];
   /** Resolves with the exit code. */
   readonly exited: Promise<number | null>;

@@ -1,4 +1,4 @@
-/** What Dockerfile, compose.yaml and .dockerignore promise. image.docker.test.ts builds the image and runs it. */
+/** The promises of Dockerfile, compose.yaml and .dockerignore. image.docker.test.ts builds the image and runs it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ interface Service {
 }
 
 const instructions = instructionsOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'));
-/** Of the last stage, which is the image. */
+/** The instructions of the last stage, which is the image. */
 const last = instructions.slice(instructions.findLastIndex(({ kind }) => kind === 'FROM'));
 const valuesOf = (kind: string) => last.filter((each) => each.kind === kind).map(({ rest }) => rest);
 const [entrypoint = [], command = []] = ['ENTRYPOINT', 'CMD']

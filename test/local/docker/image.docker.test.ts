@@ -70,7 +70,7 @@ describe('the image', WITH_BUILDAH, () => {
     }
     assert.equal(await status(`http://${OUTER}:10020/ready`, `--interface ${OUTER} ${header}`), '200');
     for (const port of [10021, 10022]) assert.equal(await status(`http://${OUTER}:${port}/`), '000');
-    // What else listens does so on the loopback.
+    // Everything else listens on the loopback only.
     const listening = (await container.beside('ss --listening --tcp --numeric --no-header'))
       .trim()
       .split('\n');

@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts';
 
 interface Call {
   readonly ask: number;
-  /** Answers the call with so many messages. */
+  /** Answers the call with that many messages. */
   readonly bring: (count: number) => void;
 }
 

@@ -95,7 +95,7 @@ describe('a batch that fails as a whole', () => {
     [
       'an unknown message id',
       async () => ({ batchItemFailures: [{ itemIdentifier: 'x' }] }),
-      'itemIdentifier is no message of this batch: "x"',
+      'itemIdentifier is not a message of this batch: "x"',
     ],
     [
       'an empty id',
@@ -123,7 +123,7 @@ describe('a batch that fails as a whole', () => {
     });
   }
 
-  it('goes on with the next messages after a handler that hung', async () => {
+  it('continues with the next messages after a handler that hung', async () => {
     const queue = await newQueue();
     await send(queue, ['hang']);
     const poller = await poll(queue, {
@@ -146,7 +146,7 @@ describe('a batch that fails as a whole', () => {
 });
 
 describe('a poller whose SQS fails', () => {
-  it('goes on receiving when SQS is back', async () => {
+  it('continues receiving when SQS is back', async () => {
     const queue = await newQueue();
     await send(queue, ['a']);
     const poller = await poll(queue, {

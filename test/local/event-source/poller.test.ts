@@ -218,7 +218,7 @@ for (const way of ['sqs', 'direct'] as const) {
         },
       });
       await untilTrue(() => running === 3);
-      // What cannot be worked on stays in the queue, where others see it.
+      // An unreadable message stays in the queue, where others see it.
       assert.deepEqual(await counts(queue.url), { visible: 57, hidden: 3 });
       open.resolve();
       await untilTrue(() => poller.stats().deleted === 60);

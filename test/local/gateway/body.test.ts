@@ -52,7 +52,7 @@ test('a body that becomes too large is refused before its end', async (t) => {
   assert.equal(await firstLine(socket), 'HTTP/1.1 413 Payload Too Large');
 });
 
-test('a client that goes on sending after it was refused is cut in the end', async (t) => {
+test('a client that continues sending after it was refused is cut in the end', async (t) => {
   const { socket, sent } = await send(t, 'transfer-encoding: chunked', 100);
   assert.ok(socket.destroyed);
   assert.ok(sent > 40 && sent < 100, `${sent} MiB`);

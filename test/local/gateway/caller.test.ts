@@ -72,7 +72,7 @@ test('a foreign host, a page of a foreign origin and a caller without the token 
   assert.equal(foreignHost({ allowedHosts: ['a'] }, request({ host: 'A:1' })), undefined);
   assert.match(
     textOf(foreignHost({}, request({ host: 'a' }))) ?? '',
-    /^403 the host "a" is no name.*--allow-host/,
+    /^403 the host "a" is not a name.*--allow-host/,
   );
   assert.match(
     textOf(foreignHost({ advice: FLAGS_ADVICE }, request({}))) ?? '',

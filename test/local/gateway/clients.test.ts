@@ -1,4 +1,4 @@
-/** Whether a client still waits, and the slot that its request has meanwhile. */
+/** Returns whether a client still waits, and the slot that its request holds. */
 import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

@@ -22,7 +22,7 @@ const BODY = JSON.stringify({ uri: 'theirs', instances: [{ image: 'AAAA' }] });
 const portOf = (url: string) => Number(new URL(url).port);
 const errorOf = ({ text }: RawAnswer) => JSON.parse(text) as { error: string; code: string };
 
-/** What a page can send without asking first, and what it asks for. */
+/** Requests that a page can send without a preflight, and a preflight itself. */
 const CHANGES: Readonly<Record<string, RawRequest>> = {
   'a text': { method: 'POST', path: '/predictions', headers: { 'content-type': 'text/plain' }, body: BODY },
   'a urlencoded form': {
@@ -123,7 +123,7 @@ describe('a service', () => {
     await assertUntouched();
   });
 
-  it('serves its own pages, and clients that are no browser, under each name of the machine', async () => {
+  it('serves its own pages, and clients other than browsers, under each name of the machine', async () => {
     const names = ['localhost', 'LOCALHOST', '127.0.0.1', '127.1.2.3', '[::1]', 'ml.localhost'];
     for (const name of names) {
       const host = `${name}:${port}`;
@@ -181,7 +181,7 @@ test('http.corsOrigins lets the pages of those origins change things, and of no 
   ])
     assert.equal((await cancel(some, origin)).status, 403, origin);
   for (const origin of [EVIL, 'null']) assert.equal((await cancel(every, origin)).status, 200, origin);
-  // An allowed origin is no allowed host.
+  // An allowed origin does not make its host an allowed one.
   assert.equal((await cancel(some, 'https://shop.example', 'shop.example')).status, 403);
   assert.equal((await cancel(every, EVIL, 'evil.example')).status, 403);
 });

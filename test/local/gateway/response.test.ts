@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { type Gateway, startGateway } from '../../../local/gateway/gateway.ts';
 import { enveloped, gatewayMessage, refusal, tooManyWaits, toWire } from '../../../local/gateway/response.ts';
 
-/** What the handler does next, and what the gateway logged about it. */
+/** The handler's next step, and the gateway's log lines about it. */
 let act: () => unknown;
 let logged: string[] = [];
 let gateway: Gateway;
@@ -92,7 +92,7 @@ describe('gateway responses', () => {
     assert.deepEqual(await response.json(), { predictions: [] });
   });
 
-  it('keeps its own headers whatever the function says', async () => {
+  it('keeps its own headers, even if the function sets them', async () => {
     const headers = { 'Content-Length': '999', Connection: 'close', 'transfer-encoding': 'chunked' };
     const { response, body } = await answer({ statusCode: 200, headers, body: 'abc' });
     assert.equal(response.headers.get('content-length'), '3');
@@ -197,7 +197,7 @@ it('says of every other result what is wrong with it', () => {
     [{ statusCode: 200, body: 7 }, 'body must be a string, got 7'],
     [{ statusCode: 200, headers: 'x' }, 'headers must be an object, got "x"'],
     [{ statusCode: 200, headers: { a: {} } }, 'header a must be a string, got {}'],
-    [{ statusCode: 200, headers: { '': 'b' } }, '"" is no header name'],
+    [{ statusCode: 200, headers: { '': 'b' } }, '"" is not a header name'],
     [{ statusCode: 200, headers: { a: '\u0100' } }, 'header a holds characters no header may'],
     [{ statusCode: 200, headers: { a: '\u007f' } }, 'header a holds characters no header may'],
     [{ statusCode: 200, cookies: 'a' }, 'cookies must be a list, got "a"'],

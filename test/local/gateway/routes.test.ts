@@ -8,7 +8,7 @@ const route = (method: GatewayRoute['method'], path: string): GatewayRoute => ({
   handler: async () => ({ statusCode: 200 }),
 });
 
-test('the most specific route is taken, in whatever order they are given', () => {
+test('the most specific route is taken, in any order of the routes', () => {
   const routes = [
     route('ANY', '/a/{x}'),
     route('GET', '/a/{rest+}'),

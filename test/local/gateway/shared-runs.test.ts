@@ -65,7 +65,7 @@ async function serve(
     await gateway.close();
     await onnx.close();
   });
-  /** Until so many wait behind one that is in the process. */
+  /** Until that many wait behind one that is in the process. */
   const waiting = (count: number) => until(() => onnx.pool.free === 0 && onnx.batcher.waiting === count);
   /** Stops the process with a request in it. @returns its answer */
   const stopWith = async (x: unknown) => {
@@ -108,7 +108,7 @@ test('requests that wait share runs, and each has its own answer, beside bad one
   assert.ok(batches.at(-1) === 2 || batches.at(-1) === 3, batches.join());
 });
 
-test('records of a model whose rows are not known to be independent run alone, whatever waits', async (t) => {
+test('records of a model whose rows are not known to be independent run alone, even if others wait', async (t) => {
   const { ask, stopWith, goOn, waiting } = await serve(t, (graph) => {
     const x = graph.input('x', 'float32', ['N', 2]);
     return graph.one('Sub', [x, graph.one('ReduceMax', [x], { keepdims: 0 })]);

@@ -259,7 +259,7 @@ describe('the service before one job for each model', () => {
       'a text that is none',
       inferMessage('texts', [{ datatype: 'BYTES', shape: [1, 1], typed: bytes(8, Buffer.of(0xff)) }]),
       status.INVALID_ARGUMENT,
-      /BYTES element 0 is no UTF-8 text/,
+      /BYTES element 0 is not UTF-8 text/,
     ],
     [
       'an unknown datatype',
@@ -346,7 +346,7 @@ describe('the service before one job for each model', () => {
     ],
   ];
   for (const [what, message, code, details] of REFUSED) {
-    test(`refused, and the service goes on: ${what}`, async () => {
+    test(`refused, and the service continues: ${what}`, async () => {
       await assert.rejects(call('ModelInfer', message), (error: ServiceError) => {
         assert.equal(status[error.code], status[code], error.details);
         assert.match(error.details, details);

@@ -59,7 +59,7 @@ const failed = (code: status, details: RegExp) => (error: ServiceError) => {
   return true;
 };
 
-test('a call without the token is refused before its message is read, whatever it calls', async (t) => {
+test('a call without the token is refused before its message is read, for every method', async (t) => {
   const { call } = await service(t, { access: { ...OPEN, token: TOKEN } });
   const refused = failed(status.UNAUTHENTICATED, /send the metadata "authorization: Bearer <token>"/);
   for (const authorization of [undefined, TOKEN, 'Bearer ', `Bearer ${TOKEN}x`]) {
@@ -76,7 +76,7 @@ test('a call under a foreign name is refused, and one under an allowed name is n
   const under = (name: string) => connect(t, port, { 'grpc.default_authority': name })('ServerLive');
   await assert.rejects(
     under('rebound.example'),
-    failed(status.PERMISSION_DENIED, /"rebound\.example" is no name of/),
+    failed(status.PERMISSION_DENIED, /"rebound\.example" is not a name of/),
   );
   for (const name of ['serving.example:8001', 'localhost', `127.0.0.1:${port}`]) await under(name);
 });
@@ -231,7 +231,7 @@ test('calls over the limit, and bytes over theirs, are refused at once', async (
   );
   small.held.runs[0]?.();
   await first;
-  // What a call that ended had held is free again, whether it was answered or failed.
+  // The capacity of an ended call is free again, whether it was answered or failed.
   await assert.rejects(small.call('ModelInfer', Buffer.from([0x0a, 1, 0x78])));
   const second = small.infer();
   await small.held.running(2);

@@ -14,7 +14,7 @@ import { startService } from './support/service.ts';
 /** In less than a minute, more than a hundredth of the requests are admitted before the overload is detected. */
 const JUDGED_SECONDS = 60;
 const SECONDS = Number(process.env['OVERLOAD_SECONDS'] ?? 60);
-/** Of the unloaded p99: above it, requests wait for the machine and not for the service. */
+/** Share of the unloaded p99. Above it, requests wait for the machine, not for the service. */
 const MOST_LATE_SHARE = 0.25;
 
 const shown = (times: readonly number[]) =>

@@ -6,7 +6,10 @@ import { overload } from './support/overload.ts';
 import { startService } from './support/service.ts';
 
 const ROUNDS = 10_000;
-/** Of what was measured just before. On a machine that was busy then and is not now, ten times is no overload. */
+/**
+ * Times relative to the rate just measured. If the machine was busy then and is not now, ten times that rate does not
+ * overload it.
+ */
 const TIMES = [10, 40, 160];
 
 test('ten times of what it can serve: the excess gets 429 with Retry-After, what is accepted is served, the queue drains', async (t) => {

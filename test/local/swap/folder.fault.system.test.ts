@@ -62,7 +62,7 @@ test('what processes that died in a download left is removed, what a living one 
   const { version } = await publishModel(s3, LOCATION, await modelFolder(t, addModel(1)));
   const directory = await temporaryFolder(t);
   const dead = spawnSync('true').pid;
-  // Lambda gives the next process of an environment the same id, and its counters begin anew.
+  // Lambda gives the next process of an environment the same id, and its counters start again.
   const left = [`${version}.partial-${dead}-0`, `0ther.partial-${process.pid}-7`, `0ther.partial-${dead}-3`];
   const living = `0ther.partial-${process.ppid}-0`;
   for (const name of [...left, living]) {

@@ -14,7 +14,7 @@ const X_LIMIT = 1_000;
 
 export interface Answer {
   readonly endpoint: 'predict' | 'queue';
-  /** Of the model, by the answer's numbers: one for each instance. */
+  /** The model of each instance, as its answer's numbers show. */
   readonly numbers: readonly number[];
   /** Version of the model, where the answer tells it. */
   readonly model?: string;
@@ -29,7 +29,7 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Keeps so many requests of each endpoint in flight until it is stopped. */
+/** Keeps that many requests of each endpoint in flight until it is stopped. */
 export function startLoad(
   stack: Stack,
   inFlight: { readonly predict: number; readonly queue: number },
@@ -93,7 +93,7 @@ export function startLoad(
   return load;
 }
 
-/** `{value=...}`: the number in it, whatever brackets are around. */
+/** `{value=...}`: the number in it, inside any brackets. */
 function valueOf(prediction: string): number {
   return Number(/-?\d+(?:\.\d+)?/.exec(prediction)?.[0] ?? Number.NaN);
 }

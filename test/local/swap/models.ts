@@ -28,7 +28,7 @@ export function addModel(number: number): Uint8Array {
   });
 }
 
-/** The number of the model that made y of x; no whole number when it is no model's answer. */
+/** The number of the model that made y of x; not a whole number if no model gave that answer. */
 export const numberOf = (x: number, y: number): number => (y - x) / STEP;
 
 export async function modelFolder(t: TestContext, bytes: Uint8Array): Promise<string> {

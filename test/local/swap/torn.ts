@@ -40,7 +40,7 @@ export const TORN: readonly Torn[] = [
   },
   {
     name: 'the pointer is half written',
-    message: /current\.json is no model pointer/,
+    message: /current\.json is not a model pointer/,
     tear: async (s3, model, location = LOCATION) => {
       const text = pointer('torn-2', model.length, sha256(model));
       await put(s3, location, 'versions/torn-2/model.onnx', model);
@@ -49,7 +49,7 @@ export const TORN: readonly Torn[] = [
   },
   {
     name: 'the pointer is empty',
-    message: /current\.json is no model pointer/,
+    message: /current\.json is not a model pointer/,
     tear: (s3, _, location = LOCATION) => put(s3, location, 'current.json', new Uint8Array()),
   },
   {

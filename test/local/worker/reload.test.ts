@@ -200,7 +200,7 @@ export class Worker extends WKRHardWorker {
   await write(worker('a'));
   const job = parseConfig('worker:\n  class: server.Worker\n', 'test config');
   const workerFolders = { directory, modelDir: directory };
-  // What else is in an environment, a worker does not ask for.
+  // A worker does not ask for the rest of an environment.
   const scope = new Scope({ job, workerFolders } as unknown as Environment);
   const lines: string[] = [];
   const opened = await ReloadingWorker.open(scope, {
@@ -217,7 +217,7 @@ export class Worker extends WKRHardWorker {
   assert.equal(await ask(), 'a');
   await write(worker('b'));
   await until(async () => (await ask()) === 'b');
-  await write('this is no code');
+  await write('this is not code');
   await until(() => lines.some((line) => line.endsWith('no version serves')));
   await assert.rejects(ask(), /the worker did not start/);
   await write(worker('c'));
@@ -251,7 +251,7 @@ async function watchedFolder(t: Hooks) {
   return { put, at, folders, look };
 }
 
-test('logs, hidden folders, packages, environments and files that are no code do not count', async (t) => {
+test('logs, hidden folders, packages, environments and files that are not code do not count', async (t) => {
   const { put, look } = await watchedFolder(t);
   const before = await look();
   put('code/logs/a.py');

@@ -29,7 +29,7 @@ class Worker(WKRHardWorker):
         with open("off", "a") as file: file.write("off\\n")
 `;
 
-/** What the guide never defines: the model and the result; here twice the input. */
+/** Names that the guide never defines: the model and the result; here twice the input. */
 async function guideFiles(): Promise<Readonly<Record<string, string>>> {
   const server = await readFile(join(FIXTURES, 'server.py'), 'utf8');
   const filled = server
@@ -222,7 +222,7 @@ for (const [line, expected] of [
   });
 }
 
-/** Of this machine, other than the usual one. */
+/** Addresses of this machine other than the usual one. */
 const ADDRESSES = Object.values(networkInterfaces())
   .flatMap((all = []) => all)
   .filter(({ address }) => address !== '127.0.0.1' && !address.startsWith('fe80:'))

@@ -13,7 +13,7 @@ import { placesInYml } from './yml.ts';
 interface Part {
   readonly name: string;
   readonly files: readonly string[];
-  /** Of all bugs, the share that falls on it. */
+  /** Its share of all bugs. */
   readonly share: number;
 }
 
@@ -39,9 +39,9 @@ export interface Drawn extends Mutant {
 }
 
 /**
- * Bugs in an order that the seed gives, no two alike. Kinds are drawn alike within a part, whatever their number: dropped
- * awaits are few, and harder to notice than the many swapped arguments. A change of the sources changes what is drawn there
- * and nothing else, so that runs before and after it can be compared.
+ * Bugs in an order that the seed gives, no two alike. Kinds are drawn equally often within a part, regardless of their
+ * number: dropped awaits are few, and harder to notice than the many swapped arguments. A change of the sources changes
+ * what is drawn there and nothing else, so that runs before and after it can be compared.
  * @param root the checkout
  * @param all default those of the product
  */
@@ -97,7 +97,7 @@ const KINDS: readonly Place['kind'][] = [
 const byKind = (placed: readonly Placed[]) =>
   KINDS.map((kind) => ({ kind, places: placed.filter(({ place }) => place.kind === kind) }));
 
-/** A place keeps its rank while its line stays as it is. */
+/** A place keeps its rank while its line does not change. */
 function inOrder(placed: readonly Placed[], seed: number): Placed[] {
   const ranks = new Map<Placed, number>();
   const seen = new Map<string, number>();

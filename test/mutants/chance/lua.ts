@@ -25,7 +25,7 @@ const ARITHMETIC = /^([-+*/]|and|or)$/;
 
 /**
  * @returns in the order of the text
- * @throws when it is no Lua 5.1
+ * @throws unless it is Lua 5.1
  */
 export function placesInLua(text: string): Place[] {
   const places: Place[] = [];

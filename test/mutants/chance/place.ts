@@ -1,10 +1,10 @@
-/** What a place is: one small bug that a mutator can put into one file. */
+/** A place is one small bug that a mutator can put into one file. */
 
 export interface Place {
-  /** Of the text in UTF-16 units, as a file's coverage counts them. */
+  /** Position in the text in UTF-16 units, as coverage counts them. */
   readonly start: number;
   readonly end: number;
-  /** What stands there with the bug. */
+  /** The text with the bug. */
   readonly bug: string;
   readonly kind: Kind;
 }
@@ -18,9 +18,9 @@ export type Kind =
   | 'condition'
   /** A number that is one more, or twice as much; the other truth value. */
   | 'constant'
-  /** What takes time is not waited for. */
+  /** Slow steps are not waited for. */
   | 'await'
-  /** Something is no longer called, set or said. */
+  /** Something is no longer called, set or returned. */
   | 'call'
   /** Two neighbouring arguments in each other's place. */
   | 'swap';

@@ -8,7 +8,7 @@ const SCRIPT = fileURLToPath(new URL('places.py', import.meta.url));
 
 /**
  * @returns for each text its places, in the order of the text
- * @throws when one is no Python, or there is no Python
+ * @throws if one is not Python, or there is no Python
  */
 export function placesInPython(texts: readonly string[]): Place[][] {
   const { status, stdout, stderr } = spawnSync(PYTHON, [SCRIPT], {

@@ -45,7 +45,7 @@ const WITHOUT_EFFECT = /^TS(?!As|NonNull|Satisfies|Instantiation)/;
 
 /**
  * @returns in the order of the text
- * @throws when it is no TypeScript
+ * @throws unless it is TypeScript
  */
 export function placesInTypeScript(path: string, text: string): Place[] {
   const { program, errors } = parseSync(path, text);
@@ -78,7 +78,7 @@ function placesAt(node: Node, parent: Node, text: string): Place[] {
     case 'ConditionalExpression':
     case 'WhileStatement': {
       const test = node['test'] as Node;
-      // A loop that never ends is no bug that a test has to find by its time limit.
+      // A loop that never ends is excluded: a test would find it only by its time limit.
       const never = at(test, 'false', 'condition');
       if (node.type === 'WhileStatement') return [never];
       return [at(test, `!(${source(test)})`, 'condition'), never];
@@ -142,7 +142,7 @@ function operatorPlaces(node: Node, text: string): Place[] {
     : [...change(other, 'operator'), ...alone];
 }
 
-/** What an object says is not said. */
+/** The text inside an object is skipped. */
 function withoutProperty(node: Node, text: string): Place[] {
   return (node['properties'] as readonly Node[]).map(({ start, end }) => {
     const comma = /^\s*,/.exec(text.slice(end))?.[0].length ?? 0;

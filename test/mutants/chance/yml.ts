@@ -4,7 +4,7 @@ import { otherNumber, type Place } from './place.ts';
 
 /**
  * @returns in the order of the text
- * @throws when it is no YAML
+ * @throws unless it is YAML
  */
 export function placesInYml(text: string): Place[] {
   const document = parseDocument(text, { logLevel: 'silent' });

@@ -167,7 +167,7 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
   [
     'has a Git LFS pointer in place of the weights',
     { 'm.prototxt': 'x', 'm.caffemodel': 'version https://git-lfs.github.com/spec/v1\noid sha256:1\n' },
-    /m\.caffemodel: expected a file of Caffe, found a Git LFS pointer in place of the file; `git lfs pull` fetches it/,
+    /m\.caffemodel: expected a file of Caffe, found a Git LFS pointer instead of the file; `git lfs pull` fetches it/,
   ],
   [
     'has a Git LFS pointer in place of the variables',

@@ -16,7 +16,7 @@ const frame = (header: Readonly<Record<string, unknown>>, blocks: readonly Uint8
 
 test('an item has 32 MiB with its frame, and is an array where the protocol is npy', () => {
   const around = writeItem(new Uint8Array(0), 'i', 'm', false).length;
-  // The length of the block has so many digits more.
+  // The length of the block has that many more digits.
   const room = LIMIT - around - String(LIMIT).length + 1;
   assert.equal(writeItem(new Uint8Array(room), 'i', 'm', false).length, LIMIT);
   assert.throws(() => writeItem(new Uint8Array(room + 1), 'i', 'm', false), {

@@ -38,7 +38,7 @@ test('every kind of value comes back as it was sent', async (t) => {
   assert.deepEqual(requests.slice(0, 3), ['GET /status/server', 'POST /encode', 'POST /encode']);
 });
 
-test('twelve results come in the order of their ids, whatever order they finished in', async (t) => {
+test('twelve results come in the order of their ids, in whichever order they finished', async (t) => {
   const { url } = await workerService(t, async (value) => {
     await new Promise((resolve) => setTimeout(resolve, (12 - Number(value)) * 10));
     return value;

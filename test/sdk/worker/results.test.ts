@@ -1,4 +1,4 @@
-/** What the client of a worker asks its service for, and when, with answers that a function gives. */
+/** The requests of the worker's client to its service, and when they are sent, with answers that a function gives. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -163,7 +163,7 @@ test('who takes results waits for what is being sent, and is woken by what comes
   const { promise: isSent, resolve: send } = Promise.withResolvers<void>();
   const during = results.during('a--m', 'a', () => isSent);
   const sending = { isDone: false, isStopped: false };
-  // What is being sent takes room too.
+  // A result that is being sent takes room too.
   let hasRoom = false;
   const room = results.room(1, sending).then(() => (hasRoom = true));
   const taken = results.take(sending);

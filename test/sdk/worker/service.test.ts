@@ -58,7 +58,7 @@ const client = (identity?: string) =>
   new WKRClient({ url: service.url, token: TOKEN, ...(identity !== undefined && { identity }) });
 
 describe('clients of a worker in Python', WITH_PYTHON, () => {
-  test('the client of the guide runs as it is, and its (5,5) float64 answer is bit-exact', async (t) => {
+  test('the client of the guide runs unchanged, and its (5,5) float64 answer is bit-exact', async (t) => {
     if (!(await fixture(t, 'fixtures/wkr/client.py'))) return;
     const forward = createServer((socket) => {
       const behind = connect(port, '127.0.0.1');

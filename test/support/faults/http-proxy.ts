@@ -11,7 +11,7 @@ export interface SeenRequest {
   readonly method: string;
   /** The path with its query. */
   readonly path: string;
-  /** `AmazonSQS.SendMessageBatch` and the like; '' for S3. */
+  /** `AmazonSQS.SendMessageBatch` and similar; '' for S3. */
   readonly action: string;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: Buffer;
@@ -196,7 +196,7 @@ function lengthOf(request: SeenRequest, reply: http.IncomingMessage, body: Buffe
   return request.method === 'HEAD' ? String(reply.headers['content-length'] ?? 0) : String(body.length);
 }
 
-/** What S3 answers when it says no. */
+/** S3's answer when it refuses. */
 export function s3Error(status: number, code: string): Answer {
   const body = Buffer.from(
     `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>injected</Message></Error>`,
@@ -208,7 +208,7 @@ export function s3Error(status: number, code: string): Answer {
   };
 }
 
-/** What SQS answers when it says no. */
+/** SQS's answer when it refuses. */
 export function sqsError(status: number, code: string): Answer {
   const body = Buffer.from(JSON.stringify({ __type: `com.amazonaws.sqs#${code}`, message: 'injected' }));
   return {

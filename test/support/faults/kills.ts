@@ -3,7 +3,7 @@ import { type Random, whole } from './seeds.ts';
 
 export interface KillPlan {
   readonly random: Random;
-  /** Of progress between two kills, about. */
+  /** Progress between two kills, about. */
   readonly every: number;
   readonly progress: () => number;
   /** True when no more kills are wanted. */

@@ -11,7 +11,7 @@ import { type Addresses, type Started, startWith } from '../start.ts';
 import { until } from '../until.ts';
 import { type Random, whole } from './seeds.ts';
 
-/** What hosts a model or a worker's code. */
+/** The host of a model or of a worker's code. */
 const WORKERS = /_protocol\.loop|workers\/loop\.ts|isolated-process/;
 const REDIS = /^redis-server|\/redis-server/;
 /** The Redis of a service that was killed saves its data before it leaves the port, which takes seconds on a busy disk. */

@@ -35,7 +35,8 @@ function wrap(): () => void {
   stdout.write = (...rest: unknown[]): boolean => {
     const [chunk] = rest;
     if (typeof chunk !== 'string' || !chunk.startsWith(LOG_LINE)) return write(...rest);
-    // What is late is kept out too while another test listens: no test can tell its lines from those of the last.
+    // Late lines are also suppressed while another test listens, because no test can tell its lines from those of the
+    // last.
     for (const lines of listening) if (lines.length < MAX_LINES) lines.push(chunk);
     return true;
   };

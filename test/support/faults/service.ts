@@ -52,7 +52,7 @@ export interface Queue {
   sqsAt(endpoint: string): SQSClient;
 }
 
-/** Of every queue of this process: several run at once, and their clients read the one environment. */
+/** Shared by every queue of this process: several run at once, and their clients read the one environment. */
 const CREDENTIALS = newCredentials();
 
 export async function startQueue(t: TestContext, maxReceiveCount?: number): Promise<Queue> {

@@ -4,9 +4,9 @@ import type { TestContext } from 'node:test';
 
 export interface Throttle {
   readonly url: string;
-  /** What the server has sent to its clients. */
+  /** Bytes that the server has sent to its clients. */
   readonly bytes: number;
-  /** Of all connections together. */
+  /** The rate of all connections together. */
   bytesPerMs: number;
   resetAll(): void;
 }

@@ -21,11 +21,11 @@ export interface Bundles {
   folder(name: FunctionName): string;
 }
 
-/** What a bundle is made of. */
+/** The sources of a bundle. */
 const SOURCES = ['functions', 'lib', 'infra/build', 'package-lock.json'];
 const CACHE = join(ROOT, 'node_modules', '.cache', 'test-bundles');
 
-/** The functions as they are deployed. */
+/** The deployed functions. */
 export async function packagedFunctions(): Promise<Bundles> {
   const folder = join(CACHE, await sourceHash());
   await makeOnce(folder, async (partial) => {

@@ -1,6 +1,6 @@
 /**
  * Visits every distinct state of a uri that a number of steps reaches: breadth first, each one built in Redis once. Two
- * states are the same when the model and Redis hold the same, whatever their times are, as long as the order is.
+ * states are the same when the model and Redis hold the same, and times count only by their order.
  */
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
@@ -19,7 +19,7 @@ import { type Dump, EMPTY, UriWorld } from './world.ts';
 
 /** Jobs that work on one connection at once. */
 const WORLDS = 48;
-/** All fields of the state of a uri, and its idempotency record, whatever happened before. */
+/** All fields of the state of a uri, and its idempotency record, after any history. */
 const MOST_STATE_BYTES = 700;
 const MOST_RECORD_BYTES = 96;
 
@@ -104,7 +104,7 @@ async function transition(world: UriWorld, node: Node, action: Action) {
   }
 }
 
-/** What the keys must say, and what no step may do. */
+/** Requirements on the keys, and changes that no step may make. */
 function assertStored(
   model: UriState,
   { result, state, newest, held, listed }: Dump,
@@ -127,7 +127,7 @@ function assertStored(
   assert.ok(bytes <= MOST_STATE_BYTES, `${bytes} bytes of state`);
   // No older result is visible after a newer outcome, and nothing is given to a second client.
   if (visible) assert.ok(!isLater(model.newest as Place, visible), 'the visible result is the newest');
-  // A cancellation has another clock than the queue; what was announced after it is later, whatever that says.
+  // A cancellation has another clock than the queue; an announcement after it is later, even if that clock disagrees.
   const { identity = '' } = model.newest ?? {};
   const isAfterCancellation = before.newest?.identity === '~' && before.announced.includes(identity);
   if (before.newest && model.newest && !isAfterCancellation)
@@ -135,7 +135,7 @@ function assertStored(
   assert.equal(new Set(model.given).size, model.given.length, 'each result is given once');
 }
 
-/** What clients see in a new state. */
+/** The clients' view of a new state. */
 async function assertSeen(world: UriWorld, { model, path }: Node): Promise<void> {
   const identities = [...new Set(model.messages.map(({ identity }) => identity))];
   const looked = (await world.look(identities)) as { status: string; found: unknown }[];

@@ -1,6 +1,6 @@
 /**
- * What must hold in the life of a uri, without Redis: a state, what may happen next, and what becomes of it. Times are
- * small numbers that only their order gives a meaning.
+ * The rules of the life of a uri, without Redis: a state, the possible next steps, and their results. Times are small
+ * numbers; only their order has a meaning.
  */
 
 /** A message in the queue. SQS may deliver it any number of times, and in any order; here it is delivered twice at most. */
@@ -24,16 +24,16 @@ export interface UriState {
   readonly announced: readonly string[];
   /** The latest enqueue, or cancellation, that had an outcome. */
   readonly newest: Place | undefined;
-  /** What `query` finds. */
+  /** The result of `query`. */
   readonly visible: Outcome | undefined;
-  /** Of a cancellation: the enqueues that are known to be cancelled, and what was the newest before. */
+  /** For a cancellation: the enqueues that it cancelled, and the newest before. */
   readonly cancelled: readonly string[];
   readonly after: Place | undefined;
   /** Taken, and not acknowledged yet. */
   readonly leased: Outcome | undefined;
   /** Records in the dead-letter archive, as they were sent. */
   readonly archived: readonly Place[];
-  /** What was given to a client for good, as `identity.replays`. */
+  /** Results given to a client for good, as `identity.replays`. */
   readonly given: readonly string[];
 }
 
@@ -66,10 +66,10 @@ export type Action =
   | { readonly do: 'replay'; readonly archived: number }
   | { readonly do: 'resend'; readonly archived: number; readonly announce: boolean };
 
-/** What the action gives its caller, beside the next state. */
+/** The action's result for its caller, beside the next state. */
 export interface Step {
   readonly state: UriState;
-  /** Of a cancellation, a take (identity and kind, or undefined), a saving or a replay. */
+  /** The answer of a cancellation, a take (identity and kind, or undefined), a save or a replay. */
   readonly answer: unknown;
   /** How often waiting clients are notified. */
   readonly notified: number;
@@ -153,7 +153,10 @@ function announcedFirst({ announced }: UriState, { identity }: Place): string[] 
   return [identity, ...announced.filter((one) => one !== identity)];
 }
 
-/** What was announced after a cancellation is later than it, whatever the times say; a cancellation ends all announcements. */
+/**
+ * An announcement after a cancellation is later than it, regardless of the times; a cancellation ends all
+ * announcements.
+ */
 function isLatest(state: UriState, place: Place): boolean {
   const { newest, announced } = state;
   return isLater(place, newest) || (newest?.identity === '~' && announced.includes(place.identity));
@@ -229,7 +232,7 @@ function cancelled(state: UriState): Step {
   };
 }
 
-/** What a replay finds: its own failure, its own result, or somebody else's. */
+/** The finding of a replay: its own failure, its own result, or another's. */
 function verdict(
   { newest, visible, announced }: UriState,
   replay: Place,

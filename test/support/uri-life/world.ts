@@ -18,7 +18,7 @@ const URI = 'the uri';
 const LEASE = 'lease';
 const TTL_SECONDS = 3_600;
 
-/** What Redis holds of the uri, with its times as ranks. */
+/** The entries of the uri in Redis, with times as ranks. */
 export interface Dump {
   readonly result: Readonly<Record<string, string>>;
   readonly state: Readonly<Record<string, string>>;
@@ -101,7 +101,7 @@ export class UriWorld {
     return { result, state, held, newest, listed: isListed === 1 };
   }
 
-  /** What the action gives its caller, as the model says it (model.ts). */
+  /** The action's result for its caller, in the model's terms (model.ts). */
   async act(action: Action, state: UriState): Promise<unknown> {
     switch (action.do) {
       case 'enqueue':
@@ -162,7 +162,7 @@ export class UriWorld {
     return status === undefined ? undefined : { identity, kind: status };
   }
 
-  /** What clients see: the status and the outcome, without an identity and with each of these. */
+  /** The clients' view: the status and the outcome, without an identity and with each of these. */
   async look(identities: readonly string[]): Promise<unknown> {
     const asked = [undefined, ...identities];
     return Promise.all(

@@ -33,7 +33,7 @@ const FIRST_PUBLISHED = Date.UTC(2026, 0, 10);
 
 export interface Made {
   readonly events: StoredEvent[];
-  /** Of the result of `taken`. */
+  /** Lease of the result of `taken`. */
   readonly leaseId: string;
   readonly versions: Record<string, string>;
 }

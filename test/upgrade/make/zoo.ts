@@ -19,7 +19,7 @@ type Message = (uri: string) => string;
 export interface ZooMessages {
   readonly dense: Message;
   readonly sparse: Message;
-  /** Of the Scala front end: one row, children in another order. */
+  /** From the Scala front end: one row, children in another order. */
   readonly scala: Message;
   /** An image as base64 in a text column. */
   readonly image: Message;

@@ -1,8 +1,8 @@
 /**
  * Decodes JPEGs of four components, which the decoder in WebAssembly does not give. Their coded blocks are copied into
  * two files that it takes: one of the first three components, and one of the fourth with two empty ones, so that its
- * blocks keep their order. Each sample is then the one of libjpeg. The colours are OpenCV's, which takes CMYK as Adobe
- * stores it, inverted, whatever the file says. Loaded at the first such image.
+ * blocks keep their order. Each sample is then the one of libjpeg. The colors are OpenCV's, which reads CMYK as Adobe
+ * stores it, inverted, even if the file says otherwise. Loaded at the first such image.
  */
 import { ServingError } from '../../../contract/errors.ts';
 import { sharedDecoder } from '../libjpeg.ts';

@@ -12,7 +12,7 @@ export interface Component {
 
 export interface Frame {
   readonly marker: number;
-  /** Precision, height and width, as they are stored. */
+  /** Precision, height and width, in their stored order. */
   readonly head: Uint8Array;
   readonly components: readonly Component[];
   /** The fourth component and two empty ones, the first of them as large as the largest of the frame. */

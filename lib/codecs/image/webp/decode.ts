@@ -8,7 +8,7 @@ import { inSlices, SliceCount, type Slices } from '../slices.ts';
 import { compileOnce, keepInstance } from '../webassembly.ts';
 import { broken, type Frame, frameFile, readWebp } from './header.ts';
 
-/** What is used of the package's Emscripten code. */
+/** The part of the package's Emscripten code that is used. */
 interface Glue {
   /** A copy of the pixels; null for what libwebp refuses. */
   decode(file: Uint8Array): Decoded | null;
@@ -115,7 +115,9 @@ async function openLibWebp(): Promise<Instance> {
   return { glue, memory, failed: false };
 }
 
-/** From now on the memory grows no further than `bytes`: an allocation beyond fails, as where there is no more. */
+/**
+ * From now on the memory grows no further than `bytes`: an allocation beyond that fails, as if the machine had no more.
+ */
 export function boundMemory(memory: WebAssembly.Memory, bytes: number): void {
   const grow = memory.grow.bind(memory);
   memory.grow = (pages) => {

@@ -93,7 +93,7 @@ function head(name: string, length: number): [Uint8Array, Uint8Array] {
   return [Buffer.from(name), new Uint8Array(Uint32Array.of(length).buffer)];
 }
 
-/** What follows the name WEBP, as far as the file says that it reaches. */
+/** The bytes after the name WEBP, up to the length in the file. */
 function insideOf(bytes: Uint8Array): Uint8Array {
   const end = bytes.length < RIFF_BYTES ? Number.POSITIVE_INFINITY : 8 + uint32(bytes, 4);
   if (end > bytes.length) throw broken(`it ends at byte ${bytes.length}, before its end`);

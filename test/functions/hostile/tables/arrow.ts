@@ -280,7 +280,7 @@ export const ARROW: readonly DataCase[] = [
     /unknown field "dims"; expected indiceData, indiceShape, data, shape/,
   ),
   bad(
-    'data that is no list',
+    'data that is not a list',
     () =>
       record({
         x: vectorFromArray(

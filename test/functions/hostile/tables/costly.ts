@@ -20,7 +20,7 @@ export interface CostlyCase {
   readonly message: RegExp;
 }
 
-/** What a case measures has room for the parts around it. */
+/** The body of a case leaves room for the parts around it. */
 const BYTES = 6 * 1024 * 1024 - 300;
 
 const filled = (unit: string, bytes = BYTES) => unit.repeat(Math.floor(bytes / unit.length));
@@ -213,7 +213,7 @@ const FORM_CASES: readonly CostlyCase[] = [
   message: message as RegExp,
 }));
 
-/** What base64 makes 6 MiB of. */
+/** The size of 6 MiB in base64. */
 const BINARY = Math.floor(BYTES * 0.75) & ~7;
 const FRAME = { 'content-type': 'application/x-wkr' };
 const jsonFrame = (text: string) => {

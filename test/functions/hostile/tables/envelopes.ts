@@ -1,4 +1,4 @@
-/** What is around a body: its encoding and its size, as the handlers get it; and requests as a socket brings them. */
+/** The envelope of a body: its encoding and its size, as handlers get it; and requests as they arrive on a socket. */
 import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
 import type { ErrorCode } from '../../../../lib/contract/errors.ts';
 
@@ -178,7 +178,7 @@ export const SOCKET: readonly SocketCase[] = [
   path('a path of backslashes', '/..\\..\\windows'),
   path('a percent sign alone', '/predict%', 400, badRequest),
   path('half a percent escape', '/predict%2', 400, badRequest),
-  path('percent escapes that are no UTF-8', '/predict%ff', 400, badRequest),
+  path('percent escapes that are not UTF-8', '/predict%ff', 400, badRequest),
   path(
     'a path of 10,000 characters',
     `/${'p'.repeat(10_240)}`,
@@ -186,7 +186,7 @@ export const SOCKET: readonly SocketCase[] = [
     /"message":"Request Header Fields Too Large"/,
   ),
   path('a path with a space', '/predict now', 400, badRequest),
-  ['a line that is no HTTP', () => 'hello\r\n\r\n', 400, badRequest],
+  ['a line that is not HTTP', () => 'hello\r\n\r\n', 400, badRequest],
   ['HTTP of version 9', () => request('POST /predict HTTP/9.9'), 400, badRequest],
   ['TLS on a plain port', () => '\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03', 400, badRequest],
   broken(
@@ -204,7 +204,7 @@ export const SOCKET: readonly SocketCase[] = [
   broken('a header name with a space', ['X Large: 1']),
   broken('a header without a colon', ['X-Large']),
   broken('a header with a NUL', ['X-Nul: a\0b']),
-  broken('a content length that is no number', ['Content-Length: many']),
+  broken('a content length that is not a number', ['Content-Length: many']),
   broken('a negative content length', ['Content-Length: -1']),
   broken('two content lengths', ['Content-Length: 27', 'Content-Length: 28']),
   broken('a content length beside chunks', ['Content-Length: 27', 'Transfer-Encoding: chunked']),

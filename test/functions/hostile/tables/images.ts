@@ -1,4 +1,4 @@
-/** Texts that are no base64, and bytes that are no image that is served. The models take 3x8x8 or 1x8x8 a row. */
+/** Texts that are not base64, and bytes that are not an image we serve. The models take 3x8x8 or 1x8x8 a row. */
 import type { ErrorCode } from '../../../../lib/contract/errors.ts';
 import { smallJpeg } from '../../../support/jpegs.ts';
 import { pngChunk, pngFile, pngHeader, writePng } from '../../../support/png.ts';
@@ -15,7 +15,7 @@ const text = (name: string, value: string, message: RegExp, code: ErrorCode = 'b
 ];
 
 const NOT_BASE64 = /^input "x": expected a base64 image: base64: /;
-const cutOff = /expected a base64 image: base64: cut off at position \d+: \d+ characters are no whole bytes/;
+const cutOff = /expected a base64 image: base64: cut off at position \d+: \d+ characters are not whole bytes/;
 
 export const BASE64: readonly InstanceCase[] = [
   text('a character that is none of base64', 'iVBO*w0K', /base64: unexpected "\*" at position 4 of 8/),
@@ -200,7 +200,7 @@ const PNG: readonly InstanceCase[] = [
   image('PNG: two headers', () => pngFile(HEADER, HEADER), /broken PNG: unexpected IHDR chunk/),
   image('PNG: no data', () => pngFile(HEADER), /^input "x": broken PNG: /),
   image(
-    'PNG: data that is no deflate',
+    'PNG: data that is not deflate',
     () => pngFile(HEADER, idat(Buffer.alloc(80, 7))),
     /its image data is damaged \(/,
   ),

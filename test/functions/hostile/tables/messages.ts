@@ -104,12 +104,12 @@ export const ENVELOPES: readonly Addressed[] = [
   ['serde of a megabyte', { data: '', serde: 's'.repeat(1e6) }, BAD, /^serde "s{80}\.\.\.": expected/],
   ['no data to decode', { data: '' }, BAD, /Arrow stream: it is empty/],
   ['white space to decode', { data: ' \n' }, BAD, /Arrow stream: it is empty/],
-  ['data that is no base64', { data: '***' }, BAD, /^base64: unexpected "\*" at position 0 of 3/],
+  ['data that is not base64', { data: '***' }, BAD, /^base64: unexpected "\*" at position 0 of 3/],
   [
     'data of five characters',
     { data: 'AAAAA' },
     BAD,
-    /^base64: cut off at position 5: 5 characters are no whole bytes/,
+    /^base64: cut off at position 5: 5 characters are not whole bytes/,
   ],
   [
     'base64 with a pad in its middle',
@@ -117,7 +117,7 @@ export const ENVELOPES: readonly Addressed[] = [
     BAD,
     /^base64: wrong padding at position 2/,
   ],
-  ['safetensors that are no base64', { data: 'a.b', serde: 'safetensors' }, BAD, /^base64: unexpected "\."/],
+  ['safetensors that are not base64', { data: 'a.b', serde: 'safetensors' }, BAD, /^base64: unexpected "\."/],
   [
     'Arrow said to be safetensors',
     { data: base64(goodArrow()), serde: 'safetensors' },

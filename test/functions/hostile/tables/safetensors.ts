@@ -71,18 +71,18 @@ export const SAFETENSORS: readonly DataCase[] = [
     /a header of 1048577 bytes, expected at most 1048576\b/,
   ),
   bad('an empty header', () => file(''), /JSON/),
-  bad('a header that is no JSON', () => file('{x'), /JSON/),
+  bad('a header that is not JSON', () => file('{x'), /JSON/),
   bad(
     'a header that is not UTF-8',
     () => file(Buffer.of(0x7b, 0xff, 0x7d)),
     /not a readable safetensors file: .+/,
   ),
-  bad('a header that is an array', () => json([]), /the header is no object/),
-  bad('a header that is null', () => json(null), /the header is no object/),
+  bad('a header that is an array', () => json([]), /the header is not an object/),
+  bad('a header that is null', () => json(null), /the header is not an object/),
   bad(
     'a header a hundred thousand deep',
     () => file('['.repeat(1e5) + ']'.repeat(1e5)),
-    /the header is no object/,
+    /the header is not an object/,
   ),
   bad('a pickle', () => Buffer.from('\x80\x04\x95\x10\0\0\0\0\0\0\0', 'latin1'), /a header of \d+ bytes/),
   bad('no tensor', () => json({}), /expected at least one input, got none/),
@@ -100,12 +100,12 @@ export const SAFETENSORS: readonly DataCase[] = [
   bad(
     'metadata that is an array',
     () => json({ __metadata__: ['a'] }),
-    /the header|__metadata__ is no object of texts/,
+    /the header|__metadata__ is not an object of texts/,
   ),
   bad(
-    'metadata that is no text',
+    'metadata that is not a text',
     () => json({ __metadata__: { a: 1 } }),
-    /__metadata__ is no object of texts/,
+    /__metadata__ is not an object of texts/,
   ),
   bad(
     '257 tensors',
@@ -199,7 +199,7 @@ export const SAFETENSORS: readonly DataCase[] = [
     /its tensors have 8388608 bytes together, its body 4194312/,
   ),
   bad(
-    'texts that are no JSON',
+    'texts that are not JSON',
     () => json({ __metadata__: { 'kind:x': 'strings:1' }, x: { ...BYTES, data_offsets: [0, 8] } }, 8),
     /text "x": .+JSON/,
   ),
@@ -213,7 +213,7 @@ export const SAFETENSORS: readonly DataCase[] = [
         }),
         Buffer.from('[1]'),
       ]),
-    /text "x" is no array of texts/,
+    /text "x" is not an array of texts/,
   ),
   bad(
     'texts of another shape',

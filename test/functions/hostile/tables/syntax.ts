@@ -1,4 +1,4 @@
-/** Bodies that are no JSON, or JSON of another kind. Made for the model `pair`, which takes `{"x": [a, b]}`. */
+/** Bodies that are not JSON, or JSON of another kind. Made for the model `pair`, which takes `{"x": [a, b]}`. */
 import type { BodyCase } from '../cases.ts';
 import { bodyCases } from '../rows.ts';
 
@@ -24,7 +24,7 @@ export const SYNTAX: readonly BodyCase[] = [
   ['a surrogate in UTF-8', withText(0xed, 0xa0, 0x80), 'bad_request', NOT_UTF8],
   ['a code point beyond Unicode', withText(0xf4, 0x90, 0x80, 0x80), 'bad_request', NOT_UTF8],
   ['latin1', withText(0xe9), 'bad_request', NOT_UTF8],
-  ['gzip that says nothing of it', bytes(0x1f, 0x8b, 8, 0, 0, 0, 0, 0), 'bad_request', NOT_UTF8],
+  ['gzip without its header', bytes(0x1f, 0x8b, 8, 0, 0, 0, 0, 0), 'bad_request', NOT_UTF8],
   ['a pickle', bytes(0x80, 4, 0x95), 'bad_request', NOT_UTF8],
   ['base64 of the body', () => Buffer.from(GOOD).toString('base64'), 'bad_request', NOT_JSON],
   [

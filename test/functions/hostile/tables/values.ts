@@ -147,7 +147,7 @@ const NAMES: readonly InstanceCase[] = [
   ],
 ];
 
-/** Of a body that says `bindByPosition`, and of clients that never did. */
+/** For a body that says `bindByPosition`, and for clients that bind by position without saying so. */
 export const POSITIONS: readonly InstanceCase[] = instanceCases('values.jsonl', 'positions');
 
 /** Right for us, and wrong for the model. */

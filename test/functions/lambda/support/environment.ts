@@ -15,7 +15,7 @@ export interface EnvironmentOptions {
   readonly folder: string;
   readonly temp: string;
   readonly variables: Readonly<Record<string, string>>;
-  /** Of its JavaScript. Default: Node's own choice. */
+  /** Limit for its JavaScript heap. Default: Node's own choice. */
   readonly heapMb?: number;
 }
 
@@ -74,7 +74,7 @@ export function startEnvironment(t: TestContext, options: EnvironmentOptions): L
       await ready;
       const answering = reply();
       child.send({ event, timeoutMs });
-      // As Lambda does it: the whole process, whatever it does.
+      // Ends the whole process, as Lambda does.
       const timer = setTimeout(() => child.kill('SIGKILL'), killMs);
       const answer = await answering.finally(() => clearTimeout(timer));
       if ('error' in answer) throw new Error(answer.error);

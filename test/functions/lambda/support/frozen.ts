@@ -38,7 +38,7 @@ function asking(scene: Scene, name: (typeof SERVED)[number], environment: Lambda
   };
 }
 
-/** What happens to the connections of an environment in its sleep. */
+/** The fate of an environment's connections during its sleep. */
 function disturb(random: Random, { s3, redis }: Scene): void {
   const resets = { s3: () => s3.resetAll(), redis: () => redis.resetAll(), none: () => undefined };
   for (let i = whole(random, 0, 2); i >= 0; i--) resets[pick(random, ['s3', 'redis', 'none'] as const)]();
@@ -90,7 +90,9 @@ export interface LargeOptions {
   readonly timeoutMs: number;
 }
 
-/** What INIT has no time for is continued by the first request, however long the environment was frozen in between. */
+/**
+ * Work that INIT has no time for is continued by the first request, however long the environment was frozen in between.
+ */
 export async function slowStart(
   t: TestContext,
   bundles: Bundles,
@@ -142,6 +144,6 @@ export async function largeWhileFrozen(
   const came = (line.bytes - before) / MB;
   t.diagnostic(`${mb} MB arrived in ${calls} calls, which read ${came.toFixed(1)} MB`);
   assert.ok(calls >= 2);
-  // What lay in buffers when a read was stopped comes twice.
+  // Data in buffers when a read was stopped arrives twice.
   assert.ok(came <= 1.5 * mb + 8, `${came} MB were read`);
 }

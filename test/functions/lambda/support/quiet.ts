@@ -13,7 +13,7 @@ type Scene = Awaited<ReturnType<typeof openScene>>;
 type Call = (environment: LambdaEnvironment, round: number) => Promise<void>;
 
 const ROUNDS = 6;
-/** What was left would be seen within this. */
+/** A leftover would be seen within this time. */
 const LOOK_MS = 250;
 
 const answered =

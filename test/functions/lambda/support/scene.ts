@@ -55,7 +55,7 @@ export async function openScene(t: TestContext, bundles: Bundles, settings: Reco
       const given = { folder: bundles.folder(name), temp, ...options };
       return startEnvironment(t, { ...given, variables: { ...variables, ...options.variables } });
     },
-    /** The counted runs of all records, as they are stored. */
+    /** The stored counts of runs of all records. */
     runs: async (): Promise<(string | null)[]> => {
       const keys = await client.keys(runCountKey(JOB, '*', '*'));
       return keys.length === 0 ? [] : client.mget(keys);

@@ -94,7 +94,7 @@ describe('decodeBase64', () => {
 
   it('refuses a text that ends within a byte', () => {
     assert.match(refusal('AAAAA').message, /cut off at position 5: 5 characters/);
-    assert.match(refusal('A\n').message, /1 characters are no whole bytes/);
+    assert.match(refusal('A\n').message, /1 characters are not whole bytes/);
   });
 
   it('gives a Uint8Array whose slice() is a copy', () => {

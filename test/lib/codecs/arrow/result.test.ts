@@ -60,7 +60,7 @@ function columnsOf(bytes: Uint8Array): { data: (number | null)[]; shape: (number
   }));
 }
 
-/** What the old Python client makes of a result: it drops nulls and zeros of `shape`, then reshapes `data`. */
+/** Reads a result as the old Python client does: it drops nulls and zeros of `shape`, then reshapes `data`. */
 function oldClientShape(column: { data: (number | null)[]; shape: (number | null)[] }): number[] {
   assert.ok(!column.data.includes(null), 'to_numpy() raises on nulls');
   const shape = column.shape.filter((dim): dim is number => dim !== null && dim !== 0);
@@ -174,7 +174,7 @@ describe('encodeArrowResult', () => {
         assert.ok(column);
         assert.deepEqual(column.data, [...(output.data as Float32Array)]);
         const seen = oldClientShape(column);
-        // It may miss ones where there is no room for them; the rest is there, in order.
+        // It may lack classes for which there is no room; the rest is there, in order.
         assert.deepEqual(
           seen.filter((dim) => dim !== 1),
           shape.filter((dim) => dim !== 1),
@@ -233,7 +233,7 @@ describe('encodeArrowResult', () => {
     );
   });
 
-  it('has the messages that a writer of flatbuffers makes, in place of its constants', () => {
+  it('has the messages that a writer of flatbuffers makes, instead of its constants', () => {
     const schema = schemaMessage([float32Column('data'), int32Column('shape')]);
     for (const [shape, dims, whole] of [
       [[2, 3], 2, undefined],

@@ -122,7 +122,7 @@ describe('a JPEG of four components', () => {
     }
   });
 
-  it('is decoded or refused with an error of ours, whatever its bytes become', async () => {
+  it('is decoded or refused with an error of ours, for any change of its bytes', async () => {
     const originals = [4, 9, 14, 30, 46, 47].map((index) => (PICTURES[index] as Picture).bytes);
     await fc.assert(
       fc.asyncProperty(

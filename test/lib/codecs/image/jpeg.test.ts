@@ -269,7 +269,7 @@ describe('a JPEG is refused', () => {
     });
   }
 
-  it('or decoded, but no other error than ours comes out, whatever its bytes become', async () => {
+  it('or decoded, but no other error than ours comes out, for any change of its bytes', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...SMALL_JPEGS.map((jpeg) => jpeg.bytes), CMYK_JPEG),

@@ -40,7 +40,7 @@ function example(kind: Kind, width: number, height: number, seed: number): PngIm
   };
 }
 
-/** What the specification says each pixel is, as 8-bit RGB without alpha. */
+/** The pixels according to the specification, as 8-bit RGB without alpha. */
 function expected({ width, height, depth, colourType, sample }: PngImage): number[] {
   const rgb: number[] = [];
   for (let y = 0; y < height; y++) {
@@ -290,7 +290,7 @@ describe('a PNG is refused', () => {
     });
   }
 
-  it('or decoded, but no other error than ours comes out, whatever its bytes become', async () => {
+  it('or decoded, but no other error than ours comes out, for any change of its bytes', async () => {
     const files = KINDS.map((kind) =>
       writePng({ ...example(kind, 6, 5, 1), interlaced: kind.depth % 3 === 1 }),
     );

@@ -235,13 +235,13 @@ describe('resizing', () => {
     assert.deepEqual(resized(pixels, 4, 1), [0, 0, 0, 25, 50, 10, 75, 150, 30, 100, 200, 40]);
   });
 
-  it('one given side leaves the other as it is', () => {
+  it('one given side leaves the other unchanged', () => {
     const tensor = imageTensor(pattern(5, 4), { ...DEFAULT_IMAGE, width: 2 }, 'float32');
     assert.deepEqual(tensor.shape, [3, 4, 2]);
     assert.deepEqual(imageTensor(pattern(5, 4), { ...DEFAULT_IMAGE, height: 2 }, 'float32').shape, [3, 2, 5]);
   });
 
-  it('stays within the levels of the image, whatever the sizes', () => {
+  it('stays within the levels of the image, for any sizes', () => {
     const side = fc.integer({ min: 1, max: 40 });
     fc.assert(
       fc.property(side, side, side, side, fc.nat(255), fc.nat(255), (w, h, toW, toH, one, other) => {
@@ -290,7 +290,7 @@ describe('an image of another format', () => {
     await assert.rejects(unknown, { code: 'bad_input', message: /got 3 bytes that begin with 0x0102ab$/ });
   });
 
-  it('is refused with an error of ours, whatever the bytes are', async () => {
+  it('is refused with an error of ours, for any bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
         await assert.rejects(

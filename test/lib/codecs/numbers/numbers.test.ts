@@ -52,7 +52,7 @@ test('a large array has all digits of its integers', async () => {
   assert.deepEqual(jsonTensor(content, 'float64').data, Float64Array.from(numbers, Number));
 });
 
-test('an array of many parts is one tensor, whatever dtype was wanted before', async () => {
+test('an array of many parts is one tensor, even if another dtype was wanted before', async () => {
   await openNumbers();
   const numbers = Array.from({ length: 3 * 50_000 }, (_, i) => i * 7);
   const rows = [0, 1, 2].map((row) => numbers.slice(row * 50_000, (row + 1) * 50_000));
@@ -68,7 +68,7 @@ test('an array of many parts is one tensor, whatever dtype was wanted before', a
   }
 });
 
-test('what is no array of numbers of one shape is left to JSON.parse', async () => {
+test('other JSON than an array of numbers of one shape is left to JSON.parse', async () => {
   const { Scanner } = await import('../../../../lib/codecs/numbers/scan.ts');
   const scanner = await Scanner.open();
   // In a whole text, and where a window ends.

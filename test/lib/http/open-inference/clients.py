@@ -1,4 +1,6 @@
-"""What the clients of Triton and of KServe ask a service. Arguments: the client's module, and the address of the service."""
+"""The requests of the clients of Triton and of KServe to a service. Arguments: the client's module, and the address of the
+service.
+"""
 import asyncio
 import itertools
 import sys

@@ -191,7 +191,7 @@ describe('compression', () => {
         assert.deepEqual(expand(answer.bytes), plain.bytes);
         const length = 'inference-header-content-length';
         assert.equal(answer.headers[length], plain.headers[length]);
-        // What libraries send by themselves is no wish.
+        // Parameters that libraries send by themselves are ignored.
         const usual = await ask({ body, headers: { ...headers, 'accept-encoding': 'gzip, deflate' } });
         assert.deepEqual([usual.headers['content-encoding'], usual.bytes], [undefined, plain.bytes]);
       }

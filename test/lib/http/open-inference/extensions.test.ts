@@ -1,4 +1,4 @@
-/** What Triton's extensions say of a model: index, configuration and statistics, without the way over HTTP. */
+/** Triton's extensions about a model: index, configuration and statistics, without HTTP. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { modelUnavailable } from '../../../../lib/contract/errors.ts';

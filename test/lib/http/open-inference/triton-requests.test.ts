@@ -22,7 +22,7 @@ const EXPECTED: Readonly<
   'integers as JSON': ['int64', /"data":\[9223372036854775807,-9223372036854775808,9007199254740993,0\]/],
   texts: ['texts', textBytes(WORDS)],
   'texts as JSON': ['texts', WORDS],
-  'texts that are not UTF-8': ['texts', /^input "x": BYTES element 0 is no UTF-8 text$/],
+  'texts that are not UTF-8': ['texts', /^input "x": BYTES element 0 is not UTF-8 text$/],
 };
 
 test('requests of tritonclient get what it reads, or a reason', async (t) => {

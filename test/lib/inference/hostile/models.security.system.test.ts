@@ -180,11 +180,11 @@ const REFUSED: Readonly<Record<string, Uint8Array>> = {
 test('a model file that is none, or breaks the rules of one, is refused and the process lives', async (t) => {
   for (const { name, code, message: text = '' } of await openEach(t, REFUSED)) {
     assert.equal(code, 'model_unavailable', `${name}: ${text}`);
-    assert.match(text, /^onnxruntime cannot load the model: .|^(in|out)put "\w+" is no tensor/s, name);
+    assert.match(text, /^onnxruntime cannot load the model: .|^(in|out)put "\w+" is not a tensor/s, name);
   }
 });
 
-test('a few branches in each other are no harm, so it is their depth that was refused', async (t) => {
+test('a few nested branches do no harm, so it is their depth that was refused', async (t) => {
   const [line] = await openEach(t, { nested: nested(20) });
   assert.equal(line?.answer, GOOD_ANSWER);
 });
@@ -234,7 +234,7 @@ test('a model whose input cannot be sent refuses what is sent', async (t) => {
     assert.equal(code, 'bad_input', name);
 });
 
-test('weights that are no numbers come out as null, not as NaN', async (t) => {
+test('weights that are not numbers come out as null, not as NaN', async (t) => {
   const odd = (a: number, b: number) =>
     model(graph({ nodes: [node('Add', ['x', 'w'], ['y'])], weights: [floats('w', [2], a, b)] }));
   const [lines] = [await openEach(t, { nan: odd(Number.NaN, Infinity), minus: odd(-Infinity, 0) })];

@@ -76,7 +76,10 @@ export const FAULTS: readonly Fault[] = [
   commands('the answer is cut after its first byte', { kind: 'cutReply', bytes: 1 }),
   commands('the answer never comes', { kind: 'mute' }),
   commands('the command never arrives', { kind: 'hold' }),
-  commands('the answer is no Redis protocol', { kind: 'reply', text: '?HTTP/1.1 400 Bad Request\r\n\r\n' }),
+  commands('the answer is not in the Redis protocol', {
+    kind: 'reply',
+    text: '?HTTP/1.1 400 Bad Request\r\n\r\n',
+  }),
 ];
 
 interface Place {

@@ -75,7 +75,7 @@ export function describeCancelling(at: At): void {
     assert.equal(await results.get('a', { identity: 'one' }), undefined, 'it had its result before');
   });
 
-  test('a cancellation comes after everything before it, whatever the clocks say', async (t) => {
+  test('a cancellation comes after everything before it, even if the clocks disagree', async (t) => {
     const place = at(t);
     const { results } = place.open();
     /** Cancels a uri with a result that was sent at `newest`; which later enqueues are not cancelled. */

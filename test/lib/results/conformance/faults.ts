@@ -56,7 +56,7 @@ export function describeFaults(at: At): void {
     await assert.rejects(results.wait('a', { timeoutMs: 200 }), { code: /^(results_unavailable|timeout)$/ });
   });
 
-  test('no outcome depends on marks and counts: a store that is away is no error of theirs', async (t) => {
+  test('no outcome depends on marks and counts: a store that is away is not an error of theirs', async (t) => {
     const { states, runs } = at(t).openAway();
     await states.markRunning([{ uri: 'a', enqueue: enqueued('one') }], 60_000);
     await runs.takeBack([delivery]);

@@ -1,4 +1,4 @@
-/** What the environments of a job have measured, and the versions they serve with. */
+/** The measurements of a job's environments, and the versions they serve with. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TIMERS, Timers } from '../../../../lib/metrics/timers.ts';
@@ -40,7 +40,7 @@ export function describeMeasurements(at: At): void {
     assert.deepEqual([predict?.name, predict?.count], ['zoo.serving.request.predict', 1]);
   });
 
-  test('every timer is reported, and the seconds since the first measurement, whatever is measured later', async (t) => {
+  test('every timer is reported, and the seconds since the first measurement, also after later ones', async (t) => {
     const place = at(t);
     const at0 = 1_700_000_000_000;
     const before = await place.open({ now: () => at0 }).results.timers();

@@ -1,4 +1,4 @@
-/** What may take the place of a failure. */
+/** Writes that may replace a failure. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ErrorCode } from '../../../../lib/contract/errors.ts';
@@ -6,7 +6,7 @@ import { enqueued } from '../../../support/enqueue.ts';
 import { failedFieldsOf, fieldsOf, outcomeOf, success } from './records.ts';
 import type { At, Place } from './world.ts';
 
-/** A record, as it is replayed for the first time. */
+/** A record that is replayed for the first time. */
 const record = (identity = 'm1', message = 'the message', sentAt = 1) => ({
   uri: 'u',
   enqueue: enqueued(identity, sentAt, 1),
@@ -64,7 +64,7 @@ export function describeReplacer(at: At): void {
     // The same payload was enqueued again: its own replay counts, and there is nothing left for the earlier one to do.
     await announce('m2', 'the message');
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'superseded');
-    // What was announced later says nothing of the one that failed.
+    // A later announcement does not change the failed one.
     await announce('m3', 'the message');
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     assert.equal(await replacer.store(record('m2', 'the message', 2), fieldsOf(2), ''), 'replaced');

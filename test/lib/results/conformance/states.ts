@@ -1,4 +1,4 @@
-/** What is known of a uri between its announcement and its outcome. */
+/** The state of a uri between its announcement and its outcome. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../../lib/contract/errors.ts';
@@ -12,7 +12,7 @@ import type { At } from './world.ts';
 const one = enqueued('one', 1);
 const two = enqueued('two', 2);
 const running = (uri: string, enqueue = one) => ({ uri, enqueue });
-/** Of the uri, and of its enqueues `one` and `two`. */
+/** The states of the uri, and of its enqueues `one` and `two`. */
 const statusesOf = (states: States) =>
   Promise.all([{}, { identity: 'one' }, { identity: 'two' }].map((query) => states.status('a', query)));
 
@@ -30,7 +30,7 @@ export function describeStates(at: At): void {
     assert.equal(await states.status('a'), 'succeeded');
     await states.markRunning([running('a')], 60_000);
     assert.equal(await states.status('a'), 'succeeded');
-    // A worker that died says nothing more: the record is delivered again.
+    // A worker that died sends nothing more: the record is delivered again.
     await states.markRunning([running('b')], 1);
     await until(async () => (await states.status('b')) !== 'running');
     assert.equal(await states.status('b'), 'queued');

@@ -87,7 +87,7 @@ export function describeTaking(at: At): void {
 
   test('a page has as many results as were asked for at most, the oldest first', async (t) => {
     const { results } = at(t).open();
-    // What takes the place of a result is as old as itself.
+    // A replacement is as old as the result that it replaces.
     await results.save([success('c', 0, sentAt(1))], 'v');
     await nextMs();
     for (const [i, uri] of ['d', 'b', 'e', 'a', 'c'].entries()) {

@@ -1,4 +1,4 @@
-/** What becomes of results when their time to live is over. The tests wait for that together. */
+/** Results after their time to live. The tests wait for that together. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { EnqueueQuery } from '../../../../lib/contract/enqueue.ts';
@@ -17,8 +17,8 @@ interface Watch {
 }
 
 /**
- * An expired result is known for as long again as it lived. A test that failed because machine or store slept for about that long
- * says nothing, and is run again.
+ * An expired result is known for as long again as it lived. A test that failed because machine or store slept for about
+ * that long proves nothing, and is run again.
  */
 async function unlessAsleep(open: () => Environment, run: (watched: Environment & Watch) => Promise<void>) {
   for (let tries = 1; ; tries++) {

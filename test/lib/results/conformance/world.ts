@@ -1,4 +1,4 @@
-/** What a test of a store gets: a job of its own, and as many environments of it as it asks for. */
+/** The fixture of a store's test: a job of its own, and as many environments of it as it asks for. */
 import type { TestContext } from 'node:test';
 import type { RunCounts } from '../../../../lib/pipeline/counted-runs.ts';
 import type {

@@ -19,7 +19,7 @@ export interface Load {
 
 export interface LoadReport {
   readonly sent: number;
-  /** How many by status; `broken` has none. */
+  /** Counts by status; `broken` has no status. */
   readonly statuses: Readonly<Record<string, number>>;
   /** 429s that do not say when to come back. */
   readonly withoutRetryAfter: number;
@@ -27,7 +27,7 @@ export interface LoadReport {
   readonly wrong: readonly string[];
   /** How long after its time each request left: what the generator itself, or a busy machine, adds. */
   readonly lateMs: readonly number[];
-  /** Of 200s and 202s, from when they were due. */
+  /** Times of 200s and 202s, from when the requests were due. */
   readonly acceptedMs: readonly number[];
   readonly refusedMs: readonly number[];
   /** Accepted records. */
@@ -48,7 +48,10 @@ export async function makeLoad(load: Load): Promise<LoadReport> {
   return report;
 }
 
-/** Of a list of times. @param share 0.99 for p99 */
+/**
+ * Returns a quantile of a list of times.
+ * @param share 0.99 for p99
+ */
 export function quantile(times: readonly number[], share: number): number {
   const sorted = times.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

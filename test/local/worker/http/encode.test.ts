@@ -91,7 +91,7 @@ describe('a worker over HTTP', WITH_PYTHON, () => {
     { dtype: 'string', shape: [1], data: ['a'] },
     JSON.parse('{"__proto__": {"a": 1}}'),
   ]) {
-    test(`POST /encode_json passes on ${JSON.stringify(item)} as it is`, async () => {
+    test(`POST /encode_json passes on ${JSON.stringify(item)} unchanged`, async () => {
       assert.deepEqual(await encodeJson(service, item), {
         error_code: 0,
         error_message: 'Success.',
@@ -324,7 +324,7 @@ describe('a worker over HTTP', WITH_PYTHON, () => {
     assert.deepEqual((await asked).outcomes, [{ id: '1', value: 'x' }]);
   });
 
-  test('GET /results refuses what is no cursor, no wait and no identity', async () => {
+  test('GET /results refuses an invalid cursor, wait or identity', async () => {
     for (const path of [
       '/results/a?after=-1',
       '/results/a?after=1.5',

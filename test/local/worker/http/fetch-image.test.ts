@@ -1,4 +1,4 @@
-/** What POST /encode_img_url may reach, with real TLS servers on this machine. */
+/** The addresses that POST /encode_img_url may reach, with real TLS servers on this machine. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -87,7 +87,7 @@ test('an address is refused by its scheme, its host or its password before a nam
   await assert.rejects(fetchImage('no address'), refused('bad_request', /https/));
 });
 
-test('a name with an address that is not public is refused, whatever its other addresses are', async () => {
+test('a name with an address that is not public is refused, even if its other addresses are public', async () => {
   for (const addresses of [['169.254.169.254'], ['8.8.8.8', '127.0.0.1'], ['8.8.8.8', '::1'], []]) {
     const fetchImage = imageFetcher({ allowedHosts: ['a.test'], resolve: async () => addresses });
     // More than may be fetched at the same time: a refused one takes no place.

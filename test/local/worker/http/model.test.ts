@@ -1,4 +1,4 @@
-/** The routes of the worker service on a job with an ONNX model, and as they are deployed. */
+/** The routes of the worker service on a job with an ONNX model, and in a deployment. */
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -58,7 +58,7 @@ describe('a job with a model', () => {
     assert.deepEqual(Float32Array.from(data as number[]), expected.outputs[0]?.data);
   });
 
-  test('what is no record of the model is refused with the errors of the model', async () => {
+  test('a body that is not a record of the model is refused with the errors of the model', async () => {
     for (const item of [1, [], null, {}, { image: 'no image' }, { image: [1, 2] }]) {
       const { error_code, code } = await encodeJson(service, item);
       assert.equal(error_code, 400, JSON.stringify(item));

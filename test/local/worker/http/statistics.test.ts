@@ -42,7 +42,7 @@ test('a summary is of all samples', () => {
   assert.equal(summary([]), undefined);
 });
 
-test('the last 1,000 samples of a key count, and what is no number does not', () => {
+test('the last 1,000 samples of a key count, and a value that is not a number does not', () => {
   const { statistics, told } = openStatistics();
   for (let i = 0; i < 1_500; i++)
     told.runEnded?.({ records: i, tookMs: 1, samples: { own: [i, Number.NaN] } });
@@ -134,7 +134,7 @@ test('records of requests that succeed, fail and throw are counted', async () =>
   );
 });
 
-test('the latency of a record is that of its run, whatever became of it, and it is in the queue meanwhile', async () => {
+test('the latency of a record is that of its run, for any outcome, and it is in the queue meanwhile', async () => {
   const { clock, statistics, told } = openStatistics();
   const run = async (records: number, error?: ServingError) =>
     observeRun(
@@ -173,7 +173,7 @@ test('a record of the queue has its outcome once its result is stored, and the l
   );
   assert.equal(statistics.counts.totals().finished, 1);
   clock.ms += 10_000;
-  // What happens after the end of a step is of the next one, also where nothing has asked for the step.
+  // An event after the end of a step belongs to the next one, even if nothing has asked for the step.
   await sink.save([{ ...record, id: 'later', uri: 'later' }], 'v');
   assert.deepEqual(
     statistics.history().map(({ finished }) => finished),
@@ -181,7 +181,7 @@ test('a record of the queue has its outcome once its result is stored, and the l
   );
 });
 
-test('requests that ask for predictions are those of the last hour, refused ones included, whatever their protocol', () => {
+test('requests that ask for predictions are those of the last hour, refused ones included, over any protocol', () => {
   const { statistics, told } = openStatistics();
   const { counts } = statistics;
   const routes = [
@@ -197,7 +197,7 @@ test('requests that ask for predictions are those of the last hour, refused ones
   assert.equal(counts.totals().requests, 2);
 });
 
-test('the most items that waited stay known, and who left before a run is no failure', async () => {
+test('the most items that waited stay known, and a caller who left before a run does not count as a failure', async () => {
   const { statistics, told } = openStatistics();
   const codes = ['cancelled', 'timeout', 'cancelled'] as const;
   const failures: Outcome[] = codes.map((code) => ({ ok: false, error: new ServingError(code, 'no') }));

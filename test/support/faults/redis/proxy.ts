@@ -20,7 +20,7 @@ export type CommandFate =
   | { readonly kind: 'reply'; readonly text: string }
   /** Its first bytes reach the server, then both sides are reset. */
   | { readonly kind: 'cut'; readonly bytes: number; readonly after?: () => void }
-  /** The server runs it; of the answer so many bytes come back, then both sides are reset. */
+  /** The server runs it; that many bytes of the answer come back, then both sides are reset. */
   | { readonly kind: 'cutReply'; readonly bytes: number; readonly after?: () => void }
   /** The server runs it, the answer never comes back, the connection stays. */
   | { readonly kind: 'mute'; readonly after?: () => void }
@@ -29,7 +29,7 @@ export type CommandFate =
 
 export const PASS = { kind: 'pass' } as const;
 
-/** What ioredis says before anything of ours. */
+/** Commands of ioredis before the first one of ours. */
 export const OPENING: ReadonlySet<string> = new Set(['HELLO', 'INFO', 'CLIENT', 'AUTH', 'SELECT']);
 
 export interface RedisProxy {
@@ -37,7 +37,7 @@ export interface RedisProxy {
   readonly port: number;
   /** Where new connections lead; changed, it is a name that got another address. */
   target: number;
-  /** What goes to the server at most; unlimited by default. */
+  /** Limit of bytes to the server; unlimited by default. */
   bytesPerMs: number;
   /** Asked for every command; PASS by default. */
   onCommand: (command: SeenCommand) => CommandFate;
@@ -108,7 +108,7 @@ function join(
 ): void {
   const reader = commandReader();
   let held = false;
-  /** What becomes of the server's next bytes. */
+  /** The fate of the server's next bytes. */
   let onReply: ((bytes: Buffer) => void) | undefined;
   const resetBoth = () => {
     reset(client);

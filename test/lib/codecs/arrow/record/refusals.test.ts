@@ -213,7 +213,7 @@ describe('decodeArrowRecord refuses', () => {
     assert.equal(decodeArrowRecord(record({ ['n'.repeat(256)]: one })).size, 1);
   });
 
-  it('what is no Arrow stream', () => {
+  it('what is not an Arrow stream', () => {
     assertRefused(new Uint8Array(0), 'bad_request', /it is empty/);
     assertRefused(Buffer.from('{"instances":[]}'), 'bad_request', /no Arrow at all/);
     assertRefused(Uint8Array.of(255, 255, 255, 255, 0, 0, 0, 0), 'bad_request', /it is empty/);

@@ -16,7 +16,7 @@ const skip = existsSync(ZOO) ? false : 'the shared fixtures are not beside the r
 
 const one = (value: Value): Inputs => new Map([['x', value]]);
 const ofTensor = (tensor: Tensor): Inputs => one({ kind: 'tensor', tensor });
-/** What apache-arrow makes of a record: rows as plain objects. */
+/** Reads a record with apache-arrow: rows as plain objects. */
 const rowsOf = (bytes: Uint8Array): unknown => JSON.parse(tableFromIPC(bytes).toString());
 
 function refused(inputs: Inputs): ServingError {
@@ -104,7 +104,7 @@ describe('encodeArrowRecord', () => {
     assert.ok(Number.isNaN(tensorOf(nan, 'x').data[0]));
   });
 
-  it('gives back whatever dense tensors, sparse tensors and texts it was given', () => {
+  it('gives back the dense tensors, sparse tensors and texts that it got', () => {
     const tensors = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 4 }).chain((shape) => {
       const length = shape.reduce((product, dim) => product * dim, 1);
       const data = fc.array(fc.float({ noNaN: true }), { minLength: length, maxLength: length });

@@ -135,7 +135,7 @@ def ycck(random, index):
         return bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)).replace(b"\xff", b"\xff\0")
 
     def scan(parts):
-        """Of all components, or of one, whose blocks then end with the picture."""
+        """Reads all components, or one, whose blocks then end with the picture."""
         step = 1 if len(parts) > 1 else 0
         blocks, units = 1, -(-width // (8 * across)) * -(-height // (8 * down))
         if not step:
