@@ -1,5 +1,5 @@
 /** The part of `doctor --account`: what the account says, one line for each question. */
-import type { AccountAnswer, AccountRequest } from '../infra/account.ts';
+import type { AccountAnswer, AccountRequest } from '../infra/account/account.ts';
 import type { FactsRequest } from '../infra/doctor/facts.ts';
 import type { Facts } from '../infra/doctor/rule.ts';
 import { variables } from '../lib/contract/variables.ts';
@@ -24,9 +24,9 @@ export async function accountAnswers(
   region: string,
 ): Promise<AccountAnswer[]> {
   const [{ askAccount }, { accountClients }, { readService }, { queueConcurrency }] = await Promise.all([
-    import('../infra/account.ts'),
-    import('../infra/account-clients.ts'),
-    import('../infra/config.ts'),
+    import('../infra/account/account.ts'),
+    import('../infra/account/clients.ts'),
+    import('../infra/template/config.ts'),
     import('../infra/doctor/queue-rules.ts'),
   ]);
   const { settings, stage, template, job, model } = facts;

@@ -27,7 +27,7 @@ async function explained(work) {
 /** Parameters that neither the command line nor the user's file names have the default of `file`, of this package. */
 async function requestOf({ options, resolveVariable, resolveConfigurationProperty }, names, file) {
   const stage = await resolveVariable('sls:stage');
-  const { stageParameters } = await load('stage-parameters');
+  const { stageParameters } = await load('template/stage-parameters');
   const usual = await stageParameters(join(packageFolder, file), stage);
   const given = await Promise.all(names.map((name) => resolveVariable(`param:${name}, null`)));
   const own = await resolveConfigurationProperty(['params']);
@@ -46,12 +46,12 @@ const stack = relative(serviceFolder, join(__dirname, 'stack')).replaceAll(sep, 
 
 module.exports = {
   async service({ options }) {
-    const { readService } = await load('config');
+    const { readService } = await load('template/config');
     return explained(async () => readService(serviceFolder, configOf(options)));
   },
 
   async settings(resolving) {
-    const { PARAMETER_NAMES, readSettings } = await load('config');
+    const { PARAMETER_NAMES, readSettings } = await load('template/config');
     return explained(async () => {
       const request = await requestOf(resolving, PARAMETER_NAMES, 'serverless.yml');
       const config = configOf(resolving.options);
@@ -61,7 +61,7 @@ module.exports = {
 
   /** Of shared-redis.yml. */
   async sharedRedis(resolving) {
-    const { SHARED_PARAMETER_NAMES, readSharedRedis } = await load('shared-redis');
+    const { SHARED_PARAMETER_NAMES, readSharedRedis } = await load('template/shared-redis');
     // `remove` and `info` find the stack by its name alone.
     const needsJobs = process.argv.some((word) => word === 'deploy' || word === 'package');
     return explained(async () => {

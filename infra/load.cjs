@@ -11,7 +11,7 @@ const { pathToFileURL } = require('node:url');
 const packageFolder = dirname(__dirname);
 /** The folder with serverless.yml, which for osls is the current directory. In the checkout both are the same. */
 const serviceFolder = process.cwd();
-const isCheckout = existsSync(join(__dirname, 'config.ts'));
+const isCheckout = existsSync(join(__dirname, 'template', 'config.ts'));
 
 let count = 0;
 

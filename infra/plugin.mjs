@@ -95,7 +95,7 @@ class BundlePlugin {
   }
 
   async isWorker() {
-    const { readJobConfig } = await importModule('config');
+    const { readJobConfig } = await importModule('template/config');
     return readJobConfig(serviceFolder, configOf(this.options)).job.worker.class !== undefined;
   }
 
@@ -113,13 +113,13 @@ class BundlePlugin {
       missingModel: this.missingModel,
       network,
     };
-    const { assertDeployable, outputsOf } = await importModule('deployed-stack');
+    const { assertDeployable, outputsOf } = await importModule('account/deployed-stack');
     const cloudFormation = await provider.getCloudFormationClient();
     const outputs = (stack) => outputsOf((command) => cloudFormation.send(command), stack, ofOsls);
     const { GetTemplateCommand } = ofOsls('@aws-sdk/client-cloudformation');
     const deployed = await outputs(planned.stackName);
     if (sharedRedis) {
-      const { assertSharedRedis } = await importModule('shared-redis');
+      const { assertSharedRedis } = await importModule('template/shared-redis');
       assertSharedRedis(await outputs(sharedRedis.stack), sharedRedis);
     }
     await assertDeployable(deployed, planned, {
@@ -129,7 +129,7 @@ class BundlePlugin {
 
   /** Adds what to do to an error of AWS that names no parameter of ours. */
   async advise({ message }) {
-    const { adviceOn } = await importModule('advice');
+    const { adviceOn } = await importModule('account/advice');
     const { provider, custom } = this.serverless.service;
     const { zones = [] } = custom?.settings ?? {};
     const named = zones.filter((zone) => typeof zone === 'string');
@@ -139,7 +139,7 @@ class BundlePlugin {
 
   /** Also reports the keys of an old config.yaml that have another equivalent here. */
   async bundle() {
-    const { configPath, readJobConfig } = await importModule('config');
+    const { configPath, readJobConfig } = await importModule('template/config');
     const config = configOf(this.options);
     const { job, notes } = readJobConfig(serviceFolder, config);
     for (const note of notes) this.log.notice(note);

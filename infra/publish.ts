@@ -16,7 +16,7 @@ import { findModelFile } from '../lib/registry/onnx-file.ts';
 import { modelFiles, publishModel } from '../lib/registry/publish.ts';
 import { copyModel } from '../lib/registry/source.ts';
 import type { OnTheWay } from '../onnx-import/cache.ts';
-import { configPath, readJobConfig } from './config.ts';
+import { configPath, readJobConfig } from './template/config.ts';
 
 export interface PublishRequest {
   /** The folder with serverless.yml, absolute. */

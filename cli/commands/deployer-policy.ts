@@ -2,7 +2,6 @@
  * `cluster-serving deployer-policy`: the rights to deploy what was packaged, as a policy of IAM. It calls nothing and
  * changes nothing in the account.
  */
-
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { serviceName } from '../../lib/queue/names.ts';
@@ -42,7 +41,7 @@ Run \`npx serverless package\` first, with the same stage and parameters.
       throw unexpected('region', 'a region, as us-east-1', region);
     const { readFacts } = await import('../../infra/doctor/facts.ts');
     const { deployerPolicies, MAX_POLICY_CHARACTERS, partitionOf } = await import(
-      '../../infra/deployer-policy.ts'
+      '../../infra/template/deployer-policy.ts'
     );
     const { sharedStackOf } = await import('../../infra/doctor/template.ts');
     const request = deploymentRequest('deployer-policy', values);

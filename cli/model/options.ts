@@ -2,7 +2,6 @@
  * Parses the options of a conversion. A TensorFlow name ends in `:0`, which is not a shape, and a size in a shape may
  * be a word.
  */
-
 import { type ShapeText, shapeOf } from '../../lib/config/import-values.ts';
 import type { Tolerance } from '../../onnx-import/check/compare.ts';
 import type { ConvertOptions } from '../../onnx-import/conversion.ts';

@@ -2,7 +2,6 @@
  * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, even if
  * others appear meanwhile.
  */
-
 import type { JobConfig } from '../../lib/config/job.ts';
 import {
   listVersions,

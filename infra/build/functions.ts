@@ -3,12 +3,16 @@
  * same source gives the same bytes: paths are relative to the project, modes and times are fixed, and a former build
  * is removed.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
-import { builtinModules, createRequire } from 'node:module';
+import { rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
-import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
-import { lambdaNode, writeCodeCache } from './code-cache.ts';
+import { type BuildOptions, build, type Metafile } from 'esbuild';
+import { lambdaNode, writeCodeCache } from './cold-start/code-cache.ts';
+import { joinModules, START, type Written } from './cold-start/joined.ts';
+import { lateModules } from './cold-start/late-modules.ts';
+import { runtimeBinding } from './cold-start/runtime-binding.ts';
+import { shortened } from './cold-start/shortened.ts';
+import { unused } from './cold-start/unused.ts';
 import {
   addRuntime,
   BINDING,
@@ -22,8 +26,6 @@ import {
   partOf,
   RUN_WORKERS,
 } from './function-folder.ts';
-import { joinModules, START, type Written } from './joined.ts';
-import { runtimeBinding } from './runtime-binding.ts';
 
 export { FUNCTIONS, type FunctionName };
 
@@ -137,7 +139,7 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
     minify: true,
     legalComments: 'none',
     plugins: [
-      nodeModules,
+      lateModules,
       unused,
       shortened(root),
       runtimeBinding({ processor, up: './', from: join(root, 'lib') }),
@@ -146,137 +148,3 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
     logLevel: 'warning',
   } as const satisfies BuildOptions;
 }
-
-const NODE_MODULES = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
-
-const nodeModule = (name: string) => `module.exports = process.getBuiltinModule(${name});`;
-
-/** Loaded when one of its exports is asked for. The bundler copies own properties, and has the others from the prototype. */
-const lateModule = (name: string) => `
-  const load = () => process.getBuiltinModule(${name});
-  const get = (_, key) => key === '__esModule' ? undefined : load()[key];
-  module.exports = Object.setPrototypeOf((...values) => load()(...values), new Proxy({}, { get }));`;
-
-/** The disk on the way to a first answer, asked at once: threads for it take longer to start, and the module loads 12 others. */
-const filePromises = (name: string) => `${lateModule(name)}
-  const fs = process.getBuiltinModule('fs');
-  for (const name of ['mkdir', 'mkdtemp', 'readdir', 'readFile', 'rename', 'rm', 'stat'])
-    module.exports[name] = async (...values) => fs[name + 'Sync'](...values);`;
-
-/** Modules that most cold starts import and do not use; together they take 5 ms. */
-const LATE_MODULES: Readonly<Record<string, typeof lateModule>> = {
-  assert: lateModule,
-  'fs/promises': filePromises,
-  https: lateModule,
-  'timers/promises': lateModule,
-  tls: lateModule,
-  zlib: lateModule,
-};
-
-/**
- * An import of a Node module reads all its exports, and some load more: `http` loads undici for its WebSocket, `fs`
- * its streams. As objects they load only what is used.
- */
-const nodeModules: Plugin = {
-  name: 'node-modules',
-  setup(bundler) {
-    const namespace = 'node-modules';
-    bundler.onResolve({ filter: /^[a-z]/ }, ({ path }) =>
-      NODE_MODULES.has(path) ? { path, namespace } : undefined,
-    );
-    bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
-      contents: (LATE_MODULES[path.replace('node:', '')] ?? nodeModule)(JSON.stringify(path)),
-    }));
-  },
-};
-
-/** Packages that no function uses, with their replacements. */
-const UNUSED: Readonly<Record<string, string>> = {
-  // The AWS SDK's detection of browsers: 7 kB zipped.
-  bowser: 'export const parse = undefined;',
-  // Reads DEBUG and detects colours each time that ioredis is loaded.
-  debug: 'exports.default = () => Object.assign(() => undefined, { enabled: false });',
-  // The client of clusters in ioredis, which names itself only; lib/redis/cluster takes its place.
-  './cluster': 'exports.default = undefined;',
-};
-
-const unused: Plugin = {
-  name: 'unused',
-  setup(bundler) {
-    const namespace = 'unused';
-    const filter = new RegExp(`^(${Object.keys(UNUSED).join('|').replaceAll('.', '\\.')})$`);
-    bundler.onResolve({ filter }, ({ path }) => ({ path, namespace }));
-    bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({ contents: UNUSED[path] ?? '' }));
-  },
-};
-
-interface Shortening {
-  /** Of the file's path. */
-  readonly filter: RegExp;
-  readonly shorten: (text: string, root: string) => string;
-}
-
-/** Files of the AWS SDK of which the functions use little. Together they were 67 of 244 kB zipped, in more files. */
-const SHORTENED: readonly Shortening[] = [
-  {
-    // Lambda passes credentials in variables, which are the first that the SDK's chain of ways to sign in looks at.
-    filter: /credential-provider-node[\\/]dist-es[\\/]index\.js$/,
-    shorten: () => "export { fromEnv as defaultProvider } from '@aws-sdk/credential-provider-env';",
-  },
-  {
-    // For S3 Select only.
-    filter: /core[\\/]dist-es[\\/]submodules[\\/]event-streams[\\/]index\.js$/,
-    shorten: () =>
-      'export const resolveEventStreamSerdeConfig = (config) => config, eventStreamSerdeProvider = undefined, EventStreamSerde = undefined;',
-  },
-  {
-    // A computed key could run code, so the bundler would keep every operation that has one.
-    filter: /@aws-sdk[\\/].*[\\/]schemas_0\.js$/,
-    shorten: (text) => {
-      // Packaging runs on Node 20 too, where iterators have no `map`.
-      const names = new Map(
-        Array.from(text.matchAll(/^const (\w+) = ("[^"]*");$/gm), ([, name, value]) => [name, value]),
-      );
-      return text.replaceAll(/\[(_\w+)\]:/g, (key, name: string) => `${names.get(name) ?? key}:`);
-    },
-  },
-  {
-    // ioredis makes two methods of each of the 301 commands, at every start.
-    filter: /@ioredis[\\/]commands[\\/]built[\\/]commands\.json$/,
-    shorten(text, root) {
-      const lib = join(root, 'lib');
-      const ioredis = dirname(createRequire(join(lib, 'package.json')).resolve(REDIS_CLIENT));
-      const words = new Set([...wordsIn(join(lib, 'redis'), '.ts'), ...wordsIn(ioredis, '.js')]);
-      return JSON.stringify(
-        Object.fromEntries(Object.entries(JSON.parse(text)).filter(([name]) => words.has(name))),
-      );
-    },
-  },
-  {
-    // The clients ask for their version.
-    filter: /@aws-sdk[\\/][^\\/]+[\\/]package\.json$/,
-    shorten: (text) => JSON.stringify({ version: (JSON.parse(text) as { version: string }).version }),
-  },
-];
-
-const REDIS_CLIENT = 'ioredis';
-
-/** A command that is called, or named in a text, is among the words of the code. */
-function wordsIn(folder: string, extension: string): string[] {
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith(extension),
-  );
-  return files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\b[a-z]+\b/g) ?? []);
-}
-
-const shortened = (root: string): Plugin => ({
-  name: 'shortened',
-  setup(bundler) {
-    for (const { filter, shorten } of SHORTENED) {
-      bundler.onLoad({ filter }, async ({ path }) => ({
-        contents: shorten(await readFile(path, 'utf8'), root),
-        loader: path.endsWith('.json') ? 'json' : 'js',
-      }));
-    }
-  },
-});

@@ -11,7 +11,7 @@ import { workerFile } from '../../lib/workers/command.ts';
 import { copyFixed, type FunctionFolder, fix, RUN_WORKERS } from './function-folder.ts';
 
 export { imagePython } from '../../lib/workers/deployment.ts';
-export { IMAGE_FOLDER } from '../worker-code.ts';
+export { IMAGE_FOLDER } from '../template/worker-code.ts';
 
 export interface ImageRequest {
   readonly functions: readonly Pick<FunctionFolder, 'name' | 'folder'>[];

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { build } from 'esbuild';
 import { badConfig } from '../../lib/contract/errors.ts';
 import { workerFile } from '../../lib/workers/command.ts';
+import { type RuntimePlace, runtimeBinding } from './cold-start/runtime-binding.ts';
 import { type FunctionFolder, fix, RUN_WORKERS } from './function-folder.ts';
-import { type RuntimePlace, runtimeBinding } from './runtime-binding.ts';
 
 export interface WorkerRequest extends Omit<RuntimePlace, 'up'> {
   readonly worker: string;

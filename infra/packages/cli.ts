@@ -35,12 +35,12 @@ const TARGET = 'node20';
 const TYPES = 'types';
 /** The modules that infra/load.cjs loads. */
 const LOADED = [
-  'advice',
-  'config',
-  'deployed-stack',
+  'account/advice',
+  'template/config',
+  'account/deployed-stack',
   'publish',
-  'shared-redis',
-  'stage-parameters',
+  'template/shared-redis',
+  'template/stage-parameters',
   'build/prebuilt',
   'build/sizes',
   'build/worker',

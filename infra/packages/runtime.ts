@@ -5,8 +5,8 @@
  */
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RUNTIME_BINDING } from '../build/cold-start/runtime-binding.ts';
 import { BINDING, RUNTIME } from '../build/function-folder.ts';
-import { RUNTIME_BINDING } from '../build/runtime-binding.ts';
 import type { Versions, WorkspaceManifest } from './manifest.ts';
 
 const COMMON = 'onnxruntime-common';

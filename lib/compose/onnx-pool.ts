@@ -7,8 +7,8 @@ import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
 import { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { OnnxProcess, ProcessEnded } from '../inference/onnx-process.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
+import { AdaptiveScheduler } from '../pipeline/batch/adaptive-scheduler.ts';
 import { Batcher, type BatchRunner, type Clock } from '../pipeline/batch/batcher.ts';
-import { Pace } from '../pipeline/batch/pace.ts';
 import { flattenedLarge } from '../pipeline/bind/flatten.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import { Pool } from '../workers/pool.ts';
@@ -62,8 +62,8 @@ export async function openPooledOnnx(
   const runner = new ProcessRunner(version, pool, options);
   const sharesRuns = separable && !settings.inputAlreadyBatched;
   const batchSize = sharesRuns ? settings.batchSize : MOST_TOGETHER;
-  const pace = new Pace({ now: clock.now, batchSize, sharesRuns });
-  const batching = { batchSize, timeoutMs: 0, clock, wholeRequests: true, pace };
+  const scheduler = new AdaptiveScheduler({ now: clock.now, batchSize, sharesRuns });
+  const batching = { scheduler, timeoutMs: 0, clock, wholeRequests: true };
   const batcher = new Batcher(runner, { ...batching, nextTurn: (call) => void setImmediate(call) });
   return {
     version,

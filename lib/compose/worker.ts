@@ -7,6 +7,7 @@ import { logWarning } from '../contract/log.ts';
 import type { Model } from '../contract/values.ts';
 import { type Variables, variables } from '../contract/variables.ts';
 import { Batcher } from '../pipeline/batch/batcher.ts';
+import { FixedScheduler } from '../pipeline/batch/scheduler.ts';
 import { type Load, nextSize } from '../workers/autoscale.ts';
 import { assertDevices, languageOf, loopCommand, loopEnvironment } from '../workers/command.ts';
 import { stackKey } from '../workers/items.ts';
@@ -55,7 +56,8 @@ export async function openWorker(scope: Scope, options: OpenWorkerOptions = {}):
   const { pool, batches, batching } = await openBatches(job, code, { ...options, runEnded });
   told.modelChanged?.(version);
   const stop = followLoad(pool, job.worker);
-  const runner = new Batcher(batches, { ...batching, timeoutMs });
+  const { batchSize, ...shared } = batching;
+  const runner = new Batcher(batches, { ...shared, scheduler: new FixedScheduler(batchSize), timeoutMs });
   return {
     version,
     runner,

@@ -2,7 +2,6 @@
  * The methods of `inference.GRPCInferenceService`. What REST answers as JSON has the names of protobuf's fields, so only
  * inference is different here. All jobs of the service share one port, because a request names its model.
  */
-
 import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.ts';
 import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';

@@ -2,7 +2,6 @@
  * Reads the message of a ModelInfer call into the request that REST has too. Its tensors are typed (`contents`) or bytes
  * (`raw_input_contents`, all of them or none).
  */
-
 import { refuseSharedMemory } from '../../lib/codecs/open-inference/parameters.ts';
 import {
   type InferenceRequest,

@@ -1,5 +1,4 @@
 /** Writes an answer by its table: protobuf's wire format, of the field types that answers have. */
-
 import { ServingError } from '../../lib/contract/errors.ts';
 import { bytes, type Chunk, integer, message, text } from '../../onnx-import/onnx/chunk.ts';
 import type { Field, Table } from '../../onnx-import/wire/table.ts';

@@ -1,5 +1,4 @@
 /** How a job's records run on this machine: in the processes of its model or of its worker. */
-
 import { CLOCK } from '../../lib/compose/clock.ts';
 import { model as modelPart, readyModel } from '../../lib/compose/model.ts';
 import type { OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';

@@ -2,7 +2,6 @@
  * One module with its input while it is converted. An activity is a tensor or a table (a list) of activities. The
  * first dimension of a free batch is a name; BigDL tells a batch from a single record by the number of dimensions.
  */
-
 import { badModel } from '../../lib/contract/errors.ts';
 import { elementCount, formatShape } from '../../lib/contract/tensor.ts';
 import { BATCH, BatchBound } from '../graph/batch.ts';

@@ -3,7 +3,6 @@
  * layer that mixes the records of a batch calls `bindBatch`, and the net is converted again with the batch of the
  * file.
  */
-
 import { badModel } from '../../lib/contract/errors.ts';
 import { BatchBound } from '../graph/batch.ts';
 import type { GraphBuilder } from '../graph/builder.ts';

@@ -2,7 +2,6 @@
  * Reads the blobs of each layer from a caffemodel, by the layer's name. Old files have four legacy dimensions and
  * BigDL writes zeros, so only the number of elements is reliable; it is compared with what the layer needs.
  */
-
 import { badModel } from '../../lib/contract/errors.ts';
 import { widenHalves } from '../graph/halves.ts';
 import { readMessage } from '../wire/binary.ts';

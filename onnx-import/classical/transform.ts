@@ -1,5 +1,4 @@
 /** What `post_transform` makes of the scores of a row, and how rounding of the scores moves it. */
-
 import type { RawNode } from '../onnx/rewrite/graph.ts';
 import { TRANSFORM_NAMES } from '../onnx/rewrite/scores.ts';
 import type { Label } from './node.ts';

@@ -3,7 +3,6 @@
  * it, so that no attribute is ignored. A static batch is freed first; a layer that is bound to it says so, and the
  * net is converted again as it is.
  */
-
 import { badModel } from '../../lib/contract/errors.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';

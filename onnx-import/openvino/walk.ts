@@ -1,5 +1,4 @@
 /** Converts the layers of a net or body in order, each after its inputs, and compares what comes out with the ports. */
-
 import { badModel } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
 import { BATCH } from '../graph/batch.ts';

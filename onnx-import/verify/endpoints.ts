@@ -2,7 +2,6 @@
  * The endpoints of a model without a service around them: POST /predict, the Open Inference Protocol and a record of the
  * queue, exactly as a client asks them. The handlers are those of the deployed functions.
  */
-
 import { predict } from '../../functions/predict.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';

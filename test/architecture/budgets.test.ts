@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_050 },
+  { folders: ['functions', 'lib'], lines: 36_150 },
   { folders: ['local'], lines: 10_600 },
   { folders: ['cli'], lines: 8_650 },
   { folders: ['infra'], lines: 6_150 },

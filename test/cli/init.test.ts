@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
 import { packagesFor } from '../../cli/init/packages.ts';
 import { createProject, type ProjectRequest } from '../../cli/init/project.ts';
-import { stageParameters } from '../../infra/stage-parameters.ts';
+import { stageParameters } from '../../infra/template/stage-parameters.ts';
 import { readConfigText } from '../../lib/config/file.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { IMAGES, MODEL, ROOT } from './cli.ts';

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import { type AccountRequest, askAccount } from '../../infra/account.ts';
+import { type AccountRequest, askAccount } from '../../infra/account/account.ts';
 import { cliJson } from '../cli/cli.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

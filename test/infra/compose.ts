@@ -6,9 +6,9 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isAlias, isMap, isPair, isScalar, isSeq, type Node, parseDocument } from 'yaml';
-import { readService, readSettings } from '../../infra/config.ts';
-import type { Parameters } from '../../infra/parameters.ts';
-import { readSharedRedis } from '../../infra/shared-redis.ts';
+import { readService, readSettings } from '../../infra/template/config.ts';
+import type { Parameters } from '../../infra/template/parameters.ts';
+import { readSharedRedis } from '../../infra/template/shared-redis.ts';
 import type { Template } from '../support/template.ts';
 import { type Composed, OUTPUTS_OF_OSLS, resourcesOfOsls } from './osls.ts';
 

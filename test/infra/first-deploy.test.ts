@@ -1,8 +1,8 @@
 /** What stops a deployment before it creates anything, and what is said about an error of AWS. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { adviceOn } from '../../infra/advice.ts';
-import { assertDeployable, type Planned } from '../../infra/deployed-stack.ts';
+import { adviceOn } from '../../infra/account/advice.ts';
+import { assertDeployable, type Planned } from '../../infra/account/deployed-stack.ts';
 import { queueName } from '../../lib/queue/names.ts';
 
 const URL = 'https://sqs.us-east-1.amazonaws.com/123456789012/';
@@ -27,7 +27,7 @@ function planned(change: Partial<Planned> = {}): Planned {
 
 const never = { template: () => answerOf({}) };
 
-/** As infra/resources.ts plans the network of a stack without parameters, and with its own zones or VPC. */
+/** As infra/template/resources.ts plans the network of a stack without parameters, and with its own zones or VPC. */
 const first = [0, 1].map((place) => ({ 'Fn::Select': [place, { 'Fn::GetAZs': '' }] }));
 const OWN: Planned['network'] = {
   redis: 'node',

@@ -13,7 +13,7 @@ import {
   readService,
   readSettings,
   serviceName,
-} from '../../infra/config.ts';
+} from '../../infra/template/config.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 
 describe('the settings of a deployment', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
 import { test } from 'node:test';
-import { accessRules } from '../../infra/redis-access.ts';
+import { accessRules } from '../../infra/template/redis-access.ts';
 import { presign } from '../../lib/codecs/sigv4.ts';
 import { connection as openConnection } from '../../lib/compose/results.ts';
 import { Scope } from '../../lib/compose/scope.ts';

@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { FUNCTIONS } from '../../infra/build/functions.ts';
-import { readSettings } from '../../infra/config.ts';
-import type { Parameters } from '../../infra/parameters.ts';
+import { readSettings } from '../../infra/template/config.ts';
+import type { Parameters } from '../../infra/template/parameters.ts';
 import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

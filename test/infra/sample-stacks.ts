@@ -1,6 +1,5 @@
 /** Stacks with different parameters, as test/infra/compose.ts makes them, and the values that follow their parameters. */
-
-import { redisUser } from '../../infra/redis-access.ts';
+import { redisUser } from '../../infra/template/redis-access.ts';
 import type { Template } from '../support/template.ts';
 import { composeJob, composeSharedRedis, type Request } from './compose.ts';
 import { attribute, IN_VPC, OUR_BUCKET, type Row, ref, sub } from './every-stack/values.ts';

@@ -5,12 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
-import { readSettings } from '../../infra/config.ts';
-import { deployerPolicies } from '../../infra/deployer-policy.ts';
 import { sharedStackOf } from '../../infra/doctor/template.ts';
-import type { Parameters } from '../../infra/parameters.ts';
-import { accessRules } from '../../infra/redis-access.ts';
-import { assertSharedRedis, readSharedRedis, SHARED_PARAMETER_NAMES } from '../../infra/shared-redis.ts';
+import { readSettings } from '../../infra/template/config.ts';
+import { deployerPolicies } from '../../infra/template/deployer-policy.ts';
+import type { Parameters } from '../../infra/template/parameters.ts';
+import { accessRules } from '../../infra/template/redis-access.ts';
+import {
+  assertSharedRedis,
+  readSharedRedis,
+  SHARED_PARAMETER_NAMES,
+} from '../../infra/template/shared-redis.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { assertKeyspace } from '../../lib/queue/names.ts';
 import { OutputQueue } from '../../sdk/index.ts';

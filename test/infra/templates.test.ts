@@ -33,7 +33,7 @@ test('every row of every-stack/values.ts and every type of resources.ts is of so
     );
   const types = new Set(all.flatMap(({ Resources }) => Object.values(Resources).map(({ Type }) => Type)));
   for (const type of Object.keys(REQUIRED)) assert.ok(types.has(type), type);
-  // What osls makes, or infra/monitoring.ts.
+  // What osls makes, or infra/template/monitoring.ts.
   const others = [...types].filter((type) => !Object.hasOwn(REQUIRED, type));
   for (const type of others) assert.match(type, /^AWS::(Lambda|Logs|ApiGatewayV2|CloudWatch::Dashboard)/);
 });

@@ -1,12 +1,12 @@
 /**
- * The rules of infra/redis-access.ts in a real redis-server: enough for all that the service does in Redis, and for
+ * The rules of infra/template/redis-access.ts in a real redis-server: enough for all that the service does in Redis, and for
  * nothing of another job or stage.
  */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { before, describe, test } from 'node:test';
 import type { Redis } from 'ioredis';
-import { accessRules, redisUser } from '../../infra/redis-access.ts';
+import { accessRules, redisUser } from '../../infra/template/redis-access.ts';
 import * as names from '../../lib/contract/names.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { Timers } from '../../lib/metrics/timers.ts';

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
-import { readSettings } from '../../infra/config.ts';
-import type { Parameters } from '../../infra/parameters.ts';
+import { readSettings } from '../../infra/template/config.ts';
+import type { Parameters } from '../../infra/template/parameters.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -37,8 +37,8 @@ test('no text becomes code', () => {
   assert.deepEqual(filesWith(/\bnew\s+Function\b|[^.\w]Function\s*\(|\bsetTimeout\s*\(\s*['"`]/), []);
   assert.deepEqual(filesWith(/['"](node:)?(vm|repl|inspector)['"]/), [
     // The function's own files, beside the loader, and the cache of them.
-    'infra/build/code-cache.ts',
-    'infra/build/joined.ts',
+    'infra/build/cold-start/code-cache.ts',
+    'infra/build/cold-start/joined.ts',
   ]);
   assert.deepEqual(filesWith(/process\.(dlopen|binding)|\.constructor\s*\(/), []);
 });
@@ -75,7 +75,7 @@ test('processes are started by these files only, never through a shell', () => {
     // Measures a point of `tune`: this very program.
     'cli/tune/process.ts',
     // Packaging, on the developer's machine.
-    'infra/build/code-cache.ts',
+    'infra/build/cold-start/code-cache.ts',
     'infra/packages/declarations.ts',
     // Whether docker answers, before a deployment lets it build an image: no word of a caller.
     'infra/plugin.mjs',

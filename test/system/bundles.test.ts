@@ -7,9 +7,12 @@ import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { lambdaNode } from '../../infra/build/code-cache.ts';
+import { lambdaNode } from '../../infra/build/cold-start/code-cache.ts';
+import { CACHE, loadedAtStart, START } from '../../infra/build/cold-start/joined.ts';
+import { LATE_MODULES } from '../../infra/build/cold-start/late-modules.ts';
+import { SHORTENED } from '../../infra/build/cold-start/shortened.ts';
+import { UNUSED } from '../../infra/build/cold-start/unused.ts';
 import { type Bundle, buildFunctions, FUNCTIONS, type FunctionName } from '../../infra/build/functions.ts';
-import { CACHE, loadedAtStart, START } from '../../infra/build/joined.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RUNTIME = ['predict', 'batch'];
@@ -124,6 +127,28 @@ describe('the bundles of the functions', () => {
       const foreign = new Set(outside.map(({ path }) => path));
       const binding = './node_modules/onnxruntime-node/bin/napi-v6/linux/x64/onnxruntime_binding.node';
       assert.deepEqual([...foreign], RUNTIME.includes(name) ? [binding] : [], name);
+    }
+  });
+
+  test('each trick for a cold start still meets what it replaces', async () => {
+    const inputs = new Set(
+      FUNCTIONS.flatMap((name) => Object.keys(bundles.get(name)?.metafile.inputs ?? {})),
+    );
+    const replaced = [...inputs].flatMap(
+      (input) => /^(?:unused|node-modules):(?:node:)?(.+)/.exec(input)?.[1] ?? [],
+    );
+    const missed = [...Object.keys(UNUSED), ...Object.keys(LATE_MODULES)].filter(
+      (name) => !replaced.includes(name),
+    );
+    assert.deepEqual(missed, []);
+    for (const { filter, shorten } of SHORTENED) {
+      const files = [...inputs].filter((input) => filter.test(input));
+      const texts = await Promise.all(files.map((file) => readFile(join(ROOT, file), 'utf8')));
+      assert.ok(files.length > 0, `${filter} matches no file`);
+      assert.ok(
+        texts.some((text) => shorten(text, ROOT) !== text),
+        `${filter} changes nothing`,
+      );
     }
   });
 

@@ -8,7 +8,7 @@ import { build, stop } from 'esbuild';
 import { parse } from 'yaml';
 import { RUNTIME } from '../../infra/build/function-folder.ts';
 import { addWorker } from '../../infra/build/worker.ts';
-import { type Parameters, readSettings } from '../../infra/config.ts';
+import { type Parameters, readSettings } from '../../infra/template/config.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { LOCATION, openScene } from '../faults/lambda/support/scene.ts';
 import { packagedFunctions } from '../faults/support/worker.ts';

@@ -5,8 +5,12 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
-import { deployerPolicies, MAX_POLICY_CHARACTERS, POLICY_KINDS } from '../../infra/deployer-policy.ts';
 import { idlePrice } from '../../infra/doctor/idle-price.ts';
+import {
+  deployerPolicies,
+  MAX_POLICY_CHARACTERS,
+  POLICY_KINDS,
+} from '../../infra/template/deployer-policy.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
 import type { Template } from '../support/template.ts';
 

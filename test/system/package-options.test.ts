@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { serviceName } from '../../infra/config.ts';
+import { serviceName } from '../../infra/template/config.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { readArchive } from '../infra/archive.ts';
 import { composeJob } from '../infra/compose.ts';

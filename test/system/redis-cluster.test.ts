@@ -1,7 +1,7 @@
 /** lib/redis against a Redis Cluster of three nodes with TLS: batches over all nodes, slots that move, a node that is lost. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, type TestContext, test } from 'node:test';
-import { accessRules } from '../../infra/redis-access.ts';
+import { accessRules } from '../../infra/template/redis-access.ts';
 import { indexKey, newestKey, resultKey, stateKey } from '../../lib/contract/names.ts';
 import { Timers } from '../../lib/metrics/timers.ts';
 import { openRedis } from '../../lib/redis/cluster/connection.ts';

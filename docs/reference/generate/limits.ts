@@ -14,7 +14,7 @@ export const OTHERS: readonly string[] = [
   'sdk/wkr/answers.ts',
   'cli/records.ts',
   'cli/table.ts',
-  'infra/config.ts',
+  'infra/template/config.ts',
   'lib/queue/names.ts',
   'local/service/start-options.ts',
   'local/gateway/body.ts',

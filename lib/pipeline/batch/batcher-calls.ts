@@ -2,7 +2,7 @@
 import type { ServingError } from '../../contract/errors.ts';
 import type { Caller, Inputs, Outcome, RunPolicy } from '../../contract/values.ts';
 import { callerIsGone, noTimeLeft } from '../deadline.ts';
-import type { Batched } from './pace.ts';
+import type { Batched } from './scheduler.ts';
 
 /** One call of the batcher's `run`. */
 export interface Call {
@@ -92,7 +92,7 @@ export interface Place {
   readonly key: string;
 }
 
-/** What a batch was made of, for the pace. */
+/** What a batch was made of, for the scheduler. */
 export function made(batch: readonly Place[]): Batched {
   const ofRequests = batch.filter(({ call }) => call.policy.failFast);
   const requests = new Set(ofRequests.map(({ call }) => call)).size;

@@ -6,7 +6,7 @@
 import { ServingError } from '../../contract/errors.ts';
 import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../../contract/values.ts';
 import { type Call, type CallLine, CallLines, finish, made, type Place, policyOf } from './batcher-calls.ts';
-import type { Line, Pace } from './pace.ts';
+import type { Line, Scheduler } from './scheduler.ts';
 
 /** A runner that takes several batches at once, up to a number that changes. */
 export interface BatchRunner extends Runner {
@@ -23,7 +23,7 @@ export interface Clock {
 }
 
 export interface BatcherOptions {
-  readonly batchSize: number;
+  readonly scheduler: Scheduler;
   /** How long the oldest record waits for others, in ms. 0: a batch takes only what waits. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -31,10 +31,6 @@ export interface BatcherOptions {
   readonly keyOf?: (record: Inputs) => string;
   /** True: the records of a request are one batch, alone or with those of others, because they have one budget. */
   readonly wholeRequests?: boolean;
-  /** Records of requests that may wait. Default 512. Not used with `pace`. */
-  readonly maxWaiting?: number;
-  /** How many may wait, and how much of the queue runs at once, follows from how long runs take. Default: it does not. */
-  readonly pace?: Pace;
   /**
    * Calls back in the next turn of the event loop, when what has arrived by now has been read. Calls that come together then share
    * a batch, or the batches that could start. Default: what comes to an idle runner starts at once, alone.
@@ -42,8 +38,6 @@ export interface BatcherOptions {
   readonly nextTurn?: (call: () => void) => void;
 }
 
-const MAX_WAITING = 512;
-const TOO_MANY = 'more requests than this machine can serve';
 const QUEUE_TURN = 5;
 /** How often calls are asked for their deadline while no batch can start. */
 const LATE_CHECK_MS = 250;
@@ -87,12 +81,10 @@ export class Batcher implements Runner {
 
   /** Whether a request would be refused now. Call it before spending anything on one. */
   refuses(): boolean {
-    const { pace, maxWaiting = MAX_WAITING } = this.#options;
-    const line = this.#line();
-    return pace ? pace.refuses(line) : line.records >= maxWaiting;
+    return this.#options.scheduler.refuses(this.#line());
   }
 
-  /** @throws rate_limited for a request when too many wait; with a pace for those that wait too */
+  /** @throws rate_limited for a request when too many wait; where the scheduler sheds them, for those that wait too */
   async run(records: readonly Inputs[], policy: RunPolicy = {}): Promise<Outcome[]> {
     if (records.length === 0) return [];
     if (policy.failFast) this.#admit();
@@ -137,35 +129,35 @@ export class Batcher implements Runner {
 
   /** @throws rate_limited */
   #admit(): void {
-    const { pace, nextTurn } = this.#options;
+    const { scheduler, nextTurn } = this.#options;
     const line = this.#line();
-    if (pace && nextTurn && pace.isFull(line)) {
-      pace.arrived(line);
-      return this.#decideIn(nextTurn, pace);
+    if (nextTurn && scheduler.isFull(line)) {
+      scheduler.arrived(line);
+      return this.#decideIn(nextTurn);
     }
-    const verdict = pace ? pace.admit(line) : this.refuses() ? 'refused' : 'waits';
+    const verdict = scheduler.admit(line);
     if (verdict === 'waits') return;
     if (verdict === 'sheds') this.#shed();
     throw this.#refusal();
   }
 
   /** Refuses all that wait if they are still too many when what has arrived was read, because clients may have left. */
-  #decideIn(nextTurn: (call: () => void) => void, pace: Pace): void {
+  #decideIn(nextTurn: (call: () => void) => void): void {
     if (this.#isVerdictDue) return;
+    const { scheduler } = this.#options;
     this.#isVerdictDue = true;
     nextTurn(() =>
       nextTurn(() => {
         this.#isVerdictDue = false;
         const line = this.#line();
-        if (pace.isFull({ ...line, requests: line.requests - 1 }) && pace.admit(line) === 'sheds')
+        if (scheduler.isFull({ ...line, requests: line.requests - 1 }) && scheduler.admit(line) === 'sheds')
           this.#shed();
       }),
     );
   }
 
   #refusal(): ServingError {
-    const { records } = this.#lines.requests;
-    const text = this.#options.pace ? TOO_MANY : `${records} records wait already`;
+    const text = this.#options.scheduler.refusal(this.#line());
     return new ServingError('rate_limited', text, { retryAfterSeconds: 1 });
   }
 
@@ -178,7 +170,7 @@ export class Batcher implements Runner {
     if (!this.#isReviewDue) return;
     this.#isReviewDue = false;
     const left = this.#lines.review();
-    this.#options.pace?.left(left);
+    this.#options.scheduler.left(left);
   }
 
   #dispatchIn(turns: number): void {
@@ -190,7 +182,8 @@ export class Batcher implements Runner {
     const wait = (more: number, before: number) =>
       nextTurn(() => {
         left--;
-        const isComing = this.waiting > before && this.waiting < this.#options.batchSize && left > 0;
+        const isComing =
+          this.waiting > before && this.waiting < this.#options.scheduler.batchSize && left > 0;
         if (more > 1 || isComing) return wait(more - 1, this.waiting);
         this.#isDispatchDue = false;
         this.#dispatch();
@@ -215,21 +208,21 @@ export class Batcher implements Runner {
 
   /** In how many ms the next batch is to start. */
   #dueMs(): number {
-    const { batchSize, timeoutMs, clock } = this.#options;
-    if (timeoutMs === 0 || this.waiting >= batchSize) return 0;
+    const { scheduler, timeoutMs, clock } = this.#options;
+    if (timeoutMs === 0 || this.waiting >= scheduler.batchSize) return 0;
     return Math.max(0, this.#lines.oldestMs + timeoutMs - clock.now());
   }
 
   #take(): Place[] {
-    const { pace, batchSize } = this.#options;
+    const { scheduler } = this.#options;
     const { requests, queue } = this.#lines;
-    const queueFirst = ++this.#batches >= QUEUE_TURN && (pace?.isQueueDue() ?? true);
+    const queueFirst = ++this.#batches >= QUEUE_TURN && scheduler.isQueueDue();
     if (queueFirst) this.#batches = 0;
     const batch: Place[] = [];
     const addQueue = (requested: number) =>
-      this.#add(batch, queue, pace ? batch.length + pace.queued(requested) : batchSize);
+      this.#add(batch, queue, batch.length + scheduler.queued(requested));
     if (queueFirst) addQueue(0);
-    this.#add(batch, requests, Math.min(pace?.requested ?? batchSize, batch.length + this.#share()));
+    this.#add(batch, requests, Math.min(scheduler.requested, batch.length + this.#share()));
     if (!queueFirst) addQueue(batch.length);
     return batch;
   }
@@ -293,7 +286,7 @@ export class Batcher implements Runner {
       for (const { call, index } of batch) finish(call, index, failed);
     }
     this.#running--;
-    this.#options.pace?.ran(made(batch), this.#options.clock.now() - startedMs);
+    this.#options.scheduler.ran(made(batch), this.#options.clock.now() - startedMs);
     for (const call of calls) if (--call.running === 0 && call.unfinished > 0) call.policy.onWait?.(true);
     this.#dispatchIn(TURNS_AFTER_BATCH);
   }

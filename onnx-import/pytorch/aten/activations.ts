@@ -1,5 +1,4 @@
 /** Activation functions. */
-
 import type { Value } from '../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { refuse } from '../run/values.ts';

@@ -1,5 +1,4 @@
 /** Comparisons, logic and choices by masks. */
-
 import { refuse } from '../run/values.ts';
 import { pairs, s, within } from './elementwise.ts';
 import type { Rule, Table } from './schema.ts';

@@ -1,5 +1,4 @@
 /** Pooling over 1 to 3 spatial axes. */
-
 import type { Value } from '../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { product } from '../run/sizes.ts';

@@ -1,5 +1,4 @@
 /** What the code of an archive consists of, and how a run of it ends early. */
-
 import type { Variables } from '../run/branches.ts';
 import { type Py, Unset } from '../run/values.ts';
 import type { ClassDefinition, FunctionDefinition } from './ast.ts';

@@ -1,5 +1,4 @@
 /** Functions made while the code runs, and the cells that they share with the code around them. */
-
 import { Callable, itemsOf, Named, type Py, refuse } from '../run/values.ts';
 
 import type { Code } from './classes.ts';

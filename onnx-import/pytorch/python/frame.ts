@@ -1,5 +1,4 @@
 /** The state of a running function: its variables, its stack, and what lies around it. */
-
 import { convert } from '../aten/numbers.ts';
 
 import { callOperator } from '../aten/table.ts';

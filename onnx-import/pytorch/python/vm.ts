@@ -2,7 +2,6 @@
  * Runs the bytecode of a pickled module's methods on symbolic values. Python executes nothing: each operation of the
  * code either has a rule here or ends the conversion with its name.
  */
-
 import type { Pickled } from '../files/pickled.ts';
 import { Dict, Named, type Py, refuse, Tuple } from '../run/values.ts';
 import { binary, inPlace } from './calls.ts';

@@ -4,11 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { readSettings } from '../../../infra/config.ts';
 import type { ArchiveFacts } from '../../../infra/doctor/archive.ts';
 import type { Facts, ModelFacts, Severity } from '../../../infra/doctor/rule.ts';
 import type { Template } from '../../../infra/doctor/template.ts';
-import type { Parameters } from '../../../infra/parameters.ts';
+import { readSettings } from '../../../infra/template/config.ts';
+import type { Parameters } from '../../../infra/template/parameters.ts';
 import type { JobConfig } from '../../../lib/config/job.ts';
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };

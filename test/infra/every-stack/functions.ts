@@ -5,7 +5,7 @@ import { type Check, days, functionsOf, mappingsOf, type Properties, single, VAR
 
 const GATEWAY_SECONDS = 30;
 const MAX_ENVIRONMENT_BYTES = 4096;
-/** What infra/config.ts allows for the job's settings, which are one variable. */
+/** What infra/template/config.ts allows for the job's settings, which are one variable. */
 const MAX_JOB_BYTES = 3 * 1024;
 /** What a reference resolves to, roughly: an address of Redis, the URL of a queue. */
 const RESOLVED_BYTES = 100;

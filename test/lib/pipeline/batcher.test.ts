@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import type { Inputs, Outcome, RunPolicy } from '../../../lib/contract/values.ts';
 import { Batcher, type BatcherOptions, type BatchRunner } from '../../../lib/pipeline/batch/batcher.ts';
+import { FixedScheduler } from '../../../lib/pipeline/batch/scheduler.ts';
 import { settled, TestClock } from '../../support/clock.ts';
 
 /** Notes the batches that it is given; the test ends them. */
@@ -59,7 +60,11 @@ const REQUEST: RunPolicy = { failFast: true };
 function open(options: Partial<BatcherOptions> = {}, slots = 1) {
   const clock = new TestClock();
   const runner = new Recorder(slots);
-  return { clock, runner, batcher: new Batcher(runner, { batchSize: 4, timeoutMs: 0, clock, ...options }) };
+  return {
+    clock,
+    runner,
+    batcher: new Batcher(runner, { scheduler: new FixedScheduler(4), timeoutMs: 0, clock, ...options }),
+  };
 }
 
 describe('a batcher', () => {
@@ -110,11 +115,11 @@ describe('a batcher', () => {
     });
 
     test('waits as long as each turn brings calls, for a full batch and for a number of turns at most', () => {
-      const { runner, batcher } = open({ nextTurn, batchSize: 3 });
+      const { runner, batcher } = open({ nextTurn, scheduler: new FixedScheduler(3) });
       ask(batcher, 'a');
       turn();
       assert.deepEqual(runner.batches, [['a']]);
-      const other = open({ nextTurn, batchSize: 3 });
+      const other = open({ nextTurn, scheduler: new FixedScheduler(3) });
       ask(other.batcher, 'a');
       for (const name of ['b', 'c']) {
         ask(other.batcher, name);
@@ -122,7 +127,7 @@ describe('a batcher', () => {
         turn();
       }
       assert.deepEqual(other.runner.batches, [['a', 'b', 'c']]);
-      const slow = open({ nextTurn, batchSize: 100 });
+      const slow = open({ nextTurn, scheduler: new FixedScheduler(100) });
       ask(slow.batcher, 'first');
       let waited = 0;
       for (; slow.runner.batches.length === 0 && waited < 99; waited++) {
@@ -134,7 +139,7 @@ describe('a batcher', () => {
     });
 
     test('gives each process that is free its share', () => {
-      const { runner, batcher } = open({ nextTurn, batchSize: 8 }, 2);
+      const { runner, batcher } = open({ nextTurn, scheduler: new FixedScheduler(8) }, 2);
       void batcher.run(records('q1', 'q2', 'q3'), {});
       ask(batcher, 'a', 'b', 'c');
       turn();
@@ -156,7 +161,7 @@ describe('a batcher', () => {
   });
 
   test('a full batch does not wait, and ten records at once are one batch of ten', async () => {
-    const { runner, batcher } = open({ timeoutMs: 200, batchSize: 10 });
+    const { runner, batcher } = open({ timeoutMs: 200, scheduler: new FixedScheduler(10) });
     const names = Array.from({ length: 10 }, (_, i) => `r${i}`);
     for (const name of names) void batcher.run(records(name), REQUEST);
     assert.deepEqual(runner.batches, [names]);
@@ -172,7 +177,7 @@ describe('a batcher', () => {
   });
 
   test('requests go before the queue, but every fifth batch begins with a record of the queue', async () => {
-    const { runner, batcher } = open({ batchSize: 1 });
+    const { runner, batcher } = open({ scheduler: new FixedScheduler(1) });
     void batcher.run(records('q1', 'q2'), {});
     for (let i = 0; i < 9; i++) void batcher.run(records(`r${i}`), REQUEST);
     for (let i = 0; i < 10; i++) await runner.end();
@@ -212,7 +217,7 @@ describe('a batcher', () => {
   });
 
   test('reports when records of a call run, and when all that are left wait', async () => {
-    const { runner, batcher } = open({ batchSize: 1 }, 2);
+    const { runner, batcher } = open({ scheduler: new FixedScheduler(1) }, 2);
     const waits: boolean[] = [];
     const onWait = (isWaiting: boolean) => waits.push(isWaiting);
     for (const name of ['x', 'y']) void batcher.run(records(name), REQUEST);
@@ -238,7 +243,7 @@ describe('a batcher', () => {
   });
 
   test('several free processes get a batch each', () => {
-    const { runner, batcher } = open({ batchSize: 2 }, 2);
+    const { runner, batcher } = open({ scheduler: new FixedScheduler(2) }, 2);
     void batcher.run(records('a', 'b', 'c', 'd', 'e'), REQUEST);
     assert.deepEqual(runner.batches, [
       ['a', 'b'],
@@ -262,7 +267,7 @@ describe('a batcher', () => {
   });
 
   test('refuses requests when too many records wait, and never the queue', async () => {
-    const { runner, batcher } = open({ maxWaiting: 3 });
+    const { runner, batcher } = open({ scheduler: new FixedScheduler(4, 3) });
     void batcher.run(records('a'), REQUEST);
     void batcher.run(records('b', 'c', 'd'), REQUEST);
     assert.equal(batcher.refuses(), true);
@@ -283,7 +288,7 @@ describe('a batcher', () => {
     const good = runner.run.bind(runner);
     runner.run = (batch, policy) =>
       nameOf(batch[0] as Inputs) === 'bad' ? Promise.reject(new Error('broken')) : good(batch, policy);
-    const batcher = new Batcher(runner, { batchSize: 1, timeoutMs: 0, clock });
+    const batcher = new Batcher(runner, { scheduler: new FixedScheduler(1), timeoutMs: 0, clock });
     assert.deepEqual(valuesOf(await batcher.run(records('bad'), REQUEST)), ['internal']);
     const next = batcher.run(records('good'), REQUEST);
     await runner.end();
@@ -293,7 +298,11 @@ describe('a batcher', () => {
   test('a runner that gives fewer outcomes answers none', async () => {
     const runner = new Recorder();
     runner.run = () => Promise.resolve([]);
-    const batcher = new Batcher(runner, { batchSize: 2, timeoutMs: 0, clock: new TestClock() });
+    const batcher = new Batcher(runner, {
+      scheduler: new FixedScheduler(2),
+      timeoutMs: 0,
+      clock: new TestClock(),
+    });
     assert.deepEqual(valuesOf(await batcher.run(records('a', 'b'), REQUEST)), ['internal', 'internal']);
   });
 
@@ -325,7 +334,7 @@ describe('a batcher', () => {
     const broken = new Error('instance 3: broken');
     runner.run = () => Promise.reject(broken);
     const batcher = new Batcher(runner, {
-      batchSize: 4,
+      scheduler: new FixedScheduler(4),
       timeoutMs: 0,
       clock: new TestClock(),
       wholeRequests: true,

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import type { Caller, Inputs, Outcome, RunPolicy } from '../../../lib/contract/values.ts';
+import { AdaptiveScheduler } from '../../../lib/pipeline/batch/adaptive-scheduler.ts';
 import { Batcher, type BatcherOptions, type BatchRunner } from '../../../lib/pipeline/batch/batcher.ts';
-import { Pace } from '../../../lib/pipeline/batch/pace.ts';
+import { FixedScheduler } from '../../../lib/pipeline/batch/scheduler.ts';
 import { settled, TestClock } from '../../support/clock.ts';
 
 /** Runs one batch at a time, which the test ends. */
@@ -45,7 +46,7 @@ const clientOf = (): { presence: Caller['presence']; readonly signal: AbortSigna
 function open(options: Partial<BatcherOptions> = {}) {
   const clock = new TestClock();
   const runner = new Held();
-  const batcher = new Batcher(runner, { batchSize: 4, timeoutMs: 0, clock, ...options });
+  const batcher = new Batcher(runner, { scheduler: new FixedScheduler(4), timeoutMs: 0, clock, ...options });
   const codes: Record<string, string> = {};
   const ask = (caller: Caller, ...names: string[]) => {
     const records = names.map((name): Inputs => new Map([[name, { kind: 'json', value: 0 }]]));
@@ -64,7 +65,7 @@ function open(options: Partial<BatcherOptions> = {}) {
 }
 
 test('what has not started of a caller who is gone fails at once, and runs that share it lose nothing', async () => {
-  const { runner, batcher, ask, codes } = open({ maxWaiting: 6 });
+  const { runner, batcher, ask, codes } = open({ scheduler: new FixedScheduler(4, 6) });
   const [stays, leaves] = [clientOf(), clientOf()];
   ask(stays, 'first');
   ask(leaves, 'a', 'b', 'c', 'd');
@@ -92,7 +93,7 @@ test('what has not started of a caller who is gone fails at once, and runs that 
 });
 
 test('a caller who may have left waits beside the others, and is served once it is there', async () => {
-  const { runner, batcher, ask, codes } = open({ maxWaiting: 2 });
+  const { runner, batcher, ask, codes } = open({ scheduler: new FixedScheduler(4, 2) });
   const [stays, doubtful] = [clientOf(), clientOf()];
   ask(stays, 'first');
   ask(doubtful, 'a', 'b');
@@ -129,8 +130,8 @@ test('a caller who was doubtful and is gone fails without a run', async () => {
 test('clients that leave while all that arrived is read overload nothing, and those that stay do', async () => {
   for (const leaving of [true, false]) {
     const clock = new TestClock();
-    const pace = new Pace({ now: clock.now, batchSize: 4, sharesRuns: true });
-    const { runner, batcher, ask, codes } = open({ pace, nextTurn: (call) => void setImmediate(call) });
+    const scheduler = new AdaptiveScheduler({ now: clock.now, batchSize: 4, sharesRuns: true });
+    const { runner, batcher, ask, codes } = open({ scheduler, nextTurn: (call) => void setImmediate(call) });
     ask(clientOf(), 'first');
     await settled();
     await settled();

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { deployerPolicies } from '../../../infra/deployer-policy.ts';
+import { deployerPolicies } from '../../../infra/template/deployer-policy.ts';
 import { isInstalled } from '../../../local/redis/installed.ts';
 import { withoutSandbox } from './functions.ts';
 import { CHANGED, DEPLOYER_KEY, DIGIT, type Life, live, REDIS_DEPLOYER_KEY } from './life.ts';

@@ -10,6 +10,7 @@ import { ValueWriter } from '../../../lib/codecs/values/write-value.ts';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import type { Model } from '../../../lib/contract/values.ts';
 import { Batcher, type Clock } from '../../../lib/pipeline/batch/batcher.ts';
+import { FixedScheduler } from '../../../lib/pipeline/batch/scheduler.ts';
 import type { Observer } from '../../../lib/pipeline/observer.ts';
 import { STDERR_LOG } from '../../../lib/workers/log.ts';
 import { Pool } from '../../../lib/workers/pool.ts';
@@ -151,7 +152,11 @@ function modelOf(
     clock: CLOCK,
     runEnded: (run) => observer.runEnded?.(run),
   });
-  const batcher = new Batcher(runner, { batchSize, timeoutMs: batchTimeoutMs, clock: CLOCK });
+  const batcher = new Batcher(runner, {
+    scheduler: new FixedScheduler(batchSize),
+    timeoutMs: batchTimeoutMs,
+    clock: CLOCK,
+  });
   return { use: (work) => work(batcher) };
 }
 

@@ -1,5 +1,4 @@
 /** Models that BigDL itself saved, with its own answers (test/onnx-import/bigdl/generate), and how to run them here. */
-
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

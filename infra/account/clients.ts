@@ -1,13 +1,13 @@
 /**
- * The clients behind infra/account.ts: those of the AWS SDK that osls brings along, loaded when a question is asked. EC2 is
+ * The clients behind infra/account/account.ts: those of the AWS SDK that osls brings along, loaded when a question is asked. EC2 is
  * not among them, and has two questions, which are signed here.
  */
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { presign } from '../lib/codecs/sigv4.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { type Variables, variables } from '../lib/contract/variables.ts';
+import { presign } from '../../lib/codecs/sigv4.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { type Variables, variables } from '../../lib/contract/variables.ts';
 import type { Ask, Service } from './account.ts';
 
 const CALL_MS = 10_000;

@@ -7,7 +7,7 @@ export interface Rights {
   readonly service: string;
   /** Names of actions, without the service, with a space between. */
   readonly actions: string;
-  /** A key of the scopes in infra/deployer-policy.ts. `any` where AWS knows no resource, or chooses its id. */
+  /** A key of the scopes in infra/template/deployer-policy.ts. `any` where AWS knows no resource, or chooses its id. */
   readonly on: string;
   readonly condition?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }

@@ -1,7 +1,7 @@
 /** Reads the parameters of a stage from a serverless.yml. That of this package has all; one of a user may have some, which win. */
 import { readFile, stat } from 'node:fs/promises';
 import { parseDocument } from 'yaml';
-import { badConfig } from '../lib/contract/errors.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
 
 const MAX_BYTES = 1024 * 1024;
 

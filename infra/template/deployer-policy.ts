@@ -3,8 +3,8 @@
  * of resource in it, and those of the command itself. No action has a wildcard; a resource has one where AWS chooses the
  * name. The rights of types are those of the handlers in CloudFormation's registry, and were not tried in an account.
  */
-import { ServingError } from '../lib/contract/errors.ts';
-import { resourcesOf, type Template, textOf } from './doctor/template.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { resourcesOf, type Template, textOf } from '../doctor/template.ts';
 import { RIGHTS_OF_TYPES, type Rights } from './rights-of-types.ts';
 
 /**

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
+import { AdaptiveScheduler } from '../../../lib/pipeline/batch/adaptive-scheduler.ts';
 import { Batcher, type BatchRunner } from '../../../lib/pipeline/batch/batcher.ts';
-import { Pace } from '../../../lib/pipeline/batch/pace.ts';
 import { settled, TestClock } from '../../support/clock.ts';
 
 const RUN_MS = 10;
@@ -31,8 +31,8 @@ function open({ batchSize = 1, sharesRuns = true, processes = 1 } = {}) {
     },
     close: () => Promise.resolve(),
   };
-  const pace = new Pace({ now: clock.now, batchSize, sharesRuns });
-  const batcher = new Batcher(runner, { batchSize, timeoutMs: 0, clock, wholeRequests: true, pace });
+  const scheduler = new AdaptiveScheduler({ now: clock.now, batchSize, sharesRuns });
+  const batcher = new Batcher(runner, { scheduler, timeoutMs: 0, clock, wholeRequests: true });
   const served: string[] = [];
   const refused: string[] = [];
   const call = (records: readonly string[], failFast: boolean) =>
@@ -297,22 +297,22 @@ describe('the queue', () => {
   });
 });
 
-describe('a pace, by itself', () => {
+describe('a scheduler that adapts, by itself', () => {
   const line = (requests: number) => ({ requests, records: requests, processes: 1 });
 
-  /** A pace in an overload, of requests of 100 ms. */
+  /** A scheduler in an overload, of requests of 100 ms. */
   function overloaded() {
     const clock = new TestClock();
-    const pace = new Pace({ now: clock.now, batchSize: 32, sharesRuns: true });
-    pace.ran({ requests: 1, requested: 1, queued: 0 }, 100);
-    const arrive = (count: number) => Array.from({ length: count }, () => pace.admit(line(100)));
-    assert.equal(pace.admit(line(128)), 'sheds');
+    const scheduler = new AdaptiveScheduler({ now: clock.now, batchSize: 32, sharesRuns: true });
+    scheduler.ran({ requests: 1, requested: 1, queued: 0 }, 100);
+    const arrive = (count: number) => Array.from({ length: count }, () => scheduler.admit(line(100)));
+    assert.equal(scheduler.admit(line(128)), 'sheds');
     /** The next period begins, in which the arrivals of this one are judged. */
     const next = () => {
       clock.leap(1_000);
-      return pace.admit(line(100));
+      return scheduler.admit(line(100));
     };
-    return { pace, arrive, next };
+    return { scheduler, arrive, next };
   }
 
   test('it is calm again below nine tenths of the time that the queue leaves, of which that is a fifth at most', () => {
@@ -325,18 +325,18 @@ describe('a pace, by itself', () => {
       [7, 0, 500, 'waits'],
       [8, 0, 500, 'refused'],
     ] as const) {
-      const { pace, arrive, next } = overloaded();
+      const { scheduler, arrive, next } = overloaded();
       arrive(arrivals - 1);
-      pace.left(left);
-      if (queueMs > 0) pace.ran({ requests: 0, requested: 0, queued: 1 }, queueMs);
+      scheduler.left(left);
+      if (queueMs > 0) scheduler.ran({ requests: 0, requested: 0, queued: 1 }, queueMs);
       assert.equal(next(), expected, `${arrivals} arrivals, ${left} left, ${queueMs} ms of the queue`);
     }
   });
 
   test('what ran of the queue counts in its own period alone', () => {
-    const { pace, arrive, next } = overloaded();
+    const { scheduler, arrive, next } = overloaded();
     arrive(20);
-    pace.ran({ requests: 0, requested: 0, queued: 1 }, 500);
+    scheduler.ran({ requests: 0, requested: 0, queued: 1 }, 500);
     assert.equal(next(), 'refused');
     arrive(8);
     assert.equal(next(), 'waits');
@@ -344,23 +344,23 @@ describe('a pace, by itself', () => {
 
   test('slices are long again once no request has come for a second', () => {
     const clock = new TestClock();
-    const pace = new Pace({ now: clock.now, batchSize: 200, sharesRuns: true });
-    pace.ran({ requests: 0, requested: 0, queued: 1 }, 1);
-    pace.arrived(line(0));
+    const scheduler = new AdaptiveScheduler({ now: clock.now, batchSize: 200, sharesRuns: true });
+    scheduler.ran({ requests: 0, requested: 0, queued: 1 }, 1);
+    scheduler.arrived(line(0));
     clock.leap(1_000);
-    assert.equal(pace.queued(0), 5);
+    assert.equal(scheduler.queued(0), 5);
     clock.leap(1);
-    assert.equal(pace.queued(0), 100);
+    assert.equal(scheduler.queued(0), 100);
   });
 
   test('records of the queue beside requests are no slice of its own', () => {
     const clock = new TestClock();
-    const pace = new Pace({ now: clock.now, batchSize: 32, sharesRuns: true });
-    pace.ran({ requests: 0, requested: 0, queued: 1 }, 50);
-    pace.ran({ requests: 1, requested: 1, queued: 1 }, 400);
+    const scheduler = new AdaptiveScheduler({ now: clock.now, batchSize: 32, sharesRuns: true });
+    scheduler.ran({ requests: 0, requested: 0, queued: 1 }, 50);
+    scheduler.ran({ requests: 1, requested: 1, queued: 1 }, 400);
     clock.leap(199);
-    assert.equal(pace.isQueueDue(), false);
+    assert.equal(scheduler.isQueueDue(), false);
     clock.leap(1);
-    assert.equal(pace.isQueueDue(), true);
+    assert.equal(scheduler.isQueueDue(), true);
   });
 });

@@ -3,7 +3,7 @@
  * in Python, because Lambda's Node runtime has no Python. A function cannot change from one to the other, so those of
  * an image have another name: a job that gets a Python worker gets new functions, and keeps its queue and its results.
  */
-import type { Language } from '../lib/workers/command.ts';
+import type { Language } from '../../lib/workers/command.ts';
 import type { Deployment } from './parameters.ts';
 
 /** Packaging writes what the image is built from here, relative to the service's folder. */

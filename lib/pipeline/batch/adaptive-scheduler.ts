@@ -1,33 +1,18 @@
 /**
- * How long runs take decides how many requests may wait, and how much of the queue runs at once. A run cannot be
- * interrupted, so a long batch of the queue would hold a process while requests wait: the queue runs in time slices. A
- * line that only grows delays all who wait: when more wait than can be served, all of them are refused, and until the
- * load falls a request waits only for the next batch.
+ * The scheduler of a single machine: how long runs take decides how many requests may wait, and how much of the queue runs
+ * at once. A run cannot be interrupted, so a long batch of the queue would hold a process while requests wait: the queue
+ * runs in time slices. A line that only grows delays all who wait: when more wait than can be served, all of them are
+ * refused, and until the load falls a request waits only for the next batch.
  */
-export interface PaceOptions {
+import type { Batched, Line, Scheduler } from './scheduler.ts';
+
+export interface AdaptiveOptions {
   /** A clock in ms. */
   readonly now: () => number;
   /** Most records of a batch. */
   readonly batchSize: number;
   /** False: the records of a batch run one by one, so a batch only saves messages. */
   readonly sharesRuns: boolean;
-}
-
-/** What a batch was made of. */
-export interface Batched {
-  /** Requests, and their records. */
-  readonly requests: number;
-  readonly requested: number;
-  /** Records of the queue. */
-  readonly queued: number;
-}
-
-/** Requests that wait for a process. */
-export interface Line {
-  readonly requests: number;
-  readonly records: number;
-  /** Processes that run a batch or could. */
-  readonly processes: number;
 }
 
 const MOST_WAITING = 512;
@@ -54,8 +39,9 @@ const TOGETHER_MS = 1;
 /** The resolution of a clock. */
 const LEAST_RECORD_MS = 0.001;
 
-export class Pace {
-  readonly #options: PaceOptions;
+export class AdaptiveScheduler implements Scheduler {
+  readonly batchSize: number;
+  readonly #options: AdaptiveOptions;
   #overloaded = false;
   /** The start of the counting period, and what came and ran in it. */
   #sinceMs: number;
@@ -71,13 +57,13 @@ export class Pace {
   #sliceMs = 0;
   #sliceEndMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: PaceOptions) {
+  constructor(options: AdaptiveOptions) {
+    this.batchSize = options.batchSize;
     this.#options = options;
     this.#sinceMs = options.now();
   }
 
-  /** A request has come. @returns whether it may wait; `sheds`: neither it nor those that wait already */
-  admit(line: Line): 'waits' | 'refused' | 'sheds' {
+  admit(line: Line): ReturnType<Scheduler['admit']> {
     this.#arrive(line.processes);
     if (this.#overloaded) return line.records < this.#most(line) ? 'waits' : 'refused';
     if (line.requests < this.#room(line)) return 'waits';
@@ -85,12 +71,10 @@ export class Pace {
     return 'sheds';
   }
 
-  /** Whether `admit` would refuse those that wait with this one. */
   isFull(line: Line): boolean {
     return !this.#overloaded && line.requests >= this.#room(line);
   }
 
-  /** A request has come that may wait until it is known how many of those before it still wait. */
   arrived(line: Line): void {
     this.#arrive(line.processes);
   }
@@ -100,34 +84,30 @@ export class Pace {
     this.#arrivals = Math.max(0, this.#arrivals - requests);
   }
 
-  /** Whether a request would be refused. One that would counts as an arrival. */
+  /** A request that would be refused counts as an arrival. */
   refuses(line: Line): boolean {
     if (!this.#overloaded || line.records < this.#most(line)) return false;
     this.#arrive(line.processes);
     return this.#overloaded;
   }
 
-  /** Most records of requests in a batch. */
   get requested(): number {
     const { batchSize, sharesRuns } = this.#options;
     if (sharesRuns || this.#requestedMs === 0) return sharesRuns ? batchSize : 1;
     return Math.max(1, Math.min(batchSize, Math.floor(TOGETHER_MS / this.#requestedMs)));
   }
 
-  /** Most records of the queue in a batch that has so many of requests. */
   queued(requested: number): number {
     const limitMs = requested > 0 ? TOGETHER_MS : this.#sliceLimitMs();
     const most = Math.floor(limitMs / this.#queuedMs) - requested;
     return Math.max(requested > 0 ? 0 : 1, Math.min(most, this.#options.batchSize - requested));
   }
 
-  /** Whether the queue was passed over long enough. */
   isQueueDue(): boolean {
     const boundMs = Math.min(MOST_PASSED_OVER_MS, PASSED_OVER_TIMES * this.#sliceMs);
     return this.#options.now() - this.#sliceEndMs >= boundMs;
   }
 
-  /** A batch has run. */
   ran({ requests, requested, queued }: Batched, tookMs: number): void {
     const ofRequestsMs = (tookMs * requested) / (requested + queued);
     if (requests > 0) {
@@ -144,6 +124,10 @@ export class Pace {
     if (requested > 0) return;
     this.#sliceMs = tookMs;
     this.#sliceEndMs = this.#options.now();
+  }
+
+  refusal(): string {
+    return 'more requests than this machine can serve';
   }
 
   #sliceLimitMs(): number {

@@ -2,7 +2,7 @@
  * Computes the values that several resources share from the parameters: network, variables, authorization. All
  * variables of a function are built here, because `extensions` in osls would replace them instead of adding one.
  */
-import { ROUTES, type RoutedFunction } from '../lib/http/routes.ts';
+import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
 import type { Deployment, RedisDeployment } from './parameters.ts';
 import { accessRules, redisUser } from './redis-access.ts';
 
@@ -186,7 +186,7 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
   };
 }
 
-/** Some accounts have zones that Lambda or a node type refuses; infra/advice.ts then says so. */
+/** Some accounts have zones that Lambda or a node type refuses; infra/account/advice.ts then says so. */
 function zonesOf({ zones }: RedisDeployment): readonly Zone[] {
   if (zones.length > 0) return zones;
   return [0, 1].map((place) => ({ 'Fn::Select': [place, { 'Fn::GetAZs': '' }] }) as const);

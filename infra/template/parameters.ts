@@ -2,7 +2,7 @@
  * Validates the parameters of a deployment (`--param name=value`, with defaults in serverless.yml). osls ignores unknown
  * parameters, so they are refused here: a typo would deploy the default. An empty text means "not given".
  */
-import { suggest } from '../lib/contract/suggest.ts';
+import { suggest } from '../../lib/contract/suggest.ts';
 import { Checks } from './parameter-checks.ts';
 
 export const PARAMETER_NAMES = [

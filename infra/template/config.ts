@@ -4,20 +4,20 @@
  */
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { type ConfigReading, readConfig } from '../lib/config/file.ts';
+import { type ConfigReading, readConfig } from '../../lib/config/file.ts';
 import {
   DEFAULT_JOB,
   type JobConfig,
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
-} from '../lib/config/job.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { deadLetterPrefix, largeResultPrefix, modelPrefix, payloadPrefix } from '../lib/contract/names.ts';
-import { corsRules } from '../lib/http/cors.ts';
-import { MOST_DELIVERIES } from '../lib/pipeline/dead-letters.ts';
-import { assertStage, deadLetterQueueName, queueName, serviceName } from '../lib/queue/names.ts';
-import { deployedLanguage, deployedNotes, deployedSettings } from '../lib/workers/deployment.ts';
-import type { Network } from './deployed-stack.ts';
+} from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { deadLetterPrefix, largeResultPrefix, modelPrefix, payloadPrefix } from '../../lib/contract/names.ts';
+import { corsRules } from '../../lib/http/cors.ts';
+import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
+import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
+import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
+import type { Network } from '../account/deployed-stack.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
   type Deployment,

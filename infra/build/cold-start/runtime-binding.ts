@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Plugin } from 'esbuild';
-import { BINDING, type Processor, RUNTIME, runtimeFolder } from './function-folder.ts';
+import { BINDING, type Processor, RUNTIME, runtimeFolder } from '../function-folder.ts';
 
 /** The file that loads the binding, and its code for that. */
 const RUNTIME_LOADER = /onnxruntime-node\/dist\/binding\.js$/;

@@ -2,9 +2,9 @@
  * Computes what shared-redis.yml reads: a Redis of several jobs and stages, with a user for each. The stacks of jobs take
  * its network, its address and their user from its exports, so CloudFormation keeps them as long as they are in use.
  */
-import { ServingError } from '../lib/contract/errors.ts';
-import { assertKeyspace, assertStage } from '../lib/queue/names.ts';
-import type { DeployedOutputs } from './deployed-stack.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { assertKeyspace, assertStage } from '../../lib/queue/names.ts';
+import type { DeployedOutputs } from '../account/deployed-stack.ts';
 import { redisMonitoring } from './monitoring.ts';
 import { Checks, type Values } from './parameter-checks.ts';
 import { broken, type Rule, readRedis, stackRules, unknownParameters } from './parameters.ts';

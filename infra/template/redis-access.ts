@@ -14,7 +14,7 @@ import {
   resultKey,
   runCountKey,
   stateKey,
-} from '../lib/contract/names.ts';
+} from '../../lib/contract/names.ts';
 
 /**
  * The commands of lib/redis, one by one: a category as "@read" has some that are not limited to the user's keys, as SCAN,

@@ -2,11 +2,11 @@
  * Asks an AWS account what would stop a deployment. Every call only reads. A question that the caller may not ask, or that
  * has no answer in time, is a note, because the deployment may still work.
  */
-import { ServingError } from '../lib/contract/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from '../doctor/template.ts';
+import type { SharedRedis } from '../template/resources.ts';
+import { assertSharedRedis } from '../template/shared-redis.ts';
 import { assertDeployable, outputsIn, type Planned } from './deployed-stack.ts';
-import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from './doctor/template.ts';
-import type { SharedRedis } from './resources.ts';
-import { assertSharedRedis } from './shared-redis.ts';
 
 /** ok: asked, and nothing is in the way. note: could not be asked. */
 export type AnswerKind = 'ok' | 'note' | 'warning' | 'error';

@@ -2,8 +2,8 @@
  * What a deployment would destroy or leave without use, found before it creates anything: by what the deployed stack
  * says of itself, or that there is none.
  */
-import { ServingError } from '../lib/contract/errors.ts';
-import { listOf, recordOf, type Template, textOf } from './doctor/template.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { listOf, recordOf, type Template, textOf } from '../doctor/template.ts';
 
 /** Outputs of the stack by name. Undefined if there is no stack, or one that was never completed. */
 export type DeployedOutputs = Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export interface Planned {
   readonly network: Network | undefined;
 }
 
-/** As infra/resources.ts writes it into the template. */
+/** As infra/template/resources.ts writes it into the template. */
 export interface Network {
   readonly redis: 'node' | 'serverless';
   readonly vpcId: unknown;
