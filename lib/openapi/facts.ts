@@ -1,5 +1,4 @@
 /** What a description of a service is made from: the job, how it asks who calls, and what runs its records. */
-
 import { isObject } from '../codecs/instances.ts';
 import { DTYPES } from '../codecs/open-inference/tensor.ts';
 import type { ModelNames, TensorSpec } from '../contract/values.ts';

@@ -1,5 +1,4 @@
 /** The inputs of a model as JSON Schema, and instances that it may answer. */
-
 import { wholeRange } from '../codecs/image/levels.ts';
 import { isObject } from '../codecs/instances.ts';
 import { DATATYPES } from '../codecs/open-inference/tensor.ts';

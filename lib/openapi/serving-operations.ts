@@ -1,5 +1,4 @@
 /** The operations of TensorFlow Serving's REST API. One greedy route of the gateway serves all of them. */
-
 import { isObject } from '../codecs/instances.ts';
 import { DEFAULT_SIGNATURE, methodOf, type Verb } from '../codecs/tensorflow-serving/request.ts';
 import { LIMITS } from '../contract/limits.ts';

@@ -1,5 +1,4 @@
 /** What Prometheus reads of one service on this machine: its counts, the load of its processes, its queue. */
-
 import type { Family } from '../../lib/metrics/exposition/families.ts';
 import type { ServiceCounts } from '../../lib/observe/counts.ts';
 import type { LoadSource } from '../../lib/observe/history.ts';

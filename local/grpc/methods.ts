@@ -18,7 +18,7 @@ import {
   runInference,
 } from '../../lib/http/open-inference/run.ts';
 import { type InvocationClock, requestPolicy } from '../../lib/pipeline/deadline.ts';
-import type { Table } from '../../onnx-import/wire/table.ts';
+import type { Table } from '../../onnx-import/protobuf.ts';
 import { tooMany } from './admission.ts';
 import { readInfer, readRequest } from './request.ts';
 import * as tables from './tables.ts';

@@ -13,8 +13,7 @@ import { decodeText } from '../../lib/codecs/open-inference/texts.ts';
 import { badInput, badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { type DType, elementCount, formatShape, type Tensor } from '../../lib/contract/tensor.ts';
-import { readMessage } from '../../onnx-import/wire/binary.ts';
-import type { Message, MessageMap, Table } from '../../onnx-import/wire/table.ts';
+import { type Message, type MessageMap, readMessage, type Table } from '../../onnx-import/protobuf.ts';
 import { INFER_REQUEST } from './tables.ts';
 
 /** Messages, texts and byte strings of one request, each of which costs far more memory than its bytes. */

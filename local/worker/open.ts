@@ -1,5 +1,4 @@
 /** What the single machine adds to the HTTP API of a job for the worker service, in one piece. */
-
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';

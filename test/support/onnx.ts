@@ -12,7 +12,7 @@ import {
   message,
   packedFloats,
   text,
-} from '../../onnx-import/onnx/chunk.ts';
+} from '../../onnx-import/wire/chunk.ts';
 
 export type Element = DType;
 

@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import { openSession } from '../../../../lib/inference/session.ts';
-import { convertBigdl } from '../../../../onnx-import/bigdl/convert.ts';
-import type { Conversion, ConvertOptions } from '../../../../onnx-import/conversion.ts';
+import { convertBigdl } from '../../../../onnx-import/formats/bigdl/convert.ts';
+import type { Conversion } from '../../../../onnx-import/formats/conversion.ts';
 import { writeOnnx } from '../../../../onnx-import/onnx/write.ts';
+import type { ConvertOptions } from '../../../../onnx-import/source/convert-options.ts';
 
 interface Numbers {
   readonly shape: readonly number[];
