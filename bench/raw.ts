@@ -59,7 +59,7 @@ export function assertSame(actual: ArrayLike<number>, expected: ArrayLike<number
   const allowed = TOLERANCE * scaleOf(expected);
   for (let i = 0; i < expected.length; i++) {
     // Not >, so that NaN is wrong.
-    if (!(Math.abs((actual[i] as number) - (expected[i] as number)) <= allowed)) {
+    if (!(Math.abs((actual[i] ?? Number.NaN) - (expected[i] ?? Number.NaN)) <= allowed)) {
       throw new Error(`${what}: value ${i} is ${actual[i]}, raw onnxruntime says ${expected[i]}`);
     }
   }
@@ -70,7 +70,7 @@ function assertTellable(answers: readonly Float32Array[]): void {
   for (const [i, one] of answers.entries()) {
     for (const other of answers.slice(0, i)) {
       const allowed = 100 * TOLERANCE * scaleOf(one);
-      if (one.every((value, at) => Math.abs(value - (other[at] as number)) <= allowed)) {
+      if (one.every((value, at) => Math.abs(value - (other[at] ?? Number.NaN)) <= allowed)) {
         throw new Error('two inputs have the same answer; the check of answers would see no mix-up');
       }
     }
@@ -79,7 +79,7 @@ function assertTellable(answers: readonly Float32Array[]): void {
 
 function scaleOf(values: ArrayLike<number>): number {
   let scale = 1;
-  for (let i = 0; i < values.length; i++) scale = Math.max(scale, Math.abs(values[i] as number));
+  for (let i = 0; i < values.length; i++) scale = Math.max(scale, Math.abs(values[i] ?? 0));
   return scale;
 }
 

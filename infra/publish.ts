@@ -15,7 +15,7 @@ import { removeOthers } from '../lib/registry/download-folder.ts';
 import { findModelFile } from '../lib/registry/onnx-file.ts';
 import { modelFiles, publishModel } from '../lib/registry/publish.ts';
 import { copyModel } from '../lib/registry/source.ts';
-import type { OnTheWay } from '../onnx-import/cache.ts';
+import type { OnTheWay } from '../release/cache.ts';
 import { configPath, readJobConfig } from './template/config.ts';
 
 export interface PublishRequest {
@@ -69,8 +69,8 @@ export async function publishJob({
       return { directory, version, notes: [] };
     }
     const [{ verifyVersion }, { keptGoldenNotes, verificationNotes }] = await Promise.all([
-      import('../onnx-import/verify/version.ts'),
-      import('../onnx-import/verify/text.ts'),
+      import('../release/version.ts'),
+      import('../lib/contract/verification-text.ts'),
     ]);
     const known = readVerification(served.importReport?.verification);
     const { version, verification, keptGolden } = await publishModel(s3, location, served.directory, {
@@ -130,7 +130,7 @@ async function prepare({ root, config, client }: PrepareRequest): Promise<Prepar
     await modelFiles(here);
     return { job, directory, served: { directory: here, notes: [] } };
   }
-  const { modelOnTheWay } = await import('../onnx-import/cache.ts');
+  const { modelOnTheWay } = await import('../release/cache.ts');
   const served = await modelOnTheWay(here, {
     job,
     cacheDir: join(root, CACHE, 'imported', job.jobName),
@@ -153,13 +153,10 @@ async function copyHere(address: string, folder: string, client: PrepareRequest[
 
 async function assertRuns(directory: string): Promise<void> {
   const file = await findModelFile(directory);
-  const [{ checkOnnx }, { readOnnxFacts }] = await Promise.all([
-    import('../onnx-import/check/check.ts'),
-    import('../onnx-import/onnx/facts.ts'),
-  ]);
-  const { shapelessInputs: shapeless } = await readOnnxFacts(file);
+  const { check, readFacts } = await import('../onnx-import/index.ts');
+  const { shapelessInputs: shapeless } = await readFacts(file);
   try {
-    await checkOnnx(file, { shapeless, measure: false });
+    await check(file, { shapeless, measure: false });
   } catch (error) {
     const { code, message } = ServingError.from(error);
     throw new ServingError(code, `${file}: ${message}`, { cause: error });

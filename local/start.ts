@@ -10,11 +10,11 @@ if (!process.argv.includes('--once')) {
 }
 // Most of a first start is loading code: this process does its own, and the two that verify and run the model do theirs meanwhile.
 if (!existsSync('.cluster-serving')) {
-  const [{ prepareModelProcess }, { prepareIsolated }] = await Promise.all([
-    import('../onnx-import/check/model-process.ts'),
+  const [{ prepareModels }, { prepareIsolated }] = await Promise.all([
+    import('../release/model-process.ts'),
     import('../lib/inference/isolated-runner.ts'),
   ]);
-  prepareModelProcess();
+  prepareModels();
   prepareIsolated();
 }
 const { main } = await import('./service/main.ts');

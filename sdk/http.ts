@@ -2,7 +2,6 @@
  * The client for browsers, Deno and Workers: what works over HTTPS, without a dependency and without a module of Node. It
  * reads neither files nor variables, and signs nothing.
  */
-
 import { type HttpAccess, withSecret } from './http/access.ts';
 import { RecordWriter } from './http/input-queue.ts';
 import { ResultReader } from './http/output-queue.ts';

@@ -12,7 +12,7 @@ import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { serializeResult } from '../../lib/results/fields.ts';
 import { openS3 } from '../../lib/s3/client.ts';
-import { checkOnnx } from '../../onnx-import/check/check.ts';
+import { check } from '../../onnx-import/index.ts';
 import { growingModel } from '../models.ts';
 import { samplePoint, type Work } from '../sample.ts';
 import { JOB } from '../served.ts';
@@ -154,7 +154,7 @@ const model: Curve = {
       // Loads the SDK and opens its connection.
       input: () => readPointer(s3, location).catch(() => undefined),
       async call() {
-        await checkOnnx(await findModelFile(folder));
+        await check(await findModelFile(folder));
         await publishModel(s3, location, folder);
         const pointer = await readPointer(s3, location);
         const file = await findModelFile(await downloadModel(s3, location, pointer, directory));

@@ -2,7 +2,9 @@
  * One keep-alive connection with one request under way. A client built on node:http or fetch is about as slow as the server
  * it measures; this one writes prepared bytes and cuts answers by their content-length or chunks.
  */
+
 import { connect, type Socket } from 'node:net';
+import { asError } from '../../lib/contract/errors.ts';
 
 const HEADER_END = Buffer.from('\r\n\r\n');
 const ANSWER_LIMIT_MS = 20_000;
@@ -78,7 +80,7 @@ export class Connection {
     try {
       cut = length === undefined ? cutChunks(rest) : cutLength(rest, Number(length));
     } catch (error) {
-      this.#fail(error as Error);
+      this.#fail(asError(error));
       return;
     }
     if (!cut) return;

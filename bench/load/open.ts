@@ -3,6 +3,7 @@
  * regardless of the requests before it. A client that waits for slow answers before it sends the next request would
  * measure only the fast ones (coordinated omission). The generator's own lateness is reported too.
  */
+import { asError } from '../../lib/contract/errors.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import { quantile } from '../measure.ts';
 import { assertExpected, Connection, type Exchange } from './connection.ts';
@@ -124,7 +125,7 @@ class OpenRun {
       try {
         assertExpected(body, exchange);
       } catch (error) {
-        this.#error ??= error as Error;
+        this.#error ??= asError(error);
       }
       if (this.#sent < this.#arrived) this.#send(connection);
       else this.#free.push(connection);

@@ -2,7 +2,6 @@
  * Our handler behind the local gateway, with the model in a process of its own, on one core as the peers are; and the rate
  * of raw runs, which is measured on the servers' core while nothing else is asked.
  */
-
 import { CLOCK } from '../../lib/compose/clock.ts';
 import type { openOnnx } from '../../lib/compose/onnx.ts';
 import { openPooledOnnx } from '../../lib/compose/onnx-pool.ts';

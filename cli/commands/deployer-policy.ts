@@ -2,7 +2,6 @@
  * `cluster-serving deployer-policy`: the rights to deploy what was packaged, as a policy of IAM. It calls nothing and
  * changes nothing in the account.
  */
-
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { serviceName } from '../../lib/queue/names.ts';

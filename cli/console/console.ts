@@ -3,7 +3,6 @@
  * it on loopback, and asks the deployment with the credentials of the one who started it. Other users of this machine reach the
  * port, too, so the page needs a token, which is in the address that is printed.
  */
-
 import { onStopSignal } from '../../local/machine/signals.ts';
 import { newToken } from '../../local/machine/token.ts';
 import { findRunning } from '../../local/service/data-folder.ts';

@@ -1,5 +1,4 @@
 /** Serves the page of a deployment on loopback: its requests go on to the API, and S3 is read from here. */
-
 import { jsonText, respond } from '../../lib/http/response.ts';
 import { consoleRoutes, OWNER } from '../../local/console/routes.ts';
 import { type Gateway, startGateway } from '../../local/gateway/gateway.ts';

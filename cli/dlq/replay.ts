@@ -1,5 +1,4 @@
 /** `dlq replay`: runs what matches, in parts (local/console/replay.ts says what a replay promises). */
-
 import type { DeadLetterEntry } from '../../lib/s3/dead-letters.ts';
 import { type Counts, Replay, type ReplaySettings } from '../../local/console/replay.ts';
 import type { DlqPlace } from './place.ts';

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { ServingError, withPathAs } from '../../lib/contract/errors.ts';
 import { sampleConfig } from '../../local/machine/installation.ts';
-import { configLines, type ImportReport } from '../../onnx-import/import-report.ts';
+import { configLines, type ImportReport } from '../../onnx-import/index.ts';
 import { wrongUse } from '../command.ts';
 import { described, importHere } from '../model/import.ts';
 import { withSource } from '../model/source.ts';

@@ -9,14 +9,14 @@ import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { processorFeatures } from '../../lib/inference/processor.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import type { ConvertOptions } from '../../onnx-import/conversion.ts';
+import type { ConvertOptions } from '../../onnx-import/index.ts';
 import {
   DEFAULT_TOLERANCE,
   type GoldenRequest,
   goldenRequests,
   writeGolden,
-} from '../../onnx-import/golden/file.ts';
-import type { ImportOptions } from '../../onnx-import/import.ts';
+} from '../../release/golden/file.ts';
+import type { ImportOptions } from '../../release/import.ts';
 import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -106,27 +106,26 @@ async function ask(path: string, values: GoldenValues, job: JobConfig) {
 }
 
 async function ofReference(folder: string, path: string, { job, convert }: Settings, output: Output) {
-  const { goldenOfReference } = await import('../../onnx-import/golden/reference.ts');
-  const { checkOnnx } = await import('../../onnx-import/check/check.ts');
-  const { readOnnxFacts } = await import('../../onnx-import/onnx/facts.ts');
+  const { goldenOfReference } = await import('../../release/golden/reference.ts');
+  const { check, readFacts } = await import('../../onnx-import/index.ts');
   const { parseFilter } = await import('../../lib/pipeline/answer/postprocess.ts');
   return withModel(folder, { convert, job }, output, async (file) => {
-    const { shapelessInputs: shapeless } = await readOnnxFacts(file);
-    const ports = await checkOnnx(file, { shapeless, measure: false });
+    const { shapelessInputs: shapeless } = await readFacts(file);
+    const ports = await check(file, { shapeless, measure: false });
     return goldenOfReference(resolve(path), ports, parseFilter(job.postProcessing));
   });
 }
 
 async function run(directory: string, { job, convert }: Settings, output: Output): Promise<number> {
-  const { goldenAnswer, goldenText, isFailure } = await import('../../onnx-import/golden/check.ts');
-  const { proofOptions } = await import('../../onnx-import/verify/options.ts');
-  const { verifyModel } = await import('../../onnx-import/verify/verify.ts');
-  const { ModelProcess } = await import('../../onnx-import/check/model-process.ts');
+  const { goldenAnswer, goldenText, isFailure } = await import('../../release/golden/check.ts');
+  const { proofOptions } = await import('../../release/options.ts');
+  const { verify } = await import('../../onnx-import/index.ts');
+  const { newModelProcess } = await import('../../release/model-process.ts');
   const folder = resolve(directory);
-  const process = new ModelProcess();
+  const process = newModelProcess();
   return interruptible('the golden requests', output, (signal) =>
     withModel(folder, { convert, job, process }, output, async (file) => {
-      const verification = await verifyModel(file, { ...proofOptions(job), signal, process });
+      const verification = await verify(file, { ...proofOptions(job), signal, process });
       const { results } = await goldenAnswer(folder, { file, job, verification, signal, process });
       output.answer({ results }, results.map(goldenText).join('\n') || `no golden request in ${directory}`);
       return results.some(isFailure) ? EXIT.failed : EXIT.ok;
@@ -141,7 +140,7 @@ async function withModel<T>(
   output: Output,
   work: (file: string) => Promise<T>,
 ): Promise<T> {
-  const { needsImport } = await import('../../onnx-import/detect.ts');
+  const { needsImport } = await import('../../onnx-import/index.ts');
   if (!(await needsImport(folder))) return work(await findModelFile(folder));
   return withImport(folder, { ...options, measure: false }, output, async (made) =>
     work(await findModelFile(made.directory)),

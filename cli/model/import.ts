@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { installation } from '../../local/machine/installation.ts';
-import type { Imported, ImportOptions, Stage } from '../../onnx-import/import.ts';
-import type { ImportReport } from '../../onnx-import/import-report.ts';
+import type { Imported, ImportReport, Stage } from '../../onnx-import/index.ts';
+import type { ImportOptions } from '../../release/import.ts';
 import type { Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 
@@ -23,7 +23,7 @@ const LONG_MB = 16;
 type Options = Omit<ImportOptions, 'version'>;
 
 export async function importHere(directory: string, options: Options, output: Output): Promise<Imported> {
-  const { importModel } = await import('../../onnx-import/import.ts');
+  const { importModel } = await import('../../release/import.ts');
   const progress = showProgress(output.json);
   try {
     return await importModel(resolve(directory), {
@@ -56,8 +56,8 @@ export async function withImport<T>(
 
 /** The import report as text, with the advice about images, which --json has as data. */
 export async function described(importReport: ImportReport, { image }: JobConfig) {
-  const { importReportText } = await import('../../onnx-import/import-report.ts');
-  const { adviceText, imageAdvice } = await import('../../onnx-import/image-advice.ts');
+  const { importReportText } = await import('../../onnx-import/index.ts');
+  const { adviceText, imageAdvice } = await import('../../release/image-advice.ts');
   const advice = imageAdvice(importReport, image);
   return { imageAdvice: advice, text: [importReportText(importReport), ...adviceText(advice)].join('\n') };
 }

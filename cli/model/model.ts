@@ -5,7 +5,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
-import type { ImportOptions } from '../../onnx-import/import.ts';
+import type { ImportOptions } from '../../release/import.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -101,9 +101,9 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
     const stray = ['list', 'prune', 'ops'].includes(action) ? argument : surplus;
     if (stray !== undefined) throw wrongUse(`model ${action}: unexpected ${JSON.stringify(stray)}`);
     if (action === 'ops') {
-      const { supportedOps, supportedOpsText } = await import('../../onnx-import/supported.ts');
-      const supported = await supportedOps();
-      output.answer(supported, supportedOpsText(supported));
+      const { supported, supportedOpsText } = await import('../../onnx-import/index.ts');
+      const operations = await supported();
+      output.answer(operations, supportedOpsText(operations));
       return EXIT.ok;
     }
     if (action === 'list' || action === 'rollback' || action === 'prune') {
@@ -135,7 +135,7 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
         ),
       );
     }
-    const { proofOptions } = await import('../../onnx-import/verify/options.ts');
+    const { proofOptions } = await import('../../release/options.ts');
     const out = resolve(values.out ?? usualOutput(argument));
     return withSource(argument, output, (directory) =>
       interruptible(`the ${action}`, output, async (signal) => {
@@ -155,7 +155,7 @@ function usualOutput(source: string): string {
 
 async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
   const { force, reference, tolerance } = values;
-  const { convertOptions } = await import('../../onnx-import/options.ts');
+  const { convertOptions } = await import('../../release/options.ts');
   const job = await jobOf(values.config, output);
   return {
     job,
@@ -181,7 +181,7 @@ async function importTo(
     place &&
     (await withS3(place, async ({ s3, location }) => {
       const { publishModel } = await import('../../lib/registry/publish.ts');
-      const { verifyVersion } = await import('../../onnx-import/verify/version.ts');
+      const { verifyVersion } = await import('../../release/version.ts');
       return publishModel(s3, location, imported.directory, {
         source,
         dropGolden: values['drop-golden'],

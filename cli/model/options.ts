@@ -2,10 +2,8 @@
  * Parses the options of a conversion. A TensorFlow name ends in `:0`, which is not a shape, and a size in a shape may
  * be a word.
  */
-
 import { type ShapeText, shapeOf } from '../../lib/config/import-values.ts';
-import type { Tolerance } from '../../onnx-import/check/compare.ts';
-import type { ConvertOptions } from '../../onnx-import/conversion.ts';
+import type { ConvertOptions, Tolerance } from '../../onnx-import/index.ts';
 import { only, unexpected, type Values, wrongUse } from '../command.ts';
 
 export const CONFIG_OPTION = only(['import', 'check', 'push', 'golden', 'rollback'], {

@@ -7,12 +7,12 @@ import { resolve } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
+import { keptGoldenNotes, verificationNotes } from '../../lib/contract/verification-text.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { type Published, type PublishOptions, publishModel } from '../../lib/registry/publish.ts';
 import type { ModelOrigin } from '../../lib/registry/versions.ts';
-import type { ImportOptions } from '../../onnx-import/import.ts';
-import { reportPath } from '../../onnx-import/report-file.ts';
-import { keptGoldenNotes, verificationNotes } from '../../onnx-import/verify/text.ts';
+import { check, needsImport, readFacts, referenceProblem, reportPath } from '../../onnx-import/index.ts';
+import type { ImportOptions } from '../../release/import.ts';
 import { wrongUse } from '../command.ts';
 import { bytesText } from '../dlq/text.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -48,8 +48,8 @@ export async function push(
   const stop = new AbortController();
   const onSignal = () => stop.abort(new ServingError('cancelled', 'the upload was called off'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
-  const { ModelProcess } = await import('../../onnx-import/check/model-process.ts');
-  const models = new ModelProcess();
+  const { newModelProcess } = await import('../../release/model-process.ts');
+  const models = newModelProcess();
   const progress = showProgress(output.json);
   const onBytes = (done: number, total: number) =>
     progress.update({ done: done / MB, total: total / MB, unit: 'MB', label: 'sent' });
@@ -61,7 +61,7 @@ export async function push(
       { ...options, job, process: models },
       output,
       async (folder, source, known) => {
-        const { verifyVersion } = await import('../../onnx-import/verify/version.ts');
+        const { verifyVersion } = await import('../../release/version.ts');
         const verify: PublishOptions['verify'] = (file, stored, kept) =>
           verifyVersion(file, { ...deployed, known: stored ?? known, kept });
         const files = source.format === WORKER ? { anyFiles: true } : { verify };
@@ -128,8 +128,7 @@ async function withOnnx<T>(
   output: Output,
   work: (directory: string, source: ModelOrigin, known: Verification | undefined) => Promise<T>,
 ): Promise<T> {
-  const { needsImport } = await import('../../onnx-import/detect.ts');
-  const { assertApplied } = await import('../../onnx-import/unapplied.ts');
+  const { assertApplied } = await import('../../release/unapplied.ts');
   const folder = resolve(directory);
   if (await needsImport(folder)) {
     return withImport(folder, { ...options, job, measure: false }, output, (made) =>
@@ -148,12 +147,9 @@ async function withOnnx<T>(
 
 /** A model that does not load here would not load there either, which would only show when it serves. */
 async function assertRuns(folder: string, options: Options): Promise<void> {
-  const { checkOnnx } = await import('../../onnx-import/check/check.ts');
-  const { readOnnxFacts } = await import('../../onnx-import/onnx/facts.ts');
-  const { referenceProblem } = await import('../../onnx-import/import-report.ts');
   const file = await findModelFile(folder);
-  const { shapelessInputs: shapeless } = await readOnnxFacts(file);
-  const report = await checkOnnx(file, { ...options, shapeless, measure: false });
+  const { shapelessInputs: shapeless } = await readFacts(file);
+  const report = await check(file, { ...options, shapeless, measure: false });
   const problem = referenceProblem(report);
   if (problem) throw new ServingError('bad_model', problem);
 }

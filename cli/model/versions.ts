@@ -2,8 +2,8 @@
  * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, even if
  * others appear meanwhile.
  */
-
 import type { JobConfig } from '../../lib/config/job.ts';
+import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import {
   listVersions,
   type ModelVersion,
@@ -12,7 +12,6 @@ import {
   surplus,
 } from '../../lib/registry/versions.ts';
 import { assertGoldenHere } from '../../local/console/golden.ts';
-import { verificationNotes } from '../../onnx-import/verify/text.ts';
 import { confirmed } from '../confirm.ts';
 import { bytesText } from '../dlq/text.ts';
 import { EXIT, type Output } from '../output.ts';

@@ -7,8 +7,8 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
+import { nestedValues } from '../../lib/contract/tensor-values.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
-import { nestedValues } from '../../onnx-import/tensor-values.ts';
 
 const NAME = 'tune';
 /** As long as SQS's handles. */

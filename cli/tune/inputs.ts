@@ -13,8 +13,7 @@ import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch/batch-axes.ts';
 import { rowsOf } from '../../lib/pipeline/batch/stack.ts';
 import { type ImageChoice, imageSettings } from '../../lib/pipeline/bind/image-choice.ts';
-import { type Filling, FREE_SIZES, madeUpInputs } from '../../onnx-import/check/inputs.ts';
-import { readNpy } from '../../onnx-import/npy.ts';
+import { type Filling, FREE_SIZES, madeUpInputs, readNpy } from '../../onnx-import/index.ts';
 import { wrongUse } from '../command.ts';
 
 export interface Sizes {

@@ -8,7 +8,7 @@ import { loadavg } from 'node:os';
 import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { present } from '../../lib/contract/present.ts';
-import { neededMB } from '../../onnx-import/lambda-fit.ts';
+import { neededMB } from '../../onnx-import/index.ts';
 import type { ChildAnswer, Measured } from './child.ts';
 import {
   type Block,

@@ -6,7 +6,7 @@ import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
-import type { VerifyOptions } from '../../onnx-import/verify/verify.ts';
+import type { VerifyOptions } from '../../onnx-import/index.ts';
 import { wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
 
@@ -39,8 +39,8 @@ export async function withModel<T>(
     const expected = `expected an *.onnx file or a model directory, perhaps ${dirname(path)}`;
     throw wrongUse(`tune: model ${path}: ${expected}`);
   }
-  const { detectModel } = await import('../../onnx-import/detect.ts');
-  const model = await detectModel(path);
+  const { detect } = await import('../../onnx-import/index.ts');
+  const model = await detect(path);
   if (model.kind === 'onnx') {
     return work({
       name,
@@ -51,7 +51,7 @@ export async function withModel<T>(
     });
   }
   const { withImport } = await import('../model/import.ts');
-  const { convertOptions } = await import('../../onnx-import/options.ts');
+  const { convertOptions } = await import('../../release/options.ts');
   const options = { convert: convertOptions(job.import), job, force: undefined, signal };
   return withImport(path, options, output, async ({ directory, importReport }) => {
     output.note(
@@ -64,12 +64,10 @@ export async function withModel<T>(
 
 async function factsOf(file: string, options: VerifyOptions): Promise<Omit<TuneModel, 'name'>> {
   const { readHead, wrongContent } = await import('../../lib/registry/onnx-file.ts');
-  const { readOnnxFacts } = await import('../../onnx-import/onnx/facts.ts');
+  const { modelBytes, readFacts, verify } = await import('../../onnx-import/index.ts');
   const wrong = wrongContent(await readHead(file));
   if (wrong) throw new ServingError('bad_model', `${file}: expected an ONNX model, found ${wrong}`);
-  const { externalFiles, shapelessInputs: shapeless } = await readOnnxFacts(file);
-  const { modelBytes } = await import('../../onnx-import/check/work.ts');
+  const { externalFiles, shapelessInputs: shapeless } = await readFacts(file);
   const bytes = await modelBytes(file, externalFiles);
-  const { verifyModel } = await import('../../onnx-import/verify/verify.ts');
-  return { file, bytes, shapeless, verification: await verifyModel(file, options) };
+  return { file, bytes, shapeless, verification: await verify(file, options) };
 }

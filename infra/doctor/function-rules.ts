@@ -2,7 +2,7 @@
  * Rules about the resources and variables of the functions. Memory is also CPU in Lambda: 1,769 MB are one vCPU. Memory,
  * /tmp and variables are read from the template if there is one, because serverless.yml is where they are edited.
  */
-import { neededMB } from '../../onnx-import/lambda-fit.ts';
+import { neededMB } from '../../onnx-import/index.ts';
 import { type Facts, type Finding, type ImportFacts, megabytes, settingsRule, templateRule } from './rule.ts';
 import { functionsOf, MODEL_FUNCTIONS, numberOf, recordOf, textOf } from './template.ts';
 

@@ -5,9 +5,7 @@ import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
-import type { MemoryPoint } from '../../onnx-import/check/memory.ts';
-import { detectModel } from '../../onnx-import/detect.ts';
-import { isReportFile, reportPath } from '../../onnx-import/report-file.ts';
+import { detect, isReportFile, type MemoryPoint, reportPath } from '../../onnx-import/index.ts';
 import type { ImportFacts, ModelFacts } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
 
@@ -29,7 +27,7 @@ export async function readModelFacts(directory: string, { anyFiles = false } = {
     const fileBytes = await sizesIn(directory);
     const bytes = Object.values(fileBytes).reduce((sum, size) => sum + size, 0);
     if (anyFiles) return { state: 'unneeded', directory, bytes };
-    const { kind } = await detectModel(directory);
+    const { kind } = await detect(directory);
     const importReport = await readImportReport(directory);
     return { state: 'found', directory, kind, bytes, fileBytes, ...importReport };
   } catch (error) {

@@ -2,7 +2,7 @@
  * Rules about the model directory of the settings. A deployment without a model succeeds, and only the first request
  * shows that no model serves.
  */
-import { KINDS } from '../../onnx-import/kinds.ts';
+import { KINDS } from '../../onnx-import/index.ts';
 import { isProduction, megabytes, settingsRule } from './rule.ts';
 
 const missing = settingsRule({

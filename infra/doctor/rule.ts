@@ -2,10 +2,8 @@
  * The types of rules, findings and facts. Rules are pure, reading no file and no clock, so that a test can trigger
  * each with modified facts.
  */
-
 import type { JobConfig } from '../../lib/config/job.ts';
-import type { MemoryPoint } from '../../onnx-import/check/memory.ts';
-import type { ModelKind } from '../../onnx-import/kinds.ts';
+import type { MemoryPoint, ModelKind } from '../../onnx-import/index.ts';
 import type { Settings } from '../template/config.ts';
 import type { ArchiveFacts } from './archive.ts';
 import type { Template } from './template.ts';

@@ -27,7 +27,17 @@ import {
 import { bundleRuntime } from './runtime.ts';
 
 /** The workspaces that are bundled into it. */
-const WORKSPACES = ['cli', 'embedded-redis', 'functions', 'infra', 'lib', 'local', 'onnx-import', 'sdk'];
+const WORKSPACES = [
+  'cli',
+  'embedded-redis',
+  'functions',
+  'infra',
+  'lib',
+  'local',
+  'onnx-import',
+  'release',
+  'sdk',
+];
 /** Only the checkout bundles functions and the page; the package contains them. */
 const CHECKOUT_ONLY = new Set(['esbuild']);
 const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
@@ -105,6 +115,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
       cli: 'cli/main.ts',
       // Must be next to the chunk that starts it.
       'chunks/isolated-process': 'lib/compose/isolated-process.ts',
+      'chunks/model-process': 'release/process.ts',
       'chunks/worker-loop': 'lib/workers/loop.ts',
       ...Object.fromEntries(LOADED.map((name) => [`infra/${name}`, `infra/${name}.ts`])),
     },

@@ -1,5 +1,4 @@
 /** Composes the dependencies of the batch function. */
-
 import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';

@@ -174,7 +174,7 @@ function readJob(text: string | undefined): JobConfig {
   if (!text) return DEFAULT_JOB;
   try {
     // A deployment runs this code for a moment beside the settings of an earlier version.
-    return withDefaults(JSON.parse(text) as object);
+    return withDefaults(JSON.parse(text));
   } catch (error) {
     throw badConfig(`CLUSTER_SERVING_CONFIG is not JSON: ${asError(error).message}`);
   }

@@ -2,7 +2,6 @@
  * The Redis keys and S3 prefixes of a job, and the rules for job names, uris and addresses in S3. Old Python clients run `KEYS
  * cluster-serving_<job>:*` and read every hit as a result, so no other key may start with that.
  */
-
 import { URI_BYTES } from './client-limits.ts';
 import { badConfig, badRequest } from './errors.ts';
 

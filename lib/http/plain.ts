@@ -2,7 +2,6 @@
  * Answers of POST /predict in plain JSON: each output by its name, with a value for each instance. It is the form for who
  * writes a request by hand; the contract's texts are for the clients of Cluster Serving.
  */
-
 import { inInstance } from '../codecs/instances.ts';
 import { elementAt } from '../contract/present.ts';
 import { elementCount } from '../contract/tensor.ts';

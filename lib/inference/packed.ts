@@ -2,7 +2,6 @@
  * Records and outcomes on their way between two processes. Small tensors that are alike, as those of a batch mostly are, travel as
  * one block for each input or output: an object for each of them takes V8 ten times as long.
  */
-
 import { withBinding } from '../codecs/instances.ts';
 import { contentOf } from '../contract/json-numbers.ts';
 import { elementAt } from '../contract/present.ts';

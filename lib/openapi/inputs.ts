@@ -4,6 +4,7 @@ import { wholeRange } from '../codecs/image/levels.ts';
 import { isObject } from '../codecs/instances.ts';
 import { DATATYPES } from '../codecs/open-inference/tensor.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { elementAt } from '../contract/present.ts';
 import type { DType } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
 import { batchAxisOf, rowShape } from '../pipeline/batch/batch-axes.ts';
@@ -152,7 +153,7 @@ function servingRow(spec: TensorSpec, isTable: boolean): Json {
     ...(shape.length === 1 && shape[0] === 1 ? [element] : []),
     ...(takesImage(spec, shape) ? [ref('Image')] : []),
   ];
-  return forms.length === 1 ? (forms[0] as Json) : { anyOf: forms };
+  return forms.length === 1 ? elementAt(forms, 0, 'forms') : { anyOf: forms };
 }
 
 export function ref(name: string): Json {

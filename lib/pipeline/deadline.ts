@@ -2,7 +2,6 @@
  * Decides, before each step, whether enough time is left to run it. A step cannot be interrupted, and a late one
  * would lose the results of the others, so the longest step so far is taken as the length of the next.
  */
-
 import { ServingError } from '../contract/errors.ts';
 import type { Caller, RunPolicy } from '../contract/values.ts';
 

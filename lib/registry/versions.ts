@@ -65,7 +65,7 @@ export async function readManifest(
 ): Promise<Manifest | undefined> {
   const text = await getText(s3, { bucket: location.bucket, key: manifestKey(location, version) });
   try {
-    const manifest = JSON.parse(text ?? 'null') as Manifest | null;
+    const manifest: Manifest | null = JSON.parse(text ?? 'null');
     if (manifest?.version !== version || !Array.isArray(manifest.files)) return undefined;
     const isWhole = manifest.files.every(
       ({ path, bytes, sha256 }) =>

@@ -179,14 +179,14 @@ export function parseResult(uri: string, fields: Readonly<Record<string, string>
 
 function readOutputs(fields: Readonly<Record<string, string>>, value: string): NamedTensor[] {
   if (fields['exact']) return namedTensors(decodeBase64(fields['exact']));
-  const names = fields['outputs'] ? (JSON.parse(fields['outputs']) as string[]) : [];
+  const names: readonly string[] = JSON.parse(fields['outputs'] || '[]');
   const tensors = decodeArrowResult(decodeBase64(value));
   return tensors.map((tensor, i) => ({ name: names[i] ?? `output${i}`, ...tensor }));
 }
 
 /** Who can write to the store must not name other objects than results. @throws internal */
 function readPointer(text: string): LargePointer {
-  const pointer = JSON.parse(text) as LargePointer;
+  const pointer: LargePointer = JSON.parse(text);
   if (/^results\/[\w-]{1,80}\/[0-9a-f-]{36}$/.test(pointer.key)) return pointer;
   throw new ServingError('internal', 'the pointer of the stored result names something else than a result');
 }

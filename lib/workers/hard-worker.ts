@@ -2,7 +2,6 @@
  * The base class of workers in TypeScript. It is part of the SDK, and the process that loads a worker has a copy of its
  * own, so what they share is found by names and symbols, never by `instanceof`.
  */
-
 import { isTensorLike } from '../codecs/values/tensor-like.ts';
 import { allocate, type Tensor } from '../contract/tensor.ts';
 import type { WorkerValue } from '../contract/worker-values.ts';

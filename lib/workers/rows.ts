@@ -1,5 +1,4 @@
 /** Cuts the result of a batch into the answers of its items. */
-
 import { isTensorLike } from '../codecs/values/tensor-like.ts';
 import { elementCount, type NumericDType, type Tensor } from '../contract/tensor.ts';
 import { float16Value } from '../pipeline/bind/cast.ts';

@@ -41,7 +41,10 @@ class ReadyLine<Message> implements Iterable<Message> {
   }
 
   *[Symbol.iterator](): Generator<Message> {
-    for (let at = this.#first; at < this.#messages.length; at++) yield this.#messages[at] as Message;
+    for (let index = 0; index < this.length; index++) {
+      const message = this.at(index);
+      if (message !== undefined) yield message;
+    }
   }
 }
 

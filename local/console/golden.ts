@@ -14,7 +14,7 @@ export async function assertGoldenHere(
   version: ModelPointer,
   job: JobConfig,
 ): Promise<void> {
-  const { assertGolden } = await import('../../onnx-import/golden/check.ts');
+  const { assertGolden } = await import('../../release/golden/check.ts');
   const { downloadModel } = await import('../../lib/registry/download.ts');
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-rollback-'));
   try {

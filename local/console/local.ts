@@ -7,11 +7,11 @@ import type { Scope } from '../../lib/compose/scope.ts';
 import { openReplacer } from '../../lib/compose/store.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
+import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import type { RecentRecords } from '../../lib/observe/recent.ts';
 import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
-import type { ImportReport } from '../../onnx-import/import-report.ts';
-import { verificationNotes } from '../../onnx-import/verify/text.ts';
+import type { ImportReport } from '../../onnx-import/index.ts';
 import { answeredInstance } from '../description/routes.ts';
 import { installation } from '../machine/installation.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
@@ -149,7 +149,7 @@ async function reportOf(
     };
   if (!report) return { unavailable: 'The model is ONNX already, and was served as it is.' };
   // Loaded on demand, because a start needs no converter.
-  const { importReportText } = await import('../../onnx-import/import-report.ts');
+  const { importReportText } = await import('../../onnx-import/index.ts');
   return { text: importReportText(report) };
 }
 

@@ -1,11 +1,11 @@
 /** Reads S3 and Redis for a console: dead letters with their reasons, and the versions of the model. */
 import type { DeadLetterPage, Done, Versions } from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
 import { listVersions, rollBack } from '../../lib/registry/versions.ts';
 import type { DeadLetterHead } from '../../lib/s3/dead-letters.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
-import { verificationNotes } from '../../onnx-import/verify/text.ts';
 import { assertGoldenHere } from './golden.ts';
 import { type OnReplaced, Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
 

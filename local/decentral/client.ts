@@ -1,5 +1,4 @@
 /** A client of one server: a process that is started again when it ends, until it is stopped. */
-
 import type { ServiceLog } from '../../lib/workers/log.ts';
 import {
   type After,

@@ -2,7 +2,6 @@
  * The methods of `inference.GRPCInferenceService`. What REST answers as JSON has the names of protobuf's fields, so only
  * inference is different here. All jobs of the service share one port, because a request names its model.
  */
-
 import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.ts';
 import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';
@@ -18,7 +17,7 @@ import {
   runInference,
 } from '../../lib/http/open-inference/run.ts';
 import { type InvocationClock, requestPolicy } from '../../lib/pipeline/deadline.ts';
-import type { Table } from '../../onnx-import/wire/table.ts';
+import type { Table } from '../../onnx-import/protobuf.ts';
 import { tooMany } from './admission.ts';
 import { readInfer, readRequest } from './request.ts';
 import * as tables from './tables.ts';

@@ -2,7 +2,6 @@
  * Reads the message of a ModelInfer call into the request that REST has too. Its tensors are typed (`contents`) or bytes
  * (`raw_input_contents`, all of them or none).
  */
-
 import { refuseSharedMemory } from '../../lib/codecs/open-inference/parameters.ts';
 import {
   type InferenceRequest,
@@ -20,8 +19,7 @@ import {
   type Tensor,
   type TypedArray,
 } from '../../lib/contract/tensor.ts';
-import { readMessage } from '../../onnx-import/wire/binary.ts';
-import type { Message, MessageMap, Table } from '../../onnx-import/wire/table.ts';
+import { type Message, type MessageMap, readMessage, type Table } from '../../onnx-import/protobuf.ts';
 import { INFER_REQUEST } from './tables.ts';
 
 /** Messages, texts and byte strings of one request, each of which costs far more memory than its bytes. */

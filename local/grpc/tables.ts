@@ -2,7 +2,7 @@
  * The messages of `inference.GRPCInferenceService` (KServe's Open Inference Protocol, with what Triton adds) as tables for
  * protobuf's wire format: the numbers, names and types of the fields that this service reads or writes.
  */
-import type { Field, ScalarType, Table } from '../../onnx-import/wire/table.ts';
+import type { Field, ScalarType, Table } from '../../onnx-import/protobuf.ts';
 
 /**
  * @param spec `name`, `name:type` or `name:type[]`, behind its number where that is not the next; a type that is not named is

@@ -1,8 +1,14 @@
 /** Writes an answer by its table: protobuf's wire format, of the field types that answers have. */
-
 import { ServingError } from '../../lib/contract/errors.ts';
-import { bytes, type Chunk, integer, message, text } from '../../onnx-import/onnx/chunk.ts';
-import type { Field, Table } from '../../onnx-import/wire/table.ts';
+import {
+  bytes,
+  type Chunk,
+  type Field,
+  integer,
+  message,
+  type Table,
+  text,
+} from '../../onnx-import/protobuf.ts';
 
 /** @param value its fields by name; those that are not in the table are left out */
 export function writeMessage(value: object, table: Table): Chunk {

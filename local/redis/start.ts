@@ -2,7 +2,6 @@
  * Starts a Redis for the local stack: the machine's `redis-server`, else the embedded one. The two keep their data
  * apart (appendonlydir, embedded.aof), so results from before `redis-server` was installed are not visible.
  */
-
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';

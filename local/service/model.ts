@@ -7,7 +7,7 @@ import type { JobConfig } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { removeOthers } from '../../lib/registry/download-folder.ts';
-import type { ImportReport } from '../../onnx-import/import-report.ts';
+import type { ImportReport } from '../../onnx-import/index.ts';
 import { installation } from '../machine/installation.ts';
 
 interface ServedModel {
@@ -66,7 +66,7 @@ export async function servedModel(
   dataDir: string,
   tell: (line: string) => void = log,
 ): Promise<ServedModel> {
-  const { modelOnTheWay } = await import('../../onnx-import/cache.ts');
+  const { modelOnTheWay } = await import('../../release/cache.ts');
   let told: string | undefined;
   try {
     return await modelOnTheWay(modelDirectory, {

@@ -1,5 +1,4 @@
 /** How a job's records run on this machine: in the processes of its model or of its worker. */
-
 import { CLOCK } from '../../lib/compose/clock.ts';
 import { model as modelPart, readyModel } from '../../lib/compose/model.ts';
 import type { OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
@@ -11,12 +10,12 @@ import { modelUnavailable } from '../../lib/contract/errors.ts';
 import { logWarning } from '../../lib/contract/log.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import { readVerification } from '../../lib/contract/verification.ts';
+import { keptGoldenNotes, verificationNotes } from '../../lib/contract/verification-text.ts';
 import type { LoadSource } from '../../lib/observe/history.ts';
 import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import type { Observer } from '../../lib/pipeline/observer.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
-import type { ModelProcess } from '../../onnx-import/check/model-process.ts';
-import { keptGoldenNotes, verificationNotes } from '../../onnx-import/verify/text.ts';
+import type { ModelProcess } from '../../onnx-import/process.ts';
 import type { LocalAws } from '../aws/aws.ts';
 import type { LocalLog } from '../aws/lambda.ts';
 import type { ServedFacts } from '../console/local.ts';
@@ -59,7 +58,7 @@ export interface JobServices {
   readonly access: Access;
   /** Ends the service, when a caller with the token of its port asks for that; without it, none can. */
   readonly terminate?: ((how: string) => void) | undefined;
-  /** How long a new model may take to become ready, in ms. Default as in onnx-import/verify/version.ts. */
+  /** How long a new model may take to become ready, in ms. Default as in release/version.ts. */
   readonly readyMs?: number | undefined;
   /** Where a new model is tried. Default: a process of its own. */
   readonly modelProcess?: ModelProcess | undefined;
@@ -196,7 +195,7 @@ async function publish(
       dropGolden,
       verify: async (file, stored, kept) => {
         // Loaded on demand, because publishing needs no converter.
-        const { verifyVersion } = await import('../../onnx-import/verify/version.ts');
+        const { verifyVersion } = await import('../../release/version.ts');
         const isNew = stored === undefined;
         if (!isNew) gate = () => scope.get(modelPart).use((runner) => assertServable(file, runner, job));
         return verifyVersion(file, { known: stored ?? known, kept, job, gate: isNew, readyMs, process });
@@ -213,11 +212,11 @@ async function publish(
 
 /** @throws bad_model when no request reaches the model under the settings of the job */
 async function assertServable(file: string, runner: OnnxRunner, job: JobConfig): Promise<void> {
-  const [{ assertReachable }, { readOnnxFacts }] = await Promise.all([
-    import('../../onnx-import/verify/gate.ts'),
-    import('../../onnx-import/onnx/facts.ts'),
+  const [{ assertReachable }, { readFacts }] = await Promise.all([
+    import('../../release/gate/gate.ts'),
+    import('../../onnx-import/index.ts'),
   ]);
-  const { shapelessInputs: shapeless } = await readOnnxFacts(file);
+  const { shapelessInputs: shapeless } = await readFacts(file);
   const { inputAlreadyBatched, image } = job;
   const filter = parseFilter(job.postProcessing);
   await assertReachable(file, runner, { shapeless, inputAlreadyBatched, filter, image });

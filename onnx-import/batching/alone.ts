@@ -1,7 +1,7 @@
 /** Compares the answers of rows in a batch with their answers alone, with a tolerance for rounding. */
 import { elementCount, type Tensor } from '../../lib/contract/tensor.ts';
-import { valuesOf } from '../tensor-values.ts';
-import { isSameBytes } from '../verify/difference.ts';
+import { valuesOf } from '../../lib/contract/tensor-values.ts';
+import { isSameBytes } from '../samples/difference.ts';
 
 /** Kernels for one row and for many add up in another order: a few units in the last place of what they add. */
 const RELATIVE = 1e-3;

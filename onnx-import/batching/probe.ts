@@ -8,13 +8,10 @@ import { AS_WRITTEN, type Optimization } from '../../lib/contract/verification.t
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
 import { feedBytes } from '../../lib/pipeline/batch/batch.ts';
-import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
-import { FREE_SIZES } from '../check/inputs.ts';
-import { messageOf } from '../check/reference.ts';
-import { NotFinished, Work } from '../check/work.ts';
-import { rounded } from '../verify/difference.ts';
-import { Alone } from './alone.ts';
-import { type Hints, hintsOf } from './hints.ts';
+import { rounded } from '../samples/difference.ts';
+import { type GivenShapes, withGivenSizes } from '../samples/given-sizes.ts';
+import { type Hints, hintsOf } from '../samples/hints.ts';
+import { FREE_SIZES } from '../samples/inputs.ts';
 import {
   firstTaken,
   madeUpRow,
@@ -22,8 +19,11 @@ import {
   rowsOfAllKinds,
   valuesToMakeUp,
   type Way,
-} from './probe-values.ts';
-import { rowAt, stackRows } from './rows.ts';
+} from '../samples/probe-values.ts';
+import { messageOf } from '../samples/reference.ts';
+import { rowAt, stackRows } from '../samples/rows.ts';
+import { NotFinished, Work } from '../samples/work.ts';
+import { Alone } from './alone.ts';
 
 export interface ProbeRequest {
   readonly file: string;

@@ -3,10 +3,11 @@
  * time limit.
  */
 import { AS_WRITTEN, type Optimization } from '../../lib/contract/verification.ts';
-import type { Tolerance } from './compare.ts';
-import type { GivenShapes } from './given-sizes.ts';
-import { inModelProcess, type ModelProcess } from './model-process.ts';
-import type { CheckReport } from './run.ts';
+import { inModelProcess, type ModelProcess } from '../process/model-process.ts';
+import type { Task } from '../process/task.ts';
+import type { Tolerance } from '../samples/compare.ts';
+import type { GivenShapes } from '../samples/given-sizes.ts';
+import type { CheckReport, CheckRequest } from './run.ts';
 
 export interface CheckOptions {
   /** Default: as the model is written. */
@@ -31,6 +32,11 @@ export interface CheckOptions {
   readonly process?: ModelProcess | undefined;
 }
 
+export const CHECK: Task<CheckRequest, CheckReport> = {
+  name: 'check',
+  run: async (request) => (await import('./run.ts')).checkModel(request),
+};
+
 const REFERENCE_TOLERANCE: Tolerance = { atol: 1e-4, rtol: 1e-3 };
 const LIMIT_MS = 300_000;
 const MEASURE_MS = 1_000;
@@ -44,5 +50,5 @@ export async function checkOnnx(file: string, options: CheckOptions = {}): Promi
   const { optimization = AS_WRITTEN, sharesRuns = false, process, sizes } = options;
   const measureMs = options.measure === false ? 0 : MEASURE_MS;
   const request = { file, optimization, shapeless, sizes, reference, tolerance, measureMs, sharesRuns };
-  return inModelProcess('check', request, { ms: limitMs, signal }, process);
+  return inModelProcess(CHECK, request, { ms: limitMs, signal }, process);
 }

@@ -3,7 +3,7 @@
  * machine, so rows are added step by step until a step would not fit; lambda-fit.ts extrapolates the rest as a
  * straight line.
  */
-import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { DEFAULTS } from '../../lib/config/defaults.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
@@ -45,7 +45,7 @@ const MOST_OF_FREE = 0.7;
 /** Twice, because the outputs of a run are still in memory when the next one begins. */
 const RUNS = 2;
 /** The queue's own rows are a step, for the import report to tell. Steps close together would fragment the memory. */
-const STEPS = [2, 4, DEFAULT_JOB.queue.batchSize];
+const STEPS = [2, 4, DEFAULTS.queue.batchSize];
 
 export async function measureMemory(session: Session, ran: Ran): Promise<MemoryReport> {
   const { feeds, inputsOf, isFree, isShared, before } = ran;
@@ -80,7 +80,7 @@ export async function measureMemory(session: Session, ran: Ran): Promise<MemoryR
 /** The rows of a run in lib/pipeline/batch/batch.ts with the default settings. */
 function rowsOfARun(feeds: readonly Tensor[]): number {
   const rowBytes = Math.max(1, feedBytes({ tensors: feeds }));
-  return Math.max(1, Math.min(DEFAULT_JOB.batchSize, Math.floor(RUN_BYTES / rowBytes)));
+  return Math.max(1, Math.min(DEFAULTS.batchSize, Math.floor(RUN_BYTES / rowBytes)));
 }
 
 function hasRoom(bytes: number): boolean {

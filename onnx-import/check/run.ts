@@ -8,14 +8,21 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../lib/contract/values.ts';
 import type { Optimization } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
-import { hintsOf } from '../batching/hints.ts';
-import { firstTaken, madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
-import { stackRows } from '../batching/rows.ts';
-import { countNaN, type Tolerance } from './compare.ts';
-import { type GivenShapes, withGivenSizes } from './given-sizes.ts';
-import { FILLINGS, FREE_SIZES, hasFreeSizes, isBatchFree, madeUpInputs, possibleSpecs } from './inputs.ts';
+import { countNaN, type Tolerance } from '../samples/compare.ts';
+import { type GivenShapes, withGivenSizes } from '../samples/given-sizes.ts';
+import { hintsOf } from '../samples/hints.ts';
+import {
+  FILLINGS,
+  FREE_SIZES,
+  hasFreeSizes,
+  isBatchFree,
+  madeUpInputs,
+  possibleSpecs,
+} from '../samples/inputs.ts';
+import { firstTaken, madeUpRow, waysToMakeUp } from '../samples/probe-values.ts';
+import { type ReferenceReport, referenceTensors, runReference } from '../samples/reference.ts';
+import { stackRows } from '../samples/rows.ts';
 import { type MemoryReport, measureMemory, peakNow } from './memory.ts';
-import { type ReferenceReport, referenceTensors, runReference } from './reference.ts';
 
 export interface CheckRequest {
   readonly file: string;

@@ -10,13 +10,13 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import { AS_WRITTEN } from '../../lib/contract/verification.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';
-import { bytes, type Chunk, integer, message, text } from '../onnx/chunk.ts';
 import { asIs, replaceFields } from '../onnx/rewrite/fields.ts';
 import { ML_DOMAIN, mendKernel } from '../onnx/rewrite/kernels.ts';
+import type { Answer, Evaluate } from '../onnx/rewrite/ml-node.ts';
+import { bytes, type Chunk, integer, message, text } from '../wire/chunk.ts';
 import { arrayFeatures, binarizer, categoryMapper, featureVectors, imputer, labelEncoder, normalizer, oneHot } from './encoders.ts'; // biome-ignore format: a list
 import { classicalNodes, type FoundNode, hasClassicalNodes } from './find.ts';
 import { linearClassifier, linearRegressor, scaler, svmClassifier, svmRegressor } from './linear.ts';
-import type { Answer, Evaluate } from './node.ts';
 import { madeUpInputs } from './rows.ts';
 import { treeClassifier, treeRegressor } from './trees.ts';
 

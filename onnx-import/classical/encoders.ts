@@ -4,7 +4,16 @@
  */
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { RawNode } from '../onnx/rewrite/graph.ts';
-import { type Evaluate, floatAt, intAt, type Label, labelsAt, numbersAt, ROUNDING, rowsOf } from './node.ts';
+import {
+  type Evaluate,
+  floatAt,
+  intAt,
+  type Label,
+  labelsAt,
+  numbersAt,
+  ROUNDING,
+  rowsOf,
+} from '../onnx/rewrite/ml-node.ts';
 
 const NORMS: Readonly<Record<string, (row: readonly number[]) => number>> = {
   MAX: (row) => Math.max(...row.map(Math.abs)),

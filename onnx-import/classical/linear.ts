@@ -5,7 +5,7 @@
  */
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { RawNode } from '../onnx/rewrite/graph.ts';
-import { type Evaluate, intAt, labelsAt, numbersAt, ROUNDING, rowsOf } from './node.ts';
+import { type Evaluate, intAt, labelsAt, numbersAt, ROUNDING, rowsOf } from '../onnx/rewrite/ml-node.ts';
 import { type Scores, transformed, transformOf } from './transform.ts';
 import { classified } from './trees.ts';
 

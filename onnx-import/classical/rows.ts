@@ -3,9 +3,9 @@
  * and unknown ones, scores from very small to large. The same node gets the same rows.
  */
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
-import { randomNumbers } from '../check/inputs.ts';
 import type { RawNode } from '../onnx/rewrite/graph.ts';
-import { floatAt, intAt, type Label, labelsAt, numbersAt, typeAt } from './node.ts';
+import { floatAt, intAt, type Label, labelsAt, numbersAt, typeAt } from '../onnx/rewrite/ml-node.ts';
+import { randomNumbers } from '../samples/inputs.ts';
 import { type Forest, forestOf, goesTrue, type Split } from './trees.ts';
 
 /** Of splits and leaves, spread over the forest. */

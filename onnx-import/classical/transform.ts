@@ -1,8 +1,7 @@
 /** What `post_transform` makes of the scores of a row, and how rounding of the scores moves it. */
-
 import type { RawNode } from '../onnx/rewrite/graph.ts';
+import type { Label } from '../onnx/rewrite/ml-node.ts';
 import { TRANSFORM_NAMES } from '../onnx/rewrite/scores.ts';
-import type { Label } from './node.ts';
 
 /** Scores of a row with how far each may be off. */
 export interface Scores {

@@ -15,7 +15,7 @@ import {
   numbersAt,
   ROUNDING,
   rowsOf,
-} from './node.ts';
+} from '../onnx/rewrite/ml-node.ts';
 import { labelOf, type Scores, transformed, transformOf } from './transform.ts';
 
 /** A split, or a leaf with what it adds to which output. */

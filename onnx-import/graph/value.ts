@@ -3,7 +3,7 @@
  * converter that needs a number calls `fixed`, which fails with a clear error instead of guessing.
  */
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
-import type { Chunk } from '../onnx/chunk.ts';
+import type { Chunk } from '../wire/chunk.ts';
 
 /** A number, or the name of a free size. Dimensions with the same name are equal. */
 export type Dim = number | string;

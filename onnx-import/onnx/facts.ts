@@ -4,10 +4,10 @@
  */
 import { basename } from 'node:path';
 import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
-import { skimMessage } from '../batching/skim.ts';
 import { readMessage } from '../wire/binary.ts';
 import { has, messageOf, messagesOf, numberOf, textOf, textsOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
+import { skimMessage } from './skim.ts';
 import { MODEL } from './tables.ts';
 
 export interface OnnxFacts {

@@ -10,7 +10,7 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import { allNodes } from '../graph/prune.ts';
 import type { Attribute, Body, Node, Value, ValueType } from '../graph/value.ts';
-import { bytes, type Chunk, float, integer, message, packedFloats, text } from './chunk.ts';
+import { bytes, type Chunk, float, integer, message, packedFloats, text } from '../wire/chunk.ts';
 import { splitOperator, withOpsets } from './opset.ts';
 
 /** Below protobuf's 2 GB, with room for everything except weights. */

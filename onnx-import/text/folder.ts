@@ -7,7 +7,7 @@ import { badModel } from '../../lib/contract/errors.ts';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { shownNames } from '../../lib/registry/onnx-file.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
-import { readLimited } from '../read-limited.ts';
+import { readLimited } from '../files/read-limited.ts';
 
 const INNER = 'onnx';
 const MODEL = 'model.onnx';

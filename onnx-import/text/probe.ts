@@ -13,9 +13,9 @@ import { readTextModel } from '../../lib/text/files.ts';
 import { textRunner } from '../../lib/text/runner.ts';
 import { fill } from '../../lib/text/template.ts';
 import { differenceOf, tolerancesOf } from '../batching/alone.ts';
-import { rowAt } from '../batching/rows.ts';
-import { randomNumbers } from '../check/inputs.ts';
-import { messageOf } from '../check/reference.ts';
+import { randomNumbers } from '../samples/inputs.ts';
+import { messageOf } from '../samples/reference.ts';
+import { rowAt } from '../samples/rows.ts';
 
 export interface PaddingRequest {
   readonly file: string;

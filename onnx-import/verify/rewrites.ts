@@ -14,7 +14,10 @@ import {
 import { OPTIMIZERS } from '../../lib/inference/optimizers.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize, withInputAxes, withRanks } from '../../lib/pipeline/batch/batch-axes.ts';
-import { hintsOf } from '../batching/hints.ts';
+import { compareNodes } from '../classical/compare.ts';
+import { agree, NO_NOISE, type Noise, noiseOf, rounded } from '../samples/difference.ts';
+import { type GivenShapes, withGivenSizes } from '../samples/given-sizes.ts';
+import { hintsOf } from '../samples/hints.ts';
 import {
   firstTaken,
   madeUpRow,
@@ -22,12 +25,9 @@ import {
   rowsOfAllKinds,
   type Way,
   waysToMakeUp,
-} from '../batching/probe-values.ts';
-import { stackRows } from '../batching/rows.ts';
-import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
-import { NotFinished, Work } from '../check/work.ts';
-import { compareNodes } from '../classical/compare.ts';
-import { agree, NO_NOISE, type Noise, noiseOf, rounded } from './difference.ts';
+} from '../samples/probe-values.ts';
+import { stackRows } from '../samples/rows.ts';
+import { NotFinished, Work } from '../samples/work.ts';
 import { shownOutputAxes } from './output-axes.ts';
 
 export interface RewritesRequest {

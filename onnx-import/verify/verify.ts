@@ -9,13 +9,14 @@ import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { isCurrent, type Verification } from '../../lib/contract/verification.ts';
 import { type Model, readModel } from '../batching/model.ts';
 import { afterProbe, type ProofOptions, prove } from '../batching/verdict.ts';
-import type { GivenShapes } from '../check/given-sizes.ts';
-import { inModelProcess, type ModelProcess, withModelProcess } from '../check/model-process.ts';
-import type { RequestOf, Work } from '../check/process.ts';
-import { modelBytes } from '../check/work.ts';
 import { type OnnxFacts, readOnnxFacts } from '../onnx/facts.ts';
+import { inModelProcess, type ModelProcess, withModelProcess } from '../process/model-process.ts';
+import type { Task } from '../process/task.ts';
+import type { GivenShapes } from '../samples/given-sizes.ts';
+import { modelBytes } from '../samples/work.ts';
 import { isSameOnEveryProcessor } from './kernels.ts';
 import type { RewritesReport } from './rewrites.ts';
+import { PADDING, PROBE, REWRITES } from './tasks.ts';
 
 export interface RewritesOptions extends Pick<ProofOptions, 'batchAxes'> {
   /** Of inputs, where the file leaves sizes free. */
@@ -57,7 +58,7 @@ async function rewritesOf(
     const { notCompared } = await import('./rewrites.ts');
     return notCompared('the model is larger than 1 GB');
   }
-  const report = await ask('rewrites', { file, shapeless, scalars, sizes, batchAxes }, options);
+  const report = await ask(REWRITES, { file, shapeless, scalars, sizes, batchAxes }, options);
   const { runtime } = report;
   const anyFeatures = isSameOnEveryProcessor(model, runtime.architecture);
   return anyFeatures ? { ...report, runtime: { ...runtime, anyFeatures } } : report;
@@ -80,9 +81,9 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
       ...compared
     } = options.rewrites ?? (await rewritesOf(file, facts, model, given));
     const optimization = compared.runtime;
-    const report = probe && (await ask('probe', { ...probe, sizes, optimization }, given));
+    const report = probe && (await ask(PROBE, { ...probe, sizes, optimization }, given));
     const isText = existsSync(join(dirname(file), TEXT_FILE));
-    const padding = isText ? await ask('padding', { file, optimization }, given) : {};
+    const padding = isText ? await ask(PADDING, { file, optimization }, given) : {};
     const batching = { ...afterProbe(verdict, report), ...padding };
     // A proof of several rows knows the axes itself.
     const areAxesKnown = batching.verdict === 'proven' && probe !== undefined;
@@ -91,8 +92,12 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   });
 }
 
-function ask<Kind extends Work>(work: Kind, request: RequestOf<Kind>, { signal, process }: RewritesOptions) {
-  return inModelProcess(work, request, { ms: PROCESS_MS, signal }, process);
+function ask<Request extends object, Answer>(
+  task: Task<Request, Answer>,
+  request: Request,
+  { signal, process }: RewritesOptions,
+) {
+  return inModelProcess(task, request, { ms: PROCESS_MS, signal }, process);
 }
 
 /** Whether what is known of the model holds for this machine and these settings. */

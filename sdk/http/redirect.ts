@@ -2,7 +2,6 @@
  * Fetches a large result from where the API redirects to. That address is all that it takes to read it, so nothing that says
  * who calls is sent there.
  */
-
 import { LARGE_ANSWER_BYTES, over } from '../../lib/contract/client-limits.ts';
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
 import type { ObjectDigest } from '../../lib/contract/result.ts';

@@ -1,8 +1,10 @@
 /** Tensors as the service writes them in JSON, and as it reads them. Every element is checked: typed arrays wrap silently. */
+
 import { encodeBase64 } from '../../lib/codecs/encode-base64.ts';
 import { quoteName } from '../../lib/codecs/quote.ts';
 import { TENSOR_ELEMENTS } from '../../lib/contract/client-limits.ts';
 import { asError, badRequest } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { allocate, assertCount, type DType, isNumericDType, type Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, NamedTensor, Value } from '../../lib/contract/values.ts';
 import { float16Value, storeFor } from '../../lib/pipeline/bind/cast.ts';
@@ -69,7 +71,7 @@ function valueJson(value: Value): string {
 }
 
 function tensorJson({ dtype, shape, data }: Tensor): string {
-  return nestedJson(shape, (at) => elementJson(data[at] as number | bigint | string, dtype));
+  return nestedJson(shape, (at) => elementJson(present(data[at], 'element'), dtype));
 }
 
 /** The elements as nested arrays, in row-major order. */

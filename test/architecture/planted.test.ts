@@ -127,6 +127,27 @@ const IMPORTS: readonly Plant[] = [
     rule: 'layer:onnx-import',
   },
   {
+    title: 'a part of the service that imports a room of onnx-import',
+    files: {
+      'local/planted-room.ts': `import { planted } from '../onnx-import/import/planted-target.ts';\nvoid planted;`,
+      'onnx-import/import/planted-target.ts': 'export const planted = 1;',
+    },
+    rule: 'imported-by:onnx-import/import',
+  },
+  {
+    title: 'a room of onnx-import that imports one above it',
+    files: {
+      'onnx-import/graph/planted-up.ts': `import '../import/planted-target.ts';`,
+      'onnx-import/import/planted-target.ts': 'export const target = 1;',
+    },
+    rule: 'layer:onnx-import/graph',
+  },
+  {
+    title: 'onnx-import that imports more of lib than both need',
+    files: { 'onnx-import/import/planted-lib.ts': `import '../../lib/registry/publish.ts';` },
+    rule: 'only:onnx-import',
+  },
+  {
     title: 'a function that imports settings',
     files: { 'functions/planted-config.ts': `import type {} from '../lib/config/job.ts';` },
     rule: 'only:functions',

@@ -35,8 +35,23 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/compose/'],
   // The page /console runs in a browser; console/api.ts is what it shares with local and cli.
   ['functions/', 'sdk/', 'embedded-redis/', 'console/'],
-  // A person runs this once to bring a model, so no deployed function contains it. It asks the model through them.
+  // A compiler, from the bytes of files up to the walk of an import. Never part of a deployed function.
+  ['onnx-import/wire/'],
+  ['onnx-import/graph/'],
+  ['onnx-import/onnx/'],
+  ['onnx-import/files/'],
+  ['onnx-import/samples/'],
+  ['onnx-import/batching/'],
+  ['onnx-import/process/'],
+  ['onnx-import/check/', 'onnx-import/classical/', 'onnx-import/text/'],
+  ['onnx-import/verify/'],
+  ['onnx-import/source/'],
+  ['onnx-import/formats/'],
+  ['onnx-import/report/'],
+  ['onnx-import/import/'],
   ['onnx-import/'],
+  // What a version passes before it serves; it asks the model through the functions.
+  ['release/'],
   ['infra/', 'local/'],
   ['cli/'],
   ['examples/'],
@@ -58,6 +73,23 @@ export const CROSSINGS: readonly Edge[] = [
   { from: 'lib/observe/', to: 'lib/trace/' },
   // A process that ends with its parent, and onnxruntime.
   { from: 'lib/workers/', to: 'lib/inference/' },
+];
+
+/** What onnx-import and the service both need: types, limits and errors, images, rows and texts, sessions, the files of a model. */
+const ONNX_IMPORT_SHARES: readonly string[] = [
+  'lib/contract/',
+  'lib/codecs/',
+  'lib/config/defaults.ts',
+  'lib/config/file.ts',
+  'lib/config/value.ts',
+  'lib/inference/',
+  'lib/pipeline/batch/',
+  'lib/pipeline/bind/image-choice.ts',
+  'lib/registry/download-folder.ts',
+  'lib/registry/model-file.ts',
+  'lib/registry/names.ts',
+  'lib/registry/onnx-file.ts',
+  'lib/text/',
 ];
 
 /**
@@ -90,6 +122,7 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
     ],
   },
   { from: 'embedded-redis/', to: ['lib/contract/'] },
+  { from: 'onnx-import/', to: ONNX_IMPORT_SHARES },
   { from: 'console/', to: [] },
   { from: 'examples/', to: ['sdk/index.ts', 'sdk/http.ts', 'sdk/worker.ts'] },
   // The tests of a store ask through the contract alone.
@@ -120,6 +153,10 @@ export const IMPORTED_BY: readonly { readonly part: string; readonly importers: 
     part: 'lib/redis/',
     importers: ['lib/compose/store.ts', 'sdk/redis-results.ts', 'local/bridge/', 'test/'],
   },
+  // The service sees the entries of onnx-import alone: index.ts, process.ts, trial.ts and protobuf.ts.
+  ...LEVELS.flat()
+    .filter((part) => /^onnx-import\/./.test(part))
+    .map((part) => ({ part, importers: ['onnx-import/', 'test/'] })),
 ];
 
 /** Folders whose files do not import each other. */
@@ -167,6 +204,7 @@ export const WITHOUT_DEV_DEPENDENCIES: readonly string[] = [
   'functions/',
   'sdk/',
   'onnx-import/',
+  'release/',
   'embedded-redis/',
   'console/',
   'local/',

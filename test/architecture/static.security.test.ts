@@ -6,7 +6,17 @@ import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDERS = ['lib', 'functions', 'sdk', 'onnx-import', 'local', 'embedded-redis', 'cli', 'infra'];
+const FOLDERS = [
+  'lib',
+  'functions',
+  'sdk',
+  'onnx-import',
+  'release',
+  'local',
+  'embedded-redis',
+  'cli',
+  'infra',
+];
 const DEPLOYED = /^(lib|functions|sdk)\//;
 
 /** Without comments: those may name what the code does not do. */
@@ -88,7 +98,7 @@ test('processes are started by these files only, never through a shell', () => {
     // redis-server, by the name or path that the person at the machine gives.
     'local/redis/installed.ts',
     // Checks an import where a crash does no harm: this very program.
-    'onnx-import/check/model-process.ts',
+    'onnx-import/process/model-process.ts',
   ]);
   assert.deepEqual(filesWith(/\bshell:|\bexecSync\b|\bspawnSync\b/), []);
   for (const [file, text] of sources)

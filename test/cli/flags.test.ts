@@ -206,7 +206,7 @@ test('each option that a text of the code names is an option of a command', asyn
   for (const { load } of Object.values(COMMANDS))
     for (const name of Object.keys((await load()).options)) known.add(name);
   let seen = 0;
-  for (const folder of ['cli', 'local', 'sdk', 'lib', 'onnx-import', 'infra']) {
+  for (const folder of ['cli', 'local', 'sdk', 'lib', 'onnx-import', 'release', 'infra']) {
     const names = await readdir(join(ROOT, folder), { recursive: true });
     for (const name of names.filter((each) => each.endsWith('.ts'))) {
       const source = await readFile(join(ROOT, folder, name), 'utf8');

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { readPointer } from '../../lib/registry/download.ts';
 import { startAws } from '../../local/aws/aws.ts';
-import type { ImportReport } from '../../onnx-import/import-report.ts';
+import type { ImportReport } from '../../onnx-import/report/import-report.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { type CliAnswer, MODEL } from './cli.ts';
 import { warmCli, warmCliJson } from './warm.ts';

@@ -8,7 +8,17 @@ import { fileURLToPath } from 'node:url';
 import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const SOURCES = ['lib', 'functions', 'sdk', 'onnx-import', 'local', 'embedded-redis', 'cli', 'infra'];
+const SOURCES = [
+  'lib',
+  'functions',
+  'sdk',
+  'onnx-import',
+  'release',
+  'local',
+  'embedded-redis',
+  'cli',
+  'infra',
+];
 
 const OUTSIDE = [
   'README.md',

@@ -1,5 +1,4 @@
 /** Stacks with different parameters, as test/infra/compose.ts makes them, and the values that follow their parameters. */
-
 import { redisUser } from '../../infra/template/redis-access.ts';
 import type { Template } from '../support/template.ts';
 import { composeJob, composeSharedRedis, type Request } from './compose.ts';

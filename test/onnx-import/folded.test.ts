@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { DType, Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+import { valuesOf } from '../../lib/contract/tensor-values.ts';
 import { AS_WRITTEN } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { ELEMENT_TYPES } from '../../onnx-import/graph/attributes.ts';
@@ -11,7 +12,6 @@ import { GraphBuilder } from '../../onnx-import/graph/builder.ts';
 import { foldNode } from '../../onnx-import/graph/fold.ts';
 import type { Value } from '../../onnx-import/graph/value.ts';
 import { onnxBytes } from '../../onnx-import/onnx/write.ts';
-import { valuesOf } from '../../onnx-import/tensor-values.ts';
 import { type NodeSpec, onnxModel, type WeightSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import {

@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { crashText } from '../../onnx-import/check/crash.ts';
-import { prepareModelProcess, withModelProcess } from '../../onnx-import/check/model-process.ts';
+import { crashText } from '../../onnx-import/process/crash.ts';
+import { PREPARE, prepareModelProcess, withModelProcess } from '../../onnx-import/process/model-process.ts';
 import { verifyModel } from '../../onnx-import/verify/verify.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -53,7 +53,7 @@ test('what ended a process is said with the last run and with what else was writ
 
 /** The processes in which this one tries models. */
 async function children(): Promise<string[]> {
-  const args = ['-P', String(process.pid), '-f', 'check/process'];
+  const args = ['-P', String(process.pid), '-f', 'verify/process'];
   const { stdout } = await promisify(execFile)('pgrep', args).catch(() => ({ stdout: '' }));
   return stdout.split('\n').filter(Boolean);
 }
@@ -64,10 +64,10 @@ const haveStarted = (count: number) => until(async () => (await children()).leng
 test('a process that was prepared takes the requests of the next caller alone, and ends with it', async () => {
   prepareModelProcess();
   await withModelProcess(undefined, async (first) => {
-    assert.deepEqual(await first.ask('prepare', {}, { ms: 60_000 }), {});
+    assert.deepEqual(await first.ask(PREPARE, {}, { ms: 60_000 }), {});
     assert.equal((await children()).length, 1);
     await withModelProcess(undefined, async (second) => {
-      await second.ask('prepare', {}, { ms: 60_000 });
+      await second.ask(PREPARE, {}, { ms: 60_000 });
       assert.equal((await children()).length, 2);
     });
   });

@@ -9,11 +9,12 @@ import { modelSettings } from '../../lib/compose/model.ts';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
+import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import { readTextModel } from '../../lib/text/files.ts';
 import type { TextSettings } from '../../lib/text/settings.ts';
-import { modelOnTheWay } from '../../onnx-import/cache.ts';
-import { type Imported, importModel } from '../../onnx-import/import.ts';
-import { verificationNotes } from '../../onnx-import/verify/text.ts';
+import type { Imported } from '../../onnx-import/import/import.ts';
+import { modelOnTheWay } from '../../release/cache.ts';
+import { importModel } from '../../release/import.ts';
 import { models, UNMEASURED } from '../support/models.ts';
 import { type ModelSpec, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import {

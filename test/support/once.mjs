@@ -19,7 +19,7 @@ const LEAST_BYTES = 1_000_000;
 /** The library behind osls's zips counts each byte of onnxruntime in JavaScript. */
 const CRC32 = 'buffer-crc32';
 /** Folders of a checkout that its own bundles are made of. */
-const SOURCES = ['onnx-import', 'functions', 'infra', 'lib'];
+const SOURCES = ['onnx-import', 'functions', 'infra', 'lib', 'release'];
 
 /** Makes what is not there. Others may make or read it at the same time. */
 async function once(key, make) {

@@ -2,7 +2,6 @@
  * Writes small ONNX models for tests and benchmarks from nodes, inputs, outputs and weights. The field numbers are
  * those of onnx.proto; a wrong one makes a file that loads as empty.
  */
-
 import type { DType } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../onnx-import/graph/attributes.ts';
 import {
@@ -13,7 +12,7 @@ import {
   message,
   packedFloats,
   text,
-} from '../../onnx-import/onnx/chunk.ts';
+} from '../../onnx-import/wire/chunk.ts';
 
 export type Element = DType;
 

@@ -19,6 +19,7 @@ const COPIED = [
   'lib',
   'package.json',
   'python',
+  'release',
   'serverless.yml',
   'shared-redis.yml',
 ];

@@ -1,5 +1,4 @@
 /** The whole local stack for a test and a config, on free ports and in its own folder, closed after the test. */
-
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ServedJob } from '../../local/service/runs.ts';

@@ -1,5 +1,4 @@
 /** Servers that hold the stored data, and one version of the product running on them. */
-
 import type { FunctionName } from './code.ts';
 import type { FunctionEnvironment } from './function-environment.ts';
 import { JOB_NAMES, JOBS, type Job } from './jobs.ts';

@@ -5,7 +5,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { COMMANDS, HELP } from '../../../cli/main.ts';
 import { WKR_COMMANDS } from '../../../cli/wkr/main.ts';
-import { supportedOps, supportedOpsText } from '../../../onnx-import/supported.ts';
+import { supported, supportedOpsText } from '../../../onnx-import/index.ts';
 import { defaultsModule } from './defaults.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
@@ -35,7 +35,7 @@ export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
   }),
   'docs/reference/http.md': async () => ({ operations: await operationsTable() }),
   'docs/reference/worker-commands.md': wkrHelpTexts,
-  'docs/reference/operators.md': async () => ({ operators: supportedOpsText(await supportedOps()) }),
+  'docs/reference/operators.md': async () => ({ operators: supportedOpsText(await supported()) }),
 };
 
 /** Files that are written as a whole. */

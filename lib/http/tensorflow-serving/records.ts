@@ -4,7 +4,6 @@
  * be: with images, with a model that takes another number of rows, with scalars, and where rows are not known to be counted along the
  * first axis of each input and output.
  */
-
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import {
   isBytes,

@@ -2,7 +2,6 @@
  * `POST /encode` with a frame: what our own clients send, so that arrays, bytes and dates arrive as they left
  * (docs/reference/worker-protocol.md, "Clients"). An item that fails is an answer; an HTTP error is about the request.
  */
-
 import { assertImage } from '../../codecs/image/image.ts';
 import { encodeFrame, ProtocolError, parseRequest } from '../../codecs/values/frame.ts';
 import { ValueReader } from '../../codecs/values/read-value.ts';

@@ -1,7 +1,7 @@
 /** Operators of ai.onnx.ml: classical models, whose rows are the first of two axes. */
+import { MOST_TEXTS } from '../../onnx/skim.ts';
 import type { Call, Rule } from '../call.ts';
 import { ONE, product, type Size, size } from '../size.ts';
-import { MOST_TEXTS } from '../skim.ts';
 import { type Data, fixedOf, type Shape } from '../value.ts';
 import { unary } from './elementwise.ts';
 import { reshape } from './layout.ts';

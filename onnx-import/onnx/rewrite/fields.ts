@@ -1,6 +1,6 @@
 /** Takes a protobuf message apart and puts it together again: what is not changed stays as it lies in the file. */
 import { badModel, DAMAGED } from '../../../lib/contract/errors.ts';
-import { bytes, type Chunk, message } from '../chunk.ts';
+import { bytes, type Chunk, message } from '../../wire/chunk.ts';
 
 export interface RawField {
   readonly number: number;

@@ -1,5 +1,4 @@
 /** The parts of an ONNX graph that rewrites look at: its nodes with few attributes, and its outputs. */
-import { skimMessage } from '../../batching/skim.ts';
 import { readMessage } from '../../wire/binary.ts';
 import {
   bytesOf,
@@ -12,6 +11,7 @@ import {
   utf8TextsOf,
 } from '../../wire/message.ts';
 import type { Message, Table } from '../../wire/table.ts';
+import { skimMessage } from '../skim.ts';
 import { ATTRIBUTE, PLAIN_NODE } from '../tables.ts';
 import { fieldsOf } from './fields.ts';
 

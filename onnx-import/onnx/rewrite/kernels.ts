@@ -8,8 +8,8 @@
  * - Normalizer("MAX"), which divides by the largest value instead of the largest magnitude.
  */
 import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { type Chunk, text } from '../../wire/chunk.ts';
 import { messageOf, numberOf } from '../../wire/message.ts';
-import { type Chunk, text } from '../chunk.ts';
 import { replaceFields } from './fields.ts';
 import { attributeName, type RawNode } from './graph.ts';
 import { NewNodes } from './nodes.ts';

@@ -5,7 +5,7 @@
  * dotted capital I, whose lower case is ASCII, are left as they are.)
  */
 import { badModel } from '../../../lib/contract/errors.ts';
-import { bytes, integer, message, text } from '../chunk.ts';
+import { bytes, integer, message, text } from '../../wire/chunk.ts';
 import { replaceFields } from './fields.ts';
 import { attributeName, type RawNode } from './graph.ts';
 

@@ -1,8 +1,8 @@
 /** Mends kernels (kernels.ts) wherever a file has nodes: in its graph, in bodies of If, Loop and Scan, and in its functions. */
 import { readMessage } from '../../wire/binary.ts';
+import { bytes, type Chunk, integer, message, text } from '../../wire/chunk.ts';
 import { numberOf, textOf, textsOf } from '../../wire/message.ts';
 import type { Table } from '../../wire/table.ts';
-import { bytes, type Chunk, integer, message, text } from '../chunk.ts';
 import { PLAIN_NODE } from '../tables.ts';
 import { fieldsOf, type RawField, replaceFields } from './fields.ts';
 import { nodeOf, type RawNode } from './graph.ts';

@@ -1,7 +1,7 @@
 /** Nodes of standard operators that take the place of another node, as they lie in a file. */
 import { tensorOf } from '../../graph/numbers.ts';
 import type { Attributes } from '../../graph/value.ts';
-import { bytes, type Chunk, message, text } from '../chunk.ts';
+import { bytes, type Chunk, message, text } from '../../wire/chunk.ts';
 import { splitOperator } from '../opset.ts';
 import { attributeChunk } from '../write.ts';
 

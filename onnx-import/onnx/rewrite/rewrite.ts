@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { badModel } from '../../../lib/contract/errors.ts';
-import { bytes, type Chunk, integer, message, text } from '../chunk.ts';
+import { bytes, type Chunk, integer, message, text } from '../../wire/chunk.ts';
 import { asIs, field, fieldsOf, type RawField, replaceFields } from './fields.ts';
 import { hasNode, nodeOf, outputOf, type RawNode, type RawOutput } from './graph.ts';
 import { MENDED } from './kernels.ts';

@@ -3,13 +3,13 @@
  * whose sums are exact in float32, and a small rest; both are added in float64. Where the comparison is that of XGBoost, whose
  * own sums are float32, the node answers each tree's leaf, and they are added one by one, as XGBoost does.
  */
-import { numbersAt, typeAt } from '../../classical/node.ts';
 import { tensorOf } from '../../graph/numbers.ts';
 import type { Attribute } from '../../graph/value.ts';
-import { bytes, type Chunk, Growing, message, text } from '../chunk.ts';
+import { bytes, type Chunk, Growing, message, text } from '../../wire/chunk.ts';
 import { attributeChunk } from '../write.ts';
 import { replaceFields } from './fields.ts';
 import { attributeName, type RawNode } from './graph.ts';
+import { numbersAt, typeAt } from './ml-node.ts';
 import type { NewNodes } from './nodes.ts';
 
 /** Marks a node whose sums are exact. */

@@ -3,9 +3,8 @@
  * 1.30 compares positive leaves of two classes with 0.5 before the transform, labels two classes that both have scores 0 and 1
  * whatever they are called, and ignores the transform of one target.
  */
-
-import { numbersAt } from '../../classical/node.ts';
 import type { RawNode } from './graph.ts';
+import { numbersAt } from './ml-node.ts';
 import type { NewNodes } from './nodes.ts';
 import { addLabel, labelsOf, type Mend, NOTE, transformOf } from './scores.ts';
 import { exactSums, hasExactSums } from './sums.ts';

@@ -2,10 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DType, Tensor } from '../../../lib/contract/tensor.ts';
+import { valuesOf } from '../../../lib/contract/tensor-values.ts';
 import { AS_WRITTEN } from '../../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../../lib/inference/session.ts';
-import { randomNumbers } from '../../../onnx-import/check/inputs.ts';
-import { valuesOf } from '../../../onnx-import/tensor-values.ts';
+import { randomNumbers } from '../../../onnx-import/samples/inputs.ts';
 import { connect } from '../../local/grpc/client.ts';
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { testStack } from '../../support/stack.ts';

@@ -24,6 +24,7 @@ const SOURCES = [
   'functions',
   'sdk',
   'onnx-import',
+  'release',
   'console',
   'local',
   'embedded-redis',

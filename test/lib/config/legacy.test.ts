@@ -5,7 +5,7 @@ import { readConfigText } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { LEGACY } from '../../../lib/config/legacy.ts';
 import { SETTINGS } from '../../../lib/config/schema.ts';
-import { convertOptions } from '../../../onnx-import/options.ts';
+import { convertOptions } from '../../../release/options.ts';
 import { parseConfig } from '../../support/config.ts';
 import { fixture } from '../../support/fixtures.ts';
 

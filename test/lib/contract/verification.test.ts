@@ -10,7 +10,7 @@ import {
   readVerification,
   type Verification,
 } from '../../../lib/contract/verification.ts';
-import { verificationNotes } from '../../../onnx-import/verify/text.ts';
+import { verificationNotes } from '../../../lib/contract/verification-text.ts';
 
 const HERE = { onnxruntime: '1.30.0', architecture: 'x64', features: ['avx2', 'avx512_vnni'] };
 

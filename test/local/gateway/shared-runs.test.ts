@@ -49,7 +49,8 @@ async function serve(
   const [pid = 0] = (await isolatedPids()).filter((each) => !others.has(each));
   const handler = handlerOf(onnx);
   const route = { method: 'POST', path: '/predict', handler } as const;
-  const short = { ...route, path: '/short', timeoutMs: 600 };
+  const asPredict: typeof handler = (event, ...rest) => handler({ ...event, rawPath: '/predict' }, ...rest);
+  const short = { ...route, path: '/short', timeoutMs: 600, handler: asPredict };
   const gateway = await startGateway({ port: 0, routes: [route, short], log: QUIET, closeTimeoutMs: 60_000 });
   const ask = async (x: unknown, path = '/predict') => {
     const body = JSON.stringify({ instances: [{ x }] });

@@ -2,7 +2,6 @@
  * Keeps requests in flight to a stack whose model adds (models.ts), and returns all outcomes. A failed request is
  * recorded, not thrown, so that the others continue and the test can count the failures.
  */
-
 import type { Stack } from '../../../local/service/stack.ts';
 import { InputQueue } from '../../../sdk/input-queue.ts';
 import { OutputQueue } from '../../../sdk/output-queue.ts';

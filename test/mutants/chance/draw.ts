@@ -23,7 +23,7 @@ const PARTS: readonly Part[] = [
   { name: 'lib', files: ['lib/*.ts'], share: 0.36 },
   { name: 'local', files: ['local/*.ts'], share: 0.14 },
   { name: 'sdk', files: ['sdk/*.ts'], share: 0.12 },
-  { name: 'onnx-import', files: ['onnx-import/*.ts'], share: 0.16 },
+  { name: 'onnx-import', files: ['onnx-import/*.ts', 'release/*.ts'], share: 0.16 },
   { name: 'python', files: ['python/*.py'], share: 0.08 },
   { name: 'lua', files: ['lib/*.lua'], share: 0.04 },
   { name: 'yml', files: ['serverless.yml', 'infra/stack/*.yml'], share: 0.03 },

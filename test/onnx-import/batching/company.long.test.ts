@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { nestedValues } from '../../../onnx-import/tensor-values.ts';
+import { nestedValues } from '../../../lib/contract/tensor-values.ts';
 import { InputQueue, OutputQueue } from '../../../sdk/index.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { temporaryFolder } from '../../support/runner.ts';

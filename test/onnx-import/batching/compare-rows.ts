@@ -1,8 +1,7 @@
 /** Runs rows of a model alone and in company, without the product's own batching, and says where they differ. */
-
 import { elementCount, type Tensor } from '../../../lib/contract/tensor.ts';
 import { openSession } from '../../../lib/inference/session.ts';
-import { rowAt, stackRows } from '../../../onnx-import/batching/rows.ts';
+import { rowAt, stackRows } from '../../../onnx-import/samples/rows.ts';
 import { random } from './random-graphs.ts';
 
 export type Company =

@@ -1,5 +1,4 @@
 /** Random arithmetic on the sizes of two inputs and on constants at the edges of their types, from a seed. */
-
 import { allocate, type DType } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../../onnx-import/graph/attributes.ts';
 import type { NodeSpec, WeightSpec } from '../../support/onnx.ts';

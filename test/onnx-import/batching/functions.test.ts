@@ -1,7 +1,7 @@
 /** Functions of the file: the proof follows the body that onnxruntime runs, or ends. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bytes, integer, message, text } from '../../../onnx-import/onnx/chunk.ts';
+import { bytes, integer, message, text } from '../../../onnx-import/wire/chunk.ts';
 import { type NodeSpec, nodeProto } from '../../support/onnx.ts';
 import { node, prove } from './prove-sample.ts';
 

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../../lib/contract/values.ts';
-import { hintsOf } from '../../../onnx-import/batching/hints.ts';
+import { hintsOf } from '../../../onnx-import/samples/hints.ts';
 import {
   madeUpRow,
   ofOtherLengths,
   rowsOfAllKinds,
   type Way,
-} from '../../../onnx-import/batching/probe-values.ts';
+} from '../../../onnx-import/samples/probe-values.ts';
 import { type ModelSpec, onnxModel, type WeightSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 

@@ -2,7 +2,6 @@
  * Random ONNX graphs of the operators that have rules, from a seed. The generator follows shapes and where N is among the
  * sizes, but not whether rows stay apart: axes are drawn freely, so that many graphs mix rows by chance.
  */
-
 import { allocate, type DType, elementCount, type Tensor } from '../../../lib/contract/tensor.ts';
 import type { Attributes, Body, Node, Value } from '../../../onnx-import/graph/value.ts';
 import { onnxBytes } from '../../../onnx-import/onnx/write.ts';

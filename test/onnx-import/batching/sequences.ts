@@ -3,7 +3,6 @@
  * constants at the edges of their types. Some mix the rows, in a branch or behind a threshold that small values never
  * reach.
  */
-
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Attributes, Body, Node, Value } from '../../../onnx-import/graph/value.ts';
 import { onnxBytes } from '../../../onnx-import/onnx/write.ts';

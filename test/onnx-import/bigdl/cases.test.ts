@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sliceTensor, type Tensor } from '../../../lib/contract/tensor.ts';
-import type { Conversion } from '../../../onnx-import/conversion.ts';
+import type { Conversion } from '../../../onnx-import/formats/conversion.ts';
 import { type Case, convertBytes, readCases, runGraph, shapesOf, tensorOf } from '../support/bigdl/cases.ts';
 
 /** Relative to the largest element of an output. */

@@ -1,7 +1,7 @@
 /** What is in a BigDL file and beside it: storages, weights, graphs, versions, names, and what is refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ConvertOptions } from '../../../onnx-import/conversion.ts';
+import type { ConvertOptions } from '../../../onnx-import/source/convert-options.ts';
 import { type Case, convertBytes, readCases, runGraph, shapesOf, tensorOf } from '../support/bigdl/cases.ts';
 import { moduleBytes, type TestModule, textsAttribute } from '../support/bigdl/writer.ts';
 

@@ -1,7 +1,7 @@
 /** Which input a data layer becomes, and the types of the old generation by their numbers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { v1TypeName } from '../../../onnx-import/caffe/tables.ts';
+import { v1TypeName } from '../../../onnx-import/formats/caffe/tables.ts';
 import { convertNet } from '../support/caffe/net.ts';
 
 type Row = readonly [type: string, parameters: string, shape: readonly (number | string)[] | undefined];

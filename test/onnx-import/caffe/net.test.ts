@@ -1,7 +1,7 @@
 /** The net around its layers: which run, how they are connected, where weights come from, what goes in and out. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { convertCaffe } from '../../../onnx-import/caffe/convert.ts';
+import { convertCaffe } from '../../../onnx-import/formats/caffe/convert.ts';
 import {
   assertClose,
   caffemodel,

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { ANALYSER_VERSION } from '../../../lib/contract/verification.ts';
+import { verificationNotes } from '../../../lib/contract/verification-text.ts';
 import { afterProbe } from '../../../onnx-import/batching/verdict.ts';
-import { operationsOf } from '../../../onnx-import/check/operations.ts';
-import { modelBytes, NotFinished, Work } from '../../../onnx-import/check/work.ts';
-import { bytes, integer, message, text } from '../../../onnx-import/onnx/chunk.ts';
-import { verificationNotes } from '../../../onnx-import/verify/text.ts';
+import { operationsOf } from '../../../onnx-import/samples/operations.ts';
+import { modelBytes, NotFinished, Work } from '../../../onnx-import/samples/work.ts';
+import { bytes, integer, message, text } from '../../../onnx-import/wire/chunk.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 

@@ -11,8 +11,8 @@ import { gunzipSync } from 'node:zlib';
 import type { DType, Tensor } from '../../../lib/contract/tensor.ts';
 import { compareNodes, EVALUATED } from '../../../onnx-import/classical/compare.ts';
 import { classicalNodes } from '../../../onnx-import/classical/find.ts';
-import type { Answers } from '../../../onnx-import/classical/node.ts';
 import type { RawNode } from '../../../onnx-import/onnx/rewrite/graph.ts';
+import type { Answers } from '../../../onnx-import/onnx/rewrite/ml-node.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 interface Packed {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { labelEncoder } from '../../../onnx-import/classical/encoders.ts';
-import { floatAt, intAt, labelsAt, numbersAt, typeAt } from '../../../onnx-import/classical/node.ts';
+import { nodeOf } from '../../../onnx-import/onnx/rewrite/graph.ts';
+import { floatAt, intAt, labelsAt, numbersAt, typeAt } from '../../../onnx-import/onnx/rewrite/ml-node.ts';
 import {
   bytes,
   type Chunk,
@@ -11,8 +12,7 @@ import {
   message,
   packedFloats,
   text,
-} from '../../../onnx-import/onnx/chunk.ts';
-import { nodeOf } from '../../../onnx-import/onnx/rewrite/graph.ts';
+} from '../../../onnx-import/wire/chunk.ts';
 
 const [FLOAT, INT64, STRING] = [1, 7, 8];
 const raw = (values: Uint8Array): Chunk => ({ parts: [values], length: values.length });

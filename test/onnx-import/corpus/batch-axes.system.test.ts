@@ -10,7 +10,7 @@ import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { axesOf } from '../../../lib/config/job.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { withoutAxis } from '../../../lib/pipeline/batch/batch-axes.ts';
-import { importModel } from '../../../onnx-import/import.ts';
+import { importModel } from '../../../onnx-import/import/import.ts';
 import { parseConfig } from '../../support/config.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { readNpy, toNested } from '../../support/npy.ts';

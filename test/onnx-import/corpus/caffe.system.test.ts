@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { openSession, type Session } from '../../../lib/inference/session.ts';
-import { convertCaffe } from '../../../onnx-import/caffe/convert.ts';
+import { convertCaffe } from '../../../onnx-import/formats/caffe/convert.ts';
 import { writeOnnx } from '../../../onnx-import/onnx/write.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { readNpy } from '../../support/npy.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { importModel } from '../../../onnx-import/import.ts';
+import { importModel } from '../../../onnx-import/import/import.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { models } from '../../support/models.ts';
 import { temporaryFolder } from '../../support/runner.ts';

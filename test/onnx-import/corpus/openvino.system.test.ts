@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { openSession } from '../../../lib/inference/session.ts';
-import { type Imported, importModel } from '../../../onnx-import/import.ts';
+import { type Imported, importModel } from '../../../onnx-import/import/import.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 

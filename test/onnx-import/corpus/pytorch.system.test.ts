@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { openSession } from '../../../lib/inference/session.ts';
-import { readNpy } from '../../../onnx-import/npy.ts';
+import { readNpy } from '../../../onnx-import/files/npy.ts';
+import { convertPytorch } from '../../../onnx-import/formats/pytorch/convert.ts';
 import { writeOnnx } from '../../../onnx-import/onnx/write.ts';
-import { convertPytorch } from '../../../onnx-import/pytorch/convert.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 

@@ -10,12 +10,13 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { allocate, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
 import { openSession, type Session } from '../../../lib/inference/session.ts';
-import type { Conversion, ConvertOptions } from '../../../onnx-import/conversion.ts';
+import type { Conversion } from '../../../onnx-import/formats/conversion.ts';
+import { convertTensorflow } from '../../../onnx-import/formats/tensorflow/convert.ts';
+import { readCheckpoint } from '../../../onnx-import/formats/tensorflow/files/checkpoint.ts';
+import { readFrozenGraph } from '../../../onnx-import/formats/tensorflow/files/frozen.ts';
+import { readSavedModel } from '../../../onnx-import/formats/tensorflow/files/saved-model.ts';
 import { writeOnnx } from '../../../onnx-import/onnx/write.ts';
-import { convertTensorflow } from '../../../onnx-import/tensorflow/convert.ts';
-import { readCheckpoint } from '../../../onnx-import/tensorflow/files/checkpoint.ts';
-import { readFrozenGraph } from '../../../onnx-import/tensorflow/files/frozen.ts';
-import { readSavedModel } from '../../../onnx-import/tensorflow/files/saved-model.ts';
+import type { ConvertOptions } from '../../../onnx-import/source/convert-options.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { readNpy } from '../../support/npy.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { axisLines, proposedAxes } from '../../../onnx-import/axis-proposal.ts';
+import { axisLines, proposedAxes } from '../../../onnx-import/batching/axis-proposal.ts';
 
 type Shapes = Readonly<Record<string, readonly (number | string)[]>>;
 

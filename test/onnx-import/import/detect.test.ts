@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { detectModel, needsImport } from '../../../onnx-import/detect.ts';
+import { detectModel, needsImport } from '../../../onnx-import/source/detect.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 /** A directory with these files; of names alone, each has four bytes. */

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MemoryReport } from '../../../onnx-import/check/memory.ts';
-import { configLines, type ImportReport } from '../../../onnx-import/import-report.ts';
-import { lambdaFit, lambdaText } from '../../../onnx-import/lambda-fit.ts';
+import { configLines, type ImportReport } from '../../../onnx-import/report/import-report.ts';
+import { lambdaFit, lambdaText } from '../../../onnx-import/report/lambda-fit.ts';
 
 const MB = 1024 * 1024;
 

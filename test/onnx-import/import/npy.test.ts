@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deflateRawSync } from 'node:zlib';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { readNpy, readNpz } from '../../../onnx-import/npy.ts';
+import { readNpy, readNpz } from '../../../onnx-import/files/npy.ts';
 import fc from '../../support/fast-check.ts';
 import { npyBytes } from '../support/npy-bytes.ts';
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TensorSpec } from '../../../lib/contract/values.ts';
-import type { ConvertOptions } from '../../../onnx-import/conversion.ts';
-import type { ModelKind } from '../../../onnx-import/kinds.ts';
-import { originOf, originText } from '../../../onnx-import/origin.ts';
+import { originOf, originText } from '../../../onnx-import/report/origin.ts';
+import type { ConvertOptions } from '../../../onnx-import/source/convert-options.ts';
+import type { ModelKind } from '../../../onnx-import/source/kinds.ts';
 
 const free: TensorSpec = { name: 'x', dtype: 'float32', shape: ['N', 3] };
 const fixed: TensorSpec = { ...free, shape: [1, 3] };

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ANALYSER_VERSION, type Verification } from '../../../lib/contract/verification.ts';
-import { type ImportReport, importReportText } from '../../../onnx-import/import-report.ts';
+import { type ImportReport, importReportText } from '../../../onnx-import/report/import-report.ts';
 
 const REPORT: ImportReport = {
   version: 1,

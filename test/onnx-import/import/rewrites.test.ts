@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { importModel } from '../../../onnx-import/import.ts';
+import { importModel } from '../../../release/import.ts';
 import { models } from '../../support/models.ts';
 import { rewrittenModel } from '../../support/rewritten-model.ts';
 import { temporaryFolder } from '../../support/runner.ts';

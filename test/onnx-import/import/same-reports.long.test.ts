@@ -6,7 +6,7 @@ import { cp, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { variables } from '../../../lib/contract/variables.ts';
-import { importModel } from '../../../onnx-import/import.ts';
+import { importModel } from '../../../onnx-import/import/import.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { convertIr } from '../../../onnx-import/openvino/convert.ts';
+import { convertIr } from '../../../onnx-import/formats/openvino/convert.ts';
 import { bytesOf, filesOf, netText } from '../support/openvino.ts';
 
 const ROUNDS = Number(process.env.FUZZ_ROUNDS ?? 400);

@@ -8,21 +8,21 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { openSession } from '../../../lib/inference/session.ts';
-import { writeOnnx } from '../../../onnx-import/onnx/write.ts';
-import { Objects, Weights } from '../../../onnx-import/pytorch/files/objects.ts';
 import {
   type Pickled,
   PickledCall,
   PickledFloat,
   PickledGlobal,
   PickledTuple,
-} from '../../../onnx-import/pytorch/files/pickled.ts';
-import { codeOf } from '../../../onnx-import/pytorch/python/classes.ts';
-import type { World } from '../../../onnx-import/pytorch/python/frame.ts';
-import { callFunction } from '../../../onnx-import/pytorch/python/vm.ts';
-import { Context } from '../../../onnx-import/pytorch/run/context.ts';
-import { TensorRef } from '../../../onnx-import/pytorch/run/tensor.ts';
-import { Dict, Float, itemsOf, type Py } from '../../../onnx-import/pytorch/run/values.ts';
+} from '../../../onnx-import/files/pickled.ts';
+import { Objects, Weights } from '../../../onnx-import/formats/pytorch/files/objects.ts';
+import { codeOf } from '../../../onnx-import/formats/pytorch/python/classes.ts';
+import type { World } from '../../../onnx-import/formats/pytorch/python/frame.ts';
+import { callFunction } from '../../../onnx-import/formats/pytorch/python/vm.ts';
+import { Context } from '../../../onnx-import/formats/pytorch/run/context.ts';
+import { TensorRef } from '../../../onnx-import/formats/pytorch/run/tensor.ts';
+import { Dict, Float, itemsOf, type Py } from '../../../onnx-import/formats/pytorch/run/values.ts';
+import { writeOnnx } from '../../../onnx-import/onnx/write.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { assertClose } from '../support/pytorch/rows.ts';
 import { floats } from '../support/pytorch/run.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { importModel } from '../../../onnx-import/import.ts';
+import { importModel } from '../../../release/import.ts';
 import { models } from '../../support/models.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { scriptEntries, zip } from '../support/pytorch/archive.ts';

@@ -1,5 +1,5 @@
 /** Builds the files of a TensorFlow variables bundle from tensors by key, and LevelDB tables from any entries. */
-import { crc32c, maskCrc } from '../../../onnx-import/tensorflow/files/bundle/crc32c.ts';
+import { crc32c, maskCrc } from '../../../onnx-import/formats/tensorflow/files/bundle/crc32c.ts';
 import { bytes, fixed32, int, varint } from './protobuf.ts';
 import { DT, shape } from './tensorflow.ts';
 

@@ -2,9 +2,9 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { randomNumbers } from '../../../onnx-import/check/inputs.ts';
-import { ARCHIVE } from '../../../onnx-import/pytorch/files/archive.ts';
-import { openArchive } from '../../../onnx-import/zip.ts';
+import { openArchive } from '../../../onnx-import/files/zip.ts';
+import { ARCHIVE } from '../../../onnx-import/formats/pytorch/files/archive.ts';
+import { randomNumbers } from '../../../onnx-import/samples/inputs.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { moduleBytes } from './bigdl/writer.ts';
 import { bundleFiles } from './bundle.ts';

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { NamedTensor } from '../../../lib/contract/values.ts';
 import { openSession } from '../../../lib/inference/session.ts';
-import type { ConvertOptions } from '../../../onnx-import/conversion.ts';
+import { convertIr } from '../../../onnx-import/formats/openvino/convert.ts';
 import type { Body } from '../../../onnx-import/graph/value.ts';
 import { writeOnnx } from '../../../onnx-import/onnx/write.ts';
-import { convertIr } from '../../../onnx-import/openvino/convert.ts';
+import type { ConvertOptions } from '../../../onnx-import/source/convert-options.ts';
 
 export interface LayerText {
   readonly id: number;

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
-import { importModel } from '../../../onnx-import/import.ts';
+import { importModel } from '../../../release/import.ts';
 import { models } from '../../support/models.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { throughPredict } from '../../support/three-paths.ts';

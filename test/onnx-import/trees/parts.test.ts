@@ -4,9 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openSession } from '../../../lib/inference/session.ts';
+import { treeGraph } from '../../../onnx-import/formats/trees/convert.ts';
+import type { Ensemble, Tree } from '../../../onnx-import/formats/trees/ensemble.ts';
 import { onnxBytes } from '../../../onnx-import/onnx/write.ts';
-import { treeGraph } from '../../../onnx-import/trees/convert.ts';
-import type { Ensemble, Tree } from '../../../onnx-import/trees/ensemble.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 const FEATURES = 4;

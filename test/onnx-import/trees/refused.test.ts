@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import type { Chunk } from '../../../onnx-import/onnx/chunk.ts';
+import { readJson } from '../../../onnx-import/formats/trees/json.ts';
+import { readLightgbm } from '../../../onnx-import/formats/trees/lightgbm.ts';
+import { readUbjson } from '../../../onnx-import/formats/trees/ubjson.ts';
+import { readXgboost } from '../../../onnx-import/formats/trees/xgboost.ts';
 import { onnxBytes } from '../../../onnx-import/onnx/write.ts';
-import { readJson } from '../../../onnx-import/trees/json.ts';
-import { readLightgbm } from '../../../onnx-import/trees/lightgbm.ts';
-import { readUbjson } from '../../../onnx-import/trees/ubjson.ts';
-import { readXgboost } from '../../../onnx-import/trees/xgboost.ts';
+import type { Chunk } from '../../../onnx-import/wire/chunk.ts';
 
 const TREE = {
   left_children: [1, -1, -1],

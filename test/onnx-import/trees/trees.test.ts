@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { openSession } from '../../../lib/inference/session.ts';
-import type { ConvertOptions } from '../../../onnx-import/conversion.ts';
-import { detectModel } from '../../../onnx-import/detect.ts';
-import { convertModel } from '../../../onnx-import/formats.ts';
+import { convertModel } from '../../../onnx-import/formats/convert.ts';
 import { onnxBytes } from '../../../onnx-import/onnx/write.ts';
+import type { ConvertOptions } from '../../../onnx-import/source/convert-options.ts';
+import { detectModel } from '../../../onnx-import/source/detect.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 interface Case {

@@ -7,7 +7,7 @@ import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { startStack } from '../../../local/service/stack.ts';
-import { verifyVersion } from '../../../onnx-import/verify/version.ts';
+import { verifyVersion } from '../../../release/version.ts';
 import { strictStore } from '../../lib/registry/publish-store.ts';
 import { parseConfig } from '../../support/config.ts';
 import { endlessModel, loopModel } from '../../support/endless.ts';

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
-import { importModel } from '../../../onnx-import/import.ts';
+import { importModel } from '../../../release/import.ts';
 import { fixture } from '../../support/fixtures.ts';
 import { models } from '../../support/models.ts';
 import { type ModelSpec, onnxModel, type ValueSpec, type WeightSpec } from '../../support/onnx.ts';

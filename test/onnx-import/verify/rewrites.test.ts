@@ -6,7 +6,7 @@ import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { ANALYSER_VERSION, type Optimization } from '../../../lib/contract/verification.ts';
 import { OPTIMIZERS, WRONG_OPTIMIZERS } from '../../../lib/inference/optimizers.ts';
 import { openSession, RUNTIME } from '../../../lib/inference/session.ts';
-import { agree, isSameBytes, NO_NOISE, noiseOf } from '../../../onnx-import/verify/difference.ts';
+import { agree, isSameBytes, NO_NOISE, noiseOf } from '../../../onnx-import/samples/difference.ts';
 import { rightOptimization } from '../../../onnx-import/verify/rewrites.ts';
 import { findRewrites, verifyModel } from '../../../onnx-import/verify/verify.ts';
 import { models } from '../../support/models.ts';

@@ -2,7 +2,6 @@
  * The life of a uri in a real Redis, through the product's own classes and scripts. A state is built by writing its keys
  * as an earlier step left them, so that each step costs the same however long the way to it was.
  */
-
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { indexKey, leaseKey, newestKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
 import type { Result } from '../../../lib/contract/result.ts';

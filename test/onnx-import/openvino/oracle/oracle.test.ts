@@ -7,8 +7,8 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { allocate, type NumericDType, type Tensor } from '../../../../lib/contract/tensor.ts';
-import type { Conversion } from '../../../../onnx-import/conversion.ts';
-import { convertIr } from '../../../../onnx-import/openvino/convert.ts';
+import type { Conversion } from '../../../../onnx-import/formats/conversion.ts';
+import { convertIr } from '../../../../onnx-import/formats/openvino/convert.ts';
 import { filesOf, runGraph } from '../../support/openvino.ts';
 
 interface Packed {

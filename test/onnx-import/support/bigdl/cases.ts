@@ -1,5 +1,4 @@
 /** Models that BigDL itself saved, with its own answers (test/onnx-import/bigdl/generate), and how to run them here. */
-
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,9 +6,10 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import { openSession } from '../../../../lib/inference/session.ts';
-import { convertBigdl } from '../../../../onnx-import/bigdl/convert.ts';
-import type { Conversion, ConvertOptions } from '../../../../onnx-import/conversion.ts';
+import { convertBigdl } from '../../../../onnx-import/formats/bigdl/convert.ts';
+import type { Conversion } from '../../../../onnx-import/formats/conversion.ts';
 import { writeOnnx } from '../../../../onnx-import/onnx/write.ts';
+import type { ConvertOptions } from '../../../../onnx-import/source/convert-options.ts';
 
 interface Numbers {
   readonly shape: readonly number[];

@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import { openSession } from '../../../../lib/inference/session.ts';
-import { convertCaffe } from '../../../../onnx-import/caffe/convert.ts';
-import type { Conversion, ConvertOptions } from '../../../../onnx-import/conversion.ts';
+import { convertCaffe } from '../../../../onnx-import/formats/caffe/convert.ts';
+import type { Conversion } from '../../../../onnx-import/formats/conversion.ts';
 import { writeOnnx } from '../../../../onnx-import/onnx/write.ts';
+import type { ConvertOptions } from '../../../../onnx-import/source/convert-options.ts';
 
 export interface TestBlob {
   readonly shape: readonly number[];

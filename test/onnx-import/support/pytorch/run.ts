@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import { openSession } from '../../../../lib/inference/session.ts';
-import type { Conversion, ConvertOptions } from '../../../../onnx-import/conversion.ts';
+import type { Conversion } from '../../../../onnx-import/formats/conversion.ts';
+import { convertPytorch } from '../../../../onnx-import/formats/pytorch/convert.ts';
 import { writeOnnx } from '../../../../onnx-import/onnx/write.ts';
-import { convertPytorch } from '../../../../onnx-import/pytorch/convert.ts';
+import type { ConvertOptions } from '../../../../onnx-import/source/convert-options.ts';
 import { temporaryFolder } from '../../../support/runner.ts';
 import { type Script, scriptEntries, zip } from './archive.ts';
 

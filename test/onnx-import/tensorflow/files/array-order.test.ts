@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
-import { convertTensorflow } from '../../../../onnx-import/tensorflow/convert.ts';
-import { readFrozenGraph } from '../../../../onnx-import/tensorflow/files/frozen.ts';
+import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
+import { readFrozenGraph } from '../../../../onnx-import/formats/tensorflow/files/frozen.ts';
 import { folderOf } from '../../support/folder.ts';
 import {
   attr,

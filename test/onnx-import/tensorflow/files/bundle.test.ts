@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../../lib/contract/errors.ts';
-import { Bundle } from '../../../../onnx-import/tensorflow/files/bundle/bundle.ts';
-import { crc32c } from '../../../../onnx-import/tensorflow/files/bundle/crc32c.ts';
-import { parseSlice, sliceKey } from '../../../../onnx-import/tensorflow/files/bundle/slices.ts';
-import { decodeSnappy } from '../../../../onnx-import/tensorflow/files/bundle/snappy.ts';
-import { keyOf, readTable } from '../../../../onnx-import/tensorflow/files/bundle/table.ts';
-import { ModelFolder } from '../../../../onnx-import/tensorflow/files/folder.ts';
+import { Bundle } from '../../../../onnx-import/formats/tensorflow/files/bundle/bundle.ts';
+import { crc32c } from '../../../../onnx-import/formats/tensorflow/files/bundle/crc32c.ts';
+import { parseSlice, sliceKey } from '../../../../onnx-import/formats/tensorflow/files/bundle/slices.ts';
+import { decodeSnappy } from '../../../../onnx-import/formats/tensorflow/files/bundle/snappy.ts';
+import { keyOf, readTable } from '../../../../onnx-import/formats/tensorflow/files/bundle/table.ts';
+import { ModelFolder } from '../../../../onnx-import/formats/tensorflow/files/folder.ts';
 import fc from '../../../support/fast-check.ts';
 import { type BundleTensor, bundleFiles, compress, levelTable } from '../../support/bundle.ts';
 import { folderOf } from '../../support/folder.ts';

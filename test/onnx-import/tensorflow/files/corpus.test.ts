@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { ConvertOptions } from '../../../../onnx-import/conversion.ts';
-import { readCheckpoint } from '../../../../onnx-import/tensorflow/files/checkpoint.ts';
-import { readFrozenGraph } from '../../../../onnx-import/tensorflow/files/frozen.ts';
-import { readSavedModel } from '../../../../onnx-import/tensorflow/files/saved-model.ts';
-import { splitTensor, type TfGraph, type TfModel } from '../../../../onnx-import/tensorflow/graph.ts';
+import { readCheckpoint } from '../../../../onnx-import/formats/tensorflow/files/checkpoint.ts';
+import { readFrozenGraph } from '../../../../onnx-import/formats/tensorflow/files/frozen.ts';
+import { readSavedModel } from '../../../../onnx-import/formats/tensorflow/files/saved-model.ts';
+import { splitTensor, type TfGraph, type TfModel } from '../../../../onnx-import/formats/tensorflow/graph.ts';
+import type { ConvertOptions } from '../../../../onnx-import/source/convert-options.ts';
 import { sharedPath } from '../../../support/fixtures.ts';
 
 type Read = (directory: string, options: ConvertOptions) => Promise<TfModel>;

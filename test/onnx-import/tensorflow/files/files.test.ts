@@ -4,16 +4,16 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ServingError } from '../../../../lib/contract/errors.ts';
-import type { ConvertOptions } from '../../../../onnx-import/conversion.ts';
-import { readCheckpoint } from '../../../../onnx-import/tensorflow/files/checkpoint.ts';
-import { readFrozenGraph } from '../../../../onnx-import/tensorflow/files/frozen.ts';
-import { readSavedModel } from '../../../../onnx-import/tensorflow/files/saved-model.ts';
+import { readCheckpoint } from '../../../../onnx-import/formats/tensorflow/files/checkpoint.ts';
+import { readFrozenGraph } from '../../../../onnx-import/formats/tensorflow/files/frozen.ts';
+import { readSavedModel } from '../../../../onnx-import/formats/tensorflow/files/saved-model.ts';
 import {
   listAttribute,
   type TfGraph,
   tensorAttribute,
   typeAttribute,
-} from '../../../../onnx-import/tensorflow/graph.ts';
+} from '../../../../onnx-import/formats/tensorflow/graph.ts';
+import type { ConvertOptions } from '../../../../onnx-import/source/convert-options.ts';
 import fc from '../../../support/fast-check.ts';
 import { bundleFiles } from '../../support/bundle.ts';
 import { folderOf } from '../../support/folder.ts';

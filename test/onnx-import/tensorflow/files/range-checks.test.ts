@@ -4,9 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openSession } from '../../../../lib/inference/session.ts';
+import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
+import { readFrozenGraph } from '../../../../onnx-import/formats/tensorflow/files/frozen.ts';
 import { onnxBytes } from '../../../../onnx-import/onnx/write.ts';
-import { convertTensorflow } from '../../../../onnx-import/tensorflow/convert.ts';
-import { readFrozenGraph } from '../../../../onnx-import/tensorflow/files/frozen.ts';
 import { folderOf } from '../../support/folder.ts';
 import {
   attr,

@@ -11,9 +11,9 @@ import { allocate, type DType, type NumericDType, type Tensor } from '../../../.
 import { openSession } from '../../../../lib/inference/session.ts';
 import { readModel } from '../../../../onnx-import/batching/model.ts';
 import { proofOf } from '../../../../onnx-import/batching/proof.ts';
+import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
+import { readSavedModel } from '../../../../onnx-import/formats/tensorflow/files/saved-model.ts';
 import { onnxBytes } from '../../../../onnx-import/onnx/write.ts';
-import { convertTensorflow } from '../../../../onnx-import/tensorflow/convert.ts';
-import { readSavedModel } from '../../../../onnx-import/tensorflow/files/saved-model.ts';
 import { temporaryFolder } from '../../../support/runner.ts';
 
 interface Given {

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
-import { convertTensorflow } from '../../../../onnx-import/tensorflow/convert.ts';
-import { readFrozenGraph } from '../../../../onnx-import/tensorflow/files/frozen.ts';
-import type { TfFunction } from '../../../../onnx-import/tensorflow/graph.ts';
+import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
+import { readFrozenGraph } from '../../../../onnx-import/formats/tensorflow/files/frozen.ts';
+import type { TfFunction } from '../../../../onnx-import/formats/tensorflow/graph.ts';
 import {
   attribute as a,
   assertTensor,

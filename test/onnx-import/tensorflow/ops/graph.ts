@@ -8,9 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { allocate, type NumericDType, type Tensor } from '../../../../lib/contract/tensor.ts';
 import { openSession } from '../../../../lib/inference/session.ts';
-import type { Conversion, ConvertOptions } from '../../../../onnx-import/conversion.ts';
-import { onnxBytes } from '../../../../onnx-import/onnx/write.ts';
-import { convertTensorflow } from '../../../../onnx-import/tensorflow/convert.ts';
+import type { Conversion } from '../../../../onnx-import/formats/conversion.ts';
+import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
 import type {
   TfAttribute,
   TfFunction,
@@ -19,7 +18,9 @@ import type {
   TfList,
   TfNode,
   TfType,
-} from '../../../../onnx-import/tensorflow/graph.ts';
+} from '../../../../onnx-import/formats/tensorflow/graph.ts';
+import { onnxBytes } from '../../../../onnx-import/onnx/write.ts';
+import type { ConvertOptions } from '../../../../onnx-import/source/convert-options.ts';
 
 export type AttributeSpec = Readonly<Record<string, TfAttribute>>;
 export type NodeSpec = readonly [

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../../lib/contract/errors.ts';
-import { convertTensorflow } from '../../../../onnx-import/tensorflow/convert.ts';
-import type { TfAttribute, TfGraph } from '../../../../onnx-import/tensorflow/graph.ts';
-import { OPS } from '../../../../onnx-import/tensorflow/ops/table.ts';
+import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
+import type { TfAttribute, TfGraph } from '../../../../onnx-import/formats/tensorflow/graph.ts';
+import { OPS } from '../../../../onnx-import/formats/tensorflow/ops/table.ts';
 import {
   attribute as a,
   constant,

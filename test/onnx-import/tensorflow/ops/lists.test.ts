@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
-import { convertTensorflow } from '../../../../onnx-import/tensorflow/convert.ts';
-import type { TfFunction } from '../../../../onnx-import/tensorflow/graph.ts';
+import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
+import type { TfFunction } from '../../../../onnx-import/formats/tensorflow/graph.ts';
 import {
   type AttributeSpec,
   attribute as a,

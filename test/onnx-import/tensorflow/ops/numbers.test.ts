@@ -7,10 +7,10 @@ import {
   type NumericDType,
   type Tensor,
 } from '../../../../lib/contract/tensor.ts';
+import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
+import { emitAll, KERNELS } from '../../../../onnx-import/formats/tensorflow/ops/kernels.ts';
 import { GraphBuilder } from '../../../../onnx-import/graph/builder.ts';
 import type { Value } from '../../../../onnx-import/graph/value.ts';
-import { convertTensorflow } from '../../../../onnx-import/tensorflow/convert.ts';
-import { emitAll, KERNELS } from '../../../../onnx-import/tensorflow/ops/kernels.ts';
 import {
   attribute as a,
   assertTensor,

@@ -1,0 +1,213 @@
+/** Modules that change each element on its own, and layers that are the identity once a model is trained. */
+import { badModel } from '../../../../lib/contract/errors.ts';
+import { formatShape } from '../../../../lib/contract/tensor.ts';
+import { fixed, known } from '../../../graph/shapes.ts';
+import type { Value } from '../../../graph/value.ts';
+import type { Call, Rule } from '../call.ts';
+
+const simple =
+  (op: string): Rule =>
+  (call) =>
+    call.one(op, [call.input]);
+
+const FLOAT = { to: 1 };
+
+function times(call: Call, value: Value, factor: number): Value {
+  return factor === 1 ? value : call.one('Mul', [value, call.scalar(factor)]);
+}
+
+function plus(call: Call, value: Value, term: number): Value {
+  return term === 0 ? value : call.one('Add', [value, call.scalar(term)]);
+}
+
+const clamp =
+  (low: string, high: string): Rule =>
+  (call) =>
+    call.one('Clip', [
+      call.input,
+      call.scalar(call.module.number(low)),
+      call.scalar(call.module.number(high)),
+    ]);
+
+const leaky =
+  (slope: (call: Call) => number): Rule =>
+  (call) =>
+    call.one('LeakyRelu', [call.input], { alpha: { float: slope(call) } });
+
+/** (shift + scale * x) ^ power */
+const power: Rule = (call) => {
+  const { module } = call;
+  const [exponent, scale, shift] = [
+    module.number('power'),
+    module.number('scale', 1),
+    module.number('shift', 0),
+  ];
+  const inner = plus(call, times(call, call.input, scale), shift);
+  if (exponent === 1) return inner;
+  return exponent === 2 ? call.one('Mul', [inner, inner]) : call.one('Pow', [inner, call.scalar(exponent)]);
+};
+
+/** It scales when the model is used, not while it is trained. */
+const spatialDropout: Rule = (call) => {
+  call.module.ignore('format');
+  return times(call, call.input, 1 - call.module.number('initP'));
+};
+
+/** Without `scale`, the factor that training leaves out is applied here. */
+const dropout: Rule = (call) => {
+  const rate = call.module.number('initP');
+  return call.module.flag('scale', true) ? call.input : times(call, call.input, 1 - rate);
+};
+
+const softPlus: Rule = (call) => {
+  const beta = call.module.number('beta');
+  return times(call, call.one('Softplus', [times(call, call.input, beta)]), 1 / beta);
+};
+
+/** Shrinks toward zero by `lambda`, or sets to zero what is within. */
+const shrink =
+  (bias: boolean): Rule =>
+  (call) => {
+    const lambd = call.module.number('lambda');
+    const attributes = { lambd: { float: lambd }, bias: { float: bias ? lambd : 0 } };
+    return call.shaped('Shrink', [call.input], attributes, known(call.input));
+  };
+
+const threshold: Rule = (call) => {
+  const isAbove = call.one('Greater', [call.input, call.scalar(call.module.number('th'))]);
+  return call.one('Where', [isAbove, call.input, call.scalar(call.module.number('v'))]);
+};
+
+const binaryThreshold: Rule = (call) =>
+  call.one('Cast', [call.one('Greater', [call.input, call.scalar(call.module.number('th'))])], FLOAT);
+
+const hardSigmoid: Rule = (call) =>
+  call.one('HardSigmoid', [call.input], { alpha: { float: 0.2 }, beta: { float: 0.5 } });
+
+/** One slope, or one for each channel: the first axis of a record. */
+const prelu: Rule = (call) => {
+  const planes = call.module.int('nOutputPlane');
+  if (planes === 0) return call.one('PRelu', [call.input, call.weight(0, [1])]);
+  call.expectRank(1, 2, 3, 4);
+  const axis = (call.rank + 1) % 2;
+  if (fixed(call.input, axis) !== planes)
+    throw badModel(`has ${planes} slopes for an input of ${formatShape(known(call.input))}`);
+  return call.one('PRelu', [call.input, call.weight(0, along(planes, axis, call.rank))]);
+};
+
+/** The shape in which a list lies along one axis. */
+export function along(size: number, axis: number, rank: number): number[] {
+  return Array.from({ length: rank }, (_, i) => (i === axis ? size : 1));
+}
+
+/**
+ * BigDL adds the left threshold to the right one at every call, so that its answers drift unless the left one is 0.
+ */
+const srelu: Rule = (call) => {
+  const { module } = call;
+  const shape = [...module.numbers('shape')];
+  for (const axis of module.list('sharedAxes') ?? []) shape[axis - 1] = 1;
+  module.ignore('tLeft', 'aLeft', 'tRight', 'aRight');
+  const weights = ['tLeft', 'aLeft', 'tRight', 'aRight'].map((name) => {
+    const own = module.tensor(name);
+    if (!own) throw badModel(`has no weights "${name}"`);
+    return own;
+  });
+  if (weights[0]?.data.some((element) => element !== 0))
+    throw badModel(
+      'has left thresholds other than 0, with which each of its answers differs from the one before',
+    );
+  const [, slope, limit, steep] = weights.map((each) => call.constant(each, shape));
+  const right = call.one('Abs', [limit]);
+  const above = call.one('Add', [right, call.one('Mul', [steep, call.one('Sub', [call.input, right])])]);
+  const isRight = call.one('GreaterOrEqual', [call.input, right]);
+  const isLeft = call.one('LessOrEqual', [call.input, call.scalar(0)]);
+  const below = call.one('Where', [isLeft, call.one('Mul', [slope, call.input]), call.input]);
+  return call.one('Where', [isRight, above, below]);
+};
+
+/** Softmax over the channels: the last axis of 1 or 2 dimensions, the first of a record of images. */
+function softmaxAxis(call: Call): number {
+  const { rank, job } = call;
+  const position = call.module.int('pos', 1);
+  if (position !== 1) throw badModel(`takes dimension ${position}, expected 1`);
+  if (job.version >= 2) return rank - 1;
+  if (rank < 1 || rank > 4) throw badModel(`needs 1 to 4 dimensions, got ${formatShape(known(call.input))}`);
+  return rank === 1 || rank === 3 ? 0 : 1;
+}
+
+const softmax: Rule = (call) => {
+  const axis = softmaxAxis(call);
+  call.bindAt(axis);
+  return call.one('Softmax', [call.input], { axis });
+};
+
+const softmin: Rule = (call) => {
+  call.expectRank(1, 2, 3, 4);
+  const axis = call.rank === 1 || call.rank === 3 ? 0 : 1;
+  call.bindAt(axis);
+  return call.one('Softmax', [call.one('Neg', [call.input])], { axis });
+};
+
+const logSoftmax: Rule = (call) => {
+  call.expectRank(1, 2);
+  call.bindAt(call.rank - 1);
+  return call.one('LogSoftmax', [call.input], { axis: call.rank - 1 });
+};
+
+/** A module that trains only. @param names its attributes */
+const identity =
+  (...names: readonly string[]): Rule =>
+  (call) => {
+    call.module.ignore(...names);
+    return call.activity;
+  };
+
+export const ELEMENTS: Readonly<Record<string, Rule>> = {
+  Abs: simple('Abs'),
+  ActivityRegularization: identity('l1', 'l2'),
+  AddConstant: (call) => plus(call, call.input, call.module.number('constant_scalar')),
+  BinaryThreshold: binaryThreshold,
+  Clamp: clamp('minV', 'maxV'),
+  Contiguous: identity(),
+  Dropout: dropout,
+  ELU: (call) => call.one('Elu', [call.input], { alpha: { float: call.module.number('alpha') } }),
+  Echo: identity('feval', 'beval'),
+  Exp: simple('Exp'),
+  GaussianDropout: identity('rate'),
+  GaussianNoise: identity('stddev'),
+  GradientReversal: identity('lambda'),
+  HardShrink: shrink(false),
+  HardSigmoid: hardSigmoid,
+  HardTanh: clamp('minValue', 'maxValue'),
+  Identity: identity(),
+  Input: identity(),
+  L1Penalty: identity('l1weight', 'sizeAverage', 'provideOutput'),
+  LeakyReLU: leaky((call) => call.module.number('negval')),
+  Log: simple('Log'),
+  LogSigmoid: (call) => call.one('Neg', [call.one('Softplus', [call.one('Neg', [call.input])])]),
+  LogSoftMax: logSoftmax,
+  MulConstant: (call) => times(call, call.input, call.module.number('constant')),
+  Negative: simple('Neg'),
+  NegativeEntropyPenalty: identity('beta'),
+  PReLU: prelu,
+  Power: power,
+  RReLU: leaky(({ module }) => (module.number('lower') + module.number('upper')) / 2),
+  ReLU: simple('Relu'),
+  ReLU6: (call) => call.one('Clip', [call.input, call.scalar(0), call.scalar(6)]),
+  SReLU: srelu,
+  Sigmoid: simple('Sigmoid'),
+  SoftMax: softmax,
+  SoftMin: softmin,
+  SoftPlus: softPlus,
+  SoftShrink: shrink(true),
+  SoftSign: simple('Softsign'),
+  SpatialDropout1D: spatialDropout,
+  SpatialDropout2D: spatialDropout,
+  SpatialDropout3D: spatialDropout,
+  Sqrt: simple('Sqrt'),
+  Square: (call) => call.one('Mul', [call.input, call.input]),
+  Tanh: simple('Tanh'),
+  TanhShrink: (call) => call.one('Sub', [call.input, call.one('Tanh', [call.input])]),
+  Threshold: threshold,
+};

@@ -1,0 +1,120 @@
+/**
+ * Interp (DeepLab, PSPNet) and Upsample (by mask in SegNet, by repetition in YOLO). Interp aligns corners; negative
+ * padding crops the input first.
+ */
+import { badModel } from '../../../../lib/contract/errors.ts';
+import { expectRank, planeOf } from '../../../graph/layout.ts';
+import { fixed, known } from '../../../graph/shapes.ts';
+import type { Dim, Shape, Value } from '../../../graph/value.ts';
+import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
+
+/** Larger output sizes are an error in the file. */
+const MAX_SIDE = 65_536;
+
+/** A list of all four sizes, a free batch included. */
+function sizesOf(node: LayerNode, input: Value, plane: readonly number[]): Value {
+  const lead = node.g.one('Slice', [
+    node.g.one('Shape', [input]),
+    node.g.ints([0]),
+    node.g.ints([2]),
+    node.g.ints([0]),
+  ]);
+  return node.g.one('Concat', [lead, node.g.ints(plane)], { axis: 0 });
+}
+
+function resized(node: LayerNode, input: Value, plane: readonly number[], attributes: object): Value {
+  if (!plane.every((size) => Number.isInteger(size) && size >= 1 && size <= MAX_SIDE))
+    throw badModel(`cannot resize to ${plane.join('x')}`);
+  const shape: Shape = [...known(input).slice(0, 2), ...plane];
+  const inputs = [input, undefined, undefined, sizesOf(node, input, plane)];
+  const results = [{ dtype: input.dtype, shape }];
+  return node.g.add('Resize', inputs, { ...attributes }, { hint: node.hint, results })[0] as Value;
+}
+
+const interp: ConvertLayer = (node) => {
+  const parameters = node.parameters('interp_param');
+  const input = node.input();
+  const plane = planeOf(input);
+  const [before, after] = [parameters.number('pad_beg'), parameters.number('pad_end')];
+  if (before > 0 || after > 0)
+    throw badModel(`pad_beg and pad_end must not be positive, got ${before} and ${after}`);
+  const inner = plane.map((size) => size + before + after);
+  if (!inner.every((size) => size >= 1))
+    throw badModel(`padding ${before} and ${after} leaves nothing of ${plane.join('x')}`);
+  const cut =
+    before === 0 && after === 0
+      ? input
+      : node.one('Slice', [
+          input,
+          node.g.ints([-before, -before]),
+          node.g.ints(inner.map((size) => size - before)),
+          node.g.ints([2, 3]),
+        ]);
+  return resized(node, cut, interpSize(node, parameters, inner), {
+    mode: 'linear',
+    coordinate_transformation_mode: 'align_corners',
+  });
+};
+
+function interpSize(node: LayerNode, parameters: Parameters, plane: readonly number[]): readonly number[] {
+  if (node.inputs.length > 1) return planeOf(node.input(1));
+  const [height, width] = [parameters.number('height'), parameters.number('width')];
+  const [shrink, zoom] = [parameters.number('shrink_factor', 1), parameters.number('zoom_factor', 1)];
+  if (parameters.has('shrink_factor') || parameters.has('zoom_factor')) {
+    if (shrink < 1 || zoom < 1)
+      throw badModel(`shrink and zoom must be at least 1, got ${shrink} and ${zoom}`);
+    return plane.map((size) => {
+      const shrunk = Math.floor((size - 1) / shrink) + 1;
+      return shrunk + (shrunk - 1) * (zoom - 1);
+    });
+  }
+  if (height > 0 && width > 0) return [height, width];
+  throw badModel('needs height and width, a zoom or shrink factor, or a second input');
+}
+
+const upsample: ConvertLayer = (node) => {
+  const parameters = node.parameters('upsample_param');
+  const input = node.input();
+  expectRank(input, 4);
+  if (node.inputs.length > 1) return unpool(node, input, parameters);
+  const scale = parameters.number('scale', 1);
+  const factor = scale === 1 ? parameters.number('stride', 2) : scale;
+  if (!Number.isInteger(factor) || factor < 1 || parameters.has('stride_h') || parameters.has('stride_w'))
+    throw badModel(`repeats each element ${factor} times, expected a whole number`);
+  const shape = known(input).map(
+    (dim, i): Dim => (i < 2 ? dim : typeof dim === 'number' ? dim * factor : node.g.fresh()),
+  );
+  const inputs = [input, undefined, node.g.floats([1, 1, factor, factor])];
+  const attributes = { mode: 'nearest', coordinate_transformation_mode: 'asymmetric', nearest_mode: 'floor' };
+  const results = [{ dtype: input.dtype, shape }];
+  return node.g.add('Resize', inputs, attributes, { hint: node.hint, results });
+};
+
+/** Puts each value at the position where the pooling found it. */
+function unpool(node: LayerNode, input: Value, parameters: Parameters): readonly Value[] {
+  const positions = node.net.positions.get(node.input(1));
+  if (!positions) throw badModel('needs the mask of a Pooling layer as second input');
+  const scale = parameters.number('scale', 2);
+  const plane = planeOf(input).map((size, i) =>
+    i === 0
+      ? parameters.number('upsample_h', size * parameters.number('scale_h', scale))
+      : parameters.number('upsample_w', size * parameters.number('scale_w', scale)),
+  );
+  // Positions are indices into the pooled plane, so its size must match.
+  if (plane.some((size, i) => size !== positions.plane[i]))
+    throw badModel(`makes ${plane.join('x')}, the mask is of a plane of ${positions.plane.join('x')}`);
+  const shape: Shape = [known(input)[0] as Dim, fixed(input, 1), ...plane];
+  const results = [{ dtype: input.dtype, shape }];
+  // onnxruntime rejects an output size below what kernel and stride imply, so both are 1.
+  return node.g.add(
+    'MaxUnpool',
+    [input, positions.at, sizesOf(node, input, plane)],
+    { kernel_shape: [1, 1], strides: [1, 1] },
+    { hint: node.hint, results },
+  );
+}
+
+export const RESIZINGS: Readonly<Record<string, ConvertLayer>> = {
+  Interp: interp,
+  Upsample: upsample,
+};

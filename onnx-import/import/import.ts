@@ -1,0 +1,114 @@
+/**
+ * Imports a model directory of any supported kind: writes the model as ONNX with its import report and checks it by running
+ * it. Everything is made in a temporary folder that is renamed last, so the output appears whole or not at all.
+ */
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ServingError, withPathAs } from '../../lib/contract/errors.ts';
+import type { ProofOptions } from '../batching/verdict.ts';
+import type { CheckOptions } from '../check/check.ts';
+import type { Convert } from '../formats/convert.ts';
+import { ModelProcess } from '../process/model-process.ts';
+import { type ImportReport, importReportText } from '../report/import-report.ts';
+import { REPORT_FILE, REPORT_TEXT_FILE } from '../report/report-file.ts';
+import type { ConvertOptions } from '../source/convert-options.ts';
+import { detectModel } from '../source/detect.ts';
+import { isOnnx } from '../source/kinds.ts';
+import { checkConverted, verifyChecked } from './check.ts';
+import { convertFound } from './convert.ts';
+import { assertUsed } from './options.ts';
+import { assertOutput, type Output, takeOver, temporaryBeside } from './output-folder.ts';
+import { reportVerified } from './report.ts';
+import { type Found, MODEL_FILE, type Reported, type Stage, type Workshop } from './stages.ts';
+import { VERSION } from './version.ts';
+
+export interface ImportOptions
+  extends Output,
+    Pick<CheckOptions, 'limitMs' | 'measure' | 'process' | 'reference' | 'tolerance'> {
+  readonly convert?: ConvertOptions | undefined;
+  /** What the verification is made for: the most rows of a run, and batch axes. Default: 32 rows, the first axis. */
+  readonly proof?: ProofOptions | undefined;
+  /** The version that is recorded as the converter's. Default: that of this package. */
+  readonly version?: string | undefined;
+  /** Called at each stage, and with the progress of a long one, in bytes. */
+  readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
+  /** Cancels between stages, while writing and while checking; nothing is left behind. */
+  readonly signal?: AbortSignal | undefined;
+  /** Replaces the built-in converters. */
+  readonly converter?: Convert | undefined;
+  /** Refuses by throwing what was found, before anything is made of it. */
+  readonly inspect?: ((found: Found) => Promise<void>) | undefined;
+  /** Has the last word on a finished import: refuses it by throwing, or adds to what is written of it. */
+  readonly accept?: ((reported: Reported) => Promise<Accepted>) | undefined;
+}
+
+export interface Accepted {
+  readonly importReport: ImportReport;
+  /** Lines at the end of the report's text. */
+  readonly lines: readonly string[];
+}
+
+export interface Imported {
+  /** Absolute. */
+  readonly directory: string;
+  readonly importReport: ImportReport;
+}
+
+/**
+ * @throws bad_model when the directory holds no supported model, when it cannot be converted (naming every operation)
+ * or does not run; bad_config for an output directory that is in use, and for options without effect
+ */
+export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
+  options.onStage?.('reading');
+  const found = await detectModel(directory);
+  assertUsed(found.kind, options.convert ?? {});
+  await assertOutput(options, found.home);
+  return importFound(found, options);
+}
+
+/** Like importModel, for a model and an output that were checked already. */
+export async function importFound(found: Found, options: ImportOptions): Promise<Imported> {
+  const { accept = acceptAll, process = new ModelProcess(), version = VERSION, ...asked } = options;
+  const startMs = performance.now();
+  options.signal?.throwIfAborted();
+  await options.inspect?.(found);
+  const folder = await temporaryBeside(options.out);
+  const workshop: Workshop = { ...asked, version, folder, process, startMs, sizes: sizesOf(found, options) };
+  try {
+    const converted = await convertFound(found, workshop);
+    const checked = await checkConverted(converted, workshop);
+    const verified = await verifyChecked(checked, workshop);
+    const reported = await reportVerified(verified, workshop);
+    const accepted = await accept(reported);
+    await writeReport(folder, accepted);
+    return { directory: await takeOver(folder, options), importReport: accepted.importReport };
+  } catch (error) {
+    throw withoutFolder(ServingError.from(error), folder, found);
+  } finally {
+    if (!options.process) process.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function acceptAll({ importReport }: Reported): Promise<Accepted> {
+  return { importReport, lines: [] };
+}
+
+async function writeReport(folder: string, { importReport, lines }: Accepted): Promise<void> {
+  await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
+  const text = [importReportText(importReport), ...lines, ''];
+  await writeFile(join(folder, REPORT_TEXT_FILE), text.join('\n'));
+}
+
+/** A converted model has the sizes that were given; of an ONNX model they are for the check. */
+function sizesOf({ kind }: Found, { convert: { inputShapes } = {} }: ImportOptions) {
+  return isOnnx(kind) ? inputShapes : undefined;
+}
+
+/** onnxruntime names the file that it was given, whose folder is gone when the message is read. */
+function withoutFolder(error: unknown, folder: string, { kind, directory, files }: Found) {
+  const isOwn = isOnnx(kind);
+  const shown = isOwn ? join(directory, files[0] as string) : 'the converted model';
+  const named = withPathAs(error, join(folder, MODEL_FILE), shown);
+  return withPathAs(named, folder, isOwn ? directory : 'the folder of the converted model');
+}

@@ -1,0 +1,32 @@
+/** Finds options that have no effect on a model. */
+import { badConfig } from '../../lib/contract/errors.ts';
+import type { ConvertOptions } from '../source/convert-options.ts';
+import { isOnnx, KINDS, type ModelKind } from '../source/kinds.ts';
+
+/** Options that only SavedModels have. */
+const OF_SAVED_MODELS = ['signature', 'tags'] as const;
+
+/** Options that say what a file leaves open. */
+const SIZES = ['inputShapes', 'shapesInOrder'];
+
+/** Explains which options have no effect; undefined when all have one. */
+export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {
+  const given = Object.keys(convert);
+  // The sizes of an ONNX model are for its check.
+  const changes = given.filter((name) => !SIZES.includes(name));
+  if (isOnnx(kind) && changes.length > 0) {
+    return `an ONNX model is used unchanged; ${changes.join(', ')} cannot be changed here`;
+  }
+  if (kind !== 'xgboost' && given.includes('missing')) {
+    return `missing: no effect; only a model of XGBoost has it, and this is a model of ${KINDS[kind].title}`;
+  }
+  const useless = kind === 'tf_saved_model' ? [] : OF_SAVED_MODELS.filter((name) => given.includes(name));
+  if (useless.length === 0) return undefined;
+  return `${useless.join(', ')}: no effect; only a SavedModel of TensorFlow has it, and this is a model of ${KINDS[kind].title}`;
+}
+
+/** @throws bad_config */
+export function assertUsed(kind: ModelKind, convert: ConvertOptions): void {
+  const useless = uselessOptions(kind, convert);
+  if (useless !== undefined) throw badConfig(useless);
+}

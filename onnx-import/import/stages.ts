@@ -1,0 +1,80 @@
+/** The stages of an import. Each holds all that is known by then, and is made of the one before it. */
+import type { ModelNames } from '../../lib/contract/values.ts';
+import type { BatchAxes, Verification } from '../../lib/contract/verification.ts';
+import type { ProofOptions } from '../batching/verdict.ts';
+import type { CheckOptions } from '../check/check.ts';
+import type { CheckReport } from '../check/run.ts';
+import type { ImageProposal } from '../formats/conversion.ts';
+import type { Convert } from '../formats/convert.ts';
+import type { OnnxFacts } from '../onnx/facts.ts';
+import type { ModelProcess } from '../process/model-process.ts';
+import type { ImportReport } from '../report/import-report.ts';
+import type { ConvertOptions } from '../source/convert-options.ts';
+import type { FoundModel } from '../source/detect.ts';
+import type { ImportedText } from '../text/import.ts';
+import type { RewritesReport } from '../verify/rewrites.ts';
+
+export const MODEL_FILE = 'model.onnx';
+
+export type Stage = 'reading' | 'converting' | 'writing' | 'checking' | 'verifying';
+
+/** Where an import works, and what it was asked for. */
+export interface Workshop extends CheckOptions {
+  /** What is made lies here until the import is done. */
+  readonly folder: string;
+  readonly process: ModelProcess;
+  /** `performance.now()` of its start. */
+  readonly startMs: number;
+  readonly version: string;
+  readonly convert?: ConvertOptions | undefined;
+  readonly converter?: Convert | undefined;
+  readonly proof?: ProofOptions | undefined;
+  readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
+}
+
+/** The names of inputs and outputs of unknown rank. */
+export interface Shapeless {
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+}
+
+export type Found = FoundModel;
+
+/** There is an ONNX file, which nobody has run. */
+export interface Converted {
+  readonly found: Found;
+  readonly facts: Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
+  readonly shapeless: Shapeless;
+  /** The files that were read, relative to the model's directory. */
+  readonly sources: readonly string[];
+  readonly notes: readonly string[];
+  readonly image: ImageProposal | undefined;
+  /** Whether the conversion freed a number of rows that the source fixes. */
+  readonly isFreed: boolean;
+  /** What the source itself calls columns and classes. */
+  readonly names: ModelNames;
+}
+
+/** It loads, and answers as its reference does. */
+export interface Checked extends Converted {
+  readonly report: CheckReport;
+  /** Which rewrites of onnxruntime were off in the check, and stay off. */
+  readonly rewrites: RewritesReport;
+  /** The batch axes without which no record reaches the model, as they are proposed. */
+  readonly proposed: BatchAxes;
+  /** Of a model of texts. */
+  readonly text?: ImportedText | undefined;
+}
+
+/** Whether records may share a run is decided. */
+export interface Verified extends Checked {
+  readonly verification: Verification;
+}
+
+/** Its folder is complete but for the report. */
+export interface Reported {
+  readonly found: Found;
+  /** Holds the model, its weights and names; not yet the output. */
+  readonly folder: string;
+  readonly importReport: ImportReport;
+}

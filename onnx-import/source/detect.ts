@@ -1,0 +1,257 @@
+/**
+ * Detects the kind of model in a directory by the file names that the formats prescribe, or by what the MLmodel of MLflow
+ * says. A directory with two models is refused.
+ */
+import { type Dirent, existsSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { badModel, type ServingError } from '../../lib/contract/errors.ts';
+import { NAMES_FILE } from '../../lib/registry/names.ts';
+import { readHead, shownNames, unreadable, wrongContent } from '../../lib/registry/onnx-file.ts';
+import { needsRewrite } from '../onnx/rewrite/rewrite.ts';
+import { textModelFiles } from '../text/folder.ts';
+import { weightFiles } from './bigdl-weights.ts';
+import { chosenNets } from './caffe-nets.ts';
+import { type Candidate, candidatesIn, weightsOf } from './candidates.ts';
+import { KINDS, type ModelKind } from './kinds.ts';
+import {
+  assertWithin,
+  isOfFlavor,
+  MLMODEL,
+  type MlflowFacts,
+  noFlavor,
+  pathOf,
+  pathWithin,
+  readMlmodel,
+  unreadableFlavor,
+} from './mlflow.ts';
+import { adviceOn } from './no-model.ts';
+import { hasLabelsToStore } from './stored-labels.ts';
+
+export interface FoundModel {
+  readonly kind: ModelKind;
+  /** The folder of its files. Absolute. */
+  readonly directory: string;
+  /**
+   * The directory that the user named, with what people put beside a model. The files of MLflow may lie further down.
+   * Absolute.
+   */
+  readonly home: string;
+  /** All files of the model, relative to the directory, with `/`, sorted. */
+  readonly files: readonly string[];
+  /** What an MLmodel said. */
+  readonly mlflow?: MlflowFacts;
+  /** For the import report. */
+  readonly notes?: readonly string[];
+}
+
+const MAX_ENTRIES = 10_000;
+const MAX_SUBFOLDERS = 20;
+
+/**
+ * @throws bad_model naming what was found and what was expected, unless the directory holds exactly one readable
+ * model
+ */
+export async function detectModel(directory: string): Promise<FoundModel> {
+  const home = resolve(directory);
+  const names = await fileNames(home);
+  if (names.includes(MLMODEL)) return mlflowModel(home, names);
+  const texts = await textModelFiles(home, names);
+  if (texts) {
+    await assertContents(home, 'hugging_face', texts);
+    return { kind: 'hugging_face', directory: home, home, files: texts };
+  }
+  const candidates = candidatesIn(names);
+  if (candidates.length === 0) throw await nothing(home, names);
+  if (candidates.length > 1) throw several(home, candidates);
+  return modelOf(home, candidates[0] as Candidate, names);
+}
+
+async function modelOf(
+  folder: string,
+  { kind, file }: Candidate,
+  names: readonly string[],
+): Promise<FoundModel> {
+  const files = await sourceFiles(folder, kind, file, names);
+  await assertContents(folder, kind, files);
+  return { kind, directory: folder, home: folder, files };
+}
+
+/** The model of the first flavor whose files are of a format that is read. */
+async function mlflowModel(home: string, beside: readonly string[]): Promise<FoundModel> {
+  const { readable, others } = readMlmodel((await pathWithin(home, MLMODEL)).full);
+  const problems: string[] = [];
+  for (const flavor of readable) {
+    const { full, isFolder } = await pathWithin(home, flavor.path);
+    const folder = isFolder ? full : dirname(full);
+    let advice: string | undefined;
+    // Keras' SavedModels lie one folder further down.
+    for (const place of isFolder ? [folder, join(folder, 'model')] : [folder]) {
+      const names = isFolder ? await fileNames(place).catch(() => []) : [basename(full)];
+      const [candidate, ...more] = candidatesIn(names);
+      if (candidate === undefined || more.length > 0 || !isOfFlavor(flavor.name, candidate.kind)) {
+        advice ??= adviceOn(names);
+        continue;
+      }
+      const files = await sourceFiles(place, candidate.kind, candidate.file, names);
+      for (const file of files) await assertWithin(home, join(place, file));
+      const model = await modelOf(place, candidate, names);
+      const path = pathOf(home, candidate.kind === 'tf_saved_model' ? place : join(place, candidate.file));
+      const note = `MLflow: the flavor ${flavor.name} of ${MLMODEL} was taken, ${path}`;
+      return { ...model, home, mlflow: { flavor: flavor.name, path, ...flavor.facts }, notes: [note] };
+    }
+    problems.push(unreadableFlavor(flavor, advice));
+  }
+  const [candidate, ...more] = candidatesIn(beside);
+  if (candidate === undefined || more.length > 0) throw noFlavor(home, [...problems, ...others]);
+  // An export that a person put beside what cannot be imported.
+  const note = `${candidate.file} was taken, which ${MLMODEL} does not name`;
+  return { ...(await modelOf(home, candidate, beside)), notes: [note] };
+}
+
+/** The names of files in the directory, following links. */
+async function fileNames(folder: string): Promise<string[]> {
+  let entries: Dirent[];
+  try {
+    entries = await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') {
+      const where = `the directory it is in: ${dirname(folder)}`;
+      throw badModel(`${folder} is a file; expected a model directory, perhaps ${where}`, { cause: error });
+    }
+    throw badModel(`model directory ${folder} cannot be read: ${unreadable(error, folder)}`, {
+      cause: error,
+    });
+  }
+  if (entries.length > MAX_ENTRIES) {
+    throw badModel(
+      `model directory ${folder}: ${entries.length} entries are over the limit of ${MAX_ENTRIES}`,
+    );
+  }
+  const visible = entries.filter((entry) => !entry.name.startsWith('.') && !entry.isDirectory());
+  return visible.map((entry) => entry.name).sort();
+}
+
+/** Everything that is part of the model: what is hashed, and what the import report names. */
+async function sourceFiles(
+  folder: string,
+  kind: ModelKind,
+  file: string,
+  names: readonly string[],
+): Promise<string[]> {
+  const matching = (pattern: RegExp) => names.filter((name) => pattern.test(name));
+  switch (kind) {
+    case 'onnx':
+      // The names of its external weights are in the file itself (onnx-import/onnx/facts.ts).
+      return [file];
+    case 'tf_saved_model':
+      return [file, ...(await below(folder, 'variables')), ...(await below(folder, 'assets'))].sort();
+    case 'tf_frozen':
+      return [file, ...matching(/^graph_meta\.json$/)].sort();
+    case 'tf_checkpoint':
+      return matching(/\.meta$|\.index$|\.data-\d+-of-\d+$|^checkpoint$|^graph_meta\.json$/);
+    case 'caffe':
+      return [...chosenNets(names), ...matching(/\.caffemodel$/i)].sort();
+    case 'openvino':
+      return [...matching(/\.bin$/i).filter((name) => name === weightsOf(file)), file];
+    case 'bigdl':
+      return [file, ...weightFiles(names)].sort();
+    case 'hugging_face':
+    case 'pytorch':
+    case 'xgboost':
+    case 'lightgbm':
+      return [file];
+  }
+}
+
+async function below(folder: string, name: string): Promise<string[]> {
+  const inner = join(folder, name);
+  if (!existsSync(inner)) return [];
+  const entries = await readdir(inner, { withFileTypes: true, recursive: true });
+  if (entries.length > MAX_ENTRIES) {
+    throw badModel(`${inner}: ${entries.length} entries are over the limit of ${MAX_ENTRIES}`);
+  }
+  const files = entries.filter((entry) => !entry.isDirectory() && !entry.name.startsWith('.'));
+  return files.map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'));
+}
+
+async function assertContents(folder: string, kind: ModelKind, files: readonly string[]): Promise<void> {
+  for (const file of files) {
+    const path = join(folder, file);
+    let head: Uint8Array;
+    try {
+      head = await readHead(path);
+    } catch (error) {
+      throw badModel(`${path} cannot be read: ${unreadable(error, path)}`, { cause: error });
+    }
+    const wrong = wrongContent(head);
+    // Weights may be empty, and assets and unsupported models may have any content.
+    // A PyTorch file is a zip archive or a pickle, which its reader tells apart.
+    const isFree =
+      kind === 'pytorch' ||
+      kind === 'xgboost' ||
+      /\.data-\d+-of-\d+$|^assets\/|\.json$|\.bin$|\.xml$/i.test(file);
+    if (wrong === undefined || (isFree && !/Git LFS|web page/.test(wrong))) continue;
+    throw badModel(`${path}: expected a file of ${KINDS[kind].title}, found ${wrong}`);
+  }
+}
+
+function several(folder: string, candidates: readonly Candidate[]): ServingError {
+  const found = candidates.map(({ kind, file }) => `${file} (${KINDS[kind].title})`);
+  return badModel(
+    `model directory ${folder}: expected one model, found ${candidates.length}: ${shownNames(found)}; ` +
+      'leave the one that is meant in a directory of its own',
+  );
+}
+
+async function nothing(folder: string, names: readonly string[]): Promise<ServingError> {
+  const found = names.length === 0 ? 'no files' : shownNames(names);
+  const advice = (await adviceFor(folder, names)) ?? `expected ${expectedFiles()}`;
+  return badModel(`model directory ${folder} holds no model, found ${found}; ${advice}`);
+}
+
+function expectedFiles(): string {
+  return Object.values(KINDS)
+    .map(({ layout, title }) => `${layout} (${title})`)
+    .join(', ');
+}
+
+async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
+  const advice = adviceOn(names);
+  if (advice !== undefined) return advice;
+  const inside = await modelsBelow(folder);
+  return inside.length > 0 ? `there is a model in ${shownNames(inside)}` : undefined;
+}
+
+/** TensorFlow Serving has one folder per model version. */
+async function modelsBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const found: string[] = [];
+  for (const entry of entries.filter((at) => at.isDirectory()).slice(0, MAX_SUBFOLDERS)) {
+    const inner = join(folder, entry.name);
+    const names = await readdir(inner).catch(() => []);
+    if (candidatesIn(names.slice(0, MAX_ENTRIES).sort()).length > 0) found.push(inner);
+  }
+  return found.sort();
+}
+
+/**
+ * Whether the directory holds something that cannot serve unchanged. Never throws: a missing or empty directory, or
+ * one with only ONNX models, is left to the code that opens the model. An ONNX model that is to be rewritten counts too,
+ * and one of MLflow, whose MLmodel says more of it.
+ */
+export async function needsImport(directory: string): Promise<boolean> {
+  const found = await stat(directory).catch(() => undefined);
+  if (!found?.isDirectory()) return false;
+  const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
+  if (names.includes(MLMODEL)) return true;
+  const models = candidatesIn(names.sort());
+  // What is wrong with its files is reported by the import.
+  if ((await textModelFiles(directory, names).catch(() => [])) !== undefined) return true;
+  const [first] = models;
+  if (models.length === 1 && first?.kind === 'onnx') {
+    if (await needsRewrite(join(directory, first.file))) return true;
+    return !names.includes(NAMES_FILE) && hasLabelsToStore(directory, first.file);
+  }
+  return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));
+}

@@ -1,0 +1,5 @@
+/** What that process runs. In the installed package it is a file of its own, beside what starts it. */
+import { serveTasks, TASKS } from '../onnx-import/process.ts';
+import { GOLDEN, PREPARE_ALL } from './golden/tasks.ts';
+
+serveTasks([...TASKS, GOLDEN, PREPARE_ALL]);
