@@ -29,7 +29,7 @@ export const LEVELS: readonly (readonly string[])[] = [
     'lib/trace/',
     'lib/workers/',
   ],
-  // Of what routes declare themselves, and how that becomes a document; no function loads any of it.
+  // Turns the declarations of routes into a document; no function loads any of it.
   ['lib/openapi/'],
   ['lib/http/'],
   ['lib/compose/'],
