@@ -2,8 +2,10 @@
  * Keeps servers on one core and clients on another: a client on the server's core measures itself. Without taskset, or with
  * one core, nothing is pinned, and the report says so.
  */
+
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { elementAt } from '../lib/contract/present.ts';
 
 export type Role = 'server' | 'client';
 
@@ -33,7 +35,7 @@ const PINS = HAS_TASKSET && CORES.length >= 2;
 
 /** The server has the last core: the system's own work is more often on the first. */
 function coreOf(role: Role): number {
-  return CORES[role === 'server' ? CORES.length - 1 : 0] as number;
+  return elementAt(CORES, role === 'server' ? CORES.length - 1 : 0, 'CORES');
 }
 
 export function pinned(role: Role, command: string, args: readonly string[]): [string, string[]] {

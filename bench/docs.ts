@@ -15,8 +15,8 @@ const PAGES = 'docs/explanation';
 /** @returns the content of each file, by its path */
 export async function renderDocs(): Promise<Readonly<Record<string, string>>> {
   const read = (path: string) => readFile(file(path), 'utf8');
-  const report = JSON.parse(await read('bench/results/run.json')) as Report;
-  const growth = JSON.parse(await read('bench/results/growth.json')) as Record<string, CurveRun>;
+  const report: Report = JSON.parse(await read('bench/results/run.json'));
+  const growth: Record<string, CurveRun> = JSON.parse(await read('bench/results/growth.json'));
   const [performancePage, scalingPage] = [`${PAGES}/performance.md`, `${PAGES}/scaling.md`];
   return {
     [`${PAGES}/cold-start.svg`]: coldPicture(report.lines),

@@ -2,7 +2,9 @@
  * Draws an image from a seed, as PNG and JPEG with the pixels that each of them holds. JPEG loses, so its pixels are read
  * back with the package's own plain-JavaScript build: our reader must not be compared with itself.
  */
+
 import { createRequire } from 'node:module';
+import { elementAt } from '../lib/contract/present.ts';
 import { writePng } from '../test/support/png.ts';
 import { randomNumbers } from './models.ts';
 
@@ -95,5 +97,7 @@ async function throughJpeg(pixels: Uint8Array, width: number, height: number) {
 /** The contract's default for a CHW model: float32 0 to 255, planes in the order blue, green, red. */
 export function bgrPlanes(pixels: Uint8Array): Float32Array {
   const plane = pixels.length / 3;
-  return Float32Array.from(pixels, (_, i) => pixels[(i % plane) * 3 + 2 - Math.floor(i / plane)] as number);
+  return Float32Array.from(pixels, (_, i) =>
+    elementAt(pixels, (i % plane) * 3 + 2 - Math.floor(i / plane), 'pixels'),
+  );
 }

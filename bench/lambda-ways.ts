@@ -1,4 +1,5 @@
 /** The functions that the scenario `cold` starts, each with its question and the check of its answer. */
+
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
@@ -7,6 +8,7 @@ import type { APIGatewayProxyStructuredResultV2, SQSBatchResponse } from 'aws-la
 import { buildFunctions, type FunctionName } from '../infra/build/functions.ts';
 import { encodeMessage } from '../lib/codecs/message.ts';
 import { DEFAULT_JOB_NAME, modelPrefix } from '../lib/contract/names.ts';
+import { elementAt, present } from '../lib/contract/present.ts';
 import { publishModel } from '../lib/registry/publish.ts';
 import { startTlsProxy } from '../test/support/tls.ts';
 import type { Bench } from './bench.ts';
@@ -113,13 +115,13 @@ function onnxruntimeLibrary(): string {
 
 async function rawWay(bench: Bench, { model, rows, answers }: Requests): Promise<LambdaWay> {
   const rowFile = join(bench.folder, 'cold-row.json');
-  await writeFile(rowFile, JSON.stringify(Array.from(rows[0] as Float32Array)));
+  await writeFile(rowFile, JSON.stringify(Array.from(elementAt(rows, 0, 'rows'))));
   return {
     name: 'no function: a process opens the model of 5 MB and runs it',
     calls: 0,
     isRaw: true,
     start: () => startRaw([model.path, model.input, rowFile]),
-    check: (answer) => assertSame(answer as number[], answers[0] as Float32Array, 'cold start, raw'),
+    check: (answer) => assertSame(answer as number[], elementAt(answers, 0, 'answers'), 'cold start, raw'),
   };
 }
 
@@ -181,7 +183,11 @@ async function services(bench: Bench, { model }: Requests) {
   const { files } = await publishModel(aws.s3, place, model.folder);
   const { url: queueUrl } = await aws.createQueue({ name: 'bench' });
   return {
-    bundleOf: (name: FunctionName) => bundles.find((bundle) => bundle.name === name)?.folder as string,
+    bundleOf: (name: FunctionName) =>
+      present(
+        bundles.find((bundle) => bundle.name === name),
+        `bundle of ${name}`,
+      ).folder,
     variables: { ...aws.environment, CLUSTER_SERVING_BUCKET: JOB },
     /** The key of the model's file. */
     key: files[0]?.key ?? '',
@@ -191,7 +197,7 @@ async function services(bench: Bench, { model }: Requests) {
 
 /** Events, and checks of their answers. */
 function questions({ model, rows, answers }: Requests) {
-  const row = rows[0] as Float32Array;
+  const row = elementAt(rows, 0, 'rows');
   const body = JSON.stringify({ instances: [{ [model.input]: nestedNumbers(row, model.rowShape) }] });
   let count = 0;
   const path = '/predictions';
@@ -205,7 +211,7 @@ function questions({ model, rows, answers }: Requests) {
     predictAnswer: (valuesOf: (body?: string) => readonly number[]) => (answer: unknown) => {
       hasStatus(200)(answer);
       const values = valuesOf((answer as APIGatewayProxyStructuredResultV2).body);
-      assertSame(values, answers[0] as Float32Array, 'cold start of predict');
+      assertSame(values, elementAt(answers, 0, 'answers'), 'cold start of predict');
     },
     message: () => queueEvent([encodeMessage(`cold-${++count}`, inputsOf(model, row))]),
     isStored: (answer: unknown) => {

@@ -1,12 +1,14 @@
 /** The local stack in a process of its own on the servers' core, and a client of it on the other. */
+
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeMessage } from '../lib/codecs/message.ts';
 import { DEFAULT_JOB, type JobConfig, visibilityTimeoutSeconds } from '../lib/config/job.ts';
+import { elementAt } from '../lib/contract/present.ts';
 import { queueName } from '../lib/queue/names.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
 import { startAws } from '../local/aws/aws.ts';
-import { type RecordInputs, toInputs } from '../sdk/inputs.ts';
+import { toInputs } from '../sdk/inputs.ts';
 import type { Bench } from './bench.ts';
 import { rowOfUri } from './models.ts';
 import { type Child, startChild } from './processes/child.ts';
@@ -76,7 +78,7 @@ export async function filledFolder(
     const sender = new QueueSender(aws.sqs, { queueUrl });
     const send = async (_: unknown, record: number) => {
       const uri = `drain-${record}`;
-      const row = inputs[rowOfUri(uri, inputs.length)] as RecordInputs;
+      const row = elementAt(inputs, rowOfUri(uri, inputs.length), 'inputs');
       await sender.send(encodeMessage(uri, await toInputs(row)));
     };
     await Promise.all(Array.from({ length: records }, send));

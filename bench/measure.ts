@@ -2,6 +2,7 @@
  * Measures contenders that do the same work in different ways. Machines drift (other processes, clock rates, caches), so
  * contenders take turns in short blocks, in another order every round, and only what was measured side by side is compared.
  */
+import { elementAt, present } from '../lib/contract/present.ts';
 import { randomNumbers } from './models.ts';
 
 /** One way to do the work. */
@@ -51,25 +52,31 @@ export async function interleave(contenders: readonly Contender[], plan: Plan): 
     const callMs = await warmUp(contender);
     const calls = Math.min(MAX_BLOCK_CALLS, Math.max(1, Math.round((plan.blockMs ?? BLOCK_MS) / callMs)));
     const blocks = Math.max(1, Math.ceil(plan.repeatMs / (calls * callMs)));
-    entries.push({ contender, calls, blocks, repeats: [] as Float64Array[], cpuMs: [] as number[] });
+    entries.push({
+      contender,
+      calls,
+      blocks,
+      repeats: new Array<Float64Array>(),
+      cpuMs: new Array<number>(),
+    });
   }
   await plan.between?.();
   const random = randomNumbers(ORDER_SEED);
   const rounds = Math.max(...entries.map(({ blocks }) => blocks));
   for (let repeat = 0; repeat < plan.repeats; repeat++) {
-    const taken = new Map(entries.map(({ contender }) => [contender, { ms: [] as number[], cpuMs: 0 }]));
+    const taken = new Map(entries.map(({ contender }) => [contender, { ms: new Array<number>(), cpuMs: 0 }]));
     for (let round = 0; round < rounds; round++) {
       for (const { contender, calls, blocks } of shuffled(entries, random)) {
         // A contender with few, long blocks is spread over the rounds of the others.
         if (Math.floor(((round + 1) * blocks) / rounds) === Math.floor((round * blocks) / rounds)) continue;
         const { latencies, cpuMs } = await block(contender, calls, plan.collect);
-        const all = taken.get(contender) as { ms: number[]; cpuMs: number };
+        const all = present(taken.get(contender), 'entry of taken');
         all.cpuMs += cpuMs;
         for (const ms of latencies) all.ms.push(ms);
       }
     }
     for (const { contender, repeats, cpuMs } of entries) {
-      const all = taken.get(contender) as { ms: number[]; cpuMs: number };
+      const all = present(taken.get(contender), 'entry of taken');
       repeats.push(Float64Array.from(all.ms).sort());
       cpuMs.push(all.cpuMs / all.ms.length);
     }
@@ -125,7 +132,11 @@ async function block(contender: Contender, calls: number, collect = false): Prom
 /** @param sorted ascending, not empty; the nearest rank */
 export function quantile(sorted: Float64Array, share: number): number {
   if (sorted.length === 0) throw new Error('nothing was measured');
-  return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))] as number;
+  return elementAt(
+    sorted,
+    Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1)),
+    'sorted',
+  );
 }
 
 /** One number over all repeats. */
@@ -153,5 +164,5 @@ export function pairwise(
   raw: readonly number[],
   combine: (ours: number, raw: number) => number,
 ): Spread {
-  return spreadOf(ours.map((value, repeat) => combine(value, raw[repeat] as number)));
+  return spreadOf(ours.map((value, repeat) => combine(value, elementAt(raw, repeat, 'raw'))));
 }

@@ -2,9 +2,11 @@
  * Makes the benchmark's models and inputs from seeds, the same bytes on every machine: only operations that IEEE 754 rounds
  * exactly (+ - * / sqrt) make the numbers, so that the sha256 of a model does not depend on a math library.
  */
+
 import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { elementAt, present } from '../lib/contract/present.ts';
 import { type ModelSpec, type NodeSpec, onnxModel, type WeightSpec } from '../test/support/onnx.ts';
 
 export interface BenchModel {
@@ -69,13 +71,19 @@ function mlp(seed: number, widths: readonly number[]): Uint8Array {
   let from = 'features';
   for (const [layer, width] of widths.slice(1).entries()) {
     const last = layer === widths.length - 2;
-    const inputs = [from, ...gemmWeights(weights, `fc${layer}`, widths[layer] as number, width)];
+    const inputs = [from, ...gemmWeights(weights, `fc${layer}`, elementAt(widths, layer, 'widths'), width)];
     const to = last ? 'scores' : `fc${layer}`;
     nodes.push({ op: 'Gemm', inputs, outputs: [to] });
     if (!last) nodes.push({ op: 'Relu', inputs: [to], outputs: [`relu${layer}`] });
     from = `relu${layer}`;
   }
-  return modelOf('features', [widths[0] as number], widths.at(-1) as number, nodes, weights);
+  return modelOf(
+    'features',
+    [elementAt(widths, 0, 'widths')],
+    present(widths.at(-1), 'element of widths'),
+    nodes,
+    weights,
+  );
 }
 
 function modelOf(
@@ -113,8 +121,8 @@ function convnet(seed: number, size: number, channels: readonly number[], classe
   const nodes: NodeSpec[] = [];
   let from = 'image';
   for (const [layer, width] of channels.slice(1).entries()) {
-    const fanIn = (channels[layer] as number) * 9;
-    const w = weights.add(`conv${layer}.w`, [width, channels[layer] as number, 3, 3], fanIn);
+    const fanIn = elementAt(channels, layer, 'channels') * 9;
+    const w = weights.add(`conv${layer}.w`, [width, elementAt(channels, layer, 'channels'), 3, 3], fanIn);
     const b = weights.add(`conv${layer}.b`, [width], fanIn);
     const stride = layer === 0 ? 1 : 2;
     const attributes = { kernel_shape: [3, 3], strides: [stride, stride], pads: [1, 1, 1, 1] };
@@ -122,8 +130,8 @@ function convnet(seed: number, size: number, channels: readonly number[], classe
     nodes.push({ op: 'Relu', inputs: [`conv${layer}`], outputs: [`relu${layer}`] });
     from = `relu${layer}`;
   }
-  nodes.push(...classifier(weights, from, channels.at(-1) as number, classes));
-  return modelOf('image', [channels[0] as number, size, size], classes, nodes, weights);
+  nodes.push(...classifier(weights, from, present(channels.at(-1), 'element of channels'), classes));
+  return modelOf('image', [elementAt(channels, 0, 'channels'), size, size], classes, nodes, weights);
 }
 
 /**

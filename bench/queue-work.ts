@@ -1,9 +1,10 @@
 /** The work that goes through a queue, and the check of its results. */
+import { elementAt } from '../lib/contract/present.ts';
 import type { RecordInputs } from '../sdk/inputs.ts';
 import type { OutputQueue } from '../sdk/output-queue.ts';
 import type { Bench } from './bench.ts';
 import { type BenchModel, type ModelName, randomRows, rowOfUri } from './models.ts';
-import { answersFor, assertSame } from './raw.ts';
+import { answersFor, assertSame, floatsOf } from './raw.ts';
 
 /** Inputs with their answers; the number at the end of a record's uri says which it holds. */
 export interface QueueWork {
@@ -28,8 +29,8 @@ export async function checkResults(
   let checked = 0;
   for await (const { uri, ...rest } of results.drain()) {
     if ('error' in rest) throw rest.error;
-    const expected = answers[rowOfUri(uri, answers.length)] as Float32Array;
-    assertSame(rest.result.outputs[0]?.data as Float32Array, expected, uri);
+    const expected = elementAt(answers, rowOfUri(uri, answers.length), 'answers');
+    assertSame(floatsOf(rest.result.outputs[0]), expected, uri);
     checked++;
   }
   if (checked !== records) throw new Error(`${checked} results instead of ${records}`);

@@ -6,6 +6,12 @@
 import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import type { BenchModel } from './models.ts';
 
+/** The elements of an output, which is of float32. */
+export function floatsOf(output: { readonly data: unknown } | undefined): Float32Array {
+  if (output?.data instanceof Float32Array) return output.data;
+  throw new TypeError('expected an output of float32');
+}
+
 /** Both sides use as many threads. */
 export const THREADS = 1;
 
@@ -36,7 +42,7 @@ export async function openRaw(model: BenchModel): Promise<RawModel> {
     },
     async run(feed) {
       const outputs = await session.run(feed);
-      return outputs[model.output]?.data as Float32Array;
+      return floatsOf(outputs[model.output]);
     },
     close: () => session.release(),
   };

@@ -84,12 +84,12 @@ export const CONTEXT = { getRemainingTimeInMillis: () => 29_000 };
 
 /** POST /predict with a JSON body. */
 export function predictEvent(body: string): APIGatewayProxyEventV2 {
-  return JSON.parse(JSON.stringify(httpEvent(JOB, body))) as APIGatewayProxyEventV2;
+  return JSON.parse(JSON.stringify(httpEvent(JOB, body)));
 }
 
 /** Messages of the queue. */
 export function queueEvent(bodies: readonly string[]): SQSEvent {
-  return JSON.parse(JSON.stringify(sqsEvent(JOB, bodies, 'bench'))) as SQSEvent;
+  return JSON.parse(JSON.stringify(sqsEvent(JOB, bodies, 'bench')));
 }
 
 /** A row as a client writes it in JSON: nested, each number with the 9 digits that a float32 needs. */

@@ -2,6 +2,7 @@
  * The HTTP servers that are compared, each in a process of its own on the servers' core, all asked the same by the same
  * client. A server is compared only after the values of each of its answers were, against raw.
  */
+import { elementAt } from '../lib/contract/present.ts';
 import type { Bench } from './bench.ts';
 import type { RequestSpec } from './load/connection.ts';
 import { type BenchModel, type ModelName, randomRows } from './models.ts';
@@ -117,7 +118,7 @@ export async function openPeer(
   const isV2 = name === 'mlserver';
   const requestOf = isV2 ? v2Request(model) : plainRequest(model);
   try {
-    const server = await startPeer(peer, model, requestOf(rows[0] as Float32Array));
+    const server = await startPeer(peer, model, requestOf(elementAt(rows, 0, 'rows')));
     bench.addPeer(peer);
     return { id: HTTP_PEERS[name], requestOf, valuesOf: isV2 ? v2Values : plainValues, ...server };
   } catch (error) {
@@ -151,7 +152,7 @@ export async function prepare(
   const { id, port } = way;
   const requests = rows.map((row) => way.requestOf(row));
   for (const [i, body] of (await client.call('learn', { id, port, requests })).entries())
-    assertSame(way.valuesOf(Buffer.from(body).toString()), answers[i] as Float32Array, id);
+    assertSame(way.valuesOf(Buffer.from(body).toString()), elementAt(answers, i, 'answers'), id);
   const measureMs = bench.ms(model.name === 'mlp' ? WARM_UP_MS.mlp : WARM_UP_MS.other);
   await client.call('closed', { id, port, warmUpMs: 0, measureMs, connections: WARM_UP_CONNECTIONS });
 }

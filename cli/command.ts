@@ -2,8 +2,10 @@
  * Defines a command once: parsing, --help, suggestions for misspelled options and docs/reference/cli.md are derived
  * from the definition. --help is answered, whatever other options there are.
  */
+
 import { type ParseArgsOptionDescriptor, parseArgs } from 'node:util';
-import { ServingError } from '../lib/contract/errors.ts';
+import { asError, ServingError } from '../lib/contract/errors.ts';
+import { present } from '../lib/contract/present.ts';
 import { suggest } from '../lib/contract/suggest.ts';
 import type { Output } from './output.ts';
 
@@ -132,7 +134,7 @@ function parse({ name, usage, options }: Definition, args: readonly string[]) {
     const { json: _json, help: _help, ...own } = values;
     return { values: own, positionals };
   } catch (error) {
-    const [message = ''] = (error as Error).message.split('. To specify');
+    const [message = ''] = asError(error).message.split('. To specify');
     const unknown = /^Unknown option '--([^']+)'/.exec(message)?.[1];
     const meant = unknown === undefined ? undefined : suggest(unknown, Object.keys(all));
     const advice = meant === undefined ? '' : `, did you mean --${meant}?`;
@@ -160,7 +162,7 @@ function actionOf({ name, actions = {}, options }: Definition, action: string | 
 /** Checks numbers and choices and fills in defaults. */
 function checkedValues(options: Options, values: Readonly<Record<string, unknown>>) {
   const given = Object.entries(values).map(([name, value]) => {
-    const { choices, range, decimals } = options[name] as Option;
+    const { choices, range, decimals } = present(options[name], `option ${name}`);
     const text = String(value);
     if (choices && !choices.includes(text)) throw unexpected(name, choices.join(', '), text);
     if (!range) return [name, value] as const;
@@ -233,7 +235,7 @@ export function unexpected(option: string, expected: string, got: string): Servi
 
 /** A missing package is a faulty installation, not a defect of this program. */
 export function explained(error: unknown): ServingError {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, message } = asError(error);
   // A package with a binary is required, the others are imported.
   const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
   const name = isMissing ? /(?:package|module) '(@?\w[^':]*)'/.exec(message)?.[1] : undefined;

@@ -26,7 +26,7 @@ export async function interruptible(what: string, output: Output, work: Work): P
   } catch (error) {
     if (first === undefined) throw error;
     const known = ServingError.from(error);
-    output.failure(known.code === 'cancelled' ? known : (stop.signal.reason as ServingError));
+    output.failure(known.code === 'cancelled' ? known : stop.signal.reason);
     return EXITS[first];
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);

@@ -1,4 +1,5 @@
 /** Runs a command line. Each command is loaded when it is called, so that `status` does not load onnxruntime. */
+import { present } from '../lib/contract/present.ts';
 import { suggest } from '../lib/contract/suggest.ts';
 import { installation } from '../local/machine/installation.ts';
 import { type Command, columns, explained, wrongUse } from './command.ts';
@@ -109,7 +110,7 @@ async function dispatch(args: readonly string[], output: Output): Promise<number
 }
 
 async function commandOf(name: string): Promise<Command> {
-  if (Object.hasOwn(COMMANDS, name)) return (COMMANDS[name] as Entry).load();
+  if (Object.hasOwn(COMMANDS, name)) return present(COMMANDS[name], `command ${name}`).load();
   const meant = suggest(name, Object.keys(COMMANDS));
   const advice = meant ? `did you mean ${meant}?` : '`cluster-serving help` lists them';
   throw wrongUse(`there is no command ${JSON.stringify(name)}; ${advice}`);

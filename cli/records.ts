@@ -5,7 +5,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { decodeUtf8, utf8Problem } from '../lib/codecs/utf8.ts';
-import { ServingError } from '../lib/contract/errors.ts';
+import { asError, ServingError } from '../lib/contract/errors.ts';
 import type { QueueRecord } from '../sdk/index.ts';
 
 /** A file of records, which has to fit into memory several times. Refused: split it. */
@@ -21,7 +21,7 @@ export async function readInput(path: string): Promise<Buffer> {
     throw new ServingError('too_large', text);
   } catch (error) {
     if (error instanceof ServingError) throw error;
-    const text = `${path} cannot be read: ${(error as Error).message}`;
+    const text = `${path} cannot be read: ${asError(error).message}`;
     throw new ServingError('bad_request', text, { cause: error });
   }
 }
@@ -74,9 +74,9 @@ function recordOf(value: unknown, where: string): QueueRecord {
 
 function parse(text: string): { readonly value: unknown } | { readonly error: string } {
   try {
-    return { value: JSON.parse(text) as unknown };
+    return { value: JSON.parse(text) };
   } catch (error) {
-    return { error: (error as Error).message };
+    return { error: asError(error).message };
   }
 }
 

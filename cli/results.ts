@@ -1,6 +1,7 @@
 /**
  * Formats a result in a few lines: name, shape, largest value and the first eight values. --json prints all values.
  */
+import { elementAt } from '../lib/contract/present.ts';
 import type { NamedTensor } from '../lib/contract/values.ts';
 import { rankingOf, shortestHalf } from '../lib/pipeline/answer/postprocess.ts';
 import { valueText } from '../lib/pipeline/answer/value-text.ts';
@@ -41,7 +42,7 @@ function outputText(output: NamedTensor): string {
 function numbersOf({ dtype, data }: NamedTensor): number[] | undefined {
   const valueOf = (element: number | bigint) =>
     dtype === 'float16' ? shortestHalf(Number(element)) : Number(element);
-  return dtype === 'string' ? undefined : Array.from(data as ArrayLike<number | bigint>, valueOf);
+  return dtype === 'string' ? undefined : Array.from(data, valueOf);
 }
 
 /** The class that a classifier selects: "largest 0.999 at 3 (cat)". */
@@ -50,7 +51,7 @@ function largestText(output: NamedTensor, numbers: readonly number[]): string {
   const [at = 0] = rankingOf(output)(1);
   const { labels } = output;
   const label = labels ? ` (${labels[at % labels.length]})` : '';
-  return `  largest ${Number((numbers[at] as number).toPrecision(6))} at ${at}${label}`;
+  return `  largest ${Number(elementAt(numbers, at, 'numbers').toPrecision(6))} at ${at}${label}`;
 }
 
 /** The best class of each output whose classes have names, as the command line shows it. */

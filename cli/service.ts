@@ -119,7 +119,7 @@ export async function post<T>(
   const init = { method: 'POST', body, headers: { 'content-type': type ?? 'application/json' } };
   const answer = await request(url, init, POST_MS, undefined, authorizedFetch(http, access));
   const version = answer.headers.get('model-version') ?? '';
-  const picked = pick((answer.body ?? {}) as Readonly<Record<string, unknown>>, version);
+  const picked = pick(Object(answer.body), version);
   if (picked !== undefined) return picked;
   throw wrongUse(`${url} answered, but not as this service does`);
 }

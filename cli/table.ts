@@ -1,10 +1,12 @@
 /** Tables as CSV files: their rows become records of the queue, or requests of some rows each. */
+
 import { basename } from 'node:path';
 import { type Csv, readCsv } from '../lib/codecs/csv.ts';
 import type { CsvRow } from '../lib/codecs/csv-reader.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { LIMITS } from '../lib/contract/limits.ts';
 import { assertUri } from '../lib/contract/names.ts';
+import { elementAt } from '../lib/contract/present.ts';
 import type { QueueRecord } from '../sdk/index.ts';
 import { wrongUse } from './command.ts';
 import { readInput } from './records.ts';
@@ -57,7 +59,7 @@ export function recordsOfTable({ name, columns, rows }: Table, uriColumn: string
       throw new ServingError('bad_request', `${name}: line ${line}: the uri ${uri} stands twice`);
     seen.add(uri);
     const inputs = columns.flatMap((column, k) =>
-      k === at ? [] : [[column, [cells[k] as string]] as const],
+      k === at ? [] : [[column, [elementAt(cells, k, 'cells')]] as const],
     );
     return { uri, inputs: Object.fromEntries(inputs) };
   });

@@ -40,7 +40,7 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
       redirect: 'manual',
     });
   } catch (error) {
-    const isLate = (error as Error).name === 'TimeoutError';
+    const isLate = error instanceof Error && error.name === 'TimeoutError';
     throw new ApiError(
       0,
       isLate ? 'The service did not answer in time.' : 'The service cannot be reached. Does it run?',
@@ -56,7 +56,7 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
 /** Reads the message of the service, of its gateway, or of the worker service's envelope. */
 function messageOf(text: string): string | undefined {
   try {
-    const { error, message, error_message } = JSON.parse(text) as Readonly<Record<string, unknown>>;
+    const { error, message, error_message }: Readonly<Record<string, unknown>> = JSON.parse(text);
     const found = error_message ?? error ?? message;
     return typeof found === 'string' ? found : undefined;
   } catch {
@@ -100,6 +100,10 @@ export async function post(path: string, body: string): Promise<Answered> {
 export async function resultOf(uri: string, identity: string): Promise<string> {
   const query = `uri=${encodeURIComponent(uri)}&identity=${encodeURIComponent(identity)}`;
   return (await send(`predictions?${query}`)).text();
+}
+
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 export function isUnavailable(part: unknown): part is Unavailable {

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { Unavailable } from './api.ts';
-import { type ApiError, ask, isUnavailable } from './client.ts';
+import { type ApiError, ask, errorText, isUnavailable } from './client.ts';
 
 /** As the service completes its steps. */
 const REFRESH_MS = 10_000;
@@ -196,7 +196,7 @@ export function Confirm({ title, children, verb, onConfirm, onClose }: ConfirmOp
     try {
       setState({ done: await onConfirm() });
     } catch (error) {
-      setState({ error: (error as Error).message });
+      setState({ error: errorText(error) });
     }
   };
   const { busy, done, error } = state;

@@ -4,7 +4,7 @@ import { elementCount, type Tensor, type TypedArray } from '../lib/contract/tens
 /** All elements in row-major order: numbers, bigints for 64-bit integers, or texts. */
 export function valuesOf({ dtype, data }: Tensor): TypedArray | Float16Array | readonly string[] {
   if (dtype !== 'float16') return data;
-  const bits = data as TypedArray;
+  const bits = data;
   return new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length);
 }
 

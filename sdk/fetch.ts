@@ -2,7 +2,7 @@
  * Fetches JSON from the HTTPS API and throws its errors as ServingErrors. Gateways in between answer in their own
  * format, so only the service's {"error","code"} is parsed.
  */
-import { badConfig, type ErrorCode, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
+import { asError, badConfig, type ErrorCode, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 import { limited } from './limit.ts';
 
 /** An answer over HTTP that the SDK takes. Thrown as `too_large`. */
@@ -66,7 +66,7 @@ export async function request(
   const seesOther = init.redirect === 'manual' && location !== undefined;
   if (answer.ok || (seesOther && status === 303)) return { status, headers, body, location };
   if (seesOther) return request(url, { ...init, redirect: 'follow' }, timeoutMs, signal, send);
-  const { code } = (body ?? {}) as { code?: unknown };
+  const { code }: { code?: unknown } = Object(body);
   if (answer.status === 404 && errorCodeOf(code) === undefined) {
     const { origin, pathname } = new URL(url);
     throw badConfig(`${origin} has no ${pathname}: is it the url of the API?`);
@@ -163,7 +163,7 @@ const WHO_CALLS =
 /** The error of an answer that is none of 2xx. */
 export function errorOf(url: string, { status, bytes }: BytesAnswer): ServingError {
   const body = parse(bytes) ?? {};
-  const { error, code, message, error_message: text } = body as Readonly<Record<string, unknown>>;
+  const { error, code, message, error_message: text }: Readonly<Record<string, unknown>> = Object(body);
   const shown = [error, text, message].find(isText) ?? `${url} answered ${status}`;
   const known = errorCodeOf(code) ?? codeOfStatus(status);
   // API Gateway says no more than Forbidden.
@@ -181,7 +181,7 @@ function isText(value: unknown): value is string {
 }
 
 function reason(error: unknown): string {
-  const { message, cause } = error as Error;
+  const { message, cause } = asError(error);
   return cause instanceof Error ? cause.message || message : message;
 }
 

@@ -54,7 +54,7 @@ export class HttpResults implements ResultSource {
 
   async status(uri: string, query: EnqueueQuery = {}, signal?: AbortSignal): Promise<RecordStatus> {
     const { body } = await this.#request(`/status?${parameters(uri, query)}`, { method: 'GET' }, { signal });
-    const { status, identity } = (body ?? {}) as { status?: unknown; identity?: unknown };
+    const { status, identity }: { status?: unknown; identity?: unknown } = Object(body);
     // Something between them may have dropped the parameter: the answer then belongs to any enqueue of the uri.
     if (identity !== query.identity) return 'unknown';
     if (isRecordStatus(status)) return status;

@@ -12,6 +12,7 @@ import {
   assertCount,
   type DType,
   isNumericDType,
+  type NumericDType,
   type Tensor,
   type TypedArray,
 } from '../lib/contract/tensor.ts';
@@ -98,8 +99,12 @@ export function ofInput(name: string, error: unknown): ServingError {
 async function toValue(value: InputValue, readFile: ReadFile): Promise<Value> {
   const bytes = await imageOf(value, readFile);
   if (bytes) return { kind: 'image', bytes };
-  if (isObject(value) && 'indices' in value && 'values' in value) return sparseOf(value as unknown as Sparse);
+  if (isSparse(value)) return sparseOf(value);
   return { kind: 'tensor', tensor: tensorOf(value as NumbersOrTexts) };
+}
+
+function isSparse(value: InputValue): value is Sparse {
+  return isObject(value) && 'indices' in value && 'values' in value;
 }
 
 type NumbersOrTexts = null | TypedArray | NestedStrings | NestedNumbers | Dense;
@@ -183,7 +188,7 @@ function tensorValue({ data, shape, dtype }: Dense): Tensor {
   return dtype ? tensor : narrowed(tensor);
 }
 
-function dtypeOfArray(data: TypedArray): DType {
+function dtypeOfArray(data: TypedArray): NumericDType {
   const name = data.constructor.name.replace('Array', '').replace('Big', '').toLowerCase();
   if (isNumericDType(name) && allocate(name, 0).constructor === data.constructor) return name;
   throw badRequest(`a ${data.constructor.name} has no ONNX type`);

@@ -36,7 +36,7 @@ export async function limited<T>(
   const timer = setTimeout(late, limitMs);
   try {
     return await new Promise<T>((resolve, reject) => {
-      end.signal.addEventListener('abort', () => reject(end.signal.reason as Error));
+      end.signal.addEventListener('abort', () => reject(end.signal.reason));
       work(end.signal).then(resolve, reject);
     });
   } finally {

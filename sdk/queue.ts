@@ -1,6 +1,6 @@
 /** Sends records to SQS, large ones by way of S3, and announces them in Redis. Loaded with the first record. */
 import { GetQueueUrlCommand, type SQSClient } from '@aws-sdk/client-sqs';
-import { ServingError } from '../lib/contract/errors.ts';
+import { asError, ServingError } from '../lib/contract/errors.ts';
 import { readTrace } from '../lib/contract/trace.ts';
 import { variables } from '../lib/contract/variables.ts';
 import { sendAnnounced, submit } from '../lib/pipeline/submit.ts';
@@ -94,7 +94,7 @@ export class Queue {
     } catch (error) {
       throw new ServingError(
         'queue_unavailable',
-        `no queue ${name} to be found: ${(error as Error).message}${advice(error as Error, this.#options)}`,
+        `no queue ${name} to be found: ${asError(error).message}${advice(asError(error), this.#options)}`,
         { cause: error },
       );
     }

@@ -5,7 +5,7 @@
  */
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { SignatureV4 } from '@smithy/signature-v4';
-import { badRequest, ServingError } from '../lib/contract/errors.ts';
+import { asError, badRequest, ServingError } from '../lib/contract/errors.ts';
 import { discard, type Fetch } from './fetch.ts';
 import { limited } from './limit.ts';
 import { awsAgent } from './proxy.ts';
@@ -58,7 +58,7 @@ export class Signer {
       this.#found = await limited({ signal }, () => this.#credentials());
     } catch (error) {
       if (signal?.aborted) throw error;
-      const why = (error as Error).message;
+      const why = asError(error).message;
       throw new ServingError('unauthorized', `no AWS credentials to sign with: ${why}`, { cause: error });
     }
   }

@@ -2,8 +2,10 @@
  * Finds a deployment by the name of its CloudFormation stack. Nothing is kept: a stack that was deployed again, with other
  * parameters, is another answer.
  */
+
 import type { CloudFormationClient, Output, Stack } from '@aws-sdk/client-cloudformation';
-import { badConfig, ServingError } from '../lib/contract/errors.ts';
+import { asError, badConfig, ServingError } from '../lib/contract/errors.ts';
+import { present } from '../lib/contract/present.ts';
 import { type AccessOptions, type AuthKind, isAuthKind } from './access.ts';
 import { limited } from './limit.ts';
 import { awsAgent } from './proxy.ts';
@@ -70,7 +72,7 @@ export async function findStack(stack: string, options: StackOptions = {}): Prom
   } catch (error) {
     if (error instanceof ServingError) throw error;
     signal?.throwIfAborted();
-    throw await explained(stack, error as Error, client);
+    throw await explained(stack, asError(error), client);
   } finally {
     client.destroy();
   }
@@ -124,7 +126,7 @@ function placesOf(stack: string, found: Stack, region: string): StackPlaces {
       `stack ${stack} (${status}) has no output ${missing.join(', ')}: its deployment failed, or it is not a stack of Cluster Serving`,
     );
   }
-  const of = (key: string) => outputs.get(key) as string;
+  const of = (key: string) => present(outputs.get(key), `output ${key}`);
   const auth = of('Auth');
   if (!isAuthKind(auth))
     throw badConfig(`stack ${stack} has auth ${auth}, which this version does not know: update the client`);

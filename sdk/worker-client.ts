@@ -2,7 +2,7 @@
  * A client of a worker's service: values go to it as frames over HTTP, and answers come back at once or when they are
  * fetched. No request that may have arrived is sent again.
  */
-import { badConfig, type ErrorCode, ServingError } from '../lib/contract/errors.ts';
+import { asError, badConfig, type ErrorCode, ServingError } from '../lib/contract/errors.ts';
 import { variables } from '../lib/contract/variables.ts';
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
 import { type AccessOptions, authorizedFetch } from './access.ts';
@@ -210,7 +210,7 @@ export class WKRClient {
     } catch (error) {
       const isOfItem = error instanceof ServingError ? OF_ITEMS.has(error.code) : error instanceof TypeError;
       if (!isOfItem) throw error;
-      this.#results.add({ id, value: null, error: error as Error });
+      this.#results.add({ id, value: null, error: asError(error) });
     }
   }
 

@@ -87,7 +87,7 @@ function processOf(file: string): string {
     return `${String(place < 0 ? LONGEST.length : place).padStart(2, '0')}-${path.replaceAll('/', '-')}`;
   }
   const place = TOGETHER.findIndex((parts) => parts.some((part) => `${path}/`.startsWith(`${part}/`)));
-  const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? (path.split('/')[0] as string));
+  const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? path.replace(/\/.*/, ''));
   return `${String(place < 0 ? TOGETHER.length : place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
 }
 

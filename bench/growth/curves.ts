@@ -1,17 +1,19 @@
 /** All curves: those of events, of what a machine holds, and of results in Redis, of waiting for results, and of models. */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import { connect, openResults } from '../../lib/compose/store.ts';
 import { doneChannel, indexKey, resultKey } from '../../lib/contract/names.ts';
+import { present } from '../../lib/contract/present.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { serializeResult } from '../../lib/results/fields.ts';
 import { openS3 } from '../../lib/s3/client.ts';
 import { checkOnnx } from '../../onnx-import/check/check.ts';
-import { type BenchModel, growingModel } from '../models.ts';
+import { growingModel } from '../models.ts';
 import { samplePoint, type Work } from '../sample.ts';
 import { JOB } from '../served.ts';
 import { type Curve, METRICS, sampled, TIME } from './curve.ts';
@@ -142,7 +144,7 @@ const model: Curve = {
   metrics: METRICS.slice(0, 3),
   prepare: async (x, _, bench) => ({ ...NOTHING, model: await growingModel('layers', x, bench.folder) }),
   measure: sampled(async ({ x, endpoint, ...point }) => {
-    const { folder } = point.model as BenchModel;
+    const { folder } = present(point.model, 'model');
     const s3 = openS3({ endpoint, region: 'local' });
     const location = { bucket: JOB, prefix: `models/${x}/` };
     const directory = await mkdtemp(join(folder, '..', 'downloads-'));

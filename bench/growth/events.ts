@@ -1,10 +1,12 @@
 /** Curves of one event of the batch function or of predict. The models do next to nothing: the path to them is measured. */
+
 import { readFile } from 'node:fs/promises';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { encodePointer } from '../../lib/codecs/pointer.ts';
 import { indexKey, payloadPrefix } from '../../lib/contract/names.ts';
+import { elementAt, present } from '../../lib/contract/present.ts';
 import { putText } from '../../lib/s3/objects.ts';
 import { arrowMessage, inputsOf } from '../messages.ts';
 import { type BenchModel, growingModel, randomRows } from '../models.ts';
@@ -17,7 +19,7 @@ type Event = SQSEvent | APIGatewayProxyEventV2;
 
 /** Redis is emptied before each call, because the first result of a uri stays and is cheaper to write again. */
 async function eventWork({ input, warm, redisUrl, endpoint, expected = {}, ...point }: Point): Promise<Work> {
-  const served = serve(point.model as BenchModel, redisUrl, { batchSize: 256, endpoint });
+  const served = serve(present(point.model, 'model'), redisUrl, { batchSize: 256, endpoint });
   const redis = new Redis(redisUrl);
   return {
     async input(isWarm) {
@@ -69,13 +71,13 @@ const records: Curve = {
     const model = await bench.model('mlp');
     const rows = randomRows(61, model.rowShape, ROWS);
     const answers = await answersFor(model, rows);
-    const wire = WIRES[series] as (typeof WIRES)[string];
+    const wire = present(WIRES[series], `wire ${series}`);
     const bodies = Array.from({ length: x }, (_, i) =>
-      wire(`record-${i}`, model, rows[i % ROWS] as Float32Array),
+      wire(`record-${i}`, model, elementAt(rows, i % ROWS, 'rows')),
     );
-    const answerOf = (i: number) => [`record-${i}`, answers[i % ROWS] as Float32Array];
+    const answerOf = (i: number) => [`record-${i}`, elementAt(answers, i % ROWS, 'answers')];
     const expected = Object.fromEntries([answerOf(0), answerOf(x - 1)]);
-    return { model, input: eventOf(...bodies), warm: eventOf(bodies[0] as string), expected };
+    return { model, input: eventOf(...bodies), warm: eventOf(elementAt(bodies, 0, 'bodies')), expected };
   },
 };
 
@@ -109,7 +111,7 @@ const body: Curve = {
   async prepare(x, _, bench) {
     const model = await growingModel('mean', 1, bench.folder);
     // Numbers of 9 digits, as a float32 needs them, take 13 characters at most.
-    const [row] = randomRows(62, [Math.floor((x - 40) / 13)], 1) as [Float32Array];
+    const row = elementAt(randomRows(62, [Math.floor((x - 40) / 13)], 1), 0, 'rows');
     const numbers = Array.from(row, (value) => Number(value.toPrecision(9)));
     const eventOfSome = (some: readonly number[]) =>
       JSON.stringify(predictEvent(JSON.stringify({ instances: [{ [model.input]: some }] })));

@@ -2,6 +2,7 @@
  * Fits how a number grows with a size, and judges it. Every curve is flat at its lower end, where the part that does not
  * depend on the size dominates, so only the upper half of the sizes (of their logarithm) is fitted.
  */
+import { elementAt } from '../../lib/contract/present.ts';
 import type { Spread } from '../measure.ts';
 
 interface Fit {
@@ -59,7 +60,7 @@ export function fitGrowth(
   // A rounding error must not lose a size that lies exactly in the middle.
   const upper = logs.filter(({ logX }) => logX >= (first.logX + last.logX) / 2 - 1e-9);
   const fitted = upper.length >= 2 ? upper : [before, last];
-  return { exponent: slope(fitted), from: (fitted[0] as typeof last).x, lastStep: slope([before, last]) };
+  return { exponent: slope(fitted), from: elementAt(fitted, 0, 'fitted').x, lastStep: slope([before, last]) };
 }
 
 function slope(points: readonly { readonly logX: number; readonly logY: number }[]): number {

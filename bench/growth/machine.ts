@@ -1,16 +1,18 @@
 /** Curves of what one machine or function holds: models, processes of a model, and messages that wait. */
+
 import { readFile } from 'node:fs/promises';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { CLOCK } from '../../lib/compose/clock.ts';
 import { openPooledOnnx } from '../../lib/compose/onnx-pool.ts';
+import { elementAt, present } from '../../lib/contract/present.ts';
 import { openSqs, QueueSender } from '../../lib/queue/sender.ts';
 import { liveBytes } from '../memory.ts';
 import { inputsOf } from '../messages.ts';
 import { type BenchModel, growingModel, randomRows } from '../models.ts';
 import { drainQueue } from '../processes/poller.ts';
 import { familyBytes } from '../processor.ts';
-import { answersFor, assertSame } from '../raw.ts';
+import { answersFor, assertSame, floatsOf } from '../raw.ts';
 import { samplePoint, type Work } from '../sample.ts';
 import { CONTEXT, nestedNumbers, predictEvent, predictionOf, serve } from '../served.ts';
 import { type Curve, METRICS, type Prepared, sampled, TIME } from './curve.ts';
@@ -21,7 +23,7 @@ const [, , PEAK] = METRICS as [unknown, unknown, (typeof METRICS)[number]];
 
 /** One row of a model, and its answer. */
 async function prepareRow(model: BenchModel): Promise<Prepared> {
-  const [row] = randomRows(63, model.rowShape, 1) as [Float32Array];
+  const row = elementAt(randomRows(63, model.rowShape, 1), 0, 'rows');
   const input = JSON.stringify({ instances: [{ [model.input]: nestedNumbers(row, model.rowShape) }] });
   return { model, input, warm: '', expected: { row, answer: (await answersFor(model, [row]))[0] ?? [] } };
 }
@@ -64,7 +66,7 @@ const workers: Curve = {
   ],
   prepare: async (_, __, bench) => prepareRow(await bench.model('convnet')),
   async measure({ x, expected = {}, timedMs, ...point }) {
-    const model = point.model as BenchModel;
+    const model = present(point.model, 'model');
     const settings = { threads: 1, batchSize: 1, inputAlreadyBatched: false, image: {} };
     const onCrash = (reason: string) => {
       throw new Error(reason);
@@ -77,11 +79,7 @@ const workers: Curve = {
       call: (all) => Promise.all((all as (typeof inputs)[]).map(async (one) => (await runner.run([one]))[0])),
       check: (outcomes) => {
         for (const outcome of outcomes as Awaited<ReturnType<typeof runner.run>>)
-          assertSame(
-            outcome.ok ? (outcome.outputs[0]?.data as Float32Array) : [],
-            expected['answer'] ?? [],
-            'workers',
-          );
+          assertSame(outcome.ok ? floatsOf(outcome.outputs[0]) : [], expected['answer'] ?? [], 'workers');
       },
     };
     const sample = await samplePoint(work, timedMs);
@@ -102,9 +100,9 @@ const depth: Curve = {
     return { model: await bench.model('mlp'), input: '', warm: '', expected: { [url]: [] } };
   },
   async measure({ x, redisUrl, endpoint, expected = {}, ...point }) {
-    const model = point.model as BenchModel;
+    const model = present(point.model, 'model');
     const [queueUrl = ''] = Object.keys(expected);
-    const inputs = inputsOf(model, randomRows(64, model.rowShape, 1)[0] as Float32Array);
+    const inputs = inputsOf(model, elementAt(randomRows(64, model.rowShape, 1), 0, 'rows'));
     const sqs = openSqs({ endpoint, region: 'local' });
     const sender = new QueueSender(sqs, { queueUrl });
     const uris = Array.from({ length: x }, (_, i) => `${process.pid}-${i}`);

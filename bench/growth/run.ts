@@ -3,12 +3,14 @@
  * has a process of its own; every point is measured once before any is measured again, in another order each time. A wrong
  * answer ends the run.
  */
+
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { present } from '../../lib/contract/present.ts';
 import { Bench } from '../bench.ts';
 import { shuffled, spreadOf } from '../measure.ts';
 import { randomNumbers } from '../models.ts';
@@ -135,7 +137,10 @@ async function main(): Promise<number> {
 /** In the process of a point. */
 const methods = {
   async measure(point: Point): Promise<Sample> {
-    return (CURVES.find(({ name }) => name === point.curve) as Curve).measure(point);
+    return present(
+      CURVES.find(({ name }) => name === point.curve),
+      'fitting element of CURVES',
+    ).measure(point);
   },
 };
 

@@ -2,6 +2,7 @@
  * Drives connections in a closed loop: each sends its next request when it has the answer to the last. That hides how long
  * requests would have queued, so it shows throughput; open.ts shows latency under a load.
  */
+import { elementAt } from '../../lib/contract/present.ts';
 import { assertExpected, Connection, type Exchange } from './connection.ts';
 
 export interface ClosedLoad {
@@ -35,7 +36,7 @@ export async function driveClosed(
   let answered = 0;
   const work = async (connection: Connection) => {
     for (let now = performance.now(); now < end; ) {
-      const exchange = exchanges[next++ % exchanges.length] as Exchange;
+      const exchange = elementAt(exchanges, next++ % exchanges.length, 'exchanges');
       const body = await connection.ask(exchange.request);
       const after = performance.now();
       assertExpected(body, exchange);

@@ -3,6 +3,7 @@
  * regardless of the requests before it. A client that waits for slow answers before it sends the next request would
  * measure only the fast ones (coordinated omission). The generator's own lateness is reported too.
  */
+import { elementAt } from '../../lib/contract/present.ts';
 import { quantile } from '../measure.ts';
 import { assertExpected, Connection, type Exchange } from './connection.ts';
 import { type Arrivals, poissonArrivals } from './poisson.ts';
@@ -33,7 +34,7 @@ export async function driveOpen(exchanges: readonly Exchange[], load: OpenLoad):
   const pool = Array.from({ length: load.connections }, () => new Connection(load.port));
   try {
     for (const [i, connection] of pool.entries()) {
-      const exchange = exchanges[i % exchanges.length] as Exchange;
+      const exchange = elementAt(exchanges, i % exchanges.length, 'exchanges');
       assertExpected(await connection.ask(exchange.request), exchange);
     }
     return await new OpenRun(exchanges, load, pool).run();
@@ -102,8 +103,8 @@ class OpenRun {
   /** Takes what has become due; sends it where a connection is free. */
   #arrive(): void {
     const now = this.#elapsed();
-    while (this.#arrived < this.#due.length && (this.#due[this.#arrived] as number) <= now) {
-      this.#ownDelays.push(now - (this.#due[this.#arrived++] as number));
+    while (this.#arrived < this.#due.length && elementAt(this.#due, this.#arrived, 'due') <= now) {
+      this.#ownDelays.push(now - elementAt(this.#due, this.#arrived++, 'due'));
     }
     while (this.#sent < this.#arrived) {
       const connection = this.#free.shift();
@@ -114,9 +115,9 @@ class OpenRun {
 
   #send(connection: Connection): void {
     const index = this.#sent++;
-    const exchange = this.#exchanges[index % this.#exchanges.length] as Exchange;
+    const exchange = elementAt(this.#exchanges, index % this.#exchanges.length, 'exchanges');
     const onBody = (body: Buffer) => {
-      const tookMs = this.#elapsed() - (this.#due[index] as number);
+      const tookMs = this.#elapsed() - elementAt(this.#due, index, 'due');
       this.#latencies[index] = tookMs;
       this.#answered++;
       if (tookMs > this.#load.limitMs) this.#late++;
@@ -137,7 +138,7 @@ class OpenRun {
   #backlogIsLate(): boolean {
     const allowed = this.#load.lateShare * this.#due.length;
     const at = this.#sent + Math.ceil(allowed);
-    return at < this.#arrived && this.#elapsed() - (this.#due[at] as number) > this.#load.limitMs;
+    return at < this.#arrived && this.#elapsed() - elementAt(this.#due, at, 'due') > this.#load.limitMs;
   }
 
   #pause(): Promise<void> {

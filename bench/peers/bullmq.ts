@@ -2,7 +2,9 @@
  * BullMQ's worker on the servers' core, with the concurrency that is its best on this machine. The jobs are added and
  * their results read by a second process on the clients' core; neither is timed, as on our side.
  */
+
 import { join } from 'node:path';
+import { elementAt } from '../../lib/contract/present.ts';
 import { startChild } from '../processes/child.ts';
 import type { QueueWork } from '../queue-work.ts';
 import { assertSame } from '../raw.ts';
@@ -66,7 +68,7 @@ export async function startBullMq(
     async drain(settings: Settings, jobs: number) {
       const took = await timed(settings, jobs);
       for (const [i, scores] of (await client.call('results', { jobs })).entries())
-        assertSame(scores ?? [], answers[i % answers.length] as Float32Array, `BullMQ, job ${i}`);
+        assertSame(scores ?? [], elementAt(answers, i % answers.length, 'answers'), `BullMQ, job ${i}`);
       return took;
     },
     close,

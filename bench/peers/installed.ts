@@ -1,7 +1,9 @@
 /** Where peers are installed. One whose pins changed since would put a wrong version into a report: it is not installed. */
+
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { present } from '../../lib/contract/present.ts';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 /** Git-ignored. */
@@ -34,7 +36,10 @@ export interface InstalledPeer {
 /** A package.json, a Cargo.toml for Rust, or a requirements.txt for Python. */
 export function pinsFile(name: PeerName): string {
   const files = ['package.json', 'Cargo.toml', 'requirements.txt'].map((file) => join(FOLDER, name, file));
-  return files.find((file) => existsSync(file)) as string;
+  return present(
+    files.find((file) => existsSync(file)),
+    'fitting element of files',
+  );
 }
 
 /** A copy of the pins, written when the installation is complete. */

@@ -75,10 +75,11 @@ export async function startPeer(
   probe: RequestSpec,
 ): Promise<PeerServer> {
   const [port, ...spare] = await freePorts(3);
-  const [command, args] = pinned('server', ...commandOf(peer, port as number));
+  if (port === undefined) throw new Error('no free port');
+  const [command, args] = pinned('server', ...commandOf(peer, port));
   const child = spawn(command, args, {
     cwd: peer.folder,
-    env: environmentOf(peer, model, port as number, spare),
+    env: environmentOf(peer, model, port, spare),
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
@@ -94,12 +95,12 @@ export async function startPeer(
     process.off('exit', endNow);
   };
   try {
-    await answering(child, port as number, probe, () => output);
+    await answering(child, port, probe, () => output);
   } catch (error) {
     await close();
     throw error;
   }
-  return { port: port as number, processorMs: () => familyMs(child.pid ?? 0), close };
+  return { port, processorMs: () => familyMs(child.pid ?? 0), close };
 }
 
 /** Taken from the system and given back, because a peer takes only the number of a port. */
@@ -139,7 +140,7 @@ async function ask(port: number, { path, body }: RequestSpec): Promise<number | 
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', connection: 'close' },
-      body: body as string,
+      body,
       signal: AbortSignal.timeout(START_LIMIT_MS),
     });
     await response.arrayBuffer();

@@ -2,8 +2,9 @@
  * The batch function in a process of its own on the servers' core, given events as Lambda gives them. On Lambda an event
  * arrives as text and the runtime parses it in the function's process, so the parsing is timed too.
  */
-import type { SQSEvent } from 'aws-lambda';
+
 import { encodeMessage } from '../../lib/codecs/message.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import { toInputs } from '../../sdk/inputs.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { URI } from '../messages.ts';
@@ -35,7 +36,7 @@ const methods = {
     const { served, bodies, ...rest } = opened as Opened;
     const prefix = `drain-${process.pid}-${drains++}`;
     const all = Array.from({ length: records }, (_, i) =>
-      (bodies[i % bodies.length] as string).replace(URI, `${prefix}-${i}`),
+      elementAt(bodies, i % bodies.length, 'bodies').replace(URI, `${prefix}-${i}`),
     );
     const texts = Array.from({ length: Math.ceil(records / eventRecords) }, (_, i) =>
       JSON.stringify(queueEvent(all.slice(i * eventRecords, (i + 1) * eventRecords))),
@@ -43,7 +44,7 @@ const methods = {
     const begin = performance.now();
     const cpuBegin = process.cpuUsage();
     for (const text of texts) {
-      const { batchItemFailures } = await served.batch(JSON.parse(text) as SQSEvent);
+      const { batchItemFailures } = await served.batch(JSON.parse(text));
       if (batchItemFailures.length > 0) throw new Error(`${batchItemFailures.length} records came back`);
     }
     const { user, system } = process.cpuUsage(cpuBegin);

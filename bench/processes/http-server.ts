@@ -7,6 +7,7 @@ import { CLOCK } from '../../lib/compose/clock.ts';
 import type { openOnnx } from '../../lib/compose/onnx.ts';
 import { openPooledOnnx } from '../../lib/compose/onnx-pool.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import type { BenchModel } from '../models.ts';
 import { QUIET } from '../quiet.ts';
@@ -70,7 +71,7 @@ const methods = {
     let runs = 0;
     let spentMs = 0;
     for (; spentMs < ms; spentMs = performance.now() - begin)
-      await model.run(feeds[runs++ % feeds.length] as (typeof feeds)[number]);
+      await model.run(elementAt(feeds, runs++ % feeds.length, 'feeds'));
     return (runs * 1000) / spentMs;
   },
 };

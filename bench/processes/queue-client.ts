@@ -1,12 +1,13 @@
 /** A client of the local stack's queue, in a process of its own as a user's is: in the stack's it would share its thread. */
+
 import { Redis } from 'ioredis';
 import { indexKey } from '../../lib/contract/names.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import { InputQueue } from '../../sdk/input-queue.ts';
-import type { RecordInputs } from '../../sdk/inputs.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { rowOfUri } from '../models.ts';
 import { checkResults, type QueueWork } from '../queue-work.ts';
-import { assertSame } from '../raw.ts';
+import { assertSame, floatsOf } from '../raw.ts';
 import { serveParent } from './child.ts';
 
 /** Where to find the stack, and what to send. */
@@ -33,9 +34,9 @@ let runs = 0;
 /** @returns the check of the result */
 async function sendAndWait({ inputQueue, outputQueue, inputs, answers }: Opened, uri: string) {
   const row = rowOfUri(uri, inputs.length);
-  await inputQueue.enqueue(uri, inputs[row] as RecordInputs);
+  await inputQueue.enqueue(uri, elementAt(inputs, row, 'inputs'));
   const result = await outputQueue.wait(uri);
-  return () => assertSame(result.outputs[0]?.data as Float32Array, answers[row] as Float32Array, uri);
+  return () => assertSame(floatsOf(result.outputs[0]), elementAt(answers, row, 'answers'), uri);
 }
 
 const methods = {

@@ -3,15 +3,17 @@
  * record, and the Redis round trips of an event. Every event has new uris, made outside the clock, because the first result
  * of a uri stays and is cheaper to write again.
  */
+
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { indexKey } from '../../lib/contract/names.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { type Contender, interleave, type Measured, pairwise, rateOf, spreadOf } from '../measure.ts';
 import { arrowMessage, inputsOf, URI } from '../messages.ts';
 import { type BenchModel, type ModelName, randomRows } from '../models.ts';
-import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
+import { answersOf, assertSame, floatsOf, openRaw, type RawModel } from '../raw.ts';
 import type { Line, Row } from '../report.ts';
 import { startCountingProxy } from '../round-trips.ts';
 import { JOB, queueEvent, type Served, serve } from '../served.ts';
@@ -88,7 +90,7 @@ async function measureCase(bench: Bench, each: BatchCase): Promise<Row[]> {
 
 /** Bodies hold URI where a uri will stand. */
 const eventOf = (bodies: readonly string[], uris: readonly string[]) =>
-  queueEvent(bodies.map((body, row) => body.replace(URI, uris[row] as string)));
+  queueEvent(bodies.map((body, row) => body.replace(URI, elementAt(uris, row, 'uris'))));
 
 let made = 0;
 
@@ -107,7 +109,7 @@ function eventContender(
       uris = Array.from({ length: calls }, () => newUris(made++));
       events = uris.map((names) => eventOf(bodies, names));
     },
-    call: (index) => served.batch(events[index] as SQSEvent),
+    call: (index) => served.batch(elementAt(events, index, 'events')),
     verify: async (responses) => {
       for (const { batchItemFailures } of responses)
         if (batchItemFailures.length > 0) throw new Error(`${name}: ${batchItemFailures.length} came back`);
@@ -132,12 +134,12 @@ async function checkStored(
   const width = answers.length / last.length;
   for (const [row, result] of results.entries()) {
     const expected = answers.subarray(row * width, (row + 1) * width);
-    assertSame(result?.outputs[0]?.data as Float32Array, expected, `row ${row}`);
+    assertSame(floatsOf(result?.outputs[0]), expected, `row ${row}`);
   }
 }
 
 function rowsOf({ model, rows }: BatchCase, measured: readonly Measured[]): Row[] {
-  const raw = measured[0] as Measured;
+  const raw = elementAt(measured, 0, 'measured');
   const rates = (of: Measured) => of.repeats.map((latencies) => rows * rateOf(latencies));
   return measured.slice(1).flatMap((of): Row[] => {
     const row = { scenario: 'batch', name: `${model}, ${rows} rows, ${of.name}` };

@@ -4,7 +4,9 @@
  * each reads the disk and the others its cache, so it is not counted. S3 and SQS answer from this very process: on a busy
  * machine, waiting for it is part of the number.
  */
+
 import { MB_PER_VCPU, memoryForPeak, msAt, predictCost } from '../../cli/tune/cost.ts';
+import { present } from '../../lib/contract/present.ts';
 import type { Scenario } from '../bench.ts';
 import { type LambdaWay, lambdaWays, PEER_FUNCTIONS } from '../lambda-ways.ts';
 import { pairwise, shuffled, spreadOf } from '../measure.ts';
@@ -59,7 +61,10 @@ const numbersOf = ({ colds }: Measured, key: Exclude<keyof Cold, 'answer'>) =>
 const medianOf = (of: Measured, key: Parameters<typeof numbersOf>[1]) => spreadOf(numbersOf(of, key)).median;
 
 function firstAnswers(measured: readonly Measured[]): Row[] {
-  const raw = measured.find(({ way }) => way.isRaw) as Measured;
+  const raw = present(
+    measured.find(({ way }) => way.isRaw),
+    'fitting element of measured',
+  );
   return measured.map((of) => {
     const value = spreadOf(numbersOf(of, 'ms'));
     const base = { raw: medianOf(raw, 'ms'), ours: value.median, baseUnit: 'ms' };

@@ -2,7 +2,9 @@
  * How much more memory the poller and the batch function need for each further message that is queued, as a share of the
  * message: nothing, if the queue is not held in memory. The emulator, which holds it, is in another process.
  */
+
 import { encodeMessage } from '../../lib/codecs/message.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import { QueueSender } from '../../lib/queue/sender.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { spreadOf } from '../measure.ts';
@@ -50,7 +52,7 @@ export const memory: Scenario = {
 async function drained(bench: Bench, records: number, repeat: number) {
   const model = await bench.model('wide');
   const aws = await bench.aws();
-  const inputs = inputsOf(model, randomRows(91, model.rowShape, 1)[0] as Float32Array);
+  const inputs = inputsOf(model, elementAt(randomRows(91, model.rowShape, 1), 0, 'rows'));
   const bodies = Array.from({ length: records }, (_, i) =>
     encodeMessage(`${repeat}-${records}-${i}`, inputs),
   );

@@ -58,7 +58,7 @@ async function measureKind(bench: Bench, { name, rows, ...work }: Kind): Promise
   const { url: redisUrl } = await bench.redis();
   const batch = await startChild<BatchProcess>('batch-function', { role: 'server' });
   const inProcess = await startChild<ServerProcess>('http-server', { role: 'server' });
-  const times = { raw: [] as number[], batch: [] as number[], stack: [] as number[] };
+  const times = { raw: new Array<number>(), batch: new Array<number>(), stack: new Array<number>() };
   try {
     await batch.call('open', { work, redisUrl, batchSize: EVENT_RECORDS });
     await inProcess.call('openRaw', work.model);

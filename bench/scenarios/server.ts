@@ -3,6 +3,7 @@
  * Just above its limit a server's queue grows slowly, so a try lasts more than a second, and its last third must be within
  * the limit by itself.
  */
+import { present } from '../../lib/contract/present.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import type { OpenReport } from '../load/open.ts';
 import { RateSearch } from '../load/search.ts';
@@ -76,7 +77,9 @@ async function measure(bench: Bench, client: HttpClient, ways: readonly HttpWay[
     for (let step = 0; searches.some(({ search }) => !search.isOver); step++) {
       const turn = searches.filter(({ search }) => !search.isOver);
       for (const { each, search } of step % 2 === 0 ? turn : turn.toReversed())
-        search.report(await isSustained(client, each, search.next as number, 1_000 + repeat * 100 + step));
+        search.report(
+          await isSustained(client, each, present(search.next, 'next rate'), 1_000 + repeat * 100 + step),
+        );
     }
     for (const { each, search } of searches) {
       each.rates.push(search.best ?? Number.NaN);

@@ -2,8 +2,10 @@
  * The time that the predict handler adds to a raw run, one request after the other. Two sessions of one model differ
  * slightly in speed; a second raw session shows how much of a difference is that and noise.
  */
+
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { bgrPlanes, makeImage } from '../images.ts';
 import { type Contender, interleave, type Measured, pairwise, quantile, spreadOf } from '../measure.ts';
@@ -97,7 +99,7 @@ function binaryEvent(row: Float32Array, model: BenchModel): APIGatewayProxyEvent
     requestContext: { ...event.requestContext, http: { ...event.requestContext.http, path } },
     isBase64Encoded: true,
   };
-  return JSON.parse(JSON.stringify(binary)) as APIGatewayProxyEventV2;
+  return JSON.parse(JSON.stringify(binary));
 }
 
 function binaryValuesOf({ body = '', headers }: APIGatewayProxyStructuredResultV2): ArrayLike<number> {
@@ -137,10 +139,10 @@ export function rawContender(
   const feeds = rows.map((row) => raw.feed([row]));
   return {
     name,
-    call: (index) => raw.run(feeds[index % feeds.length] as (typeof feeds)[number]),
+    call: (index) => raw.run(elementAt(feeds, index % feeds.length, 'feeds')),
     verify: (given) => {
       for (const [i, values] of given.entries())
-        assertSame(values, answers[i % answers.length] as Float32Array, `${name}, call ${i}`);
+        assertSame(values, elementAt(answers, i % answers.length, 'answers'), `${name}, call ${i}`);
     },
   };
 }
@@ -152,11 +154,11 @@ function handlerContender(
 ): Contender<APIGatewayProxyStructuredResultV2> {
   return {
     name: 'handler',
-    call: (index) => served.predict(events[index % events.length] as APIGatewayProxyEventV2, CONTEXT),
+    call: (index) => served.predict(elementAt(events, index % events.length, 'events'), CONTEXT),
     verify: (responses) => {
       for (const [i, response] of responses.entries()) {
         if (response.statusCode !== 200) throw new Error(`${name}: ${response.statusCode} ${response.body}`);
-        assertSame(valuesOf(response), answers[i % answers.length] as Float32Array, name);
+        assertSame(valuesOf(response), elementAt(answers, i % answers.length, 'answers'), name);
       }
     },
   };
@@ -166,7 +168,7 @@ function handlerContender(
 function parseContender(bodies: readonly string[]): Contender {
   return {
     name: 'JSON.parse',
-    call: (index) => JSON.parse(bodies[index % bodies.length] as string) as unknown,
+    call: (index) => JSON.parse(elementAt(bodies, index % bodies.length, 'bodies')),
     verify: () => undefined,
   };
 }
@@ -192,7 +194,7 @@ function rowsOf(name: string, size: string, measured: readonly Measured[]): Row[
   });
   if (!parse) return rows;
   const p50 = (of: Measured) => of.repeats.map((sorted) => quantile(sorted, 0.5));
-  const added = p50(ours).map((ms, repeat) => ms - (p50(raw)[repeat] as number));
+  const added = p50(ours).map((ms, repeat) => ms - elementAt(p50(raw), repeat, 'p50(raw)'));
   const value = pairwise(added, p50(parse), (a, b) => a / b);
   const both = { raw: spreadOf(p50(parse)).median, ours: spreadOf(added).median, baseUnit: 'ms' };
   return [...rows, { scenario: 'single', name, metric: 'times JSON.parse', unit: 'x', ...both, value }];

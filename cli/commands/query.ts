@@ -3,7 +3,9 @@
  * tell them apart. OutputQueue is imported by its file, because sdk/index.ts also loads SQS, which takes 0.2 s per
  * call.
  */
+
 import { ServingError } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { failureBody } from '../../lib/http/predictions.ts';
 import { resultText } from '../../lib/pipeline/answer/result-text.ts';
 import type { Result } from '../../sdk/index.ts';
@@ -69,7 +71,7 @@ async function* answers(queue: OutputQueue, uris: readonly string[], asking: Ask
     flying.push(answerFor(queue, uri, asking));
     // A failure is thrown when its turn comes; until then it is not awaited.
     flying.at(-1)?.catch(() => undefined);
-    if (flying.length === IN_FLIGHT) yield (await flying.shift()) as Answer;
+    if (flying.length === IN_FLIGHT) yield present(await flying.shift(), 'answer');
   }
   for (const answer of flying) yield await answer;
 }

@@ -76,7 +76,7 @@ async function ask(http: string, access: AccessOptions) {
   const send = authorizedFetch(http, access);
   try {
     const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS, undefined, send);
-    const { ready, model, serving } = (body ?? {}) as Ready;
+    const { ready, model, serving }: Ready = Object(body);
     if (ready !== true)
       throw new ServingError('internal', `${http}/ready did not answer as this service does`);
     const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS, undefined, send);

@@ -2,7 +2,7 @@
  * `cluster-serving stop`. A process that ignores SIGTERM is killed in the end; another process with the same pid is
  * left alone.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { isAlive, untilGone } from '../../local/machine/process.ts';
 import { dropRecord, findRunning, type Running } from '../../local/service/data-folder.ts';
 import { otherServices } from '../../local/service/services.ts';
@@ -63,7 +63,7 @@ async function signal({ process: found }: Running, name: NodeJS.Signals): Promis
   try {
     process.kill(found.pid, name);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = asError(error);
     if (code === 'ESRCH') return;
     const text = `process ${found.pid} cannot be stopped: ${message}`;
     throw new ServingError('bad_config', text, { cause: error });

@@ -87,7 +87,7 @@ async function modelFacts(options: RemoteOptions, versions: VersionPlace | undef
   const { service, stack, place } = options;
   const { http, job, access } = service;
   const described = await part(() => describedModel(options));
-  const { model } = (await ask(options, '/ready')) as { readonly model?: string };
+  const { model }: { readonly model?: string } = Object(await ask(options, '/ready'));
   const settings = place?.job ?? { image: {}, inputAlreadyBatched: false, inputs: {}, outputs: {} };
   const isWorker = place?.job.worker.class !== undefined;
   return {
@@ -131,7 +131,7 @@ async function exampleFor(
     const instance = await answeredInstance(service.http, send, described, isBatched);
     return instance && JSON.stringify({ instances: [instance] });
   };
-  const { model } = (await ask(options, '/ready')) as { readonly model?: string };
+  const { model }: { readonly model?: string } = Object(await ask(options, '/ready'));
   return exampleOfVersion(model === undefined ? undefined : versions, model ?? '', find);
 }
 

@@ -2,8 +2,10 @@
  * `cluster-serving dlq`: lists, replays and purges the records that failed too often, which are archived in a
  * job's bucket. replay and purge change the archive, so they need a selection; none does not mean all.
  */
+
 import { replayAttributes } from '../../lib/codecs/attributes.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { queueName } from '../../lib/queue/names.ts';
 import type { Send } from '../../local/console/replay.ts';
 import { defineCommand, only, wrongUse } from '../command.ts';
@@ -88,7 +90,7 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
     const place = await openDlq(values);
     if (!place) return notRunning(values, output, '--bucket');
     try {
-      if (action === 'show') return await (await import('./show.ts')).show(place, id as string, output);
+      if (action === 'show') return await (await import('./show.ts')).show(place, present(id, 'id'), output);
       await assertThere(place, ids);
       if (action === 'list') return await (await import('./list.ts')).list(place, where, values, output);
       if (action === 'purge') {
@@ -135,7 +137,7 @@ async function withSender(
             throw new ServingError('queue_unavailable', message, { cause });
           })
         : { QueueUrl: queueUrl };
-    const sender = new QueueSender(sqs, { queueUrl: found.QueueUrl as string });
+    const sender = new QueueSender(sqs, { queueUrl: present(found.QueueUrl, 'URL of the queue') });
     return await work((body, enqueue, groupId) => sender.send(body, replayAttributes(enqueue), groupId));
   } finally {
     sqs.destroy();

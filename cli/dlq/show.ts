@@ -2,10 +2,12 @@
  * `dlq show`: all of one message, with dtype, shape and first values of each input, even if the record is in S3
  * behind a pointer. A message that cannot be decoded is shown with its error.
  */
+
 import { uriOf } from '../../lib/codecs/dead-letter.ts';
 import { decodeMessage } from '../../lib/codecs/message.ts';
 import { decodePointer } from '../../lib/codecs/pointer.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 import { EXIT, type Output } from '../output.ts';
 import type { DlqPlace } from './place.ts';
@@ -28,7 +30,7 @@ export async function show(place: DlqPlace, id: string, output: Output): Promise
   const { body, sentAt, attempts } = message;
   const uri = uriOf(body);
   const [result] = place.results && uri !== undefined ? await place.results.outcomes([uri]) : [];
-  const reading = await read(place, body);
+  const reading = await readBody(place, body);
   const { payload, inputs = [], error } = reading;
   const lines = [`id       ${id}`];
   lines.push(`uri      ${uri === undefined ? '(none: no result can be stored)' : plain(uri, 1_024)}`);
@@ -51,13 +53,14 @@ export async function show(place: DlqPlace, id: string, output: Output): Promise
   return EXIT.ok;
 }
 
-async function read({ s3, bucket, job }: DlqPlace, body: string): Promise<Reading> {
+async function readBody({ s3, bucket, job }: DlqPlace, body: string): Promise<Reading> {
   const key = decodePointer(body, job.jobName)?.key;
   try {
     const [text] = await new PayloadStore(s3, bucket, job.jobName).resolve([body]);
     if (text instanceof ServingError) return { ...(key ? { payload: { key } } : {}), error: text.toJSON() };
-    const payload = key ? { payload: { key, bytes: Buffer.byteLength(text as string) } } : {};
-    const { inputs } = decodeMessage(text as string);
+    const read = present(text, 'text of the message');
+    const payload = key ? { payload: { key, bytes: Buffer.byteLength(read) } } : {};
+    const { inputs } = decodeMessage(read);
     if (inputs instanceof ServingError) return { ...payload, error: inputs.toJSON() };
     return { ...payload, inputs: inputFacts(inputs) };
   } catch (error) {

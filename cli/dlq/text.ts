@@ -60,7 +60,7 @@ function factsOf(value: Value): Omit<InputFacts, 'name' | 'kind'> {
 
 function firstOf({ dtype, data }: Tensor): (number | string)[] {
   if (dtype === 'string') {
-    return (data as readonly string[]).slice(0, SHOWN_VALUES).map((text) => text.slice(0, SHOWN_CHARACTERS));
+    return data.slice(0, SHOWN_VALUES).map((text) => text.slice(0, SHOWN_CHARACTERS));
   }
   const numbers = Array.from(data.slice(0, SHOWN_VALUES) as ArrayLike<number | bigint>, Number);
   return numbers.map((value) => {

@@ -3,7 +3,9 @@
  * listing alone gives the time, so it is checked first; then the uri, which needs the message; then the code, which
  * needs Redis.
  */
+
 import { errorCodeOf } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import type { Replacer, StoredOutcome } from '../../lib/results/store.ts';
 import type { DeadLetterEntry, DeadLetterHead, DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { wrongUse } from '../command.ts';
@@ -55,8 +57,8 @@ function matches(pattern: string, uri: string | undefined): boolean {
 }
 
 function timeOf(text: string, value: string, now: number): number {
-  const ago = /^(\d{1,6})([smhd])$/.exec(value);
-  if (ago) return now - Number(ago[1]) * (UNITS[ago[2] as string] as number);
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(value) ?? [];
+  if (count) return now - Number(count) * present(UNITS[unit], `unit ${unit}`);
   const time = DATE.test(value) ? Date.parse(value.replace(' ', 'T')) : Number.NaN;
   if (Number.isFinite(time)) return time;
   throw wrongUse(

@@ -2,12 +2,14 @@
  * Runs records in a process of the job's worker. Its code is beside the config; its files are those of the bucket, or
  * for the service of this machine, which publishes none, the folder that it serves.
  */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { openProcess } from '../../lib/compose/deployed-worker.ts';
 import { isInS3, resolveModelPath } from '../../lib/config/model-path.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
+import { present } from '../../lib/contract/present.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { makeFolder } from '../../lib/registry/download-folder.ts';
 import { copyModel } from '../../lib/registry/source.ts';
@@ -26,7 +28,7 @@ export async function withWorker<T>(
   try {
     const location = { bucket, prefix: modelPrefix(job.jobName) };
     const pointer = isLocal
-      ? { version: worker.class as string, files: [] }
+      ? { version: present(worker.class, 'worker.class'), files: [] }
       : await readPointer(s3, location, worker.class);
     const downloaded = await downloadModel(s3, location, pointer, folder);
     await makeFolder(downloaded);

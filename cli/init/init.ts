@@ -5,7 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { configText } from './config.ts';
@@ -95,7 +95,7 @@ async function write(file: string, text: string, force: boolean): Promise<string
   try {
     await writeFile(path, text, { flag: force ? 'w' : 'wx' });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = asError(error);
     const why = code === 'EEXIST' ? 'is there already; --force replaces it' : `cannot be written: ${message}`;
     throw new ServingError('bad_config', `${file} ${why}`, { cause: error });
   }

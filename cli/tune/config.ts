@@ -3,13 +3,15 @@
  * in another spelling, and comments and order stay. The result is parsed again, and refused if it differs from the
  * intended settings.
  */
+
 import { chmod, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { diff } from 'node:util';
 import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
 import { readConfigText } from '../../lib/config/file.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { LEGACY } from '../../lib/config/legacy.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { plainWord } from '../../lib/contract/suggest.ts';
 import { confirmed } from '../confirm.ts';
 import type { Output } from '../output.ts';
@@ -54,7 +56,7 @@ async function replace(path: string, text: string): Promise<void> {
     await rename(partial, file);
   } catch (cause) {
     await rm(partial, { force: true });
-    const message = `config ${path} cannot be written: ${(cause as Error).message}`;
+    const message = `config ${path} cannot be written: ${asError(cause).message}`;
     throw new ServingError('bad_config', message, { cause });
   }
 }
@@ -71,8 +73,9 @@ export function changedConfig(text: string, change: ConfigChange, name: string):
   let edited = isCrlf ? text.replaceAll('\r\n', '\n') : text;
   for (const [path, value] of Object.entries(change)) {
     const keys = path.split('.');
-    const last = keys.pop() as string;
-    const parent = keys.reduce((at, key) => at[key] as never, wanted as unknown as Record<string, unknown>);
+    const last = present(keys.pop(), 'key');
+    let parent: Record<string, unknown> = Object(wanted);
+    for (const key of keys) parent = Object(parent[key]);
     if (parent[last] !== value) edited = withSetting(edited, path, value);
     parent[last] = value;
   }

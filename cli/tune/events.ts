@@ -2,8 +2,10 @@
  * Builds the events with which Lambda calls the functions, as JSON text: Lambda's runtime parses that within the
  * billed time, and 6 MB of it take longer than many models.
  */
+
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 import { nestedValues } from '../../onnx-import/tensor-values.ts';
@@ -110,7 +112,7 @@ export function predictEvent(body: string): string {
 /** The message of a record: in an event, or in S3. */
 export function messageOf(records: readonly Inputs[], index: number): string {
   const uri = `${NAME}-${String(index).padStart(8, '0')}`;
-  return encodeMessage(uri, records[index % records.length] as Inputs);
+  return encodeMessage(uri, elementAt(records, index % records.length, 'records'));
 }
 
 /**

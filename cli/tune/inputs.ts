@@ -2,11 +2,13 @@
  * Creates records as a client would send them, from a model's inputs, the sizes on the command line, and optional
  * files. A free size affects the time, so it must be given; the batch dimension is what is measured.
  */
+
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { formatShape, type Tensor } from '../../lib/contract/tensor.ts';
+import { elementAt } from '../../lib/contract/present.ts';
+import { formatShape, sliceTensor, type Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch/batch-axes.ts';
 import { rowsOf } from '../../lib/pipeline/batch/stack.ts';
@@ -133,26 +135,22 @@ export function coversAll(specs: readonly TensorSpec[], data: readonly DataFile[
 
 /** Records of seeded random numbers, or of zeros, as clients send them, without the batch dimension. */
 export function madeUpRecords(specs: readonly TensorSpec[], alreadyBatched: boolean, filling: Filling) {
-  const sizes = FREE_SIZES[0] as (typeof FREE_SIZES)[number];
+  const sizes = elementAt(FREE_SIZES, 0, 'FREE_SIZES');
   return Array.from({ length: MOST_RECORDS }, (_, row): Inputs => {
     const tensors = madeUpInputs(specs, [row], sizes, filling);
     const values = tensors.map((tensor, i): Value => {
-      const axis = batchAxisOf(specs[i] as TensorSpec);
+      const axis = batchAxisOf(elementAt(specs, i, 'specs'));
       const isWhole = alreadyBatched || axis === 'none' || tensor.shape.length === 0;
       return { kind: 'tensor', tensor: isWhole ? tensor : rowOf(tensor, axis, 0, false) };
     });
-    return new Map(specs.map(({ name }, i) => [name, values[i] as Value]));
+    return new Map(specs.map(({ name }, i) => [name, elementAt(values, i, 'values')]));
   });
 }
 
 /** @param keepsBatch returns a batch of one */
 function rowOf(tensor: Tensor, axis: number, row: number, keepsBatch: boolean): Tensor {
-  const { dtype, shape, data } = rowsOf({ name: '', ...tensor }, axis, row, {
-    rows: 1,
-    keepsBatchDim: keepsBatch,
-  });
   // A copy, because a record has its own bytes.
-  return { dtype, shape, data: data.slice() };
+  return sliceTensor(rowsOf({ name: '', ...tensor }, axis, row, { rows: 1, keepsBatchDim: keepsBatch }));
 }
 
 /** @throws bad_config for a file of another kind, or for no input of the model */
@@ -181,7 +179,8 @@ export async function recordsOfFiles(
   const count = Math.min(MOST_RECORDS, Math.max(...[...columns.values()].map((values) => values.length)));
   return Array.from(
     { length: count },
-    (_, row) => new Map([...columns].map(([name, values]) => [name, values[row % values.length] as Value])),
+    (_, row) =>
+      new Map([...columns].map(([name, values]) => [name, elementAt(values, row % values.length, 'values')])),
   );
 }
 

@@ -3,9 +3,11 @@
  * point was skipped. Machines drift, so points take turns in a different order each round. Each has its own process,
  * which is kept for its next turn if memory allows; a point that would exceed memory or time is never started.
  */
+
 import { loadavg } from 'node:os';
 import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import { present } from '../../lib/contract/present.ts';
 import { neededMB } from '../../onnx-import/lambda-fit.ts';
 import type { ChildAnswer, Measured } from './child.ts';
 import {
@@ -109,7 +111,7 @@ class Campaign {
     const [threads = 1] = counts;
     const [endpoint = 'batch'] = endpoints;
     await this.#begin({ endpoint, threads, records: 1 }, true);
-    const facts = this.#facts as ModelFacts;
+    const facts = present(this.#facts, 'facts of the model');
     const { sizes, limit } = batchSizes(facts, maxBatch);
     const isBatching = endpoints.includes('batch');
     const events = isBatching ? sizes.map((records) => ({ endpoint: 'batch', records }) as const) : [];
@@ -162,7 +164,7 @@ class Campaign {
     // V8 compiles a function after some hundred calls; a slow model gets two.
     const warm = await this.#ask(running, WARM_MS, limitMs);
     if (!warm) return;
-    running.callMs = warm.block.callMs.at(-1) as number;
+    running.callMs = present(warm.block.callMs.at(-1), 'element of warm.block.callMs');
     await this.#turn(running);
     await this.#makeRoom();
   }
@@ -220,7 +222,7 @@ class Campaign {
 
   /** Returns undefined when the point fails, and drops it. */
   async #ask(running: Running, measureMs: number, limitMs: number): Promise<Measured | undefined> {
-    const answer = await (running.process as TuneProcess).ask({ measureMs }, limitMs);
+    const answer = await present(running.process, 'process').ask({ measureMs }, limitMs);
     if ('measured' in answer) return answer.measured;
     this.#drop(running, answer);
     return undefined;

@@ -1,8 +1,10 @@
 /** Finds the ONNX file to measure: --model, or the modelPath of a config. A model of another kind is imported first. */
+
 import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import type { VerifyOptions } from '../../onnx-import/verify/verify.ts';
 import { wrongUse } from '../command.ts';
@@ -42,7 +44,10 @@ export async function withModel<T>(
   if (model.kind === 'onnx') {
     return work({
       name,
-      ...(await factsOf(join(model.directory, model.files[0] as string), { batchAxes, signal })),
+      ...(await factsOf(join(model.directory, elementAt(model.files, 0, 'model.files')), {
+        batchAxes,
+        signal,
+      })),
     });
   }
   const { withImport } = await import('../model/import.ts');

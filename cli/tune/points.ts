@@ -2,6 +2,7 @@
  * The types and statistics of measured points. Samples of one block share the machine's other load, so the median is
  * that of the blocks' medians, and the spread is that between blocks.
  */
+import { elementAt } from '../../lib/contract/present.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 
 /** The measured function: POST /predict with one record, or the batch function with an event. */
@@ -86,7 +87,7 @@ export function timesOf(blocks: readonly (readonly number[])[]): Times {
 /** The value at the nearest rank. */
 function rank(values: readonly number[], share: number): number {
   const ascending = values.toSorted((a, b) => a - b);
-  return ascending[Math.max(0, Math.ceil(share * ascending.length) - 1)] as number;
+  return elementAt(ascending, Math.max(0, Math.ceil(share * ascending.length) - 1), 'ascending');
 }
 
 export function pointName({ endpoint, threads, records }: Point): string {

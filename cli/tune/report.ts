@@ -2,7 +2,9 @@
  * Prints the document of `tune`: one table, the recommended settings with their reasons, and notes. A cost that was
  * computed rather than measured is marked with `*` or `?`.
  */
+
 import type { Architecture } from '../../infra/prices.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
 import { bytesText } from '../dlq/text.ts';
 import { linesOf } from './config.ts';
@@ -70,7 +72,9 @@ function table(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) =>
     row
-      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] as number) : cell.padStart(widths[i] as number)))
+      .map((cell, i) =>
+        i === 0 ? cell.padEnd(elementAt(widths, i, 'widths')) : cell.padStart(elementAt(widths, i, 'widths')),
+      )
       .join('  '),
   );
 }

@@ -3,11 +3,13 @@
  * share of it. A failing record is answered fast and would look like a fast model, so every answer is checked.
  * Nothing is stored: the times exclude Redis and Lambda's overhead (docs/how-to/tune.md).
  */
-import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+
+import type { SQSEvent } from 'aws-lambda';
 import { predict } from '../../functions/predict.ts';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import type { Inputs, Model, Outcome, Runner } from '../../lib/contract/values.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { tensorRunner } from '../../lib/inference/runner.ts';
@@ -62,7 +64,7 @@ export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
   const loadMs = performance.now() - begin;
   const served = await serve(session, point.records, request);
   const { records, data, specs } = await recordsFor(request, served.runner);
-  const first = records[0] as Inputs;
+  const first = elementAt(records, 0, 'records');
   const messageBytes = Buffer.byteLength(messageOf(records, 0));
   // A record that is too large for a message is in S3, and the event has a pointer.
   const isPointing = messageBytes > LIMITS.messageBytes;
@@ -94,7 +96,7 @@ async function serve(session: Session, maxRows: number, { job, verification }: O
   const axes = { inputAxes: inputs.map(batchAxisOf), outputAxes: outputs.map(batchAxisOf) };
   const limits = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, ...axes };
   const settings = { ...limits, inputAlreadyBatched, image };
-  const seen = { modelMs: 0, failure: undefined as ServingError | undefined };
+  const seen: { modelMs: number; failure: ServingError | undefined } = { modelMs: 0, failure: undefined };
   const timed: Session['run'] = async (feeds) => {
     const begin = performance.now();
     try {
@@ -178,12 +180,12 @@ function caller(
   const request = predictEvent(body);
   const call = async () => {
     if (endpoint === 'predict') {
-      const answer = await onPredict(JSON.parse(request) as APIGatewayProxyEventV2, CONTEXT);
+      const answer = await onPredict(JSON.parse(request), CONTEXT);
       JSON.stringify(answer);
       const text = `POST /predict answers ${answer.statusCode}: ${String(answer.body).slice(0, 300)}`;
       return answer.statusCode === 200 ? undefined : text;
     }
-    const answer = await onBatch(JSON.parse(event) as SQSEvent, CONTEXT);
+    const answer = await onBatch(JSON.parse(event), CONTEXT);
     JSON.stringify(answer);
     const { length } = answer.batchItemFailures;
     return length === 0 ? undefined : `${length} records came back`;

@@ -1,7 +1,7 @@
 /** Finds the control channel of a service on this machine, and calls it with the token of its port. */
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
-import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { asError, isErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { type Control, controlFolder, findControls } from '../../local/machine/token.ts';
 import { wrongUse } from '../command.ts';
 
@@ -39,13 +39,13 @@ export async function callControl(
         `no answer of port ${port} within ${timeoutMs} ms; -timeout allows more`,
       );
     }
-    if (NONE_THERE.has((error as NodeJS.ErrnoException).code)) return undefined;
+    if (NONE_THERE.has(asError(error).code)) return undefined;
     throw error;
   }
 }
 
 /** No service can have the port of an address that says this. */
-const NONE_THERE: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'EADDRNOTAVAIL', 'ENETUNREACH']);
+const NONE_THERE: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'EADDRNOTAVAIL', 'ENETUNREACH']);
 
 /**
  * Where the service of a port is.

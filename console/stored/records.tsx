@@ -1,7 +1,7 @@
 /** The dead letters, which need attention, and below them the last records of the queue. */
 import { useState } from 'preact/hooks';
 import type { RecentRecords, RecordFacts } from '../api.ts';
-import { resultOf } from '../client.ts';
+import { errorText, resultOf } from '../client.ts';
 import { clipped, indented } from '../try/answer.ts';
 import { Card, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
 import { DeadLettersCard } from './dead-letters.tsx';
@@ -52,7 +52,7 @@ function RecordRow({ record }: { record: RecordFacts }) {
     try {
       setFull({ text: indented(await resultOf(uri, identity)) });
     } catch (failure) {
-      setFull({ error: (failure as Error).message });
+      setFull({ error: errorText(failure) });
     }
   };
   return (

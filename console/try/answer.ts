@@ -31,7 +31,7 @@ const MOST_ANSWERS = 10;
 
 /** @param body of the answer. @throws Error when it is none */
 export function shownAnswer(body: string, outputs: readonly PortFacts[]): Shown[] {
-  const { predictions } = JSON.parse(body) as { predictions?: readonly unknown[] };
+  const { predictions }: { predictions?: readonly unknown[] } = JSON.parse(body);
   if (!Array.isArray(predictions))
     throw new Error('the service answered in another form than this page knows');
   const shown = predictions.slice(0, MOST_ANSWERS).flatMap((text, i) => {
@@ -85,7 +85,7 @@ function parse(text: string): unknown {
 }
 
 function isTensor(value: unknown): value is TensorText {
-  const { data, shape } = (value ?? {}) as Partial<TensorText>;
+  const { data, shape }: Partial<TensorText> = Object(value);
   return Array.isArray(data) && Array.isArray(shape);
 }
 

@@ -46,7 +46,7 @@ function namedValues(
 
 function givenOf({ takes }: PortFacts, value: unknown): Given | undefined {
   if (takes === 'numbers') return { text: JSON.stringify(value) };
-  const { b64 } = Object(value) as { readonly b64?: unknown };
+  const { b64 }: { readonly b64?: unknown } = Object(value);
   const [text, second] = [b64 ?? value].flat(Infinity);
   if (takes === 'image' && typeof text !== 'string') return { text: JSON.stringify(value), isNumbers: true };
   if (typeof text !== 'string' || second !== undefined) return undefined;

@@ -1,7 +1,7 @@
 /** Asks a model: a field for each of its inputs, or the JSON of a whole request. */
 import { useRef, useState } from 'preact/hooks';
 import type { Caller, Example, PortFacts } from '../api.ts';
-import { type Answered, ask as askService, isUnavailable, post } from '../client.ts';
+import { type Answered, ask as askService, errorText, isUnavailable, post } from '../client.ts';
 import { Card, Choice, Problem } from '../ui.tsx';
 import { type Shown, shownAnswer } from './answer.ts';
 import { type Language, predictLines } from './code.ts';
@@ -42,7 +42,7 @@ function useAnswer(outputs: readonly PortFacts[]) {
     } catch (failure) {
       if (isLast()) {
         setResult(undefined);
-        setError((failure as Error).message);
+        setError(errorText(failure));
       }
     }
     if (isLast()) setBusy(false);

@@ -1,7 +1,7 @@
 /** Asks a worker: JSON in, JSON out. */
 import { useState } from 'preact/hooks';
 import type { Caller } from '../api.ts';
-import { type Answered, post } from '../client.ts';
+import { type Answered, errorText, post } from '../client.ts';
 import { Card, Problem } from '../ui.tsx';
 import { indented, type Shown, shownText } from './answer.ts';
 import { encodeLines } from './code.ts';
@@ -21,7 +21,7 @@ export function TryWorker({ caller }: { caller: Caller }) {
       setResult({ answered, shown: [shownText('data', indented(dataOf(answered.text)))] });
     } catch (failure) {
       setResult(undefined);
-      setError((failure as Error).message);
+      setError(errorText(failure));
     }
     setBusy(false);
   };

@@ -2,7 +2,7 @@
  * Asks an AWS account what would stop a deployment. Every call only reads. A question that the caller may not ask, or that
  * has no answer in time, is a note, because the deployment may still work.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from '../doctor/template.ts';
 import type { SharedRedis } from '../template/resources.ts';
 import { assertSharedRedis } from '../template/shared-redis.ts';
@@ -64,7 +64,7 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
   const who = await answered('identity', 'sts:GetCallerIdentity', () => identity(ask, request));
   // Without credentials every other question has the same answer.
   if (who.kind !== 'ok') return [{ ...who, kind: 'error', fix: SIGN_IN }];
-  const stack = await stackOf(ask, request.planned.stackName).catch((error: unknown) => error as Error);
+  const stack = await stackOf(ask, request.planned.stackName).catch((error: unknown) => asError(error));
   const known = stack instanceof Error ? undefined : stack;
   const others = await Promise.all([
     answered('concurrency', 'lambda:GetAccountSettings', () => concurrency(ask, request)),
@@ -90,7 +90,7 @@ async function answered(
   try {
     return { question, ...(await work()) };
   } catch (error) {
-    const { name, message } = error as Error;
+    const { name, message } = asError(error);
     const isDenied = /AccessDenied|UnauthorizedOperation|Forbidden|NotAuthorized|AuthorizationError/i.test(
       `${name} ${message}`,
     );
@@ -183,8 +183,7 @@ async function stackOf(ask: Ask, StackName: string): Promise<StackState> {
     const { StackStatus } = recordOf(listOf(recordOf(answer)['Stacks'])[0]);
     return { isThere: true, status: textOf(StackStatus), outputs: outputsIn(answer) };
   } catch (error) {
-    if ((error as Error).message.includes('does not exist'))
-      return { isThere: false, status: '', outputs: {} };
+    if (asError(error).message.includes('does not exist')) return { isThere: false, status: '', outputs: {} };
     throw error;
   }
 }
@@ -289,7 +288,7 @@ async function isFound(work: () => Promise<unknown>, absent: RegExp): Promise<bo
     await work();
     return true;
   } catch (error) {
-    if (absent.test(`${(error as Error).name} ${(error as Error).message}`)) return false;
+    if (absent.test(`${asError(error).name} ${asError(error).message}`)) return false;
     throw error;
   }
 }

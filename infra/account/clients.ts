@@ -2,11 +2,13 @@
  * The clients behind infra/account/account.ts: those of the AWS SDK that osls brings along, loaded when a question is asked. EC2 is
  * not among them, and has two questions, which are signed here.
  */
+
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { presign } from '../../lib/codecs/sigv4.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { type Variables, variables } from '../../lib/contract/variables.ts';
 import type { Ask, Service } from './account.ts';
 
@@ -48,7 +50,7 @@ export function accountClients(
     const [module, name] = CLIENTS[service];
     const client =
       clients.get(service) ??
-      (new (load(module)[name] as Made)({ region, maxAttempts: MAX_ATTEMPTS }) as Client);
+      (new (present(load(module)[name], name))({ region, maxAttempts: MAX_ATTEMPTS }) as Client);
     clients.set(service, client);
     return client;
   };
@@ -57,7 +59,7 @@ export function accountClients(
       const abortSignal = AbortSignal.timeout(CALL_MS);
       if (service === 'ec2')
         return askEc2(action, region, await open('sts').config.credentials(), abortSignal);
-      const command = new (load(CLIENTS[service][0])[`${action}Command`] as Made)(input);
+      const command = new (present(load(CLIENTS[service][0])[`${action}Command`], action))(input);
       return open(service).send(command, { abortSignal });
     },
     close: () => {

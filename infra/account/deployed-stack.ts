@@ -2,7 +2,7 @@
  * Finds what a deployment would destroy or leave without use, before it creates anything. It reads the deployed stack,
  * if there is one.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { listOf, recordOf, type Template, textOf } from '../doctor/template.ts';
 
 /** Outputs of the stack by name. Undefined if there is no stack, or one that was never completed. */
@@ -44,7 +44,7 @@ export async function outputsOf(
   try {
     return outputsIn(await send(new DescribeStacksCommand({ StackName })));
   } catch (error) {
-    if ((error as Error).message.includes('does not exist')) return undefined;
+    if (asError(error).message.includes('does not exist')) return undefined;
     throw error;
   }
 }

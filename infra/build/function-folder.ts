@@ -2,9 +2,11 @@
  * The folder of a function before it is zipped: its contents, and onnxruntime's binaries. onnxruntime-node unpacks to
  * 294 MB, over Lambda's limit of 250, so only the files named below are included (46 MB).
  */
+
 import { chmod, copyFile, mkdir, utimes } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { present } from '../../lib/contract/present.ts';
 
 /** The functions that Lambda runs; serverless.yml deploys `predictions` twice. */
 export const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status'] as const;
@@ -68,7 +70,7 @@ export async function fix(path: string): Promise<void> {
 
 /** Maps `node_modules/@aws-sdk/client-s3/dist/index.js` to @aws-sdk/client-s3, and other files to themselves. */
 export function partOf(path: string): string {
-  const inside = path.split('node_modules/').at(-1) as string;
+  const inside = present(path.split('node_modules/').at(-1), 'path');
   const depth = inside.startsWith('@') ? 2 : 1;
   return inside.split('/').slice(0, depth).join('/');
 }

@@ -2,8 +2,10 @@
  * Shows the size of each archive, zipped and unzipped, and its largest parts. Sizes inside a bundle come from the
  * bundler, those of other files (onnxruntime, a decoder) from the folder.
  */
+
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { elementAt } from '../../lib/contract/present.ts';
 import { type FunctionFolder, partOf } from './function-folder.ts';
 
 export interface Archive {
@@ -20,12 +22,14 @@ const PARTS = 3;
 export async function sizeTable(archives: readonly Archive[]): Promise<string[]> {
   const rows = await Promise.all(archives.map((archive) => rowOf(archive)));
   const table = [['function', 'zipped', 'unzipped', 'largest parts'], ...rows];
-  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => (row[column] as string).length)));
+  const widths = [0, 1, 2].map((column) =>
+    Math.max(...table.map((row) => elementAt(row, column, 'row').length)),
+  );
   return table.map(([name = '', zipped = '', unzipped = '', parts = '']) =>
     [
-      name.padEnd(widths[0] as number),
-      zipped.padStart(widths[1] as number),
-      unzipped.padStart(widths[2] as number),
+      name.padEnd(elementAt(widths, 0, 'widths')),
+      zipped.padStart(elementAt(widths, 1, 'widths')),
+      unzipped.padStart(elementAt(widths, 2, 'widths')),
       parts,
     ].join('  '),
   );

@@ -4,9 +4,11 @@
  * runtime, and Amazon Linux 2023 with glibc 2.34, for which onnxruntime and the wheels of numpy are built, on both
  * processors. Times and modes are fixed, so the same source gives the same layers of code.
  */
+
 import { chmod, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import { badConfig } from '../../lib/contract/errors.ts';
+import { elementAt, present } from '../../lib/contract/present.ts';
 import { workerFile } from '../../lib/workers/command.ts';
 import { copyFixed, type FunctionFolder, fix, RUN_WORKERS } from './function-folder.ts';
 
@@ -46,7 +48,7 @@ export async function writeImage(request: ImageRequest): Promise<string[]> {
   const functions = request.functions.filter(({ name }) => RUN_WORKERS.includes(name));
   for (const [i, { name, folder: bundle }] of functions.entries()) {
     const target = join(dist, name);
-    const first = functions[0]?.name as string;
+    const first = elementAt(functions, 0, 'functions').name;
     const files = await filesOf(bundle, (path) => i === 0 || path !== NODE_MODULES);
     for (const file of files) await copyFixed(join(bundle, file), join(target, file));
     // onnxruntime's binaries are in the image once.
@@ -85,7 +87,7 @@ CMD ["dist/predict/index.handler"]
 
 /** The module may import the class, so only its name is looked for. */
 async function assertClass(worker: string, directory: string): Promise<void> {
-  const name = worker.split('.').at(-1) as string;
+  const name = present(worker.split('.').at(-1), 'class name');
   const file = workerFile(worker, directory);
   const text = await readFile(file, 'utf8');
   if (!new RegExp(`\\b${name}\\b|\\bimport +\\*`).test(text))

@@ -1,7 +1,9 @@
 /** Bundles a job's worker and its packages into the functions that run it, as worker/<module>.mjs. */
+
 import { join } from 'node:path';
 import type { build } from 'esbuild';
 import { badConfig } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { workerFile } from '../../lib/workers/command.ts';
 import { type RuntimePlace, runtimeBinding } from './cold-start/runtime-binding.ts';
 import { type FunctionFolder, fix, RUN_WORKERS } from './function-folder.ts';
@@ -21,7 +23,7 @@ export async function addWorker(
   { worker, directory, build: run, ...runtime }: WorkerRequest,
 ): Promise<void> {
   const modules = worker.split('.');
-  const kind = modules.pop() as string;
+  const kind = present(modules.pop(), 'class name');
   const source = workerFile(worker, directory);
   for (const { folder } of functions.filter(({ name }) => RUN_WORKERS.includes(name))) {
     const outfile = `${join(folder, 'worker', ...modules)}.mjs`;

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { resolveModelPath } from '../../lib/config/model-path.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { configPath, PARAMETER_NAMES, readJobConfig, readSettings } from '../template/config.ts';
 import type { Parameters } from '../template/parameters.ts';
 import { stageParameters } from '../template/stage-parameters.ts';
@@ -102,7 +102,7 @@ async function readTemplate(path: string): Promise<Template> {
   try {
     document = JSON.parse(text);
   } catch (error) {
-    throw wrong(`template ${path} is not JSON: ${(error as Error).message}`, error);
+    throw wrong(`template ${path} is not JSON: ${asError(error).message}`, error);
   }
   const { Resources } = recordOf(document);
   const resources = Object.values(recordOf(Resources));
@@ -129,7 +129,7 @@ async function readText(path: string, mostBytes: number, what: string): Promise<
     if (size > mostBytes) throw new Error(`${size} bytes are over the limit of ${mostBytes}`);
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw wrong(`${what} ${path} cannot be read: ${(error as Error).message}`, error);
+    throw wrong(`${what} ${path} cannot be read: ${asError(error).message}`, error);
   }
 }
 

@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
 import type { MemoryPoint } from '../../onnx-import/check/memory.ts';
 import { detectModel } from '../../onnx-import/detect.ts';
@@ -66,7 +66,7 @@ async function readImportReport(directory: string): Promise<ReportReading> {
       ? { importReport, importReportProblem: undefined }
       : refused('it does not say the memory and the file');
   } catch (error) {
-    return refused(`it cannot be read: ${(error as Error).message}`);
+    return refused(`it cannot be read: ${asError(error).message}`);
   }
 }
 

@@ -2,6 +2,7 @@
  * Reads what the rules need from a packaged CloudFormation template. Nothing in it is trusted: a property may be
  * missing, have another type, or be a reference that only AWS can resolve, for which numberOf returns undefined.
  */
+import { isObject } from '../../lib/codecs/instances.ts';
 export type Properties = Readonly<Record<string, unknown>>;
 
 export interface Template {
@@ -28,7 +29,7 @@ const DEFAULT_MEMORY_MB = 128;
 const DEFAULT_TIMEOUT_SECONDS = 3;
 
 export function recordOf(value: unknown): Properties {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Properties) : {};
+  return isObject(value) ? value : {};
 }
 
 /** A single value is a list of one, a missing one an empty list. */

@@ -2,10 +2,12 @@
  * Builds `@cluster-serving/cli`: the commands and the local service as JavaScript, the deployment (the osls plugin,
  * the parts of the stack, the bundled functions), the digits sample and the documents.
  */
+
 import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 import { writePage } from '../../console/build.ts';
+import { present } from '../../lib/contract/present.ts';
 import { type Processor, RUNTIME } from '../build/function-folder.ts';
 import { buildFunctions } from '../build/functions.ts';
 import { CONTENTS, prebuiltFolder } from '../build/prebuilt.ts';
@@ -21,7 +23,6 @@ import {
   type StagedPackage,
   stage,
   type Versions,
-  type WorkspaceManifest,
 } from './manifest.ts';
 import { bundleRuntime } from './runtime.ts';
 
@@ -76,7 +77,7 @@ export async function buildCli({
   manifests,
 }: PackageParts): Promise<StagedPackage> {
   await mkdir(folder, { recursive: true });
-  const { version } = manifests['cli'] as WorkspaceManifest;
+  const { version } = present(manifests['cli'], 'manifest of cli');
   const [metafile, binaries] = await Promise.all([
     bundle(root, folder),
     bundleRuntime(root, folder, version),
@@ -151,7 +152,7 @@ async function copyScripts(from: string, to: string): Promise<void> {
 
 /** Pins the exact versions that were tested. */
 function manifestOf(manifests: Manifests, binaries: Versions): PublishedManifest {
-  const { name, version, description, license, engines, bin } = manifests['cli'] as WorkspaceManifest;
+  const { name, version, description, license, engines, bin } = present(manifests['cli'], 'manifest of cli');
   const all = Object.entries(dependenciesOf(manifests, WORKSPACES));
   const optional = { ...binaries, ...dependenciesOf(manifests, WORKSPACES, 'optionalDependencies') };
   return {

@@ -2,9 +2,11 @@
  * Builds the package `cluster-serving`: the SDK as ES modules and as CommonJS, each in its own folder with its
  * declarations, so that every way of importing it finds the matching types.
  */
+
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import { present } from '../../lib/contract/present.ts';
 import { copyDeclarations } from './declarations.ts';
 import {
   dependenciesOf,
@@ -41,7 +43,7 @@ export async function buildSdk(parts: PackageParts): Promise<StagedPackage> {
   await writeFile(join(folder, 'cjs', 'package.json'), '{ "type": "commonjs" }\n');
   await cp(join(root, 'sdk', 'README.md'), join(folder, 'README.md'));
   await cp(join(root, 'LICENSE'), join(folder, 'LICENSE'));
-  const workspace = manifests['sdk'] as WorkspaceManifest;
+  const workspace = present(manifests['sdk'], 'manifest of sdk');
   for (const peer of Object.keys(workspace.peerDependencies ?? {})) packages.delete(peer);
   return stage(folder, manifestOf(workspace, imported(packages, dependenciesOf(manifests, ['sdk', 'lib']))));
 }

@@ -11,7 +11,8 @@ import {
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
 } from '../../lib/config/job.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { deadLetterPrefix, largeResultPrefix, modelPrefix, payloadPrefix } from '../../lib/contract/names.ts';
 import { corsRules } from '../../lib/http/cors.ts';
 import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
@@ -19,6 +20,7 @@ import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
 import type { Conventions } from './conventions.ts';
+
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
   type Deployment,
@@ -83,7 +85,7 @@ export function readSettings(
   try {
     assertStage(stage);
   } catch (error) {
-    problems.push((error as Error).message);
+    problems.push(asError(error).message);
   }
   const deployed = deployedJob(job, problems);
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);

@@ -31,7 +31,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
   'AWS::IAM::Role': (role, { permissionsBoundary, rolePath, kmsKey }) => ({
     ...(permissionsBoundary && { PermissionsBoundary: permissionsBoundary }),
     ...(rolePath && { Path: rolePath }),
-    ...(kmsKey && { Policies: [...(role['Policies'] as unknown[]), useOf(kmsKey)] }),
+    ...(kmsKey && { Policies: [role['Policies'] ?? [], useOf(kmsKey)].flat() }),
   }),
   'AWS::Logs::LogGroup': ({ LogGroupName }, { kmsKey, logPrefix }) => ({
     ...(kmsKey && { KmsKeyId: kmsKey }),
@@ -60,11 +60,11 @@ export function applyConventions(
   resources: Readonly<Record<string, Resource>>,
   conventions: Conventions,
 ): void {
-  for (const { Type, Properties } of Object.values(resources)) {
-    const changed = Properties && CHANGES[Type]?.(Properties, conventions);
-    for (const [name, value] of Object.entries(changed ?? {})) {
-      if (value === undefined) delete (Properties as Properties)[name];
-      else (Properties as Properties)[name] = value;
+  for (const { Type, Properties = {} } of Object.values(resources)) {
+    const changed = CHANGES[Type]?.(Properties, conventions) ?? {};
+    for (const [name, value] of Object.entries(changed)) {
+      if (value === undefined) delete Properties[name];
+      else Properties[name] = value;
     }
   }
 }

@@ -1,4 +1,5 @@
 /** Checks the values of parameters, one by one. An empty text means "not given". */
+import { elementAt } from '../../lib/contract/present.ts';
 
 /** Texts from the command line; values from a file may be numbers. */
 export type Values = Readonly<Record<string, string | number>>;
@@ -25,7 +26,7 @@ export class Checks {
   oneOf<T extends string>(name: string, allowed: readonly T[]): T {
     const found = allowed.find((value) => value === this.#given[name]);
     if (found === undefined) this.#refuse(name, allowed.map((value) => `"${value}"`).join(', '));
-    return found ?? (allowed[0] as T);
+    return found ?? elementAt(allowed, 0, 'allowed');
   }
 
   whole(name: string, min: number, max: number): number {

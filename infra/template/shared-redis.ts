@@ -2,7 +2,8 @@
  * Computes what shared-redis.yml reads: a Redis of several jobs and stages, with a user for each. The stacks of jobs take
  * its network, its address and their user from its exports, so CloudFormation keeps them as long as they are in use.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { assertKeyspace, assertStage } from '../../lib/queue/names.ts';
 import type { DeployedOutputs } from '../account/deployed-stack.ts';
 import { redisMonitoring } from './monitoring.ts';
@@ -67,7 +68,7 @@ export function readSharedRedis({ stage, parameters, named, needsJobs }: Request
     try {
       assert();
     } catch (error) {
-      problems.push((error as Error).message);
+      problems.push(asError(error).message);
     }
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const settings = settingsOfRedis(deployment);
@@ -167,7 +168,7 @@ export function assertSharedRedis(outputs: DeployedOutputs | undefined, shared: 
   const { Access, ...others } = outputs ?? {};
   const jobs = Object.keys(others)
     .filter((name) => name.startsWith(JOB_OUTPUT))
-    .map((name) => others[name] as string);
+    .map((name) => present(others[name], name));
   const command = (...names: string[]) =>
     `npx serverless deploy --config shared-redis.yml --stage ${stack.slice(SERVICE.length + 1)} --param jobs=${names.join()}`;
   if (Access === undefined)

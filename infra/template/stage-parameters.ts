@@ -1,7 +1,7 @@
 /** Reads the parameters of a stage from a serverless.yml. That of this package has all; one of a user may have some, which win. */
 import { readFile, stat } from 'node:fs/promises';
 import { parseDocument } from 'yaml';
-import { badConfig } from '../../lib/contract/errors.ts';
+import { asError, badConfig } from '../../lib/contract/errors.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
@@ -20,6 +20,6 @@ export async function stageParameters(path: string, stage: string): Promise<Stag
     };
     return { ...params?.['default'], ...params?.[stage] };
   } catch (error) {
-    throw badConfig(`${path} cannot be read: ${(error as Error).message}`);
+    throw badConfig(`${path} cannot be read: ${asError(error).message}`);
   }
 }

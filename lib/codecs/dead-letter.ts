@@ -3,7 +3,7 @@
  * short fields stand before the body, and the uri is found without the rest of the message.
  */
 import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
-import { badRequest } from '../contract/errors.ts';
+import { asError, badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
 import { readTrace, type TraceContext, type TraceHeaders, traceHeaders } from '../contract/trace.ts';
 import { decodeMessage } from './message.ts';
@@ -34,9 +34,9 @@ export function encodeDeadLetter({ trace, body, ...facts }: DeadLetter): string 
 export function decodeDeadLetter(text: string): DeadLetter {
   let parsed: Fields | null;
   try {
-    parsed = JSON.parse(text) as typeof parsed;
+    parsed = JSON.parse(text);
   } catch (error) {
-    throw badRequest(`not a dead letter: ${(error as Error).message}`);
+    throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
   const { messageId, sentAt, identity, replays, attempts, groupId, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
@@ -103,7 +103,7 @@ export function deadLetterFactsOfHead(head: string): DeadLetterFacts | undefined
   const at = head.indexOf(BODY);
   if (at < 0) return undefined;
   try {
-    const fields = JSON.parse(`${head.slice(0, at)}}`) as Fields;
+    const fields: Fields = JSON.parse(`${head.slice(0, at)}}`);
     if (typeof fields.messageId !== 'string') return undefined;
     // The text may be cut inside an escape, of at most six characters, which is dropped.
     const inside = head.slice(at + BODY.length).replace(/\\(?:u[0-9a-f]{0,3})?$/i, '');

@@ -8,5 +8,5 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 /** For HTML, in texts and attributes. */
 export function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }

@@ -2,7 +2,7 @@
  * Reads the instances of a POST /predict body. Values stay JSON, because only the model knows whether "abc" is text or
  * a base64 image (lib/pipeline/bind/bind.ts).
  */
-import { badRequest, ServingError } from '../contract/errors.ts';
+import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { isInfinity, JsonNumbers, jsonValue } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { suggest } from '../contract/suggest.ts';
@@ -38,7 +38,7 @@ export function readJson(
     return { text, parsed: parse(text) };
   } catch (error) {
     if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
-    throw badRequest(`the body is not JSON: ${(error as Error).message}`);
+    throw badRequest(`the body is not JSON: ${asError(error).message}`);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Parses and writes JSON of untrusted callers, with whole numbers that JSON.parse rounds and words that it does not know. */
+import { asError } from '../contract/errors.ts';
 import { INFINITY } from '../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { endOfText, isIntricate, JsonStructure } from './json-structure.ts';
@@ -141,7 +142,7 @@ function parseWords(text: string, fault: unknown): unknown {
     return unmark(JSON.parse(marked), wordOrNumber);
   } catch (error) {
     // Without the place and the piece of the text, which the marks have changed.
-    throw new SyntaxError((error as Error).message.replace(/ in JSON at .*$|, (\.\.\.)?".*$/s, ''));
+    throw new SyntaxError(asError(error).message.replace(/ in JSON at .*$|, (\.\.\.)?".*$/s, ''));
   }
 }
 

@@ -2,9 +2,11 @@
  * Reads and writes the body of an SQS message: JSON {uri, data, serde}, where `serde` names the codec of `data` (CODECS).
  * An unreadable record with a uri still gets an outcome; one without a uri cannot.
  */
-import { badRequest, ServingError } from '../contract/errors.ts';
+
+import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
+import { elementAt, present } from '../contract/present.ts';
 import type { Tensor } from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { decodeArrowRecord } from './arrow/record.ts';
@@ -75,7 +77,7 @@ export function decodeMessage(body: string, allocate?: Allocate, parse?: Parse):
   } catch (error) {
     if (error instanceof ServingError) throw new ServingError(error.code, `the message is ${error.message}`);
     // Only the log gets this error, and V8 quotes a part of the record: `Unexpected token 'E', "Erika Mu"... is not`.
-    const fault = (error as Error).message.replace(/, (\.\.\.)?".*$/s, '');
+    const fault = asError(error).message.replace(/, (\.\.\.)?".*$/s, '');
     throw badRequest(`the message is not JSON: ${fault}`);
   }
   if (!isObject(record)) throw badRequest(`the message is ${kindOf(record)}, expected {uri, data}`);
@@ -124,7 +126,7 @@ export function decodeData(
   allocate?: Allocate,
   parse?: Parse,
 ): Inputs {
-  if (Object.hasOwn(CODECS, serde)) return (CODECS[serde] as Decode)(data, allocate, parse);
+  if (Object.hasOwn(CODECS, serde)) return present(CODECS[serde], `codec ${serde}`)(data, allocate, parse);
   const names = Object.keys(CODECS).map((name) => JSON.stringify(name));
   const expected = `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
   throw badRequest(`serde ${quoteName(serde)}: expected ${expected}`);
@@ -133,7 +135,7 @@ export function decodeData(
 function onlyInstance(data: string, parse?: Parse): Inputs {
   // Old clients name inputs as they like.
   const instances = decodeInstances(data, parse, 'position');
-  if (instances.length === 1) return instances[0] as Inputs;
+  if (instances.length === 1) return elementAt(instances, 0, 'instances');
   throw badRequest(`a record holds one instance, got ${instances.length}`);
 }
 
@@ -157,13 +159,15 @@ function inputsFromFile(bytes: Uint8Array): Inputs {
 }
 
 function bytesOf(tensor: Tensor): Uint8Array {
-  if (tensor.dtype !== 'uint8') throw badRequest(`an image: expected uint8, got ${tensor.dtype}`);
-  return tensor.data as Uint8Array;
+  const { data } = tensor;
+  if (tensor.dtype !== 'uint8' || !(data instanceof Uint8Array))
+    throw badRequest(`an image: expected uint8, got ${tensor.dtype}`);
+  return data;
 }
 
 function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, Tensor>, kind: string): Value {
   const indices = tensors.get(`${name}/indices`);
-  if (indices?.dtype !== 'int32') {
+  if (indices?.dtype !== 'int32' || !(indices.data instanceof Int32Array)) {
     const got = indices?.dtype ?? 'nothing';
     throw badRequest(`sparse ${quoteName(name)}: expected int32 "…/indices", got ${got}`);
   }
@@ -174,7 +178,7 @@ function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, T
       `sparse ${quoteName(name)}: expected up to ${LIMITS.tensorRank} dimensions as in "2,3", got ${quoteName(dims)}`,
     );
   }
-  return { kind: 'sparse', shape, indices: indices.data as Int32Array, indicesShape: indices.shape, values };
+  return { kind: 'sparse', shape, indices: indices.data, indicesShape: indices.shape, values };
 }
 
 /**

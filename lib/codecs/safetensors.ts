@@ -3,7 +3,7 @@
  * data_offsets}}, then the tensors' bytes. Text and images, which the format lacks, are U8 with their kind in
  * `__metadata__`. Header and offsets come from untrusted callers and are checked against the bytes that are there.
  */
-import { badRequest, type ServingError } from '../contract/errors.ts';
+import { asError, badRequest, type ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import {
   bytesPerElement,
@@ -11,7 +11,6 @@ import {
   type NumericDType,
   numericDTypes,
   type Tensor,
-  type TypedArray,
   viewBytes,
 } from '../contract/tensor.ts';
 import { isObject } from './instances.ts';
@@ -75,7 +74,7 @@ function assemble(header: string, parts: readonly Uint8Array[], bodyBytes: numbe
 
 /** Text becomes its bytes as JSON. */
 function numeric({ dtype, shape, data }: Tensor) {
-  if (dtype !== 'string') return { dtype, shape, data: data as TypedArray };
+  if (dtype !== 'string') return { dtype, shape, data };
   const bytes = new TextEncoder().encode(JSON.stringify(data));
   return { dtype: 'uint8', shape: [bytes.length], data: bytes } as const;
 }
@@ -162,7 +161,7 @@ function readHeader(bytes: Uint8Array): {
     text = utf8.decode(bytes.subarray(8, 8 + length));
     header = JSON.parse(text);
   } catch (error) {
-    throw broken((error as Error).message);
+    throw broken(asError(error).message);
   }
   if (!isObject(header)) throw broken('the header is not an object');
   return { header, names: keysInOrder(text)(header), bodyAt: 8 + length };
@@ -170,10 +169,12 @@ function readHeader(bytes: Uint8Array): {
 
 function metadataOf(value: unknown): Record<string, string> {
   if (value === undefined) return {};
-  if (!isObject(value) || !Object.values(value).every((text) => typeof text === 'string')) {
-    throw broken('__metadata__ is not an object of texts');
-  }
-  return value as Record<string, string>;
+  if (!isObject(value) || !areTexts(value)) throw broken('__metadata__ is not an object of texts');
+  return value;
+}
+
+function areTexts(value: Record<string, unknown>): value is Record<string, string> {
+  return Object.values(value).every((text) => typeof text === 'string');
 }
 
 interface Entry {
@@ -192,7 +193,7 @@ function readEntry(name: string, entry: unknown, bodyBytes: number): Entry {
       `tensor ${quoteName(name)} needs a shape of up to ${LIMITS.tensorRank} dimensions and two data_offsets`,
     );
   }
-  const [start, end] = offsets as [number, number];
+  const [start = 0, end = 0] = offsets;
   const expected = elementCount(shape, LIMITS.tensorElements) * bytesPerElement(dtype);
   if (start > end || end > bodyBytes || end - start !== expected) {
     throw broken(
@@ -217,7 +218,7 @@ function readStrings(name: string, bytes: Uint8Array, kind: string): Tensor {
   try {
     items = parseText(utf8.decode(bytes));
   } catch (error) {
-    throw broken(`text ${quoteName(name)}: ${(error as Error).message}`);
+    throw broken(`text ${quoteName(name)}: ${asError(error).message}`);
   }
   const dims = kind.slice(STRINGS.length + 1);
   const shape = dims === '' ? [] : dimensionsOf(dims);

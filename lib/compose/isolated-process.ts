@@ -54,13 +54,10 @@ async function answer(
 /** Labels stay here: the parent has them. */
 function sent(outcome: Outcome): SentOutcome {
   if (!outcome.ok) return { ok: false, error: recordOf(outcome.error) };
-  const outputs = outcome.outputs.map(({ name, dtype, shape, data, tokens }) => ({
-    name,
-    dtype,
-    shape,
-    data,
-    ...(tokens && { tokens }),
-  }));
+  const outputs = outcome.outputs.map((output) => {
+    const { labels: _, ...unlabelled } = output;
+    return unlabelled;
+  });
   return { ...outcome, outputs };
 }
 

@@ -39,7 +39,7 @@ export async function observeCall<R>(
   ids: Readonly<Record<string, unknown>>,
   work: () => Promise<R>,
 ): Promise<R> {
-  const { Records } = (event ?? {}) as { readonly Records?: unknown };
+  const { Records }: { readonly Records?: unknown } = Object(event);
   told.functionCalled?.({ ids, messages: Array.isArray(Records) ? Records.length : undefined });
   let answer: R | undefined;
   try {

@@ -1,5 +1,7 @@
 /** Composes the observers of an environment: those that it asks for, as one. */
+
 import type { Environment } from '../config/environment.ts';
+import { asError } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
 import { emf } from '../observe/emf.ts';
 import { FAILURES } from '../observe/failures.ts';
@@ -48,7 +50,7 @@ export async function openTracing({ traces, service, inLambda }: Environment): P
   try {
     return new Tracing(new Spans(traces, { service, isFrozen: inLambda, now: CLOCK.now, warn: logWarning }));
   } catch (error) {
-    logWarning(`requests are not traced: ${(error as Error).message}`);
+    logWarning(`requests are not traced: ${asError(error).message}`);
     return undefined;
   }
 }

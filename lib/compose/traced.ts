@@ -14,7 +14,9 @@ import type { EventKind, Handler } from './events.ts';
 
 type HttpEvent = Pick<APIGatewayProxyEventV2, 'requestContext'> & Partial<APIGatewayProxyEventV2>;
 type HttpAnswer = { readonly statusCode?: number; readonly headers?: object };
-type Serve<E, R> = (handler: Handler<E, R>, begin: BeginSpan, told: Observers) => Handler<E, R>;
+/** Any handler is one of these; the kind of its events says of which. */
+type AnyHandler = Handler<never, unknown>;
+type Serve<E, R> = (handler: AnyHandler, begin: BeginSpan, told: Observers) => Handler<E, R>;
 
 /** Begins a span: below its parent, or where a trace begins. */
 type BeginSpan = (parent?: TraceContext) => TraceSpan;
@@ -28,8 +30,8 @@ export class Tracing {
 
   /** @param kind of the handler's events, which says what its answers are */
   handler<E, R>(kind: EventKind, handler: Handler<E, R>, told: Observers): Handler<E, R> {
-    const serve = (kind === 'http' ? serveCall : serveEvent) as unknown as Serve<E, R>;
-    return serve(handler, this.#begin, told);
+    const serve: Serve<never, unknown> = kind === 'http' ? serveCall : serveEvent;
+    return serve(handler, this.#begin, told) as Handler<E, R>;
   }
 
   /** Its messages carry the context of their span. */
@@ -66,7 +68,8 @@ export class Tracing {
 }
 
 /** A traced request carries the context of its span, and its answer too. */
-const serveCall: Serve<HttpEvent, HttpAnswer> = (handler, begin, told) => async (event, context) => {
+const serveCall: Serve<HttpEvent, HttpAnswer> = (any, begin, told) => async (event, context) => {
+  const handler = any as Handler<HttpEvent, HttpAnswer>;
   const { headers = {}, routeKey = '', requestContext } = event;
   const { method } = requestContext.http;
   const startedMs = told.now();
@@ -84,7 +87,8 @@ const serveCall: Serve<HttpEvent, HttpAnswer> = (handler, begin, told) => async 
   }
 };
 
-const serveEvent: Serve<SQSEvent, SQSBatchResponse> = (handler, begin, told) => async (event, context) => {
+const serveEvent: Serve<SQSEvent, SQSBatchResponse> = (any, begin, told) => async (event, context) => {
+  const handler = any as Handler<SQSEvent, SQSBatchResponse>;
   const startedMs = told.now();
   const traced = tracedEvent(event, begin);
   let returned: ReadonlySet<string> | undefined;

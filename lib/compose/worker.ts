@@ -1,9 +1,11 @@
 /** Composes a worker: its processes, the batcher in front of them, and how their number follows the load. */
+
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import type { JobConfig } from '../config/job.ts';
 import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
+import { elementAt } from '../contract/present.ts';
 import type { Model } from '../contract/values.ts';
 import { type Variables, variables } from '../contract/variables.ts';
 import { Batcher } from '../pipeline/batch/batcher.ts';
@@ -135,7 +137,9 @@ function poolOf(
   const open = { ...code, modelDir, modelName, batchSize, gpuMemoryFraction };
   const { length } = worker.deviceMap;
   const deviceOf = (place: number) =>
-    place < worker.numWorker ? (worker.deviceMap[place % length] as number) : worker.deviceToExpand;
+    place < worker.numWorker
+      ? elementAt(worker.deviceMap, place % length, 'worker.deviceMap')
+      : worker.deviceToExpand;
   let facts: WorkerFacts = { transferProto, imageAs: 'bytes', retryAlone: true };
   const pool = new Pool<WorkerProcess>({
     size: worker.numWorker,

@@ -4,7 +4,7 @@
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { badConfig } from '../contract/errors.ts';
+import { asError, badConfig } from '../contract/errors.ts';
 import { variables as ownVariables, type Variables } from '../contract/variables.ts';
 import { DEFAULT_JOB, type JobConfig, withDefaults } from './job.ts';
 
@@ -176,6 +176,6 @@ function readJob(text: string | undefined): JobConfig {
     // A deployment runs this code for a moment beside the settings of an earlier version.
     return withDefaults(JSON.parse(text) as object);
   } catch (error) {
-    throw badConfig(`CLUSTER_SERVING_CONFIG is not JSON: ${(error as Error).message}`);
+    throw badConfig(`CLUSTER_SERVING_CONFIG is not JSON: ${asError(error).message}`);
   }
 }

@@ -3,6 +3,7 @@
  * every problem. The old system silently ignored unknown keys, so a typo served with defaults for weeks; here it is
  * refused with the key that was probably meant. An empty value (`imageResize:`) means the default, as it always did.
  */
+
 import { closeSync, openSync, readSync } from 'node:fs';
 import {
   type Document,
@@ -18,7 +19,8 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { decodeUtf8, utf8Problem } from '../codecs/utf8.ts';
-import { badConfig, ServingError } from '../contract/errors.ts';
+import { asError, badConfig, ServingError } from '../contract/errors.ts';
+import { present } from '../contract/present.ts';
 import type { JobConfig } from './job.ts';
 import { readJob } from './read.ts';
 import { advice, brokenRules, type Finding } from './rules.ts';
@@ -61,7 +63,7 @@ function textOf(path: string): string {
   try {
     bytes = readBytes(path);
   } catch (error) {
-    throw badConfig(`config ${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw badConfig(`config ${path} cannot be read: ${asError(error).message}`, { cause: error });
   }
   assertLength(bytes.length, path);
   const text = decodeUtf8(bytes);
@@ -86,7 +88,7 @@ export function readConfigText(content: string, name: string): ConfigReading {
       broken.map((finding) => located(finding, settings)),
     );
   const advised = advice(job, isSet).map((finding) => {
-    const { key, line } = settings.get(finding.path) as Setting;
+    const { key, line } = present(settings.get(finding.path), `setting ${finding.path}`);
     return `${key} (line ${line}): ${finding.text}`;
   });
   return { job, notes: [...notes, ...advised] };
@@ -158,7 +160,7 @@ function readYaml(content: string, name: string, example = 'modelPath: model'): 
     throw wrong(`expected keys with values, e.g. "${example}", got ${kindOf(root)}${hint}`);
   } catch (error) {
     if (error instanceof ServingError) throw error;
-    throw badConfig(`${name}: not YAML: ${(error as Error).message}`, { cause: error });
+    throw badConfig(`${name}: not YAML: ${asError(error).message}`, { cause: error });
   }
 }
 

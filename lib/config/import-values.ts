@@ -24,7 +24,7 @@ const MAX_SIZE = 2 ** 31;
 export function namesOf(value: Value): readonly string[] | undefined {
   const list = typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value;
   if (!Array.isArray(list) || list.length === 0 || list.length > MAX_NAMES) return undefined;
-  return list.every(isName) && new Set(list).size === list.length ? (list as readonly string[]) : undefined;
+  return list.every(isName) && new Set(list).size === list.length ? list : undefined;
 }
 
 export function ignoredOf(value: Value): readonly IgnoredFile[] | undefined {
@@ -41,7 +41,7 @@ export function inputsOf(value: Value): readonly string[] | Readonly<Record<stri
 
 /** One shape or several, of whole numbers. */
 export function shapesOf(value: Value): readonly (readonly number[])[] | undefined {
-  const list = Array.isArray(value) && value.some(Array.isArray) ? (value as readonly Value[]) : [value];
+  const list = Array.isArray(value) && value.some(Array.isArray) ? value : [value];
   const shapes = list.map(shapeOf);
   const isSize = (size: number | string) => typeof size === 'number' && size > 0;
   const isRight = shapes.every((shape) => shape !== undefined && shape.length > 0 && shape.every(isSize));

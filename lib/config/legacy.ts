@@ -80,7 +80,7 @@ const fromShape: Convert = (value, valueOf) => {
   if (value === '') return [];
   const list = bracketed(value);
   const isNested = Array.isArray(list) && list.some(Array.isArray);
-  const shapes = isNested ? (list as readonly Value[]) : [list];
+  const shapes = isNested ? list : [list];
   const given = valueOf('data.type') ?? valueOf('data.data_type');
   const types = parts(given ?? 'image');
   const isImage = (shape: Value, i: number) => {

@@ -126,9 +126,14 @@ function topOneNote(entries: ReadonlyMap<string, Entry>, settings: ReadonlyMap<s
   ];
 }
 
+function firstPart(path: string): string {
+  const [first = path] = path.split('.', 1);
+  return first;
+}
+
 function knownKeys(ownPaths: readonly string[]): KnownKeys {
   const names = [...new Set([...ownPaths, ...LEGACY.keys()])];
-  const groups = names.filter((name) => name.includes('.')).map((name) => name.split('.')[0] as string);
+  const groups = names.filter((name) => name.includes('.')).map(firstPart);
   return {
     names,
     own: new Set(ownPaths),
@@ -184,7 +189,7 @@ function fieldsOf(
 ): readonly Field[] {
   if (value === null) return [];
   const isList = group === SERVABLES && Array.isArray(value);
-  const inner = isList && value.length === 1 ? (value[0] as Value) : value;
+  const inner = isList && value.length === 1 ? value[0] : value;
   if (isFields(inner)) return inner.fields;
   const wordKey = WORD_KEYS.get(group);
   const unspaced = typeof inner === 'string' ? blankHint(inner) : '';
@@ -219,7 +224,7 @@ function hint(key: string, groupKey: string | undefined, known: KnownKeys): stri
 /** Finds a key of this name in another group or at the top. */
 function elsewhere(key: string, known: KnownKeys): string | undefined {
   const word = plainWord(key);
-  return known.names.find((candidate) => plainWord(candidate.split('.').at(-1) as string) === word);
+  return known.names.find((candidate) => plainWord(candidate.slice(candidate.lastIndexOf('.') + 1)) === word);
 }
 
 function currentName(name: string): string {
@@ -235,6 +240,6 @@ function nestedForm(name: string): string {
 
 /** The last words of the names in a group; at the top, the first words. */
 function namesIn(group: string | undefined, names: readonly string[]): string[] {
-  if (group === undefined) return [...new Set(names.map((name) => name.split('.')[0] as string))];
+  if (group === undefined) return [...new Set(names.map(firstPart))];
   return names.filter((name) => name.startsWith(`${group}.`)).map((name) => name.slice(group.length + 1));
 }

@@ -129,6 +129,13 @@ export class ServingError extends Error {
   }
 }
 
+/** What was thrown as an Error; `code` is that of a system call. */
+export function asError(error: unknown): Error & { readonly code?: unknown } {
+  // Under Jest an error of Node is no instance of the Error that a module sees.
+  const isError = typeof error === 'object' && error !== null && 'message' in error;
+  return isError ? (error as Error) : new Error(String(error));
+}
+
 export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }

@@ -14,7 +14,7 @@ const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'expired', 'cancel
 export type RecordStatus = (typeof STATUSES)[number];
 
 export function isRecordStatus(value: unknown): value is RecordStatus {
-  return (STATUSES as readonly unknown[]).includes(value);
+  return STATUSES.some((status) => status === value);
 }
 
 /** Size in bytes and SHA-256 in hex of an object. */

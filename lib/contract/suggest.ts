@@ -2,6 +2,7 @@
  * Finds the known word that an unknown one was probably meant to be. At most a third of the letters may differ, because
  * a far-off suggestion misleads.
  */
+import { elementAt } from './present.ts';
 
 /** Longer words are compared up to here, because the work grows with the square of their length. */
 const MOST_LETTERS = 100;
@@ -51,13 +52,15 @@ function editDistance(a: string, b: string): number {
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
-      const substitution = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const substitution = elementAt(row, j - 1, 'row') + (a[i - 1] === b[j - 1] ? 0 : 1);
       const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const swap = isSwap ? (twoAgo[j - 2] as number) + 1 : Number.POSITIVE_INFINITY;
-      next.push(Math.min((row[j] as number) + 1, (next[j - 1] as number) + 1, substitution, swap));
+      const swap = isSwap ? elementAt(twoAgo, j - 2, 'twoAgo') + 1 : Number.POSITIVE_INFINITY;
+      next.push(
+        Math.min(elementAt(row, j, 'row') + 1, elementAt(next, j - 1, 'next') + 1, substitution, swap),
+      );
     }
     twoAgo = row;
     row = next;
   }
-  return row[b.length] as number;
+  return elementAt(row, b.length, 'row');
 }

@@ -34,20 +34,41 @@ export type TypedArray =
   | Uint32Array
   | BigUint64Array;
 
-export interface Tensor {
-  readonly dtype: DType;
+interface Shaped {
   /** Row-major, outermost dimension first; `[]` is a scalar. */
   readonly shape: readonly number[];
-  /** `elementCount(shape)` elements. */
-  readonly data: TypedArray | readonly string[];
 }
+
+/** `data` has `elementCount(shape)` elements. */
+export interface NumericTensor extends Shaped {
+  readonly dtype: NumericDType;
+  readonly data: TypedArray;
+}
+
+export interface TextTensor extends Shaped {
+  readonly dtype: 'string';
+  readonly data: readonly string[];
+}
+
+export type Tensor = NumericTensor | TextTensor;
 
 export function isNumericDType(dtype: string): dtype is NumericDType {
   return Object.hasOwn(ARRAYS, dtype);
 }
 
 export function numericDTypes(): NumericDType[] {
-  return Object.keys(ARRAYS) as NumericDType[];
+  return Object.keys(ARRAYS).filter(isNumericDType);
+}
+
+/** The elements from `start` to `end` as a tensor of their own, in memory of its own. */
+export function sliceTensor(tensor: Tensor, shape = tensor.shape, start = 0, end?: number): Tensor {
+  if (tensor.dtype === 'string') return { dtype: tensor.dtype, shape, data: tensor.data.slice(start, end) };
+  return { dtype: tensor.dtype, shape, data: tensor.data.slice(start, end) };
+}
+
+/** Copies elements as TypedArray.set does; both arrays hold numbers, or both bigints. */
+export function copyElements(from: Tensor['data'], into: TypedArray, offset = 0): void {
+  into.set(from as never, offset);
 }
 
 /** A zeroed array of `length` elements of `dtype`. */

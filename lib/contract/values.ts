@@ -72,13 +72,13 @@ export interface ModelNames {
   readonly labels: Readonly<Record<string, readonly string[]>>;
 }
 
-export interface NamedTensor extends Tensor {
+export type NamedTensor = Tensor & {
   readonly name: string;
   /** The names of the last axis' elements, where the model has them. */
   readonly labels?: readonly string[];
   /** For a model of texts: how many tokens it read, by row. */
   readonly tokens?: readonly number[];
-}
+};
 
 /** The outcome of one record: the model's outputs in its order, a worker's value that is not tensors, or an error. */
 export type Outcome =

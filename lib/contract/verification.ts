@@ -115,20 +115,20 @@ export function readVerification(value: unknown): Verification | undefined {
 }
 
 function isVerification(value: unknown): value is Verification {
-  const { batching, runtime, comparison, reason, scalars = [] } = (value ?? {}) as Unknown<Verification>;
+  const { batching, runtime, comparison, reason, scalars = [] }: Unknown<Verification> = Object(value);
   const isCompared = comparison === 'agrees' || comparison === 'skipped';
   const areNames = Array.isArray(scalars) && scalars.every((name) => typeof name === 'string');
   return isCompared && areNames && isOptionalText(reason) && isVerdict(batching) && isRuntime(runtime);
 }
 
 function isVerdict(value: unknown): value is BatchingVerdict {
-  const read = (value ?? {}) as Unknown<BatchingVerdict>;
+  const read: Unknown<BatchingVerdict> = Object(value);
   const { verdict, reason, operator, node, inputAxes, outputAxes, padding, paddingReason, analyser } = read;
   const texts = [reason, operator, node, paddingReason, read.unconfirmed];
   return (
     (verdict === 'proven' || verdict === 'not proven') &&
     texts.every(isOptionalText) &&
-    [undefined, 'agrees', 'differs'].includes(padding as undefined) &&
+    (padding === undefined || padding === 'agrees' || padding === 'differs') &&
     [inputAxes, outputAxes].every((axes) => axes === undefined || isBatchAxes(axes)) &&
     typeof analyser === 'number'
   );
@@ -140,7 +140,7 @@ function isBatchAxes(value: unknown): value is BatchAxes {
 }
 
 function isRuntime(value: unknown): value is Verification['runtime'] {
-  const read = (value ?? {}) as Unknown<Verification['runtime']>;
+  const read: Unknown<Verification['runtime']> = Object(value);
   const { onnxruntime, architecture, features = [], anyFeatures = false, level, disabledOptimizers } = read;
   return (
     typeof onnxruntime === 'string' &&

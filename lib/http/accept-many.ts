@@ -2,6 +2,7 @@
  * POST /predictions with a record on each line: JSON texts (NDJSON), or the rows of a table as CSV. Each record is accepted or
  * refused by itself; the answer has an entry for each, in the order of the body. Loaded at its first request.
  */
+
 import { type Csv, inputsOfRow, readCsv } from '../codecs/csv.ts';
 import { MOST_DEPTH } from '../codecs/json.ts';
 import { isIntricate, JsonStructure, SMALL_CHARACTERS } from '../codecs/json-structure.ts';
@@ -88,7 +89,7 @@ export async function acceptMany(
 function assertUnused(entries: readonly Line<SentRecord>[]): void {
   const conflict = entries.find(({ is }) => is instanceof ServingError && is.code === 'conflict')?.is;
   if (conflict && entries.every(({ is }) => is instanceof ServingError))
-    throw new ServingError('conflict', (conflict as ServingError).message);
+    throw new ServingError('conflict', conflict.message);
 }
 
 /** @throws bad_request for a body without a record, too_large */
@@ -107,7 +108,7 @@ function linesOf(
   const lines: Line<Submission>[] = [];
   let start = BYTE_ORDER_MARK.equals(bytes.subarray(0, BYTE_ORDER_MARK.length)) ? BYTE_ORDER_MARK.length : 0;
   for (let line = 1; start < bytes.length; line++) {
-    while (BLANKS.has(bytes[start] as number)) start++;
+    while (BLANKS.has(bytes[start] ?? LINE_FEED)) start++;
     const end = bytes[start] === LINE_FEED ? start : endOfLine(bytes, start);
     const text = start < end && bytes.subarray(start, end);
     start = end + 1;

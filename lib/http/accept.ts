@@ -2,9 +2,11 @@
  * Puts a request's records into the queue and answers 202 with their uris and identities, once SQS has every record. Bodies
  * with a record on each line are read in accept-many.ts.
  */
+
 import { createHash, randomUUID } from 'node:crypto';
 import { assertIdentity } from '../contract/enqueue.ts';
 import { logError } from '../contract/log.ts';
+import { elementAt } from '../contract/present.ts';
 import { readTrace } from '../contract/trace.ts';
 import {
   type Announcer,
@@ -52,7 +54,7 @@ export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Pro
   const records = submissions.map((one, i) => identified(one, headers, named, several ? i : undefined));
   await sendAll(records, deps);
   const warning = warningOf(ignored);
-  const [{ uri, identity }] = records as [SentRecord];
+  const { uri, identity } = elementAt(records, 0, 'records');
   if (records.length === 1) return json(202, { uri, identity }, { location: locationOf(uri), ...warning });
   const uris = records.map((record) => record.uri);
   return json(202, { uris, identities: records.map((record) => record.identity) }, warning);

@@ -2,10 +2,12 @@
  * POST /v1/embeddings, in the form of OpenAI's API: texts, or token ids that the caller has made, become vectors. It
  * serves models that an import made into models of texts and that answer with one vector for each.
  */
+
 import { isObject, readJson } from '../codecs/instances.ts';
 import { quoteName, quoteValue } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
+import { isCount } from '../contract/present.ts';
 import type { Inputs, NamedTensor, Outcome, Runner } from '../contract/values.ts';
 import { floatText } from '../pipeline/answer/postprocess.ts';
 import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
@@ -58,7 +60,8 @@ function askedOf(request: HttpRequest, job: string): Asked {
   if (format !== 'float' && format !== 'base64') {
     throw badRequest(`"encoding_format": expected "float" or "base64", got ${quoteValue(format)}`);
   }
-  if (dimensions !== undefined && !Number.isSafeInteger(dimensions)) {
+  const isWhole = typeof dimensions === 'number' && Number.isSafeInteger(dimensions);
+  if (dimensions !== undefined && !isWhole) {
     throw badRequest(`"dimensions": expected a whole number, got ${quoteValue(dimensions)}`);
   }
   const inputs = inputsOf(input);
@@ -66,24 +69,23 @@ function askedOf(request: HttpRequest, job: string): Asked {
   return {
     records: inputs.map(recordOf),
     isBase64: format === 'base64',
-    dimensions: dimensions as number | undefined,
+    dimensions,
   };
 }
 
 /** One text, several, the tokens of one, or those of several. */
 function inputsOf(input: unknown): readonly unknown[] {
   if (!Array.isArray(input)) return [input];
-  const list = input as readonly unknown[];
+  const list: readonly unknown[] = input;
   if (list.length === 0) throw badRequest('"input": expected at least one text');
   return list.every((one) => typeof one === 'number') ? [list] : list;
 }
 
 function recordOf(input: unknown, index: number): Inputs {
   if (typeof input === 'string') return new Map([['text', { kind: 'json', value: input }]]);
-  const isId = (id: unknown) =>
-    Number.isSafeInteger(id) && (id as number) >= 0 && (id as number) <= MAX_TOKEN_ID;
+  const isId = (id: unknown) => isCount(id) && id <= MAX_TOKEN_ID;
   if (Array.isArray(input) && input.length > 0 && input.every(isId)) {
-    const data = Int32Array.from(input as number[]);
+    const data = Int32Array.from(input);
     return new Map([['text', { kind: 'tensor', tensor: { dtype: 'int32', shape: [data.length], data } }]]);
   }
   throw badRequest(`"input" ${index}: expected a text or a list of token ids, got ${quoteValue(input)}`);

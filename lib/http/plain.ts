@@ -4,6 +4,7 @@
  */
 
 import { inInstance } from '../codecs/instances.ts';
+import { elementAt } from '../contract/present.ts';
 import { elementCount } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import {
@@ -51,7 +52,7 @@ function membersOf(answered: readonly Answered[], filter: Filter | undefined): s
   const [first] = answered;
   const names = first?.outputs.map(({ name }) => name) ?? [];
   const columns = names.map(
-    (name, i) => [name, answered.map(({ outputs }) => outputs[i] as NamedTensor)] as const,
+    (name, i) => [name, answered.map(({ outputs }) => elementAt(outputs, i, 'outputs'))] as const,
   );
   const outputs = columns.map(([name, rows]) => [name, rows.map(nestedText)] as const);
   const labels = columns
@@ -84,7 +85,7 @@ function labelText(output: NamedTensor): string {
   const width = labels.length;
   const rows = shape.slice(0, -1);
   const texts = Array.from({ length: elementCount(rows) }, (_, row) =>
-    JSON.stringify(labels[rank(1, row * width, width)[0] as number]),
+    JSON.stringify(labels[rank(1, row * width, width)[0] ?? 0]),
   );
   return nest(texts, rows);
 }

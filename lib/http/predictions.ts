@@ -1,6 +1,7 @@
 /**
  * Reads the body of POST /predictions into queue messages and writes the JSON of what failed and of pages.
  */
+
 import { randomUUID } from 'node:crypto';
 import { inInstance, instancesOf, instanceText, isObject, readJson } from '../codecs/instances.ts';
 import { parseExactly } from '../codecs/json.ts';
@@ -9,6 +10,7 @@ import { quoteName } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
+import { elementAt } from '../contract/present.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/answer/postprocess.ts';
@@ -51,7 +53,7 @@ export function readSubmission(
   const { text, parsed } = readJson(line, undefined, parseExactly);
   assertOne(parsed);
   const { submissions, ignored } = submissionsOf(text, parsed, nameRecord);
-  return { submission: submissions[0] as Submission, ignored };
+  return { submission: elementAt(submissions, 0, 'submissions'), ignored };
 }
 
 function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): Submissions {

@@ -8,7 +8,7 @@ import { gunzipSync, inflateSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { quoteName } from '../codecs/quote.ts';
 import { assertIdentity } from '../contract/enqueue.ts';
-import { badRequest, ServingError } from '../contract/errors.ts';
+import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 
@@ -177,11 +177,11 @@ function unzipped(bytes: Buffer, encoding: string, limit: NonNullable<BodyOption
   try {
     return unzip(bytes, { maxOutputLength: LIMITS[limit] });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
+    if (asError(error).code === 'ERR_BUFFER_TOO_LARGE') {
       // The full size is unknown, because unzipping stopped.
       throw overLimit(limit, `the body is ${bytes.byteLength} bytes and unzipped`, 'bytes');
     }
-    throw badRequest(`the ${encoding} body cannot be read: ${(error as Error).message}`);
+    throw badRequest(`the ${encoding} body cannot be read: ${asError(error).message}`);
   }
 }
 

@@ -44,7 +44,7 @@ async function limited<T>(ms: number, work: (signal: AbortSignal) => Promise<T>)
 export async function waitWithin<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (!signal) return work;
   const over = Promise.withResolvers<never>();
-  const onAbort = () => over.reject(signal.reason as Error);
+  const onAbort = () => over.reject(signal.reason);
   if (signal.aborted) onAbort();
   signal.addEventListener('abort', onAbort);
   try {

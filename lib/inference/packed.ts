@@ -5,7 +5,14 @@
 
 import { withBinding } from '../codecs/instances.ts';
 import { contentOf } from '../contract/json-numbers.ts';
-import { allocate, isNumericDType, type NumericDType, type Tensor } from '../contract/tensor.ts';
+import { elementAt } from '../contract/present.ts';
+import {
+  allocate,
+  copyElements,
+  isNumericDType,
+  type NumericDType,
+  type Tensor,
+} from '../contract/tensor.ts';
 import type { Binding, Inputs, NamedTensor, TensorSpec } from '../contract/values.ts';
 import type { Block } from '../pipeline/bind/block.ts';
 import { flattened, hasExactly } from '../pipeline/bind/flatten.ts';
@@ -25,7 +32,7 @@ export function pack(records: readonly (readonly NamedTensor[])[]): Block | unde
     const numeric = dtype as NumericDType;
     const data = allocate(numeric, records.length * length);
     for (const [i, record] of records.entries())
-      data.set((record[column] as NamedTensor).data as never, i * length);
+      copyElements(elementAt(record, column, 'the record').data, data, i * length);
     return { name, dtype: numeric, shape, data };
   });
   return { count: records.length, columns };
@@ -101,7 +108,7 @@ export function unpackRecords(
           (tensors) => new Map(tensors.map(({ name, ...tensor }) => [name, { kind: 'tensor', tensor }])),
         )
       : sent;
-  for (const [i, binding] of bindings.entries()) withBinding(records[i] as Inputs, binding);
+  for (const [i, binding] of bindings.entries()) withBinding(elementAt(records, i, 'records'), binding);
   return records;
 }
 
@@ -114,7 +121,7 @@ function areAlike(record: readonly NamedTensor[], first: readonly NamedTensor[])
   return (
     record.length === first.length &&
     record.every(({ name, dtype, shape, data, tokens }, i) => {
-      const other = first[i] as NamedTensor;
+      const other = elementAt(first, i, 'first');
       return (
         dtype !== 'string' &&
         dtype === other.dtype &&

@@ -3,9 +3,11 @@
  * parallel calls do not help; larger batches and threads do. Open from a path, never from a buffer, which would
  * resolve external weights against the working directory.
  */
+
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { DAMAGED, modelUnavailable, ServingError } from '../contract/errors.ts';
-import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
+import { elementAt, present } from '../contract/present.ts';
+import { type DType, isNumericDType, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { refuseTelemetry } from '../contract/variables.ts';
 import { ALL_REWRITES, AS_WRITTEN, type Optimization, type Runtime } from '../contract/verification.ts';
@@ -75,10 +77,12 @@ export async function openSession(path: string, options: SessionOptions): Promis
     async run(feeds) {
       // No prototype: an input may be called __proto__.
       const named: Record<string, OrtTensor> = Object.create(null);
-      for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(feeds[i] as Tensor);
+      for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(elementAt(feeds, i, 'feeds'));
       observer?.(path, inputs, feeds);
       const results = await run(named);
-      const made = outputs.map((spec) => fromOrt(spec.name, results[spec.name] as OrtTensor));
+      const made = outputs.map((spec) =>
+        fromOrt(spec.name, present(results[spec.name], `output ${spec.name}`)),
+      );
       assertCarried(made, feeds);
       return made;
     },
@@ -95,7 +99,7 @@ const REPLACEMENT = '\ufffd';
 /** @throws model_failed when an output has a replacement character that no input brought */
 function assertCarried(outputs: readonly NamedTensor[], feeds: readonly Tensor[]): void {
   const hasOne = ({ dtype, data }: Tensor) =>
-    dtype === 'string' && (data as readonly string[]).some((text) => text.includes(REPLACEMENT));
+    dtype === 'string' && data.some((text) => text.includes(REPLACEMENT));
   const output = outputs.find(hasOne);
   if (!output || feeds.some(hasOne)) return;
   throw new ServingError(
@@ -223,9 +227,9 @@ function dtypeOf(type: string, name: string): DType {
 }
 
 function toOrt(tensor: Tensor): OrtTensor {
-  if (tensor.dtype === 'string') return new OrtTensor('string', tensor.data as string[], tensor.shape);
+  if (tensor.dtype === 'string') return new OrtTensor('string', tensor.data, tensor.shape);
   if (tensor.dtype === 'float16') {
-    const bits = tensor.data as Uint16Array;
+    const bits = tensor.data;
     const made = new OrtTensor('float16', bits, tensor.shape);
     // On Node 24 the constructor turns the bits into a Float16Array, which onnxruntime-node's native side (1.30) reads
     // as empty ("not enough space: expected 4, got 0"); it wants the Uint16Array back.
@@ -236,9 +240,9 @@ function toOrt(tensor: Tensor): OrtTensor {
 
 function fromOrt(name: string, tensor: OrtTensor): NamedTensor {
   const dtype = dtypeOf(tensor.type, name);
-  if (dtype === 'string') return { name, dtype, shape: tensor.dims, data: tensor.data };
-  const raw = tensor.data as Exclude<typeof tensor.data, string[]>;
-  const data =
-    dtype === 'float16' ? new Uint16Array(raw.buffer as ArrayBuffer, raw.byteOffset, raw.length) : raw;
-  return { name, dtype, shape: tensor.dims, data: data as NamedTensor['data'] };
+  const { dims: shape, data } = tensor;
+  if (dtype === 'string') return { name, dtype, shape, data: data as string[] };
+  const numbers = data as TypedArray;
+  if (dtype !== 'float16') return { name, dtype, shape, data: numbers };
+  return { name, dtype, shape, data: new Uint16Array(numbers.buffer, numbers.byteOffset, numbers.length) };
 }

@@ -104,10 +104,10 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
 
 /** The code of a failed HTTP answer, whose body is `{"error": …, "code": …}`. */
 function codeOf(answer: unknown): ErrorCode | undefined {
-  const { statusCode = 0, body } = (answer ?? {}) as { statusCode?: number; body?: unknown };
+  const { statusCode = 0, body }: { statusCode?: number; body?: unknown } = Object(answer);
   if (statusCode < 400 || typeof body !== 'string') return undefined;
   try {
-    const { code } = JSON.parse(body) as { code?: unknown };
+    const { code }: { code?: unknown } = JSON.parse(body);
     // Asking for a result that is not there yet is normal and frequent, not a failure.
     if (code === 'not_found') return undefined;
     return isErrorCode(code) ? code : 'internal';

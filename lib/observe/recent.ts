@@ -102,7 +102,7 @@ function largestOf(dtype: DType, shape: readonly number[], data: NamedTensor['da
 /** Fractions are rounded for the eye; whole numbers are not. */
 function shown(value: unknown, dtype: DType): string {
   if (dtype === 'bool') return String(value === 1);
-  const number = dtype === 'float16' ? float16Value(value as number) : value;
+  const number = dtype === 'float16' ? float16Value(Number(value)) : value;
   const isFraction = typeof number === 'number' && !Number.isInteger(number);
   return isFraction ? String(Number(number.toPrecision(4))) : String(number).slice(0, 40);
 }

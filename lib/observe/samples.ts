@@ -1,4 +1,5 @@
 /** The last samples of a service: sizes, times, what a worker's own code recorded, and who asked how often. */
+import { elementAt } from '../contract/present.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
 
 const SAMPLES = 1_000;
@@ -83,7 +84,7 @@ export function summary(samples: readonly number[]): Summary | undefined {
   if (samples.length === 0) return undefined;
   const sorted = samples.toSorted((a, b) => a - b);
   const half = sorted.length >> 1;
-  const at = (index: number) => sorted[index] as number;
+  const at = (index: number) => elementAt(sorted, index, 'sorted');
   const avg = samples.reduce((sum, value) => sum + value, 0) / samples.length;
   return {
     avg,

@@ -55,7 +55,7 @@ export function together(list: readonly Observer[], now: () => number): Observer
   const flushing = list.filter((one) => 'flush' in one);
   let late = 0;
   return {
-    ...(told as Observer),
+    ...told,
     now,
     start(step) {
       const end = told.stepEnded;

@@ -3,10 +3,12 @@
  * last, because one of those may have ended or outlived the function. A chunk holds no more than may be in memory at
  * once, because a message may point at thousands of times its size.
  */
+
 import { type DeliveredMessage, enqueueOf } from '../codecs/attributes.ts';
 import { uriOf } from '../codecs/dead-letter.ts';
 import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
+import { elementAt } from '../contract/present.ts';
 import { type Deadline, deadlineCheck, noTimeLeft } from './deadline.ts';
 
 /** A message as SQS delivers it. */
@@ -80,7 +82,7 @@ export async function* chunksOf(
         break;
       }
       const bodies = await payloads.resolve(left.map(({ body }) => body));
-      yield bodies.map((body, i) => withBody(left[i] as Unloaded, body));
+      yield bodies.map((body, i) => withBody(elementAt(left, i, 'left'), body));
       left = left.slice(bodies.length);
     }
   }

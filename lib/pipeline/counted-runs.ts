@@ -3,7 +3,9 @@
  * and got no outcome are counted, and after `most` of them the record ends. A delivery in which the record did not run does not
  * count: Redis, S3 or the model was away, or no time was left.
  */
+
 import { type ErrorCode, ServingError } from '../contract/errors.ts';
+import { elementAt } from '../contract/present.ts';
 import type { Outcome, Runner } from '../contract/values.ts';
 import { exceeded } from './dead-letters.ts';
 import { type Deadline, deadlineCheck } from './deadline.ts';
@@ -50,7 +52,7 @@ export async function runCounted(
 ): Promise<RanCounted> {
   const counts = new Map<QueuedRecord, number | ServingError>();
   for (const [i, count] of (await runs.read(records)).entries())
-    counts.set(records[i] as QueuedRecord, count);
+    counts.set(elementAt(records, i, 'records'), count);
   // False for an unknown count too.
   const allowed = records.filter((record) => Number(counts.get(record)) < runs.most);
   const begun = new Set<QueuedRecord>();
@@ -64,7 +66,7 @@ export async function runCounted(
   const attempts = runs.most === 1 ? 3 : before + 2;
   const ran = await runAllowed(allowed, { runner, deadline, attempts, begin });
   assertOneEach(ran, allowed);
-  const outcomes = new Map(allowed.map((record, i) => [record, ran[i] as Outcome]));
+  const outcomes = new Map(allowed.map((record, i) => [record, elementAt(ran, i, 'ran')]));
   const isOpen = (record: QueuedRecord) => begun.has(record) && isUnfinished(outcomes.get(record), runner);
   return {
     outcomes: records.map((record) => {
@@ -101,7 +103,7 @@ async function runAllowed(
     return runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
   }
   return runRedelivered(inputs, runIsolated, deadline, attempts, (places) =>
-    begin(places.map((i) => records[i] as QueuedRecord)),
+    begin(places.map((i) => elementAt(records, i, 'records'))),
   );
 }
 

@@ -2,10 +2,12 @@
  * Messages that get no outcome by being delivered again. They are archived as they were delivered before their failure is saved: if
  * the function stops in between, the message comes again and both steps are repeated.
  */
+
 import { enqueueOf } from '../codecs/attributes.ts';
 import { encodeDeadLetter } from '../codecs/dead-letter.ts';
 import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
+import { present } from '../contract/present.ts';
 import type { Outcome } from '../contract/values.ts';
 import type { Delivered } from './chunks.ts';
 
@@ -53,7 +55,7 @@ export async function archiveDead(
   const lost = new Set<string>();
   const put = async ({ id, attempts }: DeadMessage) => {
     // The id is that of a message of this event.
-    const message = byId.get(id) as Delivered;
+    const message = present(byId.get(id), `message ${id} in the event`);
     try {
       await archive(id, deadLetterOf(message, attempts));
       observers.messageArchived?.(id);

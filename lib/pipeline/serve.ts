@@ -4,7 +4,10 @@
  * bind -> batch -> run -> split), or user code. A slot is a record or an error at every stage, and a batch keeps its
  * length and order.
  */
+
 import { inInstance } from '../codecs/instances.ts';
+import { elementAt } from '../contract/present.ts';
+import { sliceTensor } from '../contract/tensor.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { type Scratch, withScratch } from './batch/buffer-pool.ts';
 import type { Message } from './chunks.ts';
@@ -202,7 +205,7 @@ function sortOutcomes(decoded: Decoded, outcomes: readonly Outcome[], buffers: S
   const finished = [...decoded.finished];
   const returned = [...decoded.returned];
   for (const [i, { id, enqueue, uri }] of decoded.records.entries()) {
-    const outcome = outcomes[i] as Outcome;
+    const outcome = elementAt(outcomes, i, 'outcomes');
     if (!outcome.ok && outcome.error.retryable)
       returned.push({ id, error: outcome.error, trace: enqueue.trace });
     else finished.push({ id, enqueue, uri, outcome: detached(outcome, buffers) });
@@ -216,7 +219,7 @@ function detached(outcome: Outcome, buffers: Scratch): Outcome {
   return {
     ok: true,
     outputs: outcome.outputs.map((output): NamedTensor => {
-      return buffers.owns(output.data) ? { ...output, data: output.data.slice() } : output;
+      return buffers.owns(output.data) ? { ...output, ...sliceTensor(output) } : output;
     }),
   };
 }

@@ -2,10 +2,12 @@
  * Puts records into the queue: each is announced, and its message is sent, or a pointer to it if it is too large. SQS
  * counts bytes, not characters, and attributes too.
  */
+
 import { attributesBytes, type MessageAttributes, newAttributes } from '../codecs/attributes.ts';
 import { encodePointer } from '../codecs/pointer.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { elementAt } from '../contract/present.ts';
 import type { TraceContext } from '../contract/trace.ts';
 import { allEnded } from '../contract/under-way.ts';
 
@@ -110,7 +112,7 @@ export async function sendAnnounced<R extends SentRecord>(
   await allEnded(
     records.map(async (record, i) => {
       await send(record).catch(async (error: unknown) => {
-        await (announced[i] as Announcement).withdraw();
+        await elementAt(announced, i, 'announced').withdraw();
         throw error;
       });
     }),

@@ -6,7 +6,7 @@ import type { Agent } from 'node:https';
 import { Readable } from 'node:stream';
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { attributesBytes, type MessageAttributes } from '../codecs/attributes.ts';
-import { badRequest, ServingError } from '../contract/errors.ts';
+import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 
 interface Pending {
@@ -209,7 +209,7 @@ export class QueueSender {
       }
       return again;
     } catch (error) {
-      for (const pending of batch) pending.reject(this.#unavailable((error as Error).message, error));
+      for (const pending of batch) pending.reject(this.#unavailable(asError(error).message, error));
       return [];
     }
   }

@@ -3,8 +3,10 @@
  * and a connection that broke meanwhile looks open until a command times out. So every timeout is short, and a command
  * that is safe to repeat is repeated once on a new connection.
  */
+
 import { Redis } from 'ioredis';
-import { badConfig, badRequest, ServingError } from '../contract/errors.ts';
+import { asError, badConfig, badRequest, ServingError } from '../contract/errors.ts';
+import { elementAt } from '../contract/present.ts';
 import { allEnded } from '../contract/under-way.ts';
 import { HINTS, TLS_HINTS } from './hints.ts';
 import { Room } from './room.ts';
@@ -112,7 +114,7 @@ export class RedisConnection {
         connection = await this.#connected();
         return await work(this.redis);
       } catch (error) {
-        const { name, message } = error as Error;
+        const { name, message } = asError(error);
         // Redis answered with an error: the connection works, and running the command again changes nothing.
         if (name === 'ReplyError' && !WRONG_SERVER.test(message)) throw this.unavailable(error);
         // The reply of a command that timed out may still arrive; only a new connection is in a known state.
@@ -273,7 +275,7 @@ export async function forEachHome<T>(
   homes: readonly string[],
   work: (home: string, places: readonly number[]) => Promise<T>,
 ): Promise<T[]> {
-  const places = Map.groupBy(homes.keys(), (i) => homes[i] as string);
+  const places = Map.groupBy(homes.keys(), (i) => elementAt(homes, i, 'homes'));
   const done: T[] = [];
   for (const some of slicesOf([...places])) {
     const [only, ...others] = some;

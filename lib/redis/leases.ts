@@ -3,10 +3,12 @@
  * under the id of the lease until the client's next lease or until a time limit, so a client whose answer was lost asks
  * again by that id and loses nothing.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
 import { indexKey, leaseKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
+import { elementAt } from '../contract/present.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { ResultIndex } from './result-index.ts';
 import { RELEASE, TAKE } from './scripts/generated.ts';
@@ -113,7 +115,7 @@ export class ResultLeases {
     try {
       await this.#index.announce(new Set(homes), Math.max(LEASE_MS, ...held.map(({ leftMs }) => leftMs)));
       await forEachHome(homes, (home, places) => {
-        const leases = places.map((i) => held[i] as Lease);
+        const leases = places.map((i) => elementAt(held, i, 'held'));
         const keys = leases.flatMap((one) => {
           return [resultKey(this.#job, one.uri), newestKey(home, one.uri), leaseKeyOf(home, one)];
         });
@@ -134,14 +136,14 @@ export class ResultLeases {
     acknowledged: readonly Lease[],
     limits: TakeLimits,
   ): Promise<LeasedResult[]> {
-    const wanted = uris.map((uri, i) => ({ uri, leaseId: leaseIds[i] as string }));
+    const wanted = uris.map((uri, i) => ({ uri, leaseId: elementAt(leaseIds, i, 'leaseIds') }));
     const homes = [...wanted, ...acknowledged].map(({ uri }) => this.#connection.home(this.#job, uri));
     const taken: LeasedResult[] = [];
     await forEachHome(homes, async (home, places) => {
       const asked = places.flatMap((i) => wanted[i] ?? []);
       const arrived = places.flatMap((i) => acknowledged[i - wanted.length] ?? []);
       const replies = await this.#askHome(home, asked, arrived, limits);
-      for (const [i, one] of replies.entries()) taken[places[i] as number] = one;
+      for (const [i, one] of replies.entries()) taken[elementAt(places, i, 'places')] = one;
     });
     // Without those that would have exceeded the size limit.
     return taken.filter(Boolean);
@@ -155,7 +157,7 @@ export class ResultLeases {
   ): Promise<LeasedResult[]> {
     const held = asked.map((one) => leaseKeyOf(home, one));
     const keys = asked.flatMap(({ uri }, i) => {
-      return [resultKey(this.#job, uri), stateKey(home, uri), held[i] as string];
+      return [resultKey(this.#job, uri), stateKey(home, uri), elementAt(held, i, 'held')];
     });
     const options = {
       leaseMs: String(LEASE_MS),
@@ -177,7 +179,7 @@ export class ResultLeases {
         return reply;
       });
       return (took as TakeReply[]).map((reply, i) => {
-        const lease = { ...(asked[i] as Omit<Lease, 'leftMs'>), leftMs: reply[2] };
+        const lease = { ...elementAt(asked, i, 'asked'), leftMs: reply[2] };
         return this.#takenOf(reply, fields[i], lease);
       });
     };
@@ -223,6 +225,7 @@ function askedKey(uri: string, identity: string | undefined): string {
 /** A reply of names and values in turn, as an object. */
 function fieldsOf(flat: readonly string[]): Record<string, string> {
   const fields: Record<string, string> = {};
-  for (let i = 0; i + 1 < flat.length; i += 2) fields[flat[i] as string] = flat[i + 1] as string;
+  for (let i = 0; i + 1 < flat.length; i += 2)
+    fields[elementAt(flat, i, 'flat')] = elementAt(flat, i + 1, 'flat');
   return fields;
 }

@@ -28,7 +28,7 @@ export class ResultNotifications {
   /** Resolves when Redis has confirmed the subscription. @throws results_unavailable */
   async subscribe(channel: string): Promise<Subscription> {
     let heard = false;
-    let wake = () => undefined as void;
+    let wake: () => void = () => undefined;
     const onMessage = () => {
       heard = true;
       wake();

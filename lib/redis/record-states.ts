@@ -2,11 +2,13 @@
  * The state of a uri, from its announcement to its outcome. Each change is one step inside Redis, because the batch function
  * may write between two steps. The key must not look like a result to clients of Analytics Zoo Cluster Serving (see names.ts).
  */
+
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, requestKey, resultKey, stateKey } from '../contract/names.ts';
+import { elementAt } from '../contract/present.ts';
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
 import type { RunningRecord } from '../pipeline/serve.ts';
 import type { Announcement, SentRecord } from '../pipeline/submit.ts';
@@ -77,7 +79,7 @@ export class RecordStates implements States {
     if (records.length === 0) return;
     const homes = records.map(({ uri }) => this.#connection.home(this.#job, uri));
     await forEachHome(homes, async (home, places) => {
-      const marked = places.map((i) => records[i] as RunningRecord);
+      const marked = places.map((i) => elementAt(records, i, 'records'));
       const keys = marked.map(({ uri }) => stateKey(home, uri));
       const identities = marked.map(({ enqueue }) => enqueue.identity);
       const run = (redis: Redis) => markRunning(redis)(keys, { forMs: String(forMs), identities });

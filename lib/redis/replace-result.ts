@@ -3,10 +3,13 @@
  * the record can be sent again. A uri that was used again may hold the result of another record by then, so the script
  * that writes first compares what is stored with what the decision was based on.
  */
+
 import type { Redis } from 'ioredis';
 import { isLater } from '../contract/enqueue.ts';
-import { errorCodeOf, ServingError } from '../contract/errors.ts';
+import { asError, type ErrorRecord, errorCodeOf, ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
+import { elementAt } from '../contract/present.ts';
+import type { Unknown } from '../contract/verification.ts';
 import { type StoredFields, textsOf } from '../results/fields.ts';
 import type {
   ReplacedRecord,
@@ -63,14 +66,14 @@ export class ResultReplacer implements Replacer {
         // Analytics Zoo Cluster Serving stored no status.
         return { status: status ?? 'finished', ...errorOf(error) };
       } catch (error) {
-        if (isWrongType(error as Error)) return undefined;
+        if (isWrongType(asError(error))) return undefined;
         throw error;
       }
     };
     const outcomes: (StoredOutcome | undefined)[] = [];
     const homes = uris.map((uri) => this.#connection.home(job, uri));
     await forEachHome(homes, async (home, places) => {
-      const keys = places.map((i) => resultKey(job, uris[i] as string));
+      const keys = places.map((i) => resultKey(job, elementAt(uris, i, 'uris')));
       const all = (redis: Redis) => Promise.all(keys.map((key) => read(redis, key)));
       const found = await this.#connection.use(all, true, home);
       for (const [i, place] of places.entries()) outcomes[place] = found[i];
@@ -143,7 +146,7 @@ export class ResultReplacer implements Replacer {
         const names = [...RESULT_FIELDS, ...STATE_FIELDS, 'exists', 'newest'];
         return Object.fromEntries(names.flatMap((name, i) => (values[i] == null ? [] : [[name, values[i]]])));
       } catch (error) {
-        if (isWrongType(error as Error)) return undefined;
+        if (isWrongType(asError(error))) return undefined;
         throw error;
       }
     };
@@ -184,7 +187,7 @@ function isExhausted({ error }: StoredState): boolean {
 
 function errorOf(text: string | null | undefined): { code: string | undefined; message: string | undefined } {
   try {
-    const { code, message } = JSON.parse(text || '{}') as { code?: unknown; message?: unknown };
+    const { code, message }: Unknown<ErrorRecord> = JSON.parse(text || '{}');
     return {
       code: errorCodeOf(code) ?? (typeof code === 'string' ? code : undefined),
       message: typeof message === 'string' ? message : undefined,

@@ -4,7 +4,9 @@
  * other slot names those slots. A slot is listed before a result is written into it. So nothing is ever missing in the list;
  * what is there too much is removed by a client that has found nothing there, after a minute.
  */
+
 import { indexKey, resultKey } from '../contract/names.ts';
+import { elementAt } from '../contract/present.ts';
 import { allEnded } from '../contract/under-way.ts';
 import { type RedisConnection, slicesOf } from './connection.ts';
 import { FORGET_HOMES, LIST_HOMES, READ_HOMES, READ_INDEX } from './scripts/generated.ts';
@@ -99,5 +101,5 @@ function fitting(entries: readonly Entry[], count: number, maxBytes: number): nu
 }
 
 function pairsOf(flat: readonly string[]): (readonly [home: string, score: string])[] {
-  return flat.flatMap((home, i) => (i % 2 === 0 ? [[home, flat[i + 1] as string] as const] : []));
+  return flat.flatMap((home, i) => (i % 2 === 0 ? [[home, elementAt(flat, i + 1, 'flat')] as const] : []));
 }

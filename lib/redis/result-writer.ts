@@ -3,10 +3,12 @@
  * of order, and two workers may hold one record: the script writes an outcome only when its enqueue is later than every
  * one of its uri that had an outcome before.
  */
+
 import type { Redis } from 'ioredis';
 import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
+import { elementAt, present } from '../contract/present.ts';
 import { toIncrements } from '../metrics/fields.ts';
 import type { Timers } from '../metrics/timers.ts';
 import { textsOf } from '../results/fields.ts';
@@ -95,7 +97,7 @@ export class ResultWriter {
     const homes = part.map(({ uri }) => this.#connection.home(this.#options.job, uri));
     await this.#index.announce(new Set(homes), this.#options.ttlSeconds * 1000);
     const replies = await forEachHome(homes, async (home, places): Promise<Saved> => {
-      const records = places.map((i) => part[i] as Finished);
+      const records = places.map((i) => elementAt(part, i, 'part'));
       try {
         return await this.#saveHome(home, records, model, pairs);
       } catch (error) {
@@ -129,7 +131,9 @@ export class ResultWriter {
       return {
         saved: replies.reduce((sum, [saved = 0]) => sum + saved, 0),
         blocked: replies.flatMap(([, ...places], call) =>
-          places.map((place) => ofOtherType((records[call * RECORDS_PER_CALL + place] as Finished).uri)),
+          places.map((place) =>
+            ofOtherType(elementAt(records, call * RECORDS_PER_CALL + place, 'records').uri),
+          ),
         ),
       };
     };
@@ -186,11 +190,11 @@ function partsOf(finished: readonly Finished[]): Finished[][] {
   for (const one of finished) {
     const { value, exact } = one.fields;
     bytes += value.length + exact.length;
-    if (bytes > TRIP_BYTES && (trips.at(-1) as Finished[]).length > 0) {
+    if (bytes > TRIP_BYTES && present(trips.at(-1), 'element of trips').length > 0) {
       trips.push([]);
       bytes = value.length + exact.length;
     }
-    (trips.at(-1) as Finished[]).push(one);
+    present(trips.at(-1), 'element of trips').push(one);
   }
   return trips;
 }

@@ -2,9 +2,11 @@
  * Counts in Redis how often a redelivered record began to run and got no outcome. The receive count of SQS does not say that: it
  * grows in an outage too. A delivery is counted once, however often its command is sent, because its number is stored too.
  */
+
 import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
 import { runCountKey } from '../contract/names.ts';
+import { elementAt } from '../contract/present.ts';
 import type { CountedRecord, RunCounts } from '../pipeline/counted-runs.ts';
 import type { RunCountsOptions } from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
@@ -50,7 +52,7 @@ export class StoredRunCounts implements RunCounts {
   async #change(change: typeof beginRuns, records: readonly CountedRecord[]): Promise<void> {
     const ttlMs = String(this.#options.retentionSeconds * 1000);
     await this.#forEachHome(records, async (home, keys, places) => {
-      const deliveries = places.map((i) => String((records[i] as CountedRecord).attempts));
+      const deliveries = places.map((i) => String(elementAt(records, i, 'records').attempts));
       const run = (redis: Redis) => change(redis)(keys, { ttlMs, deliveries });
       await this.#connection.use(run, true, home);
     });
@@ -63,7 +65,7 @@ export class StoredRunCounts implements RunCounts {
     const homes = records.map(({ uri }) => this.#connection.home(this.#options.job, uri));
     await forEachHome(homes, (home, places) => {
       const keys = places.map((i) => {
-        const { enqueue, uri } = records[i] as CountedRecord;
+        const { enqueue, uri } = elementAt(records, i, 'records');
         return runCountKey(home, `${enqueue.identity}.${enqueue.replays}`, uri);
       });
       return work(home, keys, places);

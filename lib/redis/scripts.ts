@@ -24,7 +24,7 @@ export function argumentsOf(
 export function script<R>(name: string, lua: string): (redis: Redis) => Run<R> {
   return (redis) => {
     if (!(name in redis)) redis.defineCommand(name, { lua });
-    const command = (redis as unknown as Record<string, (...all: unknown[]) => Promise<R>>)[name];
-    return (...all) => (command as NonNullable<typeof command>).call(redis, ...argumentsOf(...all));
+    const command: (...all: unknown[]) => Promise<R> = Reflect.get(redis, name);
+    return (...all) => command.call(redis, ...argumentsOf(...all));
   };
 }

@@ -5,7 +5,7 @@
 import { request as requestOverHttp } from 'node:http';
 import { request as requestOverHttps } from 'node:https';
 import { type Credentials, signedHeaders } from '../codecs/sigv4.ts';
-import { ServingError } from '../contract/errors.ts';
+import { asError, ServingError } from '../contract/errors.ts';
 import { leave } from '../contract/under-way.ts';
 
 export interface ParameterSecret {
@@ -66,7 +66,7 @@ export async function readParameter(secret: ParameterSecret): Promise<string> {
       return await askFor(secret);
     } catch (error) {
       // AWS answered: asking again changes nothing.
-      if (error instanceof ServingError || attempt === ATTEMPTS) throw unreadable(secret, error as Error);
+      if (error instanceof ServingError || attempt === ATTEMPTS) throw unreadable(secret, asError(error));
     }
   }
 }

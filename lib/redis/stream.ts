@@ -3,6 +3,9 @@
  * clients still write. An entry that was read stays pending until it is removed, so that another consumer can claim it
  * when this one dies.
  */
+
+import { asError } from '../contract/errors.ts';
+import { elementAt } from '../contract/present.ts';
 import type { RedisConnection } from './connection.ts';
 import { HOLD_STREAM, RELEASE_STREAM } from './scripts/generated.ts';
 import { script } from './scripts.ts';
@@ -66,7 +69,7 @@ export class StreamConsumer {
       try {
         await redis.xgroup('CREATE', stream, group, firstId, 'MKSTREAM');
       } catch (error) {
-        if (!(error as Error).message.startsWith('BUSYGROUP')) throw error;
+        if (!asError(error).message.startsWith('BUSYGROUP')) throw error;
       }
     }, true);
   }
@@ -210,7 +213,10 @@ function entryOf([id, fields]: RawEntry): StreamEntry[] {
 }
 
 function pairs<T>(list: readonly T[]): [string, T][] {
-  return Array.from({ length: list.length / 2 }, (_, i) => [String(list[2 * i]), list[2 * i + 1] as T]);
+  return Array.from({ length: list.length / 2 }, (_, i) => [
+    String(list[2 * i]),
+    elementAt(list, 2 * i + 1, 'list'),
+  ]);
 }
 
 /** Fields that do not fit are cut off, and the text then says so. */

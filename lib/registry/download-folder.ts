@@ -3,8 +3,10 @@
  * being downloaded. On Lambda /tmp outlives a process that timed out or ran out of memory, and what is left of another
  * version would take the room of the next one. The next process may have the same id.
  */
+
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { asError } from '../contract/errors.ts';
 import { Partial } from './partial.ts';
 
 /** The running downloads of this process, by name. */
@@ -89,6 +91,6 @@ export function isAlive(pid: number): boolean {
     return process.kill(pid, 0);
   } catch (error) {
     // Another user's process may not be signalled.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return asError(error).code === 'EPERM';
   }
 }

@@ -2,10 +2,12 @@
  * Finds the version that serves in S3 and downloads it into a local folder. Checksums are compared before the folder gets
  * its final name: an existing folder is complete.
  */
+
 import { createHash } from 'node:crypto';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { modelUnavailable, ServingError } from '../contract/errors.ts';
+import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
+import { isCount } from '../contract/present.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
 import { inPartial } from './download-folder.ts';
@@ -52,7 +54,7 @@ export function addressText({ bucket, prefix }: ModelLocation): string {
 /** Returns a ServingError unchanged; an error of S3 becomes model_unavailable. */
 export function unreachable(location: ModelLocation, error: unknown, what?: string): ServingError {
   if (error instanceof ServingError) return error;
-  const { name, message } = error as Error;
+  const { name, message } = asError(error);
   const text = `${what ?? addressText(location)}: ${message || name}`;
   return modelUnavailable(text, { cause: error });
 }
@@ -91,7 +93,7 @@ export async function readPointer(
 function parsePointer(text: string, location: ModelLocation): ModelPointer {
   const { prefix } = location;
   try {
-    const { version, files, verification } = JSON.parse(text) as Unknown<ModelPointer>;
+    const { version, files, verification }: Unknown<ModelPointer> = JSON.parse(text);
     if (!isVersion(version)) throw new Error('version');
     if (!Array.isArray(files) || files.length === 0 || files.length > MAX_MODEL_FILES)
       throw new Error(`files: expected 1 to ${MAX_MODEL_FILES}`);
@@ -101,16 +103,16 @@ function parsePointer(text: string, location: ModelLocation): ModelPointer {
       files: files.map(({ path, bytes, sha256 }: { path: unknown; bytes: unknown; sha256: unknown }) => {
         if (typeof path !== 'string' || !isModelPath(path) || seen.has(path)) throw new Error('path');
         seen.add(path);
-        if (!Number.isSafeInteger(bytes) || (bytes as number) < 0) throw new Error('bytes');
+        if (!isCount(bytes)) throw new Error('bytes');
         // Anything else would not be compared, because an ETag of several parts, `…-7`, is not a digest.
         if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');
-        return { path, bytes: bytes as number, sha256, key: `${prefix}versions/${version}/${path}` };
+        return { path, bytes, sha256, key: `${prefix}versions/${version}/${path}` };
       }),
       verification: readVerification(verification),
     };
   } catch (error) {
     throw modelUnavailable(
-      `${addressText(location)}current.json is not a model pointer: ${(error as Error).message}`,
+      `${addressText(location)}current.json is not a model pointer: ${asError(error).message}`,
     );
   }
 }

@@ -7,7 +7,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { modelUnavailable, ServingError } from '../contract/errors.ts';
+import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { type ReadLimits, readRange, type S3Client } from '../s3/objects.ts';
 import type { ByteWriter } from '../s3/signed-read.ts';
 import type { Partial } from './partial.ts';
@@ -199,7 +199,7 @@ class FileWriter {
       for (let done = 0; done < bytes.byteLength; )
         done += writeSync(this.#fd, bytes, done, bytes.byteLength - done, this.at + done);
     } catch (cause) {
-      throw new DiskError((cause as Error).message, { cause });
+      throw new DiskError(asError(cause).message, { cause });
     }
     this.at += bytes.byteLength;
     this.digest?.update(bytes);
@@ -215,7 +215,7 @@ function isPassing(error: unknown): boolean {
 }
 
 function isChanged(error: unknown): boolean {
-  return error instanceof ChangedError || (error as Error).name === 'PreconditionFailed';
+  return error instanceof ChangedError || asError(error).name === 'PreconditionFailed';
 }
 
 export function hasDigest(file: ModelFile): boolean {

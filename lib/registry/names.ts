@@ -5,7 +5,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeUtf8, utf8Problem } from '../codecs/utf8.ts';
-import { modelUnavailable, ServingError } from '../contract/errors.ts';
+import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { TEXT_FILE } from '../contract/texts.ts';
 import type { ModelNames, TensorRunner, TensorSpec } from '../contract/values.ts';
 
@@ -87,8 +87,8 @@ export async function textOf(folder: string, name: string): Promise<string | und
     return text;
   } catch (error) {
     if (error instanceof ServingError) throw error;
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw modelUnavailable(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    if (asError(error).code === 'ENOENT') return undefined;
+    throw modelUnavailable(`${path} cannot be read: ${asError(error).message}`, { cause: error });
   }
 }
 
@@ -96,7 +96,7 @@ function parsed(text: string, path: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw modelUnavailable(`${path} is not JSON: ${(error as Error).message}`, { cause: error });
+    throw modelUnavailable(`${path} is not JSON: ${asError(error).message}`, { cause: error });
   }
 }
 
@@ -130,12 +130,12 @@ async function configLabels(folder: string): Promise<string[] | undefined> {
   const text = await textOf(folder, CONFIG_FILE);
   let byId: unknown;
   try {
-    byId = (JSON.parse(text ?? 'null') as { readonly id2label?: unknown } | null)?.id2label;
+    byId = Object(JSON.parse(text ?? 'null')).id2label;
   } catch {
     return undefined;
   }
   if (typeof byId !== 'object' || byId === null) return undefined;
-  const named = byId as Readonly<Record<string, unknown>>;
+  const named: Readonly<Record<string, unknown>> = Object(byId);
   const labels = Array.from({ length: Object.keys(named).length }, (_, i) => named[i]);
   return labels.length > 0 && labels.every((label) => typeof label === 'string') ? labels : undefined;
 }

@@ -3,10 +3,12 @@
  * because guessing would serve the wrong one. A failed download has the right name but may be a web page, or the
  * pointer that Git LFS keeps instead of a large file.
  */
+
 import { closeSync, openSync, readSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { modelUnavailable, type ServingError } from '../contract/errors.ts';
+import { asError, modelUnavailable, type ServingError } from '../contract/errors.ts';
+import { elementAt } from '../contract/present.ts';
 
 const HEAD_BYTES = 512;
 const SHOWN_NAMES = 10;
@@ -22,7 +24,7 @@ export async function findModelFile(directory: string): Promise<string> {
     const found = models.length === 0 ? foundInstead(names) : shownNames(models);
     throw unavailable(`model directory ${directory}: expected one *.onnx file, found ${found}`);
   }
-  const path = join(directory, models[0] as string);
+  const path = join(directory, elementAt(models, 0, 'models'));
   const wrong = wrongContent(await headOf(path));
   if (wrong) throw unavailable(`${path}: expected an ONNX model, found ${wrong}`);
   return path;
@@ -38,7 +40,7 @@ async function namesIn(directory: string): Promise<string[]> {
 
 /** Explains why a directory cannot be listed. */
 export function unreadable(error: unknown, directory: string): string {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, message } = asError(error);
   if (code === 'ENOENT') return 'there is no such directory';
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
   if (code === 'ENOTDIR') return `it is a file; expected the directory that holds ${basename(directory)}`;
@@ -59,7 +61,7 @@ async function headOf(path: string): Promise<Uint8Array> {
   try {
     return await readHead(path);
   } catch (error) {
-    throw unavailable(`${path} cannot be read: ${(error as Error).message}`, error);
+    throw unavailable(`${path} cannot be read: ${asError(error).message}`, error);
   }
 }
 

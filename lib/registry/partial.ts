@@ -3,8 +3,10 @@
  * or of the next one in the same environment, continues at that byte. The journal is not trusted beyond that, because the
  * digest of the whole file decides. It is hidden, as no file of a model may be.
  */
+
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { isCount } from '../contract/present.ts';
 
 const JOURNAL = '.parts';
 /** A process that is killed loses less than this of each part. */
@@ -114,8 +116,7 @@ function readLine(line: string): [Line] | undefined {
 
 function isLine(values: unknown): values is Line {
   if (!Array.isArray(values)) return false;
-  const [file, first, second] = values as unknown[];
-  const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
+  const [file, first, second] = values;
   if (!isCount(file)) return false;
   if (values.length === 3) return isCount(first) && isCount(second);
   return values.length === 1 || (values.length === 2 && typeof first === 'string');

@@ -3,8 +3,10 @@
  * has changed since it was read, because another version serves then. An unreadable pointer can be replaced and has
  * no history.
  */
+
 import { ServingError } from '../contract/errors.ts';
-import type { Verification } from '../contract/verification.ts';
+import { present } from '../contract/present.ts';
+import type { Unknown, Verification } from '../contract/verification.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
 import { addressText, isVersion, type ModelLocation, unreachable } from './download.ts';
@@ -69,7 +71,7 @@ export async function promote(
   { files, verification }: VersionContent,
   history: readonly Activation[],
 ): Promise<void> {
-  const { version } = history.at(-1) as Activation;
+  const { version } = present(history.at(-1), 'activation in the history');
   const served = files.filter(({ path }) => !isGolden(path));
   const document = { version, files: served, verification, history: history.slice(-MAX_HISTORY) };
   const text = `${JSON.stringify(document, undefined, 2)}\n`;
@@ -98,7 +100,7 @@ function pointerAddress({ bucket, prefix }: ModelLocation) {
 
 function parse(text: string): { readonly version?: unknown; readonly history?: unknown } {
   try {
-    const value = JSON.parse(text) as unknown;
+    const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? value : {};
   } catch {
     return {};
@@ -106,6 +108,6 @@ function parse(text: string): { readonly version?: unknown; readonly history?: u
 }
 
 function isActivation(value: unknown): value is Activation {
-  const { version, at } = (value ?? {}) as Partial<Record<keyof Activation, unknown>>;
+  const { version, at }: Unknown<Activation> = Object(value);
   return isVersion(version) && typeof at === 'string' && at.length < 64;
 }

@@ -3,10 +3,12 @@
  * `aws s3 cp --recursive` does, or one object. Each file is compared with the size, the ETag and the digest that S3 had
  * for it when the copy began, so a copy is never a mixture of two versions.
  */
+
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { badConfig, badModel, modelUnavailable, ServingError } from '../contract/errors.ts';
+import { asError, badConfig, badModel, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readS3Address } from '../contract/names.ts';
+import { elementAt } from '../contract/present.ts';
 import { variables } from '../contract/variables.ts';
 import { openS3 } from '../s3/client.ts';
 import { factsOf, type S3Client } from '../s3/objects.ts';
@@ -123,7 +125,7 @@ function assertNames(names: readonly string[]): readonly string[] {
         `the key ${shown} cannot be a file: expected letters, digits, "_", ".", "-" and spaces, at most 256 characters`,
       );
     }
-    const own = folded[i] as string;
+    const own = elementAt(folded, i, 'folded');
     if (seen.has(own) || folders.has(own))
       throw badModel(`the key ${shown} is there twice, or is a folder as well`);
     seen.add(own);
@@ -146,7 +148,7 @@ function refusal(error: unknown, address: string, bucket: string): ServingError 
   });
   const { code, message } = ServingError.from(error);
   const endpoint = variables['AWS_ENDPOINT_URL'];
-  const isAway = endpoint !== undefined && /ECONNREFUSED|ENOTFOUND/.test((error as Error).message);
+  const isAway = endpoint !== undefined && /ECONNREFUSED|ENOTFOUND/.test(asError(error).message);
   const why =
     advice ??
     (isAway ? `nothing answers at AWS_ENDPOINT_URL, ${endpoint}; unset it for Amazon's S3` : message);

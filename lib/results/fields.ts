@@ -3,15 +3,17 @@
  * filter text or "NaN") and is all that old clients read; it is float32 only, so other dtypes are stored a second time,
  * exactly. What is too large for the store has a pointer to S3 in its place.
  */
+
 import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow/result.ts';
 import { decodeBase64 } from '../codecs/base64.ts';
 import { encodeBase64 } from '../codecs/encode-base64.ts';
 import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
 import { decodeValue, encodeValue } from '../codecs/values/value-frame.ts';
-import { errorCodeOf, ServingError } from '../contract/errors.ts';
+import { type ErrorRecord, errorCodeOf, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { LargePointer, Result } from '../contract/result.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
+import type { Unknown } from '../contract/verification.ts';
 import type { WorkerValue } from '../contract/worker-values.ts';
 import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/answer/postprocess.ts';
 import { valueText } from '../pipeline/answer/value-text.ts';
@@ -194,7 +196,7 @@ export function withContent(result: Result, form: LargePointer['form'], bytes: U
   const { large: _, ...whole } = result;
   if (form === 'bytes') return { ...whole, value: bytes };
   if (form === 'value') return { ...whole, value: decodeValue(bytes) };
-  if (form === 'text') return { ...whole, filtered: JSON.parse(Buffer.from(bytes).toString()) as unknown };
+  if (form === 'text') return { ...whole, filtered: JSON.parse(Buffer.from(bytes).toString()) };
   return { ...whole, outputs: namedTensors(bytes) };
 }
 
@@ -203,7 +205,7 @@ function namedTensors(bytes: Uint8Array): NamedTensor[] {
 }
 
 function failure(uri: string, text: string | undefined): ServingError {
-  const { code, message } = JSON.parse(text || '{}') as { code?: unknown; message?: unknown };
+  const { code, message }: Unknown<ErrorRecord> = JSON.parse(text || '{}');
   return new ServingError(
     errorCodeOf(code) ?? 'internal',
     typeof message === 'string' ? message : 'the record failed',

@@ -1,6 +1,8 @@
 /** The last step of a queued record: postprocesses its outcome and saves it in the store, or in S3 what is too large for it. */
+
 import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
+import { elementAt } from '../contract/present.ts';
 import type { Timers } from '../metrics/timers.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import type { Sink } from '../pipeline/serve.ts';
@@ -24,7 +26,7 @@ export function resultSink(results: Pick<Results, 'save'>, settings: SaveSetting
       const serialized = await serializeResults(finished, model, settings);
       const saved: Finished[] = [];
       for (const [i, { id, enqueue, uri }] of finished.entries()) {
-        const fields = serialized[i] as (typeof serialized)[number];
+        const fields = elementAt(serialized, i, 'serialized');
         if (!(fields instanceof ServingError)) saved.push({ uri, fields, enqueue });
         else {
           unsaved.add(id);

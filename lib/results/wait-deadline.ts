@@ -20,7 +20,7 @@ export function assertWaitMs(timeoutMs: number): number {
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let onAbort: () => void = () => undefined;
   const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
+    onAbort = () => reject(signal.reason);
     signal.addEventListener('abort', onAbort);
   });
   try {

@@ -10,7 +10,7 @@ import {
   decodeDeadLetter,
 } from '../codecs/dead-letter.ts';
 import { decodePointer } from '../codecs/pointer.ts';
-import { badConfig, ServingError } from '../contract/errors.ts';
+import { asError, badConfig, ServingError } from '../contract/errors.ts';
 import { deadLetterPrefix } from '../contract/names.ts';
 import { getBytes, type S3Client } from './objects.ts';
 import { listPages, readAll, removeObjects } from './pages.ts';
@@ -125,7 +125,7 @@ export class DeadLetters {
     try {
       return Buffer.from(await getBytes(this.#s3, { bucket: this.#bucket, key }, limit)).toString();
     } catch (error) {
-      const { name } = error as Error;
+      const { name } = asError(error);
       if (name === 'NoSuchKey') return undefined;
       // A range of an empty file is invalid.
       if (name === 'InvalidRange') return '';
@@ -135,7 +135,7 @@ export class DeadLetters {
 
   #unavailable(what: string, error: unknown): ServingError {
     if (error instanceof ServingError) return error;
-    const { message, name } = error as Error;
+    const { message, name } = asError(error);
     return new ServingError(
       'queue_unavailable',
       `s3://${this.#bucket}/${this.#prefix} cannot be ${what}: ${message || name}`,

@@ -4,7 +4,7 @@
  * bucket's lifecycle removes them after their pointers have expired.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { ServingError } from '../contract/errors.ts';
+import { asError, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { largeResultPrefix } from '../contract/names.ts';
 import type { LargePointer, ObjectDigest } from '../contract/result.ts';
@@ -91,6 +91,6 @@ function joined(pieces: Iterable<string>): Buffer {
 }
 
 function unavailable(what: string, cause: unknown): ServingError {
-  const message = `the large result cannot be ${what} in S3: ${(cause as Error).message}`;
+  const message = `the large result cannot be ${what} in S3: ${asError(cause).message}`;
   return new ServingError('results_unavailable', message, { cause });
 }

@@ -3,7 +3,9 @@
  * S3 does not answer, the SDK would wait forever and Lambda would end the whole batch, so each call has a limit.
  * The SDK takes a third of a cold start, so it is loaded at the first call that a signed request cannot answer.
  */
+
 import type * as Sdk from '@aws-sdk/client-s3';
+import { asError } from '../contract/errors.ts';
 import type { S3Place } from './presign.ts';
 import { type ByteWriter, readSigned } from './signed-read.ts';
 
@@ -78,7 +80,7 @@ export async function getTaggedText(
     const { bytes, etag } = await getRange(s3, address, { start: 0, end: TEXT_BYTES }, limits);
     return { text: Buffer.from(bytes).toString(), etag };
   } catch (error) {
-    const { name } = error as Error;
+    const { name } = asError(error);
     if (name === 'NoSuchKey') return undefined;
     if (name !== 'InvalidRange') throw error;
     // A range of an empty object is invalid.

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { decodePointer, type Pointer } from '../codecs/pointer.ts';
-import { badRequest, ServingError } from '../contract/errors.ts';
+import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { payloadPrefix } from '../contract/names.ts';
 import { getBytes, putText, type S3Client } from './objects.ts';
@@ -85,7 +85,7 @@ export class PayloadStore {
       if (bytes.byteLength > most) return { body: tooLarge(uri, most), bytes: 0 };
       return { body: Buffer.from(bytes).toString(), bytes: bytes.byteLength };
     } catch (error) {
-      const isGone = (error as Error).name === 'NoSuchKey';
+      const isGone = asError(error).name === 'NoSuchKey';
       const gone = `the payload ${key} is not there (any more)`;
       const body = isGone ? badRequest(gone, { uri }) : unavailable('read', error, uri);
       return { body, bytes: 0 };
@@ -106,6 +106,6 @@ function tooLarge(uri: string, most: number): ServingError {
 }
 
 function unavailable(what: string, cause: unknown, uri?: string): ServingError {
-  const message = `the payload cannot be ${what} in S3: ${(cause as Error).message}`;
+  const message = `the payload cannot be ${what} in S3: ${asError(cause).message}`;
   return new ServingError('queue_unavailable', message, { cause, uri });
 }

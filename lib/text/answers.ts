@@ -30,9 +30,9 @@ export function answersOf(
 }
 
 function floatsOf({ dtype, data }: Tensor): Floats {
-  if (dtype === 'float32') return data as Float32Array;
-  if (dtype === 'float16') return Float32Array.from(data as Uint16Array, float16Value);
-  return data as Float64Array;
+  if (data instanceof Float32Array || data instanceof Float64Array) return data;
+  if (data instanceof Uint16Array) return Float32Array.from(data, float16Value);
+  throw new ServingError('model_failed', `expected an output of floats, got ${dtype}`);
 }
 
 type Floats = Float64Array | Float32Array;

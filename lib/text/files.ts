@@ -2,7 +2,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeUtf8, utf8Problem } from '../codecs/utf8.ts';
-import { badModel, ServingError } from '../contract/errors.ts';
+import { asError, badModel, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { TEXT_FILE } from '../contract/texts.ts';
 import { TOKENIZER_FILE } from './part.ts';
@@ -33,7 +33,7 @@ export async function readTokenizerFile(path: string): Promise<Tokenizer> {
     bytes = await readFile(path);
   } catch (error) {
     if (error instanceof ServingError) throw error;
-    throw badModel(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw badModel(`${path} cannot be read: ${asError(error).message}`, { cause: error });
   }
   const text = decodeUtf8(bytes);
   if (text === undefined) throw badModel(`${path}: ${utf8Problem(bytes)}`);

@@ -14,7 +14,8 @@ interface Library {
  */
 export async function loadRegexes(): Promise<(source: string) => RegExp> {
   // Its types leave out what only its own parts use.
-  const { SplitPreTokenizer } = (await import('@huggingface/tokenizers')) as unknown as Library;
+  const library: Readonly<Record<string, unknown>> = await import('@huggingface/tokenizers');
+  const SplitPreTokenizer = library['SplitPreTokenizer'] as Library['SplitPreTokenizer'];
   return (source) => {
     const split = new SplitPreTokenizer({ type: 'Split', pattern: { Regex: source }, invert: false });
     if (split.pattern === null) throw new SyntaxError('it cannot be translated');

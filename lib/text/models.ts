@@ -1,4 +1,5 @@
 /** The models of tokenizer.json: each turns a piece of text into token ids, with the same choices among equals. */
+import { isCount } from '../contract/present.ts';
 import type { Part } from './part.ts';
 import { refused } from './part.ts';
 import { bytesOf, type TokenModel } from './token-model.ts';
@@ -31,19 +32,19 @@ function typeOf(part: Part): string {
 }
 
 function vocabOf(part: Part): ReadonlyMap<string, number> {
-  const entries = Object.entries((part.raw('vocab') ?? {}) as Readonly<Record<string, unknown>>);
+  const entries = Object.entries<unknown>(Object(part.raw('vocab')));
   if (Array.isArray(part.raw('vocab')) || entries.length === 0)
     throw part.refused('vocab: expected {token: id}');
   if (entries.length > MAX_TOKENS)
     throw part.refused(`vocab: ${entries.length} tokens are over the limit of ${MAX_TOKENS}`);
   const vocab = new Map<string, number>();
   for (const [token, id] of entries) {
-    if (!Number.isSafeInteger(id) || (id as number) < 0 || (id as number) >= MAX_TOKENS) {
+    if (!isCount(id) || id >= MAX_TOKENS) {
       throw part.refused(`vocab: expected ids from 0 to ${MAX_TOKENS - 1}`);
     }
     if (token.length > MAX_TOKEN_LENGTH)
       throw part.refused(`vocab: a token is longer than ${MAX_TOKEN_LENGTH} characters`);
-    vocab.set(token, id as number);
+    vocab.set(token, id);
   }
   return vocab;
 }
@@ -103,11 +104,9 @@ function mergesOf(part: Part, vocab: ReadonlyMap<string, number>, prefixLength: 
   for (const [rank, merge] of list.entries()) {
     const [left, right, ...more]: unknown[] =
       typeof merge === 'string' ? merge.split(' ') : Array.isArray(merge) ? merge : [];
-    const id =
-      typeof left === 'string' && typeof right === 'string'
-        ? vocab.get(left + right.slice(prefixLength))
-        : undefined;
-    const [a, b] = [vocab.get(left as string), vocab.get(right as string)];
+    const isPair = typeof left === 'string' && typeof right === 'string';
+    const [a, b] = isPair ? [vocab.get(left), vocab.get(right)] : [];
+    const id = isPair ? vocab.get(left + right.slice(prefixLength)) : undefined;
     if (id === undefined || a === undefined || b === undefined || more.length > 0) {
       throw refused(
         `${part.place}.merges[${rank}]`,

@@ -1,5 +1,8 @@
 /** Reads a part of tokenizer.json. Errors name its place in the file, and every list has a limit. */
+
+import { isObject } from '../codecs/instances.ts';
 import { badModel, type ServingError } from '../contract/errors.ts';
+import { isCount } from '../contract/present.ts';
 
 export const TOKENIZER_FILE = 'tokenizer.json';
 
@@ -14,9 +17,7 @@ export function refused(place: string, why: string): ServingError {
 
 /** @param whole what the file is, where it has another name */
 export function objectOf(value: unknown, place: string): Readonly<Record<string, unknown>> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as Readonly<Record<string, unknown>>;
-  }
+  if (isObject(value)) return value;
   throw refused(place, 'expected an object');
 }
 
@@ -51,7 +52,7 @@ export class Part {
   /** A whole number from 0. */
   count(name: string, fallback?: number): number {
     const value = this.#value[name] ?? fallback;
-    if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
+    if (isCount(value)) return value;
     throw this.refused(`${name}: expected a whole number`);
   }
 

@@ -2,6 +2,7 @@
  * Patterns of tokenizer.json: plain texts, and regular expressions in Oniguruma's syntax, which the tokenizers library
  * translates. They run on texts of untrusted callers, so one that may take exponential time is refused.
  */
+import { asError } from '../contract/errors.ts';
 import { loadRegexes } from './library.ts';
 import type { Part } from './part.ts';
 
@@ -26,9 +27,7 @@ export async function patternOf(part: Part): Promise<Find> {
   try {
     regex = translate(source);
   } catch (error) {
-    throw pattern.refused(
-      `the regular expression ${shown(source)} is not served: ${(error as Error).message}`,
-    );
+    throw pattern.refused(`the regular expression ${shown(source)} is not served: ${asError(error).message}`);
   }
   const danger = dangerOf(regex.source);
   if (danger !== undefined) throw pattern.refused(`the regular expression ${shown(source)} ${danger}`);

@@ -3,7 +3,9 @@
  * by length, so that a run pads few tokens, and answered in the caller's order. Where padding changes a model's answers,
  * only texts of equal length share a run.
  */
+
 import { badInput, badModel, ServingError } from '../contract/errors.ts';
+import { elementAt, present } from '../contract/present.ts';
 import { allocate, type Tensor } from '../contract/tensor.ts';
 import { isNoText, TEXT_FILE, tokenIdsOf } from '../contract/texts.ts';
 import type { NamedTensor, TensorRunner, TensorSpec } from '../contract/values.ts';
@@ -64,9 +66,9 @@ export function textRunner(model: TensorRunner, text: TextModel, options: TextOp
       const { mayPad } = options;
       for (const group of groupsOf(encoded, rowsPerRun(model, options), settings, mayPad)) {
         stop();
-        const own = group.map((index) => encoded[index] as Encoded);
+        const own = group.map((index) => elementAt(encoded, index, 'encoded'));
         const answers = await runGroup(model, settings, { texts: own, output: at, mayPad });
-        for (const [i, index] of group.entries()) rows[index] = answers[i] as Float32Array;
+        for (const [i, index] of group.entries()) rows[index] = elementAt(answers, i, 'answers');
       }
       return [answerTensor(outputName(settings), rows, encoded)];
     },
@@ -124,7 +126,7 @@ export function groupsOf(
 ): number[][] {
   // Where padding counts, each text has as much of it as it has alone.
   const lengthOf = (index: number) => {
-    const { length } = (encoded[index] as Encoded).ids;
+    const { length } = elementAt(encoded, index, 'encoded').ids;
     return mayPad ? length : paddedLength(length, padding);
   };
   const order = Array.from(encoded.keys()).sort((a, b) => lengthOf(a) - lengthOf(b));
@@ -180,8 +182,9 @@ async function runGroup(
   };
   const feeds = model.inputs.map(({ name, dtype }): Tensor => {
     const valueOf = valuesOf[name];
-    if (!valueOf) throw badModel(`the model's input "${name}" is not one of ${MODEL_INPUTS.join(', ')}`);
-    const data = allocate(dtype as 'int64' | 'int32', rows * length);
+    if (dtype === 'string' || !valueOf)
+      throw badModel(`the model's input "${name}" is not one of ${MODEL_INPUTS.join(', ')}`);
+    const data = allocate(dtype, rows * length);
     for (let row = 0; row < rows; row++) {
       // Rows that only fill up a fixed batch repeat the last text: a row without tokens would divide by zero.
       const text = (texts[row] ?? texts.at(-1)) as Encoded;
@@ -192,8 +195,10 @@ async function runGroup(
     }
     return { dtype, shape: [rows, length], data };
   });
-  const result = (await model.run(feeds))[output] as NamedTensor;
-  const filled = mask.concat(new Array<Uint8Array>(rows - texts.length).fill(mask.at(-1) as Uint8Array));
+  const result = elementAt(await model.run(feeds), output, 'the outputs');
+  const filled = mask.concat(
+    new Array<Uint8Array>(rows - texts.length).fill(present(mask.at(-1), 'row of the mask')),
+  );
   return answersOf(result, filled, settings);
 }
 

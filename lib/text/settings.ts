@@ -2,8 +2,11 @@
  * text.json, which an import writes beside a model with a tokenizer: how to treat texts and the model's output.
  * Functions read it instead of the many files of Hugging Face.
  */
+
 import { badModel } from '../contract/errors.ts';
+import { isCount } from '../contract/present.ts';
 import { TEXT_FILE } from '../contract/texts.ts';
+import type { Unknown } from '../contract/verification.ts';
 
 /** In the order in which sentence-transformers puts several of them together. */
 export const POOLINGS = ['cls', 'lasttoken', 'max', 'mean', 'mean_sqrt_len_tokens', 'weightedmean'] as const;
@@ -46,29 +49,29 @@ export const MAX_TOKENS_PER_TEXT = 65_536;
 
 /** @throws bad_model for what no import wrote */
 export function parseTextSettings(text: string): TextSettings {
-  let value: Partial<TextSettings> | null = null;
+  let value: unknown;
   try {
-    value = JSON.parse(text) as Partial<TextSettings> | null;
+    value = JSON.parse(text);
   } catch {
     // Same result as for a value that is not an object.
   }
-  const { version, kind, output, activation, pooling, maxTokens, padding } = value ?? {};
-  const isPadding = (one: unknown) =>
-    one === null || (typeof one === 'object' && isWhole((one as { id?: unknown }).id));
-  const isRight =
+  if (isTextSettings(value)) return value;
+  throw badModel(`${TEXT_FILE}: it is not what an import of this release writes; import the model again`);
+}
+
+function isTextSettings(value: unknown): value is TextSettings {
+  const read: Unknown<TextSettings> = Object(value);
+  const { version, kind, output, activation, pooling, maxTokens, padding } = read;
+  const isPadding = padding === null || (typeof padding === 'object' && isCount(Object(padding).id));
+  return (
     version === 1 &&
     (kind === 'classes' || kind === 'embedding') &&
     typeof output === 'string' &&
     ACTIVATIONS.some((one) => one === activation) &&
     Array.isArray(pooling) &&
     pooling.every((one) => POOLINGS.includes(one)) &&
-    isWhole(maxTokens) &&
+    isCount(maxTokens) &&
     maxTokens <= MAX_TOKENS_PER_TEXT &&
-    isPadding(padding);
-  if (isRight) return value as TextSettings;
-  throw badModel(`${TEXT_FILE}: it is not what an import of this release writes; import the model again`);
-}
-
-function isWhole(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
+    isPadding
+  );
 }

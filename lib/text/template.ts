@@ -1,5 +1,7 @@
 /** The post-processor and the truncation of tokenizer.json: what a model reads of the tokens of a text, or of two. */
+
 import { badInput } from '../contract/errors.ts';
+import { isCount } from '../contract/present.ts';
 import { objectOf, Part, refused } from './part.ts';
 
 /** A place in a template: a text's own tokens, or special ones. */
@@ -68,7 +70,7 @@ export function templatesOf(part: Part | undefined): Templates {
 /** `["[CLS]", 101]` */
 function namedId(part: Part, name: string): number {
   const [, id] = part.list(name, 2);
-  if (Number.isSafeInteger(id) && (id as number) >= 0) return id as number;
+  if (isCount(id)) return id;
   throw part.refused(`${name}: expected [token, id]`);
 }
 
@@ -84,9 +86,8 @@ function template(part: Part): Templates {
       if (!Object.hasOwn(special, id))
         throw token.refused(`${JSON.stringify(id)} is not among special_tokens`);
       const ids = new Part(special[id], `${part.place}.special_tokens`).list('ids', MAX_SPECIAL_IDS);
-      if (!ids.every((one) => Number.isSafeInteger(one) && (one as number) >= 0))
-        throw token.refused('ids: expected whole numbers');
-      return { of: ids as number[], type: token.count('type_id') };
+      if (!ids.every(isCount)) throw token.refused('ids: expected whole numbers');
+      return { of: ids, type: token.count('type_id') };
     });
   const single = items('single');
   const pair = (part.raw('pair') ?? null) === null ? undefined : items('pair');

@@ -2,6 +2,7 @@
  * Tokenizes texts as Hugging Face's tokenizers do, from tokenizer.json: added tokens, normalizer, pre-tokenizer, model,
  * template, truncation. Exactly, or the file is refused: a token id that is off by one is another word.
  */
+import { asError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { type AddedTokens, addedTokens, type Section } from './added-tokens.ts';
 import { tokenModel } from './models.ts';
@@ -54,7 +55,7 @@ export async function readTokenizer(text: string): Promise<Tokenizer> {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw refused('the file', `not JSON: ${(error as Error).message}`);
+    throw refused('the file', `not JSON: ${asError(error).message}`);
   }
   const file = new Part(value, 'the file');
   const [normalizer, preTokenizer] = [file.optional('normalizer'), file.optional('pre_tokenizer')];

@@ -3,6 +3,7 @@
  * the buffer or is not taken is dropped, and a receiver that is silent or refuses is reported once, and then left alone for
  * a while.
  */
+import { asError } from '../contract/errors.ts';
 import { otlpBody, type Span } from './otlp.ts';
 import type { TraceSettings } from './settings.ts';
 
@@ -101,7 +102,7 @@ export class Exporter {
       for await (const chunk of answer.body ?? []) if ((bytes += chunk.length) > MAX_ANSWER_BYTES) break;
       return answer.ok ? undefined : `HTTP ${answer.status}`;
     } catch (error) {
-      const { message, cause } = error as Error;
+      const { message, cause } = asError(error);
       return cause instanceof Error ? cause.message || cause.name : message;
     }
   }

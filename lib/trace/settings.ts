@@ -1,4 +1,5 @@
 /** Reads OpenTelemetry's environment variables, as far as they are about sending spans by OTLP/HTTP as JSON. */
+import { present } from '../contract/present.ts';
 import type { TraceContext } from '../contract/trace.ts';
 import type { Variables } from '../contract/variables.ts';
 import type { Attributes } from './otlp.ts';
@@ -69,7 +70,7 @@ function readPairs(variable: string, text = ''): Readonly<Record<string, string>
     const parts = text.split(',').filter((part) => part.trim() !== '');
     return Object.fromEntries(
       parts.map((part) => {
-        const [, name = '', value = ''] = /^\s*([^=\s]+)\s*=(.*)$/s.exec(part) as RegExpExecArray;
+        const [, name = '', value = ''] = present(/^\s*([^=\s]+)\s*=(.*)$/s.exec(part), 'header');
         return [name, decodeURIComponent(value.trim())];
       }),
     );

@@ -1,9 +1,11 @@
 /** Makes a worker's item of a record: its only input, or a dict of them. */
+
 import { DEFAULT_IMAGE, decodeImage, imageTensor } from '../codecs/image/image.ts';
 import { isTensorLike } from '../codecs/values/tensor-like.ts';
 import { badInput } from '../contract/errors.ts';
 import { contentOf, JsonNumbers } from '../contract/json-numbers.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { elementAt } from '../contract/present.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { EncodedImage, isEncodedImage, type WorkerValue } from '../contract/worker-values.ts';
 import { jsonTensor } from '../pipeline/bind/numbers.ts';
@@ -25,7 +27,7 @@ export async function itemOf(record: Inputs, settings: ItemSettings): Promise<Wo
   }
   const [only, ...more] = values;
   if (only !== undefined && more.length === 0) return only;
-  return Object.fromEntries([...record.keys()].map((name, i) => [name, values[i] as WorkerValue]));
+  return Object.fromEntries([...record.keys()].map((name, i) => [name, elementAt(values, i, 'values')]));
 }
 
 async function valueOf(value: Value, settings: ItemSettings): Promise<WorkerValue> {

@@ -1,7 +1,9 @@
 /** Loads the class of a worker, `server.Worker`, from the service's working directory. */
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { present } from '../contract/present.ts';
 import { WKRHardWorker } from './hard-worker.ts';
 
 const WORKER = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$/;
@@ -11,7 +13,7 @@ const EXTENSIONS = ['.ts', '.mts', '.mjs', '.js'];
 export async function loadWorker(directory: string, name: string): Promise<WKRHardWorker> {
   if (!WORKER.test(name)) throw new TypeError(`${name} is not a module and class, such as server.Worker`);
   const parts = name.split('.');
-  const kind = parts.pop() as string;
+  const kind = present(parts.pop(), 'class name');
   const stem = join(directory, ...parts);
   const [file, ...others] = [...EXTENSIONS, '.py']
     .map((extension) => stem + extension)

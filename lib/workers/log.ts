@@ -2,9 +2,11 @@
  * The log of a service: what its processes print goes to <name>_<YYYY-MM-DD>.log, their errors, stamped, to .err. A file that has
  * grown to the limit gets the ending .1, and the one before it .2. What cannot be written, as on a full disk, is lost.
  */
+
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { asError } from '../contract/errors.ts';
 import { localTime } from './local-time.ts';
 import { type LogSource, logEvents, stamp } from './stamp.ts';
 
@@ -105,7 +107,7 @@ function move(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    if (asError(error).code !== 'ENOENT') throw error;
   }
 }
 

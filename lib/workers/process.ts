@@ -2,11 +2,14 @@
  * One process of a worker, seen from the service: it is started, loads the user's class, runs one batch after the other
  * and retires. A frame that breaks the protocol ends it, because nothing it says can be trusted any more.
  */
+
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FrameDecoder, ProtocolError } from '../codecs/values/frame.ts';
+import { asError } from '../contract/errors.ts';
+import { present } from '../contract/present.ts';
 import { type LogStream, logLines, type ServiceLog } from './log.ts';
 import {
   encodeMessage,
@@ -89,8 +92,8 @@ export class WorkerProcess {
     });
     const from = { ...source, pid: this.#child.pid };
     this.#log = (stream, lines) => this.#inInvocation(() => log.write(stream, lines, from));
-    logLines(this.#child.stdout as Readable, { write: this.#log }, 'log');
-    logLines(this.#child.stderr as Readable, { write: this.#log }, 'err');
+    logLines(present(this.#child.stdout, 'stdout'), { write: this.#log }, 'log');
+    logLines(present(this.#child.stderr, 'stderr'), { write: this.#log }, 'err');
     // It may end while it is written to; its end is what is reported.
     this.#outgoing.on('error', () => this.#hungUp());
     const decoder = new FrameDecoder();
@@ -206,7 +209,7 @@ export class WorkerProcess {
         else this.#hello = message;
       }
     } catch (error) {
-      this.kill((error as Error).message);
+      this.kill(asError(error).message);
     }
   }
 

@@ -35,11 +35,11 @@ function outputsOf(value: WorkerValue): NamedTensor[] | undefined {
   if (isTensorLike(value)) return [named(OUTPUT, value)];
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== null && prototype !== Object.prototype) return undefined;
-  const entries = Object.entries(value as Readonly<Record<string, WorkerValue>>);
+  const entries = Object.entries(value);
   const outputs = entries.flatMap(([name, item]) => (isTensorLike(item) ? [named(name, item)] : []));
   return outputs.length > 0 && outputs.length === entries.length ? outputs : undefined;
 }
 
 function named(name: string, { dtype, shape, data }: Tensor): NamedTensor {
-  return { name, dtype, shape, data };
+  return dtype === 'string' ? { name, dtype, shape, data } : { name, dtype, shape, data };
 }

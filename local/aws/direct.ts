@@ -67,7 +67,7 @@ export async function directSqs(storage: Storage): Promise<SqsCalls> {
     }
   };
   // The SDK's `send` has an overload per command.
-  return { send } as unknown as SqsCalls;
+  return { send: send as SqsCalls['send'] };
 }
 
 interface Call {

@@ -3,10 +3,12 @@
  * queue has it. If the caller ends in between, the next replay finds the result and removes the message: nothing is lost, and
  * no result appears twice.
  */
+
 import { type DeadLetter, replayOf } from '../../lib/codecs/dead-letter.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { elementAt, present } from '../../lib/contract/present.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
@@ -87,7 +89,10 @@ export class Replay {
 
   async part(ids: readonly string[]): Promise<void> {
     const { deadLetters } = this.#place;
-    const found = (await deadLetters.messages(ids)).map((message, i) => ({ id: ids[i] as string, message }));
+    const found = (await deadLetters.messages(ids)).map((message, i) => ({
+      id: elementAt(ids, i, 'ids'),
+      message,
+    }));
     const messages = found.flatMap(({ id, message }) => {
       if (message instanceof ServingError) this.#fail(id, undefined, message);
       if (!message || message instanceof ServingError) return [];
@@ -97,14 +102,14 @@ export class Replay {
     const bodies = await this.#payloads.resolve(messages.map(({ sent }) => sent.body));
     const byId = new Map(messages.map(({ id, sent }, i) => [id, { sent, body: bodies[i] as string }]));
     const { finished, returned } = await runMessages(
-      messages.map((message, i) => ({ ...message, body: bodies[i] as string | ServingError })),
+      messages.map((message, i) => ({ ...message, body: elementAt(bodies, i, 'bodies') })),
       (records) => this.#runner.run(records),
     );
     for (const { id, error } of returned) this.#fail(id, error.uri, error);
     const done: string[] = [];
     const ends = await Promise.allSettled(
       finished.map(async ({ id, enqueue, uri, outcome }) => {
-        const { body, sent } = byId.get(id) as { sent: Sent; body: string };
+        const { body, sent } = present(byId.get(id), 'entry of byId');
         if (await this.#replace(id, { uri, enqueue, message: body }, sent, outcome)) done.push(id);
       }),
     );

@@ -116,7 +116,7 @@ async function action(
 
 function readField(text: string, field: string): unknown {
   try {
-    const body = JSON.parse(text) as Readonly<Record<string, unknown>> | null;
+    const body: Readonly<Record<string, unknown>> | null = JSON.parse(text);
     return body !== null && Object.hasOwn(body, field) ? body[field] : undefined;
   } catch {
     return undefined;

@@ -7,7 +7,6 @@ import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.ts';
 import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import type { TypedArray } from '../../lib/contract/tensor.ts';
 import type { TraceHeaders } from '../../lib/contract/trace.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { answered } from '../../lib/http/open-inference/endpoint.ts';
@@ -204,11 +203,11 @@ function answerOf({ model, version, id, outputs }: InferenceAnswer): object {
 
 function rawBytes({ dtype, data }: NamedTensor): Uint8Array {
   if (dtype === 'string') {
-    const texts = data as readonly string[];
+    const texts = data;
     const bytes = Buffer.allocUnsafe(textsLength(texts));
     writeTexts(texts, bytes, 0);
     return bytes;
   }
-  const { buffer, byteOffset, byteLength } = data as TypedArray;
+  const { buffer, byteOffset, byteLength } = data;
   return new Uint8Array(buffer, byteOffset, byteLength);
 }

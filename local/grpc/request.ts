@@ -13,7 +13,13 @@ import { BF16, binaryTensor } from '../../lib/codecs/open-inference/tensor.ts';
 import { decodeText } from '../../lib/codecs/open-inference/texts.ts';
 import { badInput, badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { type DType, elementCount, formatShape, type Tensor } from '../../lib/contract/tensor.ts';
+import {
+  type DType,
+  elementCount,
+  formatShape,
+  type Tensor,
+  type TypedArray,
+} from '../../lib/contract/tensor.ts';
 import { readMessage } from '../../onnx-import/wire/binary.ts';
 import type { Message, MessageMap, Table } from '../../onnx-import/wire/table.ts';
 import { INFER_REQUEST } from './tables.ts';
@@ -51,7 +57,7 @@ export function readInfer(bytes: Uint8Array): InferCall {
   const readContent: ReadContent = (head) => {
     const { index, where, datatype, shape } = head;
     const { parameters } = head.fields;
-    refuseSharedMemory((parameters ?? {}) as Record<string, unknown>, where);
+    refuseSharedMemory(Object(parameters), where);
     const contents = inputs[index]?.['contents'] as Message | undefined;
     const own = raw[index];
     if (own === undefined) return typedContent(contents ?? {}, head);
@@ -124,7 +130,7 @@ function typedContent(
     if (SMALLER.has(dtype)) return { dtype, shape, data: Array.from(data as Int32Array) };
     if (dtype === 'string')
       return { tensor: { dtype, shape, data: Array.from(data as Uint8Array[], decodeText) } };
-    return { tensor: { dtype, shape, data: data as Tensor['data'] } };
+    return { tensor: { dtype, shape, data: data as TypedArray } };
   } catch (error) {
     const { code, message } = ServingError.from(error);
     throw new ServingError(code, `${where}: ${message}`, { cause: error });

@@ -5,7 +5,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
-import { badConfig } from '../../lib/contract/errors.ts';
+import { asError, badConfig } from '../../lib/contract/errors.ts';
 import type { Security } from '../../lib/openapi/facts.ts';
 import { isToken } from '../../sdk/fetch.ts';
 import { hostName, isLoopback } from './hosts.ts';
@@ -69,7 +69,7 @@ export function readToken(file: string, longest = 512, option = '--token-file'):
     if (isOpen) throw refuse(`other users may use it; run: chmod 600 ${path}`);
     text = readFileSync(path, 'latin1').trim();
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = asError(error);
     if (code === 'bad_config') throw error;
     throw refuse(`${message}; this makes one: (umask 077; openssl rand -hex 32 > ${path})`);
   }

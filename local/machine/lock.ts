@@ -4,7 +4,7 @@
  */
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { badConfig } from '../../lib/contract/errors.ts';
+import { asError, badConfig } from '../../lib/contract/errors.ts';
 import { identify, isAlive, type ProcessIdentity } from './process.ts';
 
 /**
@@ -29,7 +29,7 @@ async function takeOver(path: string, own: string, dataDir: string): Promise<() 
       await link(own, path);
       return () => rm(path, { force: true });
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      if (asError(error).code !== 'EEXIST') throw error;
     }
     const holder = await readHolder(path);
     if (holder && (await isAlive(holder))) {

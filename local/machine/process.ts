@@ -2,7 +2,9 @@
  * Determines whether a process from a pid file is still running. Pids are reused, so a pid counts only with its start
  * time. In a container without an init, a killed process keeps its pid as a zombie forever.
  */
+
 import { readFile } from 'node:fs/promises';
+import { asError } from '../../lib/contract/errors.ts';
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -31,7 +33,7 @@ function isPid(pid: number): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return asError(error).code === 'EPERM';
   }
   return true;
 }

@@ -8,7 +8,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { unescape } from 'node:querystring';
-import { badConfig } from '../../lib/contract/errors.ts';
+import { asError, badConfig } from '../../lib/contract/errors.ts';
 import { isToken } from '../../sdk/fetch.ts';
 
 const FOLDER_MODE = 0o700;
@@ -50,7 +50,7 @@ export async function makeToken(port: number, token = newToken(), host = HOST) {
     await writeFile(half, token, { mode: FILE_MODE, flag: 'wx' });
     await rename(half, path);
   } catch (error) {
-    const { message } = error as Error;
+    const { message } = asError(error);
     throw badConfig(
       `the token of port ${port} cannot be kept: ${message}; WKR_CONTROL_DIR names another folder`,
       {

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { badConfig } from '../../lib/contract/errors.ts';
+import { asError, badConfig } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { type Credentials, newCredentials } from '../aws/credentials.ts';
 import { isAlive, type ProcessIdentity } from '../machine/process.ts';
@@ -101,7 +101,7 @@ export async function claimFolder(dataDir: string): Promise<void> {
       await writeFile(join(dataDir, MARK), MARK_TEXT, { mode: FILE_MODE });
     }
   } catch (error) {
-    const message = `the folder ${dataDir} cannot be used: ${(error as Error).message}`;
+    const message = `the folder ${dataDir} cannot be used: ${asError(error).message}`;
     throw badConfig(message, { cause: error });
   }
 }
@@ -228,7 +228,7 @@ function isOurs(name: string): boolean {
 
 async function readJson<T>(path: string): Promise<T | undefined> {
   try {
-    const value = JSON.parse(await readFile(path, 'utf8')) as unknown;
+    const value: unknown = JSON.parse(await readFile(path, 'utf8'));
     return typeof value === 'object' && value !== null ? (value as T) : undefined;
   } catch {
     return undefined;

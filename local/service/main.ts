@@ -1,6 +1,6 @@
 /** `npm start`, as `cluster-serving start --foreground`: serve.ts implements both. */
 import { parseArgs } from 'node:util';
-import { badConfig, ServingError } from '../../lib/contract/errors.ts';
+import { asError, badConfig, ServingError } from '../../lib/contract/errors.ts';
 import { serve } from './serve.ts';
 import { readSettings, START_OPTIONS, START_OPTIONS_HELP } from './start-options.ts';
 
@@ -41,6 +41,6 @@ function readOptions() {
   try {
     return parseArgs({ options: { ...START_OPTIONS, ...OPTIONS } }).values;
   } catch (error) {
-    throw badConfig(`${(error as Error).message}\n\n${USAGE}`);
+    throw badConfig(`${asError(error).message}\n\n${USAGE}`);
   }
 }

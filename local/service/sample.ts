@@ -2,8 +2,10 @@
  * Sends each digit image to a running stack twice: to POST /predict and through the queue. The first result of a uri
  * stays, so every run uses new uris.
  */
+
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { elementAt, present } from '../../lib/contract/present.ts';
 import { setVariables, variables } from '../../lib/contract/variables.ts';
 import { rankingOf } from '../../lib/pipeline/answer/postprocess.ts';
 import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
@@ -65,8 +67,8 @@ export async function runSample(stack: Stack, directory: string, token?: string)
       rows.push({
         image,
         uri,
-        label: labels[image] as number,
-        predict: { ...bestOf(dataOfPrediction(direct.value[0] as string)), ms: direct.ms },
+        label: present(labels[image], image),
+        predict: { ...bestOf(dataOfPrediction(elementAt(direct.value, 0, 'direct.value'))), ms: direct.ms },
         queue: { ...bestOf(dataOfResult(queued.value)), ms: queued.ms },
       });
     }
@@ -97,7 +99,7 @@ function dataOfResult(result: Result): readonly number[] {
 
 function bestOf(probabilities: readonly number[]): { class: number; probability: number } {
   const [best = 0] = rankingOf({ dtype: 'float32', data: Float32Array.from(probabilities) })(1);
-  return { class: best, probability: probabilities[best] as number };
+  return { class: best, probability: elementAt(probabilities, best, 'probabilities') };
 }
 
 /** The report as a table. */

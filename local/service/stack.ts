@@ -2,14 +2,16 @@
  * Runs the whole service on one machine: one SQS, S3 and Redis, and for every job its own queue, results, model and
  * HTTP port. Parts close in the reverse order of opening: first the endpoints, then what they depend on.
  */
+
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { badConfig } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import { type LocalAws, startAws } from '../aws/aws.ts';
 import type { LocalLog } from '../aws/lambda.ts';
 import { warnOfUnreadStreams } from '../bridge/own.ts';
-import type { GrpcJob, Jobs } from '../grpc/methods.ts';
+import type { GrpcJob } from '../grpc/methods.ts';
 import { type Access, readAccess } from '../machine/access.ts';
 import { holdFolder } from '../machine/lock.ts';
 import { assertPortsFree } from '../machine/ports.ts';
@@ -128,17 +130,17 @@ async function openStack(
     opened.push(
       await openJob(
         { ...job, modelDirectory },
-        { ...services, port: httpPorts[i] as number, offer: (one) => offered.push(one) },
+        { ...services, port: elementAt(httpPorts, i, 'httpPorts'), offer: (one) => offered.push(one) },
         onClose,
       ),
     );
   }
   await warnOfUnreadStreams(redis.url, opened, log);
   return {
-    ...(opened[0] as JobAddresses),
+    ...elementAt(opened, 0, 'opened'),
     jobs: opened,
     redisUrl: redis.url,
-    grpcPort: await openGrpc(options, offered as unknown as Jobs, onClose),
+    grpcPort: await openGrpc(options, offered, onClose),
     redis,
     bucket: LOCAL_BUCKET,
     aws,
@@ -157,13 +159,17 @@ function wantedPorts({ aws, redis, grpc }: Ports, httpPorts: readonly number[], 
 /** Loaded where a port is given only. */
 async function openGrpc(
   { jobs, ports, access = readAccess({}) }: StackOptions,
-  offered: Jobs,
+  offered: readonly GrpcJob[],
   onClose: (close: () => Promise<void>) => void,
 ): Promise<number | undefined> {
   if (ports.grpc === undefined) return undefined;
   const { startGrpc } = await import('../grpc/server.ts');
   const allowedHosts = [...access.allowedHosts, ...jobs.flatMap(({ job }) => job.http.allowedHosts)];
-  const grpc = await startGrpc({ port: ports.grpc, access: { ...access, allowedHosts }, jobs: offered });
+  const grpc = await startGrpc({
+    port: ports.grpc,
+    access: { ...access, allowedHosts },
+    jobs: [elementAt(offered, 0, 'the jobs of gRPC'), ...offered.slice(1)],
+  });
   onClose(() => grpc.close());
   return grpc.port;
 }

@@ -93,7 +93,7 @@ export function imageFetcher(options: FetchImageOptions): (url: string) => Promi
 }
 
 function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 }
 
 function allowedUrl(text: string, allowedHosts: readonly string[]): URL {

@@ -4,7 +4,7 @@
  */
 import { decodeValue, encodeValue } from '../../lib/codecs/values/value-frame.ts';
 import type { ValueWriter } from '../../lib/codecs/values/write-value.ts';
-import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
+import { asError, type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import {
@@ -208,7 +208,7 @@ function storedOf(outcome: ItemOutcome): Kept['outcome'] {
     return { error: { code: 'too_large', message: text } };
   } catch (error) {
     return {
-      error: { code: 'too_large', message: `no frame can hold the result: ${(error as Error).message}` },
+      error: { code: 'too_large', message: `no frame can hold the result: ${asError(error).message}` },
     };
   }
 }

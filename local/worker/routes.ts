@@ -80,8 +80,8 @@ export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatO
 
 /** Names as the flags of wkr_serving have them. */
 function snakeCase(settings: Facts): Facts {
-  const nameOf = (name: string) => name.replaceAll(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);
-  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [nameOf(name), value]));
+  const inSnakeCase = (name: string) => name.replaceAll(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [inSnakeCase(name), value]));
 }
 
 export const CONTROL: Declaration = {

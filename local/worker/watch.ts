@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import { badConfig } from '../../lib/contract/errors.ts';
+import { asError, badConfig } from '../../lib/contract/errors.ts';
 
 export interface WatchedFolders {
   /** The folder of the code. */
@@ -128,7 +128,7 @@ function watchFolder(folder: string, matters: Matters, noticed: () => void): FSW
     // It was removed, which the folder above notices.
     return watcher.on('error', () => undefined);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code, message } = asError(error);
     if (code === 'ENOENT') return undefined;
     throw badConfig(`--watch: ${folder} cannot be watched: ${message}`);
   }

@@ -35,7 +35,7 @@ export function rowAt({ dtype, shape, data }: Tensor, axis: number, at: number):
   const row = allocate(dtype, outer * inner);
   for (let i = 0; i < outer; i++) {
     const from = (i * total + at) * inner;
-    row.set((data as TypedArray).subarray(from, from + inner) as never, i * inner);
+    row.set(data.subarray(from, from + inner) as never, i * inner);
   }
   return { dtype, shape: own, data: row };
 }

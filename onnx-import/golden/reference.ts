@@ -1,7 +1,7 @@
 /** Makes a golden request of the inputs and outputs of a reference, such as an .npz that the model's framework wrote. */
 import { badModel } from '../../lib/contract/errors.ts';
 import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
-import { elementCount, formatShape, type Tensor } from '../../lib/contract/tensor.ts';
+import { elementCount, formatShape, sliceTensor, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
 import { elementTexts, type Filter, nest } from '../../lib/pipeline/answer/postprocess.ts';
@@ -72,10 +72,10 @@ function allOf(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[],
 }
 
 function rowOf(tensor: Tensor, row: number): Tensor {
-  const { dtype, shape, data } = tensor;
+  const { shape } = tensor;
   if (shape.length === 0) return tensor;
   const width = elementCount(shape.slice(1));
-  return { dtype, shape: shape.slice(1), data: data.slice(row * width, (row + 1) * width) };
+  return sliceTensor(tensor, shape.slice(1), row * width, (row + 1) * width);
 }
 
 /** Nested arrays, with every digit of each element. */

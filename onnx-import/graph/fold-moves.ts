@@ -21,7 +21,7 @@ export function similar(tensor: Tensor, length: number): Elements {
 }
 
 export function made(like: Tensor, shape: readonly number[], data: Elements): Tensor {
-  return { dtype: like.dtype, shape, data };
+  return { dtype: like.dtype, shape, data } as Tensor;
 }
 
 /** Copies elements: `from(i)` is the source index of element i, -1 leaves it 0. */
@@ -63,7 +63,7 @@ function walker(shape: readonly number[], steps: readonly number[], offset = 0):
   };
 }
 
-export function spread(x: Tensor, shape: readonly number[]): (i: number) => number {
+export function spread(x: Pick<Tensor, 'shape'>, shape: readonly number[]): (i: number) => number {
   const strides = stridesOf(x.shape);
   const lead = shape.length - x.shape.length;
   return walker(

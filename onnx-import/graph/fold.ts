@@ -102,7 +102,7 @@ function reduce(start: number, step: (a: number, b: number) => number, mean = fa
       listed.length === 0 ? tensor.shape.keys() : Array.from(listed, (axis) => axisOf(axis, rank)),
     );
     const kept = tensor.shape.map((dim, i) => (gone.has(i) ? 1 : dim));
-    const place = spread({ dtype: 'float32', shape: kept, data: [] }, tensor.shape);
+    const place = spread({ shape: kept }, tensor.shape);
     const values = new Float64Array(elementCount(kept)).fill(start);
     const isWhole = !isFloat(tensor.dtype);
     for (let i = 0; i < numbers.length; i++) {

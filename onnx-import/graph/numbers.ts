@@ -18,7 +18,7 @@ export const MAX_FOLDED_ELEMENTS = 64 * 1024 * 1024;
 export function numbersOf(tensor: Tensor): ArrayLike<number> | undefined {
   if (tensor.dtype === 'string' || tensor.dtype === 'float16') return undefined;
   const { data } = tensor;
-  if (!(data instanceof BigInt64Array || data instanceof BigUint64Array)) return data as ArrayLike<number>;
+  if (!(data instanceof BigInt64Array || data instanceof BigUint64Array)) return data;
   const numbers = new Float64Array(data.length);
   for (const [i, value] of data.entries()) {
     const number = Number(value);

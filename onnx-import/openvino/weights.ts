@@ -10,6 +10,7 @@ import {
   elementCount,
   type NumericDType,
   type Tensor,
+  type TypedArray,
 } from '../../lib/contract/tensor.ts';
 import { widenHalves } from '../graph/halves.ts';
 import type { Place } from './net.ts';
@@ -84,7 +85,7 @@ function isHalf(element: string): boolean {
   return element === 'f16' || element === 'bf16';
 }
 
-function numbers(raw: Uint8Array, element: string, dtype: NumericDType): Tensor['data'] {
+function numbers(raw: Uint8Array, element: string, dtype: NumericDType): TypedArray {
   const size = isHalf(element) ? 2 : bytesPerElement(dtype);
   // A Buffer's own slice would be a view again.
   const aligned = raw.byteOffset % size === 0 ? raw : new Uint8Array(raw);
@@ -98,7 +99,7 @@ function numbers(raw: Uint8Array, element: string, dtype: NumericDType): Tensor[
 }
 
 /** Two numbers in a byte, the lower half first. */
-function unpacked(raw: Uint8Array, element: string, count: number): Tensor['data'] {
+function unpacked(raw: Uint8Array, element: string, count: number): TypedArray {
   const data = allocate(element === 'i4' ? 'int8' : 'uint8', count);
   for (let i = 0; i < count; i++) {
     const value = ((raw[i >> 1] as number) >> (4 * (i & 1))) & 15;

@@ -77,7 +77,7 @@ function agreesWith(plain: Tensor, rewritten: Tensor, noise: number): boolean {
 /** Most tensors are, and to compare their elements takes a hundred times as long. */
 export function isSameBytes(a: Tensor, b: Tensor): boolean {
   if (a.dtype === 'string' || b.dtype === 'string') return false;
-  return bytesOf(a.data as TypedArray).equals(bytesOf(b.data as TypedArray));
+  return bytesOf(a.data).equals(bytesOf(b.data));
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Buffer {

@@ -149,8 +149,7 @@ function csvLine(cells: readonly string[]): string {
 
 /** The same with few digits, which every float type holds, and no empty texts. */
 function simpler(tensor: Tensor): Tensor {
-  if (tensor.dtype === 'string')
-    return { ...tensor, data: (tensor.data as readonly string[]).map((text) => text || 'text') };
+  if (tensor.dtype === 'string') return { ...tensor, data: tensor.data.map((text) => text || 'text') };
   if (!tensor.dtype.startsWith('float')) return tensor;
   const round = (value: number) => Math.round(value * 8) / 8;
   if (tensor.dtype !== 'float16') {

@@ -1,9 +1,11 @@
 /** Enqueues records and asks for predictions: the client half of the contract. A call ends when the queue has the record, or throws. */
+
 import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertIdentity } from '../../lib/contract/enqueue.ts';
 import { badConfig, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import { elementAt } from '../../lib/contract/present.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/batch/turns.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
@@ -229,7 +231,7 @@ export abstract class RecordWriter {
       const body = typeof given === 'string' || !isRequest(given) ? given : JSON.stringify(given);
       if (typeof body === 'string') return (await this.#predicted(body, end, headers)).texts;
       const all = await this.#predict([body].flat(), end, headers);
-      return Array.isArray(body) ? all : (all[0] as Prediction);
+      return Array.isArray(body) ? all : elementAt(all, 0, 'all');
     });
   }
 
@@ -248,7 +250,7 @@ export abstract class RecordWriter {
 
   async #predicted(body: string, signal: AbortSignal, headers: TextHeaders) {
     const answer = await this.#post('/predict', body, signal, headers);
-    const { predictions } = (answer.body ?? {}) as { readonly predictions?: unknown };
+    const { predictions }: { readonly predictions?: unknown } = Object(answer.body);
     if (!Array.isArray(predictions)) throw malformed('it has no predictions');
     return { texts: predictions as string[], model: answer.headers.get('model-version') ?? '' };
   }
@@ -265,7 +267,7 @@ export abstract class RecordWriter {
 
 /** True unless it is inputs: no input's value can be an element of this. The service checks the rest. */
 function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[]): given is PredictRequest {
-  const { instances } = given as { readonly instances?: unknown };
+  const { instances }: { readonly instances?: unknown } = Object(given);
   return Array.isArray(instances) && instances.every(isObject);
 }
 

@@ -64,7 +64,7 @@ export class ServedModel {
       const job = known ?? (this.#job = await servedJob(this.#get));
       if (job === undefined) return undefined;
       const metadata = await this.#get(`/v2/models/${encodeURIComponent(job)}`);
-      const { versions } = Object(metadata) as Fields;
+      const { versions }: Fields = Object(metadata);
       // Another one if the model has just changed: then JSON alone says the dtypes.
       return Array.isArray(versions) && versions.includes(version) ? modelFacts(metadata) : undefined;
     } catch (error) {
@@ -87,21 +87,21 @@ export function labelled(output: NamedTensor, declared: DeclaredOutput | undefin
 
 /** The job that a service serves; undefined where it does not say it. @throws as `get` */
 export async function servedJob(get: Get): Promise<string | undefined> {
-  const { model_stats: models } = Object(await get('/v2/models/stats')) as Fields;
-  const { name } = Object(Array.isArray(models) && models[0]) as Fields;
+  const { model_stats: models }: Fields = Object(await get('/v2/models/stats'));
+  const { name }: Fields = Object(Array.isArray(models) && models[0]);
   return typeof name === 'string' ? name : undefined;
 }
 
 /** @throws internal */
 function modelFacts(metadata: unknown): ModelFacts {
-  const { outputs, parameters, platform } = Object(metadata) as Fields;
+  const { outputs, parameters, platform }: Fields = Object(metadata);
   if (!Array.isArray(outputs)) throw malformed('the metadata has no outputs');
   // It is only shown.
-  const { post_processing: filter } = Object(parameters) as { readonly post_processing?: string };
+  const { post_processing: filter }: { readonly post_processing?: string } = Object(parameters);
   return {
     outputs: outputs.map((output: unknown) => {
-      const { name, datatype, parameters: own } = Object(output) as Fields;
-      const { names } = Object(own) as Fields;
+      const { name, datatype, parameters: own }: Fields = Object(output);
+      const { names }: Fields = Object(own);
       const labels = Array.isArray(names) && { labels: names.map(String) };
       // A datatype that is unknown is refused where its elements are read.
       return { name: String(name), dtype: dtypeIn(String(datatype)), ...labels };

@@ -2,7 +2,7 @@
 import { encodeBase64 } from '../../lib/codecs/encode-base64.ts';
 import { quoteName } from '../../lib/codecs/quote.ts';
 import { TENSOR_ELEMENTS } from '../../lib/contract/client-limits.ts';
-import { badRequest } from '../../lib/contract/errors.ts';
+import { asError, badRequest } from '../../lib/contract/errors.ts';
 import { allocate, assertCount, type DType, isNumericDType, type Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, NamedTensor, Value } from '../../lib/contract/values.ts';
 import { float16Value, storeFor } from '../../lib/pipeline/bind/cast.ts';
@@ -26,7 +26,7 @@ export function tensorOf(name: string, { dtype, shape, data }: TensorJson): Name
     for (const [i, element] of data.entries()) store(numberOf(element, dtype), array, i);
     return { name, dtype, shape, data: array };
   } catch (error) {
-    throw malformed(`output ${quoteName(name)}: ${(error as Error).message}`, error);
+    throw malformed(`output ${quoteName(name)}: ${asError(error).message}`, error);
   }
 }
 
@@ -83,7 +83,7 @@ function nestedJson(shape: readonly number[], elementAt: (at: number) => string,
 function elementJson(element: number | bigint | string, dtype: DType): string {
   if (dtype === 'string') return JSON.stringify(element);
   if (dtype === 'bool') return element === 0 ? 'false' : 'true';
-  const number = dtype === 'float16' ? float16Value(element as number) : element;
+  const number = dtype === 'float16' ? float16Value(Number(element)) : element;
   if (typeof number === 'bigint' && !Number.isSafeInteger(Number(number)))
     throw badRequest('JSON has no whole numbers beyond 2^53; use enqueue');
   if (Number.isNaN(number)) return 'null';

@@ -12,11 +12,11 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_400 },
+  { folders: ['functions', 'lib'], lines: 36_700 },
   { folders: ['local'], lines: 10_700 },
-  { folders: ['cli'], lines: 8_650 },
-  { folders: ['infra'], lines: 6_500 },
-  { folders: ['sdk'], lines: 3_400 },
+  { folders: ['cli'], lines: 8_700 },
+  { folders: ['infra'], lines: 6_550 },
+  { folders: ['sdk'], lines: 3_450 },
   { folders: ['onnx-import', 'console', 'bench', 'embedded-redis'], lines: 61_900 },
 ];
 

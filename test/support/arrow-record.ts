@@ -9,7 +9,7 @@ import { encodeBase64 } from '../../lib/codecs/encode-base64.ts';
 import { quoteName } from '../../lib/codecs/quote.ts';
 import { badInput, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
+import { elementCount, formatShape, type Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 import {
   batchMessage,
@@ -135,7 +135,7 @@ function denseValues(tensor: Tensor): Float32Array {
 
 function floats({ dtype, data }: Tensor): Float32Array {
   if (dtype === 'string') throw badInput('expected numbers in a sparse tensor, got strings');
-  return toFloat32(data as TypedArray, dtype);
+  return toFloat32(data, dtype);
 }
 
 /** The text in the first row, nulls in the others. */

@@ -119,7 +119,7 @@ async function inferred(stack: Stack, { inputs }: Rows, isBinary: boolean): Prom
   const sent = Object.entries(inputs).map(([name, tensor]): SentTensor => {
     const { dtype, shape, data } = tensor;
     const content = isBinary
-      ? { bytes: dtype === 'string' ? textBytes(data as string[]) : bytesOf(data as Float32Array) }
+      ? { bytes: dtype === 'string' ? textBytes(data) : bytesOf(data) }
       : { data: toNested(tensor) };
     return { name, datatype: DATATYPES[dtype], shape, ...content };
   });

@@ -4,9 +4,11 @@
  * script faster than 41 modules, and V8 takes the code of a script from a cache (code-cache.ts), but not that of a module.
  * Saves 15 ms of processor time in a cold start of predict, and 6 more with the cache.
  */
+
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Metafile, transform } from 'esbuild';
+import { present } from '../../../lib/contract/present.ts';
 
 type Outputs = Metafile['outputs'];
 export type Written = Pick<Outputs[string], 'bytes' | 'inputs'>;
@@ -72,9 +74,12 @@ export async function joinModules(
   { early, processes }: { readonly early: readonly string[]; readonly processes: readonly string[] },
 ): Promise<Record<string, Written>> {
   const paths = Object.keys(outputs);
-  const start = paths.find((path) => basename(path) === START) as string;
+  const start = present(
+    paths.find((path) => basename(path) === START),
+    'fitting element of paths',
+  );
   const first = paths.filter((path) => early.includes(outputs[path]?.entryPoint ?? ''));
-  const small = paths.filter((path) => (outputs[path] as Written).bytes < SMALL_BYTES);
+  const small = paths.filter((path) => present(outputs[path], path).bytes < SMALL_BYTES);
   const joined = new Set([
     ...[start, ...first].flatMap((path) => [...loadedAtStart(outputs, path)]),
     ...small,

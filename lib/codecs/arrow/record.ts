@@ -9,8 +9,10 @@
  * - A filled indiceShape makes a tensor sparse, so a sparse tensor without values stays sparse.
  * - A text column may have more rows (a record that mixes text and 4-row tensors), the others null.
  */
+
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { elementAt } from '../../contract/present.ts';
 import {
   elementCount,
   formatShape,
@@ -67,8 +69,7 @@ function decodeColumn(batch: ArrowBatch, field: ArrowField): Value {
     case 'list':
     case 'large_list': {
       assertRows(batch, field);
-      const data = leafOf(batch, field);
-      return { kind: 'tensor', tensor: { ...data, shape: [data.data.length] } };
+      return { kind: 'tensor', tensor: leafOf(batch, field) };
     }
     default: {
       assertRows(batch, field);
@@ -91,7 +92,7 @@ function oneText(batch: ArrowBatch, field: ArrowField): string {
   if (rows === 0 || nulls !== rows - 1 || !batch.validityOf(field)(0)) {
     throw badRequest(`expected one cell, the first, got ${rows} with ${nulls} of them null`);
   }
-  return batch.textsOf(field, 1)[0] as string;
+  return elementAt(batch.textsOf(field, 1), 0, 'the column');
 }
 
 interface Parts {
@@ -116,8 +117,7 @@ function decodeStruct(batch: ArrowBatch, field: ArrowField): Value {
     return { kind: 'tensor', tensor: { ...values, shape: dims } };
   }
   assertSparse(dims, indices, indicesShape, values);
-  const tensor = { ...values, shape: [values.data.length] };
-  return { kind: 'sparse', shape: dims, indices, indicesShape, values: tensor };
+  return { kind: 'sparse', shape: dims, indices, indicesShape, values };
 }
 
 const NO_INDICES = new Int32Array(0);
@@ -159,7 +159,7 @@ function assertSparse(
 }
 
 /** The item values of a list; its offsets are ignored. */
-function leafOf(batch: ArrowBatch, list: ArrowField): Pick<Tensor, 'dtype' | 'data'> {
+function leafOf(batch: ArrowBatch, list: ArrowField): Tensor {
   const leaf = list.children[0];
   if ((list.type !== 'list' && list.type !== 'large_list') || leaf === undefined) {
     throw badRequest(`expected a list in "${list.name}", got ${formatType(list)}`);
@@ -167,12 +167,14 @@ function leafOf(batch: ArrowBatch, list: ArrowField): Pick<Tensor, 'dtype' | 'da
   const { type } = leaf;
   if (type === 'utf8' || type === 'large_utf8') {
     assertNoNulls(batch, leaf);
-    return { dtype: 'string', data: batch.textsOf(leaf, batch.lengthOf(leaf)) };
+    const texts = batch.textsOf(leaf, batch.lengthOf(leaf));
+    return { dtype: 'string', shape: [texts.length], data: texts };
   }
   if (type === 'list' || type === 'large_list' || type === 'struct') {
     throw badRequest(`expected numbers or text in a list, got ${formatType(list)}`);
   }
-  return { dtype: type, data: numbersOf(batch, leaf, type) };
+  const data = numbersOf(batch, leaf, type);
+  return { dtype: type, shape: [data.length], data };
 }
 
 function numbersOf(batch: ArrowBatch, field: ArrowField, dtype: NumericDType): TypedArray {

@@ -9,7 +9,7 @@
  */
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import { dimensionsOf } from '../safetensors.ts';
 import { toFloat32 } from './float32.ts';
 import { align8, CONTINUATION, END_BYTES, PREFIX_BYTES } from './message.ts';
@@ -110,7 +110,7 @@ function toPart(output: Tensor, index: number): Part {
       `output ${index}: shape ${formatShape(shape)} means ${count} values, data has ${output.data.length}`,
     );
   }
-  const data = toFloat32(output.data as TypedArray, dtype);
+  const data = toFloat32(output.data, dtype);
   if (shape.length <= count) return { data, dims: shape, head: USUAL_HEAD };
   return { data, dims: withoutLeadingOnes(shape, count), head: shapedHead(shape) };
 }

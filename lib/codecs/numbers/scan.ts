@@ -74,7 +74,9 @@ export class Scanner implements NumbersReader {
 
   static async open(): Promise<Scanner> {
     const module = await WebAssembly.compile(Buffer.from(WASM, 'base64'));
-    return new Scanner(new WebAssembly.Instance(module, {}).exports as unknown as Exports);
+    const { memory, scan } = new WebAssembly.Instance(module, {}).exports;
+    if (!(memory instanceof WebAssembly.Memory)) throw new TypeError('the scanner exports no memory');
+    return new Scanner({ memory, scan: scan as Exports['scan'] });
   }
 
   private constructor({ memory, scan }: Exports) {

@@ -3,7 +3,9 @@
  * served is refused. A priority is a hint, and parameters that Triton does not reserve are for models that read them, which
  * none here does: both are ignored.
  */
+
 import { badRequest, type ServingError } from '../../contract/errors.ts';
+import { isCount } from '../../contract/present.ts';
 import { isObject } from '../instances.ts';
 import { kindOf, quoteName, quoteValue } from '../quote.ts';
 
@@ -73,7 +75,7 @@ export function flagOf(parameters: Parameters, name: string, where: string): boo
 function countOf(parameters: Parameters, name: string, where: string): number | undefined {
   const count = parameters[name];
   if (isAbsent(count)) return undefined;
-  if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
+  if (isCount(count)) return count;
   throw wrong(`${where}: ${name}`, 'a whole number', count);
 }
 

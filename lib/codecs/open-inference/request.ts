@@ -3,8 +3,10 @@
  * outputs. The bytes of binary tensors follow the JSON in order. Their sizes come from untrusted callers, so each is
  * checked against its shape and the available bytes, and no byte may be left over.
  */
+
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { isCount } from '../../contract/present.ts';
 import type { DType, Tensor } from '../../contract/tensor.ts';
 import { isObject, longName, parseJson, readJson } from '../instances.ts';
 import { EACH, type Place, parseNumbers } from '../numbers/parse.ts';
@@ -217,8 +219,10 @@ function namedEntry(entry: unknown, place: string, names: Set<string>) {
 }
 
 function datatypeOf(datatype: unknown, where: string): Pick<InputHead, 'datatype' | 'dtype'> {
-  const dtype = typeof datatype === 'string' ? DTYPES.get(datatype) : undefined;
-  if (dtype !== undefined) return { datatype: datatype as string, dtype };
+  if (typeof datatype === 'string') {
+    const dtype = DTYPES.get(datatype);
+    if (dtype !== undefined) return { datatype, dtype };
+  }
   throw badInput(
     `${where}: datatype ${quoteValue(datatype)} is not served; expected one of ${[...DTYPES.keys()].join(', ')}`,
   );
@@ -231,7 +235,7 @@ function shapeOf(shape: unknown, where: string): number[] {
   }
   const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);
   if (odd !== -1) throw wrong(`${where}: "shape"`, 'whole numbers from 0 to 2^53', shape[odd]);
-  return shape as number[];
+  return shape;
 }
 
 /** Undefined for a tensor whose data is in the JSON. */
@@ -240,13 +244,13 @@ function binarySize(fields: Readonly<Record<string, unknown>>, where: string): n
   refuseSharedMemory(parameters, where);
   const size = parameters['binary_data_size'];
   if (isAbsent(size)) return undefined;
-  if (!Number.isSafeInteger(size) || (size as number) < 0) {
+  if (!isCount(size)) {
     throw wrong(`${where}: binary_data_size`, 'a whole number of bytes', size);
   }
   if (!isAbsent(fields['data'])) {
     throw badRequest(`${where}: has "data" and "binary_data_size"; expected one of them`);
   }
-  return size as number;
+  return size;
 }
 
 /** @param binary the default for outputs without this setting */

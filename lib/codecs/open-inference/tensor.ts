@@ -2,8 +2,10 @@
  * The Open Inference Protocol's datatype names, and its binary tensors. A tensor is a view of its bytes if they are
  * aligned, else a copy.
  */
+
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { present } from '../../contract/present.ts';
 import {
   bytesPerElement,
   type DType,
@@ -47,7 +49,7 @@ export function binaryTensor(
   bytes: Uint8Array,
 ): Tensor {
   try {
-    const dtype = DTYPES.get(datatype) as DType;
+    const dtype = present(DTYPES.get(datatype), `dtype of ${datatype}`);
     const count = elementCount(shape, LIMITS.tensorElements);
     if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, assertTexts(count)) };
     const expected = count * (datatype === BF16 ? 2 : bytesPerElement(dtype));
@@ -82,7 +84,5 @@ function widened(bytes: Uint8Array, count: number): Float32Array {
 
 /** onnxruntime accepts any byte as a bool, and kernels disagree on what 2 means. */
 function assertFlags(bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; at++) {
-    if ((bytes[at] as number) > 1) throw badInput(`expected bytes of 0 and 1 (BOOL), got ${bytes[at]}`);
-  }
+  for (const byte of bytes) if (byte > 1) throw badInput(`expected bytes of 0 and 1 (BOOL), got ${byte}`);
 }

@@ -2,9 +2,11 @@
  * Reads the bodies of TensorFlow Serving's REST API (tensorflow.org/tfx/serving/api_rest). Values stay JSON until the model's
  * inputs are known.
  */
+
 import { badInput, badRequest } from '../../contract/errors.ts';
 import { JsonNumbers } from '../../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { elementAt } from '../../contract/present.ts';
 import { decodeBase64 } from '../base64.ts';
 import { isObject, readJson } from '../instances.ts';
 import { EACH, type Place, parseNumbers } from '../numbers/parse.ts';
@@ -52,7 +54,7 @@ export function decodeServing(body: Uint8Array | string, verb: Verb): ServingReq
       values: isNamedRow(inputs) ? new Map(Object.entries(inputs)) : onlyOf(inputs),
     };
   if (instances instanceof JsonNumbers) {
-    assertRows(instances.shape[0] as number, 'instances');
+    assertRows(elementAt(instances.shape, 0, 'instances.shape'), 'instances');
     return { ...request, list: 'instances', values: onlyOf(instances) };
   }
   const rows = rowsOf(instances, 'instances');
@@ -120,7 +122,7 @@ function columnsOf(rows: readonly unknown[], list: 'instances' | 'examples'): Ma
   const names = isObject(first) ? Object.keys(first) : [];
   if (names.length > LIMITS.inputsPerRecord)
     throw overLimit('inputsPerRecord', `${list}[0]: ${names.length} inputs are`);
-  const columns = new Map(names.map((name) => [name, [] as unknown[]]));
+  const columns = new Map<string, unknown[]>(names.map((name) => [name, []]));
   for (const [at, row] of rows.entries()) {
     if (!isNamedRow(row))
       throw badRequest(`${list}[${at}]: expected an object of inputs by name, got ${kindOf(row)}`);

@@ -6,6 +6,7 @@ import {
   isNumericDType,
   type NumericDType,
   type Tensor,
+  type TypedArray,
   viewBytes,
 } from '../../contract/tensor.ts';
 import { EncodedImage, Tuple, type WorkerValue } from '../../contract/worker-values.ts';
@@ -148,7 +149,7 @@ export class ValueReader {
   }
 }
 
-function readElements(dtype: NumericDType, count: number, bytes: Uint8Array): Tensor['data'] {
+function readElements(dtype: NumericDType, count: number, bytes: Uint8Array): TypedArray {
   if (bytes.byteLength !== count * bytesPerElement(dtype)) {
     throw malformed(`${count} elements of ${dtype} do not have ${bytes.byteLength} bytes`);
   }

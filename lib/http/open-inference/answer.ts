@@ -8,7 +8,6 @@ import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { textsLength, writeTexts } from '../../codecs/open-inference/texts.ts';
 import { ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
-import type { TypedArray } from '../../contract/tensor.ts';
 import type { NamedTensor } from '../../contract/values.ts';
 import { elementTexts } from '../../pipeline/answer/postprocess.ts';
 import { assertAnswer } from '../predictions.ts';
@@ -67,13 +66,13 @@ function outputText({ tensor, binary: isBinary }: AnsweredOutput): string {
 }
 
 function byteLength({ dtype, data }: NamedTensor): number {
-  return dtype === 'string' ? textsLength(data as readonly string[]) : (data as TypedArray).byteLength;
+  return dtype === 'string' ? textsLength(data) : data.byteLength;
 }
 
 /** @returns the index after the tensor */
 function writeTensor({ dtype, data }: NamedTensor, into: Buffer, at: number): number {
-  if (dtype === 'string') return writeTexts(data as readonly string[], into, at);
-  const { buffer, byteOffset, byteLength: length } = data as TypedArray;
+  if (dtype === 'string') return writeTexts(data, into, at);
+  const { buffer, byteOffset, byteLength: length } = data;
   into.set(new Uint8Array(buffer, byteOffset, length), at);
   return at + length;
 }

@@ -2,8 +2,10 @@
  * Triton's classification extension: an output as the k largest values of each row, each a text "value:index" or
  * "value:index:label". Values have the digits that JSON outputs have, where Triton writes six places and loses small ones.
  */
+
 import { quoteName } from '../../codecs/quote.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
+import { elementAt } from '../../contract/present.ts';
 import { elementCount } from '../../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../contract/values.ts';
 import { numberText, rankingOf } from '../../pipeline/answer/postprocess.ts';
@@ -32,7 +34,7 @@ export function assertClassified(name: string, spec: TensorSpec | undefined): vo
 export function classified(output: NamedTensor, spec: TensorSpec, k: number): NamedTensor {
   const { name, dtype, shape, data, labels } = output;
   const isBatched = batchAxisOf(spec) === 0 && shape.length > 0;
-  const rows = isBatched ? (shape[0] as number) : 1;
+  const rows = isBatched ? elementAt(shape, 0, 'shape') : 1;
   const width = elementCount(isBatched ? shape.slice(1) : shape);
   const count = Math.min(k, width);
   if (rows * count > MOST_TEXTS) {
@@ -57,5 +59,5 @@ export function classified(output: NamedTensor, spec: TensorSpec, k: number): Na
 function valueText(value: number | bigint, dtype: NamedTensor['dtype']): string {
   const text = numberText(value, dtype);
   if (text !== 'null') return text;
-  return Number.isNaN(value) ? 'nan' : (value as number) > 0 ? 'inf' : '-inf';
+  return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
 }

@@ -174,7 +174,7 @@ function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
     const count = elementCount(shape);
     // The binding refuses it, with the shape that the model expects.
     if (count === 0 && Array.isArray(data) && data.length === 0)
-      return { dtype, shape, data: dtype === 'string' ? [] : allocate(dtype, 0) };
+      return dtype === 'string' ? { dtype, shape, data: [] } : { dtype, shape, data: allocate(dtype, 0) };
     const given = jsonTensor(data, dtype, isTable);
     const isFlat = given.shape.length === 1 && given.shape[0] === count;
     if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {
@@ -182,7 +182,7 @@ function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
         `"data" is of shape ${formatShape(given.shape)}; expected ${count} elements flat, or nested as ${formatShape(shape)}`,
       );
     }
-    return { dtype, shape, data: given.data };
+    return { ...given, shape };
   } catch (error) {
     const { code, message } = ServingError.from(error);
     throw new ServingError(code, `input ${quoteName(name)}: ${message}`, { cause: error });

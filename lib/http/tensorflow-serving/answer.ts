@@ -1,10 +1,12 @@
 /** Writes the answers of TensorFlow Serving's API: JSON, in which floats may be NaN, Infinity and -Infinity, as there. */
+
 import { encodeBase64 } from '../../codecs/encode-base64.ts';
 import { quoteName } from '../../codecs/quote.ts';
 import type { Verb } from '../../codecs/tensorflow-serving/request.ts';
 import { badRequest, type ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import { elementAt } from '../../contract/present.ts';
+import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { NamedTensor } from '../../contract/values.ts';
 import { elementTexts, nest } from '../../pipeline/answer/postprocess.ts';
 import { float16Value } from '../../pipeline/bind/cast.ts';
@@ -40,7 +42,7 @@ function assertFits(outputs: readonly NamedTensor[]): void {
 /** The value of the only output, or an object of all. */
 function columnsOf(outputs: readonly NamedTensor[]): string {
   const texts = outputs.map((output) => [output.name, nest(elementsOf(output), output.shape)] as const);
-  return texts.length === 1 ? (texts[0] as (typeof texts)[0])[1] : objectOf(texts);
+  return texts.length === 1 ? elementAt(texts, 0, 'texts')[1] : objectOf(texts);
 }
 
 /** Each row's value of the only output, or an object of all. @throws bad_request where one has other rows */
@@ -58,7 +60,11 @@ function predictionsOf(outputs: readonly NamedTensor[], rows: number): string[] 
   const [only = []] = columns;
   if (columns.length === 1) return only;
   return only.map((_, at) =>
-    objectOf(outputs.map(({ name }, i) => [name, columns[i]?.[at] as string] as const)),
+    objectOf(
+      outputs.map(
+        ({ name }, i) => [name, elementAt(elementAt(columns, i, 'columns'), at, 'column')] as const,
+      ),
+    ),
   );
 }
 
@@ -69,9 +75,7 @@ function objectOf(members: readonly (readonly [name: string, text: string])[]): 
 /** The elements as JSON texts; those of texts whose name ends with `_bytes` as base64. */
 function elementsOf({ name, ...tensor }: NamedTensor): string[] {
   if (tensor.dtype === 'string' && name.endsWith('_bytes'))
-    return (tensor.data as readonly string[]).map(
-      (text) => `{"b64":${JSON.stringify(encodeBase64(Buffer.from(text)))}}`,
-    );
+    return tensor.data.map((text) => `{"b64":${JSON.stringify(encodeBase64(Buffer.from(text)))}}`);
   const texts = elementTexts(tensor);
   return tensor.dtype.startsWith('float') ? texts.map((text, at) => numberOr(text, tensor, at)) : texts;
 }
@@ -79,7 +83,7 @@ function elementsOf({ name, ...tensor }: NamedTensor): string[] {
 /** JSON has no NaN and no infinity, which are null elsewhere. */
 function numberOr(text: string, { dtype, data }: Tensor, at: number): string {
   if (text !== 'null') return text;
-  const value = (data as TypedArray)[at] as number;
+  const value = Number(data[at]);
   return String(dtype === 'float16' ? float16Value(value) : value);
 }
 

@@ -14,6 +14,7 @@ import {
 } from '../../codecs/tensorflow-serving/request.ts';
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { elementAt } from '../../contract/present.ts';
 import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { batchAxisOf, batchSize, rowShape } from '../../pipeline/batch/batch-axes.ts';
@@ -58,7 +59,7 @@ export function recordsOf(
   );
   const columns: Column[] = [];
   for (const [index, { name, value }] of matchInputs(given, specs, true).entries()) {
-    const spec = specs[index] as TensorSpec;
+    const spec = elementAt(specs, index, 'specs');
     if (value.kind !== 'json') continue; // An optional input that was left out.
     try {
       columns.push(columnOf(value.value, spec, request, mayMiss(spec, names)));
@@ -91,7 +92,7 @@ export function recordsOf(
 
 function onlyName(specs: readonly TensorSpec[]): string {
   const needed = specs.filter(({ optional }) => !optional);
-  if (needed.length === 1) return (needed[0] as TensorSpec).name;
+  if (needed.length === 1) return elementAt(needed, 0, 'needed').name;
   throw badInput(
     `expected objects of inputs by name, because the model has ${quoteNames(needed.map(({ name }) => name))}`,
   );
@@ -170,7 +171,7 @@ export function batchOf(
     const spec = specs?.find(({ name }) => name === first.name);
     const isOnly = !asked.isList && asked.rows === 1 && spec?.batchAxis === 'none';
     if (asked.isWhole || isOnly) return first;
-    const parts = each.map((own) => own[index] as NamedTensor);
+    const parts = each.map((own) => elementAt(own, index, 'own'));
     const odd = parts.find((part) => formatShape(part.shape) !== formatShape(first.shape));
     if (odd || spec?.batchAxis === 'none') {
       const why = odd

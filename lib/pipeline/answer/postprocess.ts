@@ -4,8 +4,10 @@
  * `{"data":..,"shape":..}`. It must be valid JSON (the old server forgot commas), with floats as Java prints them
  * (`4.0`, `1.0E7`). float16 values are bits, which cannot be printed or compared directly.
  */
+
 import { badConfig, ServingError } from '../../contract/errors.ts';
-import { elementCount, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import { elementAt } from '../../contract/present.ts';
+import { elementCount, sliceTensor, type Tensor, type TypedArray } from '../../contract/tensor.ts';
 import type { NamedTensor } from '../../contract/values.ts';
 import { float16Bits, float16Value } from '../bind/cast.ts';
 
@@ -55,7 +57,7 @@ export function filterText(outputs: readonly Labelled[], filter: Filter): string
   const texts = outputs.map((output) =>
     kind === 'topN' ? topN(output, n, labels ? output.labels : undefined) : pickTopN(output, n),
   );
-  return texts.length === 1 ? (texts[0] as string) : `[${texts.join(',')}]`;
+  return texts.length === 1 ? elementAt(texts, 0, 'texts') : `[${texts.join(',')}]`;
 }
 
 /** `{"data":[...],"shape":[...]}` of the only output, or a JSON array of them. */
@@ -63,16 +65,16 @@ export function outputsText(outputs: readonly Tensor[]): string {
   const texts = outputs.map((output) => {
     return `{"data":[${elementTexts(output).join(',')}],"shape":[${output.shape.join(',')}]}`;
   });
-  return texts.length === 1 ? (texts[0] as string) : `[${texts.join(',')}]`;
+  return texts.length === 1 ? elementAt(texts, 0, 'texts') : `[${texts.join(',')}]`;
 }
 
 function topN(output: Tensor, n: number, labels?: readonly string[]): string {
   if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
-  const data = output.data as TypedArray;
+  const { data } = output;
   const pairs = rankingOf(output)(n).map((index) => {
     // The classes are the last axis, which is the index itself in an output of one.
     const label = labels === undefined ? '' : `,${JSON.stringify(labels[index % labels.length])}`;
-    return `[${index},${numberText(data[index] as number | bigint, output.dtype)}${label}]`;
+    return `[${index},${numberText(elementAt<number | bigint>(data, index, 'data'), output.dtype)}${label}]`;
   });
   return `[${pairs.join(',')}]`;
 }
@@ -118,32 +120,31 @@ function firstOf(length: number, n: number, order: (a: number, b: number) => num
 function pickTopN(output: Tensor, n: number): string {
   if (output.shape.length === 0)
     throw new ServingError('model_failed', 'pickTopN needs an output of rank >= 1');
-  const first = output.shape[0] as number;
+  const first = elementAt(output.shape, 0, 'output.shape');
   const rows = Math.min(n, first);
   const rowLength = elementCount(output.shape.slice(1));
-  const texts = elementTexts({ ...output, data: output.data.slice(0, rows * rowLength) });
-  return nest(texts, [rows, ...output.shape.slice(1)]);
+  const shape = [rows, ...output.shape.slice(1)];
+  return nest(elementTexts(sliceTensor(output, shape, 0, rows * rowLength)), shape);
 }
 
 /** JSON texts of elements as nested JSON arrays of a shape. */
 export function nest(texts: readonly string[], shape: readonly number[]): string {
   let level = texts;
   for (let axis = shape.length - 1; axis >= 0; axis--) {
-    const width = shape[axis] as number;
+    const width = elementAt(shape, axis, 'shape');
     const rows = elementCount(shape.slice(0, axis));
     level = Array.from(
       { length: rows },
       (_, row) => `[${level.slice(row * width, (row + 1) * width).join(',')}]`,
     );
   }
-  return level[0] as string;
+  return elementAt(level, 0, 'level');
 }
 
 /** Each element as JSON: a text in quotes, an integer with all its digits, a float as short as its dtype allows. */
 export function elementTexts(output: Tensor): string[] {
-  if (output.dtype === 'string')
-    return (output.data as readonly string[]).map((text) => JSON.stringify(text));
-  const data = output.data as TypedArray;
+  if (output.dtype === 'string') return output.data.map((text) => JSON.stringify(text));
+  const { data } = output;
   const texts = new Array<string>(data.length);
   for (let i = 0; i < data.length; i++) texts[i] = numberText(data[i] as number | bigint, output.dtype);
   return texts;
@@ -151,8 +152,8 @@ export function elementTexts(output: Tensor): string[] {
 
 /** @param value of float16: its bits */
 export function numberText(value: number | bigint, dtype: Tensor['dtype']): string {
-  if (dtype === 'float32' || dtype === 'float64') return floatText(value as number, dtype === 'float32');
-  if (dtype === 'float16') return halfText(value as number);
+  if (dtype === 'float32' || dtype === 'float64') return floatText(Number(value), dtype === 'float32');
+  if (dtype === 'float16') return halfText(Number(value));
   return dtype === 'bool' ? (value ? 'true' : 'false') : String(value);
 }
 

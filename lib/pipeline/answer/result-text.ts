@@ -52,7 +52,7 @@ function headText({ uri, model, finishedAt, identity }: Result): string {
 
 function* outputPieces({ name, dtype, shape, data }: NamedTensor, before: string): Generator<string> {
   yield `${before}{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":[${shape.join(',')}],"data":[`;
-  const elements = data as ArrayLike<number | bigint | string>;
+  const elements = data;
   for (let start = 0; start < elements.length; start += PIECE) {
     const texts: string[] = start === 0 ? [] : [''];
     const end = Math.min(elements.length, start + PIECE);

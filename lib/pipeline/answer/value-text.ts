@@ -46,8 +46,8 @@ function objectText(value: WorkerValue & object, left: Budget): string {
     return nest(elementTexts(value), value.shape);
   }
   if (Array.isArray(value) || value instanceof Set) {
-    return `[${Array.from(value as Iterable<WorkerValue>, (item) => textOf(item, left)).join(',')}]`;
+    return `[${Array.from(value, (item) => textOf(item, left)).join(',')}]`;
   }
-  const entries = Object.entries(value as Readonly<Record<string, WorkerValue>>);
+  const entries = Object.entries(value);
   return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${textOf(item, left)}`).join(',')}}`;
 }

@@ -3,8 +3,10 @@
  * without one (a detector that returns [M,7]) belongs to the only record of its run and stays unchanged. A failed run
  * is halved until the poison record is alone.
  */
+
 import { quoteName } from '../../codecs/quote.ts';
 import { ServingError } from '../../contract/errors.ts';
+import { elementAt } from '../../contract/present.ts';
 import { formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
 import type { BatchAxis, NamedTensor, Outcome } from '../../contract/values.ts';
 import type { Feeds } from '../bind/bind.ts';
@@ -116,7 +118,8 @@ function signature({ tensors }: Feeds, axes: readonly BatchAxis[]): string {
 /** True if the values of inputs that a run has once are equal, bit for bit. */
 function isSharedEqual(a: Feeds, b: Feeds, axes: readonly BatchAxis[]): boolean {
   return a.tensors.every(
-    (tensor, i) => axisOf(tensor, axes[i]) !== 'none' || isEqual(tensor, b.tensors[i] as Tensor),
+    (tensor, i) =>
+      axisOf(tensor, axes[i]) !== 'none' || isEqual(tensor, elementAt(b.tensors, i, 'b.tensors')),
   );
 }
 
@@ -134,7 +137,7 @@ function bytesOf({ data }: Tensor): Buffer {
 export function feedBytes(bound: Pick<Feeds, 'tensors'>): number {
   let bytes = 0;
   for (const tensor of bound.tensors) {
-    bytes += tensor.dtype === 'string' ? tensor.data.length * 16 : (tensor.data as TypedArray).byteLength;
+    bytes += tensor.dtype === 'string' ? tensor.data.length * 16 : tensor.data.byteLength;
   }
   return bytes;
 }
@@ -186,7 +189,7 @@ function stack(
   { fixedRows, inputAxes = [] }: BatchSettings,
   scratch: Scratch,
 ): Tensor[] {
-  const first = records[0] as Feeds;
+  const first = elementAt(records, 0, 'records');
   const rows = records.reduce((sum, record) => sum + record.rows, 0);
   const total = fixedRows ?? rows;
   if (records.length === 1 && rows === total) return [...first.tensors];
@@ -194,7 +197,7 @@ function stack(
     const axis = axisOf(tensor, inputAxes[i]);
     if (axis === 'none') return tensor;
     return stackTensors(
-      records.map(({ tensors }) => tensors[i] as Tensor),
+      records.map(({ tensors }) => elementAt(tensors, i, 'tensors')),
       axis,
       total,
       scratch,

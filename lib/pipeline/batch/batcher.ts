@@ -4,6 +4,7 @@
  * batch begins with a record of the queue, and calls take turns, so that a large one does not keep the others waiting.
  */
 import { ServingError } from '../../contract/errors.ts';
+import { elementAt, present } from '../../contract/present.ts';
 import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../../contract/values.ts';
 import { type Call, type CallLine, CallLines, finish, made, type Place, policyOf } from './batcher-calls.ts';
 import type { Line, Scheduler } from './scheduler.ts';
@@ -238,7 +239,7 @@ export class Batcher implements Runner {
     const { calls } = line;
     let skipped = 0;
     while (batch.length < batchSize && skipped < calls.length) {
-      const call = calls.shift() as Call;
+      const call = present(calls.shift(), 'call');
       const key = this.#keyOf(call);
       const fits = key === (batch[0]?.key ?? key);
       const taken = fits ? this.#fitting(call, batch.length, batchSize) : 0;
@@ -257,28 +258,26 @@ export class Batcher implements Runner {
   }
 
   #keyOf({ records, next, policy }: Call): string {
-    const key = this.#options.keyOf?.(records[next] as Inputs) ?? '';
+    const key = this.#options.keyOf?.(elementAt(records, next, 'records')) ?? '';
     return policy.exactSignature ? `exact ${key}` : policy.isRow ? `row ${key}` : key;
   }
 
   async #start(batch: readonly Place[]): Promise<void> {
     const calls = new Set(batch.map(({ call }) => call));
-    const first = (batch[0] as Place).call;
+    const first = elementAt(batch, 0, 'batch').call;
     const isRequest = calls.size === 1 && batch.length === first.records.length;
     const failFast = isRequest && Boolean(this.#options.wholeRequests && first.policy.failFast);
     const { exactSignature = false, isRow = false } = first.policy;
     const policy = policyOf(calls, { failFast, exactSignature, isRow });
-    const records = batch.map(({ call, index }) => call.records[index] as Inputs);
+    const records = batch.map(({ call, index }) => elementAt(call.records, index, 'call.records'));
     const startedMs = this.#options.clock.now();
     this.#running++;
     for (const call of calls) if (call.running++ === 0) call.policy.onWait?.(false);
     try {
       const outcomes = await this.#runner.run(records, policy);
-      if (outcomes.length !== records.length) {
-        const text = `the runner gave ${outcomes.length} outcomes for ${records.length} records`;
-        throw new ServingError('internal', text);
-      }
-      for (const [i, { call, index }] of batch.entries()) finish(call, index, outcomes[i] as Outcome);
+      const text = `the runner gave ${outcomes.length} outcomes for ${records.length} records`;
+      if (outcomes.length !== records.length) throw new ServingError('internal', text);
+      for (const [i, { call, index }] of batch.entries()) finish(call, index, elementAt(outcomes, i, 'run'));
     } catch (error) {
       // The error of a whole request names its place in it.
       if (failFast) first.reject(error);

@@ -1,10 +1,11 @@
 /** Stacks the tensors of records into one, and takes each record's rows out of an output, along any axis. */
+import { elementAt } from '../../contract/present.ts';
 import {
   allocate,
   bytesPerElement,
+  copyElements,
   elementCount,
   type Tensor,
-  type TypedArray,
   viewBytes,
 } from '../../contract/tensor.ts';
 import type { NamedTensor } from '../../contract/values.ts';
@@ -22,29 +23,30 @@ export function stackTensors(
   total: number,
   scratch: Scratch,
 ): Tensor {
-  const { dtype, shape: own } = parts[0] as Tensor;
+  const { dtype, shape: own } = elementAt(parts, 0, 'parts');
   const shape = own.with(axis, total);
   const outer = elementCount(shape.slice(0, axis));
   const inner = elementCount(shape.slice(axis + 1));
   if (dtype === 'string') {
     const data: string[] = [];
     for (let at = 1; at <= outer; at++) {
-      for (const part of parts) for (const text of block(part, at, outer)) data.push(text as string);
+      for (const part of parts) for (const text of block(part, at, outer)) data.push(String(text));
       while (data.length < at * total * inner) data.push('');
     }
     return { dtype, shape, data };
   }
-  const data = viewBytes(dtype, scratch.take(outer * total * inner * bytesPerElement(dtype)));
+  const size = bytesPerElement(dtype);
+  const data = viewBytes(dtype, scratch.take(outer * total * inner * size));
   let offset = 0;
   for (let at = 1; at <= outer; at++) {
     for (const part of parts) {
       const values = block(part, at, outer);
-      data.set(values as never, offset);
+      copyElements(values, data, offset);
       offset += values.length;
     }
     const end = at * total * inner;
     // The memory still has its previous content.
-    if (offset < end) data.fill((typeof data[0] === 'bigint' ? 0n : 0) as never, offset, end);
+    if (offset < end) new Uint8Array(data.buffer, data.byteOffset).fill(0, offset * size, end * size);
     offset = end;
   }
   return { dtype, shape, data };
@@ -54,9 +56,8 @@ export function stackTensors(
 function block({ data }: Tensor, at: number, outer: number): Tensor['data'] {
   if (outer === 1) return data;
   const length = data.length / outer;
-  return Array.isArray(data)
-    ? data.slice((at - 1) * length, at * length)
-    : (data as TypedArray).subarray((at - 1) * length, at * length);
+  const [start, end] = [(at - 1) * length, at * length];
+  return ArrayBuffer.isView(data) ? data.subarray(start, end) : data.slice(start, end);
 }
 
 /** The rows of a record, which start at `start`: a view where they lie side by side, else a copy. */
@@ -66,25 +67,24 @@ export function rowsOf(
   start: number,
   { rows, keepsBatchDim }: Pick<Feeds, 'rows' | 'keepsBatchDim'>,
 ): NamedTensor {
-  const total = shape[axis] as number;
+  const total = elementAt(shape, axis, 'shape');
   const own = keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis);
   const tokens = counts?.slice(start, start + rows);
-  const facts = { name, dtype, shape: own, ...(tokens && { tokens }) };
-  if (rows === total) return { ...facts, data };
+  const facts = { name, shape: own, ...(tokens && { tokens }) };
   const outer = axis === 0 ? 1 : elementCount(shape.slice(0, axis));
   const inner = elementCount(shape.slice(axis + 1));
   const length = rows * inner;
   const from = (at: number) => (at * total + start) * inner;
   if (dtype === 'string') {
-    const texts = data as readonly string[];
-    const taken = Array.from({ length: outer }, (_, at) => texts.slice(from(at), from(at) + length));
-    return { ...facts, data: taken.flat() };
+    if (rows === total) return { ...facts, dtype, data };
+    const taken = Array.from({ length: outer }, (_, at) => data.slice(from(at), from(at) + length));
+    return { ...facts, dtype, data: taken.flat() };
   }
-  const values = data as TypedArray;
-  if (outer === 1) return { ...facts, data: values.subarray(from(0), from(0) + length) };
+  if (rows === total) return { ...facts, dtype, data };
+  if (outer === 1) return { ...facts, dtype, data: data.subarray(from(0), from(0) + length) };
   const taken = allocate(dtype, outer * length);
   for (let at = 0; at < outer; at++) {
-    taken.set(values.subarray(from(at), from(at) + length) as never, at * length);
+    copyElements(data.subarray(from(at), from(at) + length), taken, at * length);
   }
-  return { ...facts, data: taken };
+  return { ...facts, dtype, data: taken };
 }

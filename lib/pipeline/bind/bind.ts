@@ -2,6 +2,7 @@
  * Binds a record's inputs to the model's: one tensor per model input, in the model's order, batch axis included. Which
  * value belongs to which input is decided in match-inputs.ts.
  */
+
 import { decodeBase64 } from '../../codecs/base64.ts';
 import { decodeImage, imageTensor } from '../../codecs/image/image.ts';
 import { isObject } from '../../codecs/instances.ts';
@@ -9,6 +10,7 @@ import { quoteName, quoteNames, quoteValue } from '../../codecs/quote.ts';
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { contentOf, JsonNumbers } from '../../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { elementAt } from '../../contract/present.ts';
 import type { DType, NumericDType, Tensor, TypedArray } from '../../contract/tensor.ts';
 import { NO_TEXT, tokensText } from '../../contract/texts.ts';
 import type { Inputs, ModelNames, TensorSpec, Value } from '../../contract/values.ts';
@@ -62,10 +64,10 @@ export function bindRecord(
   };
   const bindFrom = (first: number): Feeds | Promise<Feeds> => {
     for (let i = first; i < specs.length; i++) {
-      const { name, value } = values[i] as NamedValue;
-      const spec = specs[i] as TensorSpec;
+      const { name, value } = elementAt(values, i, 'values');
+      const spec = elementAt(specs, i, 'specs');
       if (value === ABSENT) {
-        fitted.push(noTexts(fitted[0] as CheckedTensor));
+        fitted.push(noTexts(elementAt(fitted, 0, 'fitted')));
         continue;
       }
       const refuse = (error: unknown): never => {
@@ -94,8 +96,7 @@ export function bindRecord(
 /** @throws bad_input */
 function fitTo(made: Tensor, value: Value, spec: TensorSpec, settings: BindSettings): CheckedTensor {
   const tensor = castTensor(made, spec.dtype);
-  if (tensor.dtype === 'string' && !isTokens(value, spec, settings))
-    assertTexts(tensor.data as readonly string[]);
+  if (tensor.dtype === 'string' && !isTokens(value, spec, settings)) assertTexts(tensor.data);
   return checkShape(tensor, spec, settings.inputAlreadyBatched);
 }
 
@@ -107,14 +108,14 @@ function commonRows(
 ): number {
   let rows = 0;
   for (const [i, spec] of specs.entries()) {
-    if (batchSize(spec) !== undefined) rows = Math.max(rows, (fitted[i] as CheckedTensor).rows);
+    if (batchSize(spec) !== undefined) rows = Math.max(rows, elementAt(fitted, i, 'fitted').rows);
   }
   if (rows === 0) return Math.max(1, ...fitted.map((fit) => fit.rows));
   for (const [i, spec] of specs.entries()) {
-    const own = (fitted[i] as CheckedTensor).rows;
+    const own = elementAt(fitted, i, 'fitted').rows;
     if (own === rows || batchSize(spec) === undefined) continue;
     throw badInput(
-      `input ${quoteName((values[i] as NamedValue).name)}: has ${own} rows where another input has ${rows}`,
+      `input ${quoteName(elementAt(values, i, 'values').name)}: has ${own} rows where another input has ${rows}`,
     );
   }
   return rows;
@@ -181,7 +182,7 @@ function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tenso
 function cellOf(tensor: Tensor, spec: TensorSpec): Tensor {
   const isCell = tensor.dtype === 'string' && spec.dtype !== 'string' && tensor.data.length === 1;
   if (!isCell || !isColumn(spec)) return tensor;
-  return cellTensor(tensor.data[0] as string, spec.dtype);
+  return cellTensor(elementAt(tensor.data, 0, 'tensor.data'), spec.dtype);
 }
 
 /** The old wire format joins a list of strings with a bar. An input of one text per record takes it unchanged. */
@@ -235,7 +236,7 @@ function partOf(name: string, value: unknown, dtype: DType): Tensor {
 /** A mismatching shape is refused before its zeros are allocated: a few bytes can promise 256 MiB of them. */
 function densifyFor(sparse: Sparse, spec: TensorSpec, settings: BindSettings, pointsFirst: boolean): Tensor {
   assertRank(sparse.shape);
-  checkShape({ dtype: spec.dtype, shape: sparse.shape, data: [] }, spec, settings.inputAlreadyBatched);
+  checkShape({ shape: sparse.shape }, spec, settings.inputAlreadyBatched);
   return densify(sparse, spec.dtype, pointsFirst);
 }
 

@@ -39,8 +39,8 @@ export async function inferBlock(
   try {
     const first = bindRecord(firstOf(block), inputs, settings);
     if (first instanceof Promise || !mayRunAsBlock(first, block, settings)) return undefined;
-    const feeds = first.tensors.map(({ dtype, shape }, i): Tensor => {
-      const { data } = columnOf(block, inputs[i]?.name);
+    const feeds = first.tensors.map(({ shape }, i): Tensor => {
+      const { dtype, data } = columnOf(block, inputs[i]?.name);
       return { dtype, shape: shape.with(0, count), data };
     });
     return outputBlock(await timed(count, feeds, settings, run), count, first);
@@ -98,7 +98,7 @@ function outputBlock(
   for (const { name, dtype, shape, data, tokens } of outputs) {
     if (dtype === 'string' || tokens || shape[0] !== count) return undefined;
     const own = keepsBatchDim ? shape.with(0, 1) : withoutAxis(shape, 0);
-    columns.push({ name, dtype, shape: own, data: data as TypedArray });
+    columns.push({ name, dtype, shape: own, data });
   }
   return { count, columns };
 }

@@ -3,7 +3,13 @@
  * 44, 1.5 -> 1); nothing here may.
  */
 import { badInput, type ServingError } from '../../contract/errors.ts';
-import { allocate, type NumericDType, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import {
+  allocate,
+  copyElements,
+  type NumericDType,
+  type Tensor,
+  type TypedArray,
+} from '../../contract/tensor.ts';
 
 interface Range {
   readonly min: number | bigint;
@@ -79,17 +85,17 @@ export function castTensor(tensor: Tensor, dtype: Tensor['dtype']): Tensor {
   if (tensor.dtype === 'string' || dtype === 'string') {
     throw badInput(`expected ${dtype}, got ${tensor.dtype}`);
   }
-  const source = tensor.data as TypedArray;
+  const source = tensor.data;
   const data = allocate(dtype, source.length);
   if (widens(tensor.dtype, dtype)) {
-    data.set(source as never);
+    copyElements(source, data);
     return { dtype, shape: tensor.shape, data };
   }
   const store = storeFor(dtype);
   const half = tensor.dtype === 'float16';
   for (let i = 0; i < source.length; i++) {
     const value = source[i] as number | bigint;
-    store(half ? float16Value(value as number) : value, data, i);
+    store(half ? float16Value(Number(value)) : value, data, i);
   }
   return { dtype, shape: tensor.shape, data };
 }

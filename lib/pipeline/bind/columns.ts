@@ -3,9 +3,11 @@
  * element each, or as one input whose last axis are the columns; then the names of these are stored with its version. A
  * cell may be a text, as in CSV; an empty one, or null, is a missing value: NaN.
  */
+
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { isInfinity } from '../../contract/json-numbers.ts';
+import { present } from '../../contract/present.ts';
 import { allocate, type NumericDType, type Tensor } from '../../contract/tensor.ts';
 import type { Inputs, ModelNames, TensorSpec, Value } from '../../contract/values.ts';
 import { rowShape } from '../batch/batch-axes.ts';
@@ -73,7 +75,7 @@ export function joinColumns(
   const store = storeFor(spec.dtype);
   for (const [i, name] of names.entries()) {
     try {
-      store(elementOf(inputs.get(name) as Value, spec.dtype), data, i);
+      store(elementOf(present(inputs.get(name), `input ${name}`), spec.dtype), data, i);
     } catch (error) {
       const { code, message } = ServingError.from(error);
       throw new ServingError(code, `column ${quoteName(name)}: ${message}`, { cause: error });
@@ -112,7 +114,7 @@ function elementOf(value: Value, dtype: NumericDType): number | bigint {
         : value.kind === 'tensor' && value.tensor.data.length === 1
           ? value.tensor.data[0]
           : undefined;
-  const cell = Array.isArray(content) && content.length === 1 ? (content[0] as unknown) : content;
+  const cell = Array.isArray(content) && content.length === 1 ? content[0] : content;
   if (typeof cell === 'bigint') return isInfinity(cell) ? Number(cell) : cell;
   if (cell === Infinity || cell === -Infinity) throw badInput(`a number is out of the range of ${dtype}`);
   if (typeof cell === 'number' || typeof cell === 'boolean') return Number(cell);

@@ -3,11 +3,13 @@
  * bytes of either can expand to gigabytes, so sizes are read from headers and shapes before anything is decoded.
  * Dense tensors are as large as their bytes, which the endpoint has counted.
  */
+
 import type { ImageHeader } from '../../codecs/image/formats.ts';
 import { imageSize } from '../../codecs/image/image.ts';
 import { isObject } from '../../codecs/instances.ts';
 import { contentOf, JsonNumbers } from '../../contract/json-numbers.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
+import { elementAt } from '../../contract/present.ts';
 import { elementCount } from '../../contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../../contract/values.ts';
 import { imageBytes } from './bind.ts';
@@ -42,7 +44,7 @@ export function assertDecodedSize(
   for (const record of records) {
     const values = namedValues(record, specs);
     for (const [i, value] of values.entries()) {
-      const { pixels, elements } = decodedSizeOf(value, specs[i] as TensorSpec, choice);
+      const { pixels, elements } = decodedSizeOf(value, elementAt(specs, i, 'specs'), choice);
       sum.pixels += pixels;
       sum.elements += elements;
     }
@@ -135,5 +137,5 @@ function imageOf(value: Value, spec: TensorSpec): Uint8Array | undefined {
 function sparseShape(value: Value): readonly number[] | undefined {
   if (value.kind === 'sparse') return value.shape;
   const shape = value.kind === 'json' && isObject(value.value) ? value.value['shape'] : undefined;
-  return Array.isArray(shape) ? (shape as number[]) : undefined;
+  return Array.isArray(shape) ? shape : undefined;
 }

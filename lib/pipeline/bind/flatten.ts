@@ -2,7 +2,9 @@
  * Nested numbers as tensors, before records go to another process: sending 28,000 nested numbers takes five times as
  * long as their bytes. Everything else is bound where the model is, which also reports what is wrong.
  */
+
 import { contentOf, JsonNumbers } from '../../contract/json-numbers.ts';
+import { present } from '../../contract/present.ts';
 import type { Inputs, TensorSpec, Value } from '../../contract/values.ts';
 import { jsonTensor } from './numbers.ts';
 
@@ -13,7 +15,7 @@ export function flattened(records: readonly Inputs[], specs: readonly TensorSpec
     // In the order of the record, which is kept.
     const dtypes = new Map(specs.map(({ name, dtype }) => [name, dtype]));
     return new Map(
-      Array.from(record, ([name, value]) => [name, flat(value, dtypes.get(name) as TensorSpec['dtype'])]),
+      Array.from(record, ([name, value]) => [name, flat(value, present(dtypes.get(name), `input ${name}`))]),
     );
   });
 }

@@ -3,8 +3,10 @@
  * differs from an input's only in case, blanks or similar is refused, because position would swap `Fare,Age` in
  * silence. Of names that mean nothing to the model one binds, and several where the record says so (Inputs.binding).
  */
+
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { badInput } from '../../contract/errors.ts';
+import { present } from '../../contract/present.ts';
 import { foldName, suggest } from '../../contract/suggest.ts';
 import { NO_TEXT } from '../../contract/texts.ts';
 import type { Inputs, TensorSpec, Value } from '../../contract/values.ts';
@@ -35,7 +37,10 @@ function matchGiven(
 ): NamedValue[] {
   const missing = given.filter((spec) => !inputs.has(spec.name));
   if (missing.length === 0 && inputs.size === given.length) {
-    return given.map((spec) => ({ name: spec.name, value: inputs.get(spec.name) as Value }));
+    return given.map((spec) => ({
+      name: spec.name,
+      value: present(inputs.get(spec.name), `input ${spec.name}`),
+    }));
   }
   const mayBind = !byName && missing.length === given.length && inputs.size === given.length;
   if (mayBind && bindsByPosition(inputs) && !hasNearName(inputs, specs)) {

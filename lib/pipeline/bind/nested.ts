@@ -50,7 +50,7 @@ export function storedIn(out: TypedArray, dtype: NumericDType, shape: readonly n
   return (row) => {
     for (const leaf of row) {
       if (typeof leaf === 'bigint' || Number.isNaN(leaf)) {
-        store(isInfinity(leaf) ? Number(leaf) : (leaf as number | bigint), out, at++);
+        store(isInfinity(leaf) ? Number(leaf) : typeof leaf === 'bigint' ? leaf : NaN, out, at++);
         continue;
       }
       const number = numberOf(leaf, shape);

@@ -7,9 +7,14 @@ import { formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { TensorSpec } from '../../contract/values.ts';
 import { batchAxisOf, rowShape } from '../batch/batch-axes.ts';
 
-export interface CheckedTensor {
+/** What is checked has a shape, and may be a tensor. */
+interface Shaped {
+  readonly shape: readonly number[];
+}
+
+export interface CheckedTensor<T extends Shaped = Tensor> {
   /** Batch axis included, where the input has one. */
-  readonly tensor: Tensor;
+  readonly tensor: T;
   /** Rows along the batch axis; 1 without one. */
   readonly rows: number;
   /** True when the caller sent the batch dimension, which the outputs then keep. */
@@ -17,7 +22,11 @@ export interface CheckedTensor {
 }
 
 /** @throws bad_input naming the input, the expected and the given shape */
-export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boolean): CheckedTensor {
+export function checkShape<T extends Shaped>(
+  tensor: T,
+  spec: TensorSpec,
+  alreadyBatched: boolean,
+): CheckedTensor<T> {
   const { shape } = tensor;
   const axis = batchAxisOf(spec);
   const row = rowShape(spec);
@@ -48,7 +57,7 @@ export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boo
 }
 
 /** An input that all rows of a run share comes whole. It counts no rows. A list of one value is that value for a scalar. */
-function checkShared(given: Tensor, spec: TensorSpec): CheckedTensor {
+function checkShared<T extends Shaped>(given: T, spec: TensorSpec): CheckedTensor<T> {
   const isListOfOne = spec.isScalar && given.shape.length === 1 && given.shape[0] === 1;
   const tensor = isListOfOne ? withShape(given, []) : given;
   const { shape } = tensor;
@@ -69,8 +78,8 @@ function withAxis(shape: readonly number[], axis: number): readonly number[] {
   return axis === 0 ? [1, ...shape] : shape.toSpliced(axis, 0, 1);
 }
 
-function withShape(tensor: Tensor, shape: readonly number[]): Tensor {
-  return { dtype: tensor.dtype, shape, data: tensor.data };
+function withShape<T extends Shaped>(tensor: T, shape: readonly number[]): T {
+  return { ...tensor, shape };
 }
 
 function matches(shape: readonly number[], expected: readonly (number | string)[]): boolean {

@@ -5,14 +5,7 @@
  */
 import { badInput } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
-import {
-  allocate,
-  type DType,
-  elementCount,
-  isNumericDType,
-  type Tensor,
-  type TypedArray,
-} from '../../contract/tensor.ts';
+import { allocate, type DType, elementCount, isNumericDType, type Tensor } from '../../contract/tensor.ts';
 import { castTensor } from './cast.ts';
 
 export interface Sparse {
@@ -35,7 +28,7 @@ export function densify(sparse: Sparse, dtype: DType, pointsFirst: boolean): Ten
   if (!isNumericDType(dtype)) throw badInput(`expected ${dtype}, got a sparse tensor`);
   assertRank(shape);
   const count = elementCount(shape, LIMITS.tensorElements);
-  const values = castTensor(sparse.values, dtype).data as TypedArray;
+  const { data: values } = castTensor(sparse.values, dtype);
   const points = values.length;
   if (points > LIMITS.sparseValues) throw overLimit('sparseValues', `${points} sparse values are`);
   const dims = shape.length;

@@ -220,7 +220,7 @@ export class Variables {
     const known = this.texts.get(content);
     if (known !== undefined) return known;
     const { dtype, data } = readTensor(content, this.source.budget);
-    const texts = dtype === 'string' ? (data as readonly string[]) : [];
+    const texts = dtype === 'string' ? data : [];
     this.texts.set(content, texts);
     return texts;
   }

@@ -110,10 +110,10 @@ function itself(session: Session, service: WholeTensors): Endpoint {
     const outputs = await session.run(feeds);
     return {
       ok: true,
-      outputs: outputs.map(({ name, dtype, shape, data }) => ({
-        name,
-        shape,
-        data: Array.from<unknown>(valuesOf({ dtype, shape, data })),
+      outputs: outputs.map((output) => ({
+        name: output.name,
+        shape: output.shape,
+        data: Array.from<unknown>(valuesOf(output)),
       })),
     };
   };

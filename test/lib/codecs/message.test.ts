@@ -383,7 +383,7 @@ test('a large message is read as JSON.parse reads it, wherever its data ends, wi
 test('files of the same length are told apart by their headers, and those with the same header by their bytes', () => {
   const tensor: Tensor = { dtype: 'int16', shape: [2], data: Int16Array.of(7, 8) };
   for (const name of ['x', 'y', 'x']) {
-    const named = new Map([[name, tensor]]);
+    const named: Map<string, Tensor> = new Map([[name, tensor]]);
     assert.deepEqual(decodeTensors(encodeTensors(named)), named);
   }
   const files = [1, 2, 3].map((value) =>

@@ -456,10 +456,7 @@ test('tensors that go in as bytes come out with the same bytes, in any mixture a
         assert.ok('tensor' in input);
         const { tensor } = input;
         assert.deepEqual([input.name, DATATYPES[tensor.dtype], tensor.shape], [name, datatype, shape]);
-        const same =
-          tensor.dtype === 'string'
-            ? textBytes(tensor.data as readonly string[])
-            : bytesOf(tensor.data as TypedArray);
+        const same = tensor.dtype === 'string' ? textBytes(tensor.data) : bytesOf(tensor.data);
         assert.deepEqual(same, Buffer.from(bytes));
       }
     }),

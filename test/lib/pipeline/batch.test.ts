@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { sliceTensor, type Tensor } from '../../../lib/contract/tensor.ts';
 import type { Inputs, Outcome, Value } from '../../../lib/contract/values.ts';
 import { type BatchSettings, runBatch } from '../../../lib/pipeline/batch/batch.ts';
 import { type Feeds, imageBytes } from '../../../lib/pipeline/bind/bind.ts';
@@ -22,9 +22,9 @@ function feeds(rows: number, ...values: number[]): Feeds {
 function identity() {
   const rows: number[] = [];
   const run = async (given: readonly Tensor[]) => {
-    const [{ dtype, shape, data }] = given as [Tensor];
-    rows.push(shape[0] as number);
-    return [{ name: 'y', dtype, shape, data: data.slice() }];
+    const [tensor] = given as [Tensor];
+    rows.push(tensor.shape[0] as number);
+    return [{ name: 'y', ...sliceTensor(tensor) }];
   };
   return { rows, run };
 }
@@ -215,13 +215,13 @@ test('records that are stacked along any axis are taken apart again, for any row
         const own = shape.with(axis, rows);
         const length = own.reduce((a, b) => a * b, 1);
         const numbers = Array.from({ length }, () => ++next);
-        const data =
+        const tensor: Tensor =
           dtype === 'float32'
-            ? Float32Array.from(numbers)
+            ? { dtype, shape: own, data: Float32Array.from(numbers) }
             : dtype === 'int64'
-              ? BigInt64Array.from(numbers, BigInt)
-              : numbers.map(String);
-        return { tensors: [{ dtype, shape: own, data }], rows, keepsBatchDim: true };
+              ? { dtype, shape: own, data: BigInt64Array.from(numbers, BigInt) }
+              : { dtype: 'string', shape: own, data: numbers.map(String) };
+        return { tensors: [tensor], rows, keepsBatchDim: true };
       });
       const total = counts.reduce((a, b) => a + b, padding);
       let stacked: Tensor | undefined;

@@ -35,7 +35,10 @@ async function tolerancesOf(session: Session, row: Tensor, answer: Tensor): Prom
   const tolerances = want.map((value) => RELATIVE * Math.abs(value) + OF_LARGEST * largest);
   for (let i = 0; i < NOISES; i++) {
     const data = (row.data as Float32Array).map((value) => value * (1 + (next() - 0.5) * 2 ** -21));
-    const noisy = Array.from(valuesOf(await run(session, { ...row, data })), Number);
+    const noisy = Array.from(
+      valuesOf(await run(session, { dtype: 'float32', shape: row.shape, data })),
+      Number,
+    );
     for (const [at, value] of noisy.entries())
       tolerances[at] = Math.max(tolerances[at] as number, OF_NOISE * Math.abs(value - (want[at] as number)));
   }

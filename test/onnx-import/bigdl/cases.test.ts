@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { sliceTensor, type Tensor } from '../../../lib/contract/tensor.ts';
 import type { Conversion } from '../../../onnx-import/conversion.ts';
 import { type Case, convertBytes, readCases, runGraph, shapesOf, tensorOf } from '../support/bigdl/cases.ts';
 
@@ -54,9 +54,9 @@ function assertEqual(actual: readonly Tensor[], expected: readonly Tensor[]): vo
   }
 }
 
-function firstRow({ dtype, shape, data }: Tensor): Tensor {
-  const width = data.length / (shape[0] as number);
-  return { dtype, shape: [1, ...shape.slice(1)], data: data.slice(0, width) };
+function firstRow(tensor: Tensor): Tensor {
+  const [rows, ...shape] = tensor.shape;
+  return sliceTensor(tensor, [1, ...shape], 0, tensor.data.length / (rows as number));
 }
 
 async function check(one: Case): Promise<void> {

@@ -93,7 +93,11 @@ test('LSTM takes a still input, and puts its states in and out', async () => {
   const text = `${INPUTS} ${inputText('still', [N, 2])} ${inputText('h0', [1, N, H])} ${inputText('c0', [1, N, H])}
     layer { name: "l" type: "LSTM" bottom: "x" bottom: "cont" bottom: "still" bottom: "h0" bottom: "c0" top: "out" top: "h" top: "c"
       recurrent_param { num_output: ${H} expose_hidden: true } }`;
-  const cont = { ...CONT, data: Float32Array.from(CONT.data as Float32Array) };
+  const cont: Tensor = {
+    dtype: 'float32',
+    shape: CONT.shape,
+    data: Float32Array.from(CONT.data as Float32Array),
+  };
   const results = await runNet(text, { l: blobs(weights, 2) }, { x: DATA, cont, still, h0: h, c0: c });
   const expected = naiveLstm(weights, still, { h, c });
   assertClose(results.out, tensor([T, N, H], expected.all));

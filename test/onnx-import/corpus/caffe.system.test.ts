@@ -62,7 +62,9 @@ function row(tensor: Tensor, at: number): Tensor {
 async function checkRows(session: Session, inputs: readonly Tensor[]): Promise<string> {
   if (!session.inputs.every(({ shape }) => typeof shape[0] !== 'number' || shape[0] < 0)) return 'fixed';
   const first = inputs.map((input) => row(input, 0));
-  const second = first.map((input) => ({ ...input, data: (input.data as Float32Array).toReversed() }));
+  const second = first.map(
+    ({ shape, data }): Tensor => ({ dtype: 'float32', shape, data: (data as Float32Array).toReversed() }),
+  );
   const joined = first.map(({ shape, data }, i): Tensor => {
     const both = new Float32Array(2 * data.length);
     both.set(data as Float32Array);

@@ -99,7 +99,7 @@ function transposed(tensor: Tensor, perm: readonly number[]): Tensor {
       index[k] = 0;
     }
   }
-  return { dtype: tensor.dtype, shape, data };
+  return { dtype: tensor.dtype, shape, data } as Tensor;
 }
 
 /** Opencv's references lie channels-first whatever the graph wants. */
@@ -174,7 +174,7 @@ async function compareBatches(
       const made = dtype === 'string' ? picked.map(String) : allocate(dtype, picked.length);
       if (typeof made === 'object' && !Array.isArray(made))
         for (const [i, value] of picked.entries()) made[i] = value as never;
-      return { dtype, shape: [count, ...shape.slice(1)], data: made };
+      return { dtype, shape: [count, ...shape.slice(1)], data: made } as Tensor;
     });
   const one = await session.run(rows(1));
   const two = await session.run(rows(2)).catch((error: unknown) => {

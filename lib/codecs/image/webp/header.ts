@@ -3,7 +3,9 @@
  * takes memory for the size that it finds in a frame, so that size is compared with the canvas, which the caller
  * compares with the pixel limit. Source: "WebP Container Specification", RFC 9649.
  */
+
 import type { ServingError } from '../../../contract/errors.ts';
+import { present } from '../../../contract/present.ts';
 import { exifOrientation } from '../pixels.ts';
 import { broken as brokenFile } from '../refusal.ts';
 
@@ -153,7 +155,7 @@ function sizeOf(width: number, height: number) {
 }
 
 function hasAlpha({ chunks }: Frame): boolean {
-  const image = chunks.at(-1) as Chunk;
+  const image = present(chunks.at(-1), 'chunk');
   return chunks.length > 1 || (image.name === 'VP8L' && (image.data[4]! & 0x10) !== 0);
 }
 

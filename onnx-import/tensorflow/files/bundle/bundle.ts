@@ -101,7 +101,7 @@ export class Bundle {
     const whole = shapeOf(slice).join() === shape.join();
     const { dtype } = storage;
     if (slices.length === 0 && (whole || dtype === 'string')) {
-      return { dtype, shape, data: this.content(entry, storage, countElements(shape)) };
+      return { dtype, shape, data: this.content(entry, storage, countElements(shape)) } as Tensor;
     }
     if (dtype === 'string') throw badModel('texts in pieces are not supported');
     const pieces =

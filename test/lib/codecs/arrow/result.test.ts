@@ -151,7 +151,7 @@ describe('encodeArrowResult', () => {
           const { data } = float32(shape);
           const bits = new Uint32Array((data as Float32Array).buffer);
           bits.forEach((_, i) => (bits[i] = Math.imul(seed + i, 2_654_435_761)));
-          return { dtype: 'float32' as const, shape, data };
+          return { dtype: 'float32' as const, shape, data: data as Float32Array };
         });
         const decoded = decodeArrowResult(encodeArrowResult(outputs));
         assert.deepEqual(

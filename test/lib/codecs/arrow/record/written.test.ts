@@ -5,7 +5,7 @@ import { tableFromIPC } from 'apache-arrow';
 import { decodeArrowRecord } from '../../../../../lib/codecs/arrow/record.ts';
 import { decodeBase64 } from '../../../../../lib/codecs/base64.ts';
 import { ServingError } from '../../../../../lib/contract/errors.ts';
-import type { Tensor } from '../../../../../lib/contract/tensor.ts';
+import type { NumericDType, Tensor, TypedArray } from '../../../../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../../../../lib/contract/values.ts';
 import { encodeArrowRecord } from '../../../../support/arrow-record.ts';
 import fc from '../../../../support/fast-check.ts';
@@ -79,7 +79,7 @@ describe('encodeArrowRecord', () => {
   });
 
   it('casts every numeric dtype to float32', () => {
-    const cases: [Tensor['dtype'], Tensor['data'], number[]][] = [
+    const cases: [NumericDType, TypedArray, number[]][] = [
       ['float32', Float32Array.of(0.5, -1), [0.5, -1]],
       ['float64', Float64Array.of(0.1, 16_777_217), [Math.fround(0.1), 16_777_216]],
       [
