@@ -1,4 +1,4 @@
-/** What answers at once with the open model, POST /predict and protocols: the routes of lib/http/routes/lists/predict.ts. */
+/** Answers directly with the open model, POST /predict and protocols: the routes of lib/http/routes/lists/predict.ts. */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composePredict } from '../lib/compose/predict.ts';
@@ -17,7 +17,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
   const handle = handleOf(event);
   return respondWithin(
     clock?.getRemainingTimeInMillis(),
-    // Nothing is awaited here that is at hand: each await costs a request to POST /predict a microsecond with its promises.
+    // Values that are already available are not awaited: each await costs a request to POST /predict a microsecond with its promises.
     () => handle(readRequest(event), deps, clock),
     logError,
     handle.errorBody,

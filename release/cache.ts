@@ -48,12 +48,12 @@ export interface OnTheWay {
   readonly directory: string;
   /** Notes for the user; empty when the directory was used as it is. */
   readonly notes: readonly string[];
-  /** Of an import. */
+  /** Written by an import. */
   readonly importReport?: ImportReport;
   readonly fromCache?: boolean;
 }
 
-/** What may be read beside a model. */
+/** Files that may be read beside a model. */
 const BESIDE = ['names.json', 'labels.txt', ...IGNORABLE];
 
 /** The imports kept: the current one, its successor, one for a rollback, and one more. */
@@ -132,7 +132,7 @@ async function importedModel(
   return { directory: folder, notes, importReport, fromCache: kept.importReport !== undefined };
 }
 
-/** Files that are no part of the model, but of what its report and its labels say. */
+/** Files that are not part of the model, but of its report and its labels. */
 async function besideFacts(directory: string) {
   const names = BESIDE.filter((name) => existsSync(join(directory, name)));
   return fileFacts(directory, names);

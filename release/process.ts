@@ -1,4 +1,4 @@
-/** What that process runs. In the installed package it is a file of its own, beside what starts it. */
+/** The program of the process in which models are tried. In the installed package it is a file of its own, beside what starts it. */
 import { serveTasks, TASKS } from '../onnx-import/process.ts';
 import { GOLDEN, PREPARE_ALL } from './golden/tasks.ts';
 

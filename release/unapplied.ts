@@ -20,10 +20,10 @@ interface Unapplied {
   readonly advice: string;
 }
 
-/** What the service does with a picture. */
+/** The way in which the service reads a picture. */
 interface Given {
   readonly image: JobConfig['image'];
-  /** Whether a picture keeps its own size. */
+  /** True if a picture keeps its own size. */
   readonly keepsSize: boolean;
 }
 
@@ -41,7 +41,7 @@ const READ: ReadonlySet<string> = new Set([
 ]);
 const BILINEAR = 2;
 const CUT = 'the service scales the whole picture: cut pictures before they are sent';
-/** Of a number that went through JSON, or through a text that somebody shortened. */
+/** The relative difference of a number that went through JSON, or through a text that somebody shortened. */
 const NEARNESS = 1e-4;
 
 const READERS: Readonly<Record<IgnoredFile, Reader>> = {

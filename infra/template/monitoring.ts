@@ -183,7 +183,7 @@ function queueAlarms({ service, stage, jobName, batchName }: MonitoringRequest):
   ];
 }
 
-/** What records wait for, by the code with which they come again. */
+/** The reasons why records wait, by the code with which they return. */
 /** Minutes of a whole CPU. Without credits a node has a tenth (micro) or a fifth (small) of each. */
 const FEW_CREDITS = 30;
 

@@ -4,7 +4,7 @@ import { plainWord, suggest } from '../contract/suggest.ts';
 import type { BatchAxis } from '../contract/values.ts';
 import { type Fields, isFields, numberOf, shown, shownKey, type Value } from './value.ts';
 
-/** By name. */
+/** The batch axes of inputs or outputs, by name. */
 export type Ports = Readonly<Record<string, { readonly batchAxis: BatchAxis }>>;
 
 const KEY = 'batchAxis';

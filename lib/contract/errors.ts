@@ -129,9 +129,9 @@ export class ServingError extends Error {
   }
 }
 
-/** What was thrown as an Error; `code` is that of a system call. */
+/** Returns a thrown value as an Error; `code` is that of a system call. */
 export function asError(error: unknown): Error & { readonly code?: unknown } {
-  // Under Jest an error of Node is no instance of the Error that a module sees.
+  // Under Jest an error of Node is not an instance of the Error that a module sees.
   const isError = typeof error === 'object' && error !== null && 'message' in error;
   return isError ? (error as Error) : new Error(String(error));
 }

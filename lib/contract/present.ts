@@ -1,9 +1,9 @@
 /**
- * What the code around it knows, and the compiler does not: that an element is there, or what a value that was read is. Where
+ * Asserts facts that the code knows and the compiler does not: that an element is there, or what a value that was read is. Where
  * something is not there, the error says what.
  */
 
-/** Whether a value that was read is a whole number from 0 on. */
+/** True if a value that was read is a whole number from 0 on. */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

@@ -6,7 +6,7 @@ import {
   type Verification,
 } from './verification.ts';
 
-/** What the owner of a job should read of a verification: the verdict, and what was switched off or not compared. */
+/** The lines of a verification for the owner of a job: the verdict, and each part that was switched off or not compared. */
 export function verificationNotes(
   verification: Verification | undefined,
   setting: BatchingSetting = 'proven',

@@ -15,7 +15,7 @@ export interface Handle<D> {
 /** By method and path, as API Gateway writes them: routes/lists. */
 export type Handles<D> = Readonly<Record<string, Handle<D>>>;
 
-/** What all of them need. */
+/** Needed by all of them. */
 export type DepsOf<H extends Handles<never>> = H[keyof H] extends Handle<infer D> ? D : never;
 
 export function withErrors<D>(errorBody: ErrorBody, answer: Handle<D>): Handle<D> {

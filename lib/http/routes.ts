@@ -6,7 +6,7 @@ export type { RoutedFunction };
 
 export interface Route extends Place {
   readonly function: RoutedFunction;
-  /** Whether it belongs to the worker service. */
+  /** True if it belongs to the worker service. */
   readonly isWorker: boolean;
 }
 

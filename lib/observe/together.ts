@@ -4,7 +4,7 @@ import type { FlushLimit, Observer, Observers } from '../pipeline/observer.ts';
 
 type Fact = Exclude<keyof Observer, 'flush'>;
 
-/** Only the names count; the type asks for all of them. */
+/** The methods of an observer. The type demands every name; the values are unused. */
 const FACTS: Readonly<Record<Fact, null>> = {
   requestArrived: null,
   requestAccepted: null,

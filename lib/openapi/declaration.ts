@@ -1,5 +1,5 @@
 /**
- * What a route says of itself: which requests it takes, who answers them, and how they are described. The events of API Gateway, the
+ * The declaration of a route: which requests it takes, who answers them, and how they are described. The events of API Gateway, the
  * routes of a single machine, OpenAPI and the table of docs/reference/http.md are made of it. No function may import a declaration: the
  * bundler drops it from a function as long as it is one literal, and what computes is within `operations`.
  */

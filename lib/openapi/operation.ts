@@ -1,4 +1,4 @@
-/** What an operation of the HTTP API is, and the parts that many have. */
+/** An operation of the HTTP API, and the parts that many have. */
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Json } from './facts.ts';
 

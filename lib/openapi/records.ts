@@ -1,4 +1,4 @@
-/** What the operations on records and their results share. */
+/** Shared by the operations on records and their results. */
 import { ref } from './inputs.ts';
 import { TEXT } from './json-schema.ts';
 import { answer, parameter } from './operation.ts';
@@ -11,11 +11,11 @@ export const IDENTITY_QUERY = parameter(
   IDENTITY,
   'Asks for the result of this enqueue alone.',
 );
-/** Of an answer to a body of instances. */
+/** Headers of an answer to a body of instances. */
 export const WARNING = {
   headers: { Warning: { schema: TEXT, description: 'Keys of the body that were ignored: 299 - "…".' } },
 };
-/** Of what was enqueued, by status. */
+/** Answers to an enqueue, by status. */
 export const ENQUEUED = {
   202: {
     ...answer('The records are in the queue.', {

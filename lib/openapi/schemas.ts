@@ -118,7 +118,7 @@ const RECORDS: Json = {
         LIMITS.recordsPerBody,
       ),
     }),
-    description: 'What became of the record on each line, in the order of the body.',
+    description: 'The outcome of the record on each line, in the order of the body.',
   },
 };
 
@@ -134,8 +134,8 @@ const RESULTS: Json = {
         model: { type: 'string', description: 'The version that ran it.' },
         finishedAt: { type: 'string', format: 'date-time' },
         outputs: list(TENSOR),
-        filtered: { description: 'With postProcessing, in place of outputs: its text.', type: 'string' },
-        value: { description: 'What a worker returned that is not arrays, in place of outputs.' },
+        filtered: { description: 'With postProcessing, instead of outputs: its text.', type: 'string' },
+        value: { description: 'The return value of a worker that is not arrays, instead of outputs.' },
         large: { ...LARGE, description: 'In place of outputs: where a result over 1 MiB is.' },
       },
       ['identity', 'outputs', 'filtered', 'value', 'large'],

@@ -1,4 +1,4 @@
-/** What the operations of the worker service share with those that only a single machine has. */
+/** Shared by the operations of the worker service and those that only a single machine has. */
 import type { Json } from './facts.ts';
 import { object, TEXT } from './json-schema.ts';
 

@@ -22,7 +22,7 @@ interface Described {
   readonly filter: Filter | undefined;
   readonly inputAlreadyBatched: boolean;
   readonly security: Security;
-  /** Of all routes of this service. */
+  /** Declarations of all routes of this service. */
   readonly declarations: readonly Declaration[];
 }
 

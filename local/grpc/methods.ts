@@ -145,7 +145,7 @@ async function statistics(jobs: Jobs, { bytes }: Call): Promise<object> {
 
 /**
  * The response that REST gives.
- * @throws as it
+ * @throws the errors of REST
  */
 async function rest(deps: InferenceDeps, method: 'GET' | 'POST', path: string, body = ''): Promise<object> {
   const answer = await answered({ method, path, headers: {}, body: () => body }, deps, undefined);

@@ -1,4 +1,4 @@
-/** What the routes that only a single machine has say of themselves. */
+/** Declarations of the routes that only a single machine has. */
 import type { Declaration } from '../../lib/openapi/declaration.ts';
 import { DESCRIPTION } from '../description/routes.ts';
 import { CONTROL, LATER, STATISTICS } from '../worker/routes.ts';

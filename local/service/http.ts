@@ -32,7 +32,7 @@ interface Opened {
   readonly statistics: ServiceStatistics;
   readonly parts: ServiceParts;
   readonly page: LocalConsole;
-  /** Of the routes that only a single machine has. */
+  /** The routes that only a single machine has. */
   readonly declarations: readonly Declaration[];
 }
 

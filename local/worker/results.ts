@@ -31,7 +31,7 @@ export const RESULT_LIMITS = {
   errorBytes: 256 * 1024,
 } as const;
 
-/** Larger cursors are no one's: that of a start is a thousand times the time in ms. */
+/** Larger cursors are invalid: that of a start is a thousand times the time in ms. */
 const MOST_CURSOR = 2 ** 52;
 /** Bytes that a result costs beside its value. */
 const RESULT_BYTES = 256;

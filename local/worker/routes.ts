@@ -1,4 +1,4 @@
-/** What only the single machine answers for a job: its statistics, outcomes that come later, and its end. */
+/** Routes that only the single machine answers for a job: its statistics, outcomes that come later, and its end. */
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { SERVER_VERSION } from '../../lib/contract/names.ts';

@@ -61,7 +61,7 @@ class ServingError(Exception):
         return CODES[self.code][1]
 
     def with_uri(self, uri: str) -> ServingError:
-        """The same error of a record."""
+        """Returns this error with the uri of its record."""
         return ServingError(self.code, self.message, uri, self.retry_after)
 
     def __str__(self) -> str:

@@ -123,7 +123,7 @@ function jsonValue(value: number | bigint | string): number | string {
   return typeof value === 'bigint' ? Number(value) : value;
 }
 
-/** What the handler reads of API Gateway's event. */
+/** An event of API Gateway, as far as the handler reads it. */
 function httpEvent(path: string, body: string, type: string): Parameters<ReturnType<typeof predict>>[0] {
   const headers = { 'content-type': type };
   const http = { method: 'POST', path, protocol: 'HTTP/1.1', sourceIp: '', userAgent: '' };
@@ -133,7 +133,7 @@ function httpEvent(path: string, body: string, type: string): Parameters<ReturnT
   return { version: '2.0', routeKey: '$default', ...request, requestContext };
 }
 
-/** What the handler reads of SQS's event. */
+/** An event of SQS, as far as the handler reads it. */
 function sqsEvent(inputs: Inputs): Parameters<ReturnType<typeof serveEvent>>[0] {
   const sentAt = String(NOW);
   const attributes = {

@@ -86,7 +86,7 @@ async function assertPictures(
   );
 }
 
-/** Whether the shapes of the request are at fault, which are those that the model declares, and not its values. */
+/** True if the shapes of the request are at fault, which are those that the model declares, and not its values. */
 function isShapes({ code, message }: ServingError): boolean {
   return code === 'bad_input' || /invalid (dimensions|rank) for input/i.test(message);
 }

@@ -49,7 +49,7 @@ const FEW_ELEMENTS = 16;
 const MOST_ANSWER = 160;
 /** Pixels of a picture that is scaled to the size of the input anyway. */
 const SIDE = 8;
-/** Of long values; 0 is a place in every table. */
+/** The elements of long values; 0 is a place in every table. */
 const [FLOAT, WHOLE] = [0.5, 0];
 const FILL = 'const f=(v,n,...s)=>n===undefined?v:Array(n).fill(f(v,...s));';
 
@@ -124,7 +124,7 @@ function* draft(inputs: readonly TensorSpec[], values: readonly Shown[], picture
   if (body.length <= MOST_SHOWN) return yield { body, sample: { body, picture } };
   const fields = values.map(({ code }, i) => `${JSON.stringify(inputs[i]?.name)}:${code}`);
   const script = `${FILL}JSON.stringify({instances:[{${fields.join()}}]})`;
-  // In a literal of JavaScript this name is no key.
+  // In a literal of JavaScript this name is not a key.
   const isKey = inputs.every(({ name }) => name !== '__proto__');
   if (isKey && script.length <= MOST_SHOWN) yield { body, sample: { script, picture } };
 }

@@ -22,7 +22,7 @@ interface GoldenOptions extends GoldenSettings {
   readonly file: string;
   /** True: also asks one made-up request through each endpoint. Default false. */
   readonly gate?: boolean | undefined;
-  /** Of inputs, for that request, where the file leaves sizes free. */
+  /** Shapes of the inputs, for that request, where the file leaves sizes free. */
   readonly sizes?: GivenShapes;
   /** Also asks for a request that a person can paste. */
   readonly sample?: GateRun['sample'];
@@ -35,7 +35,7 @@ interface GoldenOptions extends GoldenSettings {
 
 /**
  * One result for each golden request of `directory`, in the order of their names, and the sample that was asked for.
- * @throws bad_model when a file is no golden request, or the model does not run; the signal's reason
+ * @throws bad_model when a file is not a golden request, or the model does not run; the signal's reason
  */
 export async function goldenAnswer(
   directory: string,

@@ -26,7 +26,7 @@ export interface GoldenRequest {
 
 export interface Made {
   readonly threads: number;
-  /** Of the processor, as a verification names them. */
+  /** Features of the processor, as a verification names them. */
   readonly features: readonly string[];
 }
 

@@ -51,7 +51,7 @@ export interface GoldenResult {
   readonly error?: string;
 }
 
-/** Of a job that sets none: the same on every machine, so that sums have the same order. */
+/** The threads of a job that sets none: the same on every machine, so that sums have the same order. */
 const THREADS = 1;
 
 /** @throws model_unavailable when the model does not open; bad_model when no request reaches it */

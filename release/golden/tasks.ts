@@ -1,4 +1,4 @@
-/** What golden requests ask of the process in which models are tried. */
+/** The tasks that golden requests give to the process in which models are tried. */
 import { LOADED, PREPARE, type Task } from '../../onnx-import/process.ts';
 import type { GoldenAnswer, GoldenRun } from './run.ts';
 

@@ -29,7 +29,7 @@ export const LEVELS: readonly (readonly string[])[] = [
     'lib/trace/',
     'lib/workers/',
   ],
-  // Of what routes declare themselves, and how that becomes a document; no function loads any of it.
+  // Turns the declarations of routes into a document; no function loads any of it.
   ['lib/openapi/'],
   ['lib/http/'],
   ['lib/compose/'],
@@ -50,7 +50,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['onnx-import/report/'],
   ['onnx-import/import/'],
   ['onnx-import/'],
-  // What a version passes before it serves; it asks the model through the functions.
+  // The checks that a version passes before it serves; they ask the model through the functions.
   ['release/'],
   ['infra/', 'local/'],
   ['cli/'],
@@ -75,7 +75,7 @@ export const CROSSINGS: readonly Edge[] = [
   { from: 'lib/workers/', to: 'lib/inference/' },
 ];
 
-/** What onnx-import and the service both need: types, limits and errors, images, rows and texts, sessions, the files of a model. */
+/** The parts that onnx-import and the service both need: types, limits and errors, images, rows and texts, sessions, the files of a model. */
 const ONNX_IMPORT_SHARES: readonly string[] = [
   'lib/contract/',
   'lib/codecs/',

@@ -363,7 +363,7 @@ describe('the console', () => {
     });
 
     test('a record whose cause is removed succeeds from the page: its result is shown, its dead letter gone', async () => {
-      const uri = 'mended';
+      const uri = 'repaired';
       const data = JSON.stringify({ instances: [{ image: zeros() }] });
       const MessageBody = JSON.stringify({ uri, data, serde: 'stream' });
       await stack.aws.sqs.send(new SendMessageCommand({ QueueUrl: stack.deadLetterUrl, MessageBody }));

@@ -21,7 +21,7 @@ import { useAws } from '../support/environment.ts';
 const HTTP_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"';
 /** The first bytes of each server when it is asked, and whether more follow slowly. */
 const BEHAVIOURS = {
-  'says nothing': { http: '', redis: '', drips: false },
+  'is silent': { http: '', redis: '', drips: false },
   'stops in the headers': { http: 'HTTP/1.1 200 OK\r\ncontent-ty', redis: '$10', drips: false },
   'stops in the body': { http: HTTP_HEAD, redis: '$100\r\nabc', drips: false },
   'writes a byte a second': { http: HTTP_HEAD, redis: '$100\r\nabc', drips: true },

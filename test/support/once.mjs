@@ -83,7 +83,7 @@ function stateOf(checkout) {
   );
   const lock = digestOf(readFileSync(join(ROOT, 'package-lock.json')));
   const packages = relative(realpathSync(checkout), realpathSync(join(ROOT, 'node_modules')));
-  // A plugin of the bundles knows the processor, which no option of esbuild tells.
+  // A plugin of the bundles depends on the processor, which no option of esbuild shows.
   return [contents, lock, packages, process.argv.find((word) => word.startsWith('arch=')), process.version];
 }
 

@@ -3,7 +3,7 @@ const PAUSE_MS = 20;
 /** Set by test/mutants/run.ts, where many a bug is something that never comes. */
 const MOST_MS = Number(process.env['TEST_UNTIL_MS'] ?? Number.POSITIVE_INFINITY);
 
-/** @param pauseMs between two looks; longer where looking costs what is waited for */
+/** @param pauseMs between two checks; use more if a check slows down the awaited work */
 export async function until(
   condition: () => Promise<boolean> | boolean,
   deadlineMs = 90_000,

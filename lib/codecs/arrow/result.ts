@@ -168,7 +168,7 @@ function writePart(stream: Uint8Array, view: DataView, at: number, { data, dims,
 /**
  * @returns one float32 tensor per record batch; views of `bytes` where aligned. A batch without rows and without our
  *   metadata (an old server's) has lost its shape and becomes [0].
- * @throws bad_request when the bytes are no such stream, too_large over the limits
+ * @throws bad_request when the bytes are not such a stream, too_large over the limits
  */
 export function decodeArrowResult(bytes: Uint8Array): Tensor[] {
   const { fields, batches } = readArrowStream(bytes);

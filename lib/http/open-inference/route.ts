@@ -54,7 +54,7 @@ function operations(facts: ServiceFacts): readonly Operation[] {
     summary: 'Runs the model on tensors that have their batch dimension',
     body: {
       'application/json': { schema: ref('InferenceRequest'), ...(example && { example }) },
-      // What follows the JSON, as the header says, no schema describes.
+      // The binary data after the JSON has no schema; the header gives its length.
       'application/octet-stream': { schema: ref('InferenceRequest') },
     },
     answers: { 200: outputs() },

@@ -15,7 +15,7 @@ export interface MetricsDeps {
   readonly modelVersion: () => Promise<string>;
   readonly observers: Observers;
   readonly settings: { readonly jobName: string };
-  /** What only the process of a single machine knows. Default nothing. */
+  /** Facts that only the process of a single machine knows. Default: none. */
   readonly own?: () => readonly Family[];
 }
 

@@ -20,7 +20,7 @@ export interface ReadyDeps {
   readonly modelVersion: () => Promise<string>;
 }
 
-/** @throws what is no absence */
+/** @throws any error but an absence */
 export const handle: Handle<ReadyDeps> = async (_, deps) => {
   const [model, serving] = await Promise.allSettled([deps.modelVersion(), deps.results.serving()]);
   if (model.status === 'fulfilled' && serving.status === 'fulfilled') {
@@ -44,7 +44,7 @@ export const handle: Handle<ReadyDeps> = async (_, deps) => {
   return errorResponse(first, logError, ({ code }) => ({ error, code }));
 };
 
-/** What is away, without a host or a path. @throws any other error */
+/** The part that is unavailable, without a host or a path. @throws any other error */
 function nameOf(error: ServingError): string {
   if (error.code === 'results_unavailable') return 'the results cannot be reached';
   if (error.code !== 'model_unavailable') throw error;

@@ -7,7 +7,7 @@ import { formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { TensorSpec } from '../../contract/values.ts';
 import { batchAxisOf, rowShape } from '../batch/batch-axes.ts';
 
-/** What is checked has a shape, and may be a tensor. */
+/** The checked value has a shape, and may be a tensor. */
 interface Shaped {
   readonly shape: readonly number[];
 }

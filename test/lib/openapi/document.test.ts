@@ -24,7 +24,7 @@ const FACTS: ServiceFacts = {
   security: 'none',
   url: '/',
 };
-/** Of a single machine. */
+/** The facts of a single machine. */
 const ALL = [...DECLARATIONS, ...localDeclarations(true)];
 const METADATA = {
   name: 'job',

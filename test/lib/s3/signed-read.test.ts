@@ -57,8 +57,8 @@ test('parts of an object are read without the SDK, by requests that are signed',
     });
     assert.equal(await getText(asked, { ...ADDRESS, key: 'models/none.json' }), undefined);
     const unknown = { ...place, credentials: KEYS };
-    const mended = deferredS3({ load: async () => sdk, readPlace: () => unknown });
-    assert.equal(await getText(mended, ADDRESS), 'a text');
+    const repaired = deferredS3({ load: async () => sdk, readPlace: () => unknown });
+    assert.equal(await getText(repaired, ADDRESS), 'a text');
     sdk.destroy();
   } finally {
     await aws.close();

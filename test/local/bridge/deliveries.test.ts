@@ -204,8 +204,8 @@ for (const [step, message, entry] of [
     // Nothing is known of it any more, and of another refusal is warned again.
     refusal = redisError(reply('NOPERM no'));
     deliveries.take([entry]);
-    const anew = await after();
-    assert.deepEqual([anew.length, calls(anew)], [first.length, [step, 'warn']]);
+    const second = await after();
+    assert.deepEqual([second.length, calls(second)], [first.length, [step, 'warn']]);
   });
 
   test(`what fails to ${step} while Redis does not answer is repeated until it succeeds or the bridge stops`, async (t) => {

@@ -28,7 +28,7 @@ class Client(WKRWorker):
             open("hanging", "w").close()
             time.sleep(1000)
         if model == "garbage":
-            # What it said before has been read.
+            # Its earlier output has been read.
             while not os.path.exists("go"):
                 time.sleep(0.02)
             # One of the pipes, under the number that it was moved to.
