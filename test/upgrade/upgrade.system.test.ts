@@ -47,7 +47,6 @@ test('the stored data hold every kind of key, object and message that a version 
     'cluster-serving-index',
     'cluster-serving-metrics',
     'cluster-serving-newest',
-    'cluster-serving-seen',
     'cluster-serving-state',
     'cluster-serving-tokens',
   ]);
