@@ -16,6 +16,7 @@ import { converterHash } from './converter-hash.ts';
 import { detectModel, type FoundModel, needsImport } from './detect.ts';
 import type { Convert } from './formats.ts';
 import { replaceGolden } from './golden/file.ts';
+import { ORIGIN_FILE } from './hub/origin.ts';
 import { choiceLines, imageAdvice } from './image-advice.ts';
 import type { ImportOptions } from './import.ts';
 import { configLines, type ImportReport } from './import-report.ts';
@@ -48,7 +49,7 @@ export interface OnTheWay {
 }
 
 /** What may be read beside a model. */
-const BESIDE = ['names.json', 'labels.txt', ...IGNORABLE];
+const BESIDE = ['names.json', 'labels.txt', ORIGIN_FILE, ...IGNORABLE];
 
 /** The imports kept: the current one, its successor, one for a rollback, and one more. */
 const KEPT = 4;

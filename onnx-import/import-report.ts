@@ -8,6 +8,7 @@ import type { Verification } from '../lib/contract/verification.ts';
 import type { MemoryPoint } from './check/memory.ts';
 import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions } from './conversion.ts';
+import type { HubOrigin } from './hub/origin.ts';
 import type { ImageReading } from './image-reading.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 import { type LambdaFit, lambdaText } from './lambda-fit.ts';
@@ -44,6 +45,8 @@ export interface ImportReport {
     readonly files: readonly FileFacts[];
     /** Of a directory of MLflow: the flavor that was imported, and its file or folder. */
     readonly mlflow?: { readonly flavor: string; readonly path: string };
+    /** Of a model from the hub of Hugging Face. */
+    readonly hub?: HubOrigin;
   };
   readonly options: ConvertOptions;
   readonly model: {
@@ -107,6 +110,7 @@ export function importReportText(importReport: ImportReport): string {
     `# ${KINDS[source.format].title} -> ${model.file}`,
     '',
     `- from: ${source.files.map(({ path, bytes }) => `${path} (${sizeText(bytes)})`).join(', ')}`,
+    ...(source.hub ? [`- hub: ${source.hub.repo}, commit ${source.hub.commit}`] : []),
     `- model: ${sizeText(model.bytes)}, opset ${model.opset}, sha256 ${model.files[0]?.sha256.slice(0, 12)}`,
     ...importReport.inputs.map((port) => `- input ${portText(port)}`),
     ...importReport.outputs.map((port) => `- output ${portText(port)}`),

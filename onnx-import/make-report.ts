@@ -9,6 +9,7 @@ import type { ModelProcess } from './check/model-process.ts';
 import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions } from './conversion.ts';
 import type { FoundModel } from './detect.ts';
+import { readOrigin } from './hub/origin.ts';
 import { type ImageReading, readImages } from './image-reading.ts';
 import { type ImportReport, type PortFacts, portFacts } from './import-report.ts';
 import { lambdaFit } from './lambda-fit.ts';
@@ -68,6 +69,7 @@ export async function importReportOf(
       format: found.kind,
       files: await fileFacts(found.directory, [...sources].sort()),
       ...flavorOf(found),
+      ...hubOf(found),
     },
     options: options.convert ?? {},
     model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
@@ -89,6 +91,11 @@ export async function importReportOf(
 
 function flavorOf({ mlflow }: FoundModel): Pick<ImportReport['source'], 'mlflow'> {
   return mlflow ? { mlflow: { flavor: mlflow.flavor, path: mlflow.path } } : {};
+}
+
+function hubOf({ home }: FoundModel): Pick<ImportReport['source'], 'hub'> {
+  const { repo, commit } = readOrigin(home) ?? {};
+  return repo === undefined || commit === undefined ? {} : { hub: { repo, commit } };
 }
 
 function inputFacts({ inputs }: CheckReport, shapeless: Shapeless, origins: Origins): PortFacts[] {

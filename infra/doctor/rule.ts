@@ -49,7 +49,7 @@ export interface ImportFacts {
 
 export type ModelFacts = { readonly directory: string } & (
   | { readonly state: 'missing' }
-  /** At s3://…, where nothing is looked at. */
+  /** At s3://… or hf://…, where nothing is looked at. */
   | { readonly state: 'remote' }
   /** Of a worker, which may have any files. */
   | { readonly state: 'unneeded'; readonly bytes: number }
