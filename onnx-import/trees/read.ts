@@ -2,6 +2,7 @@
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import type { Conversion, ConvertOptions } from '../conversion.ts';
 import type { FoundModel } from '../detect.ts';
+import { adviceOnJson } from '../no-model.ts';
 import { readLimited } from '../read-limited.ts';
 import { INPUT } from './convert.ts';
 import { readJson } from './json.ts';
@@ -20,8 +21,11 @@ export async function convertTrees(
   const [file = ''] = files;
   const bytes = await readLimited(directory, file, MAX_BYTES);
   try {
-    const read = kind === 'xgboost' ? readXgboost(documentOf(bytes), missing) : readLightgbm(bytes);
-    return conversionOf(read, file);
+    if (kind === 'lightgbm') return conversionOf(readLightgbm(bytes), file);
+    const document = documentOf(bytes);
+    const other = adviceOnJson(file, document);
+    if (other !== undefined) throw badModel(`expected a model of XGBoost, found ${other}`);
+    return conversionOf(readXgboost(document, missing), file);
   } catch (error) {
     const { code, message } = ServingError.from(error);
     if (code !== 'bad_model') throw error;

@@ -83,11 +83,11 @@ describe('publishing the model of a job', () => {
   test('a model of the hub is copied before packaging, and a note names its commit', async (t) => {
     const model = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 2] }]);
     const hub = await startHub(t, { files: { 'onnx/model.onnx': model } });
-    const before = process.env['HF_ENDPOINT'];
+    const earlier = process.env['HF_ENDPOINT'];
     process.env['HF_ENDPOINT'] = hub.endpoint;
     t.after(() => {
-      if (before === undefined) delete process.env['HF_ENDPOINT'];
-      else process.env['HF_ENDPOINT'] = before;
+      if (earlier === undefined) delete process.env['HF_ENDPOINT'];
+      else process.env['HF_ENDPOINT'] = earlier;
     });
     await writeFile(join(folder, 'config.yaml'), 'jobName: hub\nmodelPath: hf://org/name\n');
     const request = { root: folder, config: undefined, bucket: BUCKET, client };
