@@ -26,7 +26,7 @@ import { check, type FileSays, type MadeModel, MODEL_FILE, passThrough } from '.
 import { importReportOf } from './make-report.ts';
 import { givenBy, notRunNotes, shapelessNotes } from './notes.ts';
 import { writeOnnx } from './onnx/write.ts';
-import { assertUsed } from './options.ts';
+import { assertUsed, withShapes } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
 import { assertInputsMade } from './unapplied.ts';
@@ -67,9 +67,10 @@ export interface Imported {
 export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
   options.onStage?.('reading');
   const found = await detectModel(directory);
-  assertUsed(found.kind, options.convert ?? {});
+  const given = { ...options, convert: withShapes(found.kind, options.convert ?? {}) };
+  assertUsed(found.kind, given.convert);
   await assertOutput(options.out, found.home, options.force ?? false);
-  return importInto(found, options);
+  return importInto(found, given);
 }
 
 /** Like importModel, for a model and an output that were checked already. */
