@@ -5,6 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import { isObject } from '../../lib/codecs/instances.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { DECLARATIONS } from '../../lib/http/routes/lists/declarations.ts';
 import { OPENAPI_PATH, openApiDocument } from '../../lib/openapi/document.ts';
 import { type Json, type ModelFacts, modelOfMetadata, type Security } from '../../lib/openapi/facts.ts';
 import { exampleOf } from '../../lib/openapi/inputs.ts';
@@ -74,13 +75,13 @@ async function made(http: string, { job, send, security }: Asked): Promise<Json>
   const [version] = isObject(body) && Array.isArray(body['versions']) ? body['versions'] : [];
   if (typeof version !== 'string') throw notOurs(url);
   const model = modelOfMetadata(body);
-  const facts = { job, version, model, security, url: http, isLocal: false };
+  const facts = { job, version, model, security, url: http };
   // No route says whether the job takes records with their batch dimension; what is answered does.
   for (const inputAlreadyBatched of [false, true]) {
     const example = model && (await answeredInstance(http, send, model, inputAlreadyBatched));
-    if (example) return openApiDocument({ ...facts, inputAlreadyBatched, example });
+    if (example) return openApiDocument({ ...facts, inputAlreadyBatched, example }, DECLARATIONS);
   }
-  return openApiDocument({ ...facts, inputAlreadyBatched: false, example: undefined });
+  return openApiDocument({ ...facts, inputAlreadyBatched: false, example: undefined }, DECLARATIONS);
 }
 
 /** An instance that POST /predict of a deployment answers. @throws what says that it answers none now */

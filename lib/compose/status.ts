@@ -8,11 +8,11 @@ import type { Scope } from './scope.ts';
 export async function composeStatus(scope: Scope) {
   const s3 = scope.get(s3Client);
   const location = scope.get(modelLocation);
-  const { worker, jobName } = scope.environment.job;
+  const { job } = scope.environment;
   return {
-    jobName,
+    settings: job,
     results: scope.get(results),
-    modelVersion: async () => (await readPointer(s3, location, worker.class)).version,
+    modelVersion: async () => (await readPointer(s3, location, job.worker.class)).version,
     observers: scope.get(observers),
   };
 }

@@ -11,16 +11,3 @@ export function page(html: string): HttpResponse {
   };
   return { statusCode: 200, headers, body: html };
 }
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-/** For HTML, in texts and attributes. */
-export function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
-}

@@ -1,15 +1,12 @@
 /**
- * Describes a service as OpenAPI 3.1: its operations, with the inputs of its own model. The statuses of errors are those of their
- * codes (lib/contract/errors.ts), the form of their bodies is that of the path, as `errorForm` has it.
+ * Describes a service as OpenAPI 3.1: the operations that its routes declare, with the inputs of its own model. The statuses of errors
+ * are those of their codes (lib/contract/errors.ts).
  */
 import { ERRORS, type ErrorCode } from '../contract/errors.ts';
 import { SERVER_VERSION } from '../contract/names.ts';
-import { errorForm } from '../http/other-paths.ts';
-import { isWorkerPath } from '../http/worker/paths.ts';
+import { type Declaration, type DescribedOperation, operationsOf } from './declaration.ts';
 import type { Json, Security, ServiceFacts } from './facts.ts';
 import { ref } from './inputs.ts';
-import type { Operation } from './operation.ts';
-import { operationsOf } from './operations.ts';
 import { schemasOf } from './schemas.ts';
 
 export const OPENAPI_PATH = '/openapi.json';
@@ -44,12 +41,12 @@ const SCHEMES: Readonly<Record<Exclude<Security, 'none'>, Json>> = {
   'api-key': { type: 'apiKey', name: 'x-api-key', in: 'header' },
 };
 
-export function openApiDocument(facts: ServiceFacts): Json {
+export function openApiDocument(facts: ServiceFacts, declarations: readonly Declaration[]): Json {
   const { job, version, security, url } = facts;
   const paths: Record<string, Record<string, Json>> = {};
   const tags = facts.model ? MODEL_TAGS : WORKER_TAGS;
-  const rank = ({ tag }: Operation) => tags.indexOf(tag);
-  for (const operation of operationsOf(facts).toSorted((a, b) => rank(a) - rank(b))) {
+  const rank = ({ tag }: DescribedOperation) => tags.indexOf(tag);
+  for (const operation of operationsOf(facts, declarations).toSorted((a, b) => rank(a) - rank(b))) {
     (paths[operation.path] ??= {})[operation.method] = operationText(operation, security);
   }
   return {
@@ -70,7 +67,7 @@ export function openApiDocument(facts: ServiceFacts): Json {
   };
 }
 
-function operationText(operation: Operation, security: Security): Json {
+function operationText(operation: DescribedOperation, security: Security): Json {
   const { id, tag, summary, parameters = [], body, isBodyOptional, answers } = operation;
   return {
     operationId: id,
@@ -83,7 +80,7 @@ function operationText(operation: Operation, security: Security): Json {
 }
 
 /** By status; a 429 and a 503 say when to try again. */
-function errorAnswers({ path, errors }: Operation, security: Security): Json {
+function errorAnswers({ errorForm: form, errors }: DescribedOperation, security: Security): Json {
   const codes = new Map<number, ErrorCode[]>();
   for (const code of new Set([...ALWAYS, ...errors])) {
     const { status } = ERRORS[code];
@@ -95,7 +92,6 @@ function errorAnswers({ path, errors }: Operation, security: Security): Json {
   for (const status of [431, 503]) if (!codes.has(status)) codes.set(status, []);
   return Object.fromEntries(
     [...codes].map(([status, known]) => {
-      const form = formOf(path);
       const isOnlyGateway = known.length === 0;
       const gateway = GATEWAY_STATUSES.has(status) || isOnlyGateway ? [ref('GatewayError')] : [];
       // Refusals of callers come before the route is looked at.
@@ -113,10 +109,4 @@ function errorAnswers({ path, errors }: Operation, security: Security): Json {
       ];
     }),
   );
-}
-
-function formOf(path: string): 'Error' | 'WorkerError' | 'OpenAIError' | 'ServingError' {
-  if (isWorkerPath(path) || /^\/(results|control)\//.test(path)) return 'WorkerError';
-  if (path.startsWith('/v1/models')) return 'ServingError';
-  return errorForm(path) ? 'OpenAIError' : 'Error';
 }

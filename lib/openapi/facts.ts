@@ -29,10 +29,6 @@ export interface ServiceFacts {
   readonly security: Security;
   /** Where the API is. A path is relative to the document. */
   readonly url: string;
-  /** Whether it is a single machine, which has more routes than a deployment. */
-  readonly isLocal: boolean;
-  /** Whether its commands can end it over HTTP. Default false. */
-  readonly hasControl?: boolean;
 }
 
 /**

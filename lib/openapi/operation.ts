@@ -1,15 +1,11 @@
-/** What an operation of the HTTP API is. It names the route that serves it, so that a route without a description is found. */
+/** What an operation of the HTTP API is, and the parts that many have. */
 import type { ErrorCode } from '../contract/errors.ts';
-import type { Json, ServiceFacts } from './facts.ts';
-
-type Method = 'get' | 'post' | 'delete';
+import type { Json } from './facts.ts';
 
 export interface Operation {
-  readonly method: Method;
+  readonly method: 'get' | 'post' | 'delete';
   /** As OpenAPI writes it, where each parameter is one part of the path. */
   readonly path: string;
-  /** The path of the route that serves it, as API Gateway writes it. Default: `path`. */
-  readonly route?: string;
   readonly id: string;
   readonly tag: string;
   readonly summary: string;
@@ -21,8 +17,6 @@ export interface Operation {
   readonly answers: Readonly<Record<number, Json>>;
   /** The errors besides those that every operation has. */
   readonly errors: readonly ErrorCode[];
-  /** Only a single machine serves it. */
-  readonly isLocal?: true;
 }
 
 /** What every operation that runs the model may answer. */
@@ -36,8 +30,6 @@ export const RUN_ERRORS: readonly ErrorCode[] = [
   'timeout',
   'results_unavailable',
 ];
-
-export type Operations = (facts: ServiceFacts) => readonly Operation[];
 
 export function parameter(
   name: string,

@@ -1,5 +1,5 @@
 /** An OpenAPI document as one page without scripts, and without anything from elsewhere. */
-import { escaped } from '../http/page.ts';
+import { escaped } from '../codecs/html.ts';
 import type { Json } from './facts.ts';
 
 const STYLE = `:root{color-scheme:light dark;--ink:#222;--ground:#fff;--line:#ddd;--code:#f6f6f6;--accent:#1668b8}

@@ -11,6 +11,8 @@ import type { Scope } from '../../lib/compose/scope.ts';
 import { composeStatus } from '../../lib/compose/status.ts';
 import { predictTimeoutSeconds } from '../../lib/config/job.ts';
 import { corsRules } from '../../lib/http/cors.ts';
+import { DECLARATIONS } from '../../lib/http/routes/lists/declarations.ts';
+import type { Declaration } from '../../lib/openapi/declaration.ts';
 import type { LocalConsole } from '../console/open.ts';
 import { serviceFamilies } from '../description/figures.ts';
 import { descriptionRoutes } from '../description/routes.ts';
@@ -30,12 +32,14 @@ interface Opened {
   readonly statistics: ServiceStatistics;
   readonly parts: ServiceParts;
   readonly page: LocalConsole;
+  /** Of the routes that only a single machine has. */
+  readonly declarations: readonly Declaration[];
 }
 
 export async function gatewayOptions(
   scope: Scope,
   services: JobServices,
-  { runs, statistics, parts, page }: Opened,
+  { runs, statistics, parts, page, declarations }: Opened,
 ): Promise<GatewayOptions> {
   const { port, log, access } = services;
   const { job, queueUrl } = scope.environment;
@@ -84,7 +88,7 @@ export async function gatewayOptions(
         filter: deps.filter,
         inputAlreadyBatched,
         security: securityOf(access),
-        hasControl: services.terminate !== undefined,
+        declarations: [...DECLARATIONS, ...declarations],
       }),
       ...page.routes(allowedHosts, handlers.status),
       largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),

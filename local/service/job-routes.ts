@@ -2,7 +2,6 @@
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { preferredWaitMs } from '../../lib/http/results.ts';
 import { ROUTES, type Route } from '../../lib/http/routes.ts';
-import { isWorkerPath } from '../../lib/http/worker/paths.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 
 interface JobHandlers {
@@ -34,9 +33,9 @@ export function jobRoutes(
   return [...own, ...deployed];
 }
 
-function extras({ function: name, method, path }: Route, { timeoutMs, ...limits }: PredictLimits) {
+function extras({ function: name, method, isWorker }: Route, { timeoutMs, ...limits }: PredictLimits) {
   if (name === 'predict') {
-    const worker = isWorkerPath(path) ? { maxBytes: LIMITS.frameBytes, hasEnvelope: true } : {};
+    const worker = isWorker ? { maxBytes: LIMITS.frameBytes, hasEnvelope: true } : {};
     return method === 'POST' ? { timeoutMs, ...limits, ...worker } : { timeoutMs };
   }
   if (name === 'predictions' && method === 'GET') return { waits };

@@ -18,6 +18,7 @@ import { type GatewayOptions, startGateway } from '../gateway/gateway.ts';
 import { makeToken, newToken } from '../machine/token.ts';
 import { openServiceParts, type ServicePartOptions } from '../worker/open.ts';
 import { ServiceStatistics } from '../worker/statistics.ts';
+import { localDeclarations } from './declarations.ts';
 import { createQueues, environmentOf, LOCAL_BUCKET } from './environment.ts';
 import { openEventSources } from './events.ts';
 import { gatewayOptions } from './http.ts';
@@ -94,7 +95,8 @@ export async function openJob(
   await openEventSources(scope, services, { runs, deadLetterUrl }, onClose);
   const bridge = await bridgeOfJob(scope, log);
   onClose(() => bridge.close());
-  const options = await gatewayOptions(scope, services, { runs, statistics, parts, page });
+  const declarations = localDeclarations(services.terminate !== undefined);
+  const options = await gatewayOptions(scope, services, { runs, statistics, parts, page, declarations });
   const gateway = await openGateways(options, secondPort, onClose);
   if (controlToken !== undefined) {
     const host = new URL(gateway.url).hostname.replace(/^\[(.*)\]$/, '$1');

@@ -8,6 +8,9 @@ import { logError } from '../../lib/contract/log.ts';
 import { largeResultPrefix } from '../../lib/contract/names.ts';
 import { readRequest } from '../../lib/http/request.ts';
 import { binary, jsonText, respond } from '../../lib/http/response.ts';
+import { type Declaration, partsOf } from '../../lib/openapi/declaration.ts';
+import { ref } from '../../lib/openapi/inputs.ts';
+import { parameter } from '../../lib/openapi/operation.ts';
 import { getBytes, type S3Client } from '../../lib/s3/objects.ts';
 import { listPages, removeObjects } from '../../lib/s3/pages.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
@@ -20,6 +23,28 @@ interface LocalLargeResults {
 const ROUTE = '/large-results';
 const SWEEP_MS = 3_600_000;
 
+export const LARGE_RESULTS: Declaration = {
+  routes: [`GET ${ROUTE}/{name}`],
+  operations: () => [
+    {
+      id: 'getLargeResult',
+      tag: 'queue',
+      summary: 'The object of a large result',
+      parameters: [parameter('name', 'path', { type: 'string', pattern: '^[0-9a-f-]{36}(\\.json)?$' })],
+      answers: {
+        200: {
+          description: 'The result, as JSON or as the bytes of a worker.',
+          content: {
+            'application/json': { schema: ref('Result') },
+            'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+          },
+        },
+      },
+      errors: ['not_found', 'too_large'],
+    },
+  ],
+};
+
 /** In place of a presigned URL; without a host, which is the one that the client called. */
 export function localLocation(key: string): string {
   return `${ROUTE}/${key.slice(key.lastIndexOf('/') + 1)}`;
@@ -27,8 +52,7 @@ export function localLocation(key: string): string {
 
 export function largeResultsRoute(s3: S3Client, { bucket, job }: LocalLargeResults): GatewayRoute {
   return {
-    method: 'GET',
-    path: `${ROUTE}/{name}`,
+    ...partsOf(LARGE_RESULTS.routes[0]),
     maxBytes: LIMITS.largeAnswerBytes,
     handler: (event) =>
       respond(async () => {

@@ -5,8 +5,8 @@ import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
 import type { GatewayRoute } from '../gateway/routes.ts';
 import { runningTime } from '../machine/running-time.ts';
 import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
-import { LaterResults, resultsRoute } from './results.ts';
-import { controlRoute, type StatOptions, statRoutes } from './routes.ts';
+import { LaterResults } from './results.ts';
+import { controlRoute, resultsRoute, type StatOptions, statRoutes } from './routes.ts';
 import type { ServiceStatistics } from './statistics.ts';
 
 export interface ServicePartOptions extends StatOptions {

@@ -4,20 +4,16 @@
  */
 import { decodeValue, encodeValue } from '../../lib/codecs/values/value-frame.ts';
 import type { ValueWriter } from '../../lib/codecs/values/write-value.ts';
-import { badRequest, type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
+import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { readRequest } from '../../lib/http/request.ts';
-import { type HttpResponse, respond } from '../../lib/http/response.ts';
+import type { HttpResponse } from '../../lib/http/response.ts';
 import {
   frameAnswer,
   type ItemOutcome,
   type Later,
   type LaterItem,
-  nameOf,
   writeOutcome,
 } from '../../lib/http/worker/frames.ts';
-import { errorEnvelope } from '../../lib/http/worker/paths.ts';
-import type { GatewayRoute } from '../gateway/routes.ts';
 
 const MiB = 1024 * 1024;
 
@@ -35,8 +31,6 @@ export const RESULT_LIMITS = {
   errorBytes: 256 * 1024,
 } as const;
 
-/** A caller waits at most this long for the next result, below the gateway's 30 s. */
-const MAX_WAIT_SECONDS = 20;
 /** Larger cursors are no one's: that of a start is a thousand times the time in ms. */
 const MOST_CURSOR = 2 ** 52;
 /** What a result costs beside its value. */
@@ -225,33 +219,4 @@ function restored(outcome: Kept['outcome']): ItemOutcome {
 
 function errorBytes({ message }: ErrorRecord): number {
   return Buffer.byteLength(JSON.stringify(message));
-}
-
-/** `GET /results/{identity}?after=N&wait=20` */
-export function resultsRoute(results: LaterResults, log: (error: ServingError) => void): GatewayRoute {
-  return {
-    method: 'GET',
-    path: '/results/{identity}',
-    functionName: 'results',
-    maxBytes: LIMITS.frameBytes,
-    hasEnvelope: true,
-    waits: (_, query) => Number(new URLSearchParams(query).get('wait')) > 0,
-    handler: (event, clock) =>
-      respond(
-        () => {
-          const { identity, after, wait } = readRequest(event).parameters;
-          const seconds = Math.min(MAX_WAIT_SECONDS, wholeNumber(wait, 'wait'));
-          const cursor = wholeNumber(after, 'after');
-          return results.after(nameOf(identity, 'identity'), cursor, seconds * 1_000, clock.caller?.signal);
-        },
-        log,
-        errorEnvelope,
-      ),
-  };
-}
-
-function wholeNumber(text: string | undefined, name: string): number {
-  const value = Number(text ?? 0);
-  if (/^\d{0,16}$/.test(text ?? '') && Number.isSafeInteger(value)) return value;
-  throw badRequest(`${name}: expected a whole number`);
 }

@@ -3,7 +3,7 @@
  * elsewhere. The browser asks for it again every ten seconds; the history is the server's.
  */
 import { STEP_MS, STEPS, type Step } from '../../console/api.ts';
-import { escaped } from '../../lib/http/page.ts';
+import { escaped } from '../../lib/codecs/html.ts';
 import type { ServiceStatistics } from './statistics.ts';
 
 const WIDTH = 720;

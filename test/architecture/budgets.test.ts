@@ -12,8 +12,8 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_450 },
-  { folders: ['local'], lines: 10_600 },
+  { folders: ['functions', 'lib'], lines: 36_700 },
+  { folders: ['local'], lines: 10_700 },
   { folders: ['cli'], lines: 8_700 },
   { folders: ['infra'], lines: 6_550 },
   { folders: ['sdk'], lines: 3_400 },

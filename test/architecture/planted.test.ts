@@ -394,6 +394,20 @@ const LINTED: readonly Plant[] = [
     rule: 'eslint(max-lines)',
   },
   {
+    title: 'a function that imports what a route says of itself',
+    files: {
+      'functions/planted-declaration.ts': `export { declaration } from '../lib/http/routes/ready.ts';`,
+    },
+    rule: 'eslint(no-restricted-imports)',
+  },
+  {
+    title: 'a route that imports what another says of itself',
+    files: {
+      'lib/http/routes/planted-declaration.ts': `import { declaration } from './ready.ts';\nexport const { routes } = declaration;`,
+    },
+    rule: 'eslint(no-restricted-imports)',
+  },
+  {
     title: 'a function file of 61 lines',
     files: { 'functions/planted-61.ts': `export const a = 1;\n${lines(60, '// b')}` },
     rule: 'eslint(max-lines)',

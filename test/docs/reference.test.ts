@@ -22,7 +22,7 @@ for (const [path, blocks] of Object.entries(PAGES)) {
 
 for (const [path, text] of Object.entries(MODULES)) {
   test(`${path} is what \`npm run docs\` writes`, async () => {
-    assert.equal(await sourceOf(path), text());
+    assert.equal(await sourceOf(path), await text());
   });
 }
 

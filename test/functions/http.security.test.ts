@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { status } from '../../functions/status.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { corsRules } from '../../lib/http/cors.ts';
 import { type HttpResponse, json, jsonText, text } from '../../lib/http/response.ts';
 import { startAws } from '../../local/aws/aws.ts';
@@ -105,7 +106,7 @@ test('whatever is asked for, the answer has one of two content types and is not 
       serving: async () => [],
       timers: async () => ({ histograms: new Map(), seconds: 0 }),
     },
-    jobName: 'job',
+    settings: DEFAULT_JOB,
     modelVersion: async () => 'v',
     observers: quietObservers(),
   });

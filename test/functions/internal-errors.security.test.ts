@@ -8,6 +8,7 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { deadLetter } from '../../functions/dead-letter.ts';
 import { predict } from '../../functions/predict.ts';
 import { status } from '../../functions/status.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { ModelManager } from '../../lib/inference/model-manager.ts';
@@ -114,14 +115,14 @@ const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {
       results: { timers: fail, serving: fail },
       modelVersion: fail,
       observers: quietObservers(),
-      jobName: 'job',
+      settings: DEFAULT_JOB,
     })(event('GET', '/metrics')),
   'status, readiness': () =>
     status({
       results: { timers: fail, serving: fail },
       modelVersion: fail,
       observers: quietObservers(),
-      jobName: 'job',
+      settings: DEFAULT_JOB,
     })(event('GET', '/ready')),
 };
 

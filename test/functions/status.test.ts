@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { status } from '../../functions/status.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { modelUnavailable, ServingError } from '../../lib/contract/errors.ts';
 import type { Timers } from '../../lib/metrics/timers.ts';
 import { DeliveredTimers } from '../../lib/observe/timers.ts';
@@ -26,7 +27,7 @@ async function get(path: string, { serving, modelVersion, observers, timers, acc
         return { histograms: new Map(), seconds: 0 };
       },
     },
-    jobName: 'job',
+    settings: DEFAULT_JOB,
     modelVersion: modelVersion ?? (async () => 'v1'),
     observers: observers ?? quietObservers(),
   });

@@ -13,6 +13,8 @@ import { LATE_MODULES } from '../../infra/build/cold-start/late-modules.ts';
 import { SHORTENED } from '../../infra/build/cold-start/shortened.ts';
 import { UNUSED } from '../../infra/build/cold-start/unused.ts';
 import { type Bundle, buildFunctions, FUNCTIONS, type FunctionName } from '../../infra/build/functions.ts';
+import { DECLARATIONS } from '../../lib/http/routes/lists/declarations.ts';
+import { operationsOf } from '../../lib/openapi/declaration.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RUNTIME = ['predict', 'batch'];
@@ -81,6 +83,34 @@ describe('the bundles of the functions', () => {
     const workers = /^lib\/(workers\/|compose\/(deployed-)?worker\.ts$)/;
     assert.deepEqual(new Set(holders(workers)), new Set(RUNTIME));
     assert.deepEqual(holders(workers, true), []);
+  });
+
+  test('no bundle holds what a route says of itself', async () => {
+    assert.deepEqual(holders(/^lib\/openapi\//), []);
+    const facts = {
+      job: 'job',
+      version: 'v1',
+      model: undefined,
+      inputAlreadyBatched: false,
+      example: undefined,
+    };
+    const operations = operationsOf({ ...facts, security: 'none', url: '/' }, DECLARATIONS);
+    const texts = operations.flatMap(({ summary, parameters = [], answers }) => [
+      summary,
+      ...[...parameters, ...Object.values(answers)].flatMap(({ description }) =>
+        typeof description === 'string' ? [description] : [],
+      ),
+    ]);
+    const sentences = texts.filter((text) => text.split(' ').length > 2);
+    assert.ok(sentences.length > 100, `${sentences.length}`);
+    for (const { folder: bundle } of bundles.values()) {
+      for (const file of (await filesOf(bundle)).keys()) {
+        if (!/\.m?js$/.test(file)) continue;
+        const code = await readFile(join(bundle, file), 'utf8');
+        const held = sentences.filter((text) => code.includes(text));
+        assert.deepEqual(held, [], `${bundle}/${file}`);
+      }
+    }
   });
 
   test('no bundle holds the uploader of models', () => {

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { ROUTES } from '../../lib/http/routes.ts';
 import type { Packaged } from '../support/packaging.ts';
 import {
   propertiesOf,
@@ -16,39 +17,6 @@ import {
 } from '../support/template.ts';
 
 const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status', 'submit'];
-const ROUTES: Readonly<Record<string, string>> = {
-  'POST /predict': 'predict',
-  'POST /v1/embeddings': 'predict',
-  'POST /v1/models/{path+}': 'predict',
-  'GET /v1/models/{path+}': 'predict',
-  'GET /v1/models': 'predict',
-  'POST /v2/{path+}': 'predict',
-  'GET /v2/{path+}': 'predict',
-  'HEAD /v2/{path+}': 'predict',
-  'GET /v2': 'predict',
-  'HEAD /v2': 'predict',
-  'POST /encode': 'predict',
-  'POST /encode_json': 'predict',
-  'POST /encode_img_bytes': 'predict',
-  'POST /v1/encode_img_bytes': 'predict',
-  'POST /encode_img_url': 'predict',
-  'GET /status/server': 'predict',
-  'POST /predictions': 'submit',
-  'GET /predictions': 'predictions',
-  'HEAD /predictions': 'predictions',
-  'HEAD /predictions/{uri+}': 'predictions',
-  'HEAD /': 'status',
-  'HEAD /metrics': 'status',
-  'HEAD /ready': 'status',
-  'GET /status': 'predictions',
-  'POST /cancel': 'predictions',
-  'DELETE /predictions': 'predictions',
-  'GET /predictions/{uri+}': 'predictions',
-  'DELETE /predictions/{uri+}': 'predictions',
-  'GET /': 'status',
-  'GET /metrics': 'status',
-  'GET /ready': 'status',
-};
 const BUCKET = 'CLUSTER_SERVING_BUCKET';
 const CONFIG = 'CLUSTER_SERVING_CONFIG';
 const QUEUE = 'CLUSTER_SERVING_QUEUE_URL';
@@ -109,7 +77,7 @@ export function templateTests(packaged: () => Pick<Packaged, 'template'>): void 
       assert.deepEqual([Runtime, Architectures], ['nodejs24.x', ['x86_64']]);
   });
 
-  test('it has these routes, each to its function and each for signed requests only', () => {
+  test('it has the declared routes, each to its function and each for signed requests only', () => {
     const routes = resourcesOf(template, 'AWS::ApiGatewayV2::Route').map(([, route]) => {
       const [integration] = referencesOf(route['Target']) as [string];
       return [
@@ -117,7 +85,9 @@ export function templateTests(packaged: () => Pick<Packaged, 'template'>): void 
         functionBehind(propertiesOf(template, integration)['IntegrationUri']),
       ];
     });
-    assert.deepEqual(Object.fromEntries(routes), ROUTES);
+    const declared = ROUTES.map(({ method, path, function: name }) => [`${method} ${path}`, name]);
+    assert.ok(declared.length > 0);
+    assert.deepEqual(Object.fromEntries(routes), Object.fromEntries(declared));
     for (const [, route] of resourcesOf(template, 'AWS::ApiGatewayV2::Route'))
       assert.equal(route['AuthorizationType'], 'AWS_IAM', String(route['RouteKey']));
   });

@@ -10,6 +10,7 @@ import { defaultsModule } from './defaults.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
 import { operationsTable } from './operations.ts';
+import { declarationsModule, handlesModule } from './routes.ts';
 import { jobLimitsTable, oldKeysTable, presetsTable, settingsTable, variablesTable } from './settings.ts';
 
 /** Texts by block name. */
@@ -32,13 +33,19 @@ export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
     limits: limitsTable(await sourceOf('lib/contract/limits.ts')),
     'other limits': otherLimitsTable(await Promise.all(OTHERS.map(sourceOf))),
   }),
-  'docs/reference/http.md': async () => ({ operations: operationsTable() }),
+  'docs/reference/http.md': async () => ({ operations: await operationsTable() }),
   'docs/reference/worker-commands.md': wkrHelpTexts,
   'docs/reference/operators.md': async () => ({ operators: supportedOpsText(await supportedOps()) }),
 };
 
 /** Files that are written as a whole. */
-export const MODULES: Readonly<Record<string, () => string>> = { 'lib/config/defaults.ts': defaultsModule };
+export const MODULES: Readonly<Record<string, () => string | Promise<string>>> = {
+  'lib/config/defaults.ts': defaultsModule,
+  'lib/http/routes/lists/declarations.ts': declarationsModule,
+  'lib/http/routes/lists/predict.ts': () => handlesModule('predict'),
+  'lib/http/routes/lists/predictions.ts': () => handlesModule('predictions'),
+  'lib/http/routes/lists/status.ts': () => handlesModule('status'),
+};
 
 /** The page with each block replaced. @throws when a block has no markers in it */
 export function withBlocks(page: string, blocks: Blocks): string {
@@ -80,7 +87,7 @@ function sourceOf(path: string): Promise<string> {
 }
 
 if (import.meta.main) {
-  for (const [path, text] of Object.entries(MODULES)) await writeFile(fileOf(path), text());
+  for (const [path, text] of Object.entries(MODULES)) await writeFile(fileOf(path), await text());
   for (const [path, blocks] of Object.entries(PAGES)) {
     await writeFile(fileOf(path), withBlocks(await sourceOf(path), await blocks()));
   }

@@ -1,7 +1,8 @@
 /** The table of docs/reference/http.md with the operations of a single machine. */
 import { ERRORS } from '../../../lib/contract/errors.ts';
+import { operationsOf } from '../../../lib/openapi/declaration.ts';
 import type { ServiceFacts } from '../../../lib/openapi/facts.ts';
-import { operationsOf } from '../../../lib/openapi/operations.ts';
+import { localDeclarations } from '../../../local/service/declarations.ts';
 import { code, table } from './table.ts';
 
 const FACTS: ServiceFacts = {
@@ -12,12 +13,14 @@ const FACTS: ServiceFacts = {
   example: undefined,
   security: 'none',
   url: '/',
-  isLocal: true,
-  hasControl: true,
 };
 
-export function operationsTable(): string {
-  const rows = operationsOf(FACTS).map(({ method, path, id, summary, answers, errors, isLocal }) => {
+export async function operationsTable(): Promise<string> {
+  // Loaded when it is written.
+  const { DECLARATIONS } = await import('../../../lib/http/routes/lists/declarations.ts');
+  const operations = operationsOf(FACTS, [...DECLARATIONS, ...localDeclarations(true)]);
+  const groups = Map.groupBy(operations, ({ tag }) => tag);
+  const rows = [...groups.values()].flat().map(({ method, path, id, summary, answers, errors, isLocal }) => {
     const statuses = new Set([...Object.keys(answers), ...errors.map((one) => String(ERRORS[one].status))]);
     const where = isLocal ? ' (single machine only)' : '';
     return [

@@ -15,7 +15,7 @@ import { type InvocationClock, requestPolicy } from '../../pipeline/deadline.ts'
 import { serveRequest } from '../../pipeline/serve.ts';
 import type { InferenceDeps } from '../open-inference/run.ts';
 import { assertAnswer } from '../predictions.ts';
-import type { HttpRequest } from '../request.ts';
+import { type HttpRequest, mediaType } from '../request.ts';
 import { type HttpResponse, json, jsonText } from '../response.ts';
 import { readForm } from './form.ts';
 import { FRAME_TYPE, type Later, runFrame } from './frames.ts';
@@ -152,10 +152,6 @@ function jsonFields(request: HttpRequest): ReadonlyMap<string, unknown> {
   const { parsed } = readJson(request.body(), '{"img_url":"https://…"}');
   const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
   return new Map(isObject ? Object.entries(parsed) : []);
-}
-
-export function mediaType({ headers }: HttpRequest): string {
-  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
 function wrongType(request: HttpRequest, expected: string): ServingError {

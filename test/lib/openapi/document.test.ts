@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TensorSpec } from '../../../lib/contract/values.ts';
+import { DECLARATIONS } from '../../../lib/http/routes/lists/declarations.ts';
 import { ROUTES } from '../../../lib/http/routes.ts';
+import { type Declaration, operationsOf } from '../../../lib/openapi/declaration.ts';
 import { openApiDocument } from '../../../lib/openapi/document.ts';
 import { type Json, modelOfMetadata, type ServiceFacts } from '../../../lib/openapi/facts.ts';
 import { exampleOf, inferenceExample } from '../../../lib/openapi/inputs.ts';
-import { operationsOf } from '../../../lib/openapi/operations.ts';
 import { docsPage } from '../../../lib/openapi/page.ts';
 import { descriptionRoutes } from '../../../local/description/routes.ts';
+import { localDeclarations } from '../../../local/service/declarations.ts';
 import { largeResultsRoute } from '../../../local/service/large-results.ts';
 import { openServiceParts } from '../../../local/worker/open.ts';
 import { ServiceStatistics } from '../../../local/worker/statistics.ts';
@@ -21,9 +23,9 @@ const FACTS: ServiceFacts = {
   example: undefined,
   security: 'none',
   url: '/',
-  isLocal: true,
-  hasControl: true,
 };
+/** Of a single machine. */
+const ALL = [...DECLARATIONS, ...localDeclarations(true)];
 const METADATA = {
   name: 'job',
   versions: ['v1'],
@@ -42,7 +44,7 @@ function modelFacts() {
   return modelOfMetadata(METADATA) ?? assert.fail();
 }
 
-test('every route of a deployment and of a single machine is described, and nothing else', async () => {
+test('every route of a single machine is declared, those that it alone has too, and nothing else', async () => {
   const parts = openServiceParts({
     statistics: new ServiceStatistics(() => 0),
     ttlMs: 1,
@@ -57,27 +59,22 @@ test('every route of a deployment and of a single machine is described, and noth
   const own = [
     ...parts.routes,
     largeResultsRoute({} as never, { bucket: 'b', job: 'job' }),
-    ...descriptionRoutes({ ...FACTS, model, filter: undefined, hasControl: true }),
+    ...descriptionRoutes({ ...FACTS, model, filter: undefined, declarations: [] }),
   ];
   // HEAD answers as GET does.
   const deployed = ROUTES.filter(({ method }) => method !== 'HEAD');
-  const described = (facts: ServiceFacts) => {
-    const routes = operationsOf(facts).map(
-      ({ method, route, path }) => `${method.toUpperCase()} ${route ?? path}`,
-    );
-    return [...new Set(routes)].sort();
-  };
   const names = (routes: readonly { readonly method: string; readonly path: string }[]) =>
     [...new Set(routes.map(({ method, path }) => `${method} ${path}`))].sort();
-  assert.deepEqual(described({ ...FACTS, isLocal: false, hasControl: false }), names(deployed));
-  assert.deepEqual(described(FACTS), names([...deployed, ...own]));
+  const declared = ALL.flatMap(({ routes }) => routes.filter((key) => !key.startsWith('HEAD ')));
+  assert.equal(new Set(declared).size, declared.length);
+  assert.deepEqual(declared.sort(), names([...deployed, ...own]));
 });
 
 test('generators of clients can make classes: each enum has one type, and each form of a row of a table a name', () => {
   const spec = { name: 'x', dtype: 'float32', shape: ['', 1, 8, 8] } as const;
   const model = { inputs: [spec], outputs: [] };
   const enums: unknown[][] = [];
-  JSON.stringify(openApiDocument({ ...FACTS, model }), (key, value: unknown) => {
+  JSON.stringify(openApiDocument({ ...FACTS, model }, ALL), (key, value: unknown) => {
     if (key === 'enum') enums.push(value as unknown[]);
     return value;
   });
@@ -88,7 +85,7 @@ test('generators of clients can make classes: each enum has one type, and each f
     outputs: [],
     names: { columns: { x: ['age', 'fare'] }, labels: {} },
   };
-  const { components } = openApiDocument({ ...FACTS, model: table }) as {
+  const { components } = openApiDocument({ ...FACTS, model: table }, ALL) as {
     components: { schemas: Record<string, { anyOf?: object[] }> };
   };
   const forms = ['InputsByName', 'InputsByColumn'].map((name) => ({ $ref: `#/components/schemas/${name}` }));
@@ -122,31 +119,45 @@ test('the example of /v2 is the instance that was answered, with the batch dimen
   assert.equal(inferenceExample(whole, { a: { b64: '' } }, true), undefined);
 });
 
-test('a described path is a path of its route', () => {
-  for (const { path, route } of operationsOf(FACTS)) {
-    const pattern = (route ?? path).replaceAll(/\{\w+\}/g, '[^/]+').replace(/\{\w+\+\}$/, '.+');
-    assert.match(path, new RegExp(`^${pattern}$`));
-    assert.deepEqual(
-      [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
-      operationsOf(FACTS)
-        .find((one) => one.path === path)
-        ?.parameters?.filter((one) => one['in'] === 'path')
-        .map((one) => one['name']) ?? [],
-      path,
-    );
+test('each route has an operation, and each operation is one of its routes', () => {
+  for (const declaration of ALL) {
+    const operations = operationsOf(FACTS, [declaration]);
+    const asked = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    const patterns = declaration.routes
+      .filter((key) => !key.startsWith('HEAD '))
+      .map((key) => new RegExp(`^${key.replace(/\{\w+\+\}$/, '.+').replaceAll(/\{\w+\}/g, '[^/]+')}$`));
+    for (const pattern of patterns)
+      assert.ok(
+        asked.some((key) => pattern.test(key)),
+        `${pattern} of ${declaration.routes[0]}`,
+      );
+    for (const key of asked)
+      assert.ok(
+        patterns.some((pattern) => pattern.test(key)),
+        `${key} of ${declaration.routes[0]}`,
+      );
+    for (const { path, parameters = [] } of operations)
+      assert.deepEqual(
+        [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+        parameters.filter((one) => one['in'] === 'path').map((one) => one['name']),
+        path,
+      );
   }
 });
 
 test('the documents of models, workers, deployments and each way to say who calls are OpenAPI 3.1', async () => {
-  for (const facts of [
-    FACTS,
-    { ...FACTS, model: modelFacts(), example: { image: 1 } },
-    { ...FACTS, isLocal: false, inputAlreadyBatched: true, model: modelFacts() },
-    ...(['token', 'jwt', 'iam', 'api-key'] as const).map((security) => ({ ...FACTS, security })),
-  ]) {
-    const document = openApiDocument(facts);
+  const cases: readonly (readonly [ServiceFacts, readonly Declaration[]])[] = [
+    [FACTS, ALL],
+    [{ ...FACTS, model: modelFacts(), example: { image: 1 } }, ALL],
+    [{ ...FACTS, inputAlreadyBatched: true, model: modelFacts() }, DECLARATIONS],
+    ...(['token', 'jwt', 'iam', 'api-key'] as const).map(
+      (security) => [{ ...FACTS, security }, ALL] as const,
+    ),
+  ];
+  for (const [facts, declarations] of cases) {
+    const document = openApiDocument(facts, declarations);
     await assertOpenApi(document);
-    const ids = operationsOf(facts).map(({ id }) => id);
+    const ids = operationsOf(facts, declarations).map(({ id }) => id);
     assert.equal(new Set(ids).size, ids.length);
     const { security, components } = document as {
       security?: unknown;
@@ -180,7 +191,7 @@ test('metadata of /v2 becomes the facts of the model, and that of a worker or of
 });
 
 test('an instance has a schema by the name, dtype and shape of each input', () => {
-  const document = openApiDocument({ ...FACTS, model: modelFacts() });
+  const document = openApiDocument({ ...FACTS, model: modelFacts() }, ALL);
   const { schemas } = document['components'] as { schemas: Record<string, object> };
   const check = schemaChecks(document);
   const image = { b64: 'AAAA' };
@@ -209,7 +220,7 @@ test('an instance has a schema by the name, dtype and shape of each input', () =
 test('a table takes its columns by their names, and a model of texts no images', () => {
   const { names = { columns: {}, labels: {} } } = modelFacts();
   const row = { name: 'row', dtype: 'float32', shape: ['', 2] } as const;
-  const document = openApiDocument({ ...FACTS, model: { inputs: [row], outputs: [], names } });
+  const document = openApiDocument({ ...FACTS, model: { inputs: [row], outputs: [], names } }, ALL);
   const { schemas } = document['components'] as { schemas: Record<string, object> };
   const check = schemaChecks(document);
   const instance = schemas['Instance'] ?? assert.fail();
@@ -219,7 +230,9 @@ test('a table takes its columns by their names, and a model of texts no images',
     assert.throws(() => check(instance, bad, 'bad'), assert.AssertionError);
 
   const pathsOf = (spec: TensorSpec) =>
-    Object.keys(openApiDocument({ ...FACTS, model: { inputs: [spec], outputs: [] } })['paths'] as object);
+    Object.keys(
+      openApiDocument({ ...FACTS, model: { inputs: [spec], outputs: [] } }, ALL)['paths'] as object,
+    );
   const images = ['/encode_img_bytes', '/v1/encode_img_bytes', '/encode_img_url'];
   const ofTexts = pathsOf({ name: 'text', dtype: 'string', shape: [''], isText: true });
   assert.deepEqual(
@@ -260,8 +273,8 @@ test('the example is the first instance that is answered: small tensors written 
 
 test('the page has every operation, loads nothing, and escapes what the model is called', () => {
   const facts = { ...FACTS, job: '<script>alert(1)</script>', model: modelFacts(), example: { image: 1 } };
-  const html = docsPage(openApiDocument(facts), 'http://machine:1234');
-  for (const { path, method } of operationsOf(facts))
+  const html = docsPage(openApiDocument(facts, ALL), 'http://machine:1234');
+  for (const { path, method } of operationsOf(facts, ALL))
     assert.ok(html.includes(`<b>${method.toUpperCase()}</b><code>${path}</code>`), path);
   assert.doesNotMatch(html, /<script|<link|<img|src=/);
   assert.match(html, /curl &#39;http:\/\/machine:1234\/predict&#39; -H/);
@@ -272,7 +285,7 @@ test('the page begins with what the job has, and shows neither backticks nor ref
     [modelFacts(), 'Predict', 'Worker'],
     [undefined, 'Worker', 'TensorFlow Serving (/v1)'],
   ] as const) {
-    const html = docsPage(openApiDocument({ ...FACTS, model }), 'http://machine:1234');
+    const html = docsPage(openApiDocument({ ...FACTS, model }, ALL), 'http://machine:1234');
     const titles = Array.from(html.matchAll(/<h2>(.*?)<\/h2>/g), ([, title]) => title);
     assert.deepEqual([titles[0], titles.at(-2), titles.at(-1)], [first, last, 'Schemas']);
     assert.doesNotMatch(html, /`|\$ref|#\/components/);

@@ -5,7 +5,8 @@ import { encodeValue } from '../../../../lib/codecs/values/value-frame.ts';
 import { LIMITS } from '../../../../lib/contract/limits.ts';
 import type { WorkerValue } from '../../../../lib/contract/worker-values.ts';
 import type { ItemOutcome } from '../../../../lib/http/worker/frames.ts';
-import { LaterResults, RESULT_LIMITS, resultsRoute } from '../../../../local/worker/results.ts';
+import { LaterResults, RESULT_LIMITS } from '../../../../local/worker/results.ts';
+import { resultsRoute } from '../../../../local/worker/routes.ts';
 import { readFrame } from './service.ts';
 
 const TTL_MS = 1_000;

@@ -1,9 +1,9 @@
 /** The counters of a service, its last samples and its last hour, by a clock that the test moves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { escaped } from '../../../../lib/codecs/html.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
 import type { Outcome } from '../../../../lib/contract/values.ts';
-import { escaped } from '../../../../lib/http/page.ts';
 import { summary } from '../../../../lib/observe/samples.ts';
 import { together } from '../../../../lib/observe/together.ts';
 import { observeRun } from '../../../../lib/pipeline/observed.ts';

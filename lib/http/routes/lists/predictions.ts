@@ -1,0 +1,15 @@
+/** Written by `npm run docs` from the files of lib/http that declare a route. */
+import { handle as cancel } from '../cancel.ts';
+import { handle as enqueue } from '../enqueue.ts';
+import { handle as results } from '../results.ts';
+import { handle as status } from '../status.ts';
+
+export const HANDLES = {
+  'POST /predictions': enqueue,
+  'GET /predictions': results,
+  'DELETE /predictions': results,
+  'GET /predictions/{uri+}': results,
+  'DELETE /predictions/{uri+}': results,
+  'GET /status': status,
+  'POST /cancel': cancel,
+};

@@ -1,0 +1,73 @@
+/**
+ * GET /ready: 200 when a prediction can work, else what is away, all of it. It asks S3 which model was pushed and the store which ones
+ * answer, and loads no model.
+ */
+import { ServingError } from '../../contract/errors.ts';
+import { logError } from '../../contract/log.ts';
+import type { ServingVersion } from '../../metrics/fields.ts';
+import type { Declaration } from '../../openapi/declaration.ts';
+import { list, object, TEXT } from '../../openapi/json-schema.ts';
+import { answer } from '../../openapi/operation.ts';
+import type { Handle } from '../handle.ts';
+import { errorResponse, json } from '../response.ts';
+
+export interface ReadyDeps {
+  readonly results: {
+    /** The versions that environments answered with. @throws results_unavailable */
+    serving(): Promise<readonly ServingVersion[]>;
+  };
+  /** The version of the model. @throws model_unavailable, with S3's error as its cause where S3 is away */
+  readonly modelVersion: () => Promise<string>;
+}
+
+/** @throws what is no absence */
+export const handle: Handle<ReadyDeps> = async (_, deps) => {
+  const [model, serving] = await Promise.allSettled([deps.modelVersion(), deps.results.serving()]);
+  if (model.status === 'fulfilled' && serving.status === 'fulfilled') {
+    const versions = serving.value.map(({ version, atMs }) => ({
+      version,
+      at: new Date(atMs).toISOString(),
+    }));
+    return json(200, {
+      ready: true,
+      model: model.value,
+      ...(versions.length > 0 ? { serving: versions } : {}),
+    });
+  }
+  const errors = [serving, model].flatMap((check) =>
+    check.status === 'rejected' ? ServingError.from(check.reason) : [],
+  );
+  const [first = new ServingError('internal', 'not ready'), ...others] = errors;
+  const names = errors.map(nameOf);
+  for (const other of others) logError(other);
+  const error = `not ready: ${names.join(', and ')}; the log says why`;
+  return errorResponse(first, logError, ({ code }) => ({ error, code }));
+};
+
+/** What is away, without a host or a path. @throws any other error */
+function nameOf(error: ServingError): string {
+  if (error.code === 'results_unavailable') return 'the results cannot be reached';
+  if (error.code !== 'model_unavailable') throw error;
+  return error.cause === undefined ? 'no model can be served' : 'the model cannot be reached (S3)';
+}
+
+export const declaration: Declaration = {
+  routes: ['GET /ready', 'HEAD /ready'],
+  function: 'status',
+  operations: () => {
+    const served = object({ version: TEXT, at: { ...TEXT, format: 'date-time' } });
+    // `model` was pushed; environments have answered with those of `serving`.
+    const ready = object({ ready: { type: 'boolean', const: true }, model: TEXT, serving: list(served) }, [
+      'serving',
+    ]);
+    return [
+      {
+        id: 'ready',
+        tag: 'service',
+        summary: 'Whether a prediction can work',
+        answers: { 200: answer('It can.', ready) },
+        errors: ['model_unavailable', 'results_unavailable'],
+      },
+    ];
+  },
+};
