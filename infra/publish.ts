@@ -7,7 +7,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import type { JobConfig } from '../lib/config/job.ts';
-import { isInS3, resolveModelPath } from '../lib/config/model-path.ts';
+import { isInHub, isRemote, resolveModelPath } from '../lib/config/model-path.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
 import { readVerification } from '../lib/contract/verification.ts';
@@ -100,7 +100,7 @@ export interface PreparedModel {
 }
 
 /**
- * Called before anything is packaged or created: copies a model from S3, and imports it, or runs it once if it is ONNX.
+ * Called before anything is packaged or created: copies a model from S3 or the hub, and imports it, or runs it once if it is ONNX.
  * @throws bad_config, bad_model, model_unavailable as publishJob does
  */
 export async function prepareModel(request: PrepareRequest): Promise<PreparedModel> {
@@ -121,9 +121,7 @@ async function prepare({ root, config, client }: PrepareRequest): Promise<Prepar
   const { job } = readJobConfig(root, config);
   // Relative to the config file, as in local/start.ts.
   const directory = resolveModelPath(dirname(configPath(root, config)), job.modelPath);
-  const here = isInS3(directory)
-    ? await copyHere(directory, join(root, CACHE, 'copied', job.jobName), client)
-    : directory;
+  const here = isRemote(directory) ? await copyHere(directory, job, join(root, CACHE), client) : directory;
   const found = await stat(here).catch(() => undefined);
   if (!found?.isDirectory()) return { job, directory, served: undefined };
   if (job.worker.class !== undefined) {
@@ -136,11 +134,24 @@ async function prepare({ root, config, client }: PrepareRequest): Promise<Prepar
     cacheDir: join(root, CACHE, 'imported', job.jobName),
     version: await packageVersion(),
   });
-  return { job, directory, served };
+  const { readOrigin } = await import('../onnx-import/index.ts');
+  const { commit } = readOrigin(here) ?? {};
+  const notes = commit === undefined ? served.notes : [`${directory} is commit ${commit}`, ...served.notes];
+  return { job, directory, served: { ...served, notes } };
 }
 
 /** With the account of the deployment, which may be another one than that of the environment. */
-async function copyHere(address: string, folder: string, client: PrepareRequest['client']): Promise<string> {
+async function copyHere(
+  address: string,
+  { jobName }: JobConfig,
+  cache: string,
+  client: PrepareRequest['client'],
+): Promise<string> {
+  if (isInHub(address)) {
+    const { copyFromHub } = await import('../release/hub/copy.ts');
+    return copyFromHub(address, join(cache, 'hub'));
+  }
+  const folder = join(cache, 'copied', jobName);
   const s3 = new S3Client({ ...(await client()), followRegionRedirects: true });
   try {
     const copied = await copyModel(address, folder, { s3 });

@@ -46,9 +46,20 @@ export type { SampleRequest } from './report/sample-text.ts';
 export type { Tolerance } from './samples/compare.ts';
 export type { GivenShapes } from './samples/given-sizes.ts';
 export { type Filling, FREE_SIZES, madeUpInputs } from './samples/inputs.ts';
+export { type Candidate, candidatesIn, weightsOf } from './source/candidates.ts';
 export type { ConvertOptions } from './source/convert-options.ts';
+export {
+  type HubDigest,
+  type HubOrigin,
+  type ListedFile,
+  ORIGIN_FILE,
+  readOrigin,
+  type StoredOrigin,
+} from './source/hub-origin.ts';
 export { isOnnx, KINDS, type ModelKind } from './source/kinds.ts';
+export { adviceOn } from './source/no-model.ts';
 export type { FileFacts } from './source/sources.ts';
+export { CONFIG_FILES } from './text/folder.ts';
 export type { VerifyOptions } from './verify/verify.ts';
 
 /** Finds the one model in a directory: its kind and its files. */

@@ -22,6 +22,7 @@ import {
   type ImportReport,
   KINDS,
   needsImport,
+  ORIGIN_FILE,
   reportPath,
   uselessOptions,
 } from '../onnx-import/index.ts';
@@ -54,7 +55,7 @@ export interface OnTheWay {
 }
 
 /** Files that may be read beside a model. */
-const BESIDE = ['names.json', 'labels.txt', ...IGNORABLE];
+const BESIDE = ['names.json', 'labels.txt', ORIGIN_FILE, ...IGNORABLE];
 
 /** The imports kept: the current one, its successor, one for a rollback, and one more. */
 const KEPT = 4;

@@ -23,6 +23,11 @@ export const START_OPTIONS = {
     about:
       "config.yaml (default: ./config.yaml, else the sample's); each further one adds a job, on HTTP port +3, +4, ...",
   },
+  model: {
+    value: 'dir',
+    about:
+      "model to serve instead of the config's modelPath: a folder, s3://bucket/prefix or hf://org/name@revision of Hugging Face",
+  },
   port: { value: 'n', about: 'HTTP port (default 10020; 0 takes free ports for everything)' },
   'aws-port': { value: 'n', about: 'SQS and S3 port (default 10021)' },
   'redis-port': { value: 'n', about: 'Redis port (default 10022)' },

@@ -27,7 +27,7 @@ says. With --shared-redis it writes shared-redis.yml, for the stack of a Redis t
   options: {
     model: {
       value: 'path',
-      about: 'of a project: model to import, a file, a folder or s3://… (default: the sample)',
+      about: 'of a project: model to import, a file, a folder, s3://… or hf://… (default: the sample)',
     },
     worker: { choices: ['python', 'typescript'], about: 'of a project: code instead of a model' },
     name: {

@@ -11,6 +11,7 @@ import { wrongUse } from '../command.ts';
 import { described, importHere } from '../model/import.ts';
 import { withSource } from '../model/source.ts';
 import { EXIT, type Output } from '../output.ts';
+import { dataDirOf } from '../service.ts';
 
 type Row = readonly [path: string, about: string];
 
@@ -65,7 +66,7 @@ export async function importedPart(
   signal: AbortSignal,
 ): Promise<Part> {
   let importReport: ImportReport | undefined;
-  await withSource(model, output, async (source) => {
+  await withSource(model, dataDirOf({}), output, async (source) => {
     await withFolder(source, async (directory) => {
       const imported = await importHere(directory, { out: join(folder, MODEL), signal }, output);
       importReport = imported.importReport;

@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { basename, resolve } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
-import { isInS3 } from '../../lib/config/model-path.ts';
+import { isRemote } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { processorFeatures } from '../../lib/inference/processor.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
@@ -48,7 +48,7 @@ export async function golden(
   }
   if (directory === undefined) throw wrongUse(`model golden ${action}: which directory?`);
   if (surplus !== undefined) throw wrongUse(`model golden ${action}: unexpected ${JSON.stringify(surplus)}`);
-  if (isInS3(directory)) {
+  if (isRemote(directory)) {
     throw wrongUse(`model golden ${action}: expected a directory on this machine, got ${directory}`);
   }
   if (action === 'add') return add(directory, values, settings, output);

@@ -4,12 +4,12 @@
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
-import { isInS3 } from '../../lib/config/model-path.ts';
+import { isRemote, readHubAddress } from '../../lib/config/model-path.ts';
 import type { ImportOptions } from '../../release/import.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
-import { SERVICE_OPTIONS, YES } from '../service.ts';
+import { dataDirOf, SERVICE_OPTIONS, YES } from '../service.ts';
 import { uploadRefusal } from '../upload-refusal.ts';
 import { described, importHere, withImport } from './import.ts';
 import { CONFIG_OPTION, convertOptionsOf, MAKING_OPTIONS, toleranceOf } from './options.ts';
@@ -24,7 +24,8 @@ const OPTIONS = {
   ...only(['import'], {
     out: {
       value: 'dir',
-      about: 'where the model is written (default: <dir>-onnx, beside <dir>; of s3://… in this folder)',
+      about:
+        'where the model is written (default: <dir>-onnx, beside <dir>; of s3://… and hf://… in this folder)',
     },
   }),
   ...only(['import', 'golden'], {
@@ -60,7 +61,8 @@ export const command = defineCommand({
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
 *.index, *.data-*); Caffe (*.prototxt with *.caffemodel); OpenVINO (*.xml with *.bin); BigDL
-(*.model or *.bigdl); a directory of MLflow, by its MLmodel. <dir> may be s3://bucket/prefix, which is copied.`,
+(*.model or *.bigdl); a directory of MLflow, by its MLmodel. <dir> may be s3://bucket/prefix or
+hf://org/name@revision of Hugging Face, which is copied.`,
   actions: {
     import: [
       '<dir>',
@@ -88,6 +90,7 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
   examples: [
     'model push resnet50 --bucket my-bucket --job images',
     'model import s3://my-bucket/nets/resnet50',
+    'model import hf://sentence-transformers/all-MiniLM-L6-v2',
     'model list --bucket my-bucket --job images',
     'model rollback --bucket my-bucket --job images',
     'model prune --keep 5 --bucket my-bucket --job images',
@@ -130,14 +133,14 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
       };
       const { push } = await import('./push.ts');
       return withPlace(values, output, (place) =>
-        withSource(argument, output, (directory) =>
+        withSource(argument, dataDirOf(values), output, (directory) =>
           push(place, directory, { ...choice, ...options }, output),
         ),
       );
     }
     const { proofOptions } = await import('../../release/options.ts');
     const out = resolve(values.out ?? usualOutput(argument));
-    return withSource(argument, output, (directory) =>
+    return withSource(argument, dataDirOf(values), output, (directory) =>
       interruptible(`the ${action}`, output, async (signal) => {
         const stoppable = { ...options, proof: proofOptions(options.job), signal };
         if (action === 'check') return check(directory, stoppable, output);
@@ -147,9 +150,9 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
   },
 });
 
-/** `model` -> `model-onnx`, in the same folder; of a model in S3 in this one. */
+/** `model` -> `model-onnx`, in the same folder; of a model elsewhere in this one. */
 function usualOutput(source: string): string {
-  const path = isInS3(source) ? basename(source) : resolve(source);
+  const path = isRemote(source) ? basename(readHubAddress(source)?.repo ?? source) : resolve(source);
   return join(dirname(path), `${basename(path)}-onnx`);
 }
 

@@ -17,7 +17,8 @@ const MOST_MS = 900_000;
 export const OPTIONS = {
   model: {
     value: 'path',
-    about: "model directory, *.onnx file or s3://bucket/prefix (default: the config's modelPath)",
+    about:
+      "model directory, *.onnx file, s3://bucket/prefix or hf://org/name@revision (default: the config's modelPath)",
   },
   config: {
     short: 'c',

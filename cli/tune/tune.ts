@@ -16,6 +16,7 @@ import { canAsk } from '../confirm.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
+import { dataDirOf } from '../service.ts';
 import { writeConfig } from './config.ts';
 import { documentOf, type TuneDocument } from './document.ts';
 import { type Measurement, measurePoints } from './measure.ts';
@@ -71,7 +72,7 @@ memory setting of Lambda and which settings are the cheapest and the fastest. Ea
           return written?.written === false ? EXIT.failed : EXIT.ok;
         }),
       );
-    return withSource(path, output, run);
+    return withSource(path, dataDirOf({}), output, run);
   },
 });
 

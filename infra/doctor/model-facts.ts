@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import { isInS3 } from '../../lib/config/model-path.ts';
+import { isRemote } from '../../lib/config/model-path.ts';
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
 import { detect, isReportFile, type MemoryPoint, reportPath } from '../../onnx-import/index.ts';
@@ -15,11 +15,11 @@ const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 const BASE64 = 4 / 3;
 
 /**
- * @param directory absolute, or an address in S3
+ * @param directory absolute, or an address in S3 or on the hub
  * @param anyFiles whether it is a worker's, who needs no model and knows its own files
  */
 export async function readModelFacts(directory: string, { anyFiles = false } = {}): Promise<ModelFacts> {
-  if (isInS3(directory)) return { state: 'remote', directory };
+  if (isRemote(directory)) return { state: 'remote', directory };
   const found = await stat(directory).catch(() => undefined);
   if (anyFiles && !found?.isDirectory()) return { state: 'unneeded', directory, bytes: 0 };
   if (!found) return { state: 'missing', directory };

@@ -27,9 +27,9 @@ const missing = settingsRule({
 const remote = settingsRule({
   id: 'model-remote',
   topic: 'Model',
-  looksAt: 'a model that modelPath names by its address in S3',
+  looksAt: 'a model that modelPath names by its address in S3 or on the hub',
   why: 'Doctor asks no service, so nothing is known of the model before the deployment copies it.',
-  fix: 'cluster-serving model check s3://…, which copies it and writes nothing',
+  fix: 'cluster-serving model check with its address, which copies it and writes nothing',
   check: ({ model }) => {
     if (model.state !== 'remote') return [];
     return [

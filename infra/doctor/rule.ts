@@ -47,7 +47,7 @@ export interface ImportFacts {
 
 export type ModelFacts = { readonly directory: string } & (
   | { readonly state: 'missing' }
-  /** At s3://…, where nothing is looked at. */
+  /** At s3://… or hf://…, where nothing is looked at. */
   | { readonly state: 'remote' }
   /** A worker may consist of any files. */
   | { readonly state: 'unneeded'; readonly bytes: number }

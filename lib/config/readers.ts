@@ -1,6 +1,7 @@
 /** How the values of settings are read: each reader says what it expects, and gives nothing for what it does not take. */
 import { badConfig } from '../contract/errors.ts';
 import { readS3Address } from '../contract/names.ts';
+import { readHubAddress } from './model-path.ts';
 import { booleanOf, numberOf, type Value } from './value.ts';
 
 export interface Reader<T> {
@@ -102,11 +103,13 @@ export const folder: Reader<string> = {
 };
 
 export const modelPlace: Reader<string> = {
-  expected: 'the path of a folder on this machine, or s3://bucket/prefix (the model is uploaded from there)',
+  expected:
+    'the path of a folder on this machine, s3://bucket/prefix or hf://org/name@revision (the model is uploaded from there)',
   read: (value) => {
     const address = textOf(value);
     const isText = address !== undefined && address.length <= MAX_PATH_LENGTH && !address.includes('\0');
-    return isText && readS3Address(address) ? address : folder.read(value);
+    const isAddress = isText && (readS3Address(address) ?? readHubAddress(address)) !== undefined;
+    return isAddress ? address : folder.read(value);
   },
 };
 

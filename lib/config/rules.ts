@@ -3,6 +3,7 @@
  * but minutes into a deployment and less clearly.
  */
 import { type JobConfig, predictTimeoutSeconds } from './job.ts';
+import { isInHub } from './model-path.ts';
 
 export interface Finding {
   /** Path of the setting, e.g. `queue.batchSize`. */
@@ -30,6 +31,11 @@ export function brokenRules(job: JobConfig, isSet: (path: string) => boolean): F
     queue.recordTtlSeconds <= queue.retentionSeconds,
     'queue.recordTtlSeconds',
     `${queue.recordTtlSeconds} is over queue.retentionSeconds ${queue.retentionSeconds}, after which SQS deletes the record without an outcome`,
+  );
+  rule(
+    job.worker.class === undefined || !isInHub(job.modelPath),
+    'modelPath',
+    'of the hub only what an import needs is copied, so a worker downloads its own files, with snapshot_download of huggingface_hub',
   );
   rule(
     (image.width === undefined) === (image.height === undefined),

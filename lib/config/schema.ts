@@ -41,7 +41,7 @@ const ports: Reader<Ports> = {
 const JOB = {
   modelPath: setting(
     or(modelPlace, 'model'),
-    'Folder of the model, relative to this file, or `s3://bucket/prefix`; start and deployment upload it from there.',
+    'Folder of the model, relative to this file, `s3://bucket/prefix`, or `hf://org/name@revision` of Hugging Face; start and deployment upload it from there.',
   ),
   jobName: setting(
     or(text(assertJobName), DEFAULT_JOB_NAME),

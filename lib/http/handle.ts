@@ -23,18 +23,17 @@ export function withErrors<D>(errorBody: ErrorBody, answer: Handle<D>): Handle<D
 }
 
 /**
- * @returns what finds the handle of an event: by the route that API Gateway took, which is the same below the base path of a domain;
- * where that names none, by the path. A path that is not a key begins as a key does before its `{name}` or `{name+}`
+ * @returns what finds the handle of an event by its path. A path that is not a key begins as a key does before its `{name}` or `{name+}`.
+ * Below the base path of a domain no key fits, and the route that API Gateway took counts
  */
 export function findHandle<D>(handles: Handles<D>): (event: APIGatewayProxyEventV2) => Handle<D> {
   const open = Object.keys(handles).filter((key) => key.includes('{'));
   return ({ routeKey, rawPath, requestContext: { http } }) => {
-    const routed = Object.hasOwn(handles, routeKey) ? handles[routeKey] : undefined;
-    if (routed) return routed;
     // HEAD answers as GET does: the gateway leaves the body out.
     const asked = `${http.method === 'HEAD' ? 'GET' : http.method} ${rawPath}`;
     const begins = (key: string) => asked.startsWith(key.slice(0, key.indexOf('{')));
-    return handles[asked] ?? handles[open.find(begins) ?? ''] ?? refuse;
+    const routed = Object.hasOwn(handles, routeKey) ? handles[routeKey] : undefined;
+    return handles[asked] ?? handles[open.find(begins) ?? ''] ?? routed ?? refuse;
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { basename, join } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
-import { isInS3 } from '../../lib/config/model-path.ts';
+import { isInHub, isRemote } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { removeOthers } from '../../lib/registry/download-folder.ts';
 import type { ImportReport } from '../../onnx-import/index.ts';
@@ -25,8 +25,8 @@ const STEPS = 4;
 const log = (line: string) => console.error(line);
 
 /**
- * A job's model directory on this machine: this one, or a copy of what is at s3://… now.
- * @param options `prunes`: earlier copies are removed, which a running worker may still use
+ * A job's model directory on this machine: this one, or a copy of what is at s3://… or hf://… now.
+ * @param options `prunes`: earlier copies from S3 are removed, which a running worker may still use
  */
 export async function modelHere(
   { jobName }: JobConfig,
@@ -34,8 +34,7 @@ export async function modelHere(
   dataDir: string,
   { prunes = false, tell = log }: { readonly prunes?: boolean; readonly tell?: (line: string) => void } = {},
 ): Promise<string> {
-  if (!isInS3(modelDirectory)) return modelDirectory;
-  const folder = join(dataDir, 'copied', jobName);
+  if (!isRemote(modelDirectory)) return modelDirectory;
   let told = -1;
   const onBytes = (done: number, total: number) => {
     const step = total > LONG_BYTES ? Math.floor((STEPS * done) / total) : 0;
@@ -44,7 +43,14 @@ export async function modelHere(
     told = step;
   };
   try {
-    // Loaded on demand, because it loads the client of S3.
+    // Loaded on demand, because they load what only such a model needs.
+    if (isInHub(modelDirectory)) {
+      const { copyFromHub } = await import('../../release/hub/copy.ts');
+      const onCommit = ({ commit }: { readonly commit: string }) =>
+        tell(`job ${jobName}: ${modelDirectory} is commit ${commit}`);
+      return await copyFromHub(modelDirectory, join(dataDir, 'hub'), { onBytes, onCommit });
+    }
+    const folder = join(dataDir, 'copied', jobName);
     const { copyModel } = await import('../../lib/registry/source.ts');
     const copied = await copyModel(modelDirectory, folder, { onBytes });
     if (prunes) await removeOthers(folder, new Set([basename(copied)]));

@@ -4,7 +4,8 @@
  */
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { readConfig } from '../../lib/config/file.ts';
+import { type ConfigReading, readConfig } from '../../lib/config/file.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { resolveModelPath } from '../../lib/config/model-path.ts';
 import { badConfig } from '../../lib/contract/errors.ts';
 import { type Access, type AccessValues, readAccess } from '../machine/access.ts';
@@ -18,6 +19,7 @@ const MAX_JOBS = 16;
 
 export const START_OPTIONS = {
   config: { type: 'string', short: 'c', multiple: true },
+  model: { type: 'string' },
   once: { type: 'boolean' },
   port: { type: 'string' },
   'aws-port': { type: 'string' },
@@ -39,6 +41,8 @@ export const START_OPTIONS = {
 export const START_OPTIONS_HELP = `\
   -c, --config <file>     config.yaml to use (default: ./config.yaml if there is one, else the sample's);
                           given again, one more job beside the first, on HTTP port +3, +4, ...
+      --model <dir>           model to serve instead of the config's modelPath: a folder, s3://bucket/prefix or
+                          hf://org/name@revision
       --once              run the sample through both paths and exit
       --port <n>          HTTP port (default 10020; 0 takes free ports for everything)
       --aws-port <n>      SQS and S3 port (default 10021)
@@ -57,6 +61,7 @@ export const START_OPTIONS_HELP = `\
 
 export interface StartValues extends AccessValues {
   readonly config?: readonly string[] | undefined;
+  readonly model?: string | undefined;
   readonly once?: boolean | undefined;
   readonly port?: string | undefined;
   readonly 'aws-port'?: string | undefined;
@@ -92,14 +97,17 @@ export function readSettings(values: StartValues): StartSettings {
   const sample = join(packageFolder(), 'examples', 'digits');
   const sampleConfig = join(sample, 'config.yaml');
   const said = [values.config ?? []].flat();
-  const config = said.length > 0 ? said : [existsSync('config.yaml') ? 'config.yaml' : sampleConfig];
+  const usual = existsSync('config.yaml') ? ['config.yaml'] : [];
+  const own = said.length > 0 ? said : usual;
+  const config = own.length === 0 && values.model === undefined ? [sampleConfig] : own;
   if (config.length > MAX_JOBS)
     throw badConfig(`--config: ${config.length} jobs are over the limit of ${MAX_JOBS}`);
   const configs = config.map((path) => resolve(path));
-  const read = configs.map((path) => ({ path, ...readConfig(path) }));
+  const read = readJobs(configs, values.model);
   const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
   const token = values['token-file'] === undefined ? {} : { 'token-file': resolve(values['token-file']) };
-  const paths = { ...token, config: configs, 'data-dir': dataDir };
+  const model = values.model === undefined ? {} : { model: resolveModelPath('', values.model) };
+  const paths = { ...token, ...model, config: configs, 'data-dir': dataDir };
   // A restart may repeat what another version was started with.
   const isKept = (name: string) => name !== 'once' && Object.hasOwn(START_OPTIONS, name);
   const options = Object.entries(values).filter(([name, value]) => value !== undefined && isKept(name));
@@ -126,6 +134,26 @@ export function readSettings(values: StartValues): StartSettings {
     sample: configs.length === 1 && configs[0] === sampleConfig ? sample : undefined,
     startedWith: { ...(Object.fromEntries(options) as StartedWith), ...paths },
   };
+}
+
+interface ReadJob extends ConfigReading {
+  /** The folder of the config, or of the one that could be there. */
+  readonly path: string;
+}
+
+/** @param model served by the only job, instead of its `modelPath`; without a config under the default settings */
+function readJobs(configs: readonly string[], model: string | undefined): readonly ReadJob[] {
+  if (model === undefined) return configs.map((path) => ({ path, ...readConfig(path) }));
+  const [config, ...others] = configs;
+  if (others.length > 0) throw badConfig('--model: it is of one job, but there are several --config');
+  if (model.trim() === '') throw badConfig('--model: expected a folder, s3://bucket/prefix or hf://org/name');
+  const modelPath = resolveModelPath('', model);
+  if (config === undefined)
+    return [{ path: resolve('config.yaml'), job: { ...DEFAULT_JOB, modelPath }, notes: [] }];
+  const { job, notes } = readConfig(config);
+  if (job.worker.class !== undefined)
+    throw badConfig('--model: the job has a worker, whose files are those of modelPath in its config');
+  return [{ path: config, job: { ...job, modelPath }, notes }];
 }
 
 /** The command line with these options. */

@@ -16,7 +16,7 @@ import { detectModel } from '../source/detect.ts';
 import { isOnnx } from '../source/kinds.ts';
 import { checkConverted, verifyChecked } from './check.ts';
 import { convertFound } from './convert.ts';
-import { assertUsed } from './options.ts';
+import { assertUsed, withShapes } from './options.ts';
 import { assertOutput, type Output, takeOver, temporaryBeside } from './output-folder.ts';
 import { reportVerified } from './report.ts';
 import { type Found, MODEL_FILE, type Reported, type Stage, type Workshop } from './stages.ts';
@@ -61,9 +61,10 @@ export interface Imported {
 export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
   options.onStage?.('reading');
   const found = await detectModel(directory);
-  assertUsed(found.kind, options.convert ?? {});
+  const given = { ...options, convert: withShapes(found.kind, options.convert ?? {}) };
+  assertUsed(found.kind, given.convert);
   await assertOutput(options, found.home);
-  return importFound(found, options);
+  return importFound(found, given);
 }
 
 /** Like importModel, for a model and an output that were checked already. */

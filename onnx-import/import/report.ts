@@ -13,6 +13,7 @@ import { type Origins, originOf } from '../report/origin.ts';
 import { saidPreprocessing } from '../report/preprocessing.ts';
 import { hasFreeSizes } from '../samples/inputs.ts';
 import type { FoundModel } from '../source/detect.ts';
+import { readOrigin } from '../source/hub-origin.ts';
 import { fileFacts } from '../source/sources.ts';
 import type { Message } from '../wire/table.ts';
 import { writeNames } from './names.ts';
@@ -38,6 +39,7 @@ export async function reportVerified(verified: Verified, workshop: Workshop): Pr
       format: found.kind,
       files: await fileFacts(found.directory, [...sources].sort()),
       ...flavorOf(found),
+      ...hubOf(found),
     },
     options,
     model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
@@ -60,6 +62,11 @@ export async function reportVerified(verified: Verified, workshop: Workshop): Pr
 
 function flavorOf({ mlflow }: FoundModel): Pick<ImportReport['source'], 'mlflow'> {
   return mlflow ? { mlflow: { flavor: mlflow.flavor, path: mlflow.path } } : {};
+}
+
+function hubOf({ home }: FoundModel): Pick<ImportReport['source'], 'hub'> {
+  const { repo, commit } = readOrigin(home) ?? {};
+  return repo === undefined || commit === undefined ? {} : { hub: { repo, commit } };
 }
 
 function inputFacts({ inputs }: CheckReport, shapeless: Shapeless, origins: Origins): PortFacts[] {

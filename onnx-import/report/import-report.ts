@@ -9,6 +9,7 @@ import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import type { MemoryPoint } from '../check/memory.ts';
 import type { CheckReport } from '../check/run.ts';
 import type { ConvertOptions } from '../source/convert-options.ts';
+import type { HubOrigin } from '../source/hub-origin.ts';
 import { KINDS, type ModelKind } from '../source/kinds.ts';
 import type { FileFacts } from '../source/sources.ts';
 import type { ImageReading } from './image-reading.ts';
@@ -37,6 +38,8 @@ export interface ImportReport {
     readonly files: readonly FileFacts[];
     /** Of a directory of MLflow: the flavor that was imported, and its file or folder. */
     readonly mlflow?: { readonly flavor: string; readonly path: string };
+    /** Of a model from the hub of Hugging Face. */
+    readonly hub?: HubOrigin;
   };
   readonly options: ConvertOptions;
   readonly model: {
@@ -100,6 +103,7 @@ export function importReportText(importReport: ImportReport): string {
     `# ${KINDS[source.format].title} -> ${model.file}`,
     '',
     `- from: ${source.files.map(({ path, bytes }) => `${path} (${sizeText(bytes)})`).join(', ')}`,
+    ...(source.hub ? [`- hub: ${source.hub.repo}, commit ${source.hub.commit}`] : []),
     `- model: ${sizeText(model.bytes)}, opset ${model.opset}, sha256 ${model.files[0]?.sha256.slice(0, 12)}`,
     ...importReport.inputs.map((port) => `- input ${portText(port)}`),
     ...importReport.outputs.map((port) => `- output ${portText(port)}`),

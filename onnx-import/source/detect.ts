@@ -47,6 +47,8 @@ export interface FoundModel {
 
 const MAX_ENTRIES = 10_000;
 const MAX_SUBFOLDERS = 20;
+const EXPECTED =
+  'expected one, such as model.onnx, saved_model.pb, model.pt or model.json of XGBoost; docs/how-to/import-a-model.md#prepare-the-directory lists all';
 
 /**
  * @throws bad_model naming what was found and what was expected, unless the directory holds exactly one readable
@@ -206,29 +208,28 @@ function several(folder: string, candidates: readonly Candidate[]): ServingError
 
 async function nothing(folder: string, names: readonly string[]): Promise<ServingError> {
   const found = names.length === 0 ? 'no files' : shownNames(names);
-  const advice = (await adviceFor(folder, names)) ?? `expected ${expectedFiles()}`;
+  const advice = (await adviceFor(folder, names)) ?? EXPECTED;
   return badModel(`model directory ${folder} holds no model, found ${found}; ${advice}`);
-}
-
-function expectedFiles(): string {
-  return Object.values(KINDS)
-    .map(({ layout, title }) => `${layout} (${title})`)
-    .join(', ');
 }
 
 async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
   const advice = adviceOn(names);
   if (advice !== undefined) return advice;
   const inside = await modelsBelow(folder);
+  if (inside.length === 0) return adviceOn((await foldersIn(folder)).map((name) => basename(name)));
   return inside.length > 0 ? `there is a model in ${shownNames(inside)}` : undefined;
+}
+
+async function foldersIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const folders = entries.filter((entry) => entry.isDirectory()).slice(0, MAX_SUBFOLDERS);
+  return folders.map(({ name }) => join(folder, name));
 }
 
 /** TensorFlow Serving has one folder per model version. */
 async function modelsBelow(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
   const found: string[] = [];
-  for (const entry of entries.filter((at) => at.isDirectory()).slice(0, MAX_SUBFOLDERS)) {
-    const inner = join(folder, entry.name);
+  for (const inner of await foldersIn(folder)) {
     const names = await readdir(inner).catch(() => []);
     if (candidatesIn(names.slice(0, MAX_ENTRIES).sort()).length > 0) found.push(inner);
   }

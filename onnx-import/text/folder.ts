@@ -12,7 +12,7 @@ import { readLimited } from '../files/read-limited.ts';
 const INNER = 'onnx';
 const MODEL = 'model.onnx';
 /** What is read besides the tokenizer, where it is there. */
-const CONFIG_FILES = [
+export const CONFIG_FILES = [
   'config.json',
   'modules.json',
   'sentence_bert_config.json',

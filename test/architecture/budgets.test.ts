@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_800 },
-  { folders: ['local'], lines: 10_700 },
-  { folders: ['cli'], lines: 8_700 },
+  { folders: ['functions', 'lib'], lines: 36_900 },
+  { folders: ['local'], lines: 10_800 },
+  { folders: ['cli'], lines: 8_750 },
   { folders: ['infra'], lines: 6_550 },
   { folders: ['sdk'], lines: 3_450 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 62_150 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 63_200 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

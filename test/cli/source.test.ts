@@ -7,6 +7,7 @@ import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { readPointer } from '../../lib/registry/download.ts';
 import { startAws } from '../../local/aws/aws.ts';
 import type { ImportReport } from '../../onnx-import/report/import-report.ts';
+import { startHub } from '../support/hub.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { type CliAnswer, MODEL } from './cli.ts';
 import { warmCli, warmCliJson } from './warm.ts';
@@ -64,6 +65,40 @@ test('model push takes a prefix, and a single object', async (t) => {
     const location = { bucket: 'their-models', prefix: 'served/a/' };
     assert.equal((await readPointer(aws.s3, location)).version, pushed.json.version);
   }
+  assert.deepEqual(await readdir(TMPDIR), []);
+});
+
+test('model import, check and push take a model of the hub, print its commit and download it once', async (t) => {
+  const { aws, cwd, TMPDIR, env } = await prepared(t);
+  const [onnx] = (await readdir(MODEL)).filter((name) => name.endsWith('.onnx'));
+  const hub = await startHub(t, {
+    files: { 'onnx/model.onnx': await readFile(join(MODEL, onnx as string)) },
+  });
+  const call = async (...args: string[]) =>
+    (await warmCliJson(['model', ...args], {
+      cwd,
+      env: { ...env, HF_ENDPOINT: hub.endpoint, HF_TOKEN: 'hf_secret' },
+    })) as CliAnswer<{ readonly importReport: ImportReport; readonly version: string }>;
+  const imported = await call('import', 'hf://org/name@main');
+  assert.equal(imported.code, 0, imported.stderr);
+  assert.deepEqual(imported.json.importReport.source.hub, { repo: 'org/name', commit: hub.commit });
+  assert.match(imported.stderr, new RegExp(`^note: hf://org/name@main is commit ${hub.commit}$`, 'm'));
+  assert.ok((await readdir(join(cwd, 'name-onnx'))).includes('model.onnx'));
+  assert.deepEqual(await readdir(join(cwd, '.cluster-serving', 'hub', 'org--name')), [hub.commit]);
+  assert.ok((await readdir(join(cwd, '.cluster-serving'))).includes('cluster-serving.txt'));
+  const downloads = () => hub.requests.filter(({ path }) => path.includes('/resolve/')).length;
+  assert.equal(downloads(), 1);
+  const checked = await call('check', `hf://org/name@${hub.commit}`);
+  assert.equal(checked.code, 0, checked.stderr);
+  const pushed = await call('push', 'hf://org/name', '--to', 's3://their-models/served/h');
+  assert.equal(pushed.code, 0, pushed.stderr);
+  const location = { bucket: 'their-models', prefix: 'served/h/' };
+  assert.equal((await readPointer(aws.s3, location)).version, pushed.json.version);
+  assert.equal(downloads(), 1);
+  const wrong = await call('import', 'hf://org/nobody');
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /hf:\/\/org\/nobody: .*status 404/);
+  for (const { stderr } of [imported, checked, pushed, wrong]) assert.ok(!stderr.includes('hf_secret'));
   assert.deepEqual(await readdir(TMPDIR), []);
 });
 

@@ -8,6 +8,7 @@ import { startAws } from '../../local/aws/aws.ts';
 import { modelHere } from '../../local/service/model.ts';
 import { parseConfig } from '../support/config.ts';
 import { useAws } from '../support/environment.ts';
+import { startHub } from '../support/hub.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
@@ -60,4 +61,26 @@ test('a job serves a directory of MLflow from S3, and the next start what is the
     code: 'bad_config',
     message: /^job serving_stream: s3:\/\/nobody-has-it\/x: there is no bucket nobody-has-it/,
   });
+});
+
+test('a job serves a model of the hub, whose commit the log has', async (t) => {
+  const model = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 2] }]);
+  const hub = await startHub(t, { files: { 'model.onnx': model } });
+  const before = process.env['HF_ENDPOINT'];
+  process.env['HF_ENDPOINT'] = hub.endpoint;
+  t.after(() => {
+    if (before === undefined) delete process.env['HF_ENDPOINT'];
+    else process.env['HF_ENDPOINT'] = before;
+  });
+  const dataDir = await temporaryFolder(t);
+  const config = 'modelPath: hf://org/name';
+  const { url } = await testStack(t, { config, modelDirectory: 'hf://org/name', dataDir });
+  const answer = await fetch(`${url}/predict`, { method: 'POST', body: '{"instances": [{"x": [1, 2]}]}' });
+  assert.equal(answer.status, 200);
+  const told: string[] = [];
+  const tell = (line: string) => told.push(line);
+  const job = parseConfig(config, 'test config');
+  const folder = await modelHere(job, 'hf://org/name', dataDir, { tell, prunes: true });
+  assert.equal(folder, join(dataDir, 'hub', 'org--name', hub.commit));
+  assert.deepEqual(told, [`job serving_stream: hf://org/name is commit ${hub.commit}`]);
 });

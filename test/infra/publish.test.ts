@@ -9,6 +9,7 @@ import { prepareModel, publishJob } from '../../infra/publish.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { type LocalAws, startAws } from '../../local/aws/aws.ts';
+import { startHub } from '../support/hub.ts';
 import { identityModel } from '../support/onnx.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -77,6 +78,24 @@ describe('publishing the model of a job', () => {
       code: 'bad_config',
       message: /^s3:\/\/nobody-has-it\/net: there is no bucket nobody-has-it/,
     });
+  });
+
+  test('a model of the hub is copied before packaging, and a note names its commit', async (t) => {
+    const model = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 2] }]);
+    const hub = await startHub(t, { files: { 'onnx/model.onnx': model } });
+    const earlier = process.env['HF_ENDPOINT'];
+    process.env['HF_ENDPOINT'] = hub.endpoint;
+    t.after(() => {
+      if (earlier === undefined) delete process.env['HF_ENDPOINT'];
+      else process.env['HF_ENDPOINT'] = earlier;
+    });
+    await writeFile(join(folder, 'config.yaml'), 'jobName: hub\nmodelPath: hf://org/name\n');
+    const request = { root: folder, config: undefined, bucket: BUCKET, client };
+    const prepared = await prepareModel({ ...request, client: async () => client });
+    const notes = [`hf://org/name is commit ${hub.commit}`];
+    assert.deepEqual(prepared, { directory: 'hf://org/name', isThere: true, notes });
+    const { version } = await publishJob(request);
+    assert.equal((await pointerOf('hub')).version, version);
   });
 
   test('without a model directory nothing is uploaded', async () => {

@@ -69,6 +69,39 @@ test('a start may be repeated from any folder with what it was given, except for
   assert.equal(read({ 'data-dir': 'a' }).dataDir, resolve('a'));
 });
 
+test('a model can be served without a config, or instead of that of one config', async (t) => {
+  const folder = await temporaryFolder(t);
+  const before = process.cwd();
+  process.chdir(folder);
+  t.after(() => process.chdir(before));
+  const HUB = 'hf://org/name@main';
+  for (const [model, place] of [
+    ['a', join(folder, 'a')],
+    [HUB, HUB],
+    ['s3://bucket/a', 's3://bucket/a'],
+  ] as const) {
+    const alone = readSettings({ model });
+    assert.deepEqual(
+      [alone.sample, alone.jobs[0].modelDirectory, alone.jobs[0].directory],
+      [undefined, place, folder],
+    );
+    assert.deepEqual(
+      [alone.jobs.length, alone.startedWith['config'], alone.startedWith['model']],
+      [1, [], place],
+    );
+  }
+  await writeFile(join(folder, 'config.yaml'), 'jobName: mine\nmodelPath: b\n');
+  const { jobs } = readSettings({ model: HUB });
+  assert.deepEqual([jobs[0].modelDirectory, jobs[0].job.jobName], [HUB, 'mine']);
+  await writeFile('worker.yaml', 'worker: {class: a.B}\n');
+  for (const [values, message] of [
+    [{ model: HUB, config: [CONFIG, CONFIG] }, /^--model: it is of one job, but there are several --config$/],
+    [{ model: ' ' }, /^--model: expected a folder, s3:/],
+    [{ model: HUB, config: ['worker.yaml'] }, /^--model: the job has a worker/],
+  ] as const)
+    assert.throws(() => readSettings(values), { code: 'bad_config', message });
+});
+
 test('16 jobs may be started together, none of which is then the sample, and a note says whose it is', async (t) => {
   const folder = await temporaryFolder(t);
   const config = join(folder, 'config.yaml');

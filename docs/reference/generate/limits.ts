@@ -10,6 +10,8 @@ export const OTHERS: readonly string[] = [
   'lib/registry/download.ts',
   'lib/registry/pointer.ts',
   'lib/registry/source.ts',
+  'release/hub/client.ts',
+  'release/hub/list.ts',
   'sdk/fetch.ts',
   'sdk/wkr/answers.ts',
   'cli/records.ts',

@@ -3,6 +3,7 @@
  * layer of version 10 and later has its weights from Const layers, an older one as blobs of its own.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { pmml } from '../../source/no-model.ts';
 import { childOf, childrenOf, type Element } from './xml.ts';
 
 export interface Port {
@@ -53,7 +54,11 @@ const MAX_RANK = 32;
 /** @throws bad_model when the XML is no network of a known version */
 export function readNet(root: Element, file: string): Net {
   if (root.name !== 'net')
-    throw badModel(`${file}: is no OpenVINO model: expected <net>, found <${root.name}>`);
+    throw badModel(
+      root.name === 'PMML'
+        ? pmml(file)
+        : `${file}: is no OpenVINO model: expected <net>, found <${root.name}>`,
+    );
   const version = whole(root.attributes.get('version') ?? '', `${file}: version of the net`);
   if (version < 2 || version > 11)
     throw badModel(`${file}: is of IR version ${version}; 2 to 11 are read, convert it with ovc or mo`);

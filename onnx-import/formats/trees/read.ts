@@ -3,6 +3,7 @@ import { badModel, ServingError } from '../../../lib/contract/errors.ts';
 import { readLimited } from '../../files/read-limited.ts';
 import type { ConvertOptions } from '../../source/convert-options.ts';
 import type { FoundModel } from '../../source/detect.ts';
+import { adviceOnJson } from '../../source/no-model.ts';
 import type { Conversion } from '../conversion.ts';
 import { INPUT } from './convert.ts';
 import { readJson } from './json.ts';
@@ -21,8 +22,11 @@ export async function convertTrees(
   const [file = ''] = files;
   const bytes = await readLimited(directory, file, MAX_BYTES);
   try {
-    const read = kind === 'xgboost' ? readXgboost(documentOf(bytes), missing) : readLightgbm(bytes);
-    return conversionOf(read, file);
+    if (kind === 'lightgbm') return conversionOf(readLightgbm(bytes), file);
+    const document = documentOf(bytes);
+    const other = adviceOnJson(file, document);
+    if (other !== undefined) throw badModel(`expected a model of XGBoost, found ${other}`);
+    return conversionOf(readXgboost(document, missing), file);
   } catch (error) {
     const { code, message } = ServingError.from(error);
     if (code !== 'bad_model') throw error;

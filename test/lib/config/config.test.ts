@@ -17,6 +17,13 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { parseConfig, readConfigFile } from '../../support/config.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
+const HUB_ADDRESSES = [
+  'hf://org/name',
+  'hf://org/name@v1.0',
+  'hf://org/name@refs/pr/1',
+  'hf://org/name@a%2Fb/onnx/model_quantized.onnx',
+];
+
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 function refusal(text: string): string {
@@ -383,19 +390,31 @@ describe('a value', () => {
     }
   });
 
-  test('of modelPath is a folder on this machine or an address in S3, never empty, never another address', () => {
-    for (const path of ['s3://bucket/model', 's3://bucket', 's3://bucket/a b/model.pt'])
+  test('of modelPath is a folder on this machine or an address in S3 or of the hub, never empty, never another address', () => {
+    for (const path of ['s3://bucket/model', 's3://bucket', 's3://bucket/a b/model.pt', ...HUB_ADDRESSES])
       assert.equal(parseConfig(`modelPath: ${path}`, 't').modelPath, path);
     for (const path of [
       '""',
       's3://Bucket/model',
       's3://',
       'hdfs://host/model',
+      'hf://name',
+      'hf://org/name@',
+      'hf://datasets/org/name',
+      'hf://org/../name',
+      'hf://org/name/../model.onnx',
       '[a]',
       '"a\\0b"',
       '"s3://bucket/a\\0"',
     ])
       assert.match(refusal(`modelPath: ${path}`), /modelPath: expected the path of a folder on this machine/);
+  });
+
+  test('modelPath of a worker is not an address of the hub', () => {
+    assert.match(
+      refusal('modelPath: hf://org/name\nworker: {class: a.B}'),
+      /line 1: modelPath: of the hub only what an import needs is copied/,
+    );
   });
 
   test('of imageResize is a height and a width', () => {

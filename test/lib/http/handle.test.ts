@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { findHandle, type Handle } from '../../../lib/http/handle.ts';
 
-const named = (name: string): Handle<unknown> => async () => ({ statusCode: 200, headers: {}, body: name });
+const named =
+  (name: string): Handle<unknown> =>
+  async () => ({ statusCode: 200, headers: {}, body: name });
 const HANDLES = {
   'POST /predict': named('predict'),
   'GET /predictions/{uri}': named('result'),

@@ -100,9 +100,9 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
   [
     'is empty',
     {},
-    /model holds no model, found no files; expected \*\.onnx \(ONNX\), .*\*\.model or \*\.bigdl, with \*\.bin \(BigDL\)$/,
+    /model holds no model, found no files; expected one, such as model\.onnx, .*; docs\/how-to\/import-a-model\.md#prepare-the-directory lists all$/,
   ],
-  ['has other files', { 'a.txt': 'x' }, /holds no model, found a\.txt; expected \*\.onnx/],
+  ['has other files', { 'a.txt': 'x' }, /holds no model, found a\.txt; expected one, such as model\.onnx/],
   [
     'has two ONNX files',
     { 'a.onnx': 'x', 'b.onnx': 'x' },
@@ -150,7 +150,7 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
   [
     'has files of PaddlePaddle',
     { 'inference.pdmodel': 'x' },
-    /inference\.pdmodel is .*; paddle2onnx --model_dir/,
+    /inference\.pdmodel is .*; `paddle2onnx --model_dir/,
   ],
   ['has weights alone', { 'net.safetensors': 'x' }, /weights without a graph/],
   [
