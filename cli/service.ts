@@ -171,7 +171,7 @@ async function serviceOfStack(stack: string, values: ServiceValues): Promise<Ser
   if (values.job !== undefined && values.job !== job)
     throw wrongUse(`--job ${values.job}: stack ${stack} serves the job ${job}`);
   const access = accessOfStack(places, accessOf(values));
-  const { 'redis-url': redisUrl } = values;
+  const { 'redis-url': redisUrl = places.redisUrl } = values;
   return { job, http, access, queueUrl, region, bucket: values.bucket ?? bucket, redisUrl };
 }
 

@@ -46,6 +46,8 @@ class BundlePlugin {
         await this.during('Bundling the functions', () => this.bundle());
       },
       'after:package:createDeploymentArtifacts': () => this.showSizes(),
+      // The first moment with all resources in the template: what osls makes is among them.
+      'after:aws:package:finalize:mergeCustomProviderResources': () => this.applyConventions(),
       'before:package:compileFunctions': () => this.chooseImage(),
       'after:package:compileFunctions': () => this.askForImage(),
       // Of a package that was made before, which is not looked at above.
@@ -125,6 +127,12 @@ class BundlePlugin {
     await assertDeployable(deployed, planned, {
       template: () => cloudFormation.send(new GetTemplateCommand({ StackName: planned.stackName })),
     });
+  }
+
+  async applyConventions() {
+    const { applyConventions } = await importModule('template/conventions');
+    const { provider, custom } = this.serverless.service;
+    applyConventions(provider.compiledCloudFormationTemplate.Resources, custom.settings.conventions);
   }
 
   /** Adds what to do to an error of AWS that names no parameter of ours. */

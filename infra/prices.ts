@@ -31,6 +31,8 @@ export const IDLE_PRICES = {
   asOf: PRICES.asOf,
   /** Valkey, by node and hour. */
   cacheNodeHour: { 'cache.t4g.micro': 0.0128, 'cache.t4g.small': 0.0256 },
+  /** The memory of such a node, in GiB. */
+  cacheNodeGB: { 'cache.t4g.micro': 0.5, 'cache.t4g.small': 1.37 },
   /** ElastiCache Serverless for Valkey, the 100 MB that are billed at least. */
   serverlessCacheHour: 0.0084,
   /** By metric of an alarm and month. */

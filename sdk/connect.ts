@@ -14,7 +14,7 @@ export interface ConnectOptions extends Omit<AccessOptions, 'region'>, StackOpti
 export interface Connection {
   /** Sends records to SQS, and predictions over HTTPS. */
   readonly input: InputQueue;
-  /** Reads results over HTTPS, because Redis is inside the VPC. */
+  /** Reads results over HTTPS, because most deployments have their Redis inside a VPC. */
   readonly output: OutputQueue;
   readonly places: StackPlaces;
   /** Closes both. */
@@ -27,7 +27,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Connection>
   if (stack === undefined)
     throw badConfig('connect needs a stack: the option stack or CLUSTER_SERVING_STACK');
   const places = await findStack(stack, options);
-  const { url, queueUrl, bucket, job: name, region } = places;
+  const { url, queueUrl, bucket, job: name, region, redisUrl } = places;
   const access = accessOfStack(places, options);
   const input = new InputQueue({
     ...access,
@@ -36,6 +36,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Connection>
     queueUrl,
     bucket,
     frontendUrl: url,
+    ...(redisUrl ? { redisUrl } : {}),
     ...(endpoint ? { endpoint } : {}),
   });
   const output = new OutputQueue({ ...access, name, url });

@@ -21,9 +21,15 @@ export interface S3Options {
   readonly region?: string | undefined;
 }
 
+/** Of the usual chain of AWS, for the address of a public cache. */
+async function credentials() {
+  const { credentialsOf, openS3 } = await import('../lib/s3/client.ts');
+  return credentialsOf(openS3(awsAgent()));
+}
+
 /** @throws bad_config */
 export function openResults(url: string, job: string, options: S3Options): ResultSource {
-  return new RedisResults(openRedis(url, CLIENT_TIMEOUTS), job, options);
+  return new RedisResults(openRedis(url, { ...CLIENT_TIMEOUTS, credentials }), job, options);
 }
 
 /** Where records are announced. */
@@ -34,7 +40,7 @@ export interface Announcing {
 
 /** @throws bad_config */
 export function openStates(url: string, job: string): Announcing {
-  const connection = openRedis(url, CLIENT_TIMEOUTS);
+  const connection = openRedis(url, { ...CLIENT_TIMEOUTS, credentials });
   return { connection, states: new RecordStates(connection, { job, now: Date.now }) };
 }
 

@@ -28,6 +28,8 @@ export interface StackPlaces {
   readonly job: string;
   readonly queueUrl: string;
   readonly bucket: string;
+  /** Of a deployment with redis=public; another Redis is reached by its functions alone. */
+  readonly redisUrl: string | undefined;
 }
 
 const WHY: readonly (readonly [name: RegExp, why: string])[] = [
@@ -127,5 +129,7 @@ function placesOf(stack: string, found: Stack, region: string): StackPlaces {
   if (!isAuthKind(auth))
     throw badConfig(`stack ${stack} has auth ${auth}, which this version does not know: update the client`);
   const [url, job, queueUrl, bucket] = [of('HttpApiUrl'), of('JobName'), of('QueueUrl'), of('BucketName')];
-  return { stack, region, url: url.replace(/\/+$/, ''), auth, job, queueUrl, bucket };
+  const redis = outputs.get('RedisUrl');
+  const redisUrl = redis?.includes('&iam=') ? redis : undefined;
+  return { stack, region, url: url.replace(/\/+$/, ''), auth, job, queueUrl, bucket, redisUrl };
 }

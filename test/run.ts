@@ -1,7 +1,7 @@
 /**
  * Runs the test files that its globs name, as `npm test` does. Most of a small file's time is loading what it tests, so the
- * files of a folder share a process, one after another (together.ts). What waits for processes starts first, so that
- * nothing long is left at the end.
+ * files of a folder share a process, one after another (together.ts); those that take long (`.system`, `.deploy` in their
+ * names) have one each. What takes longest starts first, so that nothing long is left at the end.
  */
 import { globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
@@ -12,18 +12,21 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Ignored by git. */
 const MADE = join(ROOT, 'node_modules', '.cache', 'tests');
+/** More than processors: most of them wait for a process, a server or the clock some of the time. */
 const CONCURRENCY = 4;
+const CONCURRENCY_OF_LONG = 5;
 /** A process that ends by no means is ended, and has failed. */
 const PROCESS_MS = 600_000;
 
 /** Folders and files below test/ that share a process, those with the most time first. Others share that of their top folder. */
 const TOGETHER: readonly (readonly string[])[] = [
   ['e2e'],
-  ['workers/clients', 'workers/decentral', 'workers/http'],
+  ['local/decentral', 'local/worker/http', 'sdk/worker', 'python/worker-client.test.ts'],
   ['onnx-import/import'],
-  ['workers'],
+  ['lib/workers', 'local/worker'],
+  ['functions'],
   ['cli'],
-  ['examples.test.ts'],
+  ['examples'],
   ['console'],
   ['architecture'],
   ['onnx-import/batching', 'onnx-import/pytorch', 'onnx-import/trees'],
@@ -35,6 +38,24 @@ const TOGETHER: readonly (readonly string[])[] = [
   ['lib'],
 ];
 
+/** Those that take long have a process each, in this order; others follow. */
+const LONG = /\.(system|deploy)\.test\.ts$/;
+const LONGEST: readonly string[] = [
+  'functions/lambda/frozen.fault.system.test.ts',
+  'docs/tutorial.deploy.test.ts',
+  'infra/packages/install.deploy.test.ts',
+  'infra/commands.deploy.test.ts',
+  'infra/every-stack/variants.deploy.test.ts',
+  'e2e/endpoints/endpoints.system.test.ts',
+  'console/console.system.test.ts',
+  'onnx-import/corpus/openvino.system.test.ts',
+  'local/bridge/bridge.fault.system.test.ts',
+  'functions/outage.fault.system.test.ts',
+  'local/overload/overload.fault.system.test.ts',
+  'infra/doctor/doctor.deploy.test.ts',
+  'lib/redis/cluster.system.test.ts',
+];
+
 /** A process each: a module of theirs has a top-level await, so that it does not load at once, or the first call counts. */
 const ALONE: readonly string[] = [
   'architecture/architecture.test.ts',
@@ -42,14 +63,14 @@ const ALONE: readonly string[] = [
   'bench/growth/run.test.ts',
   'bench/processes.test.ts',
   'bench/report.test.ts',
-  'compose/log-fields.test.ts',
   'onnx-import/model-process.test.ts',
+  'docs/reference.test.ts',
+  'lib/compose/log-fields.test.ts',
   'lib/inference/quantized.test.ts',
+  'lib/observe/golden.test.ts',
+  'lib/workers/golden.test.ts',
   'local/event-source/receive.test.ts',
-  'observe/golden.test.ts',
-  'reference.test.ts',
   'sdk/proxy.test.ts',
-  'workers/golden.test.ts',
 ];
 
 function testFiles(globs: readonly string[]): string[] {
@@ -61,16 +82,19 @@ function testFiles(globs: readonly string[]): string[] {
 /** The name of the process that runs a file, which begins with its place in the order of their starts. */
 function processOf(file: string): string {
   const path = file.slice('test/'.length);
+  if (LONG.test(path)) {
+    const place = LONGEST.indexOf(path);
+    return `${String(place < 0 ? LONGEST.length : place).padStart(2, '0')}-${path.replaceAll('/', '-')}`;
+  }
   const place = TOGETHER.findIndex((parts) => parts.some((part) => `${path}/`.startsWith(`${part}/`)));
-  const top = path.includes('/') ? path.slice(0, path.indexOf('/')) : 'documents';
-  const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? top);
+  const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? (path.split('/')[0] as string));
   return `${String(place < 0 ? TOGETHER.length : place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
 }
 
 /** What each process runs, in the order of their starts. */
-function scripts(): string[] {
+function scripts(all: readonly string[]): string[] {
   mkdirSync(MADE, { recursive: true });
-  const groups = Map.groupBy(testFiles(process.argv.slice(2)), processOf);
+  const groups = Map.groupBy(all, processOf);
   return [...groups.keys()].sort().map((name) => {
     const files = groups.get(name) ?? [];
     if (files.length === 1) return join(ROOT, files[0] as string);
@@ -84,7 +108,9 @@ function scripts(): string[] {
   });
 }
 
-run({ files: scripts(), concurrency: CONCURRENCY, timeout: PROCESS_MS, cwd: ROOT })
+const all = testFiles(process.argv.slice(2));
+const concurrency = all.some((file) => LONG.test(file)) ? CONCURRENCY_OF_LONG : CONCURRENCY;
+run({ files: scripts(all), concurrency, timeout: PROCESS_MS, cwd: ROOT })
   .on('test:fail', () => {
     process.exitCode = 1;
   })

@@ -69,6 +69,7 @@ async function examined(request: FactsRequest, options: Examined, output: Output
   const { examine } = await import('../../infra/doctor/examine.ts');
   const { reportText } = await import('../../infra/doctor/report.ts');
   const { idlePrice, idlePriceText } = await import('../../infra/doctor/idle-price.ts');
+  const { capacityOf, capacityText } = await import('../../infra/doctor/capacity.ts');
   const { facts, configFile, templateFile } = await readFacts(request);
   const shared = facts.template && sharedStackOf(facts.template);
   if (shared && region !== undefined)
@@ -93,15 +94,17 @@ async function examined(request: FactsRequest, options: Examined, output: Output
     ...(templateFile && archives === 0 && !shared ? ['NO ARCHIVES beside it'] : []),
   ].join('; ');
   const idle = facts.template ? idlePrice(facts.template) : null;
+  const capacity = shared ? null : capacityOf(facts.settings, facts.job);
   const colours = process.stdout.isTTY && !variables['NO_COLOR'];
   const columns = process.stdout.columns || DEFAULT_COLUMNS;
   const report = reportText(examination, { colours, columns, title });
   const text = [
     report,
     ...(idle ? [idlePriceText(idle)] : []),
+    ...(capacity ? [capacityText(capacity)] : []),
     ...(account ? [`\n${accountText(account)}`] : []),
   ];
-  output.answer({ ok, stage, ...places, archives, idle, account, ...examination }, text.join('\n'));
+  output.answer({ ok, stage, ...places, archives, idle, capacity, account, ...examination }, text.join('\n'));
   return ok ? EXIT.ok : EXIT.failed;
 }
 

@@ -10,7 +10,7 @@ import { readConfig } from '../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
-import { openS3 } from '../../lib/s3/client.ts';
+import { credentialsOf, openS3 } from '../../lib/s3/client.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { findRunning } from '../../local/service/data-folder.ts';
 import { wrongUse } from '../command.ts';
@@ -43,9 +43,10 @@ export async function openDlq(values: DlqValues) {
   if (!where) return undefined;
   const { job, bucket, endpoint, region } = where;
   const s3 = openS3({ endpoint, region });
+  const credentials = () => credentialsOf(s3);
   const timeouts = { connectTimeoutMs: REDIS_MS, commandTimeoutMs: REDIS_MS };
   const connection =
-    where.redisUrl === undefined ? undefined : connect({ redisUrl: where.redisUrl }, timeouts);
+    where.redisUrl === undefined ? undefined : connect({ redisUrl: where.redisUrl, credentials }, timeouts);
   const settings = { job: job.jobName, ttlSeconds: job.resultTtlSeconds, now: Date.now };
   return {
     ...where,

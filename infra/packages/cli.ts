@@ -47,6 +47,7 @@ const TYPES = 'types';
 const LOADED = [
   'account/advice',
   'template/config',
+  'template/conventions',
   'account/deployed-stack',
   'publish',
   'template/shared-redis',

@@ -18,6 +18,7 @@ import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
+import type { Conventions } from './conventions.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
   type Deployment,
@@ -25,6 +26,7 @@ import {
   type Parameters,
   readDeployment,
   unknownParameters,
+  usesVpc,
 } from './parameters.ts';
 import { filesOfRedis, type SettingsOfResources, settingsOfResources } from './resources.ts';
 import type { MonitoringRequest } from './watched.ts';
@@ -49,7 +51,11 @@ export interface Settings
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
-    Omit<Deployment, keyof SettingsOfResources | 'monitoring'> {
+    Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
+  /** Of every resource. */
+  readonly tags: Readonly<Record<string, string>>;
+  /** What infra/plugin.mjs applies to the template. */
+  readonly conventions: Conventions;
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
   /** What a deployment compares with the deployed stack. */
@@ -94,8 +100,12 @@ export function readSettings(
     ...resources,
     ...code,
     job: deployed,
+    tags: tagsOf(deployment),
+    conventions: conventionsOf(deployment),
     network: networkOf(deployment, resources),
-    redisAlarmBytes: Math.round(deployment.redisMaxGB * 2 ** 30 * 0.8),
+    redisAlarmBytes: Math.round(
+      deployment.redisMaxGB * 2 ** 30 * (deployment.redis === 'public' ? 0.6 : 0.8),
+    ),
     ...queueNames(job, stage),
     files: filesOf(deployment),
     monitoring: monitoringOf(deployment, job, {
@@ -105,6 +115,18 @@ export function readSettings(
       alarmActions: resources.alarmActions,
     }),
   };
+}
+
+function tagsOf({ tags }: Deployment): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    tags.map((tag) => [tag.slice(0, tag.indexOf('=')), tag.slice(tag.indexOf('=') + 1)]),
+  );
+}
+
+function conventionsOf({ pollers, ...deployment }: Deployment): Conventions {
+  const { permissionsBoundary, rolePath, kmsKey, logPrefix } = deployment;
+  const numbers = pollers === '' ? [] : pollers.split('-').map(Number);
+  return { permissionsBoundary, rolePath, kmsKey, logPrefix, pollers: numbers };
 }
 
 function networkOf({ redis }: Deployment, { vpcId, subnetIds, zones }: SettingsOfResources) {
@@ -123,6 +145,7 @@ function monitoringOf(
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
+    redisNodeType: deployment.redisNodeType,
   });
 }
 
@@ -152,8 +175,10 @@ function queueNames({ jobName }: JobConfig, stage: string) {
 
 function filesOf(deployment: Deployment) {
   const { redis, redisAuth, respondAsync, securityGroup, domain } = deployment;
-  const isInVpc = redis !== 'url';
+  const isInVpc = usesVpc(deployment);
   const hasRedis = redis === 'node' || redis === 'serverless';
+  // On the internet there is no other way in.
+  const signsIn = (hasRedis && redisAuth === 'iam') || redis === 'public';
   const { network, alarmTopic } = filesOfRedis(deployment);
   return {
     respondAsync: respondAsync === 'off' ? 'off' : 'on',
@@ -164,8 +189,8 @@ function filesOf(deployment: Deployment) {
     redis,
     redisGroup: hasRedis ? 'own' : 'none',
     // On a shared Redis every function signs in: infra/stack/redis/shared.yml.
-    redisAuth: hasRedis ? redisAuth : 'none',
-    redisUsers: hasRedis && redisAuth === 'iam' ? redis : 'none',
+    redisAuth: signsIn ? 'iam' : 'none',
+    redisUsers: signsIn ? redis : 'none',
     alarmTopic,
     tracing: deployment.tracing,
     domain: domain === '' ? 'off' : 'on',

@@ -77,17 +77,22 @@ type Scope = Readonly<Record<string, readonly string[]>>;
 function scopesOf(request: PolicyRequest): Scope {
   const { partition, service, stage, queueName, redisStack = '', region = '*', account = '*' } = request;
   const stack = `${service}-${stage}`;
+  const { rolePath, logPrefix, keys } = conventionsOf(request.template);
   const made = stack.slice(0, NAME_PART);
   const arn = (product: string, rest: string, at = region, of = account) =>
     `arn:${partition}:${product}:${at}:${of}:${rest}`;
   return {
     any: ['*'],
     lambda: [arn('lambda', `function:${stack}-*`)],
-    roles: [arn('iam', `role/${made}*`, '')],
+    roles: [arn('iam', `role${rolePath}${made}*`, '')],
     linked: [arn('iam', 'role/aws-service-role/*', '')],
     queues: [arn('sqs', `${queueName}*`)],
     buckets: [arn('s3', `${made.toLowerCase()}*`, '', '')],
-    logs: [arn('logs', `log-group:/aws/lambda/${stack}-*`), arn('logs', `log-group:/aws/http-api/${stack}*`)],
+    logs: [
+      arn('logs', `log-group:${logPrefix}/lambda/${stack}-*`),
+      arn('logs', `log-group:${logPrefix}/http-api/${stack}*`),
+    ],
+    keys,
     api: ['/apis', '/apis/*', '/domainnames', '/domainnames/*', '/tags/*'].map(
       (path) => `arn:${partition}:apigateway:${region}::${path}`,
     ),
@@ -100,6 +105,31 @@ function scopesOf(request: PolicyRequest): Scope {
   };
 }
 
+/** What conventions.ts made of the template. */
+function conventionsOf(template: Template) {
+  const roles = resourcesOf(template, 'AWS::IAM::Role').map(([, role]) => role);
+  const logs = resourcesOf(template, 'AWS::Logs::LogGroup').map(([, group]) => group);
+  const [, logPrefix = '/aws'] =
+    /^(.+?)\/(?:lambda|http-api)\//.exec(textOf(logs[0]?.['LogGroupName'])) ?? [];
+  return {
+    rolePath: textOf(roles[0]?.['Path']) || '/',
+    hasBoundary: roles.some((role) => role['PermissionsBoundary'] !== undefined),
+    keys: [...new Set(logs.map((group) => textOf(group['KmsKeyId'])).filter((key) => key !== ''))],
+    logPrefix,
+  };
+}
+
+const OF_BOUNDARIES: Rights = {
+  service: 'iam',
+  on: 'roles',
+  actions: 'DeleteRolePermissionsBoundary PutRolePermissionsBoundary',
+};
+
+const OF_KEYS: readonly Rights[] = [
+  { service: 'kms', on: 'keys', actions: 'CreateGrant Decrypt DescribeKey GenerateDataKey' },
+  { service: 'logs', on: 'logs', actions: 'AssociateKmsKey DisassociateKmsKey' },
+];
+
 function resourceStatements(request: PolicyRequest): Statement[] {
   const types = new Set(Object.values(request.template.Resources).map(({ Type }) => Type));
   const unknown = [...types].filter((type) => RIGHTS_OF_TYPES[type] === undefined);
@@ -108,6 +138,9 @@ function resourceStatements(request: PolicyRequest): Statement[] {
       `no rights are known for ${unknown.join(', ')}: add them to the policy of another type by hand`,
     );
   const rights = [...types].flatMap((type) => RIGHTS_OF_TYPES[type] ?? []);
+  const { keys, hasBoundary } = conventionsOf(request.template);
+  if (keys.length > 0) rights.push(...OF_KEYS);
+  if (hasBoundary) rights.push(OF_BOUNDARIES);
   return statementsOf(rights, request);
 }
 

@@ -40,7 +40,7 @@ export function redisMonitoring(request: RedisMonitoring): Monitoring {
   return { Resources: alarmResources(redisAlarms(request), request) };
 }
 
-type RedisMonitoring = Pick<MonitoringRequest, 'redisNodes' | 'alarmActions'>;
+type RedisMonitoring = Pick<MonitoringRequest, 'redisNodes' | 'redisNodeType' | 'alarmActions'>;
 
 function alarmResources(alarms: readonly Alarm[], { alarmActions: actions }: RedisMonitoring) {
   const resources = alarms.map(([name, properties]) => {
@@ -65,13 +65,15 @@ interface Rule {
   readonly statistic: string;
   /** Threshold. */
   readonly from: number;
+  /** True: in alarm at the threshold and below it. */
+  readonly isLeast?: boolean;
   /** In alarm when this many of the last `periods` reach the threshold. */
   readonly times?: number;
   readonly periods?: number;
   readonly seconds?: number;
 }
 
-function alarm({ says, metric, statistic, from, times = 1, periods = 1, seconds = 300 }: Rule) {
+function alarm({ says, metric, statistic, from, isLeast, times = 1, periods = 1, seconds = 300 }: Rule) {
   return {
     AlarmDescription: says,
     ...metric,
@@ -80,7 +82,7 @@ function alarm({ says, metric, statistic, from, times = 1, periods = 1, seconds 
     EvaluationPeriods: periods,
     DatapointsToAlarm: times,
     Threshold: from,
-    ComparisonOperator: 'GreaterThanOrEqualToThreshold',
+    ComparisonOperator: isLeast ? 'LessThanOrEqualToThreshold' : 'GreaterThanOrEqualToThreshold',
     TreatMissingData: 'notBreaching',
   };
 }
@@ -182,6 +184,9 @@ function queueAlarms({ service, stage, jobName, batchName }: MonitoringRequest):
 }
 
 /** What records wait for, by the code with which they come again. */
+/** Minutes of a whole CPU. Without credits a node has a tenth (micro) or a fifth (small) of each. */
+const FEW_CREDITS = 30;
+
 const AWAY = [
   [
     'ResultsAwayAlarm',
@@ -194,7 +199,7 @@ const AWAY = [
 
 /** Of several metrics together. */
 function combined(
-  how: 'MAX' | 'SUM',
+  how: 'MAX' | 'MIN' | 'SUM',
   rule: Omit<Rule, 'metric'>,
   metrics: readonly ReturnType<typeof metricOf>[],
 ): Readonly<Record<string, unknown>> {
@@ -209,17 +214,20 @@ function combined(
   return { ...rest, Metrics: [whole, ...parts] };
 }
 
-function redisAlarms({ redisNodes }: Pick<MonitoringRequest, 'redisNodes'>): Alarm[] {
+function redisAlarms({
+  redisNodes,
+  redisNodeType,
+}: Pick<MonitoringRequest, 'redisNodes' | 'redisNodeType'>): Alarm[] {
   if (redisNodes === 0) return [];
-  const on = (says: string, name: string, statistic: string, from: number) => {
+  const on = (says: string, name: string, statistic: string, from: number, isLeast = false) => {
     const metrics = Array.from({ length: redisNodes }, (_, i) =>
       metricOf('AWS/ElastiCache', name, { CacheClusterId: redisNode(i + 1) }),
     );
-    const rule = { says, statistic, from, times: 2, periods: 3 };
+    const rule = { says, statistic, from, isLeast, times: 2, periods: 3 };
     const [metric, ...others] = metrics;
     if (metric && others.length === 0) return alarm({ ...rule, metric });
-    // The maximum of all nodes: which of them is the primary changes with a failover.
-    return combined('MAX', rule, metrics);
+    // The worst of all nodes: which of them is the primary changes with a failover.
+    return combined(isLeast ? 'MIN' : 'MAX', rule, metrics);
   };
   return [
     ['RedisEvictionsAlarm', on('Redis evicted results before they expired', 'Evictions', 'Sum', 1)],
@@ -233,5 +241,13 @@ function redisAlarms({ redisNodes }: Pick<MonitoringRequest, 'redisNodes'>): Ala
       ),
     ],
     ['RedisCpuAlarm', on('The CPU of Redis is over 90 % busy', 'EngineCPUUtilization', 'Average', 90)],
+    ...(redisNodeType.startsWith('cache.t')
+      ? [
+          [
+            'RedisCreditsAlarm',
+            on('Redis has nearly used up its CPU credits', 'CPUCreditBalance', 'Minimum', FEW_CREDITS, true),
+          ] as const,
+        ]
+      : []),
   ];
 }

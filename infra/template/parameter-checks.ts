@@ -5,6 +5,13 @@ export type Values = Readonly<Record<string, string | number>>;
 
 const TOPIC = /^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$/;
 
+/** Whether parameters contradict each other, and how that is said. */
+export type Rule = readonly [isBroken: boolean, problem: string];
+
+export function broken(rules: readonly Rule[]): string[] {
+  return rules.filter(([is]) => is).map(([, problem]) => problem);
+}
+
 /** Adds each problem to `problems` and continues. */
 export class Checks {
   readonly #given: Values;

@@ -3,7 +3,8 @@
  * parameters, so they are refused here: a typo would deploy the default. An empty text means "not given".
  */
 import { suggest } from '../../lib/contract/suggest.ts';
-import { Checks } from './parameter-checks.ts';
+import { conventionRules, readConventions } from './convention-parameters.ts';
+import { broken, Checks, type Rule } from './parameter-checks.ts';
 
 export const PARAMETER_NAMES = [
   /** "x86_64" or "arm64". */
@@ -19,8 +20,8 @@ export const PARAMETER_NAMES = [
   /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   'respondAsync',
   /**
-   * Where results are: "node" or "serverless" (a Redis of this stack in a VPC), "shared" (that of another stack) or "url" (one
-   * at an address, without a VPC).
+   * Where results are: "node" or "serverless" (a Redis of this stack in a VPC), "public" (one of this stack on the internet,
+   * by IAM), "shared" (that of another stack) or "url" (one at an address); the last and "public" need no VPC.
    */
   'redis',
   /** With redis=shared: the name of the stack of shared-redis.yml. */
@@ -29,9 +30,9 @@ export const PARAMETER_NAMES = [
   'redisUrl',
   /** With redis=url: the parameter of Systems Manager, a SecureString, that holds the password. */
   'redisPassword',
-  /** With redis=serverless: the most GB that it stores; 1 to 5,000. */
+  /** With redis=serverless or public: the most GB that it stores; 1 to 5,000. */
   'redisMaxGB',
-  /** With redis=serverless: the most ECPUs (units of work, as ElastiCache counts them) a second; 1,000 to 15,000,000. */
+  /** With redis=serverless or public: the most ECPUs (units of work, as ElastiCache counts them) a second; 1,000 to 15,000,000. */
   'redisMaxECPU',
   'redisNodeType',
   /** One node, or a primary with up to 5 replicas that take over. */
@@ -76,6 +77,22 @@ export const PARAMETER_NAMES = [
   'certificateArn',
   /** A role of IAM with which CloudFormation makes changes, so that who deploys needs no rights of its own for them. */
   'deploymentRole',
+  /** The ARN of a policy that limits what every role of the stack may do. */
+  'permissionsBoundary',
+  /** Of every role, as /team/. */
+  'rolePath',
+  /** Of every resource that can have some: name=value, separated by commas. */
+  'tags',
+  /** The ARN of a key of KMS for what is stored and logged. */
+  'kmsKey',
+  /** What stands for /aws at the beginning of the names of log groups. */
+  'logPrefix',
+  /** "least-most" pollers of the queue that are always there, in place of queue.maximumConcurrency. */
+  'pollers',
+  /** With auth=jwt: what a token must have, by function: predict=scope,predictions=one two. */
+  'jwtScopes',
+  /** "on": the access log names address and identity of callers, which are personal data. */
+  'callerLog',
   /** The image of a Python worker in ECR, in the stack's region. Empty: a deployment builds it with docker. */
   'workerImage',
 ] as const;
@@ -101,7 +118,6 @@ const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:
 const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
 /** Of a stack of shared-redis.yml: its service and the stage. */
 const REDIS_STACK = /^shared-redis-[A-Za-z0-9-]{1,15}$/;
-/** Without a user and password, which would be readable in the template. */
 const RECEIVER = /^https?:\/\/[A-Za-z0-9.-]{1,253}(:\d{1,5})?(\/[\w./-]{0,128})?$/;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
@@ -151,7 +167,7 @@ function readValues(check: Checks) {
     // The account has a quota, which AWS raises; more does not fit into the type of the template.
     requestsPerSecond: check.whole('requestsPerSecond', 1, 2 ** 31 - 1),
     respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
-    redis: check.oneOf('redis', ['node', 'serverless', 'shared', 'url']),
+    redis: check.oneOf('redis', ['node', 'serverless', 'public', 'shared', 'url']),
     redisMaxGB: check.whole('redisMaxGB', 1, 5_000),
     redisMaxECPU: check.whole('redisMaxECPU', 1_000, 15_000_000),
     redisStack: check.matches('redisStack', REDIS_STACK, 'the name of a stack, as shared-redis-dev'),
@@ -170,6 +186,7 @@ function readValues(check: Checks) {
     otlpRatio: check.matches('otlpRatio', /^(0|1|0?\.\d{1,9})$/, 'a number from 0 to 1'),
     provisioned: check.whole('provisioned', 0, 1_000),
     securityGroup: check.matches('securityGroup', idOf('sg'), 'an id, as sg-0123456789abcdef0'),
+    ...readConventions(check),
     domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
     certificateArn: check.matches('certificateArn', CERTIFICATE, 'the ARN of a certificate in ACM'),
     workerImage: check.matches(
@@ -178,13 +195,6 @@ function readValues(check: Checks) {
       'an image in ECR, as 123456789012.dkr.ecr.us-east-1.amazonaws.com/name@sha256: and 64 digits',
     ),
   };
-}
-
-/** Whether parameters contradict each other, and how that is said. */
-export type Rule = readonly [isBroken: boolean, problem: string];
-
-export function broken(rules: readonly Rule[]): string[] {
-  return rules.filter(([is]) => is).map(([, problem]) => problem);
 }
 
 export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment): Rule[] {
@@ -212,11 +222,17 @@ export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment
   ];
 }
 
+/** Whether functions that use Redis are in a VPC. */
+export function usesVpc({ redis }: Pick<Deployment, 'redis'>): boolean {
+  return redis !== 'url' && redis !== 'public';
+}
+
 function contradictions(read: Deployment): string[] {
   const { auth, vpcId, zones, redis, respondAsync } = read;
   const jwt = auth === 'jwt';
   return broken([
     ...stackRules(read),
+    ...conventionRules(read, auth),
     [
       jwt && (read.jwtIssuer === '' || read.jwtAudience.length === 0),
       'param auth=jwt needs jwtIssuer and jwtAudience',
@@ -239,6 +255,10 @@ function contradictions(read: Deployment): string[] {
       'param redis=url uses no VPC and no ElastiCache: leave out vpcId, zones, respondAsync=routed and redisAuth=iam',
     ],
     [
+      redis === 'public' && (vpcId !== '' || zones.length > 0 || respondAsync === 'routed'),
+      'param redis=public uses no VPC: leave out vpcId, zones and respondAsync=routed',
+    ],
+    [
       (redis === 'shared') !== (read.redisStack !== ''),
       'params redis=shared and redisStack belong together: redisStack names the stack of shared-redis.yml',
     ],
@@ -247,8 +267,8 @@ function contradictions(read: Deployment): string[] {
       'param redis=shared uses the network of redisStack: leave out vpcId, zones and respondAsync=on',
     ],
     [
-      read.otlpEndpoint !== '' && redis !== 'url' && read.securityGroup === '',
-      'param otlpEndpoint: functions in a VPC reach a receiver only with a vpcId and securityGroup of your own that let them; redis=url needs no VPC, and tracing=on (X-Ray) no way out',
+      read.otlpEndpoint !== '' && usesVpc(read) && read.securityGroup === '',
+      'param otlpEndpoint: functions in a VPC reach a receiver only with a vpcId and securityGroup of your own that let them; redis=url and redis=public need no VPC, and tracing=on (X-Ray) no way out',
     ],
     [vpcId === '' && read.securityGroup !== '', 'param securityGroup belongs to a vpcId'],
     [

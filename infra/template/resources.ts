@@ -2,8 +2,9 @@
  * Computes the values that several resources share from the parameters: network, variables, authorization. All
  * variables of a function are built here, because `extensions` in osls would replace them instead of adding one.
  */
-import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
-import type { Deployment, RedisDeployment } from './parameters.ts';
+import type { RoutedFunction } from '../../lib/http/routes.ts';
+import { type Authorizer, accessLogFormat, authorizerOf, type HttpEvent, httpEventsOf } from './http-api.ts';
+import { type Deployment, type RedisDeployment, usesVpc } from './parameters.ts';
 import { accessRules, redisUser } from './redis-access.ts';
 
 /** A text or a CloudFormation reference. */
@@ -20,25 +21,6 @@ type CfnList = readonly CfnValue[] | { readonly 'Fn::Split': readonly [string, C
 type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::GetAZs': '' }] };
 
 export type Variables = Readonly<Record<string, CfnValue>>;
-
-/**
- * What the access log says of a request: what was asked, who answered, and why it was refused. The route stands for the
- * path, which may hold a uri; address, caller and headers are left out, because they are personal data.
- */
-const ACCESS_LOG = {
-  requestId: '$context.requestId',
-  requestTime: '$context.requestTime',
-  routeKey: '$context.routeKey',
-  status: '$context.status',
-  error: '$context.error.message',
-  errorType: '$context.error.responseType',
-  authorizerError: '$context.authorizer.error',
-  integrationStatus: '$context.integration.integrationStatus',
-  integrationError: '$context.integration.error',
-  integrationLatencyMs: '$context.integrationLatency',
-  latencyMs: '$context.responseLatency',
-  responseBytes: '$context.responseLength',
-} as const;
 
 const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter'] as const;
 
@@ -74,12 +56,6 @@ export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> 
   readonly redisResource: string;
   /** The snapshot that is made of a serverless cache when it is deleted. */
   readonly redisLastSnapshot: CfnValue;
-}
-
-type Authorizer = { readonly type: 'aws_iam' } | { readonly name: 'jwt' };
-
-interface HttpEvent {
-  readonly httpApi: { readonly method: string; readonly path: string; readonly authorizer?: Authorizer };
 }
 
 /** What the stack of a job needs of another stack: its Redis. */
@@ -144,7 +120,7 @@ function redisOf(deployment: Deployment, { service, stage, jobName }: Names) {
       redisGroup: { Ref: 'RedisSecurityGroup' },
       sharedRedis: undefined,
       redisUser: redisUser(service, stage),
-      redisAccess: accessRules(jobName, redis === 'serverless').join(' '),
+      redisAccess: accessRules(jobName, cacheOf({ redis }) !== undefined).join(' '),
     };
   const keyspace = `${jobName}@${stage}`;
   return {
@@ -162,7 +138,7 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
   const { authorizer, authorizers } = authorizerOf(deployment);
   const redis = redisOf(deployment, names);
   const functionGroup = deployment.securityGroup || { Ref: 'FunctionSecurityGroup' };
-  const isInVpc = deployment.redis !== 'url';
+  const isInVpc = usesVpc(deployment);
   return {
     ...redis,
     functionGroup,
@@ -171,13 +147,14 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
     variables: variablesOf(deployment, names, redisVariables(deployment, redis)),
     authorizer,
     authorizers,
-    httpEvents: httpEventsOf(authorizer),
-    accessLogFormat: JSON.stringify(ACCESS_LOG),
+    httpEvents: httpEventsOf(authorizer, deployment.jwtScopes),
+    accessLogFormat: accessLogFormat(deployment),
     tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
     provisioned: deployment.provisioned,
     bucketDeletionPolicy: deployment.keepData === 'on' ? 'Retain' : 'Delete',
-    redisResource:
-      deployment.redis === 'serverless' ? 'serverlesscache:${RedisServerless}' : 'replicationgroup:${Redis}',
+    redisResource: cacheOf(deployment)
+      ? `serverlesscache:\${${cacheOf(deployment)}}`
+      : 'replicationgroup:${Redis}',
     // A name that was used stays taken: by the snapshot of an earlier cache.
     redisLastSnapshot:
       deployment.keepData === 'on'
@@ -215,7 +192,8 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
   return {
     predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
     batch: { ...config, ...bucket, ...redis },
-    submit: { ...config, ...bucket, ...queue },
+    // Only a public Redis is reached without a VPC: there a record is announced, and refused when Redis is nearly full.
+    submit: { ...config, ...bucket, ...queue, ...(deployment.redis === 'public' ? redis : {}) },
     predictions: { ...config, ...bucket, ...redis },
     // Most of its requests ask whether the service is well.
     status: { ...untraced, ...bucket, ...redis },
@@ -224,7 +202,7 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
 }
 
 function redisVariables(
-  { redis, redisAuth, redisUrl, redisPassword }: Deployment,
+  { redis, redisAuth, redisUrl, redisPassword, redisMaxGB }: Deployment,
   { sharedRedis, redisUser: user }: ReturnType<typeof redisOf>,
 ): Variables {
   if (sharedRedis)
@@ -240,20 +218,28 @@ function redisVariables(
       ...(userOf(redisUrl) === '' ? {} : { CLUSTER_SERVING_REDIS_USER: userOf(redisUrl) }),
       CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER: redisPassword,
     };
-  const isServerless = redis === 'serverless';
+  const cache = cacheOf({ redis });
   const address = {
     CLUSTER_SERVING_REDIS_URL: {
-      'Fn::Sub': isServerless
-        ? 'rediss://${RedisServerless.Endpoint.Address}:${RedisServerless.Endpoint.Port}?cluster=on'
+      'Fn::Sub': cache
+        ? `rediss://\${${cache}.Endpoint.Address}:\${${cache}.Endpoint.Port}?cluster=on`
         : 'rediss://${Redis.PrimaryEndPoint.Address}:${Redis.PrimaryEndPoint.Port}',
     },
   };
-  if (redisAuth === 'none') return address;
+  if (redisAuth === 'none' && redis !== 'public') return address;
   return {
     ...address,
     CLUSTER_SERVING_REDIS_USER: user,
-    CLUSTER_SERVING_REDIS_CACHE: { Ref: isServerless ? 'RedisServerless' : 'Redis' },
+    CLUSTER_SERVING_REDIS_CACHE: { Ref: cache ?? 'Redis' },
+    ...(redis === 'public' ? { CLUSTER_SERVING_REDIS_MAX_GB: String(redisMaxGB) } : {}),
   };
+}
+
+/** The logical names of caches of ElastiCache Serverless, which are in cluster mode. */
+const CACHES = { serverless: 'RedisServerless', public: 'RedisPublic' } as const;
+
+function cacheOf({ redis }: Pick<Deployment, 'redis'>): string | undefined {
+  return redis === 'serverless' || redis === 'public' ? CACHES[redis] : undefined;
 }
 
 function userOf(url: string): string {
@@ -262,29 +248,4 @@ function userOf(url: string): string {
 
 function withoutUser(url: string): string {
   return url.replace(/\/\/[^@/]*@/, '//');
-}
-
-function httpEventsOf(authorizer: Authorizer | null): SettingsOfResources['httpEvents'] {
-  const of = (name: RoutedFunction): readonly HttpEvent[] =>
-    ROUTES.filter((route) => route.function === name).map(({ method, path }) => ({
-      httpApi: { method, path, ...(authorizer && { authorizer }) },
-    }));
-  return {
-    predict: of('predict'),
-    submit: of('submit'),
-    predictions: of('predictions'),
-    status: of('status'),
-  };
-}
-
-function authorizerOf({ auth, jwtIssuer, jwtAudience }: Deployment) {
-  if (auth === 'iam') return { authorizer: { type: 'aws_iam' }, authorizers: {} } as const;
-  if (auth === 'none') return { authorizer: null, authorizers: {} };
-  const jwt = {
-    type: 'jwt',
-    identitySource: '$request.header.Authorization',
-    issuerUrl: jwtIssuer,
-    audience: jwtAudience,
-  };
-  return { authorizer: { name: 'jwt' }, authorizers: { jwt } } as const;
 }

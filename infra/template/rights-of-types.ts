@@ -1,6 +1,6 @@
 /**
  * What CloudFormation calls to create, read, update and delete a resource of each type in infra/stack/ and of osls, with
- * the tag `STAGE` that osls gives to each. A new type in the template needs an entry here; test/system/deployer-policy.test.ts says so.
+ * the tag `STAGE` that osls gives to each. A new type in the template needs an entry here; test/infra/idle-price.system.test.ts says so.
  */
 export interface Rights {
   /** As in an action: `lambda`. */

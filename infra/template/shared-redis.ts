@@ -6,8 +6,8 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { assertKeyspace, assertStage } from '../../lib/queue/names.ts';
 import type { DeployedOutputs } from '../account/deployed-stack.ts';
 import { redisMonitoring } from './monitoring.ts';
-import { Checks, type Values } from './parameter-checks.ts';
-import { broken, type Rule, readRedis, stackRules, unknownParameters } from './parameters.ts';
+import { broken, Checks, type Rule, type Values } from './parameter-checks.ts';
+import { readRedis, stackRules, unknownParameters } from './parameters.ts';
 import { accessRules, redisUser } from './redis-access.ts';
 import { filesOfRedis, type SharedRedis, settingsOfRedis } from './resources.ts';
 import type { Resource } from './watched.ts';
@@ -71,10 +71,12 @@ export function readSharedRedis({ stage, parameters, named, needsJobs }: Request
     }
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const settings = settingsOfRedis(deployment);
-  const { redisNodes, alarmActions } = settings;
+  const { redisNodes, redisNodeType, alarmActions } = settings;
   const files = filesOfRedis(deployment);
   const monitoring =
-    deployment.monitoring === 'full' ? redisMonitoring({ redisNodes, alarmActions }).Resources : {};
+    deployment.monitoring === 'full'
+      ? redisMonitoring({ redisNodes, redisNodeType, alarmActions }).Resources
+      : {};
   return {
     ...settings,
     files,

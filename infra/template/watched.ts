@@ -15,6 +15,7 @@ export interface MonitoringRequest {
   readonly predictTimeoutSeconds: number;
   /** 0 when Redis is not in this stack. */
   readonly redisNodes: number;
+  readonly redisNodeType: string;
   readonly alarmActions: readonly CfnValue[];
 }
 

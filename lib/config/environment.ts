@@ -27,6 +27,8 @@ export interface Environment {
    * CLUSTER_SERVING_REDIS_CACHE), or with a password in Systems Manager (CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER).
    */
   readonly redisSignIn: RedisSignIn | undefined;
+  /** Of a Redis that would evict results beyond it: CLUSTER_SERVING_REDIS_MAX_GB, in bytes. */
+  readonly redisMaxBytes: number | undefined;
   /** What stands for the job in the keys of Redis: CLUSTER_SERVING_REDIS_KEYSPACE. Without it, the job's name. */
   readonly keyspace: string;
   /** Of the function, to sign with; read it anew each time, because Lambda renews it. */
@@ -99,6 +101,7 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     get redisUrl() {
       return required(variables, 'CLUSTER_SERVING_REDIS_URL');
     },
+    redisMaxBytes: gigabytes(variables['CLUSTER_SERVING_REDIS_MAX_GB']),
     hasRedis: Boolean(variables['CLUSTER_SERVING_REDIS_URL']),
     get redisSignIn() {
       return readRedisSignIn(variables);
@@ -143,6 +146,10 @@ function readRedisSignIn(variables: Variables): RedisSignIn | undefined {
   }
   if (!user) return undefined;
   return { ...role(variables), user, cache: required(variables, 'CLUSTER_SERVING_REDIS_CACHE') };
+}
+
+function gigabytes(count: string | undefined): number | undefined {
+  return count === undefined ? undefined : Number(count) * 2 ** 30;
 }
 
 function role(variables: Variables): Role {

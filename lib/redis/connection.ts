@@ -6,12 +6,16 @@
 import { Redis } from 'ioredis';
 import { badConfig, badRequest, ServingError } from '../contract/errors.ts';
 import { allEnded } from '../contract/under-way.ts';
+import { HINTS, TLS_HINTS } from './hints.ts';
+import { Room } from './room.ts';
 
 export interface RedisOptions {
   readonly connectTimeoutMs?: number;
   readonly commandTimeoutMs?: number;
   /** The user, with a password for each connection. Default: the user and password of the url, if it has them. */
   readonly signIn?: SignIn | undefined;
+  /** The most that it stores, where it would evict results beyond that. */
+  readonly maxBytes?: number | undefined;
   /** For a node of a cluster: the name in its certificate (TLS); undefined: the host of its url. */
   readonly node?: { readonly certifiedName: string | undefined };
 }
@@ -40,27 +44,6 @@ const CLUSTER_MODE = /^(MOVED|ASK|CROSSSLOT) /;
 /** What ioredis says of whatever was under way when the connection ended. */
 const CLOSED = 'Connection is closed.';
 
-/** Errors that do not say what to do, or not of what they speak. */
-const HINTS: readonly (readonly [RegExp, string])[] = [
-  [/^NOAUTH/, 'NOAUTH: it asks for a password, as in redis://user:password@host:port'],
-  [/^WRONGPASS/, 'WRONGPASS: it refuses the user or the password'],
-  [
-    /^Unknown RESP type/,
-    'its answer is not one of Redis: another service (HTTP?) has this port, or it wants TLS (rediss://)',
-  ],
-  [/^Connection is closed\.$/, 'it ended the connection; if it expects TLS, write rediss://'],
-  [/ENOTFOUND|EAI_AGAIN/, 'the host is unknown ($&)'],
-  [/ECONNREFUSED/, 'nothing listens there ($&)'],
-];
-
-/** Those of an address that begins with rediss://. */
-const TLS_HINTS: typeof HINTS = [
-  [/wrong version number/, 'it does not speak TLS: write redis://'],
-  [/ETIMEDOUT/, 'no answer in time ($&); if it does not speak TLS, write redis://'],
-  [/^Connection is closed\.$/, 'it ended the connection'],
-  ...HINTS,
-];
-
 /** Sends commands; what may not be repeated sends one only. */
 export type Work<T> = (redis: Redis) => Promise<T>;
 
@@ -68,6 +51,8 @@ export class RedisConnection {
   /** Whether a script reaches only the keys of one slot. */
   readonly isCluster: boolean = false;
   readonly redis: Redis;
+  /** Undefined where Redis itself refuses what is too much. */
+  readonly room: Room | undefined;
   readonly #url: string;
   readonly #where: string;
   readonly #node: RedisOptions['node'];
@@ -82,6 +67,8 @@ export class RedisConnection {
 
   constructor(url: string, options: RedisOptions = {}) {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
+    const ask = () => this.use((redis) => redis.info('memory'), true);
+    this.room = options.maxBytes === undefined ? undefined : new Room(options.maxBytes, ask, Date.now);
     this.#url = url;
     this.#signIn = options.signIn;
     this.#node = options.node;

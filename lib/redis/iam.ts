@@ -4,6 +4,9 @@
  * Signing sends nothing, so it works in a subnet from which no other AWS service can be reached.
  */
 import { type Credentials, presign, sha256 } from '../codecs/sigv4.ts';
+import { badConfig } from '../contract/errors.ts';
+import type { CacheUser } from './address.ts';
+import type { SignIn } from './connection.ts';
 
 interface CacheSignIn {
   /** Id of the replication group, or name of the serverless cache. */
@@ -34,4 +37,18 @@ export function cachePassword(
     lifeSeconds: LIFE_SECONDS,
     payloadDigest: sha256(''),
   });
+}
+
+/** Asked for each connection, because credentials expire. */
+export type CredentialSource = () => Promise<Credentials>;
+
+/** How a client signs in to a public cache. @throws bad_config without credentials */
+export function cacheSignIn(
+  { user, ...cache }: CacheUser,
+  credentials: CredentialSource = () =>
+    Promise.reject(badConfig('the Redis url has iam=, and this client has no credentials of AWS')),
+): SignIn {
+  const password = async () =>
+    cachePassword({ ...cache, user, isServerless: true, credentials: await credentials() }, Date.now());
+  return { username: user, password };
 }

@@ -47,9 +47,10 @@ export class RecordStates implements States {
    * Announces a record that is about to be sent. Calls of one tick share a round trip, and a repeated call with the same
    * identity counts once. In cluster mode the key of a request is compared among the uris of a slot, so always for the same
    * uri.
-   * @throws results_unavailable; conflict when the key of its request was used for another one
+   * @throws results_unavailable, also where Redis is nearly full and would evict results; conflict when the key of its request was used for another one
    */
   async announce({ uri, message, identity, request }: SentRecord): Promise<Announcement> {
+    await this.#connection.room?.assert();
     const home = this.#connection.home(this.#job, uri);
     const state = stateKey(home, uri);
     const keys = request ? [state, requestKey(home, request.key)] : [state];

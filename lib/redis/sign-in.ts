@@ -1,7 +1,7 @@
 /** Signs a function in to its Redis, where the address holds no password. */
-import { isClusterUrl } from './cluster/connection.ts';
+import { readAddress } from './address.ts';
 import type { SignIn } from './connection.ts';
-import { cachePassword } from './iam.ts';
+import { type CredentialSource, cachePassword } from './iam.ts';
 import { CachedSecret, type ParameterSecret, readParameter } from './secret.ts';
 
 type RedisSignIn =
@@ -12,6 +12,10 @@ export interface RedisPlace {
   readonly redisUrl: string;
   /** Asked each time, because the credentials of a long-lived environment may have been renewed. */
   readonly redisSignIn?: RedisSignIn | undefined;
+  /** For an address that has a cache and a user of IAM. */
+  readonly credentials?: CredentialSource | undefined;
+  /** The most that it stores, where it would evict results beyond that. */
+  readonly redisMaxBytes?: number | undefined;
 }
 
 /** @returns undefined where the address is enough */
@@ -28,7 +32,7 @@ export function signInOf(place: RedisPlace): SignIn | undefined {
     };
   }
   // A cache in cluster mode that a deployment creates is serverless.
-  const isServerless = isClusterUrl(place.redisUrl);
+  const isServerless = readAddress(place.redisUrl).isCluster;
   const password = () => cachePassword({ ...signIn, ...renewed(), isServerless }, Date.now());
   return { username: signIn.user, password };
 }

@@ -12,7 +12,12 @@ import { type RedisPlace, signInOf } from './sign-in.ts';
 type RedisStore = Store<RedisConnection, RedisPlace>;
 
 export const connect: RedisStore['connect'] = (place, timeouts) =>
-  openRedis(place.redisUrl, { ...timeouts, signIn: signInOf(place) });
+  openRedis(place.redisUrl, {
+    ...timeouts,
+    signIn: signInOf(place),
+    credentials: place.credentials,
+    maxBytes: place.redisMaxBytes,
+  });
 
 export const openResults: RedisStore['openResults'] = (connection, options) =>
   new ResultStore(connection, options);

@@ -43,3 +43,9 @@ export function openS3(options: AwsOptions & { idleMs?: number; anyRegion?: bool
     ...(options.endpoint ? { endpoint: options.endpoint, forcePathStyle: true } : {}),
   });
 }
+
+/** Those that the AWS SDK finds, and renews. */
+export async function credentialsOf(client: S3Client) {
+  const { accessKeyId, secretAccessKey, sessionToken } = await client.config.credentials();
+  return { accessKeyId, secretAccessKey, sessionToken };
+}

@@ -27,6 +27,7 @@ export function environmentOf(
     redisUrl,
     hasRedis: true,
     redisSignIn: undefined,
+    redisMaxBytes: undefined,
     keyspace: job.jobName,
     role: { region: aws.region, credentials: { ...aws.credentials, sessionToken: undefined } },
     aws: { endpoint: aws.url, region: aws.region, credentials: aws.credentials },

@@ -102,7 +102,7 @@ const SHAPES: readonly { readonly folder: string; readonly longest: number; read
   { folder: 'local', longest: 9, circles: 0 },
   { folder: 'lib/pipeline', longest: 7, circles: 1 },
   { folder: 'lib/http', longest: 5, circles: 1 },
-  { folder: 'lib/redis', longest: 5, circles: 1 },
+  { folder: 'lib/redis', longest: 6, circles: 1 },
   { folder: 'cli', longest: 5, circles: 1 },
   { folder: 'infra', longest: 5, circles: 1 },
   { folder: 'sdk', longest: 8, circles: 1 },

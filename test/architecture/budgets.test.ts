@@ -12,10 +12,10 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_230 },
+  { folders: ['functions', 'lib'], lines: 36_380 },
   { folders: ['local'], lines: 10_600 },
   { folders: ['cli'], lines: 8_650 },
-  { folders: ['infra'], lines: 6_150 },
+  { folders: ['infra'], lines: 6_500 },
   { folders: ['sdk'], lines: 3_400 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 62_000 },
 ];

@@ -217,9 +217,9 @@ const IMPORTS: readonly Plant[] = [
   {
     title: 'three tests that begin with the same word',
     files: {
-      'test/long/crowd-a.test.ts': `import '../target.ts';`,
-      'test/long/crowd-b.test.ts': `import '../target.ts';`,
-      'test/long/crowd.test.ts': `import '../target.ts';`,
+      'test/upgrade/crowd-a.test.ts': `import '../target.ts';`,
+      'test/upgrade/crowd-b.test.ts': `import '../target.ts';`,
+      'test/upgrade/crowd.test.ts': `import '../target.ts';`,
     },
     rule: 'prefix',
   },

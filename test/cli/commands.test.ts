@@ -168,7 +168,7 @@ test('a client command where nothing runs is exit code 3 and names the way out',
 });
 
 test('on an older Node every script says which one is needed', async (t) => {
-  // Out of reach of the Node that npm installs on Linux: older-node.test.ts has it run on that one.
+  // Out of reach of the Node that npm installs on Linux: older-node.system.test.ts has it run on that one.
   const folder = await temporaryFolder(t);
   await cp(join(ROOT, 'cli', 'bin'), join(folder, 'bin'), { recursive: true });
   const older = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })`;

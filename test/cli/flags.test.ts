@@ -9,8 +9,8 @@ import { explained } from '../../cli/command.ts';
 import { COMMANDS } from '../../cli/main.ts';
 import { runWkr, WKR_COMMANDS } from '../../cli/wkr/main.ts';
 import { FLAGS_ADVICE } from '../../local/gateway/caller.ts';
+import { Service } from '../local/decentral/service.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { Service } from '../workers/decentral/service.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** What looks like a flag. */

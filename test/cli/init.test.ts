@@ -1,4 +1,4 @@
-/** `cluster-serving init <folder>`: what a project consists of, and what is refused. test/long/install.test.ts walks through one. */
+/** `cluster-serving init <folder>`: what a project consists of, and what is refused. test/infra/packages/install.deploy.test.ts walks through one. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * Tests that every archive of `serverless package` (with all defaults), unzipped and run, keeps the contract.
- * Packaging takes seconds, so these share one run with the tests of the template (test/system/package.test.ts).
+ * Packaging takes seconds, so these share one run with the tests of the template (test/infra/package.system.test.ts).
  */
 import assert from 'node:assert/strict';
 import { readFile, stat } from 'node:fs/promises';

@@ -1,12 +1,13 @@
 /**
  * The template of a stack as osls makes it from serverless.yml and infra/stack/, in milliseconds and without packaging
- * anything. What osls adds by itself is in osls.ts; test/system holds that a packaged template has the same resources.
+ * anything. What osls adds by itself is in osls.ts; package.system.test.ts holds that a packaged template has the same resources.
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isAlias, isMap, isPair, isScalar, isSeq, type Node, parseDocument } from 'yaml';
-import { readService, readSettings } from '../../infra/template/config.ts';
+import { readService, readSettings, type Settings } from '../../infra/template/config.ts';
+import { applyConventions } from '../../infra/template/conventions.ts';
 import type { Parameters } from '../../infra/template/parameters.ts';
 import { readSharedRedis } from '../../infra/template/shared-redis.ts';
 import type { Template } from '../support/template.ts';
@@ -52,7 +53,11 @@ export function composeFile({ stage = 'dev', parameters = {}, config: path, now 
 export function composeJob(request: Request = {}): Template {
   const composed = composeFile(request);
   const own = { Resources: resourcesOfOsls(composed), Outputs: OUTPUTS_OF_OSLS };
-  return merged([own, ...(composed.resources as Part[])]);
+  const template = merged([own, ...(composed.resources as Part[])]);
+  // As infra/plugin.mjs does when osls has all resources.
+  const { settings } = composed['custom'] as { readonly settings: Pick<Settings, 'conventions'> };
+  applyConventions(template.Resources, settings.conventions);
+  return template;
 }
 
 /** The stack of shared-redis.yml. */

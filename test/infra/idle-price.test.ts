@@ -1,4 +1,4 @@
-/** Prices of single resources; test/system/idle-price.test.ts compares those of packaged stacks with the documents. */
+/** Prices of single resources; test/infra/idle-price.system.test.ts compares those of packaged stacks with the documents. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { idlePrice, idlePriceText } from '../../infra/doctor/idle-price.ts';

@@ -27,7 +27,13 @@ const KNOWN: Readonly<Record<string, { readonly by: string; readonly metrics: re
   },
   'AWS/ElastiCache': {
     by: 'CacheClusterId',
-    metrics: ['DatabaseMemoryUsagePercentage', 'EngineCPUUtilization', 'CurrConnections', 'Evictions'],
+    metrics: [
+      'DatabaseMemoryUsagePercentage',
+      'EngineCPUUtilization',
+      'CPUCreditBalance',
+      'CurrConnections',
+      'Evictions',
+    ],
   },
 };
 
@@ -95,6 +101,7 @@ export function monitoringTests(template: () => Template, service: string): void
       'RedisEvictionsAlarm',
       'RedisConnectionsAlarm',
       'RedisCpuAlarm',
+      'RedisCreditsAlarm',
     ])
       assert.ok(names.includes(name), name);
   });
@@ -139,6 +146,7 @@ export function monitoringTests(template: () => Template, service: string): void
       ['RedisEvictionsAlarm', 'Evictions'],
       ['RedisConnectionsAlarm', 'CurrConnections'],
       ['RedisCpuAlarm', 'EngineCPUUtilization'],
+      ['RedisCreditsAlarm', 'CPUCreditBalance'],
     ] as const) {
       const metrics = metricsOf(propertiesOf(template(), name));
       assert.ok(
@@ -153,9 +161,9 @@ export function monitoringTests(template: () => Template, service: string): void
     }
   });
 
-  test('as many metrics are watched as docs/explanation/scaling.md says are billed: 30, and 3 for each node of Redis', () => {
+  test('as many metrics are watched as docs/explanation/scaling.md says are billed: 30, and 4 for each node of Redis', () => {
     const nodes = Number(propertiesOf(template(), 'Redis')['NumCacheClusters']);
-    assert.equal(alarms().flatMap(([, alarm]) => metricsOf(alarm)).length, 30 + 3 * nodes);
+    assert.equal(alarms().flatMap(([, alarm]) => metricsOf(alarm)).length, 30 + 4 * nodes);
   });
 
   test('every alarm tells the topic, both when it turns red and when it is over', () => {

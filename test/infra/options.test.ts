@@ -1,4 +1,4 @@
-/** The settings of a deployment: defaults, refusals and names. test/system/package-options.test.ts looks at what is packaged. */
+/** The settings of a deployment: defaults, refusals and names. test/infra/package-options.system.test.ts looks at what is packaged. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -53,6 +53,14 @@ describe('the settings of a deployment', () => {
     certificateArn: '',
     deploymentRole: '',
     workerImage: '',
+    permissionsBoundary: '',
+    rolePath: '',
+    tags: '',
+    kmsKey: '',
+    logPrefix: '',
+    pollers: '',
+    jwtScopes: '',
+    callerLog: 'off',
   };
   const url = {
     redis: 'url',
@@ -198,6 +206,78 @@ describe('the settings of a deployment', () => {
       ['redisMaxECPU', 999],
     ] as const)
       assert.match(problemsOf({ redis: 'serverless', [name]: wrong }), new RegExp(`^param ${name} `));
+  });
+
+  test('a public Redis needs no VPC, signs its users in, and is reached by submit too', () => {
+    const of = (own: object) =>
+      readSettings(folder, { ...request, parameters: { ...parameters, redis: 'public', ...own } });
+    const { variables, vpc, files, redisAlarmBytes } = of({ redisMaxGB: 2 });
+    assert.deepEqual([vpc, files.network, files.interfaces, files.redisGroup], [null, 'none', 'off', 'none']);
+    assert.deepEqual([files.redisAuth, files.redisUsers, redisAlarmBytes], ['iam', 'public', 1_288_490_189]);
+    const { CLUSTER_SERVING_REDIS_URL: address, ...others } = variables.submit;
+    assert.deepEqual(address, {
+      'Fn::Sub': 'rediss://${RedisPublic.Endpoint.Address}:${RedisPublic.Endpoint.Port}?cluster=on',
+    });
+    assert.deepEqual(others['CLUSTER_SERVING_REDIS_CACHE'], { Ref: 'RedisPublic' });
+    assert.equal(others['CLUSTER_SERVING_REDIS_MAX_GB'], '2');
+    assert.equal(of({ redis: 'serverless' }).variables.submit['CLUSTER_SERVING_REDIS_URL'], undefined);
+    for (const own of [
+      { vpcId: 'vpc-0123456789abcdef0', subnetIds: 'subnet-0123456789abcdef0,subnet-0123456789abcdef1' },
+      { respondAsync: 'routed' },
+    ])
+      assert.match(
+        problemsOf({ redis: 'public', ...own }),
+        /param redis=public uses no VPC: leave out vpcId/,
+      );
+  });
+
+  test('conventions of a company are checked before anything is built', () => {
+    const jwt = { auth: 'jwt', jwtIssuer: 'https://issuer.example.com/', jwtAudience: 'a' };
+    for (const [name, right, ...wrong] of [
+      [
+        'permissionsBoundary',
+        'arn:aws:iam::123456789012:policy/team/limits',
+        'limits',
+        'arn:aws:iam::1:role/x',
+      ],
+      ['rolePath', '/team/', 'team', '/team', '//', '/a b/'],
+      ['tags', 'team=a b,cost=1', 'team', 'aws:x=1', 'a=1,a=1', '=1'],
+      [
+        'kmsKey',
+        'arn:aws:kms:eu-west-1:123456789012:key/12345678-1234',
+        'alias/x',
+        'arn:aws:kms:eu-west-1:1:key/x',
+      ],
+      ['logPrefix', '/company/team', '/aws', '/aws/x', 'company', '/company/'],
+      ['pollers', '2-20', '2', '1-20', '20-2', '2-2001', '201-300'],
+      [
+        'jwtScopes',
+        'predict=run,predictions=read write',
+        'predict',
+        'other=run',
+        'predict=',
+        'predict=a,predict=b',
+      ],
+    ] as const) {
+      assert.equal(problemsOf({ ...jwt, [name]: right }), '', name);
+      for (const value of wrong)
+        assert.match(problemsOf({ ...jwt, [name]: value }), new RegExp(`^param ${name}`), `${name} ${value}`);
+    }
+    assert.match(problemsOf({ jwtScopes: 'predict=run' }), /^param jwtScopes belongs to auth=jwt/);
+  });
+
+  test('scopes are asked of the routes of a function, and callers are named where that is wanted', () => {
+    const jwt = { auth: 'jwt', jwtIssuer: 'https://issuer.example.com/', jwtAudience: 'a' };
+    const { httpEvents, accessLogFormat, tags } = readSettings(folder, {
+      ...request,
+      parameters: { ...parameters, ...jwt, jwtScopes: 'predict=run all', callerLog: 'on', tags: 'a=b=c' },
+    });
+    const scoped = { name: 'jwt', scopes: ['run', 'all'] };
+    for (const { httpApi } of httpEvents.predict) assert.deepEqual(httpApi.authorizer, scoped);
+    for (const { httpApi } of httpEvents.status) assert.deepEqual(httpApi.authorizer, { name: 'jwt' });
+    assert.match(accessLogFormat, /"sourceIp":"\$context.identity.sourceIp"/);
+    assert.doesNotMatch(readSettings(folder, request).accessLogFormat, /identity|claims/);
+    assert.deepEqual(tags, { a: 'b=c' });
   });
 
   test('a config file that is named must exist', () => {

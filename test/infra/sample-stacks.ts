@@ -9,6 +9,9 @@ const VPC = 'vpc-0123456789abcdef0';
 const GROUP = 'sg-0123456789abcdef0';
 const EXISTING = { vpcId: VPC, subnetIds: SUBNETS.join() };
 const CERTIFICATE = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
+const BOUNDARY = 'arn:aws:iam::123456789012:policy/limits';
+const KEY = 'arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012';
+const PUBLIC_CACHE = `${redisUser('cluster-serving', 'dev')}-public`;
 export const STACKS = {
   dev: {},
   prod: { stage: 'prod' },
@@ -17,6 +20,7 @@ export const STACKS = {
     now: new Date('2026-11-28T07:45:12.345Z'),
     parameters: { redis: 'serverless', redisAuth: 'iam', keepData: 'on', redisMaxGB: 3 },
   },
+  public: { parameters: { redis: 'public', redisMaxGB: 3, respondAsync: 'on' } },
   shared: { parameters: { redis: 'shared', redisStack: 'shared-redis-dev' } },
   url: {
     parameters: {
@@ -39,6 +43,21 @@ export const STACKS = {
       domain: 'api.example.com',
       certificateArn: CERTIFICATE,
       provisioned: 3,
+    },
+  },
+  company: {
+    parameters: {
+      permissionsBoundary: BOUNDARY,
+      rolePath: '/team/',
+      tags: 'team=a b, cost=1',
+      kmsKey: KEY,
+      logPrefix: '/company',
+      pollers: '2-20',
+      auth: 'jwt',
+      jwtIssuer: 'https://issuer.example.com/',
+      jwtAudience: 'first',
+      jwtScopes: 'predict=run, predictions=read write',
+      callerLog: 'on',
     },
   },
   worker: { config: 'examples/worker-python/config.yaml', parameters: EXISTING },
@@ -91,11 +110,44 @@ export const FOLLOWING: readonly (readonly [stack: StackName, ...Row])[] = [
   ['prod', 'AlarmTopic', 'DisplayName', 'cluster-serving-prod', 'who sends the mail'],
   ['existing', 'AlarmTopic', 'DisplayName', 'cluster-serving-dev', 'who sends the mail'],
   ['existing', 'AlarmMail', 'Endpoint', 'ops@example.com', 'alarmEmail'],
+  ['company', 'PredictRole', 'PermissionsBoundary', BOUNDARY, 'permissionsBoundary'],
+  ['company', 'PredictRole', 'Path', '/team/', 'rolePath'],
+  ['company', 'PredictLogGroup', 'LogGroupName', '/company/lambda/cluster-serving-dev-predict', 'logPrefix'],
+  ['company', 'PredictLogGroup', 'KmsKeyId', KEY, 'kmsKey'],
+  ['company', 'PredictLambdaFunction', 'KmsKeyArn', KEY, 'kmsKey'],
+  ['company', 'Queue', 'KmsMasterKeyId', KEY, 'kmsKey'],
+  ['company', 'Redis', 'KmsKeyId', KEY, 'kmsKey'],
+  [
+    'company',
+    'BatchEventSourceMappingSQSQueue',
+    'ProvisionedPollerConfig',
+    { MinimumPollers: 2, MaximumPollers: 20 },
+    'pollers',
+  ],
   ['serverless', 'RedisServerless', 'SnapshotRetentionLimit', 7, 'keepData=on: a week of snapshots'],
   ['serverless', 'RedisServerless', 'CacheUsageLimits.DataStorage.Maximum', 3, 'redisMaxGB'],
   ['serverless', 'RedisServerless', 'CacheUsageLimits.ECPUPerSecond.Maximum', 5000, 'redisMaxECPU'],
+  [
+    'serverless',
+    'RedisThrottleAlarm',
+    'Dimensions',
+    [{ Name: 'clusterId', Value: ref('RedisServerless') }],
+    'this',
+  ],
+  ['public', 'RedisThrottleAlarm', 'Dimensions', [{ Name: 'clusterId', Value: ref('RedisPublic') }], 'this'],
   ['serverless', 'RedisServerless', 'SubnetIds', OWN_SUBNETS, 'those of the functions'],
   ['serverless', 'RedisServerless', 'UserGroupId', ref('RedisUserGroup'), 'redisAuth=iam'],
+  ['public', 'RedisPublic', 'ServerlessCacheName', PUBLIC_CACHE, 'its own name'],
+  ['public', 'RedisPublic', 'CacheUsageLimits.DataStorage.Maximum', 3, 'redisMaxGB'],
+  ['public', 'RedisPublic', 'CacheUsageLimits.ECPUPerSecond.Maximum', 5000, 'redisMaxECPU'],
+  ['public', 'RedisMemoryAlarm', 'Threshold', Math.round(3 * 2 ** 30 * 0.6), '60 % of redisMaxGB'],
+  [
+    'public',
+    'RedisSubmitPolicy',
+    'PolicyDocument.Statement.0.Resource',
+    [sub(`${ARN}:serverlesscache:\${RedisPublic}`), sub(`${ARN}:user:\${RedisUser}`)],
+    'this cache, as this user',
+  ],
   ['signedIn', 'Redis', 'UserGroupIds', [ref('RedisUserGroup')], 'redisAuth=iam'],
   ['redis', 'Redis', 'UserGroupIds', [ref('RedisUserGroup')], 'a user for each job'],
   ['signedIn', 'RedisUserGroup', 'UserIds', [ref('RedisUser')], 'redisAuth=iam'],
@@ -269,6 +321,15 @@ export const OUTPUTS: readonly (readonly [stack: StackName, output: string, expe
     'RedisUrl',
     {
       Value: sub('rediss://${RedisServerless.Endpoint.Address}:${RedisServerless.Endpoint.Port}?cluster=on'),
+    },
+  ],
+  [
+    'public',
+    'RedisUrl',
+    {
+      Value: sub(
+        'rediss://${RedisUser}@${RedisPublic.Endpoint.Address}:${RedisPublic.Endpoint.Port}?cluster=on&iam=${RedisPublic}&region=${AWS::Region}&maxGB=3',
+      ),
     },
   ],
   ['prod', 'AlarmTopicArn', { Value: ref('AlarmTopic') }],

@@ -1,6 +1,6 @@
 /**
  * What the template of a default dev stack promises beyond every-stack/tests.ts. Packaging takes seconds, so these tests
- * share one run with those of the archives (test/system/package.test.ts).
+ * share one run with those of the archives (test/infra/package.system.test.ts).
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';

@@ -28,9 +28,20 @@ test('a stack is found by its name, with its region', async (t) => {
     job: 'serving_stream',
     queueUrl: OUTPUTS.QueueUrl,
     bucket: 'a-bucket',
+    redisUrl: undefined,
   });
   assert.equal((await findStack('one', { endpoint, region: 'us-gov-west-1' })).region, 'us-gov-west-1');
   assert.deepEqual(asked, ['one', 'one']);
+});
+
+test('only a Redis that is public is among the places of a stack', async (t) => {
+  const redis = 'rediss://u@cache.example.com:6379?cluster=on&iam=c&region=eu-west-1&maxGB=1';
+  const { url: endpoint } = await startStandIn(t, {
+    vpc: { outputs: { ...OUTPUTS, RedisUrl: 'rediss://cache.example.com:6379?cluster=on' } },
+    public: { outputs: { ...OUTPUTS, RedisUrl: redis } },
+  });
+  assert.equal((await findStack('vpc', { endpoint })).redisUrl, undefined);
+  assert.equal((await findStack('public', { endpoint })).redisUrl, redis);
 });
 
 test('an ARN says its region itself', async (t) => {

@@ -1,6 +1,6 @@
 /**
  * Reads off a source file which modules it loads, and whether only their types.
- * A line parser, because TypeScript 7 has no API: it knows the forms that this code base uses, and test/workspaces.test.ts
+ * A line parser, because TypeScript 7 has no API: it knows the forms that this code base uses, and test/architecture/workspaces.test.ts
  * holds each of them.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The two packages as a user has them: built, packed by npm, and unpacked into an empty folder's node_modules.
  * No registry is asked: what a manifest names is linked from the checkout's node_modules, and nothing else, so a package
- * that it forgets is not found. test/long/install.test.ts has npm itself install them.
+ * that it forgets is not found. test/infra/packages/install.deploy.test.ts has npm itself install them.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
  * Loaded into osls before it runs (packaging.ts): what the packages of all tests have in common is made once, and then read.
  * That is onnxruntime, compressed, and the bundles of one source. What is kept is found by the content that it is made of;
- * test/long/variants.test.ts compares the archives with those of a plain osls.
+ * test/infra/every-stack/variants.deploy.test.ts compares the archives with those of a plain osls.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';

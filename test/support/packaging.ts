@@ -81,7 +81,7 @@ export function packagedIn(folder: string): Artifacts {
 
 /**
  * Into a new temp folder, without a config.yaml. node_modules lie above it, where osls finds packages, but does not look
- * at each of their files for every archive. In test/long/packages.test.ts they lie as in a checkout.
+ * at each of their files for every archive. In test/infra/packages/packages.deploy.test.ts they lie as in a checkout.
  */
 export async function copyProject(): Promise<string> {
   const parent = await mkdtemp(join(tmpdir(), 'cluster-serving-package-'));

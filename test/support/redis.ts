@@ -1,6 +1,6 @@
 /**
  * Starts a Redis for a test and returns its url; it ends after the test. Where the variable TEST_REDIS_CLUSTER holds the
- * address of a cluster (test/system/redis-suites.test.ts), that takes the place of the machine's own, emptied for each test.
+ * address of a cluster (test/lib/redis/suites.system.test.ts), that takes the place of the machine's own, emptied for each test.
  * Also how long a test waits for one.
  */
 import type { TestContext } from 'node:test';

@@ -1,5 +1,5 @@
 /**
- * The questions of the upgrade test. keep.ts records the answers of the version that it keeps, upgrade.test.ts compares those
+ * The questions of the upgrade test. keep.ts records the answers of the version that it keeps, upgrade.system.test.ts compares those
  * of the next. Servers are reset to the stored state before each question.
  */
 import { isDeepStrictEqual } from 'node:util';

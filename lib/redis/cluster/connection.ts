@@ -5,10 +5,12 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { badConfig, type ServingError } from '../../contract/errors.ts';
+import type { ServingError } from '../../contract/errors.ts';
 import { resultKey } from '../../contract/names.ts';
 import { leave } from '../../contract/under-way.ts';
+import { readAddress } from '../address.ts';
 import { RedisConnection, type RedisOptions, type Work } from '../connection.ts';
+import { type CredentialSource, cacheSignIn } from '../iam.ts';
 import { SLOTS, slotOf, tagOf } from './slots.ts';
 
 /** How often a command is sent that other nodes or a slot on its way send elsewhere: 1.6 s in all. */
@@ -27,18 +29,18 @@ type Owners = readonly (string | undefined)[];
 type Node = Pick<RedisConnection, 'use' | 'subscriber' | 'close'>;
 
 /**
- * Connects to the Redis of an address; `?cluster=on` after it says that it is in cluster mode.
+ * Connects to the Redis of an address (address.ts).
+ * @param credentials of AWS, for a public cache that signs in its users by them
  * @throws bad_config for an address of another form
  */
-export function openRedis(url: string, options: RedisOptions = {}): RedisConnection {
-  if (isClusterUrl(url)) return new ClusterConnection(url.replace(/\?.*/, ''), options);
-  if (/[?&]cluster=/.test(url))
-    throw badConfig('the Redis url: expected ?cluster=on at its end, or no cluster=');
-  return new RedisConnection(url, options);
-}
-
-export function isClusterUrl(url: string): boolean {
-  return url.endsWith('?cluster=on');
+export function openRedis(
+  address: string,
+  { credentials, ...options }: RedisOptions & { readonly credentials?: CredentialSource | undefined } = {},
+): RedisConnection {
+  const { url, isCluster, cacheUser, maxBytes } = readAddress(address);
+  const signIn = cacheUser ? cacheSignIn(cacheUser, credentials) : options.signIn;
+  const all = { ...options, signIn, maxBytes: options.maxBytes ?? maxBytes };
+  return isCluster ? new ClusterConnection(url, all) : new RedisConnection(url, all);
 }
 
 export class ClusterConnection extends RedisConnection {

@@ -1,4 +1,4 @@
-/** What can be wrong with the model, functions and archives, and what only looks wrong; for test/long/doctor.test.ts. */
+/** What can be wrong with the model, functions and archives, and what only looks wrong; for test/infra/doctor/doctor.deploy.test.ts. */
 import { type Case, importReport, type QuietCase } from './draft.ts';
 
 const MB = 1024 * 1024;

@@ -1,4 +1,4 @@
-/** What can be wrong with the parameters and with access, and what only looks wrong; for test/long/doctor.test.ts. */
+/** What can be wrong with the parameters and with access, and what only looks wrong; for test/infra/doctor/doctor.deploy.test.ts. */
 import { textOf } from '../../../infra/doctor/template.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import type { Case, QuietCase } from './draft.ts';

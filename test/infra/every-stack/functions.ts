@@ -1,7 +1,16 @@
 /** What every packaged stack promises about its queues, functions and HTTP API; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
 import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
-import { type Check, days, functionsOf, mappingsOf, type Properties, single, VARIABLES } from './parts.ts';
+import {
+  type Check,
+  days,
+  functionsOf,
+  mappingsOf,
+  mostAtOnce,
+  type Properties,
+  single,
+  VARIABLES,
+} from './parts.ts';
 
 const GATEWAY_SECONDS = 30;
 const MAX_ENVIRONMENT_BYTES = 4096;
@@ -38,9 +47,13 @@ const QUEUES: readonly Check[] = [
         assert.deepEqual(mapping['FunctionResponseTypes'], ['ReportBatchItemFailures'], name);
         const window = Number(mapping['MaximumBatchingWindowInSeconds'] ?? 0);
         assert.ok(Number(mapping['BatchSize']) <= 10 || window >= 1, name);
-        const most = Number((mapping['ScalingConfig'] as Properties)['MaximumConcurrency']);
+        const most = mostAtOnce(mapping);
         assert.ok(most >= 2 && most <= 1_000, `${name}: ${most}`);
-        assert.equal(mapping['ProvisionedPollerConfig'], undefined, name);
+        // Lambda takes one of the two.
+        assert.notEqual(
+          mapping['ProvisionedPollerConfig'] === undefined,
+          mapping['ScalingConfig'] === undefined,
+        );
         // Throttled pollers use up a message's attempts.
         assert.equal(fed['ReservedConcurrentExecutions'], undefined, name);
       }
@@ -68,7 +81,9 @@ const QUEUES: readonly Check[] = [
       for (const [name, queue] of queues) {
         assert.equal(queue['FifoQueue'], undefined, name);
         assert.doesNotMatch(String(queue['QueueName']), /\.fifo$/);
-        assert.equal(queue['SqsManagedSseEnabled'], true, name);
+        const isEncrypted =
+          queue['SqsManagedSseEnabled'] ?? String(queue['KmsMasterKeyId']).startsWith('arn:');
+        assert.equal(isEncrypted, true, name);
         assert.equal(queue['MaximumMessageSize'], 1_048_576, name);
       }
     },
@@ -91,8 +106,11 @@ const FUNCTIONS: readonly Check[] = [
             name,
           );
         } else assert.equal(properties['Runtime'], 'nodejs24.x', name);
+        const { LogGroup: named = `/aws/lambda/${String(properties['FunctionName'])}` } = (properties[
+          'LoggingConfig'
+        ] ?? {}) as { readonly LogGroup?: string };
         const group = resourcesOf(template, 'AWS::Logs::LogGroup').find(
-          ([, { LogGroupName }]) => LogGroupName === `/aws/lambda/${String(properties['FunctionName'])}`,
+          ([, { LogGroupName }]) => LogGroupName === named,
         );
         assert.ok(group, `${name}: no log group`);
       }

@@ -12,6 +12,7 @@ import {
   type Check,
   functionsOf,
   mappingsOf,
+  mostAtOnce,
   ownRedis,
   type Properties,
   single,
@@ -106,7 +107,9 @@ const REDIS: readonly Check[] = [
   [
     'a function reaches the Redis of this or of another stack from its VPC, or one on the internet with a password that it may read',
     (template) => {
-      const hasOwn = ownRedis(template) !== undefined;
+      const own = ownRedis(template);
+      const isPublic = own === 'RedisPublic';
+      const hasOwn = own !== undefined;
       const allowed = roleStatements(template).filter(
         ({ statement }) => statement.Effect === 'Allow' && statement.Action === 'ssm:GetParameter',
       );
@@ -114,10 +117,11 @@ const REDIS: readonly Check[] = [
         const address = variables[VARIABLES.redis];
         if (address === undefined) continue;
         const isShared = importsOf(address).length > 0;
-        assert.equal(subnets.length > 0, hasOwn || isShared, name);
+        assert.equal(subnets.length > 0, (hasOwn && !isPublic) || isShared, name);
         const parameter = variables[VARIABLES.redisPassword];
         assert.equal(parameter === undefined, hasOwn || isShared, name);
         if (isShared) assert.equal(importsOf(variables[VARIABLES.redisCache]).length, 1, name);
+        if (isPublic) assert.deepEqual(variables[VARIABLES.redisCache], { Ref: own }, name);
         if (hasOwn || isShared) continue;
         assert.match(address as string, /^rediss:\/\/[^@]+$/, name);
         const [role] = referencesOf(properties['Role']);
@@ -135,9 +139,7 @@ const REDIS: readonly Check[] = [
       for (const { name, properties } of functionsOf(template))
         assert.equal(properties['ReservedConcurrentExecutions'], undefined, name);
       // Functions behind a route share the account's environments, with two connections each; the others have one.
-      const queued = mappingsOf(template).map(({ mapping }) =>
-        Number((mapping['ScalingConfig'] as Properties)['MaximumConcurrency']),
-      );
+      const queued = mappingsOf(template).map(({ mapping }) => mostAtOnce(mapping));
       const total = queued.reduce((sum, count) => sum + count, 2 * ACCOUNT_CONCURRENCY);
       assert.ok(total <= MAX_CONNECTIONS, String(total));
     },

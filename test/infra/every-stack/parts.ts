@@ -63,4 +63,11 @@ export const days = (queue: Properties) => Number(queue['MessageRetentionPeriod'
 
 /** The Redis of this stack: a group of nodes, or a serverless cache. */
 export const ownRedis = ({ Resources }: Template) =>
-  (['Redis', 'RedisServerless'] as const).find((name) => Object.hasOwn(Resources, name));
+  (['Redis', 'RedisServerless', 'RedisPublic'] as const).find((name) => Object.hasOwn(Resources, name));
+
+/** Functions that a queue may run at the same time: one for each of ten batches of a poller, or as limited. */
+export function mostAtOnce({ ScalingConfig, ProvisionedPollerConfig }: Properties): number {
+  const pollers = ProvisionedPollerConfig as { readonly MaximumPollers: number } | undefined;
+  const { MaximumConcurrency } = (ScalingConfig ?? {}) as { readonly MaximumConcurrency?: number };
+  return pollers ? 10 * pollers.MaximumPollers : Number(MaximumConcurrency);
+}

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { resourcesOf, type Statement, type Template } from '../../support/template.ts';
-import type { Check, Properties } from './parts.ts';
+import { type Check, ownRedis, type Properties } from './parts.ts';
 
 /** By type, what AWS refuses to be without, and what it would fill in otherwise than meant. */
 export const REQUIRED: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::ElastiCache::ReplicationGroup':
     'CacheNodeType CacheParameterGroupName CacheSubnetGroupName Engine EngineVersion NumCacheClusters Port ReplicationGroupDescription SecurityGroupIds SnapshotRetentionLimit',
   'AWS::ElastiCache::ServerlessCache':
-    'CacheUsageLimits Description Engine FinalSnapshotName MajorEngineVersion SecurityGroupIds ServerlessCacheName SnapshotRetentionLimit SubnetIds',
+    'CacheUsageLimits Description Engine FinalSnapshotName MajorEngineVersion ServerlessCacheName SnapshotRetentionLimit',
   'AWS::ElastiCache::SubnetGroup': 'Description SubnetIds',
   'AWS::ElastiCache::User': 'AccessString AuthenticationMode Engine UserId UserName',
   'AWS::ElastiCache::UserGroup': 'Engine UserGroupId UserIds',
@@ -37,8 +37,7 @@ export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::SNS::Subscription': 'Endpoint Protocol TopicArn',
   'AWS::SNS::Topic': 'DisplayName',
   'AWS::SNS::TopicPolicy': 'PolicyDocument Topics',
-  'AWS::SQS::Queue':
-    'MaximumMessageSize MessageRetentionPeriod QueueName SqsManagedSseEnabled VisibilityTimeout',
+  'AWS::SQS::Queue': 'MaximumMessageSize MessageRetentionPeriod QueueName VisibilityTimeout',
   'AWS::SQS::QueuePolicy': 'PolicyDocument Queues',
 };
 
@@ -87,6 +86,8 @@ const ALARMS: Readonly<Record<string, readonly unknown[]>> = {
   QueueAgeAlarm: ['Maximum', 300, 3, 'GreaterThanThreshold', 900],
   // From the first record that is lost.
   DeadLetterAlarm: ['Sum', 300, 1, 'GreaterThanOrEqualToThreshold', 1],
+  // Half an hour of a whole processor.
+  RedisCreditsAlarm: ['Minimum', 300, 3, 'LessThanOrEqualToThreshold', 30],
   RedisThrottleAlarm: ['Sum', 300, 1, 'GreaterThanThreshold', 0],
 };
 
@@ -166,7 +167,7 @@ const ALARM_CHECKS: readonly Check[] = [
           alarm['Statistic'] ?? alarm['ExtendedStatistic'] ?? parts[0]?.Stat,
           alarm['Period'] ?? parts[0]?.Period,
         ];
-        assert.match(JSON.stringify(statistic), /^"(Sum|Maximum|Average|p99)"$/, name);
+        assert.match(JSON.stringify(statistic), /^"(Sum|Maximum|Minimum|Average|p99)"$/, name);
         assert.match(JSON.stringify(period), /^(300|3600)$/, name);
         const found = [
           statistic,
@@ -185,7 +186,7 @@ const ALARM_CHECKS: readonly Check[] = [
       for (const [name, { Metrics = [] }] of resourcesOf(template, 'AWS::CloudWatch::Alarm')) {
         const [whole, ...parts] = Metrics as readonly Query[];
         if (whole === undefined) continue;
-        assert.match(String(whole.Expression), /^(SUM|MAX)\(METRICS\(\)\)$/, name);
+        assert.match(String(whole.Expression), /^(SUM|MAX|MIN)\(METRICS\(\)\)$/, name);
         assert.deepEqual([whole.ReturnData, typeof whole.Label], [true, 'string'], name);
         assert.equal(new Set([whole, ...parts].map(({ Id }) => Id)).size, parts.length + 1, name);
         for (const { Id = '' } of [whole, ...parts]) assert.match(Id, /^[a-z]\w*$/, name);
@@ -201,13 +202,15 @@ const ALARM_CHECKS: readonly Check[] = [
     },
   ],
   [
-    'the alarm on the memory of Redis is red from 80 % of a node or of the limit, at the first sight',
+    'the alarm on the memory of Redis is red from 80 % of a node or of the limit (60 % on the internet), at the first sight',
     (template) => {
       const alarm = template.Resources['RedisMemoryAlarm']?.Properties;
-      const cache = template.Resources['RedisServerless']?.Properties;
+      const own = ownRedis(template);
+      const cache = own === 'Redis' || own === undefined ? undefined : template.Resources[own]?.Properties;
+      const share = own === 'RedisPublic' ? 0.6 : 0.8;
       if (!alarm) return;
       const { DataStorage } = (cache?.['CacheUsageLimits'] ?? {}) as { DataStorage?: { Maximum: unknown } };
-      const bytes = Math.round(0.8 * Number(DataStorage?.Maximum) * 1024 ** 3);
+      const bytes = Math.round(share * Number(DataStorage?.Maximum) * 1024 ** 3);
       assert.deepEqual(
         [
           alarm['Statistic'],

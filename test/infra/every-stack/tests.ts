@@ -1,7 +1,7 @@
 /**
  * What every packaged stack must promise, whatever its stage, settings and parameters. The tests of one particular
- * stack are in template-tests.ts (dev), test/system/package-options.test.ts (prod) and
- * test/long/variants.test.ts (an existing VPC).
+ * stack are in template-tests.ts (dev), test/infra/package-options.system.test.ts (prod) and
+ * test/infra/every-stack/variants.deploy.test.ts (an existing VPC).
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -89,7 +89,7 @@ const STORAGE: readonly Check[] = [
           },
           name,
         );
-        assert.match(JSON.stringify(bucket['BucketEncryption']), /"SSEAlgorithm":"AES256"/, name);
+        assert.match(JSON.stringify(bucket['BucketEncryption']), /"SSEAlgorithm":"(AES256|aws:kms)"/, name);
       }
     },
   ],

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { LIMITS } from '../../../lib/contract/limits.ts';
-import { type ModelName, Models } from '../../bad-input/models.ts';
+import { type ModelName, Models } from '../../functions/hostile/models.ts';
 import fc from '../../support/fast-check.ts';
 import { ALL_BINARY, endpointOf, pairs } from '../../support/inference-endpoint.ts';
 import { inferRequest, type SentRequest } from '../../support/open-inference.ts';

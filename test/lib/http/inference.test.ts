@@ -9,7 +9,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { SERVER_VERSION } from '../../../lib/contract/names.ts';
 import type { TypedArray } from '../../../lib/contract/tensor.ts';
 import type { Inputs, Runner } from '../../../lib/contract/values.ts';
-import { type ModelName, Models } from '../../bad-input/models.ts';
+import { type ModelName, Models } from '../../functions/hostile/models.ts';
 import { ALL_BINARY, endpointOf, floats, handlerOf, pairs } from '../../support/inference-endpoint.ts';
 import { quietObservers } from '../../support/observers.ts';
 import { identityModel, onnxModel } from '../../support/onnx.ts';

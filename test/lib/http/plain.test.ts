@@ -8,7 +8,7 @@ import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { encodePng } from '../../../lib/http/worker/png.ts';
 import type { OnnxSettings } from '../../../lib/inference/runner.ts';
 import { parseFilter } from '../../../lib/pipeline/answer/postprocess.ts';
-import { predictEndpoint } from '../../bad-input/endpoints.ts';
+import { predictEndpoint } from '../../functions/hostile/endpoints.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { type Hooks, openModelBytes, SETTINGS, temporaryFolder } from '../../support/runner.ts';
 import { passing } from '../../support/tensorflow-serving.ts';

@@ -8,8 +8,8 @@ import { ResultLeases } from '../../../lib/redis/leases.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { serializeResult } from '../../../lib/results/fields.ts';
 import type { Finished } from '../../../lib/results/store.ts';
-import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { enqueued } from '../../support/enqueue.ts';
+import { PASS, startRedisProxy } from '../../support/faults/redis/proxy.ts';
 import { directClient, PATIENT, redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 

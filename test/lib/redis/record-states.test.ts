@@ -7,8 +7,8 @@ import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { serializeResult } from '../../../lib/results/fields.ts';
-import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { enqueued } from '../../support/enqueue.ts';
+import { PASS, startRedisProxy } from '../../support/faults/redis/proxy.ts';
 import { directClient, PATIENT, redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 

@@ -8,8 +8,8 @@ import { downloadModel, type ModelPointer } from '../../../lib/registry/download
 import { removeOthers } from '../../../lib/registry/download-folder.ts';
 import { deferredS3 } from '../../../lib/s3/objects.ts';
 import { startAws } from '../../../local/aws/aws.ts';
-import { startHttpProxy } from '../../faults/support/http-proxy.ts';
-import { seeded } from '../../faults/support/seeds.ts';
+import { startHttpProxy } from '../../support/faults/http-proxy.ts';
+import { seeded } from '../../support/faults/seeds.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 const MB = 1024 * 1024;

@@ -1,7 +1,7 @@
 /** Redis is a store of results, both that of this machine and the embedded one. */
 import { resultKey } from '../../../lib/contract/names.ts';
 import * as store from '../../../lib/redis/store.ts';
-import { OPENING, PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
+import { OPENING, PASS, startRedisProxy } from '../../support/faults/redis/proxy.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
 import { describeStore } from './conformance.ts';
 

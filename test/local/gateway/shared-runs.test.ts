@@ -14,7 +14,7 @@ import { startGateway } from '../../../local/gateway/gateway.ts';
 import { GraphBuilder } from '../../../onnx-import/graph/builder.ts';
 import type { Value } from '../../../onnx-import/graph/value.ts';
 import { onnxBytes } from '../../../onnx-import/onnx/write.ts';
-import { quietLog } from '../../faults/support/quiet.ts';
+import { quietLog } from '../../support/faults/quiet.ts';
 import { handlerOf } from '../../support/inference-endpoint.ts';
 import { isolatedPids } from '../../support/isolated.ts';
 import { temporaryFolder } from '../../support/runner.ts';

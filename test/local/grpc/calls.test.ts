@@ -5,7 +5,7 @@ import { type ServiceError, status } from '@grpc/grpc-js';
 import { DATATYPES } from '../../../lib/codecs/open-inference/tensor.ts';
 import { readMessage } from '../../../onnx-import/wire/binary.ts';
 import type { Message, Table } from '../../../onnx-import/wire/table.ts';
-import { type ModelName, Models } from '../../bad-input/models.ts';
+import { type ModelName, Models } from '../../functions/hostile/models.ts';
 import { bytes, double, float, int, ints, tag, varint } from '../../onnx-import/support/protobuf.ts';
 import { bytesOf, textBytes } from '../../support/open-inference.ts';
 import { type Call, connect, inferMessage, jobOf, type Sent, serviceOf } from './client.ts';

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pick, type Random, seeded } from '../../faults/support/seeds.ts';
+import { pick, type Random, seeded } from '../../support/faults/seeds.ts';
 import { linesOf, type Mutant } from '../mutant.ts';
 import { placesInLua } from './lua.ts';
 import type { Place } from './place.ts';

@@ -1,4 +1,4 @@
-/** Rules of single operators, against onnxruntime: the newest operator set of each; test/long runs all. */
+/** Rules of single operators, against onnxruntime: the newest operator set of each; operators.long.test.ts runs all. */
 import { test } from 'node:test';
 import { assertOperatorHolds, OPERATORS } from './operator-forms.ts';
 

@@ -1,4 +1,4 @@
-/** Two imports of a model give one report, and a busy machine changes none; `test/long/same-reports.test.ts` does more. */
+/** Two imports of a model give one report, and a busy machine changes none; `test/onnx-import/import/same-reports.long.test.ts` does more. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

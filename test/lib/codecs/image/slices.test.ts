@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { DEFAULT_IMAGE, decodeImage, imageTensor } from '../../../../lib/codecs/image/image.ts';
 import { exifOrientation, orient } from '../../../../lib/codecs/image/pixels.ts';
 import { SLICE_PIXELS } from '../../../../lib/codecs/image/slices.ts';
-import { flatPng } from '../../../bad-input/encoded-images.ts';
+import { flatPng } from '../../../functions/hostile/encoded-images.ts';
 import { orientationBlock } from '../../../support/tiff.ts';
 
 const SIDE = 4096;

@@ -7,7 +7,7 @@ import type { NamedTensor, TensorSpec } from '../../../../lib/contract/values.ts
 import { classified } from '../../../../lib/http/open-inference/classification.ts';
 import { Inferences, type ModelStatistics } from '../../../../lib/observe/inferences.ts';
 import { together } from '../../../../lib/observe/together.ts';
-import { Models } from '../../../bad-input/models.ts';
+import { Models } from '../../../functions/hostile/models.ts';
 import { ALL_BINARY, endpointOf, handlerOf, pairs } from '../../../support/inference-endpoint.ts';
 import { quietObservers } from '../../../support/observers.ts';
 import { onnxModel } from '../../../support/onnx.ts';

@@ -1,7 +1,7 @@
 /** Requests as the genuine tritonclient sends them, byte by byte (triton-requests.py recorded them), and what is answered. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ModelName, Models } from '../../../bad-input/models.ts';
+import { type ModelName, Models } from '../../../functions/hostile/models.ts';
 import { endpointOf, floats } from '../../../support/inference-endpoint.ts';
 import { bytesOf, textBytes } from '../../../support/open-inference.ts';
 import recorded from './triton-requests.json' with { type: 'json' };
