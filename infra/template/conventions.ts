@@ -2,7 +2,6 @@
  * A company's rules for every resource of an account: a permissions boundary and a path on roles, its own key for stored
  * data, the names of log groups. They are applied to the whole template, including the resources that osls makes.
  */
-
 import { isDeepStrictEqual } from 'node:util';
 
 /** Values of `--param`; an empty text means none. */

@@ -8,6 +8,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { VERSION } from '../../onnx-import/import/version.ts';
 import { type Import, importsOf, packageOf } from '../support/imports.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -188,6 +189,7 @@ test('what the package of the SDK takes from its user is optional, and a depende
 });
 
 test('all workspaces have one version, and a package has one exact version in all of them', () => {
+  assert.equal(VERSION, root.version);
   const versions = new Map<string, string>(workspaces.map(({ manifest }) => [manifest.name, root.version]));
   for (const manifest of [root, ...workspaces.map((workspace) => workspace.manifest)]) {
     assert.equal(manifest.version, root.version, manifest.name);
@@ -213,16 +215,18 @@ test('every test file is run by exactly one of npm test, test:system, test:long,
   assert.deepEqual(filesOf('test:ci').sort(), ['test:system', 'test:deploy'].flatMap(filesOf).sort());
 });
 
-test('three packages can be published, the rest is private', () => {
+test('two packages can be published, the rest is private', () => {
   const names = workspaces
     .filter(({ manifest }) => manifest.private !== true)
     .map(({ manifest }) => manifest.name);
-  assert.deepEqual(names.toSorted(), ['@cluster-serving/cli', 'cluster-serving', 'onnx-import']);
+  assert.deepEqual(names.toSorted(), ['@cluster-serving/cli', 'cluster-serving']);
   assert.equal(root.private, true);
   for (const { folder, manifest } of workspaces) {
     // Node would otherwise guess what a .ts file is.
     assert.equal(manifest.type, 'module', folder);
-    if (manifest.private) assert.equal(manifest.name, `@cluster-serving/${folder}`);
+    // onnx-import has the name that its package is going to have.
+    const allowed = [`@cluster-serving/${folder}`, 'onnx-import'];
+    if (manifest.private) assert.ok(allowed.includes(manifest.name), manifest.name);
   }
 });
 
