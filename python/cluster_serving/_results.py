@@ -151,7 +151,7 @@ def prediction_of(text: Any, version: str, model: Optional[Model]) -> Result:
 def inside(text: Any) -> str:
     """Returns the text between `{value=` and `}`. Raises internal."""
     if not isinstance(text, str) or not text.startswith("{value=") or not text.endswith("}"):
-        raise _malformed("a prediction is no {value=…}")
+        raise _malformed("a prediction is not a {value=…}")
     return text[len("{value="):-1]
 
 
@@ -192,6 +192,7 @@ def _array_of(tensor: Mapping[str, Any], dtype: Any) -> Any:
 
 def _elements(data: List[Any], dtype: str) -> Any:
     kinds = set(map(type, data))
+    article = "an" if dtype.startswith("int") else "a"
     try:
         if dtype == "string":
             texts: Any = numpy.empty(len(data), dtype=object)
@@ -209,8 +210,8 @@ def _elements(data: List[Any], dtype: str) -> Any:
             if all(limits.min <= number <= limits.max for number in numbers):
                 return numpy.array(numbers, dtype=dtype)
     except ValueError as error:
-        raise _malformed(f"an element is no {dtype}") from error
-    raise _malformed(f"an element is no {dtype}")
+        raise _malformed(f"an element is not {article} {dtype}") from error
+    raise _malformed(f"an element is not {article} {dtype}")
 
 
 def _dtype_of(data: Any) -> str:

@@ -83,7 +83,7 @@ describe('with a deployment', () => {
     ['nobody', 1, /no stack nobody in eu-west-1/],
     ['young', 1, /still being created/],
     ['hidden', 1, /cloudformation:DescribeStacks/],
-    ['old', 2, /no stack of Cluster Serving/],
+    ['old', 2, /not a stack of Cluster Serving/],
     ['a b', 2, /stack: expected/],
     ['jwt', 2, /auth jwt needs a token/],
   ];

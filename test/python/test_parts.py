@@ -297,7 +297,7 @@ class Results(unittest.TestCase):
             found = _results.prediction_of("{value=%s}" % other, "v", None)
             self.assertEqual((dict(found.outputs), found.value), ({}, json.loads(other)))
         for wrong in (None, "value=1}", "{value=1"):
-            self.assertIn("a prediction is no {value=…}", str(error_of(lambda: _results.prediction_of(wrong, "v", None))))
+            self.assertIn("a prediction is not a {value=…}", str(error_of(lambda: _results.prediction_of(wrong, "v", None))))
 
     def test_labels_are_those_of_the_last_axis(self):
         port = {"name": "p", "datatype": "FP32", "parameters": {"names": ["a", 1]}}

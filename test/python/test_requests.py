@@ -43,7 +43,7 @@ class Inputs(unittest.TestCase):
             ({"x": ["a", 1]}, "texts and something else"),
             ({"x": [float("inf")]}, "out of the range"),
             ({"x": 10**400}, "out of the range"),
-            ({"x": 2**53 + 1}, "no float64"),
+            ({"x": 2**53 + 1}, "not a float64"),
             ({"x": np.zeros(2, complex)}, "no type of ONNX"),
             ({"x": np.ma.masked_array([1])}, "masked"),
             ({"x": [np.zeros(2)]}, "numpy.stack"),

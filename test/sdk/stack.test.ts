@@ -75,8 +75,8 @@ const REFUSED = {
     /QueueUrl, .*: its deployment failed/,
   ],
   going: [{ status: 'DELETE_IN_PROGRESS', outputs: OUTPUTS }, 'not_found', /being removed/],
-  old: [{ outputs: OLD }, 'bad_config', /no output JobName, Auth: .*no stack of Cluster Serving/],
-  other: [{ outputs: { Website: 'x' } }, 'bad_config', /no stack of Cluster Serving/],
+  old: [{ outputs: OLD }, 'bad_config', /no output JobName, Auth: .*not a stack of Cluster Serving/],
+  other: [{ outputs: { Website: 'x' } }, 'bad_config', /not a stack of Cluster Serving/],
   newer: [{ outputs: { ...OUTPUTS, Auth: 'mtls' } }, 'bad_config', /auth mtls.*update the client/],
   denied: [
     { code: 'AccessDenied', message: 'User: x is not authorized' },

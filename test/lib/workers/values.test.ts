@@ -51,7 +51,7 @@ test('items of one dtype and shape are stacked along a new axis, and others are 
   for (const [items, message] of [
     [[floats([2], 1, 2), floats([1], 3)], /differ in dtype or shape/],
     [[floats([2], 1, 2), double], /differ in dtype or shape/],
-    [[floats([2], 1, 2), 'text'], /no tensor/],
+    [[floats([2], 1, 2), 'text'], /not a tensor/],
     [[], /needs an item/],
   ] as const) {
     assert.throws(() => stack(items), message);
