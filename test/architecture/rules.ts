@@ -46,6 +46,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['onnx-import/check/', 'onnx-import/classical/', 'onnx-import/text/'],
   ['onnx-import/verify/'],
   ['onnx-import/source/'],
+  ['onnx-import/emit/'],
   ['onnx-import/formats/'],
   ['onnx-import/report/'],
   ['onnx-import/import/'],
