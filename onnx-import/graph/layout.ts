@@ -4,16 +4,41 @@
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
-import type { GraphBuilder } from './builder.ts';
+import type { AddOptions, GraphBuilder } from './builder.ts';
 import { tensorOf } from './numbers.ts';
 import { axisOf, known, product } from './shapes.ts';
-import type { Dim, Shape, Value } from './value.ts';
+import type { Attributes, Dim, Shape, Value } from './value.ts';
 
 /** The part of a node of the source that adds to the graph. */
 export interface Maker {
   readonly g: GraphBuilder;
   /** The name prefix of its values. */
-  readonly hint: string;
+  readonly hint?: string;
+  /** An operation whose result is named after the node, with what the source needs around it. */
+  one(op: string, inputs: readonly (Value | undefined)[], attributes?: Attributes): Value;
+  /** The same with several outputs. Default: the operation as it is. */
+  several?(
+    op: string,
+    inputs: readonly (Value | undefined)[],
+    attributes: Attributes,
+    options: AddOptions,
+  ): Value[];
+}
+
+/** An operation with several outputs. */
+export function several(
+  node: Maker,
+  op: string,
+  inputs: readonly (Value | undefined)[],
+  attributes: Attributes,
+  outputs: number,
+): Value[] {
+  const options = { outputs, ...named(node) };
+  return node.several?.(op, inputs, attributes, options) ?? node.g.add(op, inputs, attributes, options);
+}
+
+export function named({ hint }: Maker): { hint?: string } {
+  return hint === undefined ? {} : { hint };
 }
 
 /** Resolves an axis; negative axes count from the end. */
@@ -72,7 +97,7 @@ export function reshape(node: Maker, value: Value, shape: Shape): Value {
         target.map((dim) => (typeof dim === 'number' ? node.g.ints([dim]) : sizeOf(node, value, dim))),
         { axis: 0 },
       );
-  return node.g.add('Reshape', [value, to], {}, { hint: node.hint, results })[0] as Value;
+  return node.g.add('Reshape', [value, to], {}, { ...named(node), results })[0] as Value;
 }
 
 /** A free dimension of `value`, as a list with one element. */

@@ -1,36 +1,27 @@
 /** Convolutions. */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
-import { fixed, known } from '../../graph/shapes.ts';
+import { assertGroups, convolve, convolveBack, patches, type Weights } from '../../emit/convolution.ts';
+import { assertWindows, layAxis, type Windows } from '../../emit/windows.ts';
+import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { type Call, isTable, type Rule } from '../call.ts';
 import { plain } from './shapes.ts';
-import { assertWindows, layWindows, perAxis, shortWindows, type Windows } from './windows.ts';
+import { windowsFrom, windowsOf } from './windows.ts';
 
 const PLANE = ['H', 'W'];
 const VOLUME = ['T', 'H', 'W'];
+const POINT: Windows = { kernel: [1, 1], strides: [1, 1], pads: [0, 0, 0, 0] };
 
-/** Limits what is made of a few numbers in the file. */
-const MAX_PATCH = 2 ** 24;
-
-export function expectChannels(value: Value, axis: number, channels: number): void {
-  if (fixed(value, axis) !== channels)
-    throw badModel(`needs ${channels} channels, got ${formatShape(known(value))}`);
-}
-
-/** The attributes of windows; free sizes are possible where the padding does not depend on them. */
-export function convolutionAttributes(call: Call, value: Value, windows: Windows) {
-  assertWindows(windows);
-  const { kernel, stride, pad, dilation = kernel.map(() => 1) } = windows;
+/** The size of a dropped window's axis must be known: it is no pad of ONNX. */
+function convolved(call: Call, value: Value, windows: Windows, weights: Weights): Value {
+  const { kernel, pads } = windows;
   const plane = known(value).slice(2);
   for (const i of plane.keys()) call.bindAt(i + 2, value);
-  const isFree = plane.some((size) => typeof size === 'string');
-  const fits = pad.every((size, i) => size >= 0 && size < (kernel[i] as number));
-  const laid = isFree && fits ? undefined : layWindows(plain(plane), windows);
-  const pads = laid
-    ? [...laid.map(({ before }) => before), ...laid.map(({ after }) => Math.max(0, after))]
-    : [...pad, ...pad];
-  return { kernel_shape: kernel, strides: stride, dilations: dilation, pads };
+  const fits =
+    typeof pads !== 'string' && pads.every((size, i) => size < (kernel[i % kernel.length] as number));
+  if (!fits) plain(plane);
+  return convolve(call, value, windows, weights);
 }
 
 interface Convolution {
@@ -43,10 +34,9 @@ interface Convolution {
 }
 
 /** Weights are [outputs, channels, ...kernel], or [...kernel, channels, outputs] where channels are last. */
-function convolve(call: Call, { channels, outputs, groups, windows, bias, isLast }: Convolution): Value {
+function laid(call: Call, { channels, outputs, groups, windows, bias, isLast }: Convolution): Value {
   const { kernel } = windows;
-  if (groups < 1 || channels % groups !== 0 || outputs % groups !== 0)
-    throw badModel(`${groups} groups do not divide ${channels} channels into ${outputs} outputs`);
+  assertGroups(groups, channels, outputs);
   if (isLast && groups > 1) throw badModel('has groups and channels last, which BigDL does not run');
   const rank = kernel.length;
   const spatial = kernel.map((_, i) => i);
@@ -57,29 +47,19 @@ function convolve(call: Call, { channels, outputs, groups, windows, bias, isLast
         [groups, outputs / groups, channels / groups, ...kernel],
         [outputs, channels / groups, ...kernel],
       );
-  const inputs = [weight, ...(bias ? [call.weight(1, [outputs])] : [])];
+  const weights = { weights: weight, bias: bias ? call.weight(1, [outputs]) : undefined, group: groups };
   return call.batched(rank + 2, (input) =>
-    call.channelsFirst(input, isLast, (value) => {
-      expectChannels(value, 1, channels);
-      return call.one('Conv', [value, ...inputs], {
-        ...convolutionAttributes(call, value, windows),
-        group: groups,
-      });
-    }),
+    call.channelsFirst(input, isLast, (value) => convolved(call, value, windows, weights)),
   );
 }
 
 const spatial: Rule = (call) => {
   const { module } = call;
-  return convolve(call, {
+  return laid(call, {
     channels: module.int('nInputPlane'),
     outputs: module.int('nOutputPlane'),
     groups: module.int('nGroup', 1),
-    windows: {
-      kernel: perAxis(module, 'kernel', PLANE),
-      stride: perAxis(module, 'stride', PLANE, 1),
-      pad: perAxis(module, 'pad', PLANE, 0),
-    },
+    windows: windowsOf(module, PLANE, ['kernel', 'stride', 'pad']),
     bias: module.flag('withBias', true),
     isLast: module.channelsLast(),
   });
@@ -87,12 +67,11 @@ const spatial: Rule = (call) => {
 
 const dilated: Rule = (call) => {
   const { module } = call;
-  const windows = { ...shortWindows(module, PLANE), dilation: perAxis(module, 'dilation', PLANE, 1) };
-  return convolve(call, {
+  return laid(call, {
     channels: module.int('nInputPlane'),
     outputs: module.int('nOutputPlane'),
     groups: 1,
-    windows,
+    windows: windowsOf(module, PLANE, ['k', 'd', 'pad', 'dilation']),
     bias: true,
     isLast: false,
   });
@@ -100,11 +79,11 @@ const dilated: Rule = (call) => {
 
 const volumetric: Rule = (call) => {
   const { module } = call;
-  return convolve(call, {
+  return laid(call, {
     channels: module.int('nInputPlane'),
     outputs: module.int('nOutputPlane'),
     groups: 1,
-    windows: shortWindows(module, VOLUME),
+    windows: windowsOf(module, VOLUME),
     bias: module.flag('withBias', true),
     isLast: false,
   });
@@ -117,78 +96,40 @@ const temporal: Rule = (call) => {
   const [kernel, stride] = [module.int('kernelW'), module.int('strideW', 1)];
   const flat = call.weight(0, [outputs, kernel * channels]);
   const weight = call.transpose(call.reshape(flat, [outputs, kernel, channels]), [0, 2, 1]);
-  const bias = call.weight(1, [outputs]);
+  const weights = { weights: weight, bias: call.weight(1, [outputs]) };
+  const windows = windowsFrom({ kernel: [kernel], strides: [stride], pad: [0] });
   return call.batched(3, (input) =>
-    call.channelsFirst(input, true, (value) => {
-      expectChannels(value, 1, channels);
-      const windows = { kernel: [kernel], stride: [stride], pad: [0] };
-      return call.one('Conv', [value, weight, bias], convolutionAttributes(call, value, windows));
-    }),
+    call.channelsFirst(input, true, (value) => convolved(call, value, windows, weights)),
   );
 };
 
-interface Transposed {
-  readonly channels: number;
-  readonly outputs: number;
-  readonly groups: number;
-  readonly windows: Windows;
-  readonly extra: readonly number[];
-  readonly bias: boolean;
-}
-
 /** A second input gives the size of the output instead of the extra rows and columns. */
-function transposed(call: Call, { channels, outputs, groups, windows, extra, bias }: Transposed): Value {
-  const { kernel, stride, pad } = windows;
-  assertWindows(windows);
-  if (groups < 1 || channels % groups !== 0 || outputs % groups !== 0)
-    throw badModel(`${groups} groups do not divide ${channels} channels into ${outputs} outputs`);
-  if (pad.some((size) => size < 0)) throw badModel(`has a padding of ${pad.join('x')}`);
-  const weights = [
-    call.weight(
-      0,
-      [groups, channels / groups, outputs / groups, ...kernel],
-      [channels, outputs / groups, ...kernel],
-    ),
-  ];
-  if (bias) weights.push(call.weight(1, [outputs]));
-  const make = (value: Value, adjust: readonly number[]) => {
-    if (adjust.some((size, i) => size < 0 || size >= (stride[i] as number)))
-      throw badModel(`adds ${adjust.join('x')} with a stride of ${stride.join('x')}`);
-    expectChannels(value, 1, channels);
-    const attributes = {
-      kernel_shape: kernel,
-      strides: stride,
-      pads: [...pad, ...pad],
-      output_padding: adjust,
-      group: groups,
-    };
-    return call.one('ConvTranspose', [value, ...weights], attributes);
-  };
-  if (!isTable(call.activity)) return call.batched(kernel.length + 2, (value) => make(value, extra));
-  const [value, like] = call.tensors(2) as [Value, Value];
-  if (known(value).length !== kernel.length + 2 || known(like).length !== kernel.length + 2)
-    throw badModel(`needs two batches, got ${formatShape(known(value))} and ${formatShape(known(like))}`);
-  const wanted = plain(known(like).slice(2));
-  const adjust = wanted.map(
-    (size, i) => (size + 2 * (pad[i] as number) - (kernel[i] as number)) % (stride[i] as number),
-  );
-  return make(value, adjust);
-}
-
 const spatialFull: Rule = (call) => {
   const [channels, outputs, kW, kH, dW, dH, padW, padH, adjW, adjH, groups] = call.module.numbers(
     'intParams',
     11,
   ) as [number, number, number, number, number, number, number, number, number, number, number];
-  const windows = { kernel: [kH, kW], stride: [dH, dW], pad: [padH, padW] };
-  return transposed(call, {
-    channels,
-    outputs,
-    groups,
-    windows,
-    extra: [adjH, adjW],
-    bias: !call.module.flag('noBias'),
-  });
+  const pads = [padH, padW, padH, padW];
+  const windows = { kernel: [kH, kW], strides: [dH, dW], pads };
+  assertWindows(windows);
+  assertGroups(groups, channels, outputs);
+  const file = [groups, channels / groups, outputs / groups, kH, kW];
+  const weights = {
+    weights: call.weight(0, file, [channels, outputs / groups, kH, kW]),
+    bias: call.module.flag('noBias') ? undefined : call.weight(1, [outputs]),
+    group: groups,
+  };
+  if (!isTable(call.activity))
+    return call.batched(4, (value) => convolveBack(call, value, windows, weights, [adjH, adjW]));
+  const [value, like] = call.tensors(2) as [Value, Value];
+  if (known(value).length !== 4 || known(like).length !== 4)
+    throw badModel(`needs two batches, got ${formatShape(known(value))} and ${formatShape(known(like))}`);
+  const wanted = plain(known(like).slice(2));
+  const added = wanted.map(
+    (size, i) =>
+      (size + 2 * (pads[i] as number) - (windows.kernel[i] as number)) % (windows.strides[i] as number),
+  );
+  return convolveBack(call, value, windows, weights, added);
 };
 
 /** Several filters for each channel, then 1x1. */
@@ -200,11 +141,7 @@ const separable: Rule = (call) => {
     module.int('nOutputChannel'),
     module.int('depthMultiplier'),
   ];
-  const windows = {
-    kernel: perAxis(module, 'k', PLANE),
-    stride: perAxis(module, 's', PLANE, 1),
-    pad: perAxis(module, 'p', PLANE, 0),
-  };
+  const windows = windowsOf(module, PLANE, ['k', 's', 'p']);
   const { kernel } = windows;
   const isLast = module.channelsLast('dataFormat');
   const inner = channels * multiplier;
@@ -220,13 +157,12 @@ const separable: Rule = (call) => {
   const point = isLast
     ? call.transpose(call.weight(1, [1, 1, inner, outputs]), [3, 2, 0, 1])
     : call.weight(1, [outputs, inner, 1, 1]);
-  const bias = module.flag('hasBias', true) ? [call.weight(2, [outputs])] : [];
+  const bias = module.flag('hasBias', true) ? call.weight(2, [outputs]) : undefined;
   return call.batched(4, (input) =>
     call.channelsFirst(input, isLast, (value) => {
-      expectChannels(value, 1, channels);
-      const attributes = { ...convolutionAttributes(call, value, windows), group: channels };
-      const made = call.one('Conv', [value, call.reshape(depth, [inner, 1, ...kernel])], attributes);
-      return call.one('Conv', [made, point, ...bias], { kernel_shape: [1, 1] });
+      const each = { weights: call.reshape(depth, [inner, 1, ...kernel]), group: channels };
+      const made = convolved(call, value, windows, each);
+      return convolve(call, made, POINT, { weights: point, bias });
     }),
   );
 };
@@ -236,20 +172,11 @@ const local: Rule = (call) => {
   const { module } = call;
   const [channels, outputs] = [module.int('nInputPlane'), module.int('nOutputPlane')];
   const plane = [module.int('inputHeight'), module.int('inputWidth')];
-  const windows = {
-    kernel: perAxis(module, 'kernel', PLANE),
-    stride: perAxis(module, 'stride', PLANE, 1),
-    pad: perAxis(module, 'pad', PLANE, 0),
-  };
-  const [rows, columns] = layWindows(plane, windows).map(({ count }) => count) as [number, number];
+  const windows = windowsOf(module, PLANE, ['kernel', 'stride', 'pad']);
+  const [rows, columns] = plane.map((size, i) => layAxis(size, windows, i).count) as [number, number];
   const [area, places] = [windows.kernel.reduce((a, b) => a * b, 1), rows * columns];
   const size = channels * area;
   const isLast = module.channelsLast();
-  if (!(size * area <= MAX_PATCH && places <= MAX_PATCH))
-    throw badModel(`has patches of ${size} numbers at ${places} places, the limit is ${MAX_PATCH}`);
-  const ones = new Float32Array(size * area);
-  for (let i = 0; i < size; i++) ones[i * area + (i % area)] = 1;
-  const selection = call.g.floats(ones, [size, 1, ...windows.kernel]);
   const raw = call.weight(0, [places, outputs, size]);
   const weight = isLast
     ? call.reshape(call.transpose(call.reshape(raw, [places, outputs, area, channels]), [0, 3, 2, 1]), [
@@ -267,10 +194,7 @@ const local: Rule = (call) => {
       const [records, ...rest] = known(value);
       if (rest.join() !== [channels, ...plane].join())
         throw badModel(`needs ${[channels, ...plane].join('x')}, got ${formatShape(known(value))}`);
-      const taken = call.one('Conv', [value, selection], {
-        ...convolutionAttributes(call, value, windows),
-        group: channels,
-      });
+      const taken = patches(call, value, windows);
       const listed = call.transpose(call.reshape(taken, [records ?? 1, size, places]), [0, 2, 1]);
       const each = call.reshape(listed, [records ?? 1, places, 1, size]);
       const made = call.reshape(call.one('MatMul', [each, weight]), [records ?? 1, places, outputs]);

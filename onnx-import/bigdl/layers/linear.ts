@@ -2,8 +2,7 @@
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { Value } from '../../graph/value.ts';
 import type { Call, Rule } from '../call.ts';
-import { expectChannels } from './convolution.ts';
-import { indices } from './shapes.ts';
+import { expectChannels, indices } from './shapes.ts';
 
 /** BigDL's guard against dividing by a norm of zero. */
 const TINY = 1e-12;

@@ -1,13 +1,14 @@
 /** Normalizations, and weights that scale and shift. */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { elementCount, formatShape } from '../../../lib/contract/tensor.ts';
-import { fixed, known } from '../../graph/shapes.ts';
+import { averagePool } from '../../emit/pooling.ts';
+import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { Call, Rule } from '../call.ts';
 import type { Weights } from '../tensors.ts';
 import { along } from './elements.ts';
-import { averagePool } from './pooling.ts';
-import { plain } from './shapes.ts';
+import { expectChannels, plain } from './shapes.ts';
+import { windowsFrom } from './windows.ts';
 
 function numbersOf(weights: Weights | undefined, count: number, name: string): Float32Array {
   if (weights?.data.length === count) return weights.data;
@@ -36,8 +37,7 @@ const batchNorm =
     ];
     return call.batched(rank, (input) =>
       call.channelsFirst(input, isLast, (value) => {
-        if (fixed(value, 1) !== count)
-          throw badModel(`needs ${count} channels, got ${formatShape(known(value))}`);
+        expectChannels(value, 1, count);
         return call.one('BatchNormalization', [value, ...weights], { epsilon: { float: eps } });
       }),
     );
@@ -141,9 +141,9 @@ const withinChannel: Rule = (call) => {
   const [size, alpha, beta] = [module.int('size', 5), module.number('alpha', 1), module.number('beta', 0.75)];
   const pad = (size - 1) / 2;
   if (size < 1 || size % 2 === 0) throw badModel(`has a size of ${size}, expected an odd one`);
-  const windows = { kernel: [size, size], stride: [1, 1], pad: [pad, pad], ceil: true };
+  const windows = windowsFrom({ kernel: [size, size], strides: [1, 1], pad: [pad, pad] });
   call.expectRank(4);
-  const mean = averagePool(call, call.one('Mul', [call.input, call.input]), windows, true);
+  const mean = averagePool(call, call.one('Mul', [call.input, call.input]), windows, 'padded');
   const base = call.one('Add', [call.one('Mul', [mean, call.scalar(alpha)]), call.scalar(1)]);
   return call.one('Mul', [call.input, call.one('Pow', [base, call.scalar(-beta)])]);
 };

@@ -268,6 +268,11 @@ const masking: Rule = (call) => {
   return call.one('Mul', [call.input, isKept]);
 };
 
+export function expectChannels(value: Value, axis: number, channels: number): void {
+  if (fixed(value, axis) !== channels)
+    throw badModel(`needs ${channels} channels, got ${formatShape(known(value))}`);
+}
+
 export function plain(shape: Shape): number[] {
   if (shape.every((dim) => typeof dim === 'number')) return shape as number[];
   throw badModel(`needs fixed sizes, got ${formatShape(shape)}; give them with --input`);

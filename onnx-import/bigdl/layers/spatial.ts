@@ -1,9 +1,9 @@
 /** Padding, cropping and resizing. */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { padSpace } from '../../emit/windows.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
 import type { Call, Rule } from '../call.ts';
-import { padded } from './pooling.ts';
 import { plain } from './shapes.ts';
 
 /** Larger sizes are an error in the file. */
@@ -33,7 +33,7 @@ const zeroPadding: Rule = (call) => {
       before.map((size) => Math.max(0, -size)),
       after.map((size) => Math.max(0, -size)),
     );
-    return padded(
+    return padSpace(
       call,
       cut,
       [...before, ...after].map((size) => Math.max(0, size)),

@@ -4,6 +4,8 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
+import { assertGroups, convolve, convolveBack } from '../../emit/convolution.ts';
+import { assertWindows, type PaddedWindows } from '../../emit/windows.ts';
 import { axisIn, fixedProduct, merged, reshape } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
@@ -28,21 +30,16 @@ function perAxis(
   throw badModel(`${list} is given ${values.length} times for ${count} spatial axes`);
 }
 
-function atLeastOne(values: readonly number[], what: string): readonly number[] {
-  if (values.every((value) => value >= 1)) return values;
-  throw badModel(`${what} must be at least 1, got ${values.join('x')}`);
-}
-
-function windowOf(parameters: Parameters, count: number) {
+function windowsOf(parameters: Parameters, count: number): PaddedWindows {
   const pad = perAxis(parameters, 'pad', 'pad', count, 0);
-  return {
-    kernel: atLeastOne(perAxis(parameters, 'kernel', 'kernel_size', count, 0), 'kernel'),
-    attributes: {
-      strides: atLeastOne(perAxis(parameters, 'stride', 'stride', count, 1), 'stride'),
-      dilations: atLeastOne(perAxis(parameters, 'dilation', 'dilation', count, 1), 'dilation'),
-      pads: [...pad, ...pad],
-    },
+  const windows = {
+    kernel: perAxis(parameters, 'kernel', 'kernel_size', count, 0),
+    strides: perAxis(parameters, 'stride', 'stride', count, 1),
+    dilations: perAxis(parameters, 'dilation', 'dilation', count, 1),
+    pads: [...pad, ...pad],
   };
+  assertWindows(windows);
+  return windows;
 }
 
 function blob(parameters: Parameters, name: string, filler: string, shape: readonly number[]): WantedBlob {
@@ -71,32 +68,19 @@ function convolutionOf(depthwise: boolean, transposed: boolean): ConvertLayer {
     const channels = fixed(node.input(), 1);
     const outputs = outputsOf(parameters);
     const group = depthwise ? channels : parameters.number('group', 1);
-    if (group < 1 || channels % group !== 0 || outputs % group !== 0)
-      throw badModel(`${group} groups do not divide ${channels} channels into ${outputs} outputs`);
+    assertGroups(group, channels, outputs);
     if (known(node.input()).length < 3)
       throw badModel(`needs a spatial axis, got ${formatShape(known(node.input()))}`);
-    const { kernel, attributes } = windowOf(parameters, known(node.input()).length - 2);
+    const windows = windowsOf(parameters, known(node.input()).length - 2);
     const shape = transposed
-      ? [channels, outputs / group, ...kernel]
-      : [outputs, channels / group, ...kernel];
+      ? [channels, outputs / group, ...windows.kernel]
+      : [outputs, channels / group, ...windows.kernel];
     const wanted = [blob(parameters, 'weights', 'weight_filler', shape)];
     if (parameters.flag('bias_term', true)) wanted.push(blob(parameters, 'bias', 'bias_filler', [outputs]));
-    const weights = node.weights(wanted);
-    const op = transposed ? 'ConvTranspose' : 'Conv';
-    return node.inputs.map((input) => {
-      const made = node.one(op, [input, ...weights], { ...attributes, group, kernel_shape: kernel });
-      checkPositive(made, input);
-      return made;
-    });
+    const [weights, bias] = node.weights(wanted) as [Value, Value?];
+    const make = transposed ? convolveBack : convolve;
+    return node.inputs.map((input) => make(node, input, windows, { weights, bias, group }));
   };
-}
-
-/** A kernel larger than its padded input leaves an empty output. */
-export function checkPositive(made: Value, input: Value): void {
-  if (made.shape?.some((dim) => typeof dim === 'number' && dim < 1))
-    throw badModel(
-      `the window does not fit: ${formatShape(known(input))} becomes ${formatShape(made.shape)}`,
-    );
 }
 
 const innerProduct: ConvertLayer = (node) => {

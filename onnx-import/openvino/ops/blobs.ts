@@ -1,12 +1,15 @@
 /** Layers of versions 2 to 7 that have their weights as blobs, and pooling, which names its windows like them. */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { assertGroups, convolve, convolveBack } from '../../emit/convolution.ts';
+import { assertWindows, type PaddedWindows } from '../../emit/windows.ts';
 import { fixed, known, product } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
 import type { OpTable, OvNode, Rule } from '../node.ts';
 import { readConstant } from '../weights.ts';
+import { MODES } from './convolution.ts';
 import { scalar } from './elementwise.ts';
 import { unitLength } from './normalization.ts';
-import { averages, maxima, type Windows } from './pooling.ts';
+import { averages, maxima, rounded } from './pooling.ts';
 import { oneStep } from './recurrent.ts';
 import { alongBatch, reshapeKnown } from './shaping.ts';
 
@@ -24,58 +27,38 @@ function pairOf(node: OvNode, name: string): readonly number[] {
   return [node.number(y, fallback), node.number(x, fallback)];
 }
 
-interface Kernel {
-  readonly kernel: readonly number[];
-  readonly strides: readonly number[];
-  readonly dilations: readonly number[];
-  readonly pads: readonly number[];
-}
-
-function kernelOf(node: OvNode, x: Value): Kernel {
+function windowsOf(node: OvNode, x: Value): PaddedWindows {
   const kernel = pairOf(node, 'kernel');
   const strides = pairOf(node, 'strides');
   const dilations = pairOf(node, 'dilations');
   const begin = pairOf(node, 'pads_begin');
   const [bottom, right] = [node.number('pad-b', begin[0]), node.number('pad-r', begin[1] ?? 0)];
   const end = node.has('pads_end') ? node.numbers('pads_end') : [bottom, right];
-  const spatial = known(x).length - 2;
-  if (
-    [kernel, strides, begin, end].some(
-      (each) => each.length !== spatial || !each.every(Number.isSafeInteger),
-    ) ||
-    [...kernel, ...strides].some((size) => size < 1)
-  )
-    throw badModel(
-      `has a kernel of ${kernel.slice(0, 9).join('x')} and strides of ${strides.slice(0, 9).join('x')} for ${spatial} axes`,
-    );
-  const mode = node.choice(
-    'auto_pad',
-    ['explicit', 'notset', 'valid', 'same_upper', 'same_lower', ''],
-    'explicit',
-  );
-  const zero = begin.map(() => 0);
-  if (mode === 'valid') return { kernel, strides, dilations, pads: [...zero, ...zero] };
+  const mode = node.choice('auto_pad', MODES, 'explicit');
   // The paddings that the file's tool computed stand beside same_upper.
   if (mode.startsWith('same') && !node.has('pads_end')) throw badModel('has no paddings beside its auto_pad');
-  return { kernel, strides, dilations, pads: [...begin, ...end] };
+  const pads = mode === 'valid' ? [...begin, ...end].map(() => 0) : [...begin, ...end];
+  const windows = { kernel, strides, dilations, pads };
+  assertWindows(windows);
+  if (kernel.length !== known(x).length - 2) throw badModel(`has a kernel of ${kernel.length} axes`);
+  return windows;
 }
 
 const convolution =
   (isBack: boolean): Rule =>
   (node) => {
     const x = node.input(0);
-    const { kernel, strides, dilations, pads } = kernelOf(node, x);
+    const windows = windowsOf(node, x);
+    const { kernel } = windows;
     const [group, outputs] = [node.whole('group', 1), node.whole('output')];
     const channels = fixed(x, 1);
-    if (group < 1 || channels % group !== 0 || outputs % group !== 0)
-      throw badModel(`has ${group} groups of ${channels} channels`);
+    assertGroups(group, channels, outputs);
     const shape = isBack ? [channels, outputs / group, ...kernel] : [outputs, channels / group, ...kernel];
     const given = node.optional(1);
     const weights = given ? node.g.one('Reshape', [given, node.g.ints(shape)]) : node.blob('weights', shape);
     const bias =
       node.optional(2) ?? (node.layer.blobs.has('biases') ? node.blob('biases', [outputs]) : undefined);
-    const attributes = { strides, dilations, pads, group };
-    return node.one(isBack ? 'ConvTranspose' : 'Conv', [x, weights, ...(bias ? [bias] : [])], attributes);
+    return (isBack ? convolveBack : convolve)(node, x, windows, { weights, bias, group });
   };
 
 const fullyConnected: Rule = (node) => {
@@ -97,7 +80,7 @@ const pooling: Rule = (node) => {
     ['floor', 'ceil'],
     'floor',
   );
-  const windows: Windows = { ...kernelOf(node, x), rounding };
+  const windows = rounded(windowsOf(node, x), rounding);
   const method = node.choice('pool-method', ['max', 'avg'], 'max');
   const excludesPads = node.flag('exclude-pad', false);
   return method === 'max'

@@ -1,4 +1,6 @@
 /** Convolution and pooling over 1 to 3 spatial axes, of a batch or of one record without a batch axis. */
+import { convolve, convolveBack, kernelOf, type Weights } from '../../emit/convolution.ts';
+import { layWindows, padSpace, type Windows } from '../../emit/windows.ts';
 import type { Value } from '../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { multiply } from '../run/sizes.ts';
@@ -15,46 +17,43 @@ export function batched(c: Context, x: Value, spatial: number, compute: (x: Valu
   return c.one('Squeeze', [made, c.g.ints([0])]);
 }
 
-function convolve(c: Context, a: Args, spatial: number): Value {
-  const [x, weight] = [a.v('x'), a.v('weight')];
-  const [strides, dilations] = [a.ns('stride', spatial), a.ns('dilation', spatial)];
-  const kernel = (weight.shape ?? [])
-    .slice(2)
-    .map((size) => (typeof size === 'number' ? size : refuse('needs fixed weights')));
-  const group = a.n('groups');
-  const attributes = { strides, dilations, pads: padsOf(a, kernel, dilations), kernel_shape: kernel, group };
-  c.match(c.sizeOf(x, -spatial - 1), multiply(c.sizeOf(weight, 1), group), 'channels');
-  return batched(c, x, spatial, (own) => c.one('Conv', [own, weight, a.opt('bias')], attributes));
+function windowsOf(a: Args, kernel: readonly number[], pads: Windows['pads']): Windows {
+  const { length } = kernel;
+  return { kernel, strides: a.ns('stride', length), dilations: a.ns('dilation', length), pads };
 }
 
-function padsOf(a: Args, kernel: readonly number[], dilations: readonly number[]): number[] {
+function weightsOf(a: Args): Weights & { readonly kernel: number[] } {
+  const [weights, bias, group] = [a.v('weight'), a.opt('bias'), a.n('groups')];
+  return { weights, bias, group, kernel: kernelOf(weights) };
+}
+
+function convolution(c: Context, a: Args, spatial: number): Value {
+  const [x, given] = [a.v('x'), weightsOf(a)];
+  c.match(c.sizeOf(x, -spatial - 1), multiply(c.sizeOf(given.weights, 1), a.n('groups')), 'channels');
+  const windows = windowsOf(a, given.kernel, padsOf(a, spatial));
+  return batched(c, x, spatial, (own) => convolve(c, own, windows, given));
+}
+
+function padsOf(a: Args, spatial: number): Windows['pads'] {
   const said = a.raw('padding');
-  if (said === 'valid') return kernel.flatMap(() => [0, 0]);
-  if (said === 'same') {
-    const totals = kernel.map((size, i) => (size - 1) * (dilations[i] as number));
-    return [...totals.map((total) => Math.floor(total / 2)), ...totals.map((total) => Math.ceil(total / 2))];
-  }
-  const pads = a.ns('padding', kernel.length);
+  if (said === 'valid') return Array.from({ length: 2 * spatial }, () => 0);
+  if (said === 'same') return 'same_upper';
+  const pads = a.ns('padding', spatial);
   return [...pads, ...pads];
 }
 
 const conv =
   (spatial: number): Rule =>
   (c, a) =>
-    convolve(c, a, spatial);
+    convolution(c, a, spatial);
 
 function transposed(c: Context, a: Args, spatial: number): Value {
-  const pads = a.ns('padding', spatial);
-  const attributes = {
-    strides: a.ns('stride', spatial),
-    dilations: a.ns('dilation', spatial),
-    pads: [...pads, ...pads],
-    output_padding: a.ns('output_padding', spatial),
-    group: a.n('groups'),
-  };
-  const inputs = [a.v('weight'), a.opt('bias')];
-  c.match(c.sizeOf(a.v('x'), -spatial - 1), c.sizeOf(a.v('weight'), 0), 'channels');
-  return batched(c, a.v('x'), spatial, (own) => c.one('ConvTranspose', [own, ...inputs], attributes));
+  const [x, given, pad] = [a.v('x'), weightsOf(a), a.ns('padding', spatial)];
+  c.match(c.sizeOf(x, -spatial - 1), c.sizeOf(given.weights, 0), 'channels');
+  const pads = [...pad, ...pad];
+  const windows = { ...windowsOf(a, given.kernel, pads), pads };
+  const added = a.ns('output_padding', spatial);
+  return batched(c, x, spatial, (own) => convolveBack(c, own, windows, given, added));
 }
 
 const convTranspose =
@@ -64,8 +63,7 @@ const convTranspose =
 
 const anyConvolution: Rule = (c, a) => {
   const spatial = (a.v('weight').shape?.length ?? 0) - 2;
-  if (a.bool('transposed')) return transposed(c, a, spatial);
-  return convolve(c, a, spatial);
+  return a.bool('transposed') ? transposed(c, a, spatial) : convolution(c, a, spatial);
 };
 
 /** Sliding blocks as columns. */
@@ -74,25 +72,26 @@ const im2col: Rule = (c, a) => {
   const [pads, strides] = [a.ns('padding', 2), a.ns('stride', 2)];
   const x = a.v('x');
   if (x.shape?.length !== 4) refuse('needs 4 dimensions');
-  const padded = c.one('Pad', [x, c.g.ints([0, 0, ...pads, 0, 0, ...pads]), c.g.scalar(x.dtype, 0)]);
-  const counts: number[] = [];
-  const made = [0, 1].reduce((value, i) => {
-    const size = c.fixed(c.sizeOf(x, i + 2), 'size') + 2 * (pads[i] as number);
-    const [k, d, s] = [kernel[i] as number, dilations[i] as number, strides[i] as number];
-    const count = Math.floor((size - d * (k - 1) - 1) / s) + 1;
-    if (!(count > 0 && k > 0) || count * k > 2 ** 22) refuse('has impossible windows');
-    counts.push(count);
-    const places = Array.from(
-      { length: k * count },
-      (_, at) => Math.floor(at / count) * d + (at % count) * s,
-    );
-    const list = c.g.constant({
-      dtype: 'int64',
-      shape: [k, count],
-      data: BigInt64Array.from(places, BigInt),
-    });
-    return c.one('Gather', [value, list], { axis: 2 + 2 * i });
-  }, padded);
+  const windows = { kernel, strides, dilations, pads: [...pads, ...pads] };
+  const sizes = [2, 3].map((axis) => c.fixed(c.sizeOf(x, axis), 'size'));
+  const counts = (layWindows(sizes, windows) ?? []).map(({ count }) => count);
+  const made = counts.reduce(
+    (value, count, i) => {
+      const [k, d, s] = [kernel[i] as number, dilations[i] as number, strides[i] as number];
+      if (count * k > 2 ** 22) refuse('has impossible windows');
+      const places = Array.from(
+        { length: k * count },
+        (_, at) => Math.floor(at / count) * d + (at % count) * s,
+      );
+      const list = c.g.constant({
+        dtype: 'int64',
+        shape: [k, count],
+        data: BigInt64Array.from(places, BigInt),
+      });
+      return c.one('Gather', [value, list], { axis: 2 + 2 * i });
+    },
+    padSpace(c, x, windows.pads, 0),
+  );
   const [n, channels] = c.shapeOf(x) as [number, number];
   const order = permute(c, made, [0, 1, 2, 4, 3, 5]);
   const area = (kernel[0] as number) * (kernel[1] as number);
@@ -113,6 +112,6 @@ export const CONVOLUTION: Table = {
   [`_convolution(${CONV}, int[] padding=0, int[] dilation=1, bool transposed=False, int[] output_padding=0, int groups=1, bool benchmark=False, bool deterministic=False, bool cudnn_enabled=True, bool allow_tf32=True) | convolution(${CONV}, int[] padding=0, int[] dilation=1, bool transposed=False, int[] output_padding=0, int groups=1)`]:
     anyConvolution,
   [`_convolution_mode(${CONV}, str padding='valid', int[] dilation=1, int groups=1)`]: (c, a) =>
-    convolve(c, a, (a.v('weight').shape?.length ?? 0) - 2),
+    convolution(c, a, (a.v('weight').shape?.length ?? 0) - 2),
   'im2col(Tensor x, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1)': im2col,
 };

@@ -2,17 +2,18 @@
  * Converts padding, DepthToSpace and SpaceToDepth, and image patches. TensorFlow gives paddings per axis, ONNX all
  * begins followed by all ends.
  */
+import { patches } from '../../emit/convolution.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { fixed } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { intAttribute, listAttribute, type TfNode, textAttribute } from '../graph.ts';
 import { TO_END, transpose } from './dims.ts';
-import { emit, int64 } from './kernels.ts';
+import { emit, int64, makerOf } from './kernels.ts';
 import { axisInTwin } from './layout.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type Operands, type OpTable, type Rule, takes } from './rule.ts';
-import { channelsLast, padWindows, spatial } from './windows.ts';
+import { channelsLast, paddingOf, spatial } from './windows.ts';
 
 /** [[before, after], ...] */
 export function pairsOf(value: Value, what: string): [number, number][] {
@@ -106,12 +107,8 @@ const extractPatches: Rule = (node, [x], g, context) => {
   const channels = fixed(x, 3);
   const count = height * width;
   const first = context.layouts.first(g, x);
-  const padded = padWindows(g, node, first, { kernel, strides, dilations }, { last: true, fill: 0 });
-  const weights = new Float32Array(channels * count * count);
-  for (let c = 0; c < channels; c++) for (let k = 0; k < count; k++) weights[(c * count + k) * count + k] = 1;
-  const filter = g.constant({ dtype: 'float32', shape: [channels * count, 1, height, width], data: weights });
-  const attributes = { ...padded.attributes, kernel_shape: kernel, strides, dilations, group: channels };
-  const made = emit(g, 'Conv', [padded.x, filter], attributes);
+  const windows = { kernel, strides, dilations, pads: paddingOf(node, true, 4) };
+  const made = patches(makerOf(g, node.name), first, windows);
   // (channel, row, column) -> (row, column, channel)
   const order = Array.from(
     { length: channels * count },

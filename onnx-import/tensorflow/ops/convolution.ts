@@ -3,15 +3,17 @@
  * out] to [out, in, kernel...]. A transposed convolution is the gradient of a convolution, so its pads follow from
  * the requested output size.
  */
+import { convolve, convolveBack, fullSize } from '../../emit/convolution.ts';
+import { halves, reachOf, samePad, type Windows } from '../../emit/windows.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { fixed, rank } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
 import { listAttribute, type TfNode, textAttribute } from '../graph.ts';
 import { cut, reshape, type Size, sizeOf, transpose } from './dims.ts';
-import { emit, int64 } from './kernels.ts';
+import { int64, makerOf } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type OpTable, type Rule, takes } from './rule.ts';
-import { channelsLast, padWindows, reachOf, samePad, spatial, type Windows } from './windows.ts';
+import { channelsLast, paddingOf, spatial } from './windows.ts';
 
 /** An unknown rank is that of the kernel. */
 function imageOf(x: Value, filter: Value, g: GraphBuilder): Value {
@@ -26,6 +28,7 @@ function windowsOf(node: TfNode, filter: Value, last: boolean): Windows {
     kernel: Array.from({ length: size - 2 }, (_, i) => fixed(filter, i)),
     strides: spatial(listAttribute(node, 'strides').ints, last, 'strides', size),
     dilations: spatial(listAttribute(node, 'dilations').ints, last, 'dilations', size),
+    pads: paddingOf(node, last, size),
   };
 }
 
@@ -55,28 +58,18 @@ interface Convolution {
   readonly dilations?: readonly number[];
 }
 
-function convolve(node: TfNode, g: GraphBuilder, context: Context, parts: Convolution): Value {
+function convolution(node: TfNode, g: GraphBuilder, context: Context, parts: Convolution): Value {
   const last = channelsLast(node);
   const image = imageOf(parts.x, parts.filter, g);
   const first = last ? context.layouts.first(g, image) : image;
   const own = windowsOf(node, parts.filter, last);
   const windows = parts.dilations ? { ...own, dilations: parts.dilations } : own;
-  const { x, attributes } = padWindows(g, node, first, windows, { last, fill: 0 });
   const size = rank(parts.filter);
   const group = parts.group ?? groupsOf(first.shape?.[1], fixed(parts.filter, size - 2));
-  const made = emit(
-    g,
-    'Conv',
-    [x, weightsFirst(g, parts.filter)],
-    {
-      ...attributes,
-      kernel_shape: windows.kernel,
-      strides: windows.strides,
-      dilations: windows.dilations,
-      group,
-    },
-    node.name,
-  );
+  const made = convolve(makerOf(g, node.name), first, windows, {
+    weights: weightsFirst(g, parts.filter),
+    group,
+  });
   const result = last ? context.layouts.last(g, made, node.name) : made;
   noteBlocks(node, result, windows, parts, context);
   return result;
@@ -91,13 +84,13 @@ function noteBlocks(
   context: Context,
 ): void {
   const spaced = context.facts.spaced.get(parts.x);
-  const plain = [...windows.strides, ...windows.dilations].every((step) => step === 1);
+  const plain = [...windows.strides, ...(windows.dilations ?? [])].every((step) => step === 1);
   if (!spaced || spaced.convolve || !plain || textAttribute(node, 'padding', '') !== 'VALID') return;
   if (spaced.blocks.length !== windows.kernel.length || !channelsLast(node)) return;
   const dilations = spaced.blocks;
   context.facts.spaced.set(result, {
     ...spaced,
-    convolve: (x, g, inner) => convolve(node, g, inner, { ...parts, x, dilations }),
+    convolve: (x, g, inner) => convolution(node, g, inner, { ...parts, x, dilations }),
   });
 }
 
@@ -109,10 +102,10 @@ function groupsOf(channels: Dim | undefined, perGroup: number): number {
   return channels / perGroup;
 }
 
-export const conv: Rule = (node, [x, filter], g, context) => convolve(node, g, context, { x, filter });
+export const conv: Rule = (node, [x, filter], g, context) => convolution(node, g, context, { x, filter });
 
 export const depthwise: Rule = (node, [x, filter], g, context) =>
-  convolve(node, g, context, {
+  convolution(node, g, context, {
     x,
     filter: perChannel(g, filter),
     group: fixed(filter, rank(filter) - 2),
@@ -137,7 +130,7 @@ interface Transposed {
   readonly group?: number;
 }
 
-function convolveBack(node: TfNode, g: GraphBuilder, context: Context, parts: Transposed): Value {
+function transposed(node: TfNode, g: GraphBuilder, context: Context, parts: Transposed): Value {
   const { filter } = parts;
   const last = channelsLast(node);
   const image = imageOf(parts.x, filter, g);
@@ -145,17 +138,14 @@ function convolveBack(node: TfNode, g: GraphBuilder, context: Context, parts: Tr
   const windows = windowsOf(node, filter, last);
   const wanted = wantedSizes(g, parts.sizes, last, windows.kernel.length);
   const inputs: Size[] = windows.kernel.map((_, i) => sizeOf(g, x, i + 2));
-  const attributes = {
-    kernel_shape: windows.kernel,
-    strides: windows.strides,
-    dilations: windows.dilations,
-    group: parts.group ?? 1,
-  };
-  const weights = weightsFirst(g, filter);
-  const pads = knownPads(node, windows, inputs, wanted, last);
-  const made = pads
-    ? emit(g, 'ConvTranspose', [x, weights], { ...attributes, ...pads }, node.name)
-    : cutToSize(g, node, emitFull(g, node, [x, weights], attributes, windows), { windows, inputs, wanted });
+  const weights = { weights: weightsFirst(g, filter), group: parts.group ?? 1 };
+  const known = knownPads(node, windows, inputs, wanted, last);
+  const pads = known?.pads ?? windows.kernel.flatMap(() => [0, 0]);
+  const back = (added: readonly number[]) =>
+    convolveBack(makerOf(g, node.name), x, { ...windows, pads }, weights, added);
+  const made = known
+    ? back(known.added)
+    : cutToSize(g, node, back(mostAdded(node, windows)), { windows, inputs, wanted });
   return last ? context.layouts.last(g, made, node.name) : made;
 }
 
@@ -165,7 +155,7 @@ function knownPads(
   inputs: readonly Size[],
   wanted: readonly Size[],
   last: boolean,
-): { pads: number[]; output_padding: number[] } | undefined {
+): { pads: number[]; added: number[] } | undefined {
   const before: number[] = [];
   const after: number[] = [];
   const extra: number[] = [];
@@ -174,7 +164,7 @@ function knownPads(
     const target = wanted[i];
     if (typeof size !== 'number' || typeof target !== 'number') return undefined;
     const [stride, reach] = [windows.strides[i] as number, reachOf(windows, i)];
-    const full = stride * (size - 1) + reach;
+    const full = fullSize(size, windows, i);
     const [begin, end] = explicit?.[i] ?? halves(isSame(node) ? samePad(target, reach, stride) : 0);
     before.push(begin);
     after.push(end);
@@ -182,11 +172,7 @@ function knownPads(
   }
   if (extra.some((size, i) => size < 0 || size >= (windows.strides[i] as number)))
     refuse(`cannot give the size [${wanted.map(String).join(',')}] from [${inputs.map(String).join(',')}]`);
-  return { pads: [...before, ...after], output_padding: extra };
-}
-
-function halves(total: number): [number, number] {
-  return [Math.floor(total / 2), Math.ceil(total / 2)];
+  return { pads: [...before, ...after], added: extra };
 }
 
 function isSame(node: TfNode): boolean {
@@ -204,19 +190,11 @@ function explicitBack(node: TfNode, count: number, last: boolean): [number, numb
   ]);
 }
 
-/** Without pads, at the largest size: a VALID convolution may leave up to stride - 1 pixels over. */
-function emitFull(
-  g: GraphBuilder,
-  node: TfNode,
-  inputs: readonly Value[],
-  attributes: { readonly [name: string]: number | readonly number[] },
-  windows: Windows,
-): Value {
-  const same = isSame(node);
-  const extra = windows.strides.map((stride, i) =>
-    same ? Math.max(stride - reachOf(windows, i), 0) : stride - 1,
+/** What makes the result as long as it can be: a VALID convolution may leave up to stride - 1 pixels over. */
+function mostAdded(node: TfNode, windows: Windows): number[] {
+  return windows.strides.map((stride, i) =>
+    isSame(node) ? Math.max(stride - reachOf(windows, i), 0) : stride - 1,
   );
-  return emit(g, 'ConvTranspose', inputs, { ...attributes, output_padding: extra }, node.name);
 }
 
 /** Cuts off the padding of SAME, by sizes that are computed at run time. */
@@ -253,11 +231,11 @@ const convBack: Rule = (node, [sizes, filter, x], g, context) => {
   const group = typeof asked === 'number' ? asked / fixed(filter, channels - 1) : 1;
   if (!Number.isInteger(group))
     refuse(`has weights for ${fixed(filter, channels - 1)} of ${String(asked)} channels`);
-  return convolveBack(node, g, context, { x, filter, sizes, group });
+  return transposed(node, g, context, { x, filter, sizes, group });
 };
 
 const depthwiseBack: Rule = (node, [sizes, filter, x], g, context) =>
-  convolveBack(node, g, context, {
+  transposed(node, g, context, {
     x,
     filter: perChannel(g, filter),
     sizes,

@@ -6,6 +6,7 @@
 import type { DType } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
 import type { AddOptions, GraphBuilder } from '../../graph/builder.ts';
+import type { Maker } from '../../graph/layout.ts';
 import type { Attributes, Value } from '../../graph/value.ts';
 import { refuse } from './refuse.ts';
 
@@ -149,4 +150,14 @@ export function emit(
 export function oneNumber(g: GraphBuilder, value: Value, dtype: DType): Value {
   const made = dtype === 'int64' ? int64(g, value) : cast(g, value, dtype);
   return made.shape?.length === 1 ? made : g.one('Reshape', [made, g.ints([1])]);
+}
+
+/** A node whose operations run in a dtype that onnxruntime has. */
+export function makerOf(g: GraphBuilder, hint: string): Maker {
+  return {
+    g,
+    hint,
+    one: (op, inputs, attributes) => emit(g, op, inputs, attributes, hint),
+    several: (op, inputs, attributes, options) => emitAll(g, op, inputs, attributes, options),
+  };
 }

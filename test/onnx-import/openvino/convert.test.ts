@@ -274,3 +274,60 @@ test('bodies within bodies are converted to a depth of 16', () => {
   for (const depth of [2, 16]) assert.doesNotThrow(() => bodyOf(nodeOf(depth), 'body'));
   assert.throws(() => bodyOf(nodeOf(2), 'else_body'), /has no else_body/);
 });
+
+/** Pools [1, 2, 3, 4] in pairs unless said otherwise. */
+const POOLS: readonly (readonly [type: string, data: Record<string, string>, answer: readonly number[]])[] = [
+  ['MaxPool', { auto_pad: 'same_upper' }, [2, 3, 4, 4]],
+  ['MaxPool', { auto_pad: 'same_lower' }, [1, 2, 3, 4]],
+  ['MaxPool', { pads_begin: '0,1' }, [1, 2, 3, 4]],
+  ['MaxPool', { pads_end: '0,1' }, [2, 3, 4, 4]],
+  ['MaxPool', { pads_begin: '0,1', auto_pad: 'valid' }, [2, 3, 4]],
+  ['MaxPool', { strides: '1,3' }, [2]],
+  ['MaxPool', { strides: '1,3', rounding_type: 'ceil' }, [2, 4]],
+  ['MaxPool', { strides: '1,4', pads_begin: '0,0', rounding_type: 'ceil_torch' }, [2]],
+  ['MaxPool', { dilations: '1,2' }, [3, 4]],
+  ['AvgPool', { auto_pad: 'same_upper', 'exclude-pad': 'true' }, [1.5, 2.5, 3.5, 4]],
+  ['AvgPool', { auto_pad: 'same_upper', 'exclude-pad': 'false' }, [1.5, 2.5, 3.5, 2]],
+  ['AvgPool', { strides: '1,3', rounding_type: 'ceil', 'exclude-pad': 'false' }, [1.5, 4]],
+];
+
+for (const [type, data, answer] of POOLS) {
+  test(`${type} of pairs with ${JSON.stringify(data)}`, async () => {
+    const given = { kernel: '1,2', strides: '1,1', ...(type === 'MaxPool' ? { dilations: '1,1' } : {}) };
+    const opset = type === 'MaxPool' ? 'opset8' : 'opset14';
+    const attributes = { pads_begin: '0,0', pads_end: '0,0', ...given, ...data };
+    const xml = single({ type, opset, data: attributes }, [1, 1, 1, 4], [1, 1, 1, answer.length]);
+    const made = await answerOf(xml, [shaped([1, 1, 1, 4], 1, 2, 3, 4)]);
+    assert.deepEqual(made.data, answer);
+  });
+}
+
+test('a convolution pads as its attributes say', async () => {
+  const ask = async (data: Record<string, string>, size: number) => {
+    const xml = netText(11, [
+      parameter([1, 1, 1, 4]),
+      {
+        id: 1,
+        type: 'Const',
+        data: { element_type: 'f32', shape: '1,1,1,2', offset: 0, size: 8 },
+        shapes: [[1, 1, 1, 2]],
+      },
+      {
+        id: 2,
+        name: 'answer',
+        type: 'Convolution',
+        from: [0, 1],
+        data: { strides: '1,1', dilations: '1,1', pads_begin: '0,0', pads_end: '0,0', ...data },
+        shapes: [[1, 1, 1, size]],
+      },
+      { id: 3, type: 'Result', from: [2] },
+    ]);
+    const weights = bytesOf(Float32Array.from([10, 1]));
+    return (await answerOf(xml, [shaped([1, 1, 1, 4], 1, 2, 3, 4)], weights)).data;
+  };
+  assert.deepEqual(await ask({}, 3), [12, 23, 34]);
+  assert.deepEqual(await ask({ auto_pad: 'same_upper' }, 4), [12, 23, 34, 40]);
+  assert.deepEqual(await ask({ auto_pad: 'same_lower' }, 4), [1, 12, 23, 34]);
+  assert.deepEqual(await ask({ pads_begin: '0,2' }, 5), [0, 1, 12, 23, 34]);
+  assert.deepEqual(await ask({ auto_pad: 'same_upper', dilations: '1,2' }, 4), [2, 13, 24, 30]);
+});
