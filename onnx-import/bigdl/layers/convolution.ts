@@ -3,10 +3,10 @@ import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import { assertGroups, convolve, convolveBack, patches, type Weights } from '../../emit/convolution.ts';
 import { assertWindows, layAxis, type Windows } from '../../emit/windows.ts';
-import { known } from '../../graph/shapes.ts';
+import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { type Call, isTable, type Rule } from '../call.ts';
-import { plain } from './shapes.ts';
+import { expectChannels, plain } from './shapes.ts';
 import { windowsFrom, windowsOf } from './windows.ts';
 
 const PLANE = ['H', 'W'];
@@ -16,6 +16,7 @@ const POINT: Windows = { kernel: [1, 1], strides: [1, 1], pads: [0, 0, 0, 0] };
 /** The size of a dropped window's axis must be known: it is no pad of ONNX. */
 function convolved(call: Call, value: Value, windows: Windows, weights: Weights): Value {
   const { kernel, pads } = windows;
+  expectChannels(value, 1, fixed(weights.weights, 1) * (weights.group ?? 1));
   const plane = known(value).slice(2);
   for (const i of plane.keys()) call.bindAt(i + 2, value);
   const fits =
@@ -119,8 +120,11 @@ const spatialFull: Rule = (call) => {
     bias: call.module.flag('noBias') ? undefined : call.weight(1, [outputs]),
     group: groups,
   };
-  if (!isTable(call.activity))
-    return call.batched(4, (value) => convolveBack(call, value, windows, weights, [adjH, adjW]));
+  const back = (value: Value, added: readonly number[]) => {
+    expectChannels(value, 1, channels);
+    return convolveBack(call, value, windows, weights, added);
+  };
+  if (!isTable(call.activity)) return call.batched(4, (value) => back(value, [adjH, adjW]));
   const [value, like] = call.tensors(2) as [Value, Value];
   if (known(value).length !== 4 || known(like).length !== 4)
     throw badModel(`needs two batches, got ${formatShape(known(value))} and ${formatShape(known(like))}`);
@@ -129,7 +133,7 @@ const spatialFull: Rule = (call) => {
     (size, i) =>
       (size + 2 * (pads[i] as number) - (windows.kernel[i] as number)) % (windows.strides[i] as number),
   );
-  return convolveBack(call, value, windows, weights, added);
+  return back(value, added);
 };
 
 /** Several filters for each channel, then 1x1. */

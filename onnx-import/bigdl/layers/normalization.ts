@@ -1,14 +1,14 @@
 /** Normalizations, and weights that scale and shift. */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { elementCount, formatShape } from '../../../lib/contract/tensor.ts';
-import { averagePool } from '../../emit/pooling.ts';
+import { acrossChannels, batchNormalize, type Neighbours, withinPlane } from '../../emit/normalize.ts';
+import { reduce } from '../../emit/reduce.ts';
 import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { Call, Rule } from '../call.ts';
 import type { Weights } from '../tensors.ts';
 import { along } from './elements.ts';
 import { expectChannels, plain } from './shapes.ts';
-import { windowsFrom } from './windows.ts';
 
 function numbersOf(weights: Weights | undefined, count: number, name: string): Float32Array {
   if (weights?.data.length === count) return weights.data;
@@ -29,16 +29,17 @@ const batchNorm =
     const [scale, shift] = affine ? module.parameters : [];
     const constant = (data: Float32Array, name: string) =>
       call.g.constant({ dtype: 'float32', shape: [count], data }, `${call.hint}/${name}`);
-    const weights = [
-      constant(affine ? numbersOf(scale, count, 'scale') : new Float32Array(count).fill(1), 'scale'),
-      constant(affine ? numbersOf(shift, count, 'shift') : new Float32Array(count), 'shift'),
-      constant(mean, 'mean'),
-      constant(variance, 'variance'),
-    ];
+    const stored = {
+      mean: constant(mean, 'mean'),
+      variance: constant(variance, 'variance'),
+      scale: affine ? constant(numbersOf(scale, count, 'scale'), 'scale') : undefined,
+      shift: affine ? constant(numbersOf(shift, count, 'shift'), 'shift') : undefined,
+      eps,
+    };
     return call.batched(rank, (input) =>
       call.channelsFirst(input, isLast, (value) => {
         expectChannels(value, 1, count);
-        return call.one('BatchNormalization', [value, ...weights], { epsilon: { float: eps } });
+        return batchNormalize(call, value, stored);
       }),
     );
   };
@@ -99,12 +100,12 @@ function normalized(call: Call, power: number, eps: number): Value {
   const value = call.input;
   const size = call.one('Abs', [value]);
   if (power === Number.MAX_VALUE) {
-    const largest = call.one('ReduceMax', [size], { axes: [axis], keepdims: 1 });
+    const largest = reduce(call, 'ReduceMax', size, [axis], true);
     return call.one('Div', [value, call.one('Add', [largest, call.scalar(eps)])]);
   }
   if (!(power > 0)) throw badModel(`has a norm of ${power}`);
   const powers = call.one('Pow', [size, call.scalar(power)]);
-  const sum = call.one('ReduceSum', [powers, call.g.ints([axis])], { keepdims: 1 });
+  const sum = reduce(call, 'ReduceSum', powers, [axis], true);
   const norm = call.one('Pow', [call.one('Add', [sum, call.scalar(eps)]), call.scalar(1 / power)]);
   return call.one('Div', [value, norm]);
 }
@@ -118,34 +119,23 @@ const normalizeScale: Rule = (call) => {
   return call.one('Mul', [made, call.constant(firstWeights(call), laid)]);
 };
 
-/** Over neighbouring channels; ONNX has this form for an odd size. */
-const acrossChannels: Rule = (call) => {
-  const { module } = call;
-  const size = module.int('size', 5);
-  const attributes = {
-    size,
-    alpha: { float: module.number('alpha', 1) },
-    beta: { float: module.number('beta', 0.75) },
-    bias: { float: module.number('k', 1) },
-  };
-  const isLast = module.channelsLast();
-  if (size < 1 || size % 2 === 0) throw badModel(`has a size of ${size}, expected an odd one`);
+function neighboursOf({ module }: Call): Neighbours {
+  const [size, alpha, beta] = [module.int('size', 5), module.number('alpha', 1), module.number('beta', 0.75)];
+  return { size, alpha, beta, bias: 1 };
+}
+
+const channelNeighbours: Rule = (call) => {
+  const given = { ...neighboursOf(call), bias: call.module.number('k', 1) };
+  const isLast = call.module.channelsLast();
   call.expectRank(4);
   call.bindAt(isLast ? 3 : 1);
-  return call.channelsFirst(call.input, isLast, (value) => call.one('LRN', [value], attributes));
+  return call.channelsFirst(call.input, isLast, (value) => acrossChannels(call, value, given));
 };
 
-/** Over a window of the plane. */
-const withinChannel: Rule = (call) => {
-  const { module } = call;
-  const [size, alpha, beta] = [module.int('size', 5), module.number('alpha', 1), module.number('beta', 0.75)];
-  const pad = (size - 1) / 2;
-  if (size < 1 || size % 2 === 0) throw badModel(`has a size of ${size}, expected an odd one`);
-  const windows = windowsFrom({ kernel: [size, size], strides: [1, 1], pad: [pad, pad] });
+const planeNeighbours: Rule = (call) => {
   call.expectRank(4);
-  const mean = averagePool(call, call.one('Mul', [call.input, call.input]), windows, 'padded');
-  const base = call.one('Add', [call.one('Mul', [mean, call.scalar(alpha)]), call.scalar(1)]);
-  return call.one('Mul', [call.input, call.one('Pow', [base, call.scalar(-beta)])]);
+  plain(known(call.input).slice(2));
+  return withinPlane(call, call.input, neighboursOf(call));
 };
 
 export const NORMALIZATIONS: Readonly<Record<string, Rule>> = {
@@ -158,7 +148,7 @@ export const NORMALIZATIONS: Readonly<Record<string, Rule>> = {
   NormalizeScale: normalizeScale,
   Scale: scale,
   SpatialBatchNormalization: batchNorm(4),
-  SpatialCrossMapLRN: acrossChannels,
-  SpatialWithinChannelLRN: withinChannel,
+  SpatialCrossMapLRN: channelNeighbours,
+  SpatialWithinChannelLRN: planeNeighbours,
   VolumetricBatchNormalization: batchNorm(5),
 };

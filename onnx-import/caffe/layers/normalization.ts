@@ -4,7 +4,15 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
-import { alongAxis, axisIn, canEqual, expectRank, reshape, scalar } from '../../graph/layout.ts';
+import {
+  acrossChannels,
+  batchNormalize,
+  centered,
+  standardized,
+  unitLength,
+  withinPlane,
+} from '../../emit/normalize.ts';
+import { alongAxis, axisIn, canEqual, expectRank, reshape } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters, WantedBlob } from '../node.ts';
@@ -13,21 +21,11 @@ function channelsOf(input: Value): number {
   return known(input).length > 1 ? fixed(input, 1) : 1;
 }
 
-function floats(node: LayerNode, values: ArrayLike<number>, name: string): Value {
-  return node.g.constant(
-    { dtype: 'float32', shape: [values.length], data: Float32Array.from(values) },
-    `${node.hint}/${name}`,
-  );
-}
-
 /** (x - mean) / sqrt(variance + eps) with the statistics of the batch. */
 function batchStatistics(node: LayerNode, eps: number): Value {
   node.bindBatch();
-  const input = node.input();
-  const axes = known(input).flatMap((_, axis) => (axis === 1 ? [] : [axis]));
-  const centered = node.one('Sub', [input, node.one('ReduceMean', [input], { axes, keepdims: 1 })]);
-  const variance = node.one('ReduceMean', [node.one('Mul', [centered, centered])], { axes, keepdims: 1 });
-  return node.one('Div', [centered, node.one('Sqrt', [node.one('Add', [variance, scalar(node, eps)])])]);
+  const axes = known(node.input()).flatMap((_, axis) => (axis === 1 ? [] : [axis]));
+  return standardized(node, node.input(), axes, eps);
 }
 
 const batchNorm: ConvertLayer = (node) => {
@@ -49,22 +47,13 @@ const batchNorm: ConvertLayer = (node) => {
   const sum = Number(factor?.constant?.data[0]);
   const by = sum === 0 ? 0 : 1 / sum;
   const divided = (value: Value | undefined, name: string) =>
-    floats(
-      node,
+    node.g.floats(
       Float32Array.from(value?.constant?.data as Float32Array, (x) => x * by),
-      name,
+      [channels],
+      `${node.hint}/${name}`,
     );
-  return node.one(
-    'BatchNormalization',
-    [
-      input,
-      scale ?? floats(node, new Float32Array(channels).fill(1), 'ones'),
-      shift ?? floats(node, new Float32Array(channels), 'zeros'),
-      divided(mean, 'mean'),
-      divided(variance, 'variance'),
-    ],
-    { epsilon: { float: eps } },
-  );
+  const stored = { mean: divided(mean, 'mean'), variance: divided(variance, 'variance'), scale, shift, eps };
+  return batchNormalize(node, input, stored);
 };
 
 /** PSPNet stores slope, bias, mean, variance; SegNet scale and shift, with the statistics absorbed. */
@@ -83,10 +72,13 @@ const bn: ConvertLayer = (node) => {
     return node.one('Add', [node.one('Mul', [normal, scale]), shift]);
   }
   const names = ['slope', 'bias', 'mean', 'variance'];
-  const weights = node.weights(names.map((name) => ({ name, shape: [channels] })));
-  return node.one('BatchNormalization', [input, ...weights], {
-    epsilon: { float: parameters.number('eps', 1e-5) },
-  });
+  const [scale, shift, mean, variance] = node.weights(names.map((name) => ({ name, shape: [channels] }))) as [
+    Value,
+    Value,
+    Value,
+    Value,
+  ];
+  return batchNormalize(node, input, { scale, shift, mean, variance, eps: parameters.number('eps', 1e-5) });
 };
 
 /** The sizes of a weight: `num_axes` axes from `axis` on, or all for -1. */
@@ -166,28 +158,17 @@ const bias: ConvertLayer = (node) => {
 
 const responseNormalization: ConvertLayer = (node) => {
   const parameters = node.parameters('lrn_param');
-  const size = parameters.number('local_size', 5);
-  const [alpha, beta] = [parameters.number('alpha', 1), parameters.number('beta', 0.75)];
   const input = node.input();
+  const own = {
+    size: parameters.number('local_size', 5),
+    alpha: parameters.number('alpha', 1),
+    beta: parameters.number('beta', 0.75),
+  };
   expectRank(input, 4);
-  if (size < 1 || size % 2 !== 1) throw badModel(`local_size must be odd, got ${size}`);
   if (parameters.number('norm_region') === 0)
-    return node.one('LRN', [input], {
-      size,
-      alpha: { float: alpha },
-      beta: { float: beta },
-      bias: { float: parameters.number('k', 1) },
-    });
-  // Within a channel Caffe ignores k and divides by the window size including padding.
-  const pad = (size - 1) / 2;
-  const mean = node.one('AveragePool', [node.one('Mul', [input, input])], {
-    kernel_shape: [size, size],
-    strides: [1, 1],
-    pads: [pad, pad, pad, pad],
-    count_include_pad: 1,
-  });
-  const sum = node.one('Add', [node.one('Mul', [mean, scalar(node, alpha)]), scalar(node, 1)]);
-  return node.one('Mul', [input, node.one('Pow', [sum, scalar(node, -beta)])]);
+    return acrossChannels(node, input, { ...own, bias: parameters.number('k', 1) });
+  // Within a channel Caffe ignores k.
+  return withinPlane(node, input, { ...own, bias: 1 });
 };
 
 const meanVariance: ConvertLayer = (node) => {
@@ -196,14 +177,8 @@ const meanVariance: ConvertLayer = (node) => {
   const from = parameters.flag('across_channels') ? 1 : 2;
   const axes = known(input).flatMap((_, axis) => (axis >= from ? [axis] : []));
   if (axes.length === 0) throw badModel(`needs an input with a plane, got ${formatShape(known(input))}`);
-  const mean = (value: Value) => node.one('ReduceMean', [value], { axes, keepdims: 1 });
-  const centered = node.one('Sub', [input, mean(input)]);
-  if (!parameters.flag('normalize_variance', true)) return centered;
-  const deviation = node.one('Sqrt', [mean(node.one('Mul', [centered, centered]))]);
-  return node.one('Div', [
-    centered,
-    node.one('Add', [deviation, scalar(node, parameters.number('eps', 1e-9))]),
-  ]);
+  if (!parameters.flag('normalize_variance', true)) return centered(node, input, axes);
+  return standardized(node, input, axes, parameters.number('eps', 1e-9), 'outside');
 };
 
 /** SSD's Normalize: x / sqrt(sum of squares + eps) * scale, summed over the channels or the whole record. */
@@ -214,9 +189,7 @@ const normalize: ConvertLayer = (node) => {
   if (rank < 2) throw badModel(`needs channels, got ${formatShape(known(input))}`);
   const all = Array.from({ length: rank - 1 }, (_, i) => i + 1);
   const axes = parameters.flag('across_spatial', true) ? all : [1];
-  const sum = node.one('ReduceSumSquare', [input], { axes, keepdims: 1 });
-  const norm = node.one('Sqrt', [node.one('Add', [sum, scalar(node, parameters.number('eps', 1e-10))])]);
-  const unit = node.one('Div', [input, norm]);
+  const unit = unitLength(node, input, axes, parameters.number('eps', 1e-10));
   const shape = parameters.flag('channel_shared', true) ? [1] : alongAxis([fixed(input, 1)], 1, rank);
   const filler = fillerOf(parameters, 'scale_filler');
   return node.one('Mul', [unit, ...node.weights([{ name: 'scale', shape, filler }])]);

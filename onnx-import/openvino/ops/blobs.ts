@@ -8,7 +8,7 @@ import type { OpTable, OvNode, Rule } from '../node.ts';
 import { readConstant } from '../weights.ts';
 import { MODES } from './convolution.ts';
 import { scalar } from './elementwise.ts';
-import { unitLength } from './normalization.ts';
+import { ofUnitLength } from './normalization.ts';
 import { averages, maxima, rounded } from './pooling.ts';
 import { oneStep } from './recurrent.ts';
 import { alongBatch, reshapeKnown } from './shaping.ts';
@@ -119,7 +119,7 @@ const normalize: Rule = (node) => {
   const axes = node.flag('across_spatial', false)
     ? Array.from({ length: known(x).length - 1 }, (_, i) => i + 1)
     : [1];
-  const unit = unitLength(node, x, axes, node.number('eps'), 'add');
+  const unit = ofUnitLength(node, x, axes, node.number('eps'));
   const isShared = node.flag('channel_shared', false);
   return node.one('Mul', [
     unit,

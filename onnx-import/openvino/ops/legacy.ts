@@ -3,6 +3,7 @@
  * open is refused.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { acrossChannels } from '../../emit/normalize.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
 import { BATCH } from '../../graph/batch.ts';
 import { axisOf, known, product } from '../../graph/shapes.ts';
@@ -38,7 +39,7 @@ const norm: Rule = (node) => {
   const [alpha, beta, k] = [node.number('alpha'), node.number('beta'), node.number('k', 1)];
   if (!isAcross || k !== 1 || size % 2 === 0)
     throw badModel(`over the same channel, with k ${k} or size ${size} is not supported`);
-  return node.one('LRN', [x], { alpha: { float: alpha }, beta: { float: beta }, bias: { float: 1 }, size });
+  return acrossChannels(node, x, { size, alpha, beta, bias: 1 });
 };
 
 const mvn: Rule = (node) => {
@@ -48,7 +49,7 @@ const mvn: Rule = (node) => {
   const eps = node.number('eps', 1e-9);
   // Whether it is added before or after the root is not written down.
   if (eps > 1e-6) throw badModel(`eps ${eps} is not supported`);
-  return meanVariance(node, x, axes, eps, true, node.flag('normalize_variance', true));
+  return meanVariance(node, x, axes);
 };
 
 const ELTWISE: Readonly<Record<string, string>> = {

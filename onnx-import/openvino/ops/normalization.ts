@@ -1,6 +1,16 @@
 /** Normalization, attention and fake quantization, as the formulas that define them. */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
+import {
+  acrossChannels,
+  batchNormalize,
+  byRootMeanSquare,
+  centered,
+  type Guard,
+  standardized,
+  unitLength,
+  withinPlane,
+} from '../../emit/normalize.ts';
 import { BATCH } from '../../graph/batch.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { fixed, known } from '../../graph/shapes.ts';
@@ -14,103 +24,68 @@ const batchNorm: Rule = (node) => {
   // The first version has the data in the third place.
   const order = node.opset >= 5 ? [0, 1, 2, 3, 4] : [2, 0, 1, 3, 4];
   const [x, ...rest] = order.map((i) => node.input(i)) as [Value, ...Value[]];
-  return node.one('BatchNormalization', [x, ...rest], { epsilon: { float: node.number('epsilon', 1e-5) } });
+  const [scale, shift, mean, variance] = rest as [Value, Value, Value, Value];
+  return batchNormalize(node, x, { scale, shift, mean, variance, eps: node.number('epsilon', 1e-5) });
 };
 
 function withoutBatch(node: OvNode, x: Value, axes: readonly number[]): void {
   if (axes.some((axis) => known(x)[axis] === BATCH)) node.bindBatch();
 }
 
-function mean(node: OvNode, x: Value, axes: readonly number[]): Value {
-  return node.g.one('ReduceMean', [x], { axes, keepdims: 1 });
-}
-
 export function meanVariance(
   node: OvNode,
   x: Value,
   axes: readonly number[],
-  eps: number,
-  isInside: boolean,
-  isScaled: boolean,
+  guard: Guard = 'inside',
 ): Value {
-  const { g } = node;
   withoutBatch(node, x, axes);
-  const centered = node.one('Sub', [x, mean(node, x, axes)]);
-  if (!isScaled) return centered;
-  const variance = mean(node, g.one('Mul', [centered, centered]), axes);
-  const small = scalar(node, x, eps);
-  const deviation = isInside
-    ? g.one('Sqrt', [g.one('Add', [variance, small])])
-    : g.one('Add', [g.one('Sqrt', [variance]), small]);
-  return node.one('Div', [centered, deviation]);
+  const eps = node.number('eps', 1e-9);
+  if (!node.flag('normalize_variance', true)) return centered(node, x, axes);
+  return standardized(node, x, axes, eps, guard);
 }
 
 const mvn: Rule = (node) => {
   const x = node.input(0);
   const rank = known(x).length;
-  const isScaled = node.flag('normalize_variance', true);
   if (node.inputs.length > 1) {
     const isInside = node.choice('eps_mode', ['inside_sqrt', 'outside_sqrt']) === 'inside_sqrt';
-    return meanVariance(node, x, axesOf(node, 1, rank), node.number('eps'), isInside, isScaled);
+    return meanVariance(node, x, axesOf(node, 1, rank), isInside ? 'inside' : 'outside');
   }
   const listed = node.has('reduction_axes') ? node.numbers('reduction_axes') : undefined;
   const first = node.flag('across_channels', false) ? 1 : 2;
   const axes = listed ?? Array.from({ length: rank - first }, (_, i) => i + first);
-  return meanVariance(node, x, axes, node.number('eps'), true, isScaled);
+  return meanVariance(node, x, axes);
 };
 
 const normalizeL2: Rule = (node) => {
   const x = node.input(0);
   const axes = axesOf(node, 1, known(x).length);
   const mode = node.choice('eps_mode', ['add', 'max']);
-  return unitLength(node, x, axes, node.number('eps'), mode);
+  return ofUnitLength(node, x, axes, node.number('eps'), mode === 'add' ? 'Add' : 'Max');
 };
 
-export function unitLength(
+export function ofUnitLength(
   node: OvNode,
   x: Value,
   axes: readonly number[],
   eps: number,
-  mode: 'add' | 'max',
-): Value {
-  const { g } = node;
+  mode?: 'Add' | 'Max',
+) {
   withoutBatch(node, x, axes);
-  const squares = g.one('Mul', [x, x]);
-  const sum = axes.length === 0 ? squares : g.one('ReduceSum', [squares, g.ints(axes)], { keepdims: 1 });
-  const safe = g.one(mode === 'add' ? 'Add' : 'Max', [sum, scalar(node, x, eps)]);
-  return node.one('Div', [x, g.one('Sqrt', [safe])]);
+  return unitLength(node, x, axes, eps, mode);
 }
 
 const lrn: Rule = (node) => {
   const x = node.input(0);
-  return localResponse(node, x, axesOf(node, 1, known(x).length));
-};
-
-export function localResponse(node: OvNode, x: Value, axes: readonly number[]): Value {
-  const size = node.whole('size');
+  const axes = axesOf(node, 1, known(x).length);
   const [alpha, beta, bias] = [node.number('alpha'), node.number('beta'), node.number('bias', 1)];
+  const given = { size: node.whole('size'), alpha, beta, bias };
   if (bias !== 1) throw badModel(`bias ${bias} is not supported: OpenVINO's runtime computes with 1`);
-  if (size < 1 || size % 2 === 0) throw badModel(`size must be odd, got ${size}`);
-  if (axes.length === 1 && axes[0] === 1)
-    return node.one('LRN', [x], {
-      alpha: { float: alpha },
-      beta: { float: beta },
-      bias: { float: bias },
-      size,
-    });
-  const spatial = known(x).length - 2;
-  if (axes.some((axis) => axis < 2) || axes.length !== spatial)
+  if (axes.length === 1 && axes[0] === 1) return acrossChannels(node, x, given);
+  if (axes.some((axis) => axis < 2) || axes.length !== known(x).length - 2)
     throw badModel(`normalizes over the axes ${axes.join()}, only 1 or all axes of space are supported`);
-  const { g } = node;
-  const half = (size - 1) / 2;
-  const around = g.one('AveragePool', [g.one('Mul', [x, x])], {
-    kernel_shape: axes.map(() => size),
-    pads: [...axes, ...axes].map(() => half),
-    count_include_pad: 1,
-  });
-  const base = g.one('Add', [g.one('Mul', [around, scalar(node, x, alpha)]), scalar(node, x, bias)]);
-  return node.one('Div', [x, g.one('Pow', [base, scalar(node, x, beta)])]);
-}
+  return withinPlane(node, x, given);
+};
 
 const groupNormalization: Rule = (node) => {
   const [x, scale, bias] = [node.input(0), node.input(1), node.input(2)];
@@ -120,7 +95,7 @@ const groupNormalization: Rule = (node) => {
   if (groups < 1 || channels % groups !== 0) throw badModel(`has ${channels} channels in ${groups} groups`);
   const { g } = node;
   const rows = g.one('Reshape', [x, g.ints([0, groups, -1])]);
-  const normal = meanVariance(node, rows, [2], node.number('epsilon'), true, true);
+  const normal = standardized(node, rows, [2], node.number('epsilon'));
   const whole = reshapeKnown(node, normal, shape);
   const perChannel = (value: Value) =>
     g.one('Reshape', [value, g.ints([1, channels, ...shape.slice(2).map(() => 1)])]);
@@ -129,17 +104,12 @@ const groupNormalization: Rule = (node) => {
 
 const grn: Rule = (node) => {
   const x = node.input();
-  return unitLength(node, x, [1], node.number('bias'), 'add');
+  return ofUnitLength(node, x, [1], node.number('bias'));
 };
 
 const rms: Rule = (node) => {
   const [x, weight] = [node.input(0), node.optional(1)];
-  const { g } = node;
-  const power = g.one('ReduceMean', [g.one('Mul', [x, x])], { axes: [-1], keepdims: 1 });
-  const normal = node.one('Div', [
-    x,
-    g.one('Sqrt', [g.one('Add', [power, scalar(node, x, node.number('epsilon'))])]),
-  ]);
+  const normal = byRootMeanSquare(node, x, [-1], node.number('epsilon'));
   return weight ? node.one('Mul', [normal, weight]) : normal;
 };
 

@@ -1,5 +1,6 @@
 /** Reductions, sorting, counting and matrix products. */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { reduce } from '../../emit/reduce.ts';
 import { BATCH } from '../../graph/batch.ts';
 import { constantNumber, tensorOf } from '../../graph/numbers.ts';
 import { axisOf, known } from '../../graph/shapes.ts';
@@ -9,12 +10,12 @@ import { dtypeNamed } from '../weights.ts';
 import { isFloat, widened } from './elementwise.ts';
 import { axesOf } from './shaping.ts';
 
-const reduce =
+const reduction =
   (op: string): Rule =>
   (node) => {
     const x = node.input(0);
     const axes = axesOf(node, 1, known(x).length);
-    const keepdims = node.flag('keep_dims', false) ? 1 : 0;
+    const isKept = node.flag('keep_dims', false);
     const wide = widened(node, x);
     if (axes.length === 0) {
       if (op !== 'ReduceL1' && op !== 'ReduceL2') return node.one('Identity', [x]);
@@ -23,11 +24,7 @@ const reduce =
     if (axes.some((axis) => known(x)[axis] === BATCH)) node.bindBatch();
     if (op === 'ReduceMean' && !isFloat(x))
       throw badModel(`has a mean of ${x.dtype}, which is not supported`);
-    const made =
-      op === 'ReduceSum'
-        ? node.one(op, [wide, node.g.ints(axes)], { keepdims })
-        : node.one(op, [wide], { axes, keepdims });
-    return cast(node, made, x.dtype);
+    return cast(node, reduce(node, op, wide, axes, isKept), x.dtype);
   };
 
 /** The least is a truth value when all are one, the greatest when any is. */
@@ -36,9 +33,8 @@ const reduceLogical =
   (node) => {
     const x = cast(node, cast(node, node.input(0), 'bool'), 'int32');
     const axes = axesOf(node, 1, known(x).length);
-    const keepdims = node.flag('keep_dims', false) ? 1 : 0;
     if (axes.some((axis) => known(x)[axis] === BATCH)) node.bindBatch();
-    return cast(node, axes.length > 0 ? node.one(op, [x], { axes, keepdims }) : x, 'bool');
+    return cast(node, reduce(node, op, x, axes, node.flag('keep_dims', false)), 'bool');
   };
 
 const topK: Rule = (node) => {
@@ -160,14 +156,14 @@ export const REDUCTIONS: OpTable = {
   MatMul: matMul,
   NonZero: nonZero,
   OneHot: oneHot,
-  ReduceL1: reduce('ReduceL1'),
-  ReduceL2: reduce('ReduceL2'),
+  ReduceL1: reduction('ReduceL1'),
+  ReduceL2: reduction('ReduceL2'),
   ReduceLogicalAnd: reduceLogical('ReduceMin'),
   ReduceLogicalOr: reduceLogical('ReduceMax'),
-  ReduceMax: reduce('ReduceMax'),
-  ReduceMean: reduce('ReduceMean'),
-  ReduceMin: reduce('ReduceMin'),
-  ReduceProd: reduce('ReduceProd'),
-  ReduceSum: reduce('ReduceSum'),
+  ReduceMax: reduction('ReduceMax'),
+  ReduceMean: reduction('ReduceMean'),
+  ReduceMin: reduction('ReduceMin'),
+  ReduceProd: reduction('ReduceProd'),
+  ReduceSum: reduction('ReduceSum'),
   TopK: topK,
 };

@@ -1,11 +1,11 @@
 /** Matrix products, attention and other operators made of them. */
+import { reduce } from '../../emit/reduce.ts';
 import type { Value } from '../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { type Int, product } from '../run/sizes.ts';
 import { refuse, Tuple } from '../run/values.ts';
 import { erfGelu } from './activations.ts';
 import { layerNorm } from './normalization.ts';
-import { reduce } from './reduction.ts';
 import type { Args, Rule, Table } from './schema.ts';
 import { permute, reshape } from './shaping.ts';
 import { promote } from './types.ts';

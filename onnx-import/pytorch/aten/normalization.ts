@@ -1,9 +1,9 @@
 /** Normalization and dropout, in evaluation mode only: training mode depends on the other records or on chance. */
+import { acrossChannels, batchNormalize, byRootMeanSquare, standardized } from '../../emit/normalize.ts';
 import type { Value } from '../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { type Int, product } from '../run/sizes.ts';
 import { refuse } from '../run/values.ts';
-import { reduce } from './reduction.ts';
 import type { Rule, Table } from './schema.ts';
 import { reshape } from './shaping.ts';
 
@@ -22,14 +22,10 @@ const batchNorm: Rule = (c, a) => {
       mean ? EVAL : 'normalizes with the mean of the batch, so records would depend on each other',
     );
   if (!mean || !variance) return refuse('has no running mean');
-  const channels = c.fixed(c.sizeOf(x, 1), 'number of channels');
-  c.match(channels, c.sizeOf(mean, 0), 'channels');
-  const filled = (value: Value | undefined, fill: number) =>
-    value ?? c.g.floats(new Float32Array(channels).fill(fill), [channels]);
-  const [weight, bias] = [filled(a.opt('weight'), 1), filled(a.opt('bias'), 0)];
-  const epsilon = { float: a.float('eps') };
+  c.match(c.fixed(c.sizeOf(x, 1), 'number of channels'), c.sizeOf(mean, 0), 'channels');
+  const [scale, shift, eps] = [a.opt('weight'), a.opt('bias'), a.float('eps')];
   // onnxruntime wants at least one spatial axis only for its fusions; rank 2 runs as it is.
-  return c.one('BatchNormalization', [x, weight, bias, mean, variance], { epsilon });
+  return batchNormalize(c, x, { mean, variance, scale, shift, eps });
 };
 
 export function layerNorm(
@@ -46,13 +42,10 @@ export function layerNorm(
   return c.one('LayerNormalization', [x, scale, bias], { axis: -shape.length, epsilon: { float: eps } });
 }
 
-/** Normalizes all axes but the first `kept`, without weights. */
-function centered(c: Context, x: Value, from: number, eps: number): Value {
-  const axes = (x.shape ?? []).map((_, i) => i).slice(from);
-  const difference = c.one('Sub', [x, reduce(c, 'ReduceMean', x, axes, true)]);
-  const variance = reduce(c, 'ReduceMean', c.one('Mul', [difference, difference]), axes, true);
-  const root = c.one('Sqrt', [c.one('Add', [variance, c.g.scalar(x.dtype, eps)])]);
-  return c.one('Div', [difference, root]);
+/** Normalizes all axes but the first two, without weights. */
+function ownStatistics(c: Context, x: Value, eps: number): Value {
+  const axes = (x.shape ?? []).map((_, i) => i).slice(2);
+  return standardized(c, x, axes, eps);
 }
 
 function affine(c: Context, x: Value, weight: Value | undefined, bias: Value | undefined): Value {
@@ -69,7 +62,7 @@ const groupNorm: Rule = (c, a) => {
   const grouped = reshape(c, x, [n, groups, inner]);
   return affine(
     c,
-    reshape(c, centered(c, grouped, 2, a.float('eps')), [n, channels, ...rest]),
+    reshape(c, ownStatistics(c, grouped, a.float('eps')), [n, channels, ...rest]),
     a.opt('weight'),
     a.opt('bias'),
   );
@@ -87,7 +80,7 @@ const instanceNorm: Rule = (c, a) => {
   }
   if (a.isSet('running_mean')) refuse(EVAL);
   if (rank < 3) refuse(`needs at least 3 dimensions, got ${rank}`);
-  return affine(c, centered(c, x, 2, a.float('eps')), a.opt('weight'), a.opt('bias'));
+  return affine(c, ownStatistics(c, x, a.float('eps')), a.opt('weight'), a.opt('bias'));
 };
 
 const rmsNorm: Rule = (c, a) => {
@@ -95,21 +88,15 @@ const rmsNorm: Rule = (c, a) => {
   const count = a.ints('shape').length;
   const axes = (x.shape ?? []).map((_, i) => i).slice(-count);
   const eps = a.isSet('eps') ? a.float('eps') : 1.1920928955078125e-7;
-  const squares = reduce(c, 'ReduceMean', c.one('Mul', [x, x]), axes, true);
-  const made = c.one('Div', [x, c.one('Sqrt', [c.one('Add', [squares, c.g.scalar(x.dtype, eps)])])]);
+  const made = byRootMeanSquare(c, x, axes, eps);
   return a.isSet('weight') ? c.one('Mul', [made, a.v('weight')]) : made;
 };
 
 const localResponse: Rule = (c, a) => {
   const x = a.v('x');
   if (x.shape?.length !== 4) refuse('needs 4 dimensions');
-  if (a.n('size') % 2 === 0) refuse('of an even size is not supported');
-  return c.one('LRN', [x], {
-    size: a.n('size'),
-    alpha: { float: a.float('alpha') },
-    beta: { float: a.float('beta') },
-    bias: { float: a.float('k') },
-  });
+  const [size, alpha, beta, bias] = [a.n('size'), a.float('alpha'), a.float('beta'), a.float('k')];
+  return acrossChannels(c, x, { size, alpha, beta, bias });
 };
 
 /** Eager torch returns its input, the compiler of TorchScript takes the result for a copy. */

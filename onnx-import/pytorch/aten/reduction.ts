@@ -1,5 +1,7 @@
 /** Operators that reduce, sort or scan along axes. */
 import type { DType } from '../../../lib/contract/tensor.ts';
+import { centered } from '../../emit/normalize.ts';
+import { reduce } from '../../emit/reduce.ts';
 import type { Value } from '../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { product } from '../run/sizes.ts';
@@ -14,14 +16,6 @@ function axesOf(a: Args, x: Value): number[] {
   if (!a.isSet('dim')) return all;
   const axes = x.shape?.length === 0 ? [] : a.axes('dim', x);
   return axes.length === 0 ? all : axes;
-}
-
-/** ReduceSum takes its axes as an input at opset 17; the others as an attribute. */
-export function reduce(c: Context, op: string, x: Value, axes: readonly number[], keep: boolean): Value {
-  if (axes.length === 0) return x;
-  const keepdims = keep ? 1 : 0;
-  if (op === 'ReduceSum') return c.one(op, [x, c.g.ints(axes)], { keepdims });
-  return c.one(op, [x], { axes, keepdims });
 }
 
 function numeric(c: Context, a: Args, x: Value): Value {
@@ -43,8 +37,8 @@ const mean: Rule = (c, a) => {
 
 /** The sum of squared differences from the mean, divided by count - correction. */
 function variance(c: Context, x: Value, axes: readonly number[], keep: boolean, correction: number): Value {
-  const centered = c.one('Sub', [x, reduce(c, 'ReduceMean', x, axes, true)]);
-  const squares = c.one('Mul', [centered, centered]);
+  const apart = centered(c, x, axes);
+  const squares = c.one('Mul', [apart, apart]);
   const spread = reduce(c, 'ReduceMean', squares, axes, keep);
   if (correction === 0) return spread;
   const count = product(axes.map((axis) => c.sizeOf(x, axis)));

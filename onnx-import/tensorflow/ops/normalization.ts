@@ -3,13 +3,14 @@
  * variance of the batch when is_training is true or missing, even in a served graph; its second variance output is
  * the unbiased one.
  */
+import { acrossChannels } from '../../emit/normalize.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, intAttribute, type TfNode } from '../graph.ts';
 import { Arithmetic } from './arithmetic.ts';
 import { product, sizeOf, unsqueeze } from './dims.ts';
-import { cast, emit } from './kernels.ts';
+import { cast, emit, makerOf } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type Operands, type OpTable, type Rule, takes } from './rule.ts';
 import { channelsLast } from './windows.ts';
@@ -111,18 +112,14 @@ const batchNormGlobal: Rule = (node, [x, mean, variance, offset, gamma], g, cont
 /** Local response normalization: TensorFlow sums over 2 r + 1 channels, ONNX takes the mean. */
 const lrn: Rule = (node, [x], g, context) => {
   const size = 2 * intAttribute(node, 'depth_radius', 5) + 1;
-  const attributes = {
-    size,
-    alpha: { float: floatAttribute(node, 'alpha', 1) * size },
-    beta: { float: floatAttribute(node, 'beta', 0.5) },
-    bias: { float: floatAttribute(node, 'bias', 1) },
-  };
   if (rank(x) !== 4) refuse(`needs an image, got ${rank(x)} dimensions`);
-  return context.layouts.last(
-    g,
-    emit(g, 'LRN', [context.layouts.first(g, x)], attributes, node.name),
-    node.name,
-  );
+  const made = acrossChannels(makerOf(g, node.name), context.layouts.first(g, x), {
+    size,
+    alpha: floatAttribute(node, 'alpha', 1) * size,
+    beta: floatAttribute(node, 'beta', 0.5),
+    bias: floatAttribute(node, 'bias', 1),
+  });
+  return context.layouts.last(g, made, node.name);
 };
 
 const l2Loss: Rule = (node, [x], g) => {

@@ -2,12 +2,13 @@
  * Converts reductions, ArgMax, ArgMin and TopK. An empty list of axes means no axes in TensorFlow and all axes in
  * ONNX.
  */
+import { reduce } from '../../emit/reduce.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { axisOf, rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, intAttribute, type TfNode, typeAttribute } from '../graph.ts';
-import { cast, emit, emitAll, int64, oneNumber } from './kernels.ts';
+import { cast, emit, emitAll, int64, makerOf, oneNumber } from './kernels.ts';
 import { axisInTwin } from './layout.ts';
 import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 
@@ -20,7 +21,7 @@ interface Reduction {
 
 /** The mean of an empty axis is NaN in TensorFlow and 0 in onnxruntime. */
 function emitMean(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: string): Value {
-  const made = emit(g, op, [x], { axes, keepdims: keep ? 1 : 0 }, hint);
+  const made = reduce(makerOf(g, hint), op, x, axes, keep);
   const { shape } = x;
   if (!x.dtype.startsWith('float')) return made;
   const dims = axes.map((axis) => shape?.[axisOf(axis, shape.length)]);
@@ -32,13 +33,9 @@ function emitMean(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: strin
   return g.one('Add', [made, none], {}, hint);
 }
 
-/** ReduceSum takes its axes as an input since opset 13, the other reductions since 18. */
-function emitReduction(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: string): Value {
-  const keepdims = keep ? 1 : 0;
-  if (op === 'ReduceMean') return emitMean(g, { op, x, axes, keep }, hint);
-  return op === 'ReduceSum'
-    ? emit(g, op, [x, g.ints(axes)], { keepdims }, hint)
-    : emit(g, op, [x], { axes, keepdims }, hint);
+function emitReduction(g: GraphBuilder, reduction: Reduction, hint: string): Value {
+  const { op, x, axes, keep } = reduction;
+  return op === 'ReduceMean' ? emitMean(g, reduction, hint) : reduce(makerOf(g, hint), op, x, axes, keep);
 }
 
 function reduceAxes(reduction: Reduction, node: TfNode, g: GraphBuilder, context: Context): Value {
@@ -58,7 +55,7 @@ function reduceAxes(reduction: Reduction, node: TfNode, g: GraphBuilder, context
   return emitReduction(g, ordered ? { ...reduction, x: pair, axes: moved } : reduction, node.name);
 }
 
-function reduce(op: string): Rule {
+function reduction(op: string): Rule {
   return (node, [x, axesValue], g, context) => {
     const keep = flagAttribute(node, 'keep_dims', false);
     if (op === 'ReduceSum' && !axesValue.constant && !axesValue.elements)
@@ -84,7 +81,7 @@ function oneList(g: GraphBuilder, axes: Value): Value {
  * nothing is undefined.
  */
 function logical(op: 'ReduceMin' | 'ReduceSum'): Rule {
-  const numeric = reduce(op);
+  const numeric = reduction(op);
   return (node, inputs, g, context) => {
     const numbers = cast(g, inputs[0], 'int32');
     const made = numeric(node, inputs.with(0, numbers) as unknown as typeof inputs, g, context) as Value;
@@ -160,13 +157,13 @@ export const REDUCTION: OpTable = {
   ...takes(2, {
     All: logical('ReduceMin'),
     Any: logical('ReduceSum'),
-    EuclideanNorm: reduce('ReduceL2'),
-    Max: reduce('ReduceMax'),
-    Mean: reduce('ReduceMean'),
-    Min: reduce('ReduceMin'),
+    EuclideanNorm: reduction('ReduceL2'),
+    Max: reduction('ReduceMax'),
+    Mean: reduction('ReduceMean'),
+    Min: reduction('ReduceMin'),
     NthElement: nthElement,
-    Prod: reduce('ReduceProd'),
-    Sum: reduce('ReduceSum'),
+    Prod: reduction('ReduceProd'),
+    Sum: reduction('ReduceSum'),
     TopKV2: (node, [x, k], g, context) => topK(node, x, k, g, context),
     InTopK: (node, [predictions, targets], g) =>
       inTopK(node, predictions, targets, g.scalar('int64', intAttribute(node, 'k')), g),

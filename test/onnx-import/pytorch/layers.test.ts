@@ -75,7 +75,7 @@ const REFUSED: readonly (readonly [forward: string, message: RegExp])[] = [
   ['torch.instance_norm(rows, None, None, ones, ones, True)', /is in training mode/],
   ['torch.instance_norm(x)', /needs at least 3 dimensions, got 2/],
   ['torch.layer_norm(x, [3])', /combines 4 and 3 as the sizes of a layer norm/],
-  ['torch.local_response_norm(channels, 2)', /of an even size/],
+  ['torch.local_response_norm(channels, 2)', /a size of 2, expected an odd one/],
   ['torch.local_response_norm(rows, 3)', /needs 4 dimensions/],
   ['torch.scaled_dot_product_attention(x, x, x, None, 0.5)', /drops values at random/],
   ['torch.scaled_dot_product_attention(x, x, x, None, 0., False, enable_gqa=True)', /enable_gqa/],
