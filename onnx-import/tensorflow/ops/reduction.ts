@@ -33,26 +33,26 @@ function emitMean(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: strin
   return g.one('Add', [made, none], {}, hint);
 }
 
-function emitReduction(g: GraphBuilder, reduction: Reduction, hint: string): Value {
-  const { op, x, axes, keep } = reduction;
-  return op === 'ReduceMean' ? emitMean(g, reduction, hint) : reduce(makerOf(g, hint), op, x, axes, keep);
+function emitReduction(g: GraphBuilder, wanted: Reduction, hint: string): Value {
+  const { op, x, axes, keep } = wanted;
+  return op === 'ReduceMean' ? emitMean(g, wanted, hint) : reduce(makerOf(g, hint), op, x, axes, keep);
 }
 
-function reduceAxes(reduction: Reduction, node: TfNode, g: GraphBuilder, context: Context): Value {
-  const { x, axes, keep } = reduction;
+function reduceAxes(wanted: Reduction, node: TfNode, g: GraphBuilder, context: Context): Value {
+  const { x, axes, keep } = wanted;
   const pair = context.layouts.pair(x);
   const size = x.shape?.length;
-  if (!pair || size === undefined) return emitReduction(g, reduction, node.name);
+  if (!pair || size === undefined) return emitReduction(g, wanted, node.name);
   const gone = new Set(axes.map((axis) => axisOf(axis, size)));
   const moved = [...gone].map((axis) => axisInTwin(axis, size));
   if (keep) {
-    const made = emitReduction(g, { ...reduction, x: pair, axes: moved }, node.name);
+    const made = emitReduction(g, { ...wanted, x: pair, axes: moved }, node.name);
     return context.layouts.last(g, made, node.name);
   }
   // The order of the remaining axes is the same if the channels or the whole image are reduced.
   const image = Array.from({ length: size - 2 }, (_, i) => i + 1);
   const ordered = gone.has(size - 1) || image.every((axis) => gone.has(axis));
-  return emitReduction(g, ordered ? { ...reduction, x: pair, axes: moved } : reduction, node.name);
+  return emitReduction(g, ordered ? { ...wanted, x: pair, axes: moved } : wanted, node.name);
 }
 
 function reduction(op: string): Rule {
