@@ -7,7 +7,7 @@ import { formatShape } from '../../lib/contract/tensor.ts';
 import { type Maker, several } from '../graph/layout.ts';
 import { fixed, known } from '../graph/shapes.ts';
 import type { Attributes, Value } from '../graph/value.ts';
-import { joined, part } from './gather.ts';
+import { cutAlong, joined } from './gather.ts';
 import { reduce } from './reduce.ts';
 import { layWindows, padSpace, placeWindows, reachOf, type Windows } from './windows.ts';
 
@@ -155,7 +155,7 @@ export function adaptivePool(
     if (count === size) return value;
     const parts = Array.from({ length: count }, (_, at) => {
       const [from, to] = [Math.floor((at * size) / count), Math.ceil(((at + 1) * size) / count)];
-      return reduce(node, op, part(node, value, i + 2, from, to), [i + 2], true);
+      return reduce(node, op, cutAlong(node, value, i + 2, from, to), [i + 2], true);
     });
     return joined(node, parts, i + 2);
   }, x);

@@ -49,6 +49,11 @@ export class GraphBuilder {
     this.#shared = shared ?? { names: new Set(), constants: new Map(), counter: 0, free: 0, nodes: 0 };
   }
 
+  /** What adds to a graph has one; a graph adds to itself. */
+  get g(): this {
+    return this;
+  }
+
   /** Adds an input, which must come before any node. In a body, `name` is only a hint. */
   input(name: string, dtype: DType, shape: Shape | undefined): Value {
     if (!this.#inner && this.#shared.names.has(name)) throw badModel(`two inputs are named "${name}"`);

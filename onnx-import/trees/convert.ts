@@ -4,7 +4,9 @@
  * that a value on a threshold goes where it goes there. Its output `prediction` has the shape of the library's `predict`:
  * [rows], or [rows, classes].
  */
+
 import { badModel } from '../../lib/contract/errors.ts';
+import { cutAlong } from '../emit/gather.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import type { Body, Value } from '../graph/value.ts';
@@ -115,11 +117,8 @@ export function linearGraph({ features, targets, weights, bias, missing }: Linea
   }
   const products = g.one('Mul', [g.one('Unsqueeze', [known, g.ints([2])]), table]);
   // XGBoost begins with the bias and adds feature by feature.
-  const first = g.one('Add', [
-    g.one('Slice', [products, g.ints([0]), g.ints([1]), g.ints([1])]),
-    g.floats(bias),
-  ]);
-  const rest = g.one('Slice', [products, g.ints([1]), g.ints([features]), g.ints([1])]);
+  const first = g.one('Add', [cutAlong(g, products, 1, 0, 1), g.floats(bias)]);
+  const rest = cutAlong(g, products, 1, 1, features);
   const all = g.one('Concat', [first, rest], { axis: 1 });
   return finished(g, lastSum(g, all, features), targets, link);
 }

@@ -1,6 +1,7 @@
 /** Modules that change the shape of a tensor, or take parts of it. Dimensions are counted from 1. */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
+import { cutAlong, reversed } from '../../emit/gather.ts';
 import { fixed, known, product, quotient } from '../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../graph/value.ts';
 import { type Call, type Rule, rows, rowsOf } from '../call.ts';
@@ -113,9 +114,7 @@ function cut(call: Call, value: Value, axis: number, start: number, length: numb
   const size = fixed(value, axis);
   if (start < 0 || length < 1 || start + length > size)
     throw badModel(`takes ${length} from ${start + 1} on of ${size}`);
-  if (start === 0 && length === size) return value;
-  const { g } = call;
-  return call.one('Slice', [value, g.ints([start]), g.ints([start + length]), g.ints([axis])]);
+  return cutAlong(call, value, axis, start, start + length);
 }
 
 /** A part of an axis; a negative length counts from the end. */
@@ -216,14 +215,8 @@ const tile: Rule = (call) => {
 const reverse: Rule = (call) => {
   const axis = call.axis(call.module.int('dim', 1));
   call.bindAt(axis);
-  return reversed(call, call.input, axis);
+  return reversed(call, call.input, [axis]);
 };
-
-export function reversed(call: Call, value: Value, axis: number): Value {
-  const { g } = call;
-  const inputs = [value, g.ints([-1]), g.ints([-(2 ** 31)]), g.ints([axis]), g.ints([-1])];
-  return call.shaped('Slice', inputs, {}, known(value));
-}
 
 /** -1 keeps a size; others repeat a dimension of 1. */
 const expand: Rule = (call) => {

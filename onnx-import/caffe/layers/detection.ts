@@ -3,14 +3,11 @@
  * image and has no batch.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
-import { type Detection, detected } from '../../graph/detection.ts';
+import { aspectRatios, type Detection, detected, priorBoxes, priorSizes } from '../../emit/detect.ts';
+import { cutAlong } from '../../emit/gather.ts';
 import { fixedProduct, planeOf } from '../../graph/layout.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
-
-/** SSD512 has 24,564 priors of 4 numbers. */
-const MAX_PRIOR_NUMBERS = 16_000_000;
-const MAX_ASPECT_RATIOS = 1000;
 
 function positive(values: readonly number[], what: string): readonly number[] {
   const wrong = values.find((value) => !(value > 0 && Number.isFinite(value)));
@@ -19,7 +16,7 @@ function positive(values: readonly number[], what: string): readonly number[] {
 }
 
 /** Width and height of each prior of a cell, in pixels. */
-function priorSizes(parameters: Parameters): readonly (readonly [number, number])[] {
+function sizesOf(parameters: Parameters): readonly (readonly [number, number])[] {
   const widths = positive(parameters.numbers('width'), 'width');
   const heights = positive(parameters.numbers('height'), 'height');
   if (widths.length !== heights.length)
@@ -29,31 +26,8 @@ function priorSizes(parameters: Parameters): readonly (readonly [number, number]
   const maxima = positive(parameters.numbers('max_size'), 'max_size');
   if (minima.length === 0 || (maxima.length > 0 && maxima.length !== minima.length))
     throw badModel(`has ${minima.length} min_size and ${maxima.length} max_size`);
-  const ratios = aspectRatios(parameters);
-  return minima.flatMap((minimum, i) => {
-    const maximum = maxima[i];
-    const middle = maximum === undefined ? [] : [Math.sqrt(minimum * maximum)];
-    const squares = [minimum, ...middle].map((size): [number, number] => [size, size]);
-    const others = ratios.map((ratio): [number, number] => [
-      minimum * Math.sqrt(ratio),
-      minimum / Math.sqrt(ratio),
-    ]);
-    return [...squares, ...others];
-  });
-}
-
-/** All ratios except 1, without duplicates; each with its inverse when `flip` is set. */
-function aspectRatios(parameters: Parameters): number[] {
-  const given = positive(parameters.numbers('aspect_ratio'), 'aspect_ratio');
-  if (given.length > MAX_ASPECT_RATIOS)
-    throw badModel(`${given.length} aspect ratios, the limit is ${MAX_ASPECT_RATIOS}`);
-  const ratios = [1];
-  for (const ratio of given) {
-    if (ratios.some((other) => Math.abs(ratio - other) < 1e-6)) continue;
-    ratios.push(ratio);
-    if (parameters.flag('flip', true)) ratios.push(1 / ratio);
-  }
-  return ratios.filter((ratio) => Math.abs(ratio - 1) >= 1e-6);
+  const ratios = aspectRatios(parameters.numbers('aspect_ratio'), parameters.flag('flip', true));
+  return priorSizes(minima, maxima, ratios);
 }
 
 /** One number for both, or one each for height and width; 0 when there is none. */
@@ -70,7 +44,7 @@ const priorBox: ConvertLayer = (node) => {
   const image = both(parameters, 'img_size', ['img_h', 'img_w']);
   const [imageHeight, imageWidth] = image[0] > 0 ? image : planeOf(node.input(1));
   const step = both(parameters, 'step', ['step_h', 'step_w']);
-  const [stepY, stepX] = step[0] > 0 ? step : [imageHeight / height, imageWidth / width];
+  const [stepY, stepX] = step[0] > 0 ? step : ([imageHeight / height, imageWidth / width] as const);
   const offset = parameters.number('offset', 0.5);
   const [offsetsY, offsetsX] = ['offset_h', 'offset_w'].map((name) => parameters.numbers(name)) as [
     number[],
@@ -78,37 +52,20 @@ const priorBox: ConvertLayer = (node) => {
   ];
   if (offsetsY.length !== offsetsX.length)
     throw badModel(`has ${offsetsY.length} offset_h and ${offsetsX.length} offset_w`);
-  const offsets =
-    offsetsY.length > 0 ? offsetsY.map((y, i) => [y, offsetsX[i] as number]) : [[offset, offset]];
-  const sizes = priorSizes(parameters);
-  const numbers = height * width * sizes.length * offsets.length * 4;
-  if (numbers > MAX_PRIOR_NUMBERS)
-    throw badModel(`makes ${numbers} numbers, the limit is ${MAX_PRIOR_NUMBERS}`);
-  const data = new Float32Array(2 * numbers);
-  let at = 0;
-  for (let y = 0; y < height; y++)
-    for (let x = 0; x < width; x++)
-      for (const [w, h] of sizes)
-        for (const [dy, dx] of offsets) {
-          const [centerX, centerY] = [(x + (dx as number)) * stepX, (y + (dy as number)) * stepY];
-          data[at++] = (centerX - w / 2) / imageWidth;
-          data[at++] = (centerY - h / 2) / imageHeight;
-          data[at++] = (centerX + w / 2) / imageWidth;
-          data[at++] = (centerY + h / 2) / imageHeight;
-        }
-  if (parameters.flag('clip'))
-    for (let i = 0; i < numbers; i++) data[i] = Math.min(Math.max(data[i] as number, 0), 1);
-  const variance = variances(parameters);
-  for (let i = 0; i < numbers; i++) data[numbers + i] = variance[i % variance.length] as number;
-  return node.g.constant({ dtype: 'float32', shape: [1, 2, numbers], data }, node.hint);
+  const sizes = sizesOf(parameters);
+  const data = priorBoxes({
+    height,
+    width,
+    imageHeight,
+    imageWidth,
+    sizes,
+    offsets: offsetsY.length > 0 ? offsetsY.map((y, i) => [offsetsX[i] as number, y]) : [[offset, offset]],
+    steps: [stepX, stepY],
+    isClipped: parameters.flag('clip'),
+    variances: positive(parameters.numbers('variance'), 'variance'),
+  });
+  return node.g.constant({ dtype: 'float32', shape: [1, 2, data.length / 2], data }, node.hint);
 };
-
-function variances(parameters: Parameters): readonly number[] {
-  const given = positive(parameters.numbers('variance'), 'variance');
-  if (given.length === 0) return [0.1];
-  if (given.length === 1 || given.length === 4) return given;
-  throw badModel(`has ${given.length} variances, expected 1 or 4`);
-}
 
 /** By their numbers in the file. */
 const CODES: Readonly<Record<number, Detection['code']>> = {
@@ -157,7 +114,7 @@ function atLeastOne(node: LayerNode, found: Value): Value {
   const none = g.floats([0, -1, -1, -1, -1, -1, -1], [1, 7]);
   const count = g.one('Max', [g.one('Gather', [g.one('Shape', [found]), g.ints([0])]), g.ints([1])]);
   const all = node.one('Concat', [found, none], { axis: 0 });
-  const kept = node.one('Slice', [all, g.ints([0]), count, g.ints([0])]);
+  const kept = cutAlong(node, all, 0, 0, count);
   const results = [{ dtype: 'float32' as const, shape: [1, 1, g.fresh(), 7] }];
   return g.add('Reshape', [kept, g.ints([1, 1, -1, 7])], {}, { hint: node.hint, results })[0] as Value;
 }

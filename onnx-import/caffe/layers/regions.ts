@@ -3,6 +3,7 @@
  * inclusive: a width is x2 - x1 + 1, also in overlaps.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { cutAlong } from '../../emit/gather.ts';
 import { expectRank, planeOf, reshape, scalar } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
@@ -31,7 +32,12 @@ const regionPooling: ConvertLayer = (node) => {
 
 /** Column `at` of [R, n] as [R, 1]. */
 function column(node: LayerNode, value: Value, at: number): Value {
-  return node.one('Slice', [value, node.g.ints([at]), node.g.ints([at + 1]), node.g.ints([1])]);
+  return cutAlong(node, value, 1, at, at + 1);
+}
+
+/** Half of four columns. */
+function corner(node: LayerNode, value: Value, from: number): Value {
+  return cutAlong(node, value, 1, from, from + 2);
 }
 
 /** floor(x + 0.5), as C rounds nonnegative numbers. */
@@ -165,11 +171,9 @@ function proposals(node: LayerNode, anchors: Float32Array, information: Value): 
   const sizes = g.constant({ dtype: 'float32', shape: [count, 2], data: size }, 'anchor_size');
   const centers = g.constant({ dtype: 'float32', shape: [count, 2], data: low }, 'anchor_center');
   const flat = reshape(node, node.one('Transpose', [node.input(1)], { perm: [0, 2, 3, 1] }), [count, 4]);
-  const part = (value: Value, from: number) =>
-    node.one('Slice', [value, g.ints([from]), g.ints([from + 2]), g.ints([1])]);
-  const middle = node.one('Add', [node.one('Mul', [part(flat, 0), sizes]), centers]);
+  const middle = node.one('Add', [node.one('Mul', [corner(node, flat, 0), sizes]), centers]);
   const reach = node.one('Mul', [
-    node.one('Exp', [part(flat, 2)]),
+    node.one('Exp', [corner(node, flat, 2)]),
     node.one('Mul', [sizes, scalar(node, 0.5)]),
   ]);
   // im_info is height, width, scale.
@@ -192,19 +196,16 @@ const proposal: ConvertLayer = (node) => {
   const anchors = shiftedAnchors(node, parameters, plane);
   const count = anchors.length / 4;
   const half = anchors.length / 4 / (plane[0] * plane[1]);
-  const information = node.one('Slice', [
-    reshape(node, node.input(2), [fixed(node.input(2), 0) * fixed(node.input(2), 1)]),
-    g.ints([0]),
-    g.ints([3]),
-    g.ints([0]),
-  ]);
+  const facts = reshape(node, node.input(2), [fixed(node.input(2), 0) * fixed(node.input(2), 1)]);
+  const information = cutAlong(node, facts, 0, 0, 3);
   const boxes = proposals(node, anchors, information);
-  const foreground = node.one('Slice', [node.input(), g.ints([half]), g.ints([2 * half]), g.ints([1])]);
+  const foreground = cutAlong(node, node.input(), 1, half, 2 * half);
   const all = reshape(node, node.one('Transpose', [foreground], { perm: [0, 2, 3, 1] }), [count]);
-  const corner = (from: number) =>
-    node.one('Slice', [boxes, g.ints([from]), g.ints([from + 2]), g.ints([1])]);
-  const ends = node.one('Add', [corner(2), scalar(node, 1)]);
-  const sides = node.one('ReduceMin', [node.one('Sub', [ends, corner(0)])], { axes: [1], keepdims: 0 });
+  const ends = node.one('Add', [corner(node, boxes, 2), scalar(node, 1)]);
+  const sides = node.one('ReduceMin', [node.one('Sub', [ends, corner(node, boxes, 0)])], {
+    axes: [1],
+    keepdims: 0,
+  });
   const smallest = node.one('Mul', [
     node.one('Gather', [information, g.scalar('int64', 2)], { axis: 0 }),
     scalar(node, parameters.number('min_size', 16)),
@@ -214,7 +215,9 @@ const proposal: ConvertLayer = (node) => {
   const before = parameters.number('pre_nms_topn', 6000);
   const first = before > 0 ? Math.min(before, count) : count;
   const [best, at] = g.add('TopK', [scores, g.ints([first])], { axis: 0 }, { outputs: 2 }) as [Value, Value];
-  const closed = node.one('Gather', [node.one('Concat', [corner(0), ends], { axis: 1 }), at], { axis: 0 });
+  const closed = node.one('Gather', [node.one('Concat', [corner(node, boxes, 0), ends], { axis: 1 }), at], {
+    axis: 0,
+  });
   const after = parameters.number('post_nms_topn', 300);
   const selected = node.one('NonMaxSuppression', [
     node.one('Unsqueeze', [closed, g.ints([0])]),

@@ -1,6 +1,7 @@
 /** Layers of versions 2 to 7 that have their weights as blobs, and pooling, which names its windows like them. */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { assertGroups, convolve, convolveBack } from '../../emit/convolution.ts';
+import { cutAlong } from '../../emit/gather.ts';
 import { assertWindows, type PaddedWindows } from '../../emit/windows.ts';
 import { fixed, known, product } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
@@ -156,11 +157,13 @@ const cell =
       alongBatch(node, node.input(i + 1), x, 0),
     );
     const whole = node.blob('weights', [gates * hidden, size + hidden]);
-    const cut = (from: number, to: number) =>
-      node.g.one('Slice', [whole, node.g.ints([from]), node.g.ints([to]), node.g.ints([1])]);
     const isReset = node.flag('linear_before_reset', false);
     const bias = node.blob('biases', [(isReset ? gates + 1 : gates) * hidden]);
-    return oneStep(node, kind, x, states, { input: cut(0, size), state: cut(size, size + hidden), bias });
+    return oneStep(node, kind, x, states, {
+      input: cutAlong(node, whole, 1, 0, size),
+      state: cutAlong(node, whole, 1, size, size + hidden),
+      bias,
+    });
   };
 
 export const BLOB_LAYERS: OpTable = {

@@ -3,7 +3,8 @@
  * first unused one begins with -1.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
-import { detected } from '../../graph/detection.ts';
+import { detected } from '../../emit/detect.ts';
+import { cutAlong } from '../../emit/gather.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { fixed } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
@@ -66,12 +67,7 @@ function filled(node: OvNode, found: Value, limit: number): Value {
   const { g } = node;
   const end = g.floats([-1, 0, 0, 0, 0, 0, 0], [1, 7]);
   const rest = g.floats(new Float32Array(limit * 7), [limit, 7], 'unused');
-  const all = g.one('Slice', [
-    g.one('Concat', [found, end, rest], { axis: 0 }),
-    g.ints([0]),
-    g.ints([limit]),
-    g.ints([0]),
-  ]);
+  const all = cutAlong(g, g.one('Concat', [found, end, rest], { axis: 0 }), 0, 0, limit);
   const results = [{ dtype: 'float32' as const, shape: [1, 1, limit, 7] }];
   return g.add('Reshape', [all, g.ints([1, 1, limit, 7])], {}, { hint: node.hint, results })[0] as Value;
 }
@@ -105,11 +101,7 @@ const suppression: Rule = (node) => {
   const inOrder = (value: Value) => (order ? g.one('Gather', [value, order], { axis: 0 }) : value);
   const places = inOrder(selected);
   const wide = cast(node, places, 'float32');
-  const facts = g.one(
-    'Concat',
-    [g.one('Slice', [wide, g.ints([0]), g.ints([2]), g.ints([-1])]), inOrder(score)],
-    { axis: 1 },
-  );
+  const facts = g.one('Concat', [cutAlong(g, wide, -1, 0, 2), inOrder(score)], { axis: 1 });
   const count = g.one('Shape', [places], { start: 0, end: 1 });
   return [cast(node, places, type), facts, cast(node, count, type)];
 };

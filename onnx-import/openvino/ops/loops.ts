@@ -3,6 +3,7 @@
  * of an output are stacked along a new axis that is moved to its place afterwards.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { reversed } from '../../emit/gather.ts';
 import { BATCH } from '../../graph/batch.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { tensorOf } from '../../graph/numbers.ts';
@@ -240,7 +241,7 @@ function joined(node: OvNode, rows: Value, joint: Joint): Value {
   const perm = Array.from({ length: rank }, (_, i) => (i < at ? i + 1 : i === at ? 0 : i));
   const turned = g.one('Transpose', [bare], { perm });
   if (stride > 0) return turned;
-  return node.one('Slice', [turned, g.ints([-1]), g.ints([-(2 ** 31 - 1)]), g.ints([at]), g.ints([-1])]);
+  return reversed(node, turned, [at]);
 }
 
 export const LOOPS: OpTable = { Loop: loop, TensorIterator: loop };

@@ -3,6 +3,7 @@
  * cell is a sequence of one step.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { cutAlong } from '../../emit/gather.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Attribute, Value } from '../../graph/value.ts';
@@ -111,9 +112,8 @@ function biasOf(
     node.g.floats(new Float32Array(directions * gates * hidden), [directions, gates * hidden], 'zeros');
   const gates = GATES[kind].length;
   if (!isReset) return node.g.one('Concat', [reordered(node, bias, kind, gates), zeros(gates)], { axis: 1 });
-  const part = (from: number, to: number) =>
-    node.g.one('Slice', [bias, node.g.ints([from * hidden]), node.g.ints([to * hidden]), node.g.ints([1])]);
-  return node.g.one('Concat', [part(0, 3), zeros(2), part(3, 4)], { axis: 1 });
+  const gate = (from: number, to: number) => cutAlong(node, bias, 1, from * hidden, to * hidden);
+  return node.g.one('Concat', [gate(0, 3), zeros(2), gate(3, 4)], { axis: 1 });
 }
 
 function activationsOf(node: OvNode, kind: Kind, directions: number): Record<string, Attribute | undefined> {

@@ -1,5 +1,6 @@
 /** Regions of images: RoI pooling and alignment, YOLO's heads, and greedy decoding of CTC. */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { cutAlong } from '../../emit/gather.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
@@ -7,10 +8,6 @@ import { cast, int64, type OpTable, type OvNode, type Rule } from '../node.ts';
 import { dtypeNamed } from '../weights.ts';
 import { scalar } from './elementwise.ts';
 import { reshapeKnown } from './shaping.ts';
-
-function part(node: OvNode, value: Value, from: number, to: number, axis: number): Value {
-  return node.g.one('Slice', [value, node.g.ints([from]), node.g.ints([to]), node.g.ints([axis])]);
-}
 
 const roiPooling: Rule = (node) => {
   node.bindBatch();
@@ -67,12 +64,12 @@ const regionYolo: Rule = (node) => {
   const [axis, end] = [node.whole('axis', 1), node.whole('end_axis', 3)];
   const apart = reshapeKnown(node, x, [n, anchors, each, height, width]);
   const squashed = g.one('Sigmoid', [apart]);
-  const tail = part(node, isSoft ? apart : squashed, 5, each, 2);
+  const tail = cutAlong(node, isSoft ? apart : squashed, 2, 5, each);
   const scores = isSoft ? g.one('Softmax', [tail], { axis: 2 }) : tail;
   const parts = [
-    part(node, squashed, 0, 2, 2),
-    part(node, apart, 2, 4, 2),
-    part(node, squashed, 4, 5, 2),
+    cutAlong(node, squashed, 2, 0, 2),
+    cutAlong(node, apart, 2, 2, 4),
+    cutAlong(node, squashed, 2, 4, 5),
     scores,
   ];
   const whole = reshapeKnown(node, g.one('Concat', parts, { axis: 2 }), known(x));
@@ -163,7 +160,7 @@ function compacted(
   const { g } = node;
   const isLabel = g.one('And', [valid, g.one('Not', [g.one('Equal', [labels, g.scalar('int64', blank)])])]);
   const first = g.one('Expand', [g.scalar('int64', -1), g.ints([batch, 1])]);
-  const before = g.one('Concat', [first, part(node, labels, 0, steps - 1, 1)], { axis: 1 });
+  const before = g.one('Concat', [first, cutAlong(node, labels, 1, 0, steps - 1)], { axis: 1 });
   const isNew = g.one('Not', [g.one('Equal', [labels, before])]);
   const kept = g.one('Cast', [merges ? g.one('And', [isLabel, isNew]) : isLabel], { to: 7 });
   const counts = g.one('ReduceSum', [kept, g.ints([1])], { keepdims: 0 });
@@ -171,7 +168,7 @@ function compacted(
   const place = g.one('Sub', [g.one('CumSum', [kept, g.scalar('int64', 1)]), g.scalar('int64', 1)]);
   const target = g.one('Where', [g.one('Cast', [kept], { to: 9 }), place, g.scalar('int64', steps)]);
   const empty = g.one('Expand', [g.scalar('int64', -1), g.ints([batch, steps + 1])]);
-  const rows = part(node, g.one('ScatterElements', [empty, target, labels], { axis: 1 }), 0, steps, 1);
+  const rows = cutAlong(node, g.one('ScatterElements', [empty, target, labels], { axis: 1 }), 1, 0, steps);
   return { rows, counts };
 }
 

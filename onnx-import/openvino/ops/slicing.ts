@@ -1,5 +1,7 @@
 /** Slices, gathering and scattering. Negative indices count from the end in both formats, where OpenVINO allows them. */
+
 import { badModel } from '../../../lib/contract/errors.ts';
+import { reversed } from '../../emit/gather.ts';
 import { BATCH } from '../../graph/batch.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { axisOf, known } from '../../graph/shapes.ts';
@@ -209,9 +211,8 @@ const reverse: Rule = (node) => {
   const numbers = constantNumbers(node.input(1), 'list of axes');
   const axes = mode === 'index' ? numbers : numbers.flatMap((flag, i) => (flag === 0 ? [] : [i]));
   if (axes.length === 0) return node.one('Identity', [x]);
-  const list = (value: number) => node.g.ints(axes.map(() => value));
   if (axes.some((axis) => known(x)[axisOf(axis, known(x).length)] === BATCH)) node.bindBatch();
-  return node.one('Slice', [x, list(TO_END), list(-TO_END), node.g.ints(axes), list(-1)]);
+  return reversed(node, x, axes);
 };
 
 const reverseSequence: Rule = (node) => {

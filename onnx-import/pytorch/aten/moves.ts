@@ -1,4 +1,5 @@
 /** Operators that join, repeat, pad and reorder elements into a new tensor. */
+import { reversed } from '../../emit/gather.ts';
 import type { Value } from '../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { add, type Int, multiply, subtract } from '../run/sizes.ts';
@@ -107,18 +108,10 @@ function rolled(c: Context, x: Value, axis: number, shift: number): Value {
 /** torch's name for reversing axes. */
 const REVERSE = 'flip';
 
-const reversed: Rule = (c, a) => {
+const flipped: Rule = (c, a) => {
   const x = a.tensor('x');
-  return a.axes('dims', x).reduce((value, axis) => {
-    const made = c.one('Slice', [
-      value,
-      c.g.ints([-1]),
-      c.g.ints([-(2 ** 31)]),
-      c.g.ints([axis]),
-      c.g.ints([-1]),
-    ]);
-    return { ...made, shape: value.shape };
-  }, x.value);
+  const axes = a.axes('dims', x);
+  return axes.length === 0 ? x.value : reversed(c, x.value, axes);
 };
 
 const MODES: Readonly<Record<string, string>> = {
@@ -248,7 +241,7 @@ export const MOVES: Table = {
   },
   'repeat_interleave(Tensor x, int repeats, int? dim=None, any output_size=None)': repeatInterleave,
   'roll(Tensor x, int[] shifts, int[] dims)': roll,
-  [`${REVERSE}(Tensor x, int[] dims)`]: reversed,
+  [`${REVERSE}(Tensor x, int[] dims)`]: flipped,
   "pad(Tensor x, int[] pad, str mode='constant', Scalar? value=None)": pad,
   'constant_pad_nd(Tensor x, int[] pad, Scalar value=0)': (c, a) =>
     padded(c, a.v('x'), a.ns('pad'), 'constant', a.raw('value') ?? new Float(0)),

@@ -3,13 +3,14 @@
  * SpaceToBatchND, Conv2D, BatchToSpaceND; converted to one dilated Conv it is many times faster and keeps the batch
  * intact.
  */
+import { cutAlong, TO_END } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { intAttribute, type TfNode } from '../graph.ts';
 import { pad, padsOf, pairsOf } from './blocks.ts';
-import { cut, product, reshape, type Size, shapeList, sizeOf, sizesOf, TO_END, transpose } from './dims.ts';
+import { product, reshape, type Size, shapeList, sizeOf, sizesOf, transpose } from './dims.ts';
 import { emit, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type OpTable, type Spaced, takes } from './rule.ts';
@@ -28,8 +29,8 @@ function edgesOf(g: GraphBuilder, list: Value, count: number): Pair[] {
   }
   const flat = g.one('Reshape', [int64(g, list), g.ints([2 * count])]);
   return Array.from({ length: count }, (_, i) => [
-    cut(g, flat, 0, 2 * i, 2 * i + 1),
-    cut(g, flat, 0, 2 * i + 1, 2 * i + 2),
+    cutAlong(g, flat, 0, 2 * i, 2 * i + 1),
+    cutAlong(g, flat, 0, 2 * i + 1, 2 * i + 2),
   ]);
 }
 
@@ -54,10 +55,10 @@ function grow(node: TfNode, x: Value, edges: readonly Pair[], g: GraphBuilder, c
 function crop(x: Value, edges: readonly Pair[], g: GraphBuilder): Value {
   return edges.reduce<Value>((value, [before, after], i) => {
     if (before === 0 && after === 0) return value;
-    if (typeof after === 'number') return cut(g, value, i + 1, before, after === 0 ? TO_END : -after);
+    if (typeof after === 'number') return cutAlong(g, value, i + 1, before, after === 0 ? TO_END : -after);
     const size = sizeOf(g, value, i + 1);
     const end = g.one('Sub', [typeof size === 'number' ? g.ints([size]) : size, after]);
-    return cut(g, value, i + 1, before, end);
+    return cutAlong(g, value, i + 1, before, end);
   }, x);
 }
 

@@ -2,13 +2,15 @@
  * Converts padding, DepthToSpace and SpaceToDepth, and image patches. TensorFlow gives paddings per axis, ONNX all
  * begins followed by all ends.
  */
+
 import { patches } from '../../emit/convolution.ts';
+import { TO_END } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { fixed } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { intAttribute, listAttribute, type TfNode, textAttribute } from '../graph.ts';
-import { TO_END, transpose } from './dims.ts';
+import { transpose } from './dims.ts';
 import { emit, int64, makerOf } from './kernels.ts';
 import { axisInTwin } from './layout.ts';
 import { refuse } from './refuse.ts';

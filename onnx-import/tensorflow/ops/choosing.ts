@@ -2,13 +2,14 @@
  * Converts selection by conditions, set operations and cumulative products. The old Select takes one condition per
  * row of a larger tensor, which is not broadcasting.
  */
+import { unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { axisOf, rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, type TfNode, typeAttribute } from '../graph.ts';
 import { Arithmetic } from './arithmetic.ts';
-import { sizeOf, transpose, unsqueeze } from './dims.ts';
+import { sizeOf, transpose } from './dims.ts';
 import { cast, emit, emitAll } from './kernels.ts';
 import { countTo } from './matrix.ts';
 import { refuse } from './refuse.ts';

@@ -3,13 +3,15 @@
  * out] to [out, in, kernel...]. A transposed convolution is the gradient of a convolution, so its pads follow from
  * the requested output size.
  */
+
 import { convolve, convolveBack, fullSize } from '../../emit/convolution.ts';
+import { cutAlong } from '../../emit/gather.ts';
 import { halves, reachOf, samePad, type Windows } from '../../emit/windows.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { fixed, rank } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
 import { listAttribute, type TfNode, textAttribute } from '../graph.ts';
-import { cut, reshape, type Size, sizeOf, transpose } from './dims.ts';
+import { reshape, type Size, sizeOf, transpose } from './dims.ts';
 import { int64, makerOf } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type OpTable, type Rule, takes } from './rule.ts';
@@ -119,7 +121,7 @@ function wantedSizes(g: GraphBuilder, sizes: Value, last: boolean, count: number
   const from = length === count ? 0 : last ? 1 : 2;
   return Array.from({ length: count }, (_, i) => {
     const known = sizes.elements?.[from + i];
-    return typeof known === 'number' ? known : cut(g, list, 0, from + i, from + i + 1);
+    return typeof known === 'number' ? known : cutAlong(g, list, 0, from + i, from + i + 1);
   });
 }
 
@@ -209,14 +211,14 @@ function cutToSize(
   const same = isSame(node);
   return wanted.reduce<Value>((x, target, i) => {
     const list = typeof target === 'number' ? g.ints([target]) : target;
-    if (!same) return cut(g, x, i + 2, 0, list);
+    if (!same) return cutAlong(g, x, i + 2, 0, list);
     const size = inputs[i] as Size;
     const [stride, reach] = [windows.strides[i] as number, reachOf(windows, i)];
     const steps = g.one('Mul', [typeof size === 'number' ? g.ints([size]) : size, g.ints([stride])]);
     const whole = g.one('Add', [steps, g.ints([reach - stride])]);
     const total = g.one('Max', [g.one('Sub', [whole, list]), g.ints([0])]);
     const start = g.one('Div', [total, g.ints([2])]);
-    return cut(g, x, i + 2, start, g.one('Add', [start, list]));
+    return cutAlong(g, x, i + 2, start, g.one('Add', [start, list]));
   }, full);
 }
 

@@ -1,10 +1,11 @@
 /** Converts Bincount and UnravelIndex. Numbers outside the counted range are ignored, unless range-checks.ts gives a bound. */
+import { unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { rank, sameDim } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, type TfNode } from '../graph.ts';
-import { reshape, unsqueeze } from './dims.ts';
+import { reshape } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';

@@ -2,11 +2,12 @@
  * Converts CropAndResize: boxes [y1, x1, y2, x2] between 0 and 1 are cut out of a batch of images. It uses
  * TensorFlow's formula in small operations, because ONNX's RoiAlign samples other points.
  */
+import { pick, unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import type { Value } from '../../graph/value.ts';
 import { floatAttribute, textAttribute } from '../graph.ts';
-import { pick, sizeOf, unsqueeze } from './dims.ts';
+import { sizeOf } from './dims.ts';
 import { cast, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';

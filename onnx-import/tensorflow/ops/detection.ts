@@ -3,13 +3,14 @@
  * best first. Padded variants return a fixed size and the number of valid entries; the combined one handles a batch
  * with classes.
  */
+import { pick, unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber } from '../../graph/numbers.ts';
 import { fixed, rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, type TfNode } from '../graph.ts';
 import { Arithmetic } from './arithmetic.ts';
-import { pick, product, reshape, type Size, shapeList, sizesOf, transpose, unsqueeze } from './dims.ts';
+import { product, reshape, type Size, shapeList, sizesOf, transpose } from './dims.ts';
 import { cast, oneNumber } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';

@@ -64,28 +64,6 @@ export function reshapeTo(
   return g.add('Reshape', [x, target ? g.ints(target) : exact()], attributes, options)[0] as Value;
 }
 
-export function unsqueeze(g: GraphBuilder, x: Value, axes: readonly number[]): Value {
-  return axes.length === 0 ? x : g.one('Unsqueeze', [x, g.ints(axes)]);
-}
-
-export function squeeze(g: GraphBuilder, x: Value, axes: readonly number[]): Value {
-  return axes.length === 0 ? x : g.one('Squeeze', [x, g.ints(axes)]);
-}
-
 export function transpose(g: GraphBuilder, x: Value, perm: readonly number[], hint?: string): Value {
   return perm.every((axis, i) => axis === i) ? x : g.one('Transpose', [x], { perm }, hint);
 }
-
-/** Selects one index of an axis and removes the axis. */
-export function pick(g: GraphBuilder, x: Value, index: number, axis: number): Value {
-  return g.one('Gather', [x, g.scalar('int64', index)], { axis });
-}
-
-/** x[start:end] along one axis. */
-export function cut(g: GraphBuilder, x: Value, axis: number, start: Size, end: Size): Value {
-  const list = (size: Size) => (typeof size === 'number' ? g.ints([size]) : size);
-  return g.one('Slice', [x, list(start), list(end), g.ints([axis])]);
-}
-
-/** An end for Slice beyond every index. */
-export const TO_END = 2 ** 31 - 1;

@@ -2,12 +2,14 @@
  * Converts Gather, one-hot and partitions. TensorFlow returns zeros for indices out of range or drops them; ONNX
  * counts negative ones from the end or fails.
  */
+
+import { unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { axisOf, rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { intAttribute, type TfNode } from '../graph.ts';
-import { transpose, unsqueeze } from './dims.ts';
+import { transpose } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';

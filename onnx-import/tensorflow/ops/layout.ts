@@ -3,9 +3,11 @@
  * elementwise operations is transposed once at each end. A pair created inside a loop's body is not visible outside,
  * so each body has its own Layouts.
  */
+
+import { unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Attributes, Value } from '../../graph/value.ts';
-import { transpose, unsqueeze } from './dims.ts';
+import { transpose } from './dims.ts';
 import { emit } from './kernels.ts';
 
 /**

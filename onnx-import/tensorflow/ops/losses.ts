@@ -2,10 +2,10 @@
  * Converts classification losses and their gradients, from scores per row and either class weights or class numbers.
  * `Sparse` in an operation's name means that a class is a number; no tensor is sparse.
  */
+import { squeeze, unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
-import { squeeze, unsqueeze } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';

@@ -2,12 +2,13 @@
  * Converts matrix products, bands and diagonals. `adj_x` of a constant is folded into it; for a computed matrix it is
  * a Transpose, which onnxruntime fuses.
  */
+import { unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber } from '../../graph/numbers.ts';
 import { fixed, rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, type TfNode, textAttribute, typeAttribute } from '../graph.ts';
-import { reshape, shapeList, sizeOf, sizesOf, transpose, unsqueeze } from './dims.ts';
+import { reshape, shapeList, sizeOf, sizesOf, transpose } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';

@@ -3,13 +3,14 @@
  * variance of the batch when is_training is true or missing, even in a served graph; its second variance output is
  * the unbiased one.
  */
+import { unsqueeze } from '../../emit/gather.ts';
 import { acrossChannels } from '../../emit/normalize.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, intAttribute, type TfNode } from '../graph.ts';
 import { Arithmetic } from './arithmetic.ts';
-import { product, sizeOf, unsqueeze } from './dims.ts';
+import { product, sizeOf } from './dims.ts';
 import { cast, emit, makerOf } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type Operands, type OpTable, type Rule, takes } from './rule.ts';

@@ -2,14 +2,15 @@
  * Converts between quantized integers with a range and floats. MIN_FIRST moves the minimum to a multiple of the step,
  * so that 0 is exactly representable.
  */
+
 import type { DType } from '../../../lib/contract/tensor.ts';
+import { unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, intAttribute, type TfNode, textAttribute } from '../graph.ts';
 import { Arithmetic } from './arithmetic.ts';
-import { unsqueeze } from './dims.ts';
 import { cast } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type OpTable, type Rule, takes } from './rule.ts';

@@ -2,11 +2,13 @@
  * Converts what splits texts into words, and what makes dense tensors of the words of each text. Words are a flat list
  * with the number of its text beside each of them, as in TensorFlow.
  */
+
+import { cutAlong, unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, intAttribute, listAttribute, type TfNode } from '../graph.ts';
-import { cut, transpose, unsqueeze } from './dims.ts';
+import { transpose } from './dims.ts';
 import { cast, emit, int64, oneNumber } from './kernels.ts';
 import { countTo } from './matrix.ts';
 import { refuse } from './refuse.ts';
@@ -86,7 +88,7 @@ interface Rows {
 }
 
 function rowsOfSplits(g: GraphBuilder, splits: Value, values: Value): Rows {
-  const ends = cut(g, int64(g, splits), 0, 1, 2 ** 31 - 1);
+  const ends = cutAlong(g, int64(g, splits), 0, 1, 2 ** 31 - 1);
   const places = unsqueeze(g, countTo(g, g.one('Shape', [values], { start: 0, end: 1 })), [1]);
   const before = cast(g, g.one('LessOrEqual', [unsqueeze(g, ends, [0]), places]), 'int64');
   return {

@@ -3,11 +3,11 @@
  * Scan). One matrix holds the weights of all gates, in the order i, c, f, o in the first version and i, f, c, o in
  * the second.
  */
+import { unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { fixed } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, type TfNode } from '../graph.ts';
-import { unsqueeze } from './dims.ts';
 import { emit, int64 } from './kernels.ts';
 import { type Operands, type OpTable, type Rule, takes } from './rule.ts';
 

@@ -3,11 +3,12 @@
  * half_pixel_centers), and float32 rounding decides which is nearest, so for fixed sizes the nearest pixels and the
  * cubic weights are computed here.
  */
+import { cutAlong } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, type TfNode } from '../graph.ts';
-import { cut, reshape, type Size, shapeList, sizeOf } from './dims.ts';
+import { reshape, type Size, shapeList, sizeOf } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import type { Layouts } from './layout.ts';
 import { refuse } from './refuse.ts';
@@ -37,11 +38,11 @@ function scaleOf(from: number, to: number, { corners }: Placing): number {
 /** The output height and width: numbers, or lists with one element. */
 function wantedOf(g: GraphBuilder, size: Value): [Size, Size] {
   const list = int64(g, size);
-  const part = (i: number): Size => {
+  const of = (i: number): Size => {
     const known = size.elements?.[i];
-    return typeof known === 'number' ? known : cut(g, list, 0, i, i + 1);
+    return typeof known === 'number' ? known : cutAlong(g, list, 0, i, i + 1);
   };
-  return [part(0), part(1)];
+  return [of(0), of(1)];
 }
 
 function image(x: Value): Value {

@@ -2,12 +2,13 @@
  * Converts scatter, segment and stitch operations. When an index occurs twice, ONNX does not guarantee which row
  * wins, because onnxruntime writes from several threads.
  */
+import { reversed, unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { fixed, rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { TfNode } from '../graph.ts';
-import { reshape, type Size, shapeList, sizesOf, unsqueeze } from './dims.ts';
+import { reshape, type Size, shapeList, sizesOf } from './dims.ts';
 import { emit, int64, oneNumber } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
@@ -175,13 +176,11 @@ function lastOfEach(g: GraphBuilder, places: Value, rows: Value): readonly [Valu
     return [g.ints([...last.keys()]), kept];
   }
   // Unique returns first occurrences, so the list is reversed.
-  const reversed = backwards(g, places);
-  const [each, first] = g.add('Unique', [reversed], { sorted: 0 }, { outputs: 2 }) as [Value, Value];
-  return [each, g.one('Gather', [backwards(g, rows), first], { axis: 0 })];
-}
-
-function backwards(g: GraphBuilder, x: Value): Value {
-  return g.one('Slice', [x, g.ints([-1]), g.ints([-(2 ** 31)]), g.ints([0]), g.ints([-1])]);
+  const [each, first] = g.add('Unique', [reversed(g, places, [0])], { sorted: 0 }, { outputs: 2 }) as [
+    Value,
+    Value,
+  ];
+  return [each, g.one('Gather', [reversed(g, rows, [0]), first], { axis: 0 })];
 }
 
 function stitchedRows(g: GraphBuilder, places: Value): Size {

@@ -2,12 +2,13 @@
  * Converts operations that read or change shapes. A 0 in a shape is a size in TensorFlow's Reshape, but keeps the
  * input's size in ONNX's; TensorFlow's shapes are int32, ONNX's int64.
  */
+import { pick, squeeze, unsqueeze } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { axisOf, rank } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
 import { intAttribute, listAttribute, shapeAttribute, type TfNode, typeAttribute } from '../graph.ts';
-import { pick, reshapeTo, squeeze, transpose, unsqueeze } from './dims.ts';
+import { reshapeTo, transpose } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import { axisInTwin } from './layout.ts';
 import { refuse } from './refuse.ts';

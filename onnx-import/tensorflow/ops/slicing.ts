@@ -2,12 +2,12 @@
  * Converts Slice, StridedSlice with its five masks, Roll and Reverse. An index with shrink_axis_mask selects one
  * element, and -1 is the last one, whose end is not 0.
  */
+import { cutAlong, TO_END } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { axisOf, rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { intAttribute, type TfNode } from '../graph.ts';
-import { cut, TO_END } from './dims.ts';
 import { cast, int64 } from './kernels.ts';
 import { axisInTwin } from './layout.ts';
 import { refuse } from './refuse.ts';
@@ -18,7 +18,7 @@ type Bound = number | Value;
 
 function boundOf(g: GraphBuilder, list: Value, i: number): Bound {
   const known = list.elements?.[i];
-  return typeof known === 'number' ? known : cut(g, int64(g, list), 0, i, i + 1);
+  return typeof known === 'number' ? known : cutAlong(g, int64(g, list), 0, i, i + 1);
 }
 
 /** The number of entries in a list; if unknown, the number of axes of the tensor. */
@@ -204,14 +204,14 @@ const roll: Rule = (node, [x, shiftValue, axisValue], g) => {
     if (typeof size === 'number') {
       const by = size > 0 ? ((shift % size) + size) % size : 0;
       if (by === 0) return value;
-      const fixedParts = [cut(g, value, own, -by, TO_END), cut(g, value, own, 0, -by)];
+      const fixedParts = [cutAlong(g, value, own, -by, TO_END), cutAlong(g, value, own, 0, -by)];
       return g.one('Concat', fixedParts, { axis: own }, node.name);
     }
     // A shift may exceed the length. Max avoids a division by 0.
     const length = g.one('Shape', [value], { start: own, end: own + 1 });
     const by = g.one('Mod', [g.ints([shift]), g.one('Max', [length, g.ints([1])])]);
     const at = g.one('Sub', [length, by]);
-    const parts = [cut(g, value, own, at, TO_END), cut(g, value, own, 0, at)];
+    const parts = [cutAlong(g, value, own, at, TO_END), cutAlong(g, value, own, 0, at)];
     return g.one('Concat', parts, { axis: own }, node.name);
   }, x);
 };

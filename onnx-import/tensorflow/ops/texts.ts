@@ -3,9 +3,10 @@
  * Operators pad to the longest text of the run, so that a text is changed in a run of its own (a turn of Scan), where no
  * other text can reach it.
  */
+import { cutAlong, TO_END } from '../../emit/gather.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Value } from '../../graph/value.ts';
-import { cut, reshape, sizesOf, TO_END } from './dims.ts';
+import { reshape, sizesOf } from './dims.ts';
 import { refuse } from './refuse.ts';
 
 type Change = (g: GraphBuilder, texts: Value) => Value;
@@ -29,7 +30,7 @@ export function onList(g: GraphBuilder, x: Value, change: Change): Value {
   if (!isEmptySometimes(x)) return reshape(g, change(g, flat), sizes);
   // onnxruntime refuses empty lists: one more text makes it longer.
   const longer = g.one('Concat', [flat, textConstant(g, '', [1])], { axis: 0 });
-  return reshape(g, cut(g, change(g, longer), 0, 0, -1), sizes);
+  return reshape(g, cutAlong(g, change(g, longer), 0, 0, -1), sizes);
 }
 
 /** Only the batch is known to have a row. */
@@ -100,7 +101,7 @@ export function joined(g: GraphBuilder, parts: Value): Value {
     { results: [{ dtype: 'string', shape: [rows, g.fresh()] }] },
   ) as [Value];
   // Without any part there is no column.
-  return g.one('Squeeze', [cut(g, g.one('Concat', [one, column], { axis: 1 }), 1, 0, 1), g.ints([1])]);
+  return g.one('Squeeze', [cutAlong(g, g.one('Concat', [one, column], { axis: 1 }), 1, 0, 1), g.ints([1])]);
 }
 
 /** Texts after one another, with broadcasting. */
@@ -168,6 +169,8 @@ function replacedParts(g: GraphBuilder, texts: Value, from: string, by: string):
     },
   ) as [Value, Value];
   if (by === '') return parts;
-  const rest = cut(g, parts, 1, 1, TO_END);
-  return g.one('Concat', [cut(g, parts, 1, 0, 1), concatenated(g, [textConstant(g, by), rest])], { axis: 1 });
+  const rest = cutAlong(g, parts, 1, 1, TO_END);
+  return g.one('Concat', [cutAlong(g, parts, 1, 0, 1), concatenated(g, [textConstant(g, by), rest])], {
+    axis: 1,
+  });
 }

@@ -3,12 +3,14 @@
  * shape of its items is known, so it has no tensor until an item is set. Writing past the end extends the list if the
  * TensorArray or the write itself allows that.
  */
+
 import type { DType } from '../../../../lib/contract/tensor.ts';
+import { cutAlong, TO_END, unsqueeze } from '../../../emit/gather.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { constantNumbers } from '../../../graph/numbers.ts';
 import type { Value } from '../../../graph/value.ts';
 import { flagAttribute, shapeAttribute, type TfNode, typeAttribute } from '../../graph.ts';
-import { cut, reshape, type Size, sizesOf, TO_END, unsqueeze } from '../dims.ts';
+import { reshape, type Size, sizesOf } from '../dims.ts';
 import { cast, int64, oneNumber } from '../kernels.ts';
 import { refuse } from '../refuse.ts';
 import {
@@ -33,7 +35,7 @@ function itemShape(g: GraphBuilder, shape: Value): Size[] | undefined {
   if (shape.shape?.length !== 1) return undefined;
   return shape.elements?.map((element, i): Size => {
     if (typeof element === 'number') return element;
-    return element === undefined ? -1 : cut(g, int64(g, shape), 0, i, i + 1);
+    return element === undefined ? -1 : cutAlong(g, int64(g, shape), 0, i, i + 1);
   });
 }
 
@@ -119,8 +121,8 @@ function pushBack(list: Value, item: Value, g: GraphBuilder, { facts }: Context)
 
 function popBack(list: Value, g: GraphBuilder, { facts }: Context): Value[] {
   const rows = materialize(g, list, facts);
-  const rest = stillDeclared(list, cut(g, rows, 0, 0, -1), facts);
-  return [rest, g.one('Squeeze', [cut(g, rows, 0, -1, TO_END), g.ints([0])])];
+  const rest = stillDeclared(list, cutAlong(g, rows, 0, 0, -1), facts);
+  return [rest, g.one('Squeeze', [cutAlong(g, rows, 0, -1, TO_END), g.ints([0])])];
 }
 
 function resize(list: Value, size: Value, g: GraphBuilder, context: Context): Value {
@@ -128,7 +130,7 @@ function resize(list: Value, size: Value, g: GraphBuilder, context: Context): Va
   const reserved = facts.reserved.get(list);
   if (reserved) return stillDeclared(list, reserve(context, list.dtype, { ...reserved, count: size }), facts);
   const count = oneNumber(g, size, 'int64');
-  const resized = atLeast(g, cut(g, list, 0, 0, count), count);
+  const resized = atLeast(g, cutAlong(g, list, 0, 0, count), count);
   if (facts.unsized.has(list)) facts.unsized.add(resized);
   return stillDeclared(list, resized, facts);
 }
@@ -143,7 +145,7 @@ function length(node: TfNode, list: Value, g: GraphBuilder, { facts }: Context):
 function joined(list: Value, g: GraphBuilder, context: Context): Value[] {
   const rows = materialize(g, list, context.facts);
   const shape = g.one('Shape', [rows]);
-  const lengths = g.one('Expand', [cut(g, shape, 0, 1, 2), cut(g, shape, 0, 0, 1)]);
+  const lengths = g.one('Expand', [cutAlong(g, shape, 0, 1, 2), cutAlong(g, shape, 0, 0, 1)]);
   return [reshape(g, rows, [-1, ...sizesOf(g, rows).slice(2)]), lengths];
 }
 

@@ -3,10 +3,11 @@
  * item is set. A loop cannot wait for that: its list starts with sizes of 0 (`unsized`), which the first item
  * replaces.
  */
+import { cutAlong, TO_END } from '../../../emit/gather.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { sameDim } from '../../../graph/shapes.ts';
 import type { Shape, Value } from '../../../graph/value.ts';
-import { cut, dimOf, type Size, shapeList, TO_END } from '../dims.ts';
+import { dimOf, type Size, shapeList } from '../dims.ts';
 import { emitAll, oneNumber } from '../kernels.ts';
 import { refuse } from '../refuse.ts';
 import type { Facts } from '../rule.ts';
@@ -125,7 +126,7 @@ export function atLeast(g: GraphBuilder, rows: Value, count: Value): Value {
 export function withRest(g: GraphBuilder, list: Value, rows: Value, facts: Facts): Value {
   if (facts.reserved.has(list)) return atLeast(g, rows, countOf(g, list, facts));
   const old = rowsFor(g, list, shapeOfRow(g, rows), facts);
-  const rest = cut(g, old, 0, g.one('Shape', [rows], { start: 0, end: 1 }), TO_END);
+  const rest = cutAlong(g, old, 0, g.one('Shape', [rows], { start: 0, end: 1 }), TO_END);
   return g.one('Concat', [rows, rest], { axis: 0 });
 }
 

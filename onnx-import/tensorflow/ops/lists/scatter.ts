@@ -2,11 +2,11 @@
  * Scatters rows into a list. When an index occurs twice TensorFlow keeps the last row, which ONNX's ScatterND does
  * not guarantee, so the row of each index is found first and then gathered.
  */
+import { unsqueeze } from '../../../emit/gather.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { numbersOf } from '../../../graph/numbers.ts';
 import { sameDim } from '../../../graph/shapes.ts';
 import type { Value } from '../../../graph/value.ts';
-import { unsqueeze } from '../dims.ts';
 import { int64 } from '../kernels.ts';
 import type { Context, Facts } from '../rule.ts';
 import { atLeast, fixedCount, rowsFor, shapeOfRow, withRest } from './rows.ts';

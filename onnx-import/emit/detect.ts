@@ -3,9 +3,10 @@
  * `topK` limits each class before suppression and `keepTopK` the whole image after it; ONNX's limit does neither.
  */
 import { badModel } from '../../lib/contract/errors.ts';
-import { fixedProduct, type Maker, reshape, scalar } from './layout.ts';
-import { fixed } from './shapes.ts';
-import type { Value } from './value.ts';
+import { fixedProduct, type Maker, reshape, scalar } from '../graph/layout.ts';
+import { fixed } from '../graph/shapes.ts';
+import type { Value } from '../graph/value.ts';
+import { cutAlong, pick } from './gather.ts';
 
 export interface Detection {
   readonly classes: number;
@@ -43,8 +44,8 @@ export function detected(node: Maker, detection: Detection, inputs: DetectionInp
     ? one(node, 'Gather', [boxes, at], { axis: 0 })
     : one(node, 'GatherND', [boxes, one(node, 'Unsqueeze', [at, g.ints([2])])], { batch_dims: 1 });
   // An inverted box has no area, but ONNX would swap its corners.
-  const low = part(node, candidates, 0);
-  const straight = one(node, 'Concat', [low, one(node, 'Max', [low, part(node, candidates, 2)])], {
+  const low = corner(node, candidates, 0);
+  const straight = one(node, 'Concat', [low, one(node, 'Max', [low, corner(node, candidates, 2)])], {
     axis: -1,
   });
   const selected = one(node, 'NonMaxSuppression', [
@@ -84,8 +85,8 @@ function assertSizes(detection: Detection, [locations, confidences]: DetectionIn
 }
 
 /** Half of the last axis: [from, from + 2). */
-function part(node: Maker, value: Value, from: number): Value {
-  return node.g.one('Slice', [value, node.g.ints([from]), node.g.ints([from + 2]), node.g.ints([-1])]);
+function corner(node: Maker, value: Value, from: number): Value {
+  return cutAlong(node, value, -1, from, from + 2);
 }
 
 /** Boxes as [priors, 4], or as [labels, priors, 4]. */
@@ -97,7 +98,7 @@ function decoded(
 ): Value {
   const { g } = node;
   const rows = reshape(node, prior, [isEncoded ? fixed(prior, 1) : 2, priors, 4]);
-  const row = (i: number) => g.one('Gather', [rows, g.scalar('int64', i)], { axis: 0 });
+  const row = (i: number) => pick(node, rows, i, 0);
   const boxes = row(0);
   let offsets = reshape(node, locations, isShared ? [priors, 4] : [priors, classes, 4]);
   if (!isShared) {
@@ -106,16 +107,16 @@ function decoded(
   }
   if (!isEncoded) offsets = one(node, 'Mul', [offsets, row(1)]);
   if (code === 'corner') return one(node, 'Add', [boxes, offsets]);
-  const [low, high] = [part(node, boxes, 0), part(node, boxes, 2)];
+  const [low, high] = [corner(node, boxes, 0), corner(node, boxes, 2)];
   const size = g.one('Sub', [high, low]);
   if (code === 'corner_size') {
     const sizes = g.one('Concat', [size, size], { axis: -1 });
     return one(node, 'Add', [boxes, one(node, 'Mul', [offsets, sizes])]);
   }
   const center = g.one('Mul', [g.one('Add', [low, high]), scalar(node, 0.5)]);
-  const middle = one(node, 'Add', [one(node, 'Mul', [part(node, offsets, 0), size]), center]);
+  const middle = one(node, 'Add', [one(node, 'Mul', [corner(node, offsets, 0), size]), center]);
   const half = g.one('Mul', [size, scalar(node, 0.5)]);
-  const reach = one(node, 'Mul', [one(node, 'Exp', [part(node, offsets, 2)]), half]);
+  const reach = one(node, 'Mul', [one(node, 'Exp', [corner(node, offsets, 2)]), half]);
   return one(node, 'Concat', [one(node, 'Sub', [middle, reach]), one(node, 'Add', [middle, reach])], {
     axis: -1,
   });
@@ -130,4 +131,84 @@ function keepBest(node: Maker, found: Value, score: Value, limit: number): Value
   const best = g.add('TopK', [flat, count], { axis: 0 }, { outputs: 2 })[1];
   const ordered = g.add('TopK', [best, count], { axis: 0, largest: 0 }, { outputs: 2 })[0];
   return one(node, 'Gather', [found, ordered as Value], { axis: 0 });
+}
+
+export interface Priors {
+  readonly height: number;
+  readonly width: number;
+  readonly imageHeight: number;
+  readonly imageWidth: number;
+  /** Width and height of each prior of a cell, in pixels. */
+  readonly sizes: readonly (readonly [number, number])[];
+  /** The centers of a cell's priors, in cells from its corner: x, y. */
+  readonly offsets: readonly (readonly [number, number])[];
+  /** How far cells are apart, in pixels: x, y. */
+  readonly steps: readonly [number, number];
+  readonly isClipped: boolean;
+  /** One for all or one for each of the 4 numbers. Default 0.1. */
+  readonly variances: readonly number[];
+}
+
+/** SSD512 has 24,564 priors of 4 numbers. */
+const MAX_PRIOR_NUMBERS = 16_000_000;
+
+/** The boxes of all cells as parts of the image, then as many variances. */
+export function priorBoxes(priors: Priors): Float32Array {
+  const { height, width, imageHeight, imageWidth, sizes, offsets, isClipped } = priors;
+  const count = height * width * sizes.length * offsets.length * 4;
+  if (!(count > 0 && count <= MAX_PRIOR_NUMBERS))
+    throw badModel(`makes ${count} numbers, the limit is ${MAX_PRIOR_NUMBERS}`);
+  const variances = priors.variances.length === 0 ? [0.1] : priors.variances;
+  if (variances.length !== 1 && variances.length !== 4)
+    throw badModel(`has ${variances.length} variances, expected 1 or 4`);
+  const data = new Float32Array(2 * count);
+  const within = (value: number) => (isClipped ? Math.min(Math.max(value, 0), 1) : value);
+  const [stepX, stepY] = priors.steps;
+  let at = 0;
+  for (let y = 0; y < height; y++)
+    for (let x = 0; x < width; x++)
+      for (const [w, h] of sizes)
+        for (const [dx, dy] of offsets) {
+          const [centerX, centerY] = [(x + dx) * stepX, (y + dy) * stepY];
+          data[at++] = within((centerX - w / 2) / imageWidth);
+          data[at++] = within((centerY - h / 2) / imageHeight);
+          data[at++] = within((centerX + w / 2) / imageWidth);
+          data[at++] = within((centerY + h / 2) / imageHeight);
+        }
+  for (let i = 0; i < count; i++) data[count + i] = variances[i % variances.length] as number;
+  return data;
+}
+
+const MAX_ASPECT_RATIOS = 1000;
+
+/** All ratios except 1, without repetitions; each with its inverse where they are flipped. */
+export function aspectRatios(given: readonly number[], isFlipped: boolean): number[] {
+  if (given.length > MAX_ASPECT_RATIOS)
+    throw badModel(`${given.length} aspect ratios, the limit is ${MAX_ASPECT_RATIOS}`);
+  const ratios = [1];
+  for (const ratio of given) {
+    if (!(ratio > 0 && Number.isFinite(ratio))) throw badModel(`aspect_ratio must be positive, got ${ratio}`);
+    if (ratios.some((other) => Math.abs(ratio - other) < 1e-6)) continue;
+    ratios.push(ratio);
+    if (isFlipped) ratios.push(1 / ratio);
+  }
+  return ratios.slice(1);
+}
+
+/** A square of the least size, one between it and the greatest, and rectangles of the ratios. */
+export function priorSizes(
+  least: readonly number[],
+  most: readonly number[],
+  ratios: readonly number[],
+  areSquaresFirst = true,
+): [number, number][] {
+  return least.flatMap((size, i) => {
+    const middle = most[i] === undefined ? [] : [Math.sqrt(size * most[i])];
+    const squares = middle.map((side): [number, number] => [side, side]);
+    const others = ratios.map((ratio): [number, number] => [
+      size * Math.sqrt(ratio),
+      size / Math.sqrt(ratio),
+    ]);
+    return [[size, size], ...(areSquaresFirst ? [...squares, ...others] : [...others, ...squares])];
+  });
 }
