@@ -3,15 +3,13 @@
  * a call to a webhook that never comes, an hour that a result stays. What requests to other servers hold, and changes nothing
  * here, is ignored with a warning.
  */
-import { BY_POSITION, hasColumns, isObject } from '../codecs/instances.ts';
+import { BY_POSITION, isObject, recordsKey } from '../codecs/instances.ts';
 import { quoteName, quoteNames } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { foldName, suggest } from '../contract/suggest.ts';
 import type { HttpRequest } from './request.ts';
 
 const INSTANCES = 'instances';
-/** In the place of instances: values by column. */
-const INPUTS = 'inputs';
 /** Of a body to `POST /predict`. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
 /** Of a body to `POST /predictions`. */
@@ -19,11 +17,12 @@ export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris'];
 /** Of a record as clients of the queue write it. */
 export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde'];
 
-/** Of TensorFlow Serving, of the Open Inference Protocol and of Vertex AI; the last three are those of a golden request. */
+/** Of TensorFlow Serving, of the Open Inference Protocol, of Vertex AI and of MLflow; the last three are those of a golden request. */
 const FOREIGN: ReadonlySet<string> = new Set([
   'signature_name',
   'id',
   'parameters',
+  'params',
   'predictions',
   'tolerance',
   'made',
@@ -60,9 +59,10 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
 
 const NONE: readonly string[] = [];
 
-/** `checkKeys` of a body with instances, or with `inputs` in their place. */
+/** `checkKeys` of a body with instances, or with what it may have in their place. */
 export function checkInstances(body: unknown, known: readonly string[]): readonly string[] {
-  return checkKeys(body, hasColumns(body) ? [INPUTS, ...known] : known);
+  const key = recordsKey(body);
+  return checkKeys(body, key === INSTANCES ? known : [key, ...known]);
 }
 
 /**
@@ -101,7 +101,7 @@ const ELSEWHERE: readonly (readonly [type: RegExp, instead: string])[] = [
 ];
 
 /** @throws unsupported_media_type naming what takes the body */
-export function assertForm(type: string, path: '/predict' | '/predictions'): void {
+export function assertForm(type: string, path: string): void {
   if (type === 'application/json') return;
   const other = ELSEWHERE.find(([form]) => form.test(type));
   if (!other) return;

@@ -51,6 +51,8 @@ export function readSubmission(
   const { text, parsed } = readJson(line, undefined, parseExactly);
   assertOne(parsed);
   const { submissions, ignored } = submissionsOf(text, parsed, nameRecord);
+  // Of rows by column.
+  if (submissions.length > 1) throw oneRecord(submissions.length);
   return { submission: submissions[0] as Submission, ignored };
 }
 
@@ -73,7 +75,11 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
 function assertOne(body: unknown): void {
   const instances = isObject(body) ? body['instances'] : undefined;
   if (!Array.isArray(instances) || instances.length < 2) return;
-  throw badRequest(`a line holds one record, got ${instances.length} instances`);
+  throw oneRecord(instances.length);
+}
+
+function oneRecord(count: number): ServingError {
+  return badRequest(`a line holds one record, got ${count} instances`);
 }
 
 export function instanceSubmission(
