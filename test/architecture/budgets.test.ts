@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_700 },
+  { folders: ['functions', 'lib'], lines: 36_800 },
   { folders: ['local'], lines: 10_700 },
   { folders: ['cli'], lines: 8_700 },
   { folders: ['infra'], lines: 6_550 },
