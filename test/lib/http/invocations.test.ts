@@ -114,7 +114,7 @@ test('a table that is none is refused with what was expected', async (t) => {
       assert.equal(status, 400, body);
       assert.match((answer as { error: string }).error, message);
     }
-  const many = JSON.stringify({ dataframe_split: { data: Array(100_000).fill([1, 2]) } });
+  const many = JSON.stringify({ dataframe_split: { data: Array.from({ length: 100_000 }, () => [1, 2]) } });
   assert.equal((await send('/invocations', many)).status, 413);
 });
 
