@@ -7,6 +7,7 @@ import { isInfinity, JsonNumbers, jsonValue } from '../contract/json-numbers.ts'
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { suggest } from '../contract/suggest.ts';
 import type { Binding, Inputs, Value } from '../contract/values.ts';
+import { type DataframeKey, dataframeKey, readDataframe } from './dataframe.ts';
 import { objectText, parseExactly, parseText } from './json.ts';
 import { keysInOrder } from './key-order.ts';
 import { kindOf, quoteName, quoteNames, quoteValue } from './quote.ts';
@@ -78,9 +79,10 @@ export function withBinding(inputs: Inputs, binding: Binding | undefined): Input
   return binding === undefined ? inputs : Object.assign(inputs, { binding });
 }
 
-/** True if a body lists its values by column, as `{"inputs": …}`. */
-export function hasColumns(parsed: unknown): boolean {
-  return isObject(parsed) && parsed['inputs'] !== undefined && parsed['instances'] === undefined;
+/** The key under which a body has its records; `inputs` and the tables of MLflow have them by column. */
+export function recordsKey(parsed: unknown): 'instances' | 'inputs' | DataframeKey {
+  if (!isObject(parsed) || parsed['instances'] !== undefined) return 'instances';
+  return parsed['inputs'] === undefined ? (dataframeKey(parsed) ?? 'instances') : 'inputs';
 }
 
 /** True if a body's instances are objects of inputs by name, as the contract defines them, not bare values. */
@@ -117,9 +119,11 @@ function assertNoTensor(row: unknown): unknown {
  * @param otherwise how the inputs bind where the body does not say it
  */
 export function instancesOf(parsed: unknown, text: string, otherwise?: Binding): Inputs[] {
-  const key = hasColumns(parsed) ? 'inputs' : 'instances';
+  const key = recordsKey(parsed);
   const body = isObject(parsed) ? parsed : {};
-  const instances = key === 'inputs' ? rowsOf(body[key]) : body[key];
+  const isTable = key !== 'instances' && key !== 'inputs';
+  const table = isTable ? readDataframe(key, body[key], text) : undefined;
+  const instances = table?.rows ?? (key === 'inputs' ? rowsOf(body[key]) : body[key]);
   if (!Array.isArray(instances)) {
     const keys = instances === undefined ? Object.keys(body) : [];
     const near = keys.slice(0, 8).find((each) => suggest(each, ['instances']) !== undefined);
@@ -132,7 +136,7 @@ export function instancesOf(parsed: unknown, text: string, otherwise?: Binding):
   if (instances.length > LIMITS.instances) {
     throw overLimit('instances', `${instances.length} instances are`, 'a request');
   }
-  const keysOf = keysInOrder(text, 'instances');
+  const keysOf = table?.keysOf ?? keysInOrder(text, 'instances');
   const binding = bindingOf(parsed, otherwise);
   return instances.map((instance: unknown, index) =>
     withBinding(

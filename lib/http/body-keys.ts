@@ -3,16 +3,13 @@
  * something of it: a call to a webhook, or a longer life of the result. Keys of requests to other servers that change
  * nothing here are ignored with a warning.
  */
-
-import { BY_POSITION, hasColumns, isObject } from '../codecs/instances.ts';
+import { BY_POSITION, isObject, recordsKey } from '../codecs/instances.ts';
 import { quoteName, quoteNames } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { foldName, suggest } from '../contract/suggest.ts';
 import type { HttpRequest } from './request.ts';
 
 const INSTANCES = 'instances';
-/** In the place of instances: values by column. */
-const INPUTS = 'inputs';
 /** Keys that a body to `POST /predict` may have. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
 /** Keys that a body to `POST /predictions` may have. */
@@ -21,13 +18,14 @@ export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris'];
 export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde'];
 
 /**
- * Keys that TensorFlow Serving, the Open Inference Protocol and Vertex AI define; the last three are those of a golden
+ * Keys that TensorFlow Serving, the Open Inference Protocol Vertex AI and MLflow define; the last three are those of a golden
  * request.
  */
 const FOREIGN: ReadonlySet<string> = new Set([
   'signature_name',
   'id',
   'parameters',
+  'params',
   'predictions',
   'tolerance',
   'made',
@@ -64,9 +62,10 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
 
 const NONE: readonly string[] = [];
 
-/** `checkKeys` of a body with instances, or with `inputs` in their place. */
+/** `checkKeys` of a body with instances, or with what it may have in their place. */
 export function checkInstances(body: unknown, known: readonly string[]): readonly string[] {
-  return checkKeys(body, hasColumns(body) ? [INPUTS, ...known] : known);
+  const key = recordsKey(body);
+  return checkKeys(body, key === INSTANCES ? known : [key, ...known]);
 }
 
 /**
@@ -110,7 +109,7 @@ const ELSEWHERE: readonly (readonly [type: RegExp, instead: string])[] = [
 ];
 
 /** @throws unsupported_media_type naming what takes the body */
-export function assertForm(type: string, path: '/predict' | '/predictions'): void {
+export function assertForm(type: string, path: string): void {
   if (type === 'application/json') return;
   const other = ELSEWHERE.find(([form]) => form.test(type));
   if (!other) return;

@@ -36,7 +36,7 @@ export function readInstances(request: HttpRequest): Instances | Promise<Instanc
   const isPlain = asksPlain(request);
   if (type === 'text/csv') return readTable(request, isPlain);
   if (isForm(type)) return readFiles(request);
-  assertForm(type, '/predict');
+  assertForm(type, request.path);
   const body = request.body();
   if (typeof body !== 'string' && isImage(type, body)) {
     return { instances: [imageRecord(body)], inPlace: raise, isPlain: true };

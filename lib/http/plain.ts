@@ -30,16 +30,37 @@ export function plainAnswer(
   filter: Filter | undefined,
   model: string | undefined,
 ): string {
-  const answered = outcomes.map((outcome, index): Answered => {
-    if (outcome.ok) return outcome;
-    throw inInstance(outcome.error, index, outcomes.length);
-  });
-  if (!filter) assertElements(outcomes);
+  const answered = answeredOf(outcomes, filter);
   const members = [
     membersOf(answered, filter),
     ...(model === undefined ? [] : [`"model":${JSON.stringify(model)}`]),
   ];
   return assertAnswer(`{${members.join(',')}}`);
+}
+
+/** `{"predictions":[…]}`: for each instance the value of the only output, or an object of all. */
+export function listAnswer(outcomes: readonly Outcome[], filter: Filter | undefined): string {
+  const texts = answeredOf(outcomes, filter).map(({ value, outputs }) => {
+    if (value === undefined) return filter ? filterText(outputs, filter) : valuesText(outputs);
+    if (filter) throw needsTensors(filter);
+    return valueText(value);
+  });
+  return assertAnswer(`{"predictions":[${texts.join(',')}]}`);
+}
+
+function valuesText(outputs: readonly NamedTensor[]): string {
+  const [only, ...others] = outputs;
+  if (only && others.length === 0) return nestedText(only);
+  const members = outputs.map((output) => `${JSON.stringify(output.name)}:${nestedText(output)}`);
+  return `{${members.join(',')}}`;
+}
+
+function answeredOf(outcomes: readonly Outcome[], filter: Filter | undefined): readonly Answered[] {
+  if (!filter) assertElements(outcomes);
+  return outcomes.map((outcome, index): Answered => {
+    if (outcome.ok) return outcome;
+    throw inInstance(outcome.error, index, outcomes.length);
+  });
 }
 
 function membersOf(answered: readonly Answered[], filter: Filter | undefined): string {

@@ -53,6 +53,8 @@ export function readSubmission(
   const { text, parsed } = readJson(line, undefined, parseExactly);
   assertOne(parsed);
   const { submissions, ignored } = submissionsOf(text, parsed, nameRecord);
+  // Rows by column may be several.
+  if (submissions.length > 1) throw oneRecord(submissions.length);
   return { submission: elementAt(submissions, 0, 'submissions'), ignored };
 }
 
@@ -75,7 +77,11 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
 function assertOne(body: unknown): void {
   const instances = isObject(body) ? body['instances'] : undefined;
   if (!Array.isArray(instances) || instances.length < 2) return;
-  throw badRequest(`a line holds one record, got ${instances.length} instances`);
+  throw oneRecord(instances.length);
+}
+
+function oneRecord(count: number): ServingError {
+  return badRequest(`a line holds one record, got ${count} instances`);
 }
 
 export function instanceSubmission(

@@ -190,6 +190,18 @@ const PLAIN: Json = {
   Columns: object({
     inputs: { description: 'By name, or of the only input: a list has a row for each of its elements.' },
   }),
+  Dataframe: {
+    anyOf: [
+      object({
+        dataframe_split: object(
+          { columns: { type: 'array' }, data: list({ type: 'array' }, LIMITS.instances) },
+          ['columns'],
+        ),
+      }),
+      object({ dataframe_records: list({ type: 'object' }, LIMITS.instances) }),
+    ],
+    description: 'A table as clients of MLflow send it.',
+  },
   PlainPredictions: object(
     {
       outputs: { type: 'object', additionalProperties: { type: 'array' } },

@@ -4,11 +4,12 @@
  */
 import { refuseSharedMemory } from '../../lib/codecs/open-inference/parameters.ts';
 import {
+  binaryContent,
   type InferenceRequest,
   type ReadContent,
   readInference,
 } from '../../lib/codecs/open-inference/request.ts';
-import { BF16, binaryTensor } from '../../lib/codecs/open-inference/tensor.ts';
+import { BF16 } from '../../lib/codecs/open-inference/tensor.ts';
 import { decodeText } from '../../lib/codecs/open-inference/texts.ts';
 import { badInput, badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
@@ -60,7 +61,7 @@ export function readInfer(bytes: Uint8Array): InferCall {
     const own = raw[index];
     if (own === undefined) return typedContent(contents ?? {}, head);
     if (contents === undefined || Object.keys(contents).length === 0)
-      return { tensor: binaryTensor(where, datatype, shape, own) };
+      return binaryContent(where, datatype, shape, own);
     throw badRequest(`${where}: has contents and raw_input_contents; expected one of them`);
   };
   const request = {

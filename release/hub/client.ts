@@ -146,7 +146,8 @@ export class HubClient {
     const { name, message, cause } = asError(error);
     if (name === 'AbortError')
       return modelUnavailable(`${this.#shown(path)}: no byte for ${this.#stallMs / 1000} s`);
-    const why = cause instanceof Error ? cause.message || ('code' in cause ? cause.code : '') : message;
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+    const why = cause instanceof Error ? cause.message || code : message;
     return modelUnavailable(`${this.#shown(path)}: ${why}; HF_ENDPOINT names another server`, {
       cause: error,
     });

@@ -167,7 +167,7 @@ export const READERS: Readonly<Record<string, (body: string) => Read>> = {
     const answer = caught(() => {
       const { inputs, ...others } = decodeInference(body, undefined);
       const read = inputs.map((input) => {
-        if ('tensor' in input) return input;
+        if (!('data' in input)) return input;
         wasCut ||= input.data instanceof JsonNumbers;
         return { ...input, data: caught(() => bitsOf(jsonTensor(input.data, input.dtype))) };
       });

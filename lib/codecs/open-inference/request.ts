@@ -7,7 +7,7 @@
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { isCount } from '../../contract/present.ts';
-import type { DType, Tensor } from '../../contract/tensor.ts';
+import { type DType, elementCount, type Tensor } from '../../contract/tensor.ts';
 import { isObject, longName, parseJson, readJson } from '../instances.ts';
 import { EACH, type Place, parseNumbers } from '../numbers/parse.ts';
 import { quoteName, quoteValue } from '../quote.ts';
@@ -20,7 +20,8 @@ import {
   requestParameters,
   wrong,
 } from './parameters.ts';
-import { BF16, binaryTensor, DTYPES } from './tensor.ts';
+import { BF16, binaryTensor, DATATYPES, DTYPES } from './tensor.ts';
+import { readPictures } from './texts.ts';
 
 /** The header (in lower case) with the number of bytes of a body's JSON. */
 export const JSON_LENGTH_HEADER = 'inference-header-content-length';
@@ -28,7 +29,9 @@ export const JSON_LENGTH_HEADER = 'inference-header-content-length';
 type Content =
   | { readonly tensor: Tensor }
   /** `data` is flat or nested; its numbers are not checked yet. */
-  | { readonly dtype: DType; readonly shape: readonly number[]; readonly data: unknown };
+  | { readonly dtype: DType; readonly shape: readonly number[]; readonly data: unknown }
+  /** Image files, as elements of BYTES. */
+  | { readonly pictures: readonly Uint8Array[] };
 
 export type InferenceInput = Content & { readonly name: string };
 
@@ -173,6 +176,28 @@ function readInputs(inputs: unknown, readContent: ReadContent): InferenceInput[]
   });
 }
 
+/** @throws bad_input, too_large, naming `where` */
+export function binaryContent(
+  where: string,
+  datatype: string,
+  shape: readonly number[],
+  bytes: Uint8Array,
+): Content {
+  const pictures = datatype === DATATYPES.string ? picturesIn(bytes, shape) : undefined;
+  if (pictures === undefined) return { tensor: binaryTensor(where, datatype, shape, bytes) };
+  if (pictures.length <= LIMITS.instances) return { pictures };
+  throw overLimit('instances', `${where}: ${pictures.length} images are`, 'a request');
+}
+
+/** Undefined for texts, and for what is wrong, which is said of texts, too. */
+function picturesIn(bytes: Uint8Array, shape: readonly number[]): readonly Uint8Array[] | undefined {
+  try {
+    return readPictures(bytes, elementCount(shape));
+  } catch {
+    return undefined;
+  }
+}
+
 /** The contents of inputs in the JSON, or in the bytes behind it. */
 class Contents {
   readonly #binary: Uint8Array;
@@ -198,7 +223,7 @@ class Contents {
     }
     const bytes = this.#binary.subarray(this.#offset, this.#offset + size);
     this.#offset += size;
-    return { tensor: binaryTensor(where, datatype, shape, bytes) };
+    return binaryContent(where, datatype, shape, bytes);
   }
 
   assertRead(): void {

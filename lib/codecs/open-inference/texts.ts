@@ -3,18 +3,33 @@
  * TextDecoder drops a leading byte order mark unless ignoreBOM is set.
  */
 import { badInput } from '../../contract/errors.ts';
+import { isPicture } from '../image/signatures.ts';
+import { decodeUtf8 } from '../utf8.ts';
 
 const LENGTH_BYTES = 4;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** @throws bad_input when there are not `count` elements of UTF-8 text, to the last byte */
 export function readTexts(bytes: Uint8Array, count: number): string[] {
+  return readElements(bytes, count).map(decodeText);
+}
+
+/** The elements, where the first is an image file: some begin as a text may, but none is UTF-8 to its end. @throws bad_input */
+export function readPictures(bytes: Uint8Array, count: number): Uint8Array[] | undefined {
+  if (!isPicture(bytes.subarray(LENGTH_BYTES))) return undefined;
+  const elements = readElements(bytes, count);
+  const [first] = elements;
+  return first !== undefined && decodeUtf8(first) === undefined ? elements : undefined;
+}
+
+/** The elements as views. @throws bad_input when there are not `count`, to the last byte */
+function readElements(bytes: Uint8Array, count: number): Uint8Array[] {
   // Checked first, because a shape may promise 67 million elements.
   if (count * LENGTH_BYTES > bytes.byteLength) {
     throw badInput(`${count} BYTES elements do not fit into ${bytes.byteLength} bytes`);
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const texts: string[] = [];
+  const elements: Uint8Array[] = [];
   let at = 0;
   for (let index = 0; index < count; index++) {
     const start = at + LENGTH_BYTES;
@@ -22,10 +37,10 @@ export function readTexts(bytes: Uint8Array, count: number): string[] {
     if (end > bytes.byteLength) {
       throw badInput(`BYTES element ${index} ends behind the ${bytes.byteLength} bytes`);
     }
-    texts.push(decodeText(bytes.subarray(start, end), index));
+    elements.push(bytes.subarray(start, end));
     at = end;
   }
-  if (at === bytes.byteLength) return texts;
+  if (at === bytes.byteLength) return elements;
   throw badInput(`${count} BYTES elements take ${at} bytes, and ${bytes.byteLength} came`);
 }
 

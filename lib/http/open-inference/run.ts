@@ -7,7 +7,16 @@ import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
 import { allocate, elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
-import type { Caller, Inputs, Model, NamedTensor, Runner, TensorSpec, Value } from '../../contract/values.ts';
+import type {
+  Caller,
+  Inputs,
+  Model,
+  NamedTensor,
+  Outcome,
+  Runner,
+  TensorSpec,
+  Value,
+} from '../../contract/values.ts';
 import { mayMiss } from '../../pipeline/bind/columns.ts';
 import { jsonTensor } from '../../pipeline/bind/numbers.ts';
 import type { requestPolicy } from '../../pipeline/deadline.ts';
@@ -126,35 +135,59 @@ export async function runInference(
     phases.end('queue');
     assertVersion(version, runner, model);
     const request = typeof asked === 'function' ? asked(runner) : asked;
-    const record = recordOf(request.inputs, runner);
+    const pictures = picturesOf(request.inputs, runner);
+    const record = pictures?.[0] ?? recordOf(request.inputs, runner);
     assertOutputs(request, runner.outputs);
-    const rows = rowsOf(record, runner.inputs);
+    const rows = pictures?.length ?? rowsOf(record, runner.inputs);
     deps.observers.rowsRead?.(rows);
     phases.reaches(runner.version, rows);
     phases.end('compute_input');
     const isOver = () => policy.isOver() || phases.ms > (request.timeoutMs ?? Number.POSITIVE_INFINITY);
-    const [outcome] = await serveRequest(
-      [record],
+    const outcomes = await serveRequest(
+      pictures ?? [record],
       runner,
-      { ...policy, exactSignature: true, isOver },
+      { ...policy, exactSignature: pictures === undefined, isOver },
       deps.observers,
     );
     phases.end('compute_infer');
-    if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
-    if (outcome.value !== undefined)
-      throw new ServingError(
-        'model_failed',
-        'the worker returned no arrays; ask POST /predict for its value',
-      );
+    const [outputs = []] = outcomes.map(outputsOf);
     return {
       model,
       version: runner.version,
       id: request.id,
-      outputs: chosen(request, outcome.outputs, runner.outputs),
+      outputs: chosen(request, pictures ? await stacked(outcomes, runner) : outputs, runner.outputs),
     };
   });
   run();
   return answer;
+}
+
+function outputsOf(outcome: Outcome): readonly NamedTensor[] {
+  if (!outcome.ok) throw outcome.error;
+  if (outcome.value === undefined) return outcome.outputs;
+  throw new ServingError('model_failed', 'the worker returned no arrays; ask POST /predict for its value');
+}
+
+/** The outputs of records of one image each, as one batch. */
+async function stacked(outcomes: readonly Outcome[], { outputs }: Runner): Promise<NamedTensor[]> {
+  // Loaded on demand: few requests have images.
+  const { batchOf } = await import('../tensorflow-serving/records.ts');
+  const asked = { records: [], isWhole: false, isList: true, rows: outcomes.length, isSqueezed: false };
+  return batchOf(outcomes, asked, outputs);
+}
+
+/** A record for each image; undefined for a request of tensors. @throws bad_input */
+function picturesOf(inputs: readonly InferenceInput[], { inputs: specs = [] }: Runner): Inputs[] | undefined {
+  const input = inputs.find((one) => 'pictures' in one);
+  if (!input || !('pictures' in input)) return undefined;
+  const where = `input ${quoteName(input.name)}`;
+  const spec = specs.find(({ name }) => name === input.name);
+  if (spec?.dtype === 'string') throw badInput(`${where}: BYTES element 0 is no UTF-8 text, but an image`);
+  if (!spec || inputs.length > 1 || specs.length > 1)
+    throw badInput(
+      `${where}: images go to the only input of a model, which has ${quoteNames(specs.map(({ name }) => name))}`,
+    );
+  return input.pictures.map((bytes) => new Map([[input.name, { kind: 'image', bytes }]]));
 }
 
 function recordOf(inputs: readonly InferenceInput[], { inputs: specs = [], names }: Runner): Inputs {
@@ -169,6 +202,7 @@ function recordOf(inputs: readonly InferenceInput[], { inputs: specs = [], names
 
 function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
   if ('tensor' in input) return input.tensor;
+  if ('pictures' in input) throw badInput('images and tensors do not mix');
   const { name, dtype, shape, data } = input;
   try {
     const count = elementCount(shape);

@@ -28,7 +28,9 @@ export const declaration: Declaration = {
       ],
       body: {
         'application/json': {
-          schema: { anyOf: [ref('Records'), ref('Values'), ref('Columns'), ref('WireRecord')] },
+          schema: {
+            anyOf: [ref('Records'), ref('Values'), ref('Columns'), ref('Dataframe'), ref('WireRecord')],
+          },
           ...(example && { example: { instances: [example] } }),
         },
         'application/x-ndjson': {

@@ -58,7 +58,7 @@ export const declaration: Declaration = {
       ],
       body: {
         'application/json': {
-          schema: { anyOf: [ref('Instances'), ref('Values'), ref('Columns')] },
+          schema: { anyOf: [ref('Instances'), ref('Values'), ref('Columns'), ref('Dataframe')] },
           ...(example && { example: { instances: [example] } }),
         },
         ...FILES,

@@ -38,7 +38,7 @@ export async function answerServing(
 ): Promise<HttpResponse> {
   const { groups } = PATH.exec(request.path) ?? {};
   const isPost = request.method === 'POST';
-  if (request.path === '/v1/models' && !isPost) throw badRequest('Missing model name in request.');
+  if (request.path === '/v1/models' && !isPost) return json(200, listOf(jobOf(deps)));
   if (!groups?.['name'] || isPost !== (groups['verb'] !== undefined))
     throw badRequest(`Malformed request: ${request.method} ${quoteName(request.path).slice(1, -1)}`);
   const { name, version, label, metadata, verb } = groups;
@@ -54,6 +54,12 @@ export async function answerServing(
     assertVersion(asked, runner);
     return json(200, metadata === undefined ? statusOf(runner) : metadataOf(runner, name));
   });
+}
+
+/** OpenAI's list of models, beside what TensorFlow Serving answers here. */
+function listOf(job: string) {
+  const model = { id: job, object: 'model', created: 0, owned_by: 'cluster-serving' };
+  return { object: 'list', data: [model], error: 'Missing model name in request.' };
 }
 
 function notFound({ name, version, job }: Asked, serves?: string): ServingError {

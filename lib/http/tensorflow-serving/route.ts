@@ -120,13 +120,23 @@ function operations(facts: ServiceFacts): readonly Operation[] {
       path: '/v1/models',
       id: 'models',
       tag: 'v1',
-      summary: 'Refused, as the name of the model is missing',
-      answers: {},
+      summary: "The model of this job, in the form of OpenAI's API",
+      answers: { 200: answer('One model; `error` is what TensorFlow Serving answers.', models(facts)) },
       errors: [],
     },
     ...at('/v1/models/{name}', '', [name]),
     ...at('/v1/models/{name}/versions/{version}', 'Version', [name, version]),
   ];
+}
+
+function models({ job }: ServiceFacts): Json {
+  const model = object({
+    id: { type: 'string', const: job },
+    object: { type: 'string', const: 'model' },
+    created: { type: 'integer' },
+    owned_by: TEXT,
+  });
+  return object({ object: { type: 'string', const: 'list' }, data: list(model), error: TEXT });
 }
 
 /** The example of POST /predict, where the API has a form for its values. */

@@ -6,7 +6,9 @@ import { declaration as worker } from '../../worker/route.ts';
 import { declaration as cancel } from '../cancel.ts';
 import { declaration as embeddings } from '../embeddings.ts';
 import { declaration as enqueue } from '../enqueue.ts';
+import { declaration as invocations } from '../invocations.ts';
 import { declaration as metrics } from '../metrics.ts';
+import { declaration as ping } from '../ping.ts';
 import { declaration as predict } from '../predict.ts';
 import { declaration as ready } from '../ready.ts';
 import { declaration as results } from '../results.ts';
@@ -16,6 +18,7 @@ import { declaration as welcome } from '../welcome.ts';
 export const DECLARATIONS: readonly Declaration[] = [
   predict,
   embeddings,
+  invocations,
   enqueue,
   results,
   status,
@@ -25,5 +28,6 @@ export const DECLARATIONS: readonly Declaration[] = [
   worker,
   welcome,
   ready,
+  ping,
   metrics,
 ];

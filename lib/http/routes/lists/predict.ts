@@ -3,11 +3,14 @@ import { handle as openInference } from '../../open-inference/route.ts';
 import { handle as tensorflowServing } from '../../tensorflow-serving/route.ts';
 import { handle as worker } from '../../worker/route.ts';
 import { handle as embeddings } from '../embeddings.ts';
+import { handle as invocations } from '../invocations.ts';
+import { handle as ping } from '../ping.ts';
 import { handle as predict } from '../predict.ts';
 
 export const HANDLES = {
   'POST /predict': predict,
   'POST /v1/embeddings': embeddings,
+  'POST /invocations': invocations,
   'POST /v1/models/{path+}': tensorflowServing,
   'GET /v1/models/{path+}': tensorflowServing,
   'GET /v1/models': tensorflowServing,
@@ -20,4 +23,5 @@ export const HANDLES = {
   'POST /v1/encode_img_bytes': worker,
   'POST /encode_img_url': worker,
   'GET /status/server': worker,
+  'GET /ping': ping,
 };
