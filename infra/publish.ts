@@ -123,8 +123,9 @@ async function prepare({ root, config, client }: PrepareRequest): Promise<Prepar
   const directory = resolveModelPath(dirname(configPath(root, config)), job.modelPath);
   const here = isRemote(directory) ? await copyHere(directory, job, join(root, CACHE), client) : directory;
   const found = await stat(here).catch(() => undefined);
-  if (!found?.isDirectory()) return { job, directory, served: undefined };
-  if (job.worker.class !== undefined) {
+  const isWorker = job.worker.class !== undefined;
+  if (!found || (isWorker && !found.isDirectory())) return { job, directory, served: undefined };
+  if (isWorker) {
     await modelFiles(here);
     return { job, directory, served: { directory: here, notes: [] } };
   }

@@ -8,6 +8,7 @@
 import type { Verification } from '../lib/contract/verification.ts';
 import type { CheckOptions } from './check/check.ts';
 import type { CheckReport } from './check/run.ts';
+import type { Choice } from './files/variants.ts';
 import type { Imported, ImportOptions } from './import/import.ts';
 import type { Found } from './import/stages.ts';
 import type { OnnxFacts } from './onnx/facts.ts';
@@ -24,6 +25,7 @@ export type { MemoryPoint } from './check/memory.ts';
 export type { CheckReport } from './check/run.ts';
 export { converterHash } from './converter-hash.ts';
 export { readNpy } from './files/npy.ts';
+export type { Choice } from './files/variants.ts';
 export type { Convert } from './formats/convert.ts';
 export { type SupportedOps, supportedOps as supported, supportedOpsText } from './formats/supported.ts';
 export type { Accepted, Imported, ImportOptions } from './import/import.ts';
@@ -32,7 +34,7 @@ export { type Found, MODEL_FILE, type Reported, type Stage } from './import/stag
 export type { OnnxFacts } from './onnx/facts.ts';
 export { takesPicturesOfAnySize } from './onnx/picture-size.ts';
 export type { ModelProcess } from './process/model-process.ts';
-export { type SaidPreprocessing, takesImages } from './report/image-reading.ts';
+export { layoutOf, type SaidPreprocessing, takesImages } from './report/image-reading.ts';
 export {
   configLines,
   type ImportReport,
@@ -60,17 +62,21 @@ export { isOnnx, KINDS, type ModelKind } from './source/kinds.ts';
 export { adviceOn } from './source/no-model.ts';
 export type { FileFacts } from './source/sources.ts';
 export { CONFIG_FILES } from './text/folder.ts';
+export { SENTENCES } from './text/prompts.ts';
 export type { VerifyOptions } from './verify/verify.ts';
+export { type Fields, fieldsOf } from './vision/fields.ts';
+export { fieldsIn, folderImage } from './vision/folder.ts';
+export { preparedText } from './vision/text.ts';
 
 /** Finds the one model in a directory: its kind and its files. */
-export async function detect(directory: string): Promise<Found> {
+export async function detect(directory: string, choice: Choice = {}): Promise<Found> {
   const { detectModel } = await import('./source/detect.ts');
-  return detectModel(directory);
+  return detectModel(directory, choice);
 }
 
 /** Whether the directory holds something other than one ONNX model that can be used unchanged. Never throws. */
-export async function needsImport(directory: string): Promise<boolean> {
-  return (await import('./source/detect.ts')).needsImport(directory);
+export async function needsImport(directory: string, choice: Choice = {}): Promise<boolean> {
+  return (await import('./source/detect.ts')).needsImport(directory, choice);
 }
 
 /**

@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { IGNORABLE } from '../lib/config/import-values.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
-import { findModelFile } from '../lib/registry/onnx-file.ts';
 import {
   type Convert,
   type ConvertOptions,
@@ -19,10 +18,12 @@ import {
   detect,
   type Found,
   fileFacts,
+  folderImage,
   type ImportReport,
   KINDS,
   needsImport,
   ORIGIN_FILE,
+  preparedText,
   reportPath,
   uselessOptions,
 } from '../onnx-import/index.ts';
@@ -30,7 +31,7 @@ import { replaceGolden } from './golden/file.ts';
 import { choiceLines, imageAdvice } from './image-advice.ts';
 import type { ImportOptions } from './import.ts';
 import { convertOptions, forConfig } from './options.ts';
-import { assertApplied, assertInputsMade } from './unapplied.ts';
+import { assertApplied } from './unapplied.ts';
 
 interface OnTheWayOptions {
   readonly job: JobConfig;
@@ -55,7 +56,7 @@ export interface OnTheWay {
 }
 
 /** Files that may be read beside a model. */
-const BESIDE = ['names.json', 'labels.txt', ORIGIN_FILE, ...IGNORABLE];
+const BESIDE = ['names.json', 'labels.txt', 'image.json', ORIGIN_FILE, ...IGNORABLE];
 
 /** The imports kept: the current one, its successor, one for a rollback, and one more. */
 const KEPT = 4;
@@ -66,14 +67,13 @@ const KEPT = 4;
  */
 export async function modelOnTheWay(directory: string, options: OnTheWayOptions): Promise<OnTheWay> {
   const convert = convertOptions(options.job.import);
-  if (!(await needsImport(directory))) {
+  if (!(await needsImport(directory, convert))) {
     const useless = Object.keys(convert).some((name) => name !== 'shapesInOrder');
-    const file = await findModelFile(directory).catch(() => undefined);
     return {
       directory,
       notes: [
         ...(useless ? ['import: no effect; the model is ONNX and is used unchanged'] : []),
-        ...(await assertApplied(directory, options.job, file)),
+        ...(await assertApplied(directory, options.job)),
       ],
     };
   }
@@ -93,9 +93,9 @@ async function importedModel(
   options: OnTheWayOptions,
 ): Promise<OnTheWay> {
   const start = performance.now();
-  const found = await detect(directory);
+  const found = await detect(directory, convert);
   const sources = await fileFacts(found.directory, found.files);
-  const ignored = await assertInputsMade(found, options.job);
+  const ignored = await assertApplied(found.home, options.job, found.kind);
   const key = createHash('sha256')
     .update(
       JSON.stringify([
@@ -107,6 +107,8 @@ async function importedModel(
         await converterHash(),
         found.mlflow,
         ignored,
+        // Its settings may stand in for fields that cannot be applied.
+        (await folderImage(found.home, options.job.import)) && options.job.image,
       ]),
     )
     .digest('hex')
@@ -148,8 +150,12 @@ async function importNow(found: Found, options: OnTheWayOptions & ImportOptions)
 
 function configNotes(importReport: ImportReport, { image }: JobConfig): string[] {
   const lines = configLines(importReport);
+  const { prepared } = importReport;
   const advice = imageAdvice(importReport, image);
-  const needed = lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`];
+  const needed = [
+    ...(prepared ? [preparedText(prepared, image)] : []),
+    ...(lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`]),
+  ];
   return advice === undefined ? needed : [...needed, [advice.text, ...choiceLines(advice)].join('\n')];
 }
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { IMAGE_PRESETS, PRESET_NAMES, type PresetName } from '../lib/config/image-presets.ts';
 import type { JobConfig } from '../lib/config/job.ts';
-import type { ImportReport, SaidPreprocessing } from '../onnx-import/index.ts';
+import { type ImportReport, preparedText, type SaidPreprocessing } from '../onnx-import/index.ts';
 
 export interface ImageAdvice {
   readonly text: string;
@@ -14,7 +14,7 @@ export interface ImageAdvice {
 export function imageAdvice(report: ImportReport, settings: JobConfig['image']): ImageAdvice | undefined {
   const { images, config, source } = report;
   const [image] = images;
-  if (image === undefined || Object.keys(settings).length > 0) return undefined;
+  if (report.prepared || image === undefined || Object.keys(settings).length > 0) return undefined;
   const isGrey = images.every(({ channels }) => channels === 'grey');
   const what = isGrey ? 'grey 0..255' : 'BGR 0..255';
   const layout = config.flatMap((line) => /^ {2}(layout: (chw|hwc))$/.exec(line)?.[1] ?? []);
@@ -78,7 +78,12 @@ function takesWhole({ inputs }: ImportReport): boolean {
   return inputs.some(({ dtype, shape }) => shape?.length === 4 && /^u?int/.test(dtype));
 }
 
-/** For the text of an import report. */
+/** For the text of an import report: what is in force, or what the owner may choose. */
+export function picturesText(report: ImportReport, settings: JobConfig['image']): string[] {
+  const { prepared } = report;
+  return prepared ? ['', preparedText(prepared, settings)] : adviceText(imageAdvice(report, settings));
+}
+
 export function adviceText(advice: ImageAdvice | undefined): string[] {
   return advice ? ['', advice.text, '', '```yaml', ...choiceLines(advice), '```'] : [];
 }

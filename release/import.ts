@@ -7,16 +7,17 @@ import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
 import type { Verification } from '../lib/contract/verification.ts';
 import { GOLDEN_FOLDER } from '../lib/registry/golden.ts';
 import * as onnxImport from '../onnx-import/index.ts';
-import { type Found, type ImportReport, isOnnx, MODEL_FILE, type Reported } from '../onnx-import/index.ts';
+import { type Found, type ImportReport, MODEL_FILE, type Reported } from '../onnx-import/index.ts';
 import type { ModelProcess } from '../onnx-import/process.ts';
 import type { AnsweredSample } from './gate/sample.ts';
 import { assertGolden } from './golden/check.ts';
 import { copyGolden } from './golden/file.ts';
-import { adviceText, imageAdvice } from './image-advice.ts';
+import { picturesText } from './image-advice.ts';
 import { newModelProcess } from './model-process.ts';
-import { assertInputsMade } from './unapplied.ts';
+import { assertApplied } from './unapplied.ts';
 
-export interface ImportOptions extends Omit<onnxImport.ImportOptions, 'accept' | 'inspect' | 'own'> {
+export interface ImportOptions
+  extends Omit<onnxImport.ImportOptions, 'accept' | 'ignore' | 'image' | 'inspect' | 'own'> {
   /** The settings under which the model is asked. Default: those of a job without a config. */
   readonly job?: JobConfig | undefined;
 }
@@ -42,9 +43,11 @@ async function withProcess(
     return await work({
       ...options,
       own: [GOLDEN_FOLDER],
+      image: job.image,
+      ignore: job.import.ignore,
       process,
       async inspect(found) {
-        ignored = await assertInputsMade(found, job);
+        ignored = await assertApplied(found.home, job, found.kind);
       },
       accept: (reported) => accept(reported, ignored, { ...options, job, process }),
     });
@@ -54,11 +57,11 @@ async function withProcess(
 }
 
 async function accept(
-  { found, folder, importReport: imported }: Reported,
+  { found, folder, sizes, importReport: imported }: Reported,
   ignored: readonly string[],
   options: ImportOptions & { readonly job: JobConfig; readonly process: ModelProcess },
 ): Promise<onnxImport.Accepted> {
-  const { signal, process, convert: { inputShapes } = {} } = options;
+  const { signal, process } = options;
   const importReport = { ...imported, notes: [...imported.notes, ...ignored] };
   // Those that were recorded in the output stay.
   await copyGolden(options.out, folder);
@@ -67,10 +70,10 @@ async function accept(
   const job = withAxes(options.job, verification);
   const file = join(folder, MODEL_FILE);
   const sample = { pictures: picturesOf(importReport, job) };
-  const gate = { gate: true, sizes: isOnnx(found.kind) ? inputShapes : undefined, sample };
+  const gate = { gate: true, sizes, sample };
   const asked = await assertGolden(folder, { file, job, verification, ...gate, signal, process });
   const full = withSample(importReport, asked.sample);
-  return { importReport: full, lines: adviceText(imageAdvice(full, job.image)) };
+  return { importReport: full, lines: picturesText(full, job.image) };
 }
 
 /** None where pictures need a line in config.yaml that the job does not have. */

@@ -13,6 +13,8 @@ export function convertOptions({
   signature,
   tags,
   missing,
+  file,
+  variant,
 }: ImportConfig): ConvertOptions {
   const shapes = Array.isArray(inputs) ? undefined : (inputs as ConvertOptions['inputShapes']);
   return {
@@ -25,6 +27,8 @@ export function convertOptions({
     ...(signature === undefined ? {} : { signature }),
     ...(tags ? { tags } : {}),
     ...(missing === undefined ? {} : { missing }),
+    ...(file === undefined ? {} : { file }),
+    ...(variant === undefined ? {} : { variant }),
   };
 }
 
@@ -47,6 +51,7 @@ export function forConfig(text: string): string {
       /--(inputs?|outputs?|constants?)\b/g,
       (_, name: string) => `import.${name.replace(/s?$/, 's')} in config.yaml`,
     )
+    .replaceAll(/--(file|variant)\b/g, 'import.$1 in config.yaml')
     .replaceAll('--signature', 'import.signature in config.yaml')
     .replaceAll('--missing', 'import.missing in config.yaml')
     .replaceAll('--tag', 'import.tags in config.yaml')

@@ -57,7 +57,7 @@ export async function withImport<T>(
 /** The import report as text, with the advice about images, which --json has as data. */
 export async function described(importReport: ImportReport, { image }: JobConfig) {
   const { importReportText } = await import('../../onnx-import/index.ts');
-  const { adviceText, imageAdvice } = await import('../../release/image-advice.ts');
-  const advice = imageAdvice(importReport, image);
-  return { imageAdvice: advice, text: [importReportText(importReport), ...adviceText(advice)].join('\n') };
+  const { imageAdvice, picturesText } = await import('../../release/image-advice.ts');
+  const text = [importReportText(importReport), ...picturesText(importReport, image)].join('\n');
+  return { imageAdvice: imageAdvice(importReport, image), text };
 }

@@ -130,7 +130,7 @@ async function withOnnx<T>(
 ): Promise<T> {
   const { assertApplied } = await import('../../release/unapplied.ts');
   const folder = resolve(directory);
-  if (await needsImport(folder)) {
+  if (await needsImport(folder, options.convert)) {
     return withImport(folder, { ...options, job, measure: false }, output, (made) =>
       work(made.directory, made.importReport.source, made.importReport.verification),
     );
@@ -140,8 +140,7 @@ async function withOnnx<T>(
     throw wrongUse(`an ONNX model is used unchanged; ${given.join(', ')} cannot be changed here`);
   }
   await assertRuns(folder, options);
-  for (const note of await assertApplied(folder, job, await findModelFile(folder)))
-    output.note(`note: ${note}`);
+  for (const note of await assertApplied(folder, job)) output.note(`note: ${note}`);
   return work(folder, await sourceOf(folder), undefined);
 }
 

@@ -4,8 +4,8 @@ import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { elementAt } from '../../lib/contract/present.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
+import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
 import type { VerifyOptions } from '../../onnx-import/index.ts';
 import { wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
@@ -18,6 +18,8 @@ export interface TuneModel {
   /** Inputs of unknown rank. */
   readonly shapeless: readonly string[];
   readonly verification: Verification;
+  /** How its pictures are prepared, as it is stored with it. */
+  readonly image: ImageChoice;
 }
 
 /** Calls `work` with the model. @throws bad_config, bad_model when there is none or it cannot be read or converted */
@@ -39,17 +41,10 @@ export async function withModel<T>(
     const expected = `expected an *.onnx file or a model directory, perhaps ${dirname(path)}`;
     throw wrongUse(`tune: model ${path}: ${expected}`);
   }
-  const { detect } = await import('../../onnx-import/index.ts');
-  const model = await detect(path);
-  if (model.kind === 'onnx') {
-    return work({
-      name,
-      ...(await factsOf(join(model.directory, elementAt(model.files, 0, 'model.files')), {
-        batchAxes,
-        signal,
-      })),
-    });
-  }
+  const { needsImport } = await import('../../onnx-import/index.ts');
+  const { findModelFile } = await import('../../lib/registry/onnx-file.ts');
+  if (!(await needsImport(path)))
+    return work({ name, ...(await factsOf(await findModelFile(path), { batchAxes, signal })) });
   const { withImport } = await import('../model/import.ts');
   const { convertOptions } = await import('../../release/options.ts');
   const options = { convert: convertOptions(job.import), job, force: undefined, signal };
@@ -69,5 +64,7 @@ async function factsOf(file: string, options: VerifyOptions): Promise<Omit<TuneM
   if (wrong) throw new ServingError('bad_model', `${file}: expected an ONNX model, found ${wrong}`);
   const { externalFiles, shapelessInputs: shapeless } = await readFacts(file);
   const bytes = await modelBytes(file, externalFiles);
-  return { file, bytes, shapeless, verification: await verify(file, options) };
+  const { readImageFile } = await import('../../lib/registry/image-file.ts');
+  const image = await readImageFile(dirname(file));
+  return { file, bytes, shapeless, image, verification: await verify(file, options) };
 }

@@ -1,11 +1,11 @@
 /** Describes a model directory by the names, sizes and first bytes of its files; `model check` tests whether it loads. */
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { isRemote } from '../../lib/config/model-path.ts';
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
-import { detect, isReportFile, type MemoryPoint, reportPath } from '../../onnx-import/index.ts';
+import { type Choice, detect, isReportFile, type MemoryPoint, reportPath } from '../../onnx-import/index.ts';
 import type { ImportFacts, ModelFacts } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
 
@@ -18,16 +18,19 @@ const BASE64 = 4 / 3;
  * @param directory absolute, or an address in S3 or on the hub
  * @param anyFiles whether it is a worker's, who needs no model and knows its own files
  */
-export async function readModelFacts(directory: string, { anyFiles = false } = {}): Promise<ModelFacts> {
+export async function readModelFacts(
+  directory: string,
+  { anyFiles = false, choice = {} }: { readonly anyFiles?: boolean; readonly choice?: Choice } = {},
+): Promise<ModelFacts> {
   if (isRemote(directory)) return { state: 'remote', directory };
   const found = await stat(directory).catch(() => undefined);
   if (anyFiles && !found?.isDirectory()) return { state: 'unneeded', directory, bytes: 0 };
   if (!found) return { state: 'missing', directory };
   try {
-    const fileBytes = await sizesIn(directory);
+    const fileBytes = found.isFile() ? { [basename(directory)]: found.size } : await sizesIn(directory);
     const bytes = Object.values(fileBytes).reduce((sum, size) => sum + size, 0);
     if (anyFiles) return { state: 'unneeded', directory, bytes };
-    const { kind } = await detect(directory);
+    const { kind } = await detect(directory, choice);
     const importReport = await readImportReport(directory);
     return { state: 'found', directory, kind, bytes, fileBytes, ...importReport };
   } catch (error) {

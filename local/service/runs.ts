@@ -217,7 +217,7 @@ async function assertServable(file: string, runner: OnnxRunner, job: JobConfig):
     import('../../onnx-import/index.ts'),
   ]);
   const { shapelessInputs: shapeless } = await readFacts(file);
-  const { inputAlreadyBatched, image } = job;
+  const { inputAlreadyBatched } = job;
   const filter = parseFilter(job.postProcessing);
-  await assertReachable(file, runner, { shapeless, inputAlreadyBatched, filter, image });
+  await assertReachable(file, runner, { shapeless, inputAlreadyBatched, filter, image: runner.image });
 }

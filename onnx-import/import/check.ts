@@ -29,7 +29,9 @@ export async function checkConverted(converted: Converted, workshop: Workshop): 
     return { ...converted, ...checked, notes };
   }
   const isText = found.kind === 'hugging_face';
-  const text = isText ? await importText(found.directory, workshop.folder, report) : undefined;
+  const text = isText
+    ? await importText(found.directory, workshop.folder, report, workshop.ignore ?? [])
+    : undefined;
   const notes = [
     ...(text?.notes ?? []),
     ...new Set([...converted.notes, ...rewrites.open]),

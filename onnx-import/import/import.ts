@@ -5,21 +5,29 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServingError, withPathAs } from '../../lib/contract/errors.ts';
+import { elementAt } from '../../lib/contract/present.ts';
+import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
+import { readModel } from '../batching/model.ts';
 import type { ProofOptions } from '../batching/verdict.ts';
 import type { CheckOptions } from '../check/check.ts';
 import type { Convert } from '../formats/convert.ts';
 import { ModelProcess } from '../process/model-process.ts';
 import { type ImportReport, importReportText } from '../report/import-report.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from '../report/report-file.ts';
+import type { GivenShapes } from '../samples/given-sizes.ts';
 import type { ConvertOptions } from '../source/convert-options.ts';
 import { detectModel } from '../source/detect.ts';
 import { isOnnx } from '../source/kinds.ts';
+import { tritonSizes } from '../source/triton.ts';
+import { folderImage } from '../vision/folder.ts';
 import { checkConverted, verifyChecked } from './check.ts';
 import { convertFound } from './convert.ts';
+import { fitImage } from './fit-image.ts';
 import { assertUsed, withShapes } from './options.ts';
 import { assertOutput, type Output, takeOver, temporaryBeside } from './output-folder.ts';
+import { sizesOfPictures } from './picture-sizes.ts';
 import { reportVerified } from './report.ts';
-import { type Found, MODEL_FILE, type Reported, type Stage, type Workshop } from './stages.ts';
+import { type Found, MODEL_FILE, type Pictures, type Reported, type Stage, type Workshop } from './stages.ts';
 import { VERSION } from './version.ts';
 
 export interface ImportOptions
@@ -28,6 +36,10 @@ export interface ImportOptions
   readonly convert?: ConvertOptions | undefined;
   /** What the verification is made for: the most rows of a run, and batch axes. Default: 32 rows, the first axis. */
   readonly proof?: ProofOptions | undefined;
+  /** Settings of pictures that win over those of the files beside the model. */
+  readonly image?: ImageChoice | undefined;
+  /** Names of files beside the model whose advice is not followed, such as preprocessor_config.json. */
+  readonly ignore?: readonly string[] | undefined;
   /** The version that is recorded as the converter's. Default: that of this package. */
   readonly version?: string | undefined;
   /** Called at each stage, and with the progress of a long one, in bytes. */
@@ -60,7 +72,7 @@ export interface Imported {
  */
 export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
   options.onStage?.('reading');
-  const found = await detectModel(directory);
+  const found = await detectModel(directory, options.convert);
   const given = { ...options, convert: withShapes(found.kind, options.convert ?? {}) };
   assertUsed(found.kind, given.convert);
   await assertOutput(options, found.home);
@@ -73,8 +85,10 @@ export async function importFound(found: Found, options: ImportOptions): Promise
   const startMs = performance.now();
   options.signal?.throwIfAborted();
   await options.inspect?.(found);
+  const pictures = await picturesOf(found, options);
   const folder = await temporaryBeside(options.out);
-  const workshop: Workshop = { ...asked, version, folder, process, startMs, sizes: sizesOf(found, options) };
+  const sizes = sizesOf(found, options, pictures);
+  const workshop: Workshop = { ...asked, version, folder, process, startMs, pictures, sizes };
   try {
     const converted = await convertFound(found, workshop);
     const checked = await checkConverted(converted, workshop);
@@ -101,9 +115,25 @@ async function writeReport(folder: string, { importReport, lines }: Accepted): P
   await writeFile(join(folder, REPORT_TEXT_FILE), text.join('\n'));
 }
 
-/** A converted model has the sizes that were given; of an ONNX model they are for the check. */
-function sizesOf({ kind }: Found, { convert: { inputShapes } = {} }: ImportOptions) {
-  return isOnnx(kind) ? inputShapes : undefined;
+async function picturesOf(
+  { home }: Found,
+  { image = {}, ignore }: ImportOptions,
+): Promise<Pictures | undefined> {
+  const said = await folderImage(home, { ignore });
+  return said && { source: said.source, fit: (inputs) => fitImage(home, said, inputs, { image }) };
+}
+
+/** A converted model has the sizes that were given; of an ONNX model they are for the check, and so are those of its pictures. */
+function sizesOf(
+  { kind, directory, files, triton }: Found,
+  { convert: { inputShapes } = {}, image = {} }: ImportOptions,
+  pictures: Pictures | undefined,
+): GivenShapes {
+  if (!isOnnx(kind)) return undefined;
+  const file = join(directory, elementAt(files, 0, 'files'));
+  const ofPictures = pictures && sizesOfPictures(file, pictures.fit, image);
+  const said = triton && tritonSizes(triton, readModel(file).graph);
+  return ofPictures || said ? { ...said, ...ofPictures, ...inputShapes } : inputShapes;
 }
 
 /** onnxruntime names the file that it was given, whose folder is gone when the message is read. */

@@ -10,11 +10,14 @@ const OF_SAVED_MODELS = ['signature', 'tags'] as const;
 /** Options that say what a file leaves open. */
 const SIZES = ['inputShapes', 'shapesInOrder'];
 
+/** Options that say which model of a folder is meant. */
+const CHOICES = ['file', 'variant'];
+
 /** Explains which options have no effect; undefined when all have one. */
 export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {
   const given = Object.keys(convert);
-  // The sizes of an ONNX model are for its check.
-  const changes = given.filter((name) => !SIZES.includes(name));
+  // The sizes of an ONNX model are for its check, and a choice leaves it as it is.
+  const changes = given.filter((name) => !SIZES.includes(name) && !CHOICES.includes(name));
   if (isOnnx(kind) && changes.length > 0) {
     return `an ONNX model is used unchanged; ${changes.join(', ')} cannot be changed here`;
   }

@@ -1,5 +1,7 @@
 /** Verified -> Reported: stores the names of columns and classes, and gathers what the import found out. */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { IMAGE_FILE } from '../../lib/registry/image-file.ts';
 import { NAMES_FILE } from '../../lib/registry/names.ts';
 import { axisLines } from '../batching/axis-proposal.ts';
 import type { CheckReport } from '../check/run.ts';
@@ -21,7 +23,11 @@ import { MODEL_FILE, type Reported, type Shapeless, type Verified, type Workshop
 
 export async function reportVerified(verified: Verified, workshop: Workshop): Promise<Reported> {
   const { found, facts, report, shapeless, sources, notes, image, names, isFreed, text } = verified;
-  const { folder, version, convert: options = {}, startMs } = workshop;
+  const { folder, version, convert: options = {}, startMs, sizes } = workshop;
+  const { source, fit } = workshop.pictures ?? {};
+  const prepared =
+    source === undefined || fit === undefined ? undefined : { source, image: fit(report.inputs) };
+  if (prepared) await writeFile(join(folder, IMAGE_FILE), `${JSON.stringify(prepared.image)}\n`);
   const model = readOnnx(join(folder, MODEL_FILE));
   const named = await writeNames(found, folder, onnxLabels(model), names, seenByCallers(report, text));
   const files = await fileFacts(folder, [
@@ -29,9 +35,11 @@ export async function reportVerified(verified: Verified, workshop: Workshop): Pr
     ...facts.externalFiles,
     ...(text?.files ?? []),
     ...(named.isWritten ? [NAMES_FILE] : []),
+    ...(prepared ? [IMAGE_FILE] : []),
   ]);
   const bytes = files.reduce((sum, one) => sum + one.bytes, 0);
-  const reading = readImages(report.inputs, image);
+  const reading = readImages(report.inputs, image, prepared?.image);
+  const images = prepared ? reading.images : reading.images.map((one) => withSaid(one, model));
   const importReport: ImportReport = {
     version: 1,
     converter: { name: 'cluster-serving', version },
@@ -46,8 +54,9 @@ export async function reportVerified(verified: Verified, workshop: Workshop): Pr
     inputs: inputFacts(report, shapeless, { kind: found.kind, options, isFreed }),
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
     notes: [...(found.notes ?? []), ...notes, ...named.notes],
-    images: await Promise.all(reading.images.map((one) => withSaid(one, found, model))),
-    config: [...axisLines(verified.proposed), ...reading.config],
+    images,
+    ...(prepared && { prepared }),
+    config: [...axisLines(verified.proposed), ...reading.config, ...batchLines(found)],
     check: {
       loads: true,
       runs: report.notRun === undefined,
@@ -57,7 +66,16 @@ export async function reportVerified(verified: Verified, workshop: Workshop): Pr
     verification: verified.verification,
     measured: measuredFacts(report, shapeless, bytes, startMs),
   };
-  return { found, folder, importReport };
+  return { found, folder, sizes, importReport };
+}
+
+/** Rows of a run where nobody asks for another number. */
+const USUAL_ROWS = 32;
+
+/** As Triton gives the model at most so many rows. */
+function batchLines({ triton }: FoundModel): string[] {
+  const most = triton?.maxBatchSize ?? 0;
+  return most > 0 && most !== USUAL_ROWS ? [`batchSize: ${most}`] : [];
 }
 
 function flavorOf({ mlflow }: FoundModel): Pick<ImportReport['source'], 'mlflow'> {
@@ -82,12 +100,8 @@ function nanOf({ produced }: CheckReport): Readonly<Record<string, number>> {
 }
 
 /** The net's own data layer counts before other files. */
-async function withSaid(
-  image: ImageReading,
-  { directory }: FoundModel,
-  model: Message,
-): Promise<ImageReading> {
-  const said = image.numbers ? undefined : await saidPreprocessing(directory, model, image);
+function withSaid(image: ImageReading, model: Message): ImageReading {
+  const said = image.numbers ? undefined : saidPreprocessing(model, image);
   return said ? { ...image, said } : image;
 }
 

@@ -1,6 +1,7 @@
 /** The stages of an import. Each holds all that is known by then, and is made of the one before it. */
-import type { ModelNames } from '../../lib/contract/values.ts';
+import type { ModelNames, TensorSpec } from '../../lib/contract/values.ts';
 import type { BatchAxes, Verification } from '../../lib/contract/verification.ts';
+import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
 import type { ProofOptions } from '../batching/verdict.ts';
 import type { CheckOptions } from '../check/check.ts';
 import type { CheckReport } from '../check/run.ts';
@@ -9,6 +10,7 @@ import type { Convert } from '../formats/convert.ts';
 import type { OnnxFacts } from '../onnx/facts.ts';
 import type { ModelProcess } from '../process/model-process.ts';
 import type { ImportReport } from '../report/import-report.ts';
+import type { GivenShapes } from '../samples/given-sizes.ts';
 import type { ConvertOptions } from '../source/convert-options.ts';
 import type { FoundModel } from '../source/detect.ts';
 import type { ImportedText } from '../text/import.ts';
@@ -27,9 +29,20 @@ export interface Workshop extends CheckOptions {
   readonly startMs: number;
   readonly version: string;
   readonly convert?: ConvertOptions | undefined;
+  /** How the files beside the model say that its pictures are prepared. */
+  readonly pictures?: Pictures | undefined;
+  /** Names of files whose advice is not followed. */
+  readonly ignore?: readonly string[] | undefined;
   readonly converter?: Convert | undefined;
   readonly proof?: ProofOptions | undefined;
   readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
+}
+
+export interface Pictures {
+  /** The file that says it. */
+  readonly source: string;
+  /** @returns the settings for a model of these inputs. @throws bad_model for fields that cannot be applied */
+  readonly fit: (inputs: readonly TensorSpec[]) => ImageChoice;
 }
 
 /** The names of inputs and outputs of unknown rank. */
@@ -76,5 +89,7 @@ export interface Reported {
   readonly found: Found;
   /** Holds the model, its weights and names; not yet the output. */
   readonly folder: string;
+  /** The sizes with which it was checked. */
+  readonly sizes: GivenShapes;
   readonly importReport: ImportReport;
 }

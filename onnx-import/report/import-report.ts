@@ -6,6 +6,7 @@ import { formatShape } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
+import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
 import type { MemoryPoint } from '../check/memory.ts';
 import type { CheckReport } from '../check/run.ts';
 import type { ConvertOptions } from '../source/convert-options.ts';
@@ -55,6 +56,8 @@ export interface ImportReport {
   readonly notes: readonly string[];
   /** Inputs that take pictures. */
   readonly images: readonly ImageReading[];
+  /** How the folder says that pictures are prepared, as it is stored with the model. */
+  readonly prepared?: { readonly source: string; readonly image: ImageChoice };
   /** Lines for config.yaml that the model needs; empty when the defaults do. */
   readonly config: readonly string[];
   /** Absent where nothing that can be pasted was answered. */
@@ -129,7 +132,8 @@ export function configLines({ config, measured: { lambda } }: ImportReport): rea
   // What does not fit has no settings that help; of what is unknown nothing is said.
   if (fitsDefault !== false || fits === false || memoryMB === null) return config;
   const rows = batchSize === null ? [] : [`batchSize: ${batchSize}`];
-  return [...config, ...rows, 'function:', `  memoryMB: ${memoryMB}`];
+  const isSaid = config.some((line) => line.startsWith('batchSize:'));
+  return [...config, ...(isSaid ? [] : rows), 'function:', `  memoryMB: ${memoryMB}`];
 }
 
 function portText({ name, dtype, shape, origin }: PortFacts): string {

@@ -1,7 +1,9 @@
 /** What a user says of a model beside its files. */
+
+import type { Choice } from '../files/variants.ts';
 import type { Shape } from '../graph/value.ts';
 
-export interface ConvertOptions {
+export interface ConvertOptions extends Choice {
   /** Shapes by input name, which may also be tensors to cut the graph at. A text is a free dimension. */
   readonly inputShapes?: Readonly<Record<string, Shape>>;
   /** PyTorch and BigDL: shapes by position, for inputs that `inputShapes` leaves out. */

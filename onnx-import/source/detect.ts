@@ -2,14 +2,16 @@
  * Detects the kind of model in a directory by the file names that the formats prescribe, or by what the MLmodel of MLflow
  * says. A directory with two models is refused.
  */
-import { type Dirent, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { badModel, type ServingError } from '../../lib/contract/errors.ts';
 import { NAMES_FILE } from '../../lib/registry/names.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../../lib/registry/onnx-file.ts';
+import type { Choice } from '../files/variants.ts';
 import { needsRewrite } from '../onnx/rewrite/rewrite.ts';
 import { textModelFiles } from '../text/folder.ts';
+import { hasImageToStore } from '../vision/folder.ts';
 import { weightFiles } from './bigdl-weights.ts';
 import { chosenNets } from './caffe-nets.ts';
 import { type Candidate, candidatesIn, weightsOf } from './candidates.ts';
@@ -26,7 +28,9 @@ import {
   unreadableFlavor,
 } from './mlflow.ts';
 import { adviceOn } from './no-model.ts';
+import { candidateAt, fileNames, placeOf } from './place.ts';
 import { hasLabelsToStore } from './stored-labels.ts';
+import { CONFIG_PBTXT, type TritonFacts } from './triton.ts';
 
 export interface FoundModel {
   readonly kind: ModelKind;
@@ -41,12 +45,13 @@ export interface FoundModel {
   readonly files: readonly string[];
   /** What an MLmodel said. */
   readonly mlflow?: MlflowFacts;
+  /** What the config.pbtxt of Triton says of it. */
+  readonly triton?: TritonFacts;
   /** For the import report. */
   readonly notes?: readonly string[];
 }
 
 const MAX_ENTRIES = 10_000;
-const MAX_SUBFOLDERS = 20;
 const EXPECTED =
   'expected one, such as model.onnx, saved_model.pb, model.pt or model.json of XGBoost; docs/how-to/import-a-model.md#prepare-the-directory lists all';
 
@@ -54,19 +59,28 @@ const EXPECTED =
  * @throws bad_model naming what was found and what was expected, unless the directory holds exactly one readable
  * model
  */
-export async function detectModel(directory: string): Promise<FoundModel> {
-  const home = resolve(directory);
-  const names = await fileNames(home);
-  if (names.includes(MLMODEL)) return mlflowModel(home, names);
-  const texts = await textModelFiles(home, names);
+export async function detectModel(path: string, choice: Choice = {}): Promise<FoundModel> {
+  const place = await placeOf(resolve(path), choice);
+  const { home, folder, names, notes, triton } = place;
+  const more = { home, ...(triton && { triton }) };
+  if (names.includes(MLMODEL) && place.only === undefined)
+    return { ...(await mlflowModel(home, names)), ...more };
+  const texts = place.only === undefined ? await textModelFiles(home, names, choice) : undefined;
   if (texts) {
-    await assertContents(home, 'hugging_face', texts);
-    return { kind: 'hugging_face', directory: home, home, files: texts };
+    await assertContents(home, 'hugging_face', texts.files);
+    return {
+      kind: 'hugging_face',
+      directory: home,
+      home,
+      files: texts.files,
+      notes: [...notes, ...texts.notes],
+    };
   }
-  const candidates = candidatesIn(names);
-  if (candidates.length === 0) throw await nothing(home, names);
-  if (candidates.length > 1) throw several(home, candidates);
-  return modelOf(home, candidates[0] as Candidate, names);
+  const chosen = candidateAt(place, choice);
+  if (!chosen) throw nothing(home, names);
+  const noted = [...notes, ...(chosen.note === undefined ? [] : [chosen.note])];
+  const found = await modelOf(folder, chosen.item, names);
+  return { ...found, ...more, ...(noted.length > 0 && { notes: noted }) };
 }
 
 async function modelOf(
@@ -109,29 +123,6 @@ async function mlflowModel(home: string, beside: readonly string[]): Promise<Fou
   // An export that a person put beside what cannot be imported.
   const note = `${candidate.file} was taken, which ${MLMODEL} does not name`;
   return { ...(await modelOf(home, candidate, beside)), notes: [note] };
-}
-
-/** The names of files in the directory, following links. */
-async function fileNames(folder: string): Promise<string[]> {
-  let entries: Dirent[];
-  try {
-    entries = await readdir(folder, { withFileTypes: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') {
-      const where = `the directory it is in: ${dirname(folder)}`;
-      throw badModel(`${folder} is a file; expected a model directory, perhaps ${where}`, { cause: error });
-    }
-    throw badModel(`model directory ${folder} cannot be read: ${unreadable(error, folder)}`, {
-      cause: error,
-    });
-  }
-  if (entries.length > MAX_ENTRIES) {
-    throw badModel(
-      `model directory ${folder}: ${entries.length} entries are over the limit of ${MAX_ENTRIES}`,
-    );
-  }
-  const visible = entries.filter((entry) => !entry.name.startsWith('.') && !entry.isDirectory());
-  return visible.map((entry) => entry.name).sort();
 }
 
 /** Everything that is part of the model: what is hashed, and what the import report names. */
@@ -198,42 +189,10 @@ async function assertContents(folder: string, kind: ModelKind, files: readonly s
   }
 }
 
-function several(folder: string, candidates: readonly Candidate[]): ServingError {
-  const found = candidates.map(({ kind, file }) => `${file} (${KINDS[kind].title})`);
-  return badModel(
-    `model directory ${folder}: expected one model, found ${candidates.length}: ${shownNames(found)}; ` +
-      'leave the one that is meant in a directory of its own',
-  );
-}
-
-async function nothing(folder: string, names: readonly string[]): Promise<ServingError> {
+function nothing(folder: string, names: readonly string[]): ServingError {
   const found = names.length === 0 ? 'no files' : shownNames(names);
-  const advice = (await adviceFor(folder, names)) ?? EXPECTED;
+  const advice = adviceOn(names) ?? EXPECTED;
   return badModel(`model directory ${folder} holds no model, found ${found}; ${advice}`);
-}
-
-async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
-  const advice = adviceOn(names);
-  if (advice !== undefined) return advice;
-  const inside = await modelsBelow(folder);
-  if (inside.length === 0) return adviceOn((await foldersIn(folder)).map((name) => basename(name)));
-  return inside.length > 0 ? `there is a model in ${shownNames(inside)}` : undefined;
-}
-
-async function foldersIn(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
-  const folders = entries.filter((entry) => entry.isDirectory()).slice(0, MAX_SUBFOLDERS);
-  return folders.map(({ name }) => join(folder, name));
-}
-
-/** TensorFlow Serving has one folder per model version. */
-async function modelsBelow(folder: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const inner of await foldersIn(folder)) {
-    const names = await readdir(inner).catch(() => []);
-    if (candidatesIn(names.slice(0, MAX_ENTRIES).sort()).length > 0) found.push(inner);
-  }
-  return found.sort();
 }
 
 /**
@@ -241,18 +200,20 @@ async function modelsBelow(folder: string): Promise<string[]> {
  * one with only ONNX models, is left to the code that opens the model. An ONNX model that is to be rewritten counts too,
  * and one of MLflow, whose MLmodel says more of it.
  */
-export async function needsImport(directory: string): Promise<boolean> {
+export async function needsImport(directory: string, { file, variant }: Choice = {}): Promise<boolean> {
   const found = await stat(directory).catch(() => undefined);
-  if (!found?.isDirectory()) return false;
+  if (!found?.isDirectory()) return found !== undefined;
   const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
-  if (names.includes(MLMODEL)) return true;
+  const isChosen = file !== undefined || variant !== undefined;
+  if (isChosen || names.includes(MLMODEL) || names.includes(CONFIG_PBTXT)) return true;
   const models = candidatesIn(names.sort());
   // What is wrong with its files is reported by the import.
-  if ((await textModelFiles(directory, names).catch(() => [])) !== undefined) return true;
+  if ((await textModelFiles(directory, names, {}).catch(() => [])) !== undefined) return true;
+  if (await hasImageToStore(directory, names)) return true;
   const [first] = models;
   if (models.length === 1 && first?.kind === 'onnx') {
     if (await needsRewrite(join(directory, first.file))) return true;
     return !names.includes(NAMES_FILE) && hasLabelsToStore(directory, first.file);
   }
-  return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));
+  return names.length > 0 && (models.length !== 1 || first?.kind !== 'onnx');
 }

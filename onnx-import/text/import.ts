@@ -23,11 +23,12 @@ export async function importText(
   directory: string,
   folder: string,
   model: { readonly inputs: readonly TensorSpec[]; readonly outputs: readonly TensorSpec[] },
+  ignore: readonly string[],
 ): Promise<ImportedText> {
   const source = join(directory, TOKENIZER_FILE);
   const tokenizer = await readTokenizerFile(source);
   await assertSame(directory, JSON.parse(await readFile(source, 'utf8')) as Tokenizer);
-  const { settings, notes } = await textFacts(directory, tokenizer, model);
+  const { settings, notes } = await textFacts(directory, tokenizer, model, ignore);
   await copyFile(source, join(folder, TOKENIZER_FILE));
   await writeFile(join(folder, TEXT_FILE), `${JSON.stringify(settings, undefined, 1)}\n`);
   const name = outputName(settings);

@@ -10,7 +10,8 @@ import { AS_WRITTEN } from '../../lib/contract/verification.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import type { Filter } from '../../lib/pipeline/answer/postprocess.ts';
 import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
-import { axisLines, proposedAxes, takesImages } from '../../onnx-import/index.ts';
+import { PROMPT_INPUT } from '../../lib/text/runner.ts';
+import { axisLines, layoutOf, proposedAxes, takesImages } from '../../onnx-import/index.ts';
 import { elementsOf, type SingleRowOptions, singleRows } from '../../onnx-import/trial.ts';
 import { endpointsOf, greyPicture, recordValue } from './endpoints.ts';
 
@@ -19,6 +20,14 @@ export interface GateOptions extends SingleRowOptions {
   readonly filter: Filter | undefined;
   /** The settings of images. Where there are any, a picture is sent as well. */
   readonly image: ImageChoice;
+}
+
+/** Without the input that takes the name of a prompt, which cannot be made up. */
+export function withoutPrompts(runner: OnnxRunner): OnnxRunner {
+  return {
+    ...runner,
+    inputs: runner.inputs.filter(({ name, isText }) => !(isText && name === PROMPT_INPUT)),
+  };
 }
 
 /** Pixels. */
@@ -34,9 +43,10 @@ const LEAST_BYTES = 2;
  */
 export async function assertReachable(
   file: string,
-  runner: OnnxRunner,
+  opened: OnnxRunner,
   options: GateOptions,
 ): Promise<readonly Tensor[] | undefined> {
+  const runner = withoutPrompts(opened);
   const endpoints = endpointsOf({ use: (work) => work(runner) }, options.filter);
   let refusal: ServingError | undefined;
   for (const feeds of singleRows(file, runner.inputs, options)) {
@@ -75,7 +85,7 @@ async function assertPictures(
   const bytes = await greyPicture(PICTURE_SIDE, PICTURE_SIDE);
   const values = runner.inputs.map((spec, i): [string, Value] => {
     const tensor = elementAt(feeds, i, 'feeds');
-    if (takesImages(spec, undefined)) return [spec.name, { kind: 'image', bytes }];
+    if (takesImages(spec, layoutOf(image))) return [spec.name, { kind: 'image', bytes }];
     return [spec.name, { kind: 'json', value: recordValue(spec, tensor, false) }];
   });
   const [outcome] = await runner.run([new Map(values)]);

@@ -10,7 +10,7 @@ import type { Verification } from '../../lib/contract/verification.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
 import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { serveRequest } from '../../lib/pipeline/serve.ts';
-import { assertReachable, type GateOptions } from '../gate/gate.ts';
+import { assertReachable, type GateOptions, withoutPrompts } from '../gate/gate.ts';
 import { type AnsweredSample, type SampleOptions, sampleRequest } from '../gate/sample.ts';
 import { type Difference, firstDifference } from './compare.ts';
 import type { GoldenRequest } from './file.ts';
@@ -65,10 +65,11 @@ export async function runGolden(run: GoldenRun): Promise<GoldenAnswer> {
   let sample: AnsweredSample | undefined;
   try {
     if (gate) {
-      const { inputAlreadyBatched, image } = job;
-      const options = { ...gate, inputAlreadyBatched, filter, image };
+      const { inputAlreadyBatched } = job;
+      const options = { ...gate, inputAlreadyBatched, filter, image: runner.image };
       const feeds = await assertReachable(file, runner, options);
-      if (feeds && gate.sample) sample = await sampleRequest(runner, feeds, { ...options, ...gate.sample });
+      if (feeds && gate.sample)
+        sample = await sampleRequest(withoutPrompts(runner), feeds, { ...options, ...gate.sample });
     }
     for (const request of requests) results.push(await ask(runner, request, filter));
   } finally {

@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 37_100 },
+  { folders: ['functions', 'lib'], lines: 37_600 },
   { folders: ['local'], lines: 10_800 },
   { folders: ['cli'], lines: 8_750 },
   { folders: ['infra'], lines: 6_550 },
   { folders: ['sdk'], lines: 3_450 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 63_300 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 63_850 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

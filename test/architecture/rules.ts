@@ -45,6 +45,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['onnx-import/process/'],
   ['onnx-import/check/', 'onnx-import/classical/', 'onnx-import/text/'],
   ['onnx-import/verify/'],
+  ['onnx-import/vision/'],
   ['onnx-import/source/'],
   ['onnx-import/emit/'],
   ['onnx-import/formats/'],
@@ -78,6 +79,7 @@ export const CROSSINGS: readonly Edge[] = [
 
 /** The parts that onnx-import and the service both need: types, limits and errors, images, rows and texts, sessions, the files of a model. */
 const ONNX_IMPORT_SHARES: readonly string[] = [
+  'lib/registry/image-file.ts',
   'lib/contract/',
   'lib/codecs/',
   'lib/config/defaults.ts',

@@ -35,8 +35,9 @@ export const declaration: Declaration = {
         model: { type: 'string', const: job },
         encoding_format: { type: 'string', enum: ['float', 'base64'] },
         dimensions: { type: 'integer', minimum: 1, maximum: 2 ** 31 - 1 },
+        prompt_name: TEXT,
       },
-      ['encoding_format', 'dimensions'],
+      ['encoding_format', 'dimensions', 'prompt_name'],
     );
     const vector = object({
       object: { type: 'string', const: 'embedding' },
