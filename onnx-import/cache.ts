@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { IGNORABLE } from '../lib/config/import-values.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
-import { findModelFile } from '../lib/registry/onnx-file.ts';
 import type { ConvertOptions } from './conversion.ts';
 import { converterHash } from './converter-hash.ts';
 import { detectModel, type FoundModel, needsImport } from './detect.ts';
@@ -23,7 +22,9 @@ import { KINDS } from './kinds.ts';
 import { convertOptions, forConfig, uselessOptions } from './options.ts';
 import { reportPath } from './report-file.ts';
 import { fileFacts } from './sources.ts';
-import { assertApplied, assertInputsMade } from './unapplied.ts';
+import { assertApplied } from './unapplied.ts';
+import { folderImage } from './vision/folder.ts';
+import { preparedText } from './vision/text.ts';
 
 interface OnTheWayOptions {
   readonly job: JobConfig;
@@ -48,7 +49,7 @@ export interface OnTheWay {
 }
 
 /** What may be read beside a model. */
-const BESIDE = ['names.json', 'labels.txt', ...IGNORABLE];
+const BESIDE = ['names.json', 'labels.txt', 'image.json', ...IGNORABLE];
 
 /** The imports kept: the current one, its successor, one for a rollback, and one more. */
 const KEPT = 4;
@@ -61,12 +62,11 @@ export async function modelOnTheWay(directory: string, options: OnTheWayOptions)
   const convert = convertOptions(options.job.import);
   if (!(await needsImport(directory))) {
     const useless = Object.keys(convert).some((name) => name !== 'shapesInOrder');
-    const file = await findModelFile(directory).catch(() => undefined);
     return {
       directory,
       notes: [
         ...(useless ? ['import: no effect; the model is ONNX and is used unchanged'] : []),
-        ...(await assertApplied(directory, options.job, file)),
+        ...(await assertApplied(directory, options.job)),
       ],
     };
   }
@@ -88,7 +88,7 @@ async function importedModel(
   const start = performance.now();
   const found = await detectModel(directory);
   const sources = await fileFacts(found.directory, found.files);
-  const ignored = await assertInputsMade(found, options.job);
+  const ignored = await assertApplied(found.home, options.job);
   const key = createHash('sha256')
     .update(
       JSON.stringify([
@@ -100,6 +100,8 @@ async function importedModel(
         await converterHash(),
         found.mlflow,
         ignored,
+        // Its settings may stand in for fields that cannot be applied.
+        (await folderImage(found.home, options.job.import)) && options.job.image,
       ]),
     )
     .digest('hex')
@@ -141,8 +143,12 @@ async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOpt
 
 function configNotes(importReport: ImportReport, { image }: JobConfig): string[] {
   const lines = configLines(importReport);
+  const { prepared } = importReport;
   const advice = imageAdvice(importReport, image);
-  const needed = lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`];
+  const needed = [
+    ...(prepared ? [preparedText(prepared, image)] : []),
+    ...(lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`]),
+  ];
   return advice === undefined ? needed : [...needed, [advice.text, ...choiceLines(advice)].join('\n')];
 }
 

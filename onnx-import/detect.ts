@@ -27,6 +27,7 @@ import { adviceOn } from './no-model.ts';
 import { needsRewrite } from './onnx/rewrite/rewrite.ts';
 import { hasLabelsToStore } from './stored-labels.ts';
 import { textModelFiles } from './text/folder.ts';
+import { hasImageToStore } from './vision/folder.ts';
 
 export interface FoundModel {
   readonly kind: ModelKind;
@@ -248,6 +249,7 @@ export async function needsImport(directory: string): Promise<boolean> {
   const models = candidatesIn(names.sort());
   // What is wrong with its files is reported by the import.
   if ((await textModelFiles(directory, names).catch(() => [])) !== undefined) return true;
+  if (await hasImageToStore(directory, names)) return true;
   const [first] = models;
   if (models.length === 1 && first?.kind === 'onnx') {
     if (await needsRewrite(join(directory, first.file))) return true;

@@ -4,6 +4,7 @@ import { IMAGE_PRESETS, PRESET_NAMES, type PresetName } from '../lib/config/imag
 import type { JobConfig } from '../lib/config/job.ts';
 import type { SaidPreprocessing } from './image-reading.ts';
 import type { ImportReport } from './import-report.ts';
+import { preparedText } from './vision/text.ts';
 
 export interface ImageAdvice {
   readonly text: string;
@@ -15,7 +16,7 @@ export interface ImageAdvice {
 export function imageAdvice(report: ImportReport, settings: JobConfig['image']): ImageAdvice | undefined {
   const { images, config, source } = report;
   const [image] = images;
-  if (image === undefined || Object.keys(settings).length > 0) return undefined;
+  if (report.prepared || image === undefined || Object.keys(settings).length > 0) return undefined;
   const isGrey = images.every(({ channels }) => channels === 'grey');
   const what = isGrey ? 'grey 0..255' : 'BGR 0..255';
   const layout = config.flatMap((line) => /^ {2}(layout: (chw|hwc))$/.exec(line)?.[1] ?? []);
@@ -79,7 +80,12 @@ function takesWhole({ inputs }: ImportReport): boolean {
   return inputs.some(({ dtype, shape }) => shape?.length === 4 && /^u?int/.test(dtype));
 }
 
-/** For the text of an import report. */
+/** For the text of an import report: what is in force, or what the owner may choose. */
+export function picturesText(report: ImportReport, settings: JobConfig['image']): string[] {
+  const { prepared } = report;
+  return prepared ? ['', preparedText(prepared, settings)] : adviceText(imageAdvice(report, settings));
+}
+
 export function adviceText(advice: ImageAdvice | undefined): string[] {
   return advice ? ['', advice.text, '', '```yaml', ...choiceLines(advice), '```'] : [];
 }

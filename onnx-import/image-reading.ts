@@ -4,7 +4,7 @@
  */
 import type { ImageSettings } from '../lib/codecs/image/image.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
-import { imageSettings } from '../lib/pipeline/bind/image-choice.ts';
+import { type ImageChoice, imageSettings } from '../lib/pipeline/bind/image-choice.ts';
 import type { ImageNumbers, ImageProposal } from './conversion.ts';
 
 export interface SaidPreprocessing {
@@ -14,6 +14,11 @@ export interface SaidPreprocessing {
   readonly image: Partial<Pick<ImageSettings, 'channels' | 'scale' | 'mean' | 'std' | 'width' | 'height'>>;
   /** What is a guess beside it, and what the service does otherwise than the file says. */
   readonly notes: readonly string[];
+}
+
+/** For `takesImages`, where the settings say how pictures lie. */
+export function layoutOf({ layout }: ImageChoice): ImageProposal | undefined {
+  return layout && { layout, channels: 'rgb' };
 }
 
 export interface ImageReading {
@@ -33,16 +38,19 @@ interface ImageReadings {
   readonly config: readonly string[];
 }
 
+/** @param stored what is stored with the model of its pictures */
 export function readImages(
   inputs: readonly TensorSpec[],
-  proposal: ImageProposal | undefined,
+  found: ImageProposal | undefined,
+  stored: ImageChoice = {},
 ): ImageReadings {
+  const proposal = found ?? layoutOf(stored);
   const images: ImageReading[] = [];
   const config = new Set<string>();
   for (const spec of inputs) {
     if (!takesImages(spec, proposal)) continue;
-    const byShape = imageSettings(spec, {});
-    const settings = proposal ? imageSettings(spec, { layout: proposal.layout }) : byShape;
+    const byShape = imageSettings(spec, stored);
+    const settings = found ? imageSettings(spec, { ...stored, layout: found.layout }) : byShape;
     if (settings.layout !== byShape.layout) config.add(`  layout: ${settings.layout}`);
     const numbers = proposal?.numbers?.[spec.name];
     images.push({

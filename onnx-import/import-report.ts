@@ -5,6 +5,7 @@
 import { formatShape } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
 import type { Verification } from '../lib/contract/verification.ts';
+import type { ImageChoice } from '../lib/pipeline/bind/image-choice.ts';
 import type { MemoryPoint } from './check/memory.ts';
 import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions } from './conversion.ts';
@@ -59,6 +60,8 @@ export interface ImportReport {
   readonly notes: readonly string[];
   /** Inputs that take pictures. */
   readonly images: readonly ImageReading[];
+  /** How the folder says that pictures are prepared, as it is stored with the model. */
+  readonly prepared?: { readonly source: string; readonly image: ImageChoice };
   /** Lines for config.yaml that the model needs; empty when the defaults do. */
   readonly config: readonly string[];
   /** Absent where nothing that can be pasted was answered. */

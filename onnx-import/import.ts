@@ -6,10 +6,13 @@ import { rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
 import { badModel, ServingError, withPathAs } from '../lib/contract/errors.ts';
+import type { TensorSpec } from '../lib/contract/values.ts';
 import type { Verification } from '../lib/contract/verification.ts';
+import type { ImageChoice } from '../lib/pipeline/bind/image-choice.ts';
 import { NO_NAMES } from '../lib/registry/names.ts';
 import type { ProofOptions } from './batching/verdict.ts';
 import type { CheckOptions } from './check/check.ts';
+import type { GivenShapes } from './check/given-sizes.ts';
 import { hasFreeSizes } from './check/inputs.ts';
 import { ModelProcess } from './check/model-process.ts';
 import type { ConvertOptions } from './conversion.ts';
@@ -19,7 +22,7 @@ import { withProvenRows } from './free-rows.ts';
 import { assertGolden } from './golden/check.ts';
 import { copyGolden } from './golden/file.ts';
 import type { Body } from './graph/value.ts';
-import { adviceText, imageAdvice } from './image-advice.ts';
+import { picturesText } from './image-advice.ts';
 import { type ImportReport, importReportText } from './import-report.ts';
 import { isOnnx } from './kinds.ts';
 import { check, type FileSays, type MadeModel, MODEL_FILE, passThrough } from './made-model.ts';
@@ -29,8 +32,10 @@ import { writeOnnx } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
-import { assertInputsMade } from './unapplied.ts';
+import { assertApplied } from './unapplied.ts';
 import type { AnsweredSample } from './verify/sample.ts';
+import { fitImage, folderImage } from './vision/folder.ts';
+import { sizesOfPictures } from './vision/sizes.ts';
 
 export interface ImportOptions extends CheckOptions {
   readonly convert?: ConvertOptions | undefined;
@@ -76,27 +81,31 @@ export async function importModel(directory: string, options: ImportOptions): Pr
 export async function importInto(found: FoundModel, options: ImportOptions): Promise<Imported> {
   const start = performance.now();
   options.signal?.throwIfAborted();
-  const ignored = await assertInputsMade(found, options.job ?? DEFAULT_JOB);
+  const { job: settings = DEFAULT_JOB } = options;
+  const ignored = await assertApplied(found.home, settings);
+  const said = await folderImage(found.home, settings.import);
   const folder = await temporaryBeside(options.out);
   const { process = new ModelProcess() } = options;
   try {
     const make = isOnnx(found.kind) ? passThrough : convert;
-    const given = { ...options, sizes: sizesOf(found, options), process };
+    const fit = said && ((inputs: readonly TensorSpec[]) => fitImage(found.home, said, inputs, settings));
+    const given = { ...options, sizes: sizesOf(found, options, fit), process };
     const made = await make(found, folder, given);
-    const imported = await importReportOf(found, folder, made, given, start);
+    const prepared = said && fit && { source: said.source, image: fit(made.report.inputs) };
+    const imported = await importReportOf(found, folder, made, { ...given, prepared }, start);
     const importReport = { ...imported, notes: [...imported.notes, ...ignored] };
     // Those that were recorded in the output stay.
     await copyGolden(options.out, folder);
     await copyGolden(found.home, folder);
     const [{ signal }, { verification }] = [options, importReport];
-    const job = withAxes(options.job ?? DEFAULT_JOB, verification);
+    const job = withAxes(settings, verification);
     const file = join(folder, MODEL_FILE);
     const sample = { pictures: picturesOf(importReport, job) };
     const gate = { gate: true, sizes: given.sizes, sample };
     const asked = await assertGolden(folder, { file, job, verification, ...gate, signal, process });
     const full = withSample(importReport, asked.sample);
     await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(full, undefined, 2)}\n`);
-    const text = [importReportText(full), ...adviceText(imageAdvice(full, job.image)), ''];
+    const text = [importReportText(full), ...picturesText(full, job.image), ''];
     await writeFile(join(folder, REPORT_TEXT_FILE), text.join('\n'));
     return { directory: await takeOver(folder, options.out), importReport: full };
   } catch (error) {
@@ -107,9 +116,15 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   }
 }
 
-/** A converted model has the sizes that were given; of an ONNX model they are for the check. */
-function sizesOf({ kind }: FoundModel, { convert: { inputShapes } = {} }: ImportOptions) {
-  return isOnnx(kind) ? inputShapes : undefined;
+/** A converted model has the sizes that were given; of an ONNX model they are for the check, and so are those of its pictures. */
+function sizesOf(
+  { kind, directory, files }: FoundModel,
+  { convert: { inputShapes } = {}, job = DEFAULT_JOB }: ImportOptions,
+  fit: ((inputs: readonly TensorSpec[]) => ImageChoice) | undefined,
+): GivenShapes {
+  if (!isOnnx(kind)) return undefined;
+  const pictures = fit && sizesOfPictures(join(directory, files[0] as string), fit, job.image);
+  return pictures ? { ...pictures, ...inputShapes } : inputShapes;
 }
 
 /** onnxruntime names the file that it was given, whose folder is gone when the message is read. */

@@ -1,5 +1,7 @@
 /** Gathers what an import found out into its report. */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { IMAGE_FILE } from '../lib/registry/image-file.ts';
 import { NAMES_FILE } from '../lib/registry/names.ts';
 import { axisLines } from './axis-proposal.ts';
 import type { ProofOptions } from './batching/verdict.ts';
@@ -27,6 +29,8 @@ interface ReportOptions {
   readonly version: string;
   readonly convert?: ConvertOptions | undefined;
   readonly proof?: ProofOptions | undefined;
+  /** How pictures are prepared, where the folder says it. */
+  readonly prepared?: ImportReport['prepared'];
   /** Of inputs, where an ONNX file leaves them free. */
   readonly sizes: GivenShapes;
   readonly onStage?: ((stage: 'verifying') => void) | undefined;
@@ -46,15 +50,18 @@ export async function importReportOf(
   const model = readOnnx(file);
   const seen = seenByCallers(report, text);
   const named = await writeNames(found, folder, onnxLabels(model), names, seen);
+  const { prepared } = options;
+  if (prepared) await writeFile(join(folder, IMAGE_FILE), `${JSON.stringify(prepared.image)}\n`);
   const files = await fileFacts(folder, [
     MODEL_FILE,
     ...facts.externalFiles,
     ...(text?.files ?? []),
     ...(named.isWritten ? [NAMES_FILE] : []),
+    ...(prepared ? [IMAGE_FILE] : []),
   ]);
   const bytes = files.reduce((sum, one) => sum + one.bytes, 0);
-  const reading = readImages(report.inputs, image);
-  const images = await Promise.all(reading.images.map((one) => withSaid(one, found, model)));
+  const reading = readImages(report.inputs, image, prepared?.image);
+  const images = prepared ? reading.images : reading.images.map((one) => withSaid(one, model));
   options.onStage?.('verifying');
   const { proof = {}, sizes, signal, process } = options;
   // No record reaches such a model without these axes, so the verdict is about them.
@@ -75,6 +82,7 @@ export async function importReportOf(
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
     notes: [...(found.notes ?? []), ...notes, ...named.notes],
     images,
+    ...(prepared && { prepared }),
     config: [...axisLines(proposed), ...reading.config],
     check: {
       loads: true,
@@ -104,12 +112,8 @@ function nanOf({ produced }: CheckReport): Readonly<Record<string, number>> {
 }
 
 /** The net's own data layer counts before other files. */
-async function withSaid(
-  image: ImageReading,
-  { directory }: FoundModel,
-  model: Message,
-): Promise<ImageReading> {
-  const said = image.numbers ? undefined : await saidPreprocessing(directory, model, image);
+function withSaid(image: ImageReading, model: Message): ImageReading {
+  const said = image.numbers ? undefined : saidPreprocessing(model, image);
   return said ? { ...image, said } : image;
 }
 

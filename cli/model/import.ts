@@ -57,7 +57,7 @@ export async function withImport<T>(
 /** The import report as text, with the advice about images, which --json has as data. */
 export async function described(importReport: ImportReport, { image }: JobConfig) {
   const { importReportText } = await import('../../onnx-import/import-report.ts');
-  const { adviceText, imageAdvice } = await import('../../onnx-import/image-advice.ts');
-  const advice = imageAdvice(importReport, image);
-  return { imageAdvice: advice, text: [importReportText(importReport), ...adviceText(advice)].join('\n') };
+  const { imageAdvice, picturesText } = await import('../../onnx-import/image-advice.ts');
+  const text = [importReportText(importReport), ...picturesText(importReport, image)].join('\n');
+  return { imageAdvice: imageAdvice(importReport, image), text };
 }

@@ -141,8 +141,7 @@ async function withOnnx<T>(
     throw wrongUse(`an ONNX model is used unchanged; ${given.join(', ')} cannot be changed here`);
   }
   await assertRuns(folder, options);
-  for (const note of await assertApplied(folder, job, await findModelFile(folder)))
-    output.note(`note: ${note}`);
+  for (const note of await assertApplied(folder, job)) output.note(`note: ${note}`);
   return work(folder, await sourceOf(folder), undefined);
 }
 

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
+import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
 import type { VerifyOptions } from '../../onnx-import/verify/verify.ts';
 import { wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
@@ -16,6 +17,8 @@ export interface TuneModel {
   /** Inputs of unknown rank. */
   readonly shapeless: readonly string[];
   readonly verification: Verification;
+  /** How its pictures are prepared, as it is stored with it. */
+  readonly image: ImageChoice;
 }
 
 /** Calls `work` with the model. @throws bad_config, bad_model when there is none or it cannot be read or converted */
@@ -37,14 +40,10 @@ export async function withModel<T>(
     const expected = `expected an *.onnx file or a model directory, perhaps ${dirname(path)}`;
     throw wrongUse(`tune: model ${path}: ${expected}`);
   }
-  const { detectModel } = await import('../../onnx-import/detect.ts');
-  const model = await detectModel(path);
-  if (model.kind === 'onnx') {
-    return work({
-      name,
-      ...(await factsOf(join(model.directory, model.files[0] as string), { batchAxes, signal })),
-    });
-  }
+  const { needsImport } = await import('../../onnx-import/detect.ts');
+  const { findModelFile } = await import('../../lib/registry/onnx-file.ts');
+  if (!(await needsImport(path)))
+    return work({ name, ...(await factsOf(await findModelFile(path), { batchAxes, signal })) });
   const { withImport } = await import('../model/import.ts');
   const { convertOptions } = await import('../../onnx-import/options.ts');
   const options = { convert: convertOptions(job.import), job, force: undefined, signal };
@@ -66,5 +65,7 @@ async function factsOf(file: string, options: VerifyOptions): Promise<Omit<TuneM
   const { modelBytes } = await import('../../onnx-import/check/work.ts');
   const bytes = await modelBytes(file, externalFiles);
   const { verifyModel } = await import('../../onnx-import/verify/verify.ts');
-  return { file, bytes, shapeless, verification: await verifyModel(file, options) };
+  const { readImageFile } = await import('../../lib/registry/image-file.ts');
+  const image = await readImageFile(dirname(file));
+  return { file, bytes, shapeless, image, verification: await verifyModel(file, options) };
 }

@@ -11,6 +11,7 @@ import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { resolveModelPath } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { threadsForMemory } from '../../lib/inference/threads.ts';
+import { overrideImage } from '../../lib/pipeline/bind/image-choice.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { canAsk } from '../confirm.ts';
 import { interruptible } from '../interruption.ts';
@@ -92,12 +93,13 @@ function jobOf(config: string | undefined, output: Output): JobConfig {
 }
 
 function measure(
-  { file, shapeless, verification }: TuneModel,
-  { inputAlreadyBatched, image, postProcessing, batching, inputs, outputs }: JobConfig,
+  { file, shapeless, verification, image: stored }: TuneModel,
+  { inputAlreadyBatched, image: own, postProcessing, batching, inputs, outputs }: JobConfig,
   { memories, maxBatch, limitMs, sizes, data, traffic }: TuneOptions,
   output: Output,
   signal: AbortSignal,
 ): Promise<Measurement> {
+  const image = overrideImage(stored, own);
   const cores = availableParallelism();
   const threads = new Set([1, ...memories.map((memoryMB) => Math.min(cores, threadsForMemory(memoryMB)))]);
   const progress = showProgress(output.json);

@@ -44,8 +44,8 @@ async function answer(
       const outputs = pack(outcomes.map((outcome) => (outcome.ok ? outcome.outputs : [])));
       return outputs && outcomes.every(({ ok }) => ok) ? { outputs } : { outcomes: outcomes.map(sent) };
     }
-    const { inputs, outputs, separable, names } = opened;
-    return { facts: { inputs, outputs, separable, names } };
+    const { inputs, outputs, separable, names, image } = opened;
+    return { facts: { inputs, outputs, separable, names, image } };
   } catch (error) {
     return { failed: recordOf(ServingError.from(error)) };
   }

@@ -56,7 +56,7 @@ export async function openPooledOnnx(
     onCrash,
   });
   await pool.open();
-  const { inputs, outputs, separable, names } = await known.promise;
+  const { inputs, outputs, separable, names, image } = await known.promise;
   const labels = classLabels(names, outputs);
   const isolated = new IsolatedRunner(model);
   const runner = new ProcessRunner(version, pool, options);
@@ -72,6 +72,7 @@ export async function openPooledOnnx(
     separable,
     hasKnownRows: hasKnownRows(settings),
     names,
+    image,
     pool,
     batcher,
     run: async (records, policy) =>

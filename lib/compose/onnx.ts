@@ -18,7 +18,9 @@ import { RUN_BYTES } from '../inference/warm-up.ts';
 import { batchAxisOf, mayHaveClasses } from '../pipeline/batch/batch-axes.ts';
 import { RunSize } from '../pipeline/batch/run-size.ts';
 import { type Block, inferBlock } from '../pipeline/bind/block.ts';
+import { type ImageChoice, overrideImage } from '../pipeline/bind/image-choice.ts';
 import { infer } from '../pipeline/infer.ts';
+import { readImageFile } from '../registry/image-file.ts';
 import { assertNames, hasTexts, readNames } from '../registry/names.ts';
 import { CLOCK } from './clock.ts';
 
@@ -31,6 +33,8 @@ export interface OnnxRunner extends Runner {
   /** Whether records may share a run. */
   readonly separable: boolean;
   readonly names: ModelNames;
+  /** The job's settings of pictures, over those that are stored with the model. */
+  readonly image: ImageChoice;
   /** Records that arrived as one block. @returns undefined when `run` should run them */
   readonly runBlock?: (block: Block) => Promise<Block | undefined>;
 }
@@ -96,7 +100,9 @@ async function openTexts(file: string, model: TensorRunner, settings: OnnxSettin
 }
 
 /** @throws model_unavailable with onnxruntime's reason */
-export async function openOnnx(file: string, version: string, settings: OnnxSettings): Promise<OnnxRunner> {
+export async function openOnnx(file: string, version: string, given: OnnxSettings): Promise<OnnxRunner> {
+  const image = overrideImage(await readImageFile(dirname(file)), given.image);
+  const settings = { ...given, image };
   const model = await openTexts(file, await openTensorRunner(file, settings), settings);
   const names = await namesOf(file, model);
   const labels = classLabels(names, model.outputs);
@@ -118,12 +124,13 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     inputAxes: model.inputs.map(batchAxisOf),
     outputAxes: model.outputs.map(batchAxisOf),
     inputAlreadyBatched: settings.inputAlreadyBatched,
-    image: settings.image,
+    image,
     names,
   };
   return {
     version,
     names,
+    image,
     inputs: model.inputs,
     outputs: model.outputs,
     separable: model.separable,

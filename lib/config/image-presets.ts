@@ -5,6 +5,7 @@
 import type { ImageSettings } from '../codecs/image/image.ts';
 import { badConfig } from '../contract/errors.ts';
 import { suggest } from '../contract/suggest.ts';
+import { type ImageChoice, overrideImage } from '../pipeline/bind/image-choice.ts';
 import type { Value } from './value.ts';
 
 type Numbers = Pick<ImageSettings, 'channels' | 'scale' | 'mean' | 'std'>;
@@ -61,17 +62,9 @@ export function presetOf(value: Value): PresetName | undefined {
   );
 }
 
-/**
- * The numbers of the preset, overridden by the settings beside it. Where these swap RGB and BGR, the preset's mean and
- * std are swapped too, because each belongs to a colour.
- */
-export function withPreset<Settings extends Partial<Numbers>>(
-  own: Settings,
-  name: PresetName | undefined,
-): Settings | (Numbers & Settings) {
+/** The numbers of the preset, overridden by the settings beside it. */
+export function withPreset<Settings extends ImageChoice>(own: Settings, name: PresetName | undefined) {
   if (name === undefined) return own;
   const { channels, scale, mean, std }: Numbers = IMAGE_PRESETS[name];
-  const isSwapped = own.channels === (channels === 'rgb' ? 'bgr' : 'rgb');
-  const inOrder = (values: readonly number[]) => (isSwapped ? values.toReversed() : values);
-  return { channels, scale, mean: inOrder(mean), std: inOrder(std), ...own };
+  return overrideImage({ channels, scale, mean, std }, own);
 }

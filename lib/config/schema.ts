@@ -22,6 +22,7 @@ import {
   texts,
   whole,
 } from './readers.ts';
+import type { Value } from './value.ts';
 import { WORKER } from './worker-settings.ts';
 
 const MAX_ORIGIN_LENGTH = 255;
@@ -84,14 +85,44 @@ const SIZE = { byDefault: "the model's, where it is fixed", example: '224' };
 
 const preset: Reader<PresetName> = { expected: `one of ${PRESET_NAMES.join(', ')}`, read: presetOf };
 
+const MAX_PIXELS = 16_384;
+const side = whole(1, MAX_PIXELS);
+const resized: Reader<number | readonly number[] | 'none' | 'fit'> = {
+  expected: 'pixels of the shorter side, [height, width], none or fit',
+  read: (value) => {
+    if (!Array.isArray(value)) return side.read(value) ?? choice('none', 'fit').read(value);
+    const sizes = (value as readonly Value[]).map(side.read).filter((size) => size !== undefined);
+    return sizes.length === 2 && value.length === 2 ? sizes : undefined;
+  },
+};
+
 const IMAGE = {
   preset: setting(
     preset,
     'Channels, scale, mean and std of published nets; the other keys override them. `image: torch` is short for it.',
     { byDefault: 'none', example: 'torch' },
   ),
-  width: setting(whole(1, 16_384), 'Pixels that an image is scaled to, together with `height`.', SIZE),
-  height: setting(whole(1, 16_384), 'Pixels that an image is scaled to, together with `width`.', SIZE),
+  width: setting(whole(1, MAX_PIXELS), 'Pixels that an image is scaled to, together with `height`.', SIZE),
+  height: setting(whole(1, MAX_PIXELS), 'Pixels that an image is scaled to, together with `width`.', SIZE),
+  resize: setting(
+    resized,
+    'What an image is scaled to before `width` and `height` are cut out of its middle: its shorter side, or `[height, width]`. `none`: it keeps its size. `fit`: it is scaled until it fits, and filled up around.',
+    { byDefault: 'scaled to `width` and `height`', example: '256' },
+  ),
+  resample: setting(
+    choice('opencv', 'nearest', 'bilinear', 'bicubic', 'lanczos', 'box', 'hamming'),
+    "How it is scaled: OpenCV's bilinear, or a filter of Pillow.",
+    { byDefault: '`opencv`', example: 'bicubic' },
+  ),
+  middle: setting(
+    choice('floor', 'round'),
+    'Which way half a pixel of the middle goes: `floor` as in Transformers, `round` as in torchvision.',
+    { byDefault: '`floor`', example: 'floor' },
+  ),
+  fill: setting(whole(0, 255), 'Red, green and blue of what is filled up.', {
+    byDefault: '0',
+    example: '114',
+  }),
   channels: setting(choice('bgr', 'rgb', 'grey'), 'Order of the channels.', {
     byDefault: '`bgr`; `grey` for a model with one channel',
     example: 'bgr',

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
 import type { Binding, Inputs, ModelNames, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
 import type { Block } from '../pipeline/bind/block.ts';
+import type { ImageChoice } from '../pipeline/bind/image-choice.ts';
 import { bindingsOf, packRecords, type SentRecords, unpack } from './packed.ts';
 import type { OnnxSettings } from './runner.ts';
 
@@ -46,6 +47,7 @@ export interface ModelFacts {
   /** Whether records may share a run. */
   readonly separable: boolean;
   readonly names: ModelNames;
+  readonly image: ImageChoice;
 }
 
 /** The process that hosts the model; in a bundle it lies beside this one. */

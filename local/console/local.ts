@@ -106,7 +106,7 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
       report: { unavailable: 'A worker is not imported.' },
     };
   }
-  return scope.get(modelPart).use(async ({ version, inputs, outputs, names, separable }) => {
+  return scope.get(modelPart).use(async ({ version, inputs, outputs, names, image, separable }) => {
     // What is known of the version that this start served says nothing of another one.
     const isFirst = version === served.model;
     const why = isFirst ? verificationNotes(served.verification, job.batching)[0] : undefined;
@@ -114,7 +114,7 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
       ...common,
       kind: 'model',
       version,
-      inputs: inputFacts(inputs, names, job),
+      inputs: inputFacts(inputs, names, { ...job, image }),
       outputs: outputFacts(outputs, names),
       batching: { why: why ?? sharing(separable) },
       notes: isFirst ? served.modelNotes : [],

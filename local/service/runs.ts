@@ -218,7 +218,7 @@ async function assertServable(file: string, runner: OnnxRunner, job: JobConfig):
     import('../../onnx-import/onnx/facts.ts'),
   ]);
   const { shapelessInputs: shapeless } = await readOnnxFacts(file);
-  const { inputAlreadyBatched, image } = job;
+  const { inputAlreadyBatched } = job;
   const filter = parseFilter(job.postProcessing);
-  await assertReachable(file, runner, { shapeless, inputAlreadyBatched, filter, image });
+  await assertReachable(file, runner, { shapeless, inputAlreadyBatched, filter, image: runner.image });
 }

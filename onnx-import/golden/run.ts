@@ -63,8 +63,8 @@ export async function runGolden(run: GoldenRun): Promise<GoldenAnswer> {
   let sample: AnsweredSample | undefined;
   try {
     if (gate) {
-      const { inputAlreadyBatched, image } = job;
-      const options = { ...gate, inputAlreadyBatched, filter, image };
+      const { inputAlreadyBatched } = job;
+      const options = { ...gate, inputAlreadyBatched, filter, image: runner.image };
       const feeds = await assertReachable(file, runner, options);
       if (feeds && gate.sample) sample = await sampleRequest(runner, feeds, { ...options, ...gate.sample });
     }

@@ -13,7 +13,7 @@ import { axisLines, proposedAxes } from '../axis-proposal.ts';
 import { type Hints, hintsOf } from '../batching/hints.ts';
 import { madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
-import { takesImages } from '../image-reading.ts';
+import { layoutOf, takesImages } from '../image-reading.ts';
 import { endpointsOf, greyPicture, recordValue } from './endpoints.ts';
 
 export interface GateOptions {
@@ -87,7 +87,7 @@ async function assertPictures(
   const bytes = await greyPicture(PICTURE_SIDE, PICTURE_SIDE);
   const values = runner.inputs.map((spec, i): [string, Value] => {
     const tensor = feeds[i] as Tensor;
-    if (takesImages(spec, undefined)) return [spec.name, { kind: 'image', bytes }];
+    if (takesImages(spec, layoutOf(image))) return [spec.name, { kind: 'image', bytes }];
     return [spec.name, { kind: 'json', value: recordValue(spec, tensor, false) }];
   });
   const [outcome] = await runner.run([new Map(values)]);

@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 36_150 },
+  { folders: ['functions', 'lib'], lines: 36_800 },
   { folders: ['local'], lines: 10_600 },
-  { folders: ['cli'], lines: 8_650 },
+  { folders: ['cli'], lines: 8_750 },
   { folders: ['infra'], lines: 6_150 },
   { folders: ['sdk'], lines: 3_400 },
-  { folders: ['onnx-import', 'console', 'bench', 'embedded-redis'], lines: 61_900 },
+  { folders: ['onnx-import', 'console', 'bench', 'embedded-redis'], lines: 62_600 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,22 +1,18 @@
 /**
  * Decodes a picture and turns its pixels into a tensor, exactly as OpenCV's imdecode(IMREAD_COLOR),
- * resize(INTER_LINEAR) and cvtColor(BGR2GRAY) would. A header of a few bytes can claim gigapixels, so limits are
- * checked before anything is decoded.
+ * resize(INTER_LINEAR) and cvtColor(BGR2GRAY) would, or as Pillow's resize, where the settings say so. A header of a few
+ * bytes can claim gigapixels, so limits are checked before anything is decoded.
  */
-import { badConfig, badInput, ServingError } from '../../contract/errors.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { bytesPerElement, type NumericDType, type Tensor, viewBytes } from '../../contract/tensor.ts';
 import { FORMAT_NAMES, FORMATS, foreignFormat, type ImageFormat, type ImageHeader } from './formats.ts';
+import { checkPixels, type FrameSettings, framedRows } from './frame.ts';
 import { type Elements, levelTables, type Normalisation } from './levels.ts';
 import type { Pixels } from './pixels.ts';
-import { resizer } from './resize.ts';
 import { inSlices, SLICE_PIXELS, SliceCount, type Slices } from './slices.ts';
 
-export interface ImageSettings extends Normalisation {
-  /** Target width in pixels; left out, the image keeps its own. The aspect ratio is not kept. */
-  readonly width?: number;
-  /** Target height in pixels; left out, the image keeps its own. */
-  readonly height?: number;
+export interface ImageSettings extends Normalisation, FrameSettings {
   /** Order of the channels; `grey` is one channel, 0.299 R + 0.587 G + 0.114 B. Default bgr. */
   readonly channels: 'bgr' | 'rgb' | 'grey';
   /** Shape [channels, height, width] or [height, width, channels]. Default chw. */
@@ -58,7 +54,7 @@ function formatOf(bytes: Uint8Array): ImageFormat {
 export function assertImage(bytes: Uint8Array): ImageHeader {
   if (bytes.length > LIMITS.imageBytes) throw overLimit('imageBytes', `an image of ${bytes.length} bytes is`);
   const size = imageSize(bytes);
-  checkPixels('an image of', size.width, size.height);
+  checkPixels('an image of', size);
   return size;
 }
 
@@ -88,29 +84,22 @@ export function imageTensor(
 }
 
 function* tensorSlices(pixels: Pixels, settings: ImageSettings, dtype: NumericDType): Slices<Tensor> {
-  const { width = pixels.width, height = pixels.height, channels, layout } = settings;
-  for (const [name, size] of [['width', width] as const, ['height', height] as const]) {
-    if (!Number.isSafeInteger(size) || size < 1) {
-      throw badConfig(`image ${name} must be a whole number of pixels from 1, got ${size}`);
-    }
-  }
-  checkPixels('an image resized to', width, height);
+  const { channels, layout } = settings;
+  const framed = framedRows(pixels, settings);
+  const { width, height } = framed ?? pixels;
   const count = channels === 'grey' ? 1 : 3;
   const tables = levelTables(settings, count, dtype);
   // Each element is written below, so none needs to be 0 before.
   const bytes = Buffer.allocUnsafeSlow(count * width * height * bytesPerElement(dtype));
   const data = viewBytes(dtype, bytes);
-  // Pixels of the target's size are taken as long rows.
-  const own = width === pixels.width && height === pixels.height;
+  // Pixels that are taken as they are come as long rows.
   const all = width * height;
-  const rowPixels = own ? Math.min(all, SLICE_PIXELS) : width;
-  const resized = own ? undefined : resizer(pixels, width, height);
-  const colours = new Uint8Array(own ? 0 : 3 * width);
+  const rowPixels = framed ? width : Math.min(all, SLICE_PIXELS);
   const greys = new Uint8Array(channels === 'grey' ? rowPixels : 0);
   const slice = new SliceCount();
   for (let first = 0, y = 0; first < all; first += rowPixels, y++) {
     const behind = Math.min(first + rowPixels, all);
-    const row = resized?.row(y, colours) ?? pixels.data.subarray(3 * first, 3 * behind);
+    const row = framed?.row(y) ?? pixels.data.subarray(3 * first, 3 * behind);
     if (channels === 'grey')
       placeGreys(toGrey(row, greys.subarray(0, behind - first)), tables[0]!, data, first);
     else {
@@ -118,15 +107,9 @@ function* tensorSlices(pixels: Pixels, settings: ImageSettings, dtype: NumericDT
       const [step, plane] = layout === 'chw' ? [1, all] : [3, 1];
       placeColours(row, red, tables, data, { first: first * step, end: behind * step, step, plane });
     }
-    if (slice.isOver(rowPixels) && behind < all) yield;
+    if (slice.isOver(framed?.cost ?? rowPixels) && behind < all) yield;
   }
   return { dtype, shape: layout === 'chw' ? [count, height, width] : [height, width, count], data };
-}
-
-function checkPixels(what: string, width: number, height: number): void {
-  if (width * height > LIMITS.imagePixels) {
-    throw overLimit('imagePixels', `${what} ${width}x${height} pixels is`, 'pixels');
-  }
 }
 
 /** Writes the values of samples from element `first` of `out` on. */

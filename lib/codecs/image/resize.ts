@@ -15,25 +15,44 @@ interface Taps {
   readonly secondWeight: Int32Array;
 }
 
-interface Resizer {
-  /** Writes row `y` of the target as R G B R G B ... into `row`, of 3 x width bytes, and returns it. */
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The part of a scaled picture that is wanted. */
+export interface Window extends Size {
+  readonly left: number;
+  readonly top: number;
+}
+
+export interface Resizer {
+  /** Source pixels that a row takes, where these are the cost. Default: those of the target. */
+  readonly cost?: number;
+  /** Writes the window's part of row `y` of the scaled picture as R G B R G B ... into `row`, and returns it. */
   row(y: number, row: Uint8Array): Uint8Array;
 }
 
-export function resizer(pixels: Pixels, width: number, height: number): Resizer {
-  const across = taps(pixels.width, width);
-  const down = taps(pixels.height, height);
+export function resizer(pixels: Pixels, size: Size, { left, width }: Window): Resizer {
+  const across = taps(pixels.width, size.width);
+  const down = taps(pixels.height, size.height);
   const stride = pixels.width * 3;
   // Bytes of a source row instead of pixels: the inner loop is the cost of an image.
-  for (let x = 0; x < width; x++) {
+  for (let x = 0; x < size.width; x++) {
     across.first[x] = at(across.first, x) * 3;
     across.second[x] = at(across.second, x) * 3;
   }
+  const wanted: Taps = {
+    first: across.first.subarray(left, left + width),
+    second: across.second.subarray(left, left + width),
+    firstWeight: across.firstWeight.subarray(left, left + width),
+    secondWeight: across.secondWeight.subarray(left, left + width),
+  };
   return {
     row(y, row) {
       const above = pixels.data.subarray(at(down.first, y) * stride, (at(down.first, y) + 1) * stride);
       const below = pixels.data.subarray(at(down.second, y) * stride, (at(down.second, y) + 1) * stride);
-      blend(above, below, at(down.firstWeight, y), at(down.secondWeight, y), across, row);
+      blend(above, below, at(down.firstWeight, y), at(down.secondWeight, y), wanted, row);
       return row;
     },
   };

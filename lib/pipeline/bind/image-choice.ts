@@ -11,6 +11,20 @@ import { formatSpec } from './shape-check.ts';
 
 export type ImageChoice = Partial<ImageSettings>;
 
+/**
+ * The settings of a preset or of a model's folder, overridden by a job's. Where these swap RGB and BGR, mean and std are
+ * swapped too, because each belongs to a colour.
+ */
+export function overrideImage<Settings extends ImageChoice>(base: ImageChoice, own: Settings): Settings {
+  const { channels, mean, std } = base;
+  const isSwapped = channels !== undefined && own.channels === (channels === 'rgb' ? 'bgr' : 'rgb');
+  const numbers = isSwapped && {
+    ...(mean && { mean: mean.toReversed() }),
+    ...(std && { std: std.toReversed() }),
+  };
+  return { ...base, ...numbers, ...own };
+}
+
 /** @throws bad_input when the input takes no images (it is not a numeric tensor of rank 3 per row) */
 export function imageSettings(spec: TensorSpec, choice: ImageChoice): ImageSettings {
   const row = rowShape(spec);

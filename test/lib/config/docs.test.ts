@@ -43,7 +43,7 @@ function configOf(path: string, value: number): string {
   };
   const beside = besides[path] ?? '';
   if (inner === undefined) return `${outer}: ${value}`;
-  if (outer === 'image') return `image: {width: ${value}, height: ${value}}`;
+  if (inner === 'width' || inner === 'height') return `image: {width: ${value}, height: ${value}}`;
   return `${outer}: {${inner}: ${value}${beside}}`;
 }
 

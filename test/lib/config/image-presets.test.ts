@@ -164,7 +164,7 @@ describe('a preset in config.yaml', () => {
       refusal('image: []'),
       problem(
         'image',
-        'expected a preset or keys under it (preset, width, height, channels, layout, scale, mean, std), got a list',
+        'expected a preset or keys under it (preset, width, height, resize, resample, middle, fill, channels, layout, scale, mean, std), got a list',
       ),
     );
     assert.match(

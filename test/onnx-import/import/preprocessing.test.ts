@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { IGNORABLE } from '../../../lib/config/import-values.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { choiceLines, imageAdvice } from '../../../onnx-import/image-advice.ts';
 import { importModel } from '../../../onnx-import/import.ts';
@@ -25,72 +24,13 @@ async function advised(t: TestContext, files: Readonly<Record<string, string | U
     version: '1',
     measure: false,
     process: models,
-    // The advice is asked for here, so the refusal of what is not applied is answered.
-    job: { ...DEFAULT_JOB, import: { ignore: IGNORABLE } },
   });
   const advice = imageAdvice(importReport, DEFAULT_JOB.image) ?? assert.fail();
   const lines = choiceLines(advice);
   return { text: advice.text, line: lines[0], settings: parseConfig(lines[0] as string, 'test').image };
 }
 
-const json = (value: object) => JSON.stringify(value);
-const IMAGENET = { image_mean: [0.485, 0.456, 0.406], image_std: [0.229, 0.224, 0.225] };
-const ON = { do_rescale: true, rescale_factor: 1 / 255, do_normalize: true };
-
-test('preprocessor_config.json becomes the first line, as a preset where its numbers are those of one', async (t) => {
-  const resized = { do_resize: true, size: { shortest_edge: 256 }, resample: 3 };
-  const cropped = { do_center_crop: true, crop_size: { height: 224, width: 224 } };
-  const config = json({ ...ON, ...IMAGENET, ...resized, ...cropped });
-  const { line, text } = await advised(t, { 'm.onnx': PLAIN, 'preprocessor_config.json': config });
-  assert.match(line ?? '', /^image: torch +# from preprocessor_config\.json$/);
-  assert.match(
-    text,
-    /The first line is from preprocessor_config\.json; the file says 224 x 224, the model takes 8 x 8; /,
-  );
-  assert.match(
-    text,
-    /scales the shorter side to 256 and cuts 224 x 224 .*\(bicubic\).*The others are guesses:$/,
-  );
-  const halves = json({
-    ...ON,
-    image_mean: [0.5, 0.5, 0.5],
-    image_std: [0.5, 0.5, 0.5],
-    do_flip_channel_order: true,
-  });
-  assert.deepEqual((await advised(t, { 'm.onnx': PLAIN, 'preprocessor_config.json': halves })).settings, {
-    channels: 'bgr',
-    scale: 1 / 255,
-    mean: [0.5, 0.5, 0.5],
-    std: [0.5, 0.5, 0.5],
-  });
-});
-
-test('a size is taken where the model leaves it open', async (t) => {
-  const config = json({ ...ON, ...IMAGENET, size: { height: 32, width: 48 } });
-  const open = identityModel([image('N', 3, 'h', 'w')]);
-  const { settings } = await advised(t, { 'm.onnx': open, 'preprocessor_config.json': config });
-  assert.deepEqual([settings.height, settings.width, settings.channels], [32, 48, 'rgb']);
-});
-
-test('what is no configuration of pictures says nothing', async (t) => {
-  for (const config of [
-    '[]',
-    json({ do_normalize: true }),
-    json({ ...ON, image_mean: [0.5, 0.5], image_std: [1, 1] }),
-    json({ ...ON, image_mean: [0.5], image_std: [0] }),
-    json({ feature_extractor_type: 'Wav2Vec2FeatureExtractor', do_normalize: true }),
-  ]) {
-    const { text, line } = await advised(t, { 'm.onnx': PLAIN, 'preprocessor_config.json': config });
-    assert.doesNotMatch(text, /The first line is from/, config);
-    assert.match(line ?? '', /^image: torch +# RGB with/);
-  }
-});
-
-test('timm says its numbers in config.json, and the metadata of ONNX theirs', async (t) => {
-  const cfg = { mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25], crop_pct: 0.9, interpolation: 'bicubic' };
-  const timm = await advised(t, { 'm.onnx': PLAIN, 'config.json': json({ pretrained_cfg: cfg }) });
-  assert.deepEqual(timm.settings.std, [0.25, 0.25, 0.25]);
-  assert.match(timm.text, /from config\.json; the file scales to 1\/0\.9 of the size/);
+test('the metadata of ONNX say their numbers', async (t) => {
   const entry = (key: string, value: string) =>
     bytes(14, message([textField(1, key), textField(2, value)])).parts;
   const standard = Buffer.concat([
