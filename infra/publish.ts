@@ -125,8 +125,9 @@ async function prepare({ root, config, client }: PrepareRequest): Promise<Prepar
     ? await copyHere(directory, join(root, CACHE, 'copied', job.jobName), client)
     : directory;
   const found = await stat(here).catch(() => undefined);
-  if (!found?.isDirectory()) return { job, directory, served: undefined };
-  if (job.worker.class !== undefined) {
+  const isWorker = job.worker.class !== undefined;
+  if (!found || (isWorker && !found.isDirectory())) return { job, directory, served: undefined };
+  if (isWorker) {
     await modelFiles(here);
     return { job, directory, served: { directory: here, notes: [] } };
   }

@@ -60,7 +60,7 @@ const KEPT = 4;
  */
 export async function modelOnTheWay(directory: string, options: OnTheWayOptions): Promise<OnTheWay> {
   const convert = convertOptions(options.job.import);
-  if (!(await needsImport(directory))) {
+  if (!(await needsImport(directory, convert))) {
     const useless = Object.keys(convert).some((name) => name !== 'shapesInOrder');
     return {
       directory,
@@ -86,7 +86,7 @@ async function importedModel(
   options: OnTheWayOptions,
 ): Promise<OnTheWay> {
   const start = performance.now();
-  const found = await detectModel(directory);
+  const found = await detectModel(directory, convert);
   const sources = await fileFacts(found.directory, found.files);
   const ignored = await assertApplied(found.home, options.job);
   const key = createHash('sha256')

@@ -1,9 +1,11 @@
 /** The input and output types of the converters: a model's files and the user's options become an ONNX graph. */
+
 import type { ImageSettings } from '../lib/codecs/image/image.ts';
 import type { ModelNames } from '../lib/contract/values.ts';
 import type { Body, Shape } from './graph/value.ts';
+import type { Choice } from './layout/variants.ts';
 
-export interface ConvertOptions {
+export interface ConvertOptions extends Choice {
   /** Shapes by input name, which may also be tensors to cut the graph at. A text is a free dimension. */
   readonly inputShapes?: Readonly<Record<string, Shape>>;
   /** PyTorch and BigDL: shapes by position, for inputs that `inputShapes` leaves out. */

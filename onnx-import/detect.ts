@@ -2,7 +2,7 @@
  * Detects the kind of model in a directory by the file names that the formats prescribe, or by what the MLmodel of MLflow
  * says. A directory with two models is refused.
  */
-import { type Dirent, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { badModel, type ServingError } from '../lib/contract/errors.ts';
@@ -12,6 +12,9 @@ import { weightFiles } from './bigdl/choose.ts';
 import { chosenNets } from './caffe/choose.ts';
 import { type Candidate, candidatesIn, weightsOf } from './candidates.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
+import { candidateAt, fileNames, placeOf } from './layout/place.ts';
+import { CONFIG_PBTXT, type TritonFacts } from './layout/triton.ts';
+import type { Choice } from './layout/variants.ts';
 import {
   assertWithin,
   isOfFlavor,
@@ -42,30 +45,40 @@ export interface FoundModel {
   readonly files: readonly string[];
   /** What an MLmodel said. */
   readonly mlflow?: MlflowFacts;
+  /** What the config.pbtxt of Triton says of it. */
+  readonly triton?: TritonFacts;
   /** For the import report. */
   readonly notes?: readonly string[];
 }
 
 const MAX_ENTRIES = 10_000;
-const MAX_SUBFOLDERS = 20;
 
 /**
  * @throws bad_model naming what was found and what was expected, unless the directory holds exactly one readable
  * model
  */
-export async function detectModel(directory: string): Promise<FoundModel> {
-  const home = resolve(directory);
-  const names = await fileNames(home);
-  if (names.includes(MLMODEL)) return mlflowModel(home, names);
-  const texts = await textModelFiles(home, names);
+export async function detectModel(path: string, choice: Choice = {}): Promise<FoundModel> {
+  const place = await placeOf(resolve(path), choice);
+  const { home, folder, names, notes, triton } = place;
+  const more = { home, ...(triton && { triton }) };
+  if (names.includes(MLMODEL) && place.only === undefined)
+    return { ...(await mlflowModel(home, names)), ...more };
+  const texts = place.only === undefined ? await textModelFiles(home, names, choice) : undefined;
   if (texts) {
-    await assertContents(home, 'hugging_face', texts);
-    return { kind: 'hugging_face', directory: home, home, files: texts };
+    await assertContents(home, 'hugging_face', texts.files);
+    return {
+      kind: 'hugging_face',
+      directory: home,
+      home,
+      files: texts.files,
+      notes: [...notes, ...texts.notes],
+    };
   }
-  const candidates = candidatesIn(names);
-  if (candidates.length === 0) throw await nothing(home, names);
-  if (candidates.length > 1) throw several(home, candidates);
-  return modelOf(home, candidates[0] as Candidate, names);
+  const chosen = candidateAt(place, choice);
+  if (!chosen) throw nothing(home, names);
+  const noted = [...notes, ...(chosen.note === undefined ? [] : [chosen.note])];
+  const found = await modelOf(folder, chosen.item, names);
+  return { ...found, ...more, ...(noted.length > 0 && { notes: noted }) };
 }
 
 async function modelOf(
@@ -108,29 +121,6 @@ async function mlflowModel(home: string, beside: readonly string[]): Promise<Fou
   // An export that a person put beside what cannot be imported.
   const note = `${candidate.file} was taken, which ${MLMODEL} does not name`;
   return { ...(await modelOf(home, candidate, beside)), notes: [note] };
-}
-
-/** The names of files in the directory, following links. */
-async function fileNames(folder: string): Promise<string[]> {
-  let entries: Dirent[];
-  try {
-    entries = await readdir(folder, { withFileTypes: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') {
-      const where = `the directory it is in: ${dirname(folder)}`;
-      throw badModel(`${folder} is a file; expected a model directory, perhaps ${where}`, { cause: error });
-    }
-    throw badModel(`model directory ${folder} cannot be read: ${unreadable(error, folder)}`, {
-      cause: error,
-    });
-  }
-  if (entries.length > MAX_ENTRIES) {
-    throw badModel(
-      `model directory ${folder}: ${entries.length} entries are over the limit of ${MAX_ENTRIES}`,
-    );
-  }
-  const visible = entries.filter((entry) => !entry.name.startsWith('.') && !entry.isDirectory());
-  return visible.map((entry) => entry.name).sort();
 }
 
 /** Everything that is part of the model: what is hashed, and what the import report names. */
@@ -197,17 +187,9 @@ async function assertContents(folder: string, kind: ModelKind, files: readonly s
   }
 }
 
-function several(folder: string, candidates: readonly Candidate[]): ServingError {
-  const found = candidates.map(({ kind, file }) => `${file} (${KINDS[kind].title})`);
-  return badModel(
-    `model directory ${folder}: expected one model, found ${candidates.length}: ${shownNames(found)}; ` +
-      'leave the one that is meant in a directory of its own',
-  );
-}
-
-async function nothing(folder: string, names: readonly string[]): Promise<ServingError> {
+function nothing(folder: string, names: readonly string[]): ServingError {
   const found = names.length === 0 ? 'no files' : shownNames(names);
-  const advice = (await adviceFor(folder, names)) ?? `expected ${expectedFiles()}`;
+  const advice = adviceOn(names) ?? `expected ${expectedFiles()}`;
   return badModel(`model directory ${folder} holds no model, found ${found}; ${advice}`);
 }
 
@@ -217,43 +199,25 @@ function expectedFiles(): string {
     .join(', ');
 }
 
-async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
-  const advice = adviceOn(names);
-  if (advice !== undefined) return advice;
-  const inside = await modelsBelow(folder);
-  return inside.length > 0 ? `there is a model in ${shownNames(inside)}` : undefined;
-}
-
-/** TensorFlow Serving has one folder per model version. */
-async function modelsBelow(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
-  const found: string[] = [];
-  for (const entry of entries.filter((at) => at.isDirectory()).slice(0, MAX_SUBFOLDERS)) {
-    const inner = join(folder, entry.name);
-    const names = await readdir(inner).catch(() => []);
-    if (candidatesIn(names.slice(0, MAX_ENTRIES).sort()).length > 0) found.push(inner);
-  }
-  return found.sort();
-}
-
 /**
  * Whether the directory holds something that cannot serve unchanged. Never throws: a missing or empty directory, or
  * one with only ONNX models, is left to the code that opens the model. An ONNX model that is to be rewritten counts too,
  * and one of MLflow, whose MLmodel says more of it.
  */
-export async function needsImport(directory: string): Promise<boolean> {
+export async function needsImport(directory: string, { file, variant }: Choice = {}): Promise<boolean> {
   const found = await stat(directory).catch(() => undefined);
-  if (!found?.isDirectory()) return false;
+  if (!found?.isDirectory()) return found !== undefined;
   const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
-  if (names.includes(MLMODEL)) return true;
+  const isChosen = file !== undefined || variant !== undefined;
+  if (isChosen || names.includes(MLMODEL) || names.includes(CONFIG_PBTXT)) return true;
   const models = candidatesIn(names.sort());
   // What is wrong with its files is reported by the import.
-  if ((await textModelFiles(directory, names).catch(() => [])) !== undefined) return true;
+  if ((await textModelFiles(directory, names, {}).catch(() => [])) !== undefined) return true;
   if (await hasImageToStore(directory, names)) return true;
   const [first] = models;
   if (models.length === 1 && first?.kind === 'onnx') {
     if (await needsRewrite(join(directory, first.file))) return true;
     return !names.includes(NAMES_FILE) && hasLabelsToStore(directory, first.file);
   }
-  return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));
+  return names.length > 0 && (models.length !== 1 || first?.kind !== 'onnx');
 }

@@ -135,7 +135,8 @@ export function configLines({ config, measured: { lambda } }: ImportReport): rea
   // What does not fit has no settings that help; of what is unknown nothing is said.
   if (fitsDefault !== false || fits === false || memoryMB === null) return config;
   const rows = batchSize === null ? [] : [`batchSize: ${batchSize}`];
-  return [...config, ...rows, 'function:', `  memoryMB: ${memoryMB}`];
+  const isSaid = config.some((line) => line.startsWith('batchSize:'));
+  return [...config, ...(isSaid ? [] : rows), 'function:', `  memoryMB: ${memoryMB}`];
 }
 
 function portText({ name, dtype, shape, origin }: PortFacts): string {

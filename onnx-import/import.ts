@@ -10,6 +10,7 @@ import type { TensorSpec } from '../lib/contract/values.ts';
 import type { Verification } from '../lib/contract/verification.ts';
 import type { ImageChoice } from '../lib/pipeline/bind/image-choice.ts';
 import { NO_NAMES } from '../lib/registry/names.ts';
+import { readModel } from './batching/model.ts';
 import type { ProofOptions } from './batching/verdict.ts';
 import type { CheckOptions } from './check/check.ts';
 import type { GivenShapes } from './check/given-sizes.ts';
@@ -25,6 +26,7 @@ import type { Body } from './graph/value.ts';
 import { picturesText } from './image-advice.ts';
 import { type ImportReport, importReportText } from './import-report.ts';
 import { isOnnx } from './kinds.ts';
+import { tritonSizes } from './layout/triton.ts';
 import { check, type FileSays, type MadeModel, MODEL_FILE, passThrough } from './made-model.ts';
 import { importReportOf } from './make-report.ts';
 import { givenBy, notRunNotes, shapelessNotes } from './notes.ts';
@@ -71,7 +73,7 @@ export interface Imported {
  */
 export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
   options.onStage?.('reading');
-  const found = await detectModel(directory);
+  const found = await detectModel(directory, options.convert);
   assertUsed(found.kind, options.convert ?? {});
   await assertOutput(options.out, found.home, options.force ?? false);
   return importInto(found, options);
@@ -118,13 +120,15 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
 
 /** A converted model has the sizes that were given; of an ONNX model they are for the check, and so are those of its pictures. */
 function sizesOf(
-  { kind, directory, files }: FoundModel,
+  { kind, directory, files, triton }: FoundModel,
   { convert: { inputShapes } = {}, job = DEFAULT_JOB }: ImportOptions,
   fit: ((inputs: readonly TensorSpec[]) => ImageChoice) | undefined,
 ): GivenShapes {
   if (!isOnnx(kind)) return undefined;
-  const pictures = fit && sizesOfPictures(join(directory, files[0] as string), fit, job.image);
-  return pictures ? { ...pictures, ...inputShapes } : inputShapes;
+  const file = join(directory, files[0] as string);
+  const pictures = fit && sizesOfPictures(file, fit, job.image);
+  const said = triton && tritonSizes(triton, readModel(file).graph);
+  return pictures || said ? { ...said, ...pictures, ...inputShapes } : inputShapes;
 }
 
 /** onnxruntime names the file that it was given, whose folder is gone when the message is read. */

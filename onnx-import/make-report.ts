@@ -1,6 +1,7 @@
 /** Gathers what an import found out into its report. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DEFAULT_JOB } from '../lib/config/job.ts';
 import { IMAGE_FILE } from '../lib/registry/image-file.ts';
 import { NAMES_FILE } from '../lib/registry/names.ts';
 import { axisLines } from './axis-proposal.ts';
@@ -83,7 +84,7 @@ export async function importReportOf(
     notes: [...(found.notes ?? []), ...notes, ...named.notes],
     images,
     ...(prepared && { prepared }),
-    config: [...axisLines(proposed), ...reading.config],
+    config: [...axisLines(proposed), ...reading.config, ...batchLines(found)],
     check: {
       loads: true,
       runs: report.notRun === undefined,
@@ -93,6 +94,12 @@ export async function importReportOf(
     verification,
     measured: measuredFacts(report, shapeless, bytes, start),
   };
+}
+
+/** As Triton gives the model at most so many rows. */
+function batchLines({ triton }: FoundModel): string[] {
+  const most = triton?.maxBatchSize ?? 0;
+  return most > 0 && most !== DEFAULT_JOB.batchSize ? [`batchSize: ${most}`] : [];
 }
 
 function flavorOf({ mlflow }: FoundModel): Pick<ImportReport['source'], 'mlflow'> {

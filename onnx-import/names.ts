@@ -46,6 +46,7 @@ export async function writeNames(
   };
   const unfit: string[] = [];
   add(NAMES_FILE, stored.labels);
+  add('label_filename of config.pbtxt', found.triton?.labels ?? {});
   for (const list of lists) {
     const output = list && outputOfLabels(list.labels.length, outputs);
     if (list && output !== undefined) add(list.source, { [output]: list.labels });

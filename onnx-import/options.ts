@@ -16,6 +16,8 @@ export function convertOptions({
   signature,
   tags,
   missing,
+  file,
+  variant,
 }: ImportConfig): ConvertOptions {
   const shapes = Array.isArray(inputs) ? undefined : (inputs as ConvertOptions['inputShapes']);
   return {
@@ -28,6 +30,8 @@ export function convertOptions({
     ...(signature === undefined ? {} : { signature }),
     ...(tags ? { tags } : {}),
     ...(missing === undefined ? {} : { missing }),
+    ...(file === undefined ? {} : { file }),
+    ...(variant === undefined ? {} : { variant }),
   };
 }
 
@@ -37,11 +41,14 @@ const OF_SAVED_MODELS = ['signature', 'tags'] as const;
 /** Options that say what a file leaves open. */
 const SIZES = ['inputShapes', 'shapesInOrder'];
 
+/** Options that say which model of a folder is meant. */
+const CHOICES = ['file', 'variant'];
+
 /** Explains which options have no effect; undefined when all have one. */
 export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {
   const given = Object.keys(convert);
-  // The sizes of an ONNX model are for its check.
-  const changes = given.filter((name) => !SIZES.includes(name));
+  // The sizes of an ONNX model are for its check, and a choice leaves it as it is.
+  const changes = given.filter((name) => !SIZES.includes(name) && !CHOICES.includes(name));
   if (isOnnx(kind) && changes.length > 0) {
     return `an ONNX model is used unchanged; ${changes.join(', ')} cannot be changed here`;
   }
@@ -72,6 +79,7 @@ export function forConfig(text: string): string {
       /--(inputs?|outputs?|constants?)\b/g,
       (_, name: string) => `import.${name.replace(/s?$/, 's')} in config.yaml`,
     )
+    .replaceAll(/--(file|variant)\b/g, 'import.$1 in config.yaml')
     .replaceAll('--signature', 'import.signature in config.yaml')
     .replaceAll('--missing', 'import.missing in config.yaml')
     .replaceAll('--tag', 'import.tags in config.yaml')

@@ -2,8 +2,9 @@
  * `model golden`: records requests with their right answers in a model directory, lists them, and asks the model. Whatever
  * makes a version serve asks them too, so an update that changes the answers is refused.
  */
+import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { basename, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -53,7 +54,7 @@ export async function golden(
   }
   if (action === 'add') return add(directory, values, settings, output);
   if (action === 'run') return run(directory, settings, output);
-  const requests = await goldenRequests(resolve(directory));
+  const requests = await goldenRequests(homeOf(directory));
   const lines = requests.map(({ name, predictions, tolerance }) => {
     return `${name}  ${predictions.length} instances, tolerance ${tolerance}`;
   });
@@ -80,7 +81,7 @@ async function add(directory: string, values: GoldenValues, settings: Settings, 
       ? await ofReference(folder, source, settings, output)
       : await ask(request, values, settings.job);
   if (!recorded) return notRunning(values, output);
-  const path = await writeGolden(folder, { name, tolerance, ...recorded }, force);
+  const path = await writeGolden(homeOf(directory), { name, tolerance, ...recorded }, force);
   const { length } = recorded.predictions;
   output.answer(
     { path, name, instances: length, tolerance },
@@ -127,7 +128,7 @@ async function run(directory: string, { job, convert }: Settings, output: Output
   return interruptible('the golden requests', output, (signal) =>
     withModel(folder, { convert, job, process }, output, async (file) => {
       const verification = await verifyModel(file, { ...proofOptions(job), signal, process });
-      const { results } = await goldenAnswer(folder, { file, job, verification, signal, process });
+      const { results } = await goldenAnswer(homeOf(directory), { file, job, verification, signal, process });
       output.answer({ results }, results.map(goldenText).join('\n') || `no golden request in ${directory}`);
       return results.some(isFailure) ? EXIT.failed : EXIT.ok;
     }),
@@ -142,10 +143,16 @@ async function withModel<T>(
   work: (file: string) => Promise<T>,
 ): Promise<T> {
   const { needsImport } = await import('../../onnx-import/detect.ts');
-  if (!(await needsImport(folder))) return work(await findModelFile(folder));
+  if (!(await needsImport(folder, options.convert))) return work(await findModelFile(folder));
   return withImport(folder, { ...options, measure: false }, output, async (made) =>
     work(await findModelFile(made.directory)),
   );
+}
+
+/** Where golden requests lie: beside a file that was named. */
+function homeOf(directory: string): string {
+  const path = resolve(directory);
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ? dirname(path) : path;
 }
 
 /** @throws bad_config */

@@ -32,6 +32,11 @@ export const MAKING_OPTIONS = only(['import', 'check', 'push', 'golden'], {
     value: 'number',
     about: 'what stands for a missing value in a model of XGBoost, beside NaN: --missing=-999',
   },
+  file: { value: 'name', about: 'which model of the directory, where it holds several: --file best.onnx' },
+  variant: {
+    value: 'name',
+    about: 'which variant of the model: quantized takes model_quantized.onnx (default: the plain one)',
+  },
   reference: {
     value: 'path',
     about:
@@ -46,7 +51,7 @@ export const MAKING_OPTIONS = only(['import', 'check', 'push', 'golden'], {
 
 /** @throws bad_config naming the option and what was expected */
 export function convertOptionsOf(values: Values<typeof MAKING_OPTIONS>): ConvertOptions {
-  const { input = [], output = [], constant = [], signature, tag = [], missing } = values;
+  const { input = [], output = [], constant = [], signature, tag = [], missing, file, variant } = values;
   const inputs = input.map(readInput);
   const constants = constant.map(readConstant);
   for (const [option, names] of [
@@ -68,6 +73,8 @@ export function convertOptionsOf(values: Values<typeof MAKING_OPTIONS>): Convert
     ...(constants.length > 0 ? { constants: Object.fromEntries(constants) } : {}),
     ...(signature === undefined ? {} : { signature }),
     ...(missing === undefined ? {} : { missing: missingOf(missing) }),
+    ...(file === undefined ? {} : { file }),
+    ...(variant === undefined ? {} : { variant }),
     ...(tag.length > 0 ? { tags: tag } : {}),
   };
 }

@@ -131,7 +131,7 @@ async function withOnnx<T>(
   const { needsImport } = await import('../../onnx-import/detect.ts');
   const { assertApplied } = await import('../../onnx-import/unapplied.ts');
   const folder = resolve(directory);
-  if (await needsImport(folder)) {
+  if (await needsImport(folder, options.convert)) {
     return withImport(folder, { ...options, job, measure: false }, output, (made) =>
       work(made.directory, made.importReport.source, made.importReport.verification),
     );

@@ -79,7 +79,10 @@ export async function readFacts(request: FactsRequest): Promise<FactsReading> {
       notes,
       parameters: parameters as Parameters,
       given: new Set(Object.keys(given)),
-      model: await readModelFacts(directory, { anyFiles: job.worker.class !== undefined }),
+      model: await readModelFacts(directory, {
+        anyFiles: job.worker.class !== undefined,
+        choice: job.import,
+      }),
       template,
       archives: template && folder ? await readArchives(resolve(root, folder)) : undefined,
     },

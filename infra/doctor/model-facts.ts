@@ -1,12 +1,13 @@
 /** Describes a model directory by the names, sizes and first bytes of its files; `model check` tests whether it loads. */
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
 import type { MemoryPoint } from '../../onnx-import/check/memory.ts';
 import { detectModel } from '../../onnx-import/detect.ts';
+import type { Choice } from '../../onnx-import/layout/variants.ts';
 import { isReportFile, reportPath } from '../../onnx-import/report-file.ts';
 import type { ImportFacts, ModelFacts } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
@@ -20,16 +21,19 @@ const BASE64 = 4 / 3;
  * @param directory absolute, or an address in S3
  * @param anyFiles whether it is a worker's, who needs no model and knows its own files
  */
-export async function readModelFacts(directory: string, { anyFiles = false } = {}): Promise<ModelFacts> {
+export async function readModelFacts(
+  directory: string,
+  { anyFiles = false, choice = {} }: { readonly anyFiles?: boolean; readonly choice?: Choice } = {},
+): Promise<ModelFacts> {
   if (isInS3(directory)) return { state: 'remote', directory };
   const found = await stat(directory).catch(() => undefined);
   if (anyFiles && !found?.isDirectory()) return { state: 'unneeded', directory, bytes: 0 };
   if (!found) return { state: 'missing', directory };
   try {
-    const fileBytes = await sizesIn(directory);
+    const fileBytes = found.isFile() ? { [basename(directory)]: found.size } : await sizesIn(directory);
     const bytes = Object.values(fileBytes).reduce((sum, size) => sum + size, 0);
     if (anyFiles) return { state: 'unneeded', directory, bytes };
-    const { kind } = await detectModel(directory);
+    const { kind } = await detectModel(directory, choice);
     const importReport = await readImportReport(directory);
     return { state: 'found', directory, kind, bytes, fileBytes, ...importReport };
   } catch (error) {

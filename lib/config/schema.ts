@@ -181,6 +181,16 @@ const IMPORT = {
     'XGBoost: the number that stands for a missing value beside NaN, as in `XGBClassifier(missing=-999)`. Its files do not say it.',
     { byDefault: 'none', example: '-999' },
   ),
+  file: setting(
+    fitting('the name of a file', (name) => name !== '' && name.length <= 512),
+    'Which file of the folder is the model, where it holds several: `best.onnx` beside `best.pt`.',
+    { byDefault: 'the only one', example: 'best.onnx' },
+  ),
+  variant: setting(
+    fitting('the end of a name', (name) => /^\w[\w.-]{0,60}$/.test(name)),
+    'Which variant of the model: `quantized` takes `model_quantized.onnx`.',
+    { byDefault: 'the plain one', example: 'quantized' },
+  ),
   ignore: setting(
     { expected: `files among ${IGNORABLE.join(', ')}`, read: ignoredOf },
     'Files that say how inputs are made, where clients do that themselves.',

@@ -5,12 +5,11 @@ import { join } from 'node:path';
 import { decodeUtf8, utf8Problem } from '../../lib/codecs/utf8.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
-import { shownNames } from '../../lib/registry/onnx-file.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
+import { type Choice, chooseModel, severalModels } from '../layout/variants.ts';
 import { readLimited } from '../read-limited.ts';
 
 const INNER = 'onnx';
-const MODEL = 'model.onnx';
 /** What is read besides the tokenizer, where it is there. */
 const CONFIG_FILES = [
   'config.json',
@@ -30,20 +29,16 @@ const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 export async function textModelFiles(
   folder: string,
   names: readonly string[],
-): Promise<string[] | undefined> {
+  choice: Choice,
+): Promise<{ readonly files: string[]; readonly notes: readonly string[] } | undefined> {
   if (!names.includes(TOKENIZER_FILE) || names.includes(TEXT_FILE)) return undefined;
   const below: string[] = await readdir(join(folder, INNER)).catch(() => []);
   const inner = below.sort().map((name) => `${INNER}/${name}`);
   const models = [...names, ...inner].filter((name) => name.endsWith('.onnx'));
-  const named = models.filter((name) => name === MODEL || name === `${INNER}/${MODEL}`);
-  const [model, ...others] = named.length > 0 ? named : models;
-  if (model === undefined) return undefined;
-  if (others.length > 0) {
-    const found = shownNames([model, ...others]);
-    throw badModel(
-      `model directory ${folder}: expected one model, found ${found}; leave the one that is meant`,
-    );
-  }
+  if (models.length === 0) return undefined;
+  const chosen =
+    chooseModel(models, (name) => name, choice) ?? severalModels(folder, models, models[0] as string);
+  const { item: model, note } = chosen;
   const weights = [...names, ...inner].filter(
     (name) => name.startsWith(`${model}_`) || name.startsWith(`${model}.`),
   );
@@ -51,13 +46,14 @@ export async function textModelFiles(
   const configs = modules
     .map((name) => `${name}/config.json`)
     .filter((name) => existsSync(join(folder, name)));
-  return [
+  const files = [
     model,
     TOKENIZER_FILE,
     ...CONFIG_FILES.filter((name) => names.includes(name)),
     ...configs,
     ...weights,
   ];
+  return { files, notes: note === undefined ? [] : [note] };
 }
 
 export type Json = Readonly<Record<string, unknown>>;

@@ -76,8 +76,8 @@ test('errors name the address, never the copy, and golden requests need a direct
     return stderr;
   };
   assert.match(
-    await failure('model', 'import', 's3://their-models/caffe'),
-    /^error: model directory s3:\/\/their-models\/caffe holds no model, found no files; there is a model in s3:\/\/their-models\/caffe\/net$/m,
+    await failure('model', 'import', 's3://their-models/caffe', '--file', 'other.onnx'),
+    /^error: --file other\.onnx: there is no such model; found /m,
   );
   assert.match(await failure('model', 'check', 's3://nobody-has-it/a'), /there is no bucket nobody-has-it/);
   assert.match(

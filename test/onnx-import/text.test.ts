@@ -364,6 +364,9 @@ suite('what is not served is refused by name', () => {
     await change(directory, 'tokenizer_config.json', { do_lower_case: true });
     await rename(join(directory, 'onnx/model.onnx'), join(directory, 'onnx/a.onnx'));
     await writeFile(join(directory, 'onnx/b.onnx'), sumsOfTokens());
-    await assert.rejects(imported(directory), /expected one model, found onnx\/a\.onnx, onnx\/b\.onnx/);
+    await assert.rejects(
+      imported(directory),
+      /expected one model, found 2: onnx\/a\.onnx, onnx\/b\.onnx; choose one: --file onnx\/a\.onnx/,
+    );
   });
 });

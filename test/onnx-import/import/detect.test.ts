@@ -111,7 +111,7 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
   [
     'has a model twice in two formats',
     { 'a.onnx': 'x', 'frozen_inference_graph.pb': 'x' },
-    /found 2: a\.onnx \(ONNX\), frozen_inference_graph\.pb \(TensorFlow frozen graph\); leave the one that is meant/,
+    /found 2: a\.onnx \(ONNX\), frozen_inference_graph\.pb \(TensorFlow frozen graph\); choose one: --file/,
   ],
   [
     'has two frozen graphs',
@@ -125,7 +125,6 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
     { 'a.prototxt': 'x', '1.caffemodel': 'x', '2.caffemodel': 'x' },
     /found 2: 1\.caffe/,
   ],
-  ['has the model one folder further down', { '1/saved_model.pb': 'x' }, /there is a model in .*model\/1$/],
   ['has a pickle', { 'model.pkl': 'x' }, /model\.pkl is a Python object, .* skl2onnx\.to_onnx\(/],
   [
     'has a joblib file',
@@ -195,18 +194,18 @@ describe('a directory is refused, and told what was found and expected, when it'
     });
   }
 
-  test('is not there, or is a file', async (t) => {
+  test('is not there, or is a file of something else', async (t) => {
     const folder = await directoryOf(t, ['model.onnx']);
     const missing = {
       code: 'bad_model',
       message: /model directory .*nowhere cannot be read: there is no such directory/,
     };
     await assert.rejects(detectModel(join(folder, 'nowhere')), missing);
-    const file = {
+    await writeFile(join(folder, 'notes.md'), 'x');
+    await assert.rejects(detectModel(join(folder, 'notes.md')), {
       code: 'bad_model',
-      message: /model\.onnx is a file; expected a model directory, perhaps .*model$/,
-    };
-    await assert.rejects(detectModel(join(folder, 'model.onnx')), file);
+      message: /notes\.md is no file of a model that can be imported; name the file that begins the model/,
+    });
   });
 
   test('or its model may not be read', {
@@ -230,7 +229,8 @@ describe('a directory is refused, and told what was found and expected, when it'
 test('a directory needs an import when it holds something other than ONNX', async (t) => {
   const needs = async (files: readonly string[]) => needsImport(await directoryOf(t, files));
   assert.equal(await needs(['model.onnx']), false);
-  assert.equal(await needs(['a.onnx', 'b.onnx']), false);
+  // The import chooses, or says how to.
+  assert.equal(await needs(['a.onnx', 'b.onnx']), true);
   assert.equal(await needs([]), false);
   assert.equal(await needsImport('/no/such/directory'), false);
   assert.equal(await needs(['saved_model.pb']), true);
