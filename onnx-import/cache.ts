@@ -88,7 +88,7 @@ async function importedModel(
   const start = performance.now();
   const found = await detectModel(directory, convert);
   const sources = await fileFacts(found.directory, found.files);
-  const ignored = await assertApplied(found.home, options.job);
+  const ignored = await assertApplied(found.home, options.job, found.kind);
   const key = createHash('sha256')
     .update(
       JSON.stringify([

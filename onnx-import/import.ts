@@ -84,7 +84,7 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   const start = performance.now();
   options.signal?.throwIfAborted();
   const { job: settings = DEFAULT_JOB } = options;
-  const ignored = await assertApplied(found.home, settings);
+  const ignored = await assertApplied(found.home, settings, found.kind);
   const said = await folderImage(found.home, settings.import);
   const folder = await temporaryBeside(options.out);
   const { process = new ModelProcess() } = options;

@@ -1,5 +1,6 @@
 /** A model as an import makes it: an ONNX file that was checked by running it, with what is known of its source. */
 import { dirname, join } from 'node:path';
+import type { JobConfig } from '../lib/config/job.ts';
 import { badModel } from '../lib/contract/errors.ts';
 import type { ModelNames } from '../lib/contract/values.ts';
 import type { BatchAxes } from '../lib/contract/verification.ts';
@@ -25,6 +26,7 @@ export const MODEL_FILE = 'model.onnx';
 
 interface MakeOptions extends CheckOptions {
   readonly proof?: ProofOptions | undefined;
+  readonly job?: Pick<JobConfig, 'import'> | undefined;
   readonly onStage?: ((stage: 'checking') => void) | undefined;
 }
 
@@ -81,7 +83,9 @@ export async function passThrough(
   const checked = await check(folder, shapelessInputs, options);
   const { report, rewrites } = checked;
   const isText = found.kind === 'hugging_face';
-  const text = isText ? await importText(found.directory, folder, report) : undefined;
+  const text = isText
+    ? await importText(found.directory, folder, report, options.job?.import.ignore ?? [])
+    : undefined;
   return {
     text,
     facts,

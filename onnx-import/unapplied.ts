@@ -6,6 +6,8 @@
 import type { IgnoredFile } from '../lib/config/import-values.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { badModel } from '../lib/contract/errors.ts';
+import type { ModelKind } from './kinds.ts';
+import { SENTENCES } from './text/prompts.ts';
 import { type Fields, fieldsOf } from './vision/fields.ts';
 import { fieldsIn, folderImage } from './vision/folder.ts';
 
@@ -22,7 +24,7 @@ type Reader = (fields: Fields) => readonly Unapplied[];
 const READERS: readonly (readonly [IgnoredFile, Reader])[] = [
   ['preprocessor_config.json', audio],
   ['processor_config.json', (fields) => audio(fieldsOf(fields['feature_extractor']) ?? {})],
-  ['config_sentence_transformers.json', sentences],
+  [SENTENCES, sentences],
 ];
 
 /**
@@ -33,10 +35,13 @@ const READERS: readonly (readonly [IgnoredFile, Reader])[] = [
 export async function assertApplied(
   directory: string,
   { import: { ignore = [] } }: Settings,
+  kind?: ModelKind,
 ): Promise<readonly string[]> {
   const notes: string[] = [];
   const refused: string[] = [];
   for (const [name, read] of READERS) {
+    // A model of texts applies it.
+    if (kind === 'hugging_face' && name === SENTENCES) continue;
     const fields = await fieldsIn(directory, name);
     const found = fields ? read(fields) : [];
     if (found.length === 0) continue;

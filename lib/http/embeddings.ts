@@ -19,8 +19,12 @@ interface Asked {
   readonly isBase64: boolean;
   /** How many numbers a vector is to have; undefined: as many as the model gives. */
   readonly dimensions: number | undefined;
+  /** The name of what goes in front of each text. */
+  readonly prompt: string | undefined;
 }
 
+/** The input of models that have prompts. */
+const PROMPT = 'prompt_name';
 const MAX_TOKEN_ID = 2 ** 31 - 1;
 
 /** @throws bad_request, bad_input, not_found for a model without embeddings, too_large */
@@ -33,18 +37,23 @@ export async function answerEmbeddings(
   const stop = observers.start('request');
   await limiter?.acquire(clock?.caller);
   const model = jobOf(deps);
-  const { records, isBase64, dimensions } = askedOf(request, model);
+  const asked = askedOf(request, model);
+  const { records, isBase64 } = asked;
   observers.rowsRead?.(records.length);
   const run = observers.start('run');
   const { outcomes, version } = await deps.model.use(async (runner) => {
-    assertEmbeds(runner, model, dimensions);
+    assertEmbeds(runner, model, asked);
     return {
       outcomes: await serveRequest(records, runner, requestPolicy(clock), observers),
       version: runner.version,
     };
   });
   run();
-  const text = answerText(model, outcomes, isBase64);
+  const text = answerText(
+    model,
+    outcomes.map((one) => shortened(one, asked.dimensions)),
+    isBase64,
+  );
   stop();
   return jsonText(200, text, { 'model-version': version });
 }
@@ -52,19 +61,23 @@ export async function answerEmbeddings(
 function askedOf(request: HttpRequest, job: string): Asked {
   const { parsed } = readJson(request.body());
   if (!isObject(parsed)) throw badRequest('expected {"input": "text", "model": "..."}');
-  const { input, model, encoding_format: format = 'float', dimensions } = parsed;
+  const { input, model, encoding_format: format = 'float', dimensions, prompt_name: prompt } = parsed;
   if (typeof model !== 'string') throw badRequest(`"model": expected a name, got ${quoteValue(model)}`);
   assertModel(model, job);
   if (format !== 'float' && format !== 'base64') {
     throw badRequest(`"encoding_format": expected "float" or "base64", got ${quoteValue(format)}`);
   }
-  if (dimensions !== undefined && !Number.isSafeInteger(dimensions)) {
-    throw badRequest(`"dimensions": expected a whole number, got ${quoteValue(dimensions)}`);
+  if (dimensions !== undefined && !(Number.isSafeInteger(dimensions) && (dimensions as number) > 0)) {
+    throw badRequest(`"dimensions": expected a whole number from 1, got ${quoteValue(dimensions)}`);
+  }
+  if (prompt !== undefined && prompt !== null && typeof prompt !== 'string') {
+    throw badRequest(`"prompt_name": expected a name, got ${quoteValue(prompt)}`);
   }
   const inputs = inputsOf(input);
   if (inputs.length > LIMITS.instances) throw overLimit('instances', `${inputs.length} inputs are`);
   return {
-    records: inputs.map(recordOf),
+    records: inputs.map((one, index) => withPrompt(recordOf(one, index), prompt ?? undefined)),
+    prompt: prompt ?? undefined,
     isBase64: format === 'base64',
     dimensions: dimensions as number | undefined,
   };
@@ -76,6 +89,10 @@ function inputsOf(input: unknown): readonly unknown[] {
   const list = input as readonly unknown[];
   if (list.length === 0) throw badRequest('"input": expected at least one text');
   return list.every((one) => typeof one === 'number') ? [list] : list;
+}
+
+function withPrompt(record: Inputs, prompt: string | undefined): Inputs {
+  return prompt === undefined ? record : new Map([...record, [PROMPT, { kind: 'json', value: prompt }]]);
 }
 
 function recordOf(input: unknown, index: number): Inputs {
@@ -92,7 +109,7 @@ function recordOf(input: unknown, index: number): Inputs {
 function assertEmbeds(
   { inputs = [], outputs = [] }: Runner,
   model: string,
-  dimensions: number | undefined,
+  { dimensions, prompt }: Asked,
 ): void {
   const [output] = outputs;
   if (!inputs[0]?.isText || output?.name !== 'embedding') {
@@ -101,9 +118,32 @@ function assertEmbeds(
       `the model of ${quoteName(model)} gives no embeddings of texts; POST /predict asks it`,
     );
   }
+  if (prompt !== undefined && !inputs.some(({ name }) => name === PROMPT))
+    throw badRequest(`"${PROMPT}": the model has no prompts`);
   const width = output.shape.at(-1);
-  if (dimensions === undefined || dimensions === width) return;
-  throw badRequest(`"dimensions": ${dimensions}; the model's vectors have ${width}, and are not shortened`);
+  if (dimensions === undefined || typeof width !== 'number' || dimensions <= width) return;
+  throw badRequest(`"dimensions": ${dimensions}; the model's vectors have ${width}`);
+}
+
+/** With the first numbers of its vector. One of length 1 has it afterwards, too, as OpenAI's have. */
+function shortened(outcome: Outcome, dimensions: number | undefined): Outcome {
+  if (!outcome.ok || dimensions === undefined) return outcome;
+  const outputs = outcome.outputs.map((output): NamedTensor => {
+    const whole = output.data as Float32Array;
+    const data = whole.slice(0, dimensions);
+    const isUnit = Math.abs(lengthOf(whole) - 1) < 1e-3;
+    const length = isUnit ? Math.max(lengthOf(data), 1e-12) : 1;
+    return {
+      ...output,
+      shape: [...output.shape.slice(0, -1), data.length],
+      data: data.map((value) => value / length),
+    };
+  });
+  return { ...outcome, outputs };
+}
+
+function lengthOf(vector: Float32Array): number {
+  return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
 }
 
 function answerText(model: string, outcomes: readonly Outcome[], isBase64: boolean): string {

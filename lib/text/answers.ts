@@ -25,7 +25,9 @@ export function answersOf(
     const own = values.subarray(row * length, (row + 1) * length);
     const vector = settings.pooling.length > 0 ? pooled(own, width, tokens, settings.pooling) : own;
     if (settings.kind === 'classes') return activated(vector, settings.activation);
-    return settings.normalize ? normalized(vector) : Float32Array.from(vector);
+    const whole = settings.normalize ? normalized(vector) : Float32Array.from(vector);
+    // As sentence-transformers: what is cut off is cut off last.
+    return whole.slice(0, settings.dimensions);
   });
 }
 

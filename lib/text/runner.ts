@@ -3,6 +3,7 @@
  * by length, so that a run pads few tokens, and answered in the caller's order. Where padding changes a model's answers,
  * only texts of equal length share a run.
  */
+import { quoteName } from '../codecs/quote.ts';
 import { badInput, badModel, ServingError } from '../contract/errors.ts';
 import { allocate, type Tensor } from '../contract/tensor.ts';
 import { isNoText, TEXT_FILE, tokenIdsOf } from '../contract/texts.ts';
@@ -37,10 +38,14 @@ export function outputName({ kind, activation }: TextSettings): string {
 }
 
 /** How many numbers a text becomes, from the model's own output. */
-export function widthOf({ shape }: TensorSpec, { pooling }: TextSettings): number | string {
+export function widthOf({ shape }: TensorSpec, { pooling, dimensions }: TextSettings): number | string {
   const last = shape.at(-1) ?? '';
-  return typeof last === 'number' ? last * Math.max(1, pooling.length) : last;
+  if (typeof last !== 'number') return last;
+  return Math.min(last * Math.max(1, pooling.length), dimensions ?? Number.POSITIVE_INFINITY);
 }
+
+/** The input by which a record names its prompt. */
+export const PROMPT_INPUT = 'prompt_name';
 
 /** The model as one of texts. Closing it closes the model. */
 export function textRunner(model: TensorRunner, text: TextModel, options: TextOptions): TensorRunner {
@@ -49,8 +54,9 @@ export function textRunner(model: TensorRunner, text: TextModel, options: TextOp
   const output = model.outputs[at];
   if (!output) throw badModel(`${TEXT_FILE}: the model has no output "${settings.output}"`);
   const texts = (name: string): TensorSpec => ({ name, dtype: 'string', shape: ['N'], isText: true });
+  const besides = [...(settings.pair ? ['text_pair'] : []), ...(settings.prompts ? [PROMPT_INPUT] : [])];
   return {
-    inputs: [texts('text'), ...(settings.pair ? [{ ...texts('text_pair'), optional: true } as const] : [])],
+    inputs: [texts('text'), ...besides.map((name) => ({ ...texts(name), optional: true }) as const)],
     outputs: [{ name: outputName(settings), dtype: 'float32', shape: ['N', widthOf(output, settings)] }],
     fixedRows: undefined,
     // Those that may not share a run of the model are kept apart here.
@@ -85,21 +91,35 @@ function encodeAll(
   { anyIds = false }: TextOptions,
   stop: () => void,
 ): Encoded[] {
-  const [texts, pairs] = feeds.map(({ data }) => data as readonly string[]);
+  const [texts, besides] = feeds.map(({ data }) => data as readonly string[]);
+  const pairs = settings.pair ? besides : undefined;
+  const names = settings.prompts ? ((feeds[settings.pair ? 2 : 1]?.data ?? []) as readonly string[]) : [];
   const ready = (text: string) => (settings.lowercase ? text.toLowerCase() : text);
   return (texts ?? []).map((text, i) => {
     stop();
     const ids = tokenIdsOf(text);
     if (ids) {
       if (!anyIds) assertOwnIds(tokenizer.templates, ids);
+      if (names[i] !== undefined && !isNoText(names[i]))
+        throw badInput(`${PROMPT_INPUT} goes with a text, and not with token ids`);
       return tokensAsTheyAre(ids, tokenizer, settings);
     }
     const pair = pairs?.[i];
     const second = pair === undefined || isNoText(pair) ? undefined : ready(pair);
-    const encoded = tokenizer.encode(ready(text), second, settings.maxTokens);
+    const whole = `${promptOf(names[i], settings)}${text}`;
+    const encoded = tokenizer.encode(ready(whole), second, settings.maxTokens);
     if (encoded.ids.length === 0) throw badInput('a text without any token; the tokenizer adds none to it');
     return encoded;
   });
+}
+
+/** @throws bad_input for a name that is none of the model's */
+function promptOf(name: string | undefined, { prompts = {}, defaultPrompt }: TextSettings): string {
+  const wanted = name === undefined || isNoText(name) ? defaultPrompt : name;
+  if (wanted === undefined) return '';
+  if (Object.hasOwn(prompts, wanted)) return prompts[wanted] ?? '';
+  const names = Object.keys(prompts).join(', ');
+  throw badInput(`${PROMPT_INPUT} ${quoteName(wanted)}: the model's prompts are ${names}`);
 }
 
 /** @throws bad_input for ids that the tokenizer does not know, or too many */

@@ -29,6 +29,12 @@ export interface TextSettings {
   readonly maxTokens: number;
   /** Whether texts become lower case before they are tokenized. */
   readonly lowercase: boolean;
+  /** At most so many numbers of a vector. Absent: all. */
+  readonly dimensions?: number;
+  /** Texts that go in front of a text, by the names under which records ask for them. Absent: there are none. */
+  readonly prompts?: Readonly<Record<string, string>>;
+  /** The name of the prompt of a record that names none. Absent: it gets none. */
+  readonly defaultPrompt?: string;
   /** Whether a second text may come with each text. */
   readonly pair: boolean;
   /** Null: the tokenizer has none, so only texts of equal length share a run. */

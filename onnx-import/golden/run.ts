@@ -8,7 +8,7 @@ import type { Verification } from '../../lib/contract/verification.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
 import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { serveRequest } from '../../lib/pipeline/serve.ts';
-import { assertReachable, type GateOptions } from '../verify/gate.ts';
+import { assertReachable, type GateOptions, withoutPrompts } from '../verify/gate.ts';
 import { type AnsweredSample, type SampleOptions, sampleRequest } from '../verify/sample.ts';
 import { type Difference, firstDifference } from './compare.ts';
 import type { GoldenRequest } from './file.ts';
@@ -66,7 +66,8 @@ export async function runGolden(run: GoldenRun): Promise<GoldenAnswer> {
       const { inputAlreadyBatched } = job;
       const options = { ...gate, inputAlreadyBatched, filter, image: runner.image };
       const feeds = await assertReachable(file, runner, options);
-      if (feeds && gate.sample) sample = await sampleRequest(runner, feeds, { ...options, ...gate.sample });
+      if (feeds && gate.sample)
+        sample = await sampleRequest(withoutPrompts(runner), feeds, { ...options, ...gate.sample });
     }
     for (const request of requests) results.push(await ask(runner, request, filter));
   } finally {

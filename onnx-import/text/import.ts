@@ -1,6 +1,7 @@
 /** Puts a tokenizer beside an imported model, with the settings that make it a model of texts. */
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { IgnoredFile } from '../../lib/config/import-values.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
@@ -23,11 +24,12 @@ export async function importText(
   directory: string,
   folder: string,
   model: { readonly inputs: readonly TensorSpec[]; readonly outputs: readonly TensorSpec[] },
+  ignore: readonly IgnoredFile[],
 ): Promise<ImportedText> {
   const source = join(directory, TOKENIZER_FILE);
   const tokenizer = await readTokenizerFile(source);
   await assertSame(directory, JSON.parse(await readFile(source, 'utf8')) as Tokenizer);
-  const { settings, notes } = await textFacts(directory, tokenizer, model);
+  const { settings, notes } = await textFacts(directory, tokenizer, model, ignore);
   await copyFile(source, join(folder, TOKENIZER_FILE));
   await writeFile(join(folder, TEXT_FILE), `${JSON.stringify(settings, undefined, 1)}\n`);
   const name = outputName(settings);

@@ -1,4 +1,6 @@
 /** What a folder of Hugging Face says of its model, put together into the settings that functions read (text.json). */
+
+import type { IgnoredFile } from '../../lib/config/import-values.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 import { MODEL_INPUTS } from '../../lib/text/runner.ts';
@@ -7,6 +9,7 @@ import { MAX_TOKENS_PER_TEXT } from '../../lib/text/settings.ts';
 import type { Tokenizer } from '../../lib/text/tokenizer.ts';
 import { type Json, readConfig } from './folder.ts';
 import { readModules } from './pooling.ts';
+import { promptsOf, SENTENCES } from './prompts.ts';
 
 export interface TextFacts {
   readonly settings: TextSettings;
@@ -34,6 +37,7 @@ export async function textFacts(
   folder: string,
   tokenizer: Tokenizer,
   { inputs, outputs }: Pick<Source, 'inputs' | 'outputs'>,
+  ignore: readonly IgnoredFile[] = [],
 ): Promise<TextFacts> {
   const config = await readConfig(folder, 'config.json');
   const tokenizerConfig = await readConfig(folder, 'tokenizer_config.json');
@@ -44,6 +48,8 @@ export async function textFacts(
   const limit = limitOf(source, sentence);
   const pair = answer.kind === 'classes' && tokenizer.templates.pair !== undefined;
   const padding = await paddingOf(source);
+  const prompts =
+    answer.kind === 'embedding' && !ignore.includes(SENTENCES) ? await promptsOf(folder) : undefined;
   const settings: TextSettings = {
     version: 1,
     kind: answer.kind,
@@ -51,6 +57,7 @@ export async function textFacts(
     activation: answer.activation ?? 'none',
     pooling: answer.pooling ?? [],
     normalize: answer.normalize ?? false,
+    ...prompts?.settings,
     maxTokens: limit.maxTokens,
     lowercase: sentence['do_lower_case'] === true,
     pair,
@@ -58,7 +65,7 @@ export async function textFacts(
   };
   const many =
     padding === null ? ['the tokenizer has no padding, so only texts of equal length share a run'] : [];
-  return { settings, notes: [...answer.notes, limit.note, ...many] };
+  return { settings, notes: [...answer.notes, ...(prompts?.notes ?? []), limit.note, ...many] };
 }
 
 /** @throws bad_model */

@@ -9,6 +9,7 @@ import { openSession } from '../../lib/inference/session.ts';
 import type { Filter } from '../../lib/pipeline/answer/postprocess.ts';
 import { batchAxisOf, batchSize } from '../../lib/pipeline/batch/batch-axes.ts';
 import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
+import { PROMPT_INPUT } from '../../lib/text/runner.ts';
 import { axisLines, proposedAxes } from '../axis-proposal.ts';
 import { type Hints, hintsOf } from '../batching/hints.ts';
 import { madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
@@ -27,6 +28,14 @@ export interface GateOptions {
   readonly image: ImageChoice;
 }
 
+/** Without the input that takes the name of a prompt, which cannot be made up. */
+export function withoutPrompts(runner: OnnxRunner): OnnxRunner {
+  return {
+    ...runner,
+    inputs: runner.inputs.filter(({ name, isText }) => !(isText && name === PROMPT_INPUT)),
+  };
+}
+
 /** Of all candidates of made-up values; the first is asked however large it is. */
 const MOST_ELEMENTS = 5e6;
 /** Pixels. */
@@ -42,9 +51,10 @@ const LEAST_BYTES = 2;
  */
 export async function assertReachable(
   file: string,
-  runner: OnnxRunner,
+  opened: OnnxRunner,
   options: GateOptions,
 ): Promise<readonly Tensor[] | undefined> {
+  const runner = withoutPrompts(opened);
   const endpoints = endpointsOf({ use: (work) => work(runner) }, options.filter);
   const asked = { ...options, hints: hintsOf(file) };
   let refusal: ServingError | undefined;

@@ -108,11 +108,14 @@ suite('POST /v1/embeddings', () => {
         /"encoding_format": expected "float" or "base64"/,
       ],
       [
-        { input: 'a', model: 'texts', dimensions: 1 },
+        { input: 'a', model: 'texts', dimensions: 3 },
         400,
         'bad_request',
-        /the model's vectors have 2, and are not shortened/,
+        /"dimensions": 3; the model's vectors have 2/,
       ],
+      [{ input: 'a', model: 'texts', dimensions: 0 }, 400, 'bad_request', /a whole number from 1/],
+      [{ input: 'a', model: 'texts', prompt_name: 1 }, 400, 'bad_request', /"prompt_name": expected a name/],
+      [{ input: 'a', model: 'texts', prompt_name: 'query' }, 400, 'bad_request', /the model has no prompts/],
       [
         { input: new Array(1_001).fill('a'), model: 'texts' },
         413,

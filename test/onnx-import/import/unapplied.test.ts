@@ -76,7 +76,10 @@ test('import.ignore answers, stands in the report, and takes known files alone',
 
 const REPORTED = fileURLToPath(new URL('../../../../shared/corpus/reported/folders', import.meta.url));
 const skip = existsSync(REPORTED) ? false : 'needs ../shared/corpus/reported';
-test('the reported folders are refused by the field that has an effect', { skip }, async () => {
-  const refused = (name: string) => assertApplied(join(REPORTED, name), job());
-  await assert.rejects(refused('st_default_prompt'), /default_prompt_name "query"/);
+test('a folder of sentences without a tokenizer is refused by the field that has an effect', {
+  skip,
+}, async () => {
+  const directory = join(REPORTED, 'st_default_prompt');
+  await assert.rejects(assertApplied(directory, job()), /default_prompt_name "query"/);
+  assert.deepEqual(await assertApplied(directory, job(), 'hugging_face'), []);
 });
