@@ -11,6 +11,8 @@ import { WORKER } from './worker-operations.ts';
 
 const TOKENS = { ...list({ type: 'integer', minimum: 0, maximum: 2 ** 31 - 1 }), minItems: 1 };
 const ASYNC = parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.');
+/** One text, several, the tokens of one, or those of several. */
+const EMBEDDED = { anyOf: [TEXT, list(TEXT, LIMITS.instances), TOKENS, list(TOKENS, LIMITS.instances)] };
 
 const FORM = parameter('form', 'query', { type: 'string', const: 'plain' }, 'Answers as PlainPredictions.');
 const PREDICTED = {
@@ -70,9 +72,7 @@ const PREDICT: Operations = ({ example, model, job }) => [
       'application/json': {
         schema: object(
           {
-            input: {
-              anyOf: [TEXT, list(TEXT, LIMITS.instances), TOKENS, list(TOKENS, LIMITS.instances)],
-            },
+            input: EMBEDDED,
             model: { type: 'string', const: job },
             encoding_format: { type: 'string', enum: ['float', 'base64'] },
             dimensions: { type: 'integer', minimum: 1, maximum: 2 ** 31 - 1 },

@@ -165,12 +165,13 @@ export function candidateAt({ folder, names, only }: Place, choice: Choice): Cho
   const all = candidatesIn(names);
   const named = all.filter(({ file }) => file === only);
   const own = only === undefined ? all : named.length > 0 ? named : candidatesIn([only]);
-  if (own.length === 0) return undefined;
+  const [first] = own;
+  if (first === undefined) return undefined;
   const chosen = chooseModel(own, ({ file }) => file, choice);
   if (chosen) return chosen;
   return severalModels(
     folder,
     own.map(({ kind, file }) => `${file} (${KINDS[kind].title})`),
-    (own.find(({ kind }) => kind === 'onnx') ?? (own[0] as Candidate)).file,
+    (own.find(({ kind }) => kind === 'onnx') ?? first).file,
   );
 }
