@@ -92,9 +92,9 @@ function encodeAll(
   { anyIds = false }: TextOptions,
   stop: () => void,
 ): Encoded[] {
-  const [texts, second, third] = feeds.map(({ data }) => data as readonly string[]);
-  const pairs = settings.pair ? second : undefined;
-  const names = (settings.prompts && (settings.pair ? third : second)) ?? [];
+  const [texts, next, last] = feeds.map(({ data }) => data as readonly string[]);
+  const pairs = settings.pair ? next : undefined;
+  const names = (settings.prompts && (settings.pair ? last : next)) ?? [];
   const ready = (text: string) => (settings.lowercase ? text.toLowerCase() : text);
   return (texts ?? []).map((text, i) => {
     stop();
