@@ -77,7 +77,7 @@ export async function detectModel(path: string, choice: Choice = {}): Promise<Fo
     };
   }
   const chosen = candidateAt(place, choice);
-  if (!chosen) throw nothing(home, names);
+  if (!chosen) throw await nothing(home, names);
   const noted = [...notes, ...(chosen.note === undefined ? [] : [chosen.note])];
   const found = await modelOf(folder, chosen.item, names);
   return { ...found, ...more, ...(noted.length > 0 && { notes: noted }) };
@@ -189,9 +189,14 @@ async function assertContents(folder: string, kind: ModelKind, files: readonly s
   }
 }
 
-function nothing(folder: string, names: readonly string[]): ServingError {
+async function nothing(folder: string, names: readonly string[]): Promise<ServingError> {
   const found = names.length === 0 ? 'no files' : shownNames(names);
-  const advice = adviceOn(names) ?? EXPECTED;
+  const folders = await readdir(folder, { withFileTypes: true });
+  // Some models are folders themselves.
+  const advice =
+    adviceOn(names) ??
+    adviceOn(folders.filter((one) => one.isDirectory()).map(({ name }) => name)) ??
+    EXPECTED;
   return badModel(`model directory ${folder} holds no model, found ${found}; ${advice}`);
 }
 

@@ -179,6 +179,7 @@ async function assertExamples({ document, check, ask }: DescribedService, name: 
 
 const WITH_EXAMPLES = [
   'predict',
+  'invocations',
   'enqueue',
   'v2Infer',
   'v2InferVersion',

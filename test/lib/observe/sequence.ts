@@ -151,7 +151,7 @@ async function useFunctions(stack: Stack, image: string, lines: Json[]): Promise
     CLUSTER_SERVING_BUCKET: stack.bucket,
     CLUSTER_SERVING_REDIS_URL: stack.redisUrl,
     CLUSTER_SERVING_QUEUE_URL: stack.queueUrl,
-    CLUSTER_SERVING_CONFIG: JSON.stringify({ image: { resize: { height: 8, width: 8 } } }),
+    CLUSTER_SERVING_CONFIG: JSON.stringify({ image: { height: 8, width: 8 } }),
     OTEL_SERVICE_NAME: 'deployed',
     _X_AMZN_TRACE_ID: 'Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1',
   };
