@@ -297,7 +297,7 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
       auth: 'iam',
       job: 'serving_stream',
     };
-    assert.deepEqual(rest, { ...expected, url, bucket: Bucket });
+    assert.deepEqual(rest, { ...expected, url, bucket: Bucket, redisUrl: undefined });
     assert.ok(queueUrl !== '' && queueUrl === Queue, `${queueUrl} ${Queue}`);
   });
 
