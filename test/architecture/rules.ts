@@ -84,6 +84,7 @@ const ONNX_IMPORT_SHARES: readonly string[] = [
   'lib/config/value.ts',
   'lib/inference/',
   'lib/pipeline/batch/',
+  'lib/pipeline/bind/cast.ts',
   'lib/pipeline/bind/image-choice.ts',
   'lib/registry/download-folder.ts',
   'lib/registry/model-file.ts',
