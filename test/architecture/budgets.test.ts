@@ -15,9 +15,9 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 36_900 },
   { folders: ['local'], lines: 10_800 },
   { folders: ['cli'], lines: 8_750 },
-  { folders: ['infra'], lines: 6_550 },
+  { folders: ['infra'], lines: 6_650 },
   { folders: ['sdk'], lines: 3_450 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 63_200 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 63_350 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
