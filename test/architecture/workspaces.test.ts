@@ -155,7 +155,7 @@ test('the root declares what the tests, the examples and the scripts use, and no
   // The planted imports below.
   sources.delete(join('test', 'architecture', 'workspaces.test.ts'));
   // npm links the root's own workspaces.
-  const dependencies = { 'cluster-serving': root.version };
+  const dependencies = { 'cluster-serving': root.version, 'onnx-import': root.version };
   const manifest = { ...root, dependencies: { ...root.dependencies, ...dependencies } };
   assert.deepEqual(problemsOf({ folder: '.', manifest, sources }, namesOf(workspaces)), []);
 });
