@@ -30,7 +30,7 @@ export type { Convert } from './formats/convert.ts';
 export { type SupportedOps, supportedOps as supported, supportedOpsText } from './formats/supported.ts';
 export type { Accepted, Imported, ImportOptions } from './import/import.ts';
 export { uselessOptions } from './import/options.ts';
-export { type Found, MODEL_FILE, type Reported, type Stage } from './import/stages.ts';
+export { type Found, MODEL_FILE, type Reported, STAGES, type Stage } from './import/stages.ts';
 export type { OnnxFacts } from './onnx/facts.ts';
 export { takesPicturesOfAnySize } from './onnx/picture-size.ts';
 export type { ModelProcess } from './process/model-process.ts';

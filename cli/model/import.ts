@@ -4,18 +4,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { installation } from '../../local/machine/installation.ts';
-import type { Imported, ImportReport, Stage } from '../../onnx-import/index.ts';
+import type { Imported, ImportReport } from '../../onnx-import/index.ts';
 import type { ImportOptions } from '../../release/import.ts';
 import type { Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 
-const LABELS: Readonly<Record<Stage, string>> = {
-  reading: '1 of 5  reading the files',
-  converting: '2 of 5  converting',
-  writing: '3 of 5  writing',
-  checking: '4 of 5  running the model',
-  verifying: '5 of 5  verifying its answers',
-};
 const MB = 1e6;
 /** A smaller file is written before a progress bar would be noticed. */
 const LONG_MB = 16;
@@ -24,6 +17,7 @@ type Options = Omit<ImportOptions, 'version'>;
 
 export async function importHere(directory: string, options: Options, output: Output): Promise<Imported> {
   const { importModel } = await import('../../release/import.ts');
+  const { STAGES } = await import('../../onnx-import/index.ts');
   const progress = showProgress(output.json);
   try {
     return await importModel(resolve(directory), {
@@ -31,7 +25,7 @@ export async function importHere(directory: string, options: Options, output: Ou
       version: installation().version,
       onStage(stage, done = 0, bytes = 0) {
         const total = bytes > LONG_MB * MB ? bytes / MB : undefined;
-        progress.update({ label: LABELS[stage], done: done / MB, total, unit: 'MB' });
+        progress.update({ label: STAGES[stage], done: done / MB, total, unit: 'MB' });
       },
     });
   } finally {

@@ -5,6 +5,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { isRemote, readHubAddress } from '../../lib/config/model-path.ts';
+import { convertOptionsOf, toleranceOf } from '../../onnx-import/options.ts';
 import type { ImportOptions } from '../../release/import.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
@@ -12,7 +13,7 @@ import { EXIT, type Output } from '../output.ts';
 import { dataDirOf, SERVICE_OPTIONS, YES } from '../service.ts';
 import { uploadRefusal } from '../upload-refusal.ts';
 import { described, importHere, withImport } from './import.ts';
-import { CONFIG_OPTION, convertOptionsOf, MAKING_OPTIONS, toleranceOf } from './options.ts';
+import { CONFIG_OPTION, IMPORT_OPTIONS } from './options.ts';
 import { importPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
 
 /** Keeping more would not be pruning. */
@@ -20,7 +21,7 @@ const MAX_KEPT = 1_000;
 
 const OPTIONS = {
   ...CONFIG_OPTION,
-  ...MAKING_OPTIONS,
+  ...IMPORT_OPTIONS,
   ...only(['import'], {
     out: {
       value: 'dir',

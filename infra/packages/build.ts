@@ -1,7 +1,7 @@
 /**
  * `npm run build:packages`: writes the publishable packages to dist/packages, ready for `npm pack`: `cluster-serving`,
- * the SDK, `@cluster-serving/cli`, everything else, and binaries for systems other than Linux. They contain JavaScript, because Node
- * strips no types below node_modules.
+ * the SDK, `onnx-import`, `@cluster-serving/cli`, everything else, and binaries for systems other than Linux. They contain
+ * JavaScript, because Node strips no types below node_modules.
  */
 import { rm } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { buildCli } from './cli.ts';
 import { emitDeclarations } from './declarations.ts';
 import { readManifests, type StagedPackage } from './manifest.ts';
+import { buildOnnxImport } from './onnx-import.ts';
 import { buildSdk } from './sdk.ts';
 
 export interface PackagesRequest {
@@ -21,6 +22,7 @@ export interface PackagesRequest {
 export interface Packages {
   readonly sdk: StagedPackage;
   readonly cli: StagedPackage;
+  readonly onnxImport: StagedPackage;
 }
 
 export async function buildPackages({
@@ -37,8 +39,10 @@ export async function buildPackages({
     buildSdk({ ...parts, folder: join(folder, 'sdk') }),
     buildCli({ ...parts, folder: join(folder, 'cli') }),
   ]);
+  // After the command line: both write the binaries of other systems.
+  const onnxImport = await buildOnnxImport({ ...parts, folder: join(folder, 'onnx-import') });
   await rm(declarations, { recursive: true });
-  return { sdk, cli };
+  return { sdk, cli, onnxImport };
 }
 
 if (import.meta.main) {

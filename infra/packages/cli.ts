@@ -3,7 +3,7 @@
  * the parts of the stack, the bundled functions), the digits sample and the documents.
  */
 
-import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 import { writePage } from '../../console/build.ts';
@@ -25,6 +25,7 @@ import {
   type Versions,
 } from './manifest.ts';
 import { bundleRuntime } from './runtime.ts';
+import { copyScripts } from './scripts.ts';
 
 /** The workspaces that are bundled into it. */
 const WORKSPACES = [
@@ -91,7 +92,7 @@ export async function buildCli({
   const [metafile, binaries] = await Promise.all([
     bundle(root, folder),
     bundleRuntime(root, folder, version),
-    copyScripts(join(root, 'cli', 'bin'), join(folder, 'bin')),
+    copyScripts(join(root, 'cli', 'bin'), join(folder, 'bin'), '../cli.mjs'),
     bundleFunctions(root, folder),
     cp(join(root, 'cli', 'README.md'), join(folder, 'README.md')),
     ...COPIED.map((path) => cp(join(root, path), join(folder, path), { recursive: true, filter: isShipped })),
@@ -148,17 +149,6 @@ async function bundleFunctions(root: string, folder: string): Promise<void> {
     await writeFile(join(target, CONTENTS), `${JSON.stringify(contents, null, 1)}\n`);
   }
   await writeFile(join(folder, 'functions', 'THIRD-PARTY-LICENSES.txt'), await licensesOf(metafiles, root));
-}
-
-/** Copies the commands' scripts, which load the bundle instead of the source. */
-async function copyScripts(from: string, to: string): Promise<void> {
-  await mkdir(to, { recursive: true });
-  for (const name of await readdir(from)) {
-    const text = await readFile(join(from, name), 'utf8');
-    const path = join(to, name);
-    await writeFile(path, text.replace("'../main.ts'", "'../cli.mjs'"));
-    if (text.startsWith('#!')) await chmod(path, 0o755);
-  }
 }
 
 /** Pins the exact versions that were tested. */

@@ -1,7 +1,7 @@
 /** Collects the declarations of a package: those of its entry point and of everything it refers to. */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { createRequire, isBuiltin } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { packageName } from './manifest.ts';
@@ -35,7 +35,7 @@ export async function copyDeclarations(from: string, to: string, entry: string):
     const found: string[] = [];
     const text = (await readFile(join(from, file), 'utf8')).replaceAll(IMPORT, (all, before, quote, path) => {
       if (!path.startsWith('.')) {
-        if (!path.startsWith('node:')) packages.add(packageName(path));
+        if (!isBuiltin(path)) packages.add(packageName(path));
         return all;
       }
       const plain = path.replace(/\.ts$/, '');

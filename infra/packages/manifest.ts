@@ -29,6 +29,7 @@ export interface PublishedManifest extends WorkspaceManifest {
   readonly main?: string;
   readonly types?: string;
   readonly sideEffects?: false;
+  readonly files?: readonly string[];
   readonly publishConfig?: { readonly access: 'public' };
   readonly exports: Readonly<Record<string, unknown>>;
   readonly typesVersions?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
@@ -107,3 +108,7 @@ export function packageName(specifier: string): string {
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/');
 }
+
+/** A library accepts compatible versions, so that npm can choose. */
+export const compatible = (versions: Versions) =>
+  sorted(Object.entries(versions).map(([name, exact]) => [name, `^${exact}`]));

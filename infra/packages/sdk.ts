@@ -9,13 +9,13 @@ import { build } from 'esbuild';
 import { present } from '../../lib/contract/present.ts';
 import { copyDeclarations } from './declarations.ts';
 import {
+  compatible,
   dependenciesOf,
   externalsOf,
   imported,
   type PackageParts,
   type PublishedManifest,
   type StagedPackage,
-  sorted,
   stage,
   type Versions,
   type WorkspaceManifest,
@@ -122,7 +122,3 @@ function manifestOf(workspace: WorkspaceManifest, versions: Versions): Published
     ...(peerDependencies && { peerDependencies: compatible(peerDependencies), peerDependenciesMeta }),
   };
 }
-
-/** A library accepts compatible versions, so that npm can choose. */
-const compatible = (versions: Versions) =>
-  sorted(Object.entries(versions).map(([name, exact]) => [name, `^${exact}`]));

@@ -1,6 +1,6 @@
 /** Compares the answers of rows in a batch with their answers alone, with a tolerance for rounding. */
 import { elementCount, type Tensor } from '../../lib/contract/tensor.ts';
-import { valuesOf } from '../../lib/contract/tensor-values.ts';
+import { valuesOf } from '../graph/halves.ts';
 import { isSameBytes } from '../samples/difference.ts';
 
 /** Kernels for one row and for many add up in another order: a few units in the last place of what they add. */

@@ -88,13 +88,15 @@ export function readModel(path: string): Model {
   const message = readOnnx(path);
   const graph = messageOf(message, 'graph');
   if (!graph) throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
-  const functions = Map.groupBy(messagesOf(message, 'functions'), (item) =>
-    functionKey(domainOf(item), textOf(item, 'name'), textOf(item, 'overload')),
-  );
+  const functions = new Map<string, LocalFunction[]>();
+  for (const item of messagesOf(message, 'functions')) {
+    const key = functionKey(domainOf(item), textOf(item, 'name'), textOf(item, 'overload'));
+    functions.set(key, [...(functions.get(key) ?? []), functionOf(item)]);
+  }
   return {
     graph: graphOf(graph),
     opsets: opsetsOf(message),
-    functions: new Map(Array.from(functions, ([key, items]) => [key, items.map(functionOf)])),
+    functions,
   };
 }
 

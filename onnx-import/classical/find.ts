@@ -40,10 +40,11 @@ export function* classicalNodes(file: Uint8Array): Generator<FoundNode> {
   const [opset, isUsed] = [opsetOf(model, 8), (output: string) => used.has(output)];
   for (const { number, content } of model) {
     if (number === 7)
-      yield* nodesIn(fieldsOf(content), { at: 1, opset, isUsed, outer: new Map() }).filter(isOwn);
+      yield* [...nodesIn(fieldsOf(content), { at: 1, opset, isUsed, outer: new Map() })].filter(isOwn);
     if (number !== 25) continue;
     const body = fieldsOf(content);
-    yield* nodesIn(body, { at: 7, opset: opsetOf(body, 9), isUsed, outer: new Map() }).filter(isOwn);
+    const found = nodesIn(body, { at: 7, opset: opsetOf(body, 9), isUsed, outer: new Map() });
+    yield* [...found].filter(isOwn);
   }
 }
 

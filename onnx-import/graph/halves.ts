@@ -1,4 +1,11 @@
-/** 16-bit floats of model files, which become float32: few kernels of onnxruntime take them on a processor. */
+/** 16-bit floats as float32: few kernels of onnxruntime take them on a processor, and Node before 24 has no array of them. */
+import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+
+/** All elements in row-major order: numbers, bigints for 64-bit integers, or texts. */
+export function valuesOf({ dtype, data }: Tensor): TypedArray | readonly string[] {
+  if (dtype !== 'float16') return data;
+  return widenHalves(new Uint16Array(data.buffer, data.byteOffset, data.length), 'half');
+}
 
 /** Widens 16-bit floats to float32. */
 export function widenHalves(halves: Uint16Array, kind: 'half' | 'bfloat16'): Float32Array {

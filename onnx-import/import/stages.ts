@@ -18,7 +18,16 @@ import type { RewritesReport } from '../verify/rewrites.ts';
 
 export const MODEL_FILE = 'model.onnx';
 
-export type Stage = 'reading' | 'converting' | 'writing' | 'checking' | 'verifying';
+/** As progress shows them. */
+export const STAGES = {
+  reading: '1 of 5  reading the files',
+  converting: '2 of 5  converting',
+  writing: '3 of 5  writing',
+  checking: '4 of 5  running the model',
+  verifying: '5 of 5  verifying its answers',
+} as const;
+
+export type Stage = keyof typeof STAGES;
 
 /** Where an import works, and what it was asked for. */
 export interface Workshop extends CheckOptions {

@@ -1,4 +1,5 @@
 /** The numbers of a tensor in an ONNX file: its raw bytes, or the list of its type. */
+import { widenHalves } from '../graph/halves.ts';
 import { bytesOf, numberOf, numbersOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
 
@@ -19,7 +20,7 @@ const ELEMENTS: Readonly<Record<number, Elements>> = {
   7: { width: 8, read: (raw) => new BigInt64Array(raw), list: 'longs' },
   9: { width: 1, read: (raw) => new Uint8Array(raw), list: 'ints' },
   // Its list has bits.
-  10: { width: 2, read: (raw) => new Float16Array(raw) },
+  10: { width: 2, read: (raw) => widenHalves(new Uint16Array(raw), 'half') },
   11: { width: 8, read: (raw) => new Float64Array(raw), list: 'doubles' },
 };
 /** The value of `location` for weights in another file. */

@@ -3,7 +3,7 @@
  * does, whatever the tolerance.
  */
 import type { Tensor } from '../../lib/contract/tensor.ts';
-import { valuesOf } from '../../lib/contract/tensor-values.ts';
+import { valuesOf } from '../graph/halves.ts';
 
 /** Values agree if |actual - expected| <= atol + rtol * |expected|. */
 export interface Tolerance {

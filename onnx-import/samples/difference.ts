@@ -1,6 +1,6 @@
 /** Compares the outputs of two sessions on one set of inputs, with a tolerance that a small output cannot hide in. */
 import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
-import { valuesOf } from '../../lib/contract/tensor-values.ts';
+import { valuesOf } from '../graph/halves.ts';
 import { randomNumbers } from './inputs.ts';
 
 /** Of the output's own standard deviation in this run. */
@@ -87,7 +87,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Buffer {
 /** Texts are compared as they are; as numbers they have no noise. */
 function numbersOf(tensor: Tensor): Float64Array {
   if (tensor.dtype === 'string') return new Float64Array();
-  const values = valuesOf(tensor) as TypedArray | Float16Array;
+  const values = valuesOf(tensor) as TypedArray;
   const hasBigints = values instanceof BigInt64Array || values instanceof BigUint64Array;
   return hasBigints ? Float64Array.from(values, Number) : new Float64Array(values);
 }

@@ -4,6 +4,7 @@
  */
 import { allocate, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
+import { float16Bits } from '../../lib/pipeline/bind/cast.ts';
 
 /** The ranks to try for inputs of unknown rank. */
 const RANKS = [2, 4, 1, 3];
@@ -102,13 +103,13 @@ function fill(
   // Image bytes are 0 to 255; other integers are 0 or 1, which every table has.
   const isImage = dtype === 'uint8' && shape.length === 4;
   const convert = (value: number) => {
+    if (dtype === 'float16') return float16Bits(value);
     if (dtype.startsWith('float')) return value;
     const most = isImage ? 255 : 1;
     const whole = Math.min(most, Math.floor(value * (most + 1)));
     return dtype === 'int64' || dtype === 'uint64' ? BigInt(whole) : whole;
   };
-  const elements: { [index: number]: number | bigint } =
-    dtype === 'float16' ? new Float16Array(data.buffer as ArrayBuffer) : data;
+  const elements: { [index: number]: number | bigint } = data;
   for (const [at, row] of rows.entries()) {
     const next = random(row);
     for (let i = 0; i < width; i++) elements[at * width + i] = convert(next());

@@ -4,6 +4,7 @@
  */
 import { allocate, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
+import { float16Bits } from '../../lib/pipeline/bind/cast.ts';
 import type { Hints, InputHints, Range } from './hints.ts';
 import { FREE_SIZES, type FreeSizes, possibleSpecs, randomNumbers } from './inputs.ts';
 import { messageOf } from './reference.ts';
@@ -182,12 +183,12 @@ export function madeUpRow(
     return { dtype, shape: dims, data: Array.from({ length: count }, (_, at) => text(at)) };
   }
   const data = allocate(dtype, count);
-  const elements: { [index: number]: number | bigint } =
-    dtype === 'float16' ? new Float16Array(data.buffer as ArrayBuffer) : data;
+  const elements: { [index: number]: number | bigint } = data;
   const limit = dtype === 'bool' ? 2 : isImage(dtype, dims) ? 256 : choice.integers;
   const whole = isInRange && dtype !== 'bool' ? inRange(dtype, recipe) : smallNumbers(limit, row);
   for (let i = 0; i < count; i++) {
-    if (dtype.startsWith('float')) elements[i] = recipe(random(), i);
+    if (dtype === 'float16') elements[i] = float16Bits(recipe(random(), i));
+    else if (dtype.startsWith('float')) elements[i] = recipe(random(), i);
     else {
       const value = whole(random(), i);
       elements[i] = dtype === 'int64' || dtype === 'uint64' ? BigInt(value) : value;

@@ -15,9 +15,9 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 37_600 },
   { folders: ['local'], lines: 10_800 },
   { folders: ['cli'], lines: 8_750 },
-  { folders: ['infra'], lines: 6_550 },
+  { folders: ['infra'], lines: 6_700 },
   { folders: ['sdk'], lines: 3_450 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 63_850 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 64_300 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

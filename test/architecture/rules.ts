@@ -84,9 +84,11 @@ const ONNX_IMPORT_SHARES: readonly string[] = [
   'lib/codecs/',
   'lib/config/defaults.ts',
   'lib/config/file.ts',
+  'lib/config/import-values.ts',
   'lib/config/value.ts',
   'lib/inference/',
   'lib/pipeline/batch/',
+  'lib/pipeline/bind/cast.ts',
   'lib/pipeline/bind/image-choice.ts',
   'lib/registry/download-folder.ts',
   'lib/registry/model-file.ts',
@@ -156,7 +158,7 @@ export const IMPORTED_BY: readonly { readonly part: string; readonly importers: 
     part: 'lib/redis/',
     importers: ['lib/compose/store.ts', 'sdk/redis-results.ts', 'local/bridge/', 'test/'],
   },
-  // The service sees the entries of onnx-import alone: index.ts, process.ts, trial.ts and protobuf.ts.
+  // The service sees the entries of onnx-import alone: index.ts, options.ts, process.ts, trial.ts and protobuf.ts.
   ...LEVELS.flat()
     .filter((part) => /^onnx-import\/./.test(part))
     .map((part) => ({ part, importers: ['onnx-import/', 'test/'] })),

@@ -1,5 +1,5 @@
 /**
- * The two packages as a user has them: built, packed by npm, and unpacked into an empty folder's node_modules.
+ * The packages as a user has them: built, packed by npm, and unpacked into an empty folder's node_modules.
  * No registry is asked: what a manifest names is linked from the checkout's node_modules, and nothing else, so a package
  * that it forgets is not found. test/infra/packages/install.deploy.test.ts has npm itself install them.
  */
@@ -21,6 +21,7 @@ export interface Archives {
   /** Paths of what `npm pack` wrote. */
   readonly sdk: string;
   readonly cli: string;
+  readonly onnxImport: string;
   /** The folder of what was packed, with a folder for each package. */
   readonly staged: string;
 }
@@ -41,7 +42,12 @@ export async function packPackages(folder: string): Promise<Archives> {
     await copyFile(join(kept, name), join(folder, name));
     return join(folder, name);
   };
-  return { sdk: await copied('sdk.tgz'), cli: await copied('cli.tgz'), staged: join(kept, 'staged') };
+  return {
+    sdk: await copied('sdk.tgz'),
+    cli: await copied('cli.tgz'),
+    onnxImport: await copied('onnxImport.tgz'),
+    staged: join(kept, 'staged'),
+  };
 }
 
 async function makePacked(folder: string): Promise<void> {

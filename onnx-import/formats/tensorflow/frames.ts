@@ -35,9 +35,11 @@ interface Frame {
 
 /** Returns the graph unchanged when it has no such loop. */
 export function withoutFrames(tf: TfGraph): TfGraph {
-  const entries = Map.groupBy([...tf.nodes.values()].filter(isEnter), (node) =>
-    textAttribute(node, 'frame_name'),
-  );
+  const entries = new Map<string, TfNode[]>();
+  for (const node of [...tf.nodes.values()].filter(isEnter)) {
+    const frame = textAttribute(node, 'frame_name');
+    entries.set(frame, [...(entries.get(frame) ?? []), node]);
+  }
   if (entries.size === 0) return tf;
   if (entries.size > MAX_FRAMES) refuse(`has ${entries.size} loops, the limit is ${MAX_FRAMES}`);
   const functions = new Map(tf.functions);
