@@ -26,7 +26,7 @@ const MODELS: readonly (readonly [kind: string, folder: string, input?: string])
   ['caffe', sharedPath('corpus/caffe/layer_batch_norm_local_stats')],
   ['openvino', sharedPath('corpus/openvino/ovms_scalar')],
   ['bigdl', sharedPath('corpus/bigdl/bigdl_lenet'), 'input:N,784'],
-  ['pytorch', sharedPath('corpus/pytorch/pickled_simple_py310_cp220'), 'x:N,4'],
+  ['pytorch', sharedPath('corpus/pytorch/pickled_simple_py310_cp220'), 'x:N,2'],
   ['tf_checkpoint', sharedPath('corpus/tf_checkpoint/tf2onnx_regression')],
   ['tf_frozen', sharedPath('corpus/tf_frozen/batch_norm')],
   ['tf_saved_model', sharedPath('corpus/tf_saved_model/matrix_half_plus_two')],
@@ -44,7 +44,7 @@ import { singleRows } from 'onnx-import/trial';
 export async function shapesOf(folder: string): Promise<ImportReport['inputs']> {
   const process = new ModelProcess();
   try {
-    const convert = convertOptionsOf({ input: ['x:N,4'] });
+    const convert = convertOptionsOf({ input: ['x:N,2'] });
     const { importReport }: Imported = await importModel(folder, { out: 'out', convert, process });
     return importReport.inputs;
   } catch (error) {
