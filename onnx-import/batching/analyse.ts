@@ -149,7 +149,8 @@ class Analyser implements Analysis {
       const values = [rule(call)].flat();
       for (const value of values) assertInvariant(value, call);
       const isLost =
-        values.some(({ kind }) => kind === 'fixed') && inputs.some((input) => input?.kind === 'rows');
+        values.some(({ kind }) => kind === 'fixed') &&
+        inputs.some((input) => input?.kind === 'rows' || input?.kind === 'row numbers');
       if (call.unseen().some(({ kind }) => kind !== 'fixed') || (isLost && !READS_SHAPES.has(operator))) {
         call.end('its rule does not follow all of its inputs');
       }
@@ -223,8 +224,8 @@ function withGraph(
 /** No size but that of the batch axis depends on N, and that one only as its place says. */
 function assertInvariant(value: Value, call: Call): void {
   if (value.kind === 'ended' || value.kind === 'counts') return;
-  const others = value.kind === 'rows' ? value.shape.toSpliced(value.axis, 1) : (value.shape ?? []);
-  const own = value.kind === 'rows' ? [value.outer, value.inner] : [];
+  const others = value.kind === 'fixed' ? (value.shape ?? []) : value.shape.toSpliced(value.axis, 1);
+  const own = value.kind === 'fixed' ? [] : [value.outer, value.inner];
   if ([...others, ...own].some(dependsOnRows)) {
     call.end('a size of its result, other than the batch axis, depends on how many rows share the run');
   }

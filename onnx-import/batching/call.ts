@@ -36,7 +36,7 @@ export class Call {
   /** What the values around the node are called; for bodies. */
   readonly scope: unknown;
   readonly #inputs: readonly (Value | undefined)[];
-  readonly #seen = new Set<number>();
+  #seen = new Set<number>();
 
   constructor(
     node: GraphNode,
@@ -80,6 +80,7 @@ export class Call {
   optional(index: number): Data | undefined {
     const value = this.value(index);
     if (value?.kind === 'counts') this.end(`its ${nth(index)} input depends on how many rows share the run`);
+    if (value?.kind === 'row numbers') throw value.end;
     return value;
   }
 
@@ -102,6 +103,7 @@ export class Call {
   sizes(index: number): readonly (Size | undefined)[] | undefined {
     const value = this.value(index);
     if (value?.kind === 'rows') this.end(`its ${nth(index)} input differs from row to row`);
+    if (value?.kind === 'row numbers') throw value.end;
     return value?.elements;
   }
 
@@ -116,6 +118,14 @@ export class Call {
     const numbers = this.elements(index)?.map(numberOf);
     if (numbers?.every((number) => number !== undefined)) return numbers;
     return this.end(`its ${what} are not constant`);
+  }
+
+  /** The call with another value as one input. What is looked at there counts as looked at here. */
+  withInput(index: number, value: Value): Call {
+    const inputs = this.#inputs.with(index, value);
+    const call = new Call(this.node, inputs, this.opset, this.analysis, this.scope);
+    call.#seen = this.#seen;
+    return call;
   }
 
   /** Inputs that no method was asked for. */

@@ -74,7 +74,7 @@ function valueOf(input: Graph['inputs'][number], axes: InputAxes, n: Size, names
 
 /** An output must have the rows, one place for each. */
 function endOf(graph: Graph, name: string, value: Value, n: Size, onAnyAxis: boolean): ProofEnd | undefined {
-  if (value.kind === 'ended') return value.end;
+  if (value.kind === 'ended' || value.kind === 'row numbers') return value.end;
   const node = graph.nodes.findLast(({ outputs }) => outputs.includes(name));
   const end = (problem: string) =>
     new ProofEnd(`output "${name}" ${problem}`, node?.operator ?? 'output', node?.name ?? name);

@@ -43,12 +43,27 @@ export interface Rows extends Place {
   readonly shape: Shape;
 }
 
+/**
+ * Every element is the number of the row that it belongs to, as Range makes them from 0 to N. They are an index of the
+ * rows and nothing else: their values depend on the place of a row in its run.
+ */
+export interface RowNumbers extends Omit<Rows, 'kind'> {
+  readonly kind: 'row numbers';
+  /**
+   * Where they are joined with other indices: their place on the last axis. The other places hold what belongs to the
+   * row. Undefined: all elements are row numbers.
+   */
+  readonly column: number | undefined;
+  /** Why any other use ends the proof. */
+  readonly end: ProofEnd;
+}
+
 export interface Ended {
   readonly kind: 'ended';
   readonly end: ProofEnd;
 }
 
-export type Value = Fixed | Counts | Rows | Ended;
+export type Value = Fixed | Counts | Rows | RowNumbers | Ended;
 /** What a rule may compute with. */
 export type Data = Fixed | Rows;
 

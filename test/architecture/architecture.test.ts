@@ -106,7 +106,7 @@ const SHAPES: readonly { readonly folder: string; readonly longest: number; read
   { folder: 'cli', longest: 5, circles: 1 },
   { folder: 'infra', longest: 5, circles: 1 },
   { folder: 'sdk', longest: 8, circles: 1 },
-  { folder: 'onnx-import', longest: 13, circles: 0 },
+  { folder: 'onnx-import', longest: 14, circles: 0 },
 ];
 
 test('the files of a folder do not lead deeper into each other, and its folders import each other in one direction', () => {

@@ -40,7 +40,7 @@ const PARAMETERS = [
   'auth=none',
   'logDays=30',
   'redisNodes=2',
-  'redisNodeType=cache.r7g.large',
+  'redisNodeType=cache.t4g.medium',
   'requestsPerSecond=50',
   'respondAsync=on',
 ];

@@ -115,6 +115,7 @@ function renamed(call: Call, value: Value, changing: ReadonlySet<string>): Value
 function stacked(call: Call, value: Value, length: Size, axis = 0): Value {
   if (value.kind === 'ended') return value;
   if (value.kind === 'counts') return call.end('it collects what depends on how many rows share the run');
+  if (value.kind === 'row numbers') throw value.end;
   if (!value.shape) return fixedOf();
   const shape = value.shape.toSpliced(axis, 0, length);
   return value.kind === 'rows'

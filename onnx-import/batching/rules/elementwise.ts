@@ -6,6 +6,7 @@ import type { Call, Rule } from '../call.ts';
 import { ONE, type Size, same } from '../size.ts';
 import { broadcastSize, type Data, type Fixed, fixedOf, isSamePlace, type Rows } from '../value.ts';
 import { numberArithmetic, sizeArithmetic } from './arithmetic.ts';
+import { casting } from './row-numbers.ts';
 
 /** NumPy's broadcasting. @throws ProofEnd where an element of the result would belong to two rows, or to none */
 export function broadcast(call: Call, values: readonly Data[]): Data {
@@ -70,7 +71,7 @@ const UNARY =
 const NARY = 'BitShift BitwiseAnd BitwiseOr BitwiseXor Clip Mean PRelu StringConcat Sum Xor';
 const ARITHMETIC =
   'Add Sub Mul Div Mod Pow Max Min And Or Equal Greater GreaterOrEqual Less LessOrEqual Where';
-const UNARY_ARITHMETIC = 'Cast Ceil Floor Neg Not Sqrt';
+const UNARY_ARITHMETIC = 'Ceil Floor Neg Not Sqrt';
 
 const all = (names: string, rule: Rule) => Object.fromEntries(names.split(' ').map((name) => [name, rule]));
 
@@ -79,6 +80,7 @@ export const ELEMENTWISE: Readonly<Record<string, Rule>> = {
   ...all(NARY, nary),
   ...all(ARITHMETIC, arithmetic),
   ...all(UNARY_ARITHMETIC, unaryArithmetic),
+  Cast: casting(unaryArithmetic),
   CastLike: castLike,
   Dropout: dropout,
   Identity: identity,

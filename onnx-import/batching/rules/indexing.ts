@@ -6,6 +6,7 @@ import { numberOf } from '../size.ts';
 import { type Data, elementsOf, type Fixed, fixedOf, isSamePlace } from '../value.ts';
 import { known } from './arithmetic.ts';
 import { samePlace } from './joining.ts';
+import { ownRow } from './row-numbers.ts';
 
 /** Data and indices, with the indices' axes in place of the one that is indexed. */
 const gather: Rule = (call) => {
@@ -20,11 +21,14 @@ const gather: Rule = (call) => {
       small.type,
     );
   }
-  const [x, indices] = [call.data(0), call.data(1)];
-  const [from, places] = [call.shape(x), call.shape(indices)];
+  const x = call.data(0);
+  const from = call.shape(x);
   const axis = call.axis(call.int('axis', 0), from.length);
+  const own = ownRow(call, ({ column }) => (column === undefined ? axis : undefined));
+  const indices = own ?? call.data(1);
+  const places = call.shape(indices);
   const shape = [...from.slice(0, axis), ...places, ...from.slice(axis + 1)];
-  if (x.kind === 'rows' && indices.kind === 'rows') call.end('its rows take from all rows');
+  if (x.kind === 'rows' && indices.kind === 'rows' && !own) call.end('its rows take from all rows');
   if (indices.kind === 'rows') return call.moved(indices, shape, indices.axis + axis);
   if (x.kind !== 'rows') return fixedOf(shape);
   if (x.axis === axis) call.end('it takes single rows of the batch');
@@ -42,11 +46,16 @@ const gatherElements: Rule = (call) => {
 };
 
 const gatherND: Rule = (call) => {
-  const [x, indices] = [call.data(0), call.data(1)];
-  const [from, places] = [call.shape(x), call.shape(indices)];
   const batch = call.int('batch_dims', 0);
+  const own = ownRow(call, ({ column, shape }) => {
+    const isIndex = batch === 0 && (column !== undefined || numberOf(shape.at(-1)) === 1);
+    return isIndex ? (column ?? 0) : undefined;
+  });
+  const [x, indices] = [call.data(0), own ?? call.data(1)];
+  const [from, places] = [call.shape(x), call.shape(indices)];
   const depth = numberOf(places.at(-1)) ?? call.end('how many axes it indexes is not known');
   const shape = [...places.slice(0, -1), ...from.slice(batch + depth)];
+  if (own) return call.moved(own, shape);
   if (x.kind === 'rows' && indices.kind === 'rows') {
     if (!isSamePlace(x, indices) || x.axis >= batch) call.end('its rows take from all rows');
     return call.moved(indices, shape);

@@ -12,6 +12,7 @@ import {
   type Shape,
 } from '../value.ts';
 import { allPlaces, elementsAt, known } from './arithmetic.ts';
+import { joiningIndices, moving } from './row-numbers.ts';
 
 /** Slice's way to say "to the end"; exporters write the largest 32-bit or 64-bit number. */
 const TO_THE_END = 2 ** 31 - 1;
@@ -166,8 +167,8 @@ const pad: Rule = (call) => {
 };
 
 export const JOINING: Readonly<Record<string, Rule>> = {
-  Concat: concat,
+  Concat: joiningIndices(concat),
   Split: split,
-  Slice: slice,
+  Slice: moving(slice),
   Pad: pad,
 };

@@ -22,6 +22,7 @@ import {
   type Shape,
 } from '../value.ts';
 import { allPlaces, elementsAt, known } from './arithmetic.ts';
+import { moving } from './row-numbers.ts';
 
 /** The elements of a shape input: undefined ones depend on N in a way that is not known. */
 function target(call: Call, index: number): readonly (Size | undefined)[] {
@@ -214,12 +215,12 @@ const constantOfShape: Rule = (call) => {
 };
 
 export const LAYOUT: Readonly<Record<string, Rule>> = {
-  Reshape: reshapeRule,
-  Flatten: flatten,
-  Transpose: transpose,
-  Squeeze: squeeze,
-  Unsqueeze: unsqueeze,
-  Expand: expand,
-  Tile: tile,
+  Reshape: moving(reshapeRule),
+  Flatten: moving(flatten),
+  Transpose: moving(transpose),
+  Squeeze: moving(squeeze),
+  Unsqueeze: moving(unsqueeze),
+  Expand: moving(expand),
+  Tile: moving(tile),
   ConstantOfShape: constantOfShape,
 };

@@ -3,6 +3,7 @@ import type { Call, Rule } from '../call.ts';
 import { dependsOnRows, numberOf, ONE, product, type Size, size } from '../size.ts';
 import { elementsOf, fixedOf, MAX_ELEMENTS } from '../value.ts';
 import { fits, known, settle } from './arithmetic.ts';
+import { rowNumbers } from './row-numbers.ts';
 
 const INT64 = 7;
 const FLOAT = 1;
@@ -41,7 +42,8 @@ const range: Rule = (call) => {
   const inputs = [0, 1, 2].map((i) => known(call.value(i)));
   const elements = inputs.map((input) => input?.elements[0]);
   if (inputs.some((input) => input?.elements.some((element) => !element || dependsOnRows(element)))) {
-    call.end('it counts the rows');
+    const reason = 'it counts the rows';
+    return rowNumbers(call, reason) ?? call.end(reason);
   }
   for (const i of [0, 1, 2]) call.fixed(i);
   const [from, to, step] = elements.map((element, i) => element && exact(element, inputs[i]?.type));

@@ -18,6 +18,8 @@ export interface Sample {
   /** Shapes of float32 weights, which are filled with 0, 1, 2 and so on. */
   readonly floats?: Readonly<Record<string, readonly number[]>>;
   readonly outputs?: readonly string[];
+  /** Of each output. onnxruntime needs it, the proof does not. */
+  readonly outputShape?: readonly (number | string)[];
   readonly opset?: number;
   readonly axes?: InputAxes;
   readonly extra?: Uint8Array;
@@ -26,6 +28,12 @@ export interface Sample {
 }
 
 export async function prove(t: TestContext, sample: Sample): Promise<Proof> {
+  const model = readModel(await writeSample(t, sample));
+  return proofOf(model, sample.axes ?? new Map(), sample.onAnyAxis);
+}
+
+/** @returns the path of its model */
+export async function writeSample(t: TestContext, sample: Sample): Promise<string> {
   const { inputs = { x: ['N', 4] }, nodes, ints = {}, floats = {}, outputs = ['y'], opset = 17 } = sample;
   const dtypeOf = (name: string) => (name.startsWith('i') ? ('int64' as const) : ('float32' as const));
   const spec = ([name, shape]: readonly [string, readonly (number | string)[]]): ValueSpec => ({
@@ -49,7 +57,7 @@ export async function prove(t: TestContext, sample: Sample): Promise<Proof> {
   ];
   const model = onnxModel({
     inputs: Object.entries(inputs).map(spec),
-    outputs: outputs.map((name) => spec([name, []])),
+    outputs: outputs.map((name) => spec([name, sample.outputShape ?? []])),
     nodes,
     weights,
     opset,
@@ -57,7 +65,7 @@ export async function prove(t: TestContext, sample: Sample): Promise<Proof> {
   });
   const file = join(await temporaryFolder(t), 'model.onnx');
   writeFileSync(file, Buffer.concat([model, sample.extra ?? new Uint8Array(0)]));
-  return proofOf(readModel(file), sample.axes ?? new Map(), sample.onAnyAxis);
+  return file;
 }
 
 export const node = (
