@@ -78,6 +78,8 @@ export type NamedTensor = Tensor & {
   readonly labels?: readonly string[];
   /** For a model of texts: how many tokens it read, by row. */
   readonly tokens?: readonly number[];
+  /** For a model of texts whose only score becomes a probability: that score, by row. */
+  readonly logits?: readonly number[];
 };
 
 /** The outcome of one record: the model's outputs in its order, a worker's value that is not tensors, or an error. */

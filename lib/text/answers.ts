@@ -78,7 +78,7 @@ function normalized(vector: Floats): Float32Array {
   return Float32Array.from(vector, (value) => value / length);
 }
 
-function activated(scores: Floats, activation: Activation): Float32Array {
+export function activated(scores: Floats, activation: Activation): Float32Array {
   if (activation === 'none') return Float32Array.from(scores);
   if (activation === 'sigmoid') return Float32Array.from(scores, (score) => 1 / (1 + Math.exp(-score)));
   const most = Math.max(...scores);

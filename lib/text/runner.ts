@@ -9,7 +9,7 @@ import { elementAt, present } from '../contract/present.ts';
 import { allocate, type Tensor } from '../contract/tensor.ts';
 import { isNoText, TEXT_FILE, tokenIdsOf } from '../contract/texts.ts';
 import type { NamedTensor, TensorRunner, TensorSpec } from '../contract/values.ts';
-import { answersOf } from './answers.ts';
+import { activated, answersOf } from './answers.ts';
 import type { TextModel } from './files.ts';
 import type { TextSettings } from './settings.ts';
 import { assertOwnIds, type Encoded } from './template.ts';
@@ -55,10 +55,14 @@ export function textRunner(model: TensorRunner, text: TextModel, options: TextOp
   const output = model.outputs[at];
   if (!output) throw badModel(`${TEXT_FILE}: the model has no output "${settings.output}"`);
   const texts = (name: string): TensorSpec => ({ name, dtype: 'string', shape: ['N'], isText: true });
+  const width = widthOf(output, settings);
+  // Its score is answered, too: a sigmoid rounds large ones to 1.
+  const isScore = settings.kind === 'classes' && settings.activation === 'sigmoid' && width === 1;
+  const read: TextSettings = isScore ? { ...settings, activation: 'none' } : settings;
   const besides = [...(settings.pair ? ['text_pair'] : []), ...(settings.prompts ? [PROMPT_INPUT] : [])];
   return {
     inputs: [texts('text'), ...besides.map((name) => ({ ...texts(name), optional: true }) as const)],
-    outputs: [{ name: outputName(settings), dtype: 'float32', shape: ['N', widthOf(output, settings)] }],
+    outputs: [{ name: outputName(settings), dtype: 'float32', shape: ['N', width] }],
     fixedRows: undefined,
     // Those that may not share a run of the model are kept apart here.
     separable: true,
@@ -72,10 +76,11 @@ export function textRunner(model: TensorRunner, text: TextModel, options: TextOp
       for (const group of groupsOf(encoded, rowsPerRun(model, options), settings, mayPad)) {
         stop();
         const own = group.map((index) => elementAt(encoded, index, 'encoded'));
-        const answers = await runGroup(model, settings, { texts: own, output: at, mayPad });
+        const answers = await runGroup(model, read, { texts: own, output: at, mayPad });
         for (const [i, index] of group.entries()) rows[index] = elementAt(answers, i, 'answers');
       }
-      return [answerTensor(outputName(settings), rows, encoded)];
+      const answer = answerTensor(outputName(settings), rows, encoded);
+      return [isScore ? withLogits(answer) : answer];
     },
     close: () => model.close(),
   };
@@ -221,7 +226,11 @@ async function runGroup(
   return answersOf(result, filled, settings);
 }
 
-function answerTensor(name: string, rows: readonly Float32Array[], encoded: readonly Encoded[]): NamedTensor {
+function answerTensor(
+  name: string,
+  rows: readonly Float32Array[],
+  encoded: readonly Encoded[],
+): NamedTensor & { readonly data: Float32Array } {
   const width = rows[0]?.length ?? 0;
   const data = new Float32Array(rows.length * width);
   for (const [i, row] of rows.entries()) data.set(row, i * width);
@@ -232,4 +241,9 @@ function answerTensor(name: string, rows: readonly Float32Array[], encoded: read
     data,
     tokens: encoded.map(({ ids }) => ids.length),
   };
+}
+
+function withLogits(scores: NamedTensor & { readonly data: Float32Array }): NamedTensor {
+  const { data } = scores;
+  return { ...scores, dtype: 'float32', data: activated(data, 'sigmoid'), logits: [...data] };
 }

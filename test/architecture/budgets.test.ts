@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 37_600 },
+  { folders: ['functions', 'lib'], lines: 37_850 },
   { folders: ['local'], lines: 10_800 },
   { folders: ['cli'], lines: 8_750 },
   { folders: ['infra'], lines: 6_700 },

@@ -146,7 +146,7 @@ describe('serverless package with a config.yaml and parameters', () => {
         redis['MultiAZEnabled'],
         redis['CacheNodeType'],
       ],
-      [2, true, true, 'cache.r7g.large'],
+      [2, true, true, 'cache.t4g.medium'],
     );
     for (const [, route] of resourcesOf(template, 'AWS::ApiGatewayV2::Route'))
       assert.equal(route['AuthorizationType'], undefined);

@@ -11,6 +11,7 @@ import { declaration as metrics } from '../metrics.ts';
 import { declaration as ping } from '../ping.ts';
 import { declaration as predict } from '../predict.ts';
 import { declaration as ready } from '../ready.ts';
+import { declaration as rerank } from '../rerank.ts';
 import { declaration as results } from '../results.ts';
 import { declaration as status } from '../status.ts';
 import { declaration as welcome } from '../welcome.ts';
@@ -30,4 +31,5 @@ export const DECLARATIONS: readonly Declaration[] = [
   ready,
   ping,
   metrics,
+  rerank,
 ];

@@ -6,6 +6,7 @@ import { handle as embeddings } from '../embeddings.ts';
 import { handle as invocations } from '../invocations.ts';
 import { handle as ping } from '../ping.ts';
 import { handle as predict } from '../predict.ts';
+import { handle as rerank } from '../rerank.ts';
 
 export const HANDLES = {
   'POST /predict': predict,
@@ -24,4 +25,5 @@ export const HANDLES = {
   'POST /encode_img_url': worker,
   'GET /status/server': worker,
   'GET /ping': ping,
+  'POST /rerank': rerank,
 };
