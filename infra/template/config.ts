@@ -179,7 +179,7 @@ function filesOf(deployment: Deployment) {
   const { redis, redisAuth, respondAsync, securityGroup, domain } = deployment;
   const isInVpc = usesVpc(deployment);
   const hasRedis = redis === 'node' || redis === 'serverless';
-  // On the internet there is no other way in.
+  // A Redis on the internet always requires sign-in.
   const signsIn = (hasRedis && redisAuth === 'iam') || redis === 'public';
   const { network, alarmTopic } = filesOfRedis(deployment);
   return {

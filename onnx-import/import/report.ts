@@ -24,9 +24,8 @@ import { MODEL_FILE, type Reported, type Shapeless, type Verified, type Workshop
 export async function reportVerified(verified: Verified, workshop: Workshop): Promise<Reported> {
   const { found, facts, report, shapeless, sources, notes, image, names, isFreed, text } = verified;
   const { folder, version, convert: options = {}, startMs, sizes } = workshop;
-  const { source, fit } = workshop.pictures ?? {};
-  const prepared =
-    source === undefined || fit === undefined ? undefined : { source, image: fit(report.inputs) };
+  const { pictures } = workshop;
+  const prepared = pictures && { source: pictures.source, image: pictures.fit(report.inputs) };
   if (prepared) await writeFile(join(folder, IMAGE_FILE), `${JSON.stringify(prepared.image)}\n`);
   const model = readOnnx(join(folder, MODEL_FILE));
   const named = await writeNames(found, folder, onnxLabels(model), names, seenByCallers(report, text));
@@ -69,7 +68,7 @@ export async function reportVerified(verified: Verified, workshop: Workshop): Pr
   return { found, folder, sizes, importReport };
 }
 
-/** Rows of a run where nobody asks for another number. */
+/** Rows of a run unless another number is asked for. */
 const USUAL_ROWS = 32;
 
 /** As Triton gives the model at most so many rows. */

@@ -62,7 +62,7 @@ export interface Shapeless {
 
 export type Found = FoundModel;
 
-/** There is an ONNX file, which nobody has run. */
+/** The model is an ONNX file, which has not been run yet. */
 export interface Converted {
   readonly found: Found;
   readonly facts: Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;

@@ -1,6 +1,6 @@
-/** How the files beside a model say that its pictures are prepared, and whether the model fits that. */
+/** Reads from the files beside a model how its pictures are prepared. */
 import { basename, dirname } from 'node:path';
-import { badModel } from '../../lib/contract/errors.ts';
+import { asError, badModel } from '../../lib/contract/errors.ts';
 import { IMAGE_FILE } from '../../lib/registry/image-file.ts';
 import { textOf } from '../../lib/registry/names.ts';
 import { type Fields, fieldsOf } from './fields.ts';
@@ -53,7 +53,7 @@ export async function folderImage(
   return undefined;
 }
 
-/** Whether only an import can store how pictures are prepared. What is wrong with the files is reported by the import. */
+/** True if only an import can store how pictures are prepared. The import reports what is wrong with the files. */
 export async function hasImageToStore(directory: string, names: readonly string[]): Promise<boolean> {
   if (names.includes(IMAGE_FILE)) return false;
   return folderImage(directory).then(
@@ -70,7 +70,7 @@ export async function fieldsIn(directory: string, name: string): Promise<Fields 
     try {
       return fieldsOf(JSON.parse(text));
     } catch (error) {
-      throw badModel(`${folder}/${name}: expected JSON: ${(error as Error).message}`, { cause: error });
+      throw badModel(`${folder}/${name}: expected JSON: ${asError(error).message}`, { cause: error });
     }
   }
   return undefined;

@@ -80,7 +80,7 @@ export function parseAround(text: string, places: readonly Place[]): Around | un
   return put === cut.numbers.size ? { parsed, rest: cut.rest } : undefined;
 }
 
-/** Stands in the place of numbers: a text that no other can be, because only an escape makes this character. */
+/** Placeholder for numbers. No other text can equal it, because only an escape produces this character. */
 const MARK = '\u0001';
 const ESCAPE = '\\u';
 
