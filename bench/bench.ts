@@ -32,7 +32,7 @@ interface BenchOptions {
 export class Bench {
   readonly folder: string;
   readonly quick: boolean;
-  /** How often each measurement is repeated. */
+  /** Number of times that each measurement is repeated. */
   readonly repeats: number;
   /** Versions of each peer that took part. */
   readonly peers: Record<string, string> = {};

@@ -148,7 +148,7 @@ async function withModel<T>(
   );
 }
 
-/** Where golden requests lie: beside a file that was named. */
+/** Returns the folder of the golden requests: that of the model, or the one that holds a model given as a file. */
 function homeOf(directory: string): string {
   const path = resolve(directory);
   return statSync(path, { throwIfNoEntry: false })?.isFile() ? dirname(path) : path;

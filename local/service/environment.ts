@@ -1,4 +1,4 @@
-/** Stands in for the deployment of a job on this machine: its queues, and the environment of its functions. */
+/** Gives a job on this machine what a deployment gives it on AWS: its queues, and the environment of its functions. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type Environment, tracesOf } from '../../lib/config/environment.ts';

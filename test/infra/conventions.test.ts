@@ -63,7 +63,7 @@ test('only the queue of records has pollers of its own', () => {
   );
 });
 
-test('who deploys has the rights for them, and nobody else', () => {
+test('the deployer policy gains the rights for them only where they are used', () => {
   const [usual, company] = [policyOf('dev'), policyOf('company')].map((statements) => ({
     actions: new Set(statements.flatMap(({ Action }) => Action)),
     resources: new Set(statements.flatMap(({ Resource }) => Resource)),

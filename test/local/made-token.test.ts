@@ -7,7 +7,7 @@ import { readAccess, readToken } from '../../local/machine/access.ts';
 import { claimFolder, deleteFolder, tokenFileOf } from '../../local/service/data-folder.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
-test('it is made once, can be read by nobody else, and goes with the folder', async (t) => {
+test('the token is made once, is readable by its owner alone, and is deleted with the folder', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'data');
   await claimFolder(dataDir);
   const file = await tokenFileOf(dataDir);

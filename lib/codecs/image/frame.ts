@@ -1,4 +1,4 @@
-/** Where a picture goes: the size that it is scaled to, and the window that is cut out of the middle of that or filled up around it. */
+/** Computes how a picture fits into a tensor: the size to scale it to, and the window to crop from its middle or to pad around it. */
 import { badConfig } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { type PillowFilter, pillowResizer } from './pillow.ts';

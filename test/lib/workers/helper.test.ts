@@ -143,7 +143,7 @@ print(json.dumps([calls, os.environ["MXNET_GPU_MEM_POOL_RESERVE"]]))`);
     assert.deepEqual(found, [[[0.25, 0]], '75']);
   });
 
-  test('of statistics that nobody takes, the last 4,096 are kept', async () => {
+  test('the last 4,096 statistics are kept when none are taken', async () => {
     const found = await print(`
 import json
 from wkr_serving.server import WKRHardWorker

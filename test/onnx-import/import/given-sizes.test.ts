@@ -26,7 +26,7 @@ async function imported(t: TestContext, convert: ConvertOptions) {
   return importModel(directory, { out, version: '1', measure: false, process: models, convert });
 }
 
-test('an ONNX model whose free size nobody can guess is checked with the one that is given', async (t) => {
+test('an ONNX model whose free size cannot be guessed is checked with the size that is given', async (t) => {
   const without = await imported(t, {});
   assert.equal(without.importReport.check.runs, false);
   assert.match(

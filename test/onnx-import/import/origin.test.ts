@@ -25,7 +25,7 @@ test('what is from the file is not said again', () => {
   assert.equal(originText(undefined), '');
 });
 
-test('shapes of the options, freed rows, and dtypes of a format or of nobody are', () => {
+test('a report says what was given, what the import freed and which dtype is of the format or assumed', () => {
   assert.equal(said('tf_frozen', free, ['N', 3]), ' (shape as given)');
   assert.equal(said('tf_frozen', free, [1, 3]), ' (shape as given, rows freed by the import)');
   assert.equal(said('openvino', free, undefined, true), ' (rows freed by the import)');
