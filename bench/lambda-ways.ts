@@ -10,9 +10,11 @@ import { encodeMessage } from '../lib/codecs/message.ts';
 import { DEFAULT_JOB_NAME, modelPrefix } from '../lib/contract/names.ts';
 import { elementAt, present } from '../lib/contract/present.ts';
 import { publishModel } from '../lib/registry/publish.ts';
+import { uploadFile } from '../lib/s3/upload.ts';
 import { startTlsProxy } from '../test/support/tls.ts';
 import type { Bench } from './bench.ts';
 import { inputsOf } from './messages.ts';
+import type { BenchModel } from './models.ts';
 import { type InstalledPeer, installedPeer, NOT_INSTALLED } from './peers/installed.ts';
 import { type Cold, runtimeClient, type Start, startFunction, startRaw } from './processes/cold.ts';
 import { assertSame } from './raw.ts';
@@ -22,7 +24,7 @@ import type { Requests } from './ways.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Events after the first, where warm calls are measured. */
-const CALLS = 400;
+export const CALLS = 400;
 
 export interface LambdaWay {
   readonly name: string;
@@ -57,16 +59,20 @@ function python(handler: string) {
   ];
 }
 
-export async function lambdaWays(bench: Bench, asked: Requests) {
+/** @param calls events after the first; without any only predict is started, and what is compared with it */
+export async function lambdaWays(bench: Bench, asked: Requests, scenario: string, calls = CALLS) {
   const folder = await mkdtemp(join(bench.folder, 'cold-'));
   const built = await services(bench, asked);
   const ways = [await rawWay(bench, asked)];
   const skipped: Skipped[] = [];
   const client = runtimeClient();
-  if (client) ways.push(...(await ownWays({ bench, client, folder, ...built }, asked)));
-  else
+  if (client) {
+    const { url } = await bench.redis();
+    const own = { bench, client, folder, redisUrl: url, ...built };
+    ways.push(...(calls === 0 ? [predictWay(own, asked, 0)] : await ownWays(own, asked)));
+  } else
     skipped.push({
-      scenario: 'cold',
+      scenario,
       name: "the functions under Lambda's runtime client",
       skipped: NOT_INSTALLED,
     });
@@ -75,7 +81,7 @@ export async function lambdaWays(bench: Bench, asked: Requests) {
     const installed = installedPeer(peer);
     if (!installed) {
       const skip = peer === 'lambda-rust' ? `${NOT_INSTALLED}; it needs cargo` : NOT_INSTALLED;
-      skipped.push({ scenario: 'cold', name: `predict against ${name}`, skipped: skip });
+      skipped.push({ scenario, name: `predict against ${name}`, skipped: skip });
       continue;
     }
     bench.addPeer(installed);
@@ -96,9 +102,9 @@ export async function lambdaWays(bench: Bench, asked: Requests) {
     };
     ways.push({
       name,
-      calls: CALLS,
+      calls,
       check: predictAnswer(plainValues),
-      start: () => startFunction({ ...start, calls: CALLS }, folder),
+      start: () => startFunction({ ...start, calls }, folder),
     });
   }
   return { ways, skipped };
@@ -117,7 +123,7 @@ async function rawWay(bench: Bench, { model, rows, answers }: Requests): Promise
   const rowFile = join(bench.folder, 'cold-row.json');
   await writeFile(rowFile, JSON.stringify(Array.from(elementAt(rows, 0, 'rows'))));
   return {
-    name: 'no function: a process opens the model of 5 MB and runs it',
+    name: `no function: a process opens the model of ${megabytes(model)} and runs it`,
     calls: 0,
     isRaw: true,
     start: () => startRaw([model.path, model.input, rowFile]),
@@ -125,45 +131,57 @@ async function rawWay(bench: Bench, { model, rows, answers }: Requests): Promise
   };
 }
 
+const megabytes = ({ bytes }: BenchModel) => `${Math.round(bytes / 1e6)} MB`;
+
 interface Own extends Awaited<ReturnType<typeof services>> {
   readonly bench: Bench;
   readonly client: string;
   readonly folder: string;
+  readonly redisUrl: string;
 }
 
-async function ownWays(
-  { bench, client, folder, bundleOf, variables, queueUrl }: Own,
+function predictWay(
+  { client, folder, bundleOf, variables, redisUrl }: Own,
   asked: Requests,
-): Promise<LambdaWay[]> {
+  calls: number,
+): LambdaWay {
+  const { predictQuestion, predictAnswer } = questions(asked);
+  const environment = { ...variables, CLUSTER_SERVING_REDIS_URL: redisUrl };
+  const start = { client, folder: bundleOf('predict'), event: predictQuestion, calls, environment };
+  return {
+    name: `predict, model of ${megabytes(asked.model)} from S3`,
+    calls,
+    check: predictAnswer(predictionOf),
+    start: () => startFunction(start, folder),
+  };
+}
+
+async function ownWays(own: Own, asked: Requests): Promise<LambdaWay[]> {
+  const { bench, client, folder, bundleOf, variables, queueUrl, redisUrl } = own;
   const empty = join(folder, 'empty');
   await mkdir(empty);
   await writeFile(join(empty, 'index.mjs'), 'export const handler = async () => ({ statusCode: 202 });\n');
-  const { url } = await bench.redis();
-  const tls = await startTlsProxy(Number(new URL(url).port), folder);
+  const tls = await startTlsProxy(Number(new URL(redisUrl).port), folder);
   if (tls) bench.onClose(() => tls.close());
-  const redis = { CLUSTER_SERVING_REDIS_URL: url };
+  const redis = { CLUSTER_SERVING_REDIS_URL: redisUrl };
   const overTls = tls && {
     CLUSTER_SERVING_REDIS_URL: `rediss://localhost:${tls.port}`,
     NODE_EXTRA_CA_CERTS: tls.certificate,
   };
-  const { predictQuestion, predictAnswer, message, isStored, submit, isAccepted } = questions(asked);
+  const { message, isStored, submit, isAccepted } = questions(asked);
   const way = (
     name: string,
     bundle: string,
     [event, check, calls]: readonly [Start['event'], LambdaWay['check'], number],
-    own: Readonly<Record<string, string>> = redis,
+    more: Readonly<Record<string, string>> = redis,
   ): LambdaWay => {
-    const start = { client, folder: bundle, event, calls, environment: { ...variables, ...own } };
+    const start = { client, folder: bundle, event, calls, environment: { ...variables, ...more } };
     return { name, calls, check, start: () => startFunction(start, folder) };
   };
   const batch = bundleOf('batch');
   return [
     way('runtime client with a handler that does nothing', empty, [submit, isAccepted, CALLS], {}),
-    way('predict, model of 5 MB from S3', bundleOf('predict'), [
-      predictQuestion,
-      predictAnswer(predictionOf),
-      CALLS,
-    ]),
+    predictWay(own, asked, CALLS),
     way('batch, model from S3, result into Redis', batch, [message, isStored, CALLS]),
     ...(overTls ? [way('batch, the same, Redis over TLS', batch, [message, isStored, 0], overTls)] : []),
     way('POST /predictions, record into SQS', bundleOf('predictions'), [submit, isAccepted, 0], {
@@ -180,7 +198,11 @@ async function services(bench: Bench, { model }: Requests) {
   const bundles = await buildFunctions({ root: ROOT, processor, outFolder });
   const aws = await bench.aws();
   const place = { bucket: JOB, prefix: modelPrefix(DEFAULT_JOB_NAME) };
-  const { files } = await publishModel(aws.s3, place, model.folder);
+  await publishModel(aws.s3, place, model.folder);
+  // A peer opens the one file that its user has.
+  const key = `peers/${model.name}.onnx`;
+  const { path, bytes, sha256 } = model;
+  await uploadFile(aws.s3, { bucket: JOB, key }, { path, bytes, sha256 });
   const { url: queueUrl } = await aws.createQueue({ name: 'bench' });
   return {
     bundleOf: (name: FunctionName) =>
@@ -189,8 +211,7 @@ async function services(bench: Bench, { model }: Requests) {
         `bundle of ${name}`,
       ).folder,
     variables: { ...aws.environment, CLUSTER_SERVING_BUCKET: JOB },
-    /** The key of the model's file. */
-    key: files[0]?.key ?? '',
+    key,
     queueUrl,
   };
 }

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { elementAt, present } from '../lib/contract/present.ts';
-import { type ModelSpec, type NodeSpec, onnxModel, type WeightSpec } from '../test/support/onnx.ts';
+import { type NodeSpec, onnxModel, type WeightSpec } from '../test/support/onnx.ts';
 
 export interface BenchModel {
   readonly name: string;
@@ -46,7 +46,7 @@ export function rowOfUri(uri: string, rows: number): number {
   return Number(uri.slice(uri.lastIndexOf('-') + 1)) % rows;
 }
 
-class Weights {
+export class Weights {
   readonly all: WeightSpec[] = [];
   readonly #random: () => number;
 
@@ -63,6 +63,8 @@ class Weights {
     return name;
   }
 }
+
+const layers = (width: number, count: number) => Array.from({ length: count }, () => width);
 
 /** Fully connected layers with ReLU between them. */
 function mlp(seed: number, widths: readonly number[]): Uint8Array {
@@ -211,6 +213,18 @@ const MODELS = {
     rowShape: [3, 48, 48],
     make: () => convnet(6, 48, [3, 192, 384, 768, 768], 10),
   },
+  'mlp-100mb': {
+    about: 'MLP 64-1760-...-1760-10, 100 MB',
+    input: 'features',
+    rowShape: [64],
+    make: () => mlp(7, [64, ...layers(1_760, 9), 10]),
+  },
+  'mlp-400mb': {
+    about: 'MLP 64-3520-...-3520-10, 400 MB',
+    input: 'features',
+    rowShape: [64],
+    make: () => mlp(8, [64, ...layers(3_520, 9), 10]),
+  },
   'mlp-5mb': {
     about: 'MLP 64-1088-1088-10, 5 MB',
     input: 'features',
@@ -241,54 +255,11 @@ export async function makeModel(name: ModelName, root: string): Promise<BenchMod
 
 type Facts = Pick<BenchModel, 'name' | 'about' | 'input' | 'output' | 'rowShape'>;
 
-async function writeModel(root: string, content: Uint8Array, facts: Facts): Promise<BenchModel> {
+export async function writeModel(root: string, content: Uint8Array, facts: Facts): Promise<BenchModel> {
   const folder = join(root, facts.name);
   const path = join(folder, 'model.onnx');
   await mkdir(folder, { recursive: true });
   await writeFile(path, content);
   const sha256 = createHash('sha256').update(content).digest('hex');
   return { ...facts, path, folder, sha256, bytes: content.byteLength };
-}
-
-const LAYER = 1_024;
-
-/** Small models of which one thing grows, for bench/growth. */
-const GROWING = {
-  /** vector: float32 [N, L], any L -> mean: float32 [N, 1] */
-  mean: () => ({
-    inputs: [{ name: 'vector', dtype: 'float32', shape: ['N', 'L'] }],
-    outputs: [{ name: 'mean', dtype: 'float32', shape: ['N', 1] }],
-    nodes: [
-      { op: 'ReduceMean', inputs: ['vector'], outputs: ['mean'], attributes: { axes: [1], keepdims: 1 } },
-    ],
-  }),
-  /** x: float32 [N, 1] -> y: float32 [N, size], x times 1, 2, 3, ... */
-  output: (size) => {
-    const data = Float32Array.from({ length: size }, (_, i) => i + 1);
-    return {
-      inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 1] }],
-      outputs: [{ name: 'y', dtype: 'float32', shape: ['N', size] }],
-      nodes: [{ op: 'Mul', inputs: ['x', 'factors'], outputs: ['y'] }],
-      weights: [{ name: 'factors', dtype: 'float32', shape: [1, size], data }],
-    };
-  },
-  /** A chain of layers of 4 MiB, `size` bytes together. They differ, because onnxruntime keeps equal weights once. */
-  layers: (size) => {
-    const count = Math.max(1, Math.round(size / (LAYER * LAYER * 4)));
-    const weights = new Weights(71);
-    const nodes = Array.from({ length: count }, (_, i) => ({
-      op: 'MatMul',
-      inputs: [i === 0 ? 'x' : `h${i}`, weights.add(`w${i}`, [LAYER, LAYER], 2 * LAYER)],
-      outputs: [i === count - 1 ? 'y' : `h${i + 1}`],
-    }));
-    const value = (name: string) => ({ name, dtype: 'float32' as const, shape: ['N', LAYER] });
-    return { inputs: [value('x')], outputs: [value('y')], nodes, weights: weights.all };
-  },
-} as const satisfies Readonly<Record<string, (size: number) => ModelSpec>>;
-
-export function growingModel(kind: keyof typeof GROWING, size: number, root: string): Promise<BenchModel> {
-  const spec: ModelSpec = GROWING[kind](size);
-  const [input = '', output = ''] = [spec.inputs[0]?.name, spec.outputs[0]?.name];
-  const name = `${kind}-${size}`;
-  return writeModel(root, onnxModel(spec), { name, about: name, input, output, rowShape: [] });
 }

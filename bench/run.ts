@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { Bench, type Scenario } from './bench.ts';
 import { describeMachine, type Line, machineText, type Report, tableText } from './report.ts';
 import { batch } from './scenarios/batch.ts';
-import { cold } from './scenarios/cold.ts';
+import { cold, coldLarge } from './scenarios/cold.ts';
 import { decode } from './scenarios/decode.ts';
 import { fresh } from './scenarios/fresh.ts';
 import { http } from './scenarios/http.ts';
@@ -32,6 +32,7 @@ const ALL: Scenario[] = [
   resnet,
   decode,
   cold,
+  coldLarge,
   zip,
   fresh,
   memory,

@@ -13,12 +13,12 @@ import { publishModel } from '../../lib/registry/publish.ts';
 import { serializeResult } from '../../lib/results/fields.ts';
 import { openS3 } from '../../lib/s3/client.ts';
 import { check } from '../../onnx-import/index.ts';
-import { growingModel } from '../models.ts';
 import { samplePoint, type Work } from '../sample.ts';
 import { JOB } from '../served.ts';
 import { type Curve, METRICS, sampled, TIME } from './curve.ts';
 import { EVENT_CURVES } from './events.ts';
 import { MACHINE_CURVES } from './machine.ts';
+import { growingModel } from './models.ts';
 
 const NOTHING = { input: '', warm: '' };
 const uriOf = (i: number) => `result-${i}`;

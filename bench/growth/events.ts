@@ -9,11 +9,12 @@ import { indexKey, payloadPrefix } from '../../lib/contract/names.ts';
 import { elementAt, present } from '../../lib/contract/present.ts';
 import { putText } from '../../lib/s3/objects.ts';
 import { arrowMessage, inputsOf } from '../messages.ts';
-import { type BenchModel, growingModel, randomRows } from '../models.ts';
+import { type BenchModel, randomRows } from '../models.ts';
 import { answersFor, assertSame } from '../raw.ts';
 import type { Work } from '../sample.ts';
 import { CONTEXT, JOB, predictEvent, predictionOf, queueEvent, serve } from '../served.ts';
 import { type Curve, type Point, sampled } from './curve.ts';
+import { growingModel } from './models.ts';
 
 type Event = SQSEvent | APIGatewayProxyEventV2;
 

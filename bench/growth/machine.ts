@@ -9,13 +9,14 @@ import { elementAt, present } from '../../lib/contract/present.ts';
 import { openSqs, QueueSender } from '../../lib/queue/sender.ts';
 import { liveBytes } from '../memory.ts';
 import { inputsOf } from '../messages.ts';
-import { type BenchModel, growingModel, randomRows } from '../models.ts';
+import { type BenchModel, randomRows } from '../models.ts';
 import { drainQueue } from '../processes/poller.ts';
 import { familyBytes } from '../processor.ts';
 import { answersFor, assertSame, floatsOf } from '../raw.ts';
 import { samplePoint, type Work } from '../sample.ts';
 import { CONTEXT, nestedNumbers, predictEvent, predictionOf, serve } from '../served.ts';
 import { type Curve, METRICS, type Prepared, sampled, TIME } from './curve.ts';
+import { growingModel } from './models.ts';
 
 const FLAT = 0.25;
 const AT_ONCE = 64;

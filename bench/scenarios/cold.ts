@@ -16,6 +16,8 @@ import { type Line, type Row, short } from '../report.ts';
 import { requestsOf } from '../ways.ts';
 
 const SPAWNS = 11;
+const LARGE_MODELS = ['mlp-100mb', 'mlp-400mb'] as const;
+const LARGE_SPAWNS = 7;
 /** The share of requests that find no environment: an example, as the prices are. */
 const REQUESTS_A_START = 100;
 /** GB-seconds of Lambda; what it takes for requests is the same for all. */
@@ -30,10 +32,26 @@ export const cold: Scenario = {
     'functions under the client of Lambda’s Runtime API, and those of peers: first answer, warm, memory, cost',
   async run(bench) {
     const asked = await requestsOf(bench, 'mlp-5mb', 1);
-    const { ways, skipped } = await lambdaWays(bench, asked);
+    const { ways, skipped } = await lambdaWays(bench, asked, 'cold');
     const wanted = ways.filter(({ name, isRaw }) => isRaw || bench.wants(name));
     const measured = await inTurns(wanted, bench.quick ? 2 : SPAWNS);
-    return [...firstAnswers(measured), ...warmRows(measured), ...costLines(measured), ...skipped];
+    return [...firstAnswers(measured, 'cold'), ...warmRows(measured), ...costLines(measured), ...skipped];
+  },
+};
+
+/** Measures models of the size that people have, whose weights take most of the time. */
+export const coldLarge: Scenario = {
+  name: 'cold-large',
+  about: 'the first answer of predict with models of 100 and 400 MB, and of peers',
+  async run(bench) {
+    const lines: Line[] = [];
+    for (const name of LARGE_MODELS) {
+      const asked = await requestsOf(bench, name, 1);
+      const { ways, skipped } = await lambdaWays(bench, asked, 'cold-large', 0);
+      const measured = await inTurns(ways, bench.quick ? 1 : LARGE_SPAWNS);
+      lines.push(...firstAnswers(measured, 'cold-large'), ...skipped);
+    }
+    return lines;
   },
 };
 
@@ -60,7 +78,7 @@ const numbersOf = ({ colds }: Measured, key: Exclude<keyof Cold, 'answer'>) =>
   colds.map((each) => each[key] ?? Number.NaN);
 const medianOf = (of: Measured, key: Parameters<typeof numbersOf>[1]) => spreadOf(numbersOf(of, key)).median;
 
-function firstAnswers(measured: readonly Measured[]): Row[] {
+function firstAnswers(measured: readonly Measured[], scenario: string): Row[] {
   const raw = present(
     measured.find(({ way }) => way.isRaw),
     'fitting element of measured',
@@ -70,7 +88,7 @@ function firstAnswers(measured: readonly Measured[]): Row[] {
     const base = { raw: medianOf(raw, 'ms'), ours: value.median, baseUnit: 'ms' };
     const note = `processor time ${medianOf(of, 'cpuMs').toFixed(0)} ms`;
     return {
-      scenario: 'cold',
+      scenario,
       name: of.way.name,
       metric: 'spawn to first answer',
       unit: 'ms',

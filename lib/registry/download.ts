@@ -10,8 +10,9 @@ import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { isCount } from '../contract/present.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
+import { hasDigest, type ModelFile, verify } from './digest.ts';
 import { inPartial } from './download-folder.ts';
-import { downloadFile, hasDigest, type ModelFile, verify } from './model-file.ts';
+import { downloadFile } from './model-file.ts';
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
 export interface ModelPointer {

@@ -3,26 +3,14 @@
  * every range names the ETag it belongs to. A part that breaks off, or whose time is over, is continued at the byte that it
  * has reached, by this attempt or by the next.
  */
-import { createHash, type Hash } from 'node:crypto';
-import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs';
-import { mkdir, stat } from 'node:fs/promises';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
+import { asError, ServingError } from '../contract/errors.ts';
 import { type ReadLimits, readRange, type S3Client } from '../s3/objects.ts';
 import type { ByteWriter } from '../s3/signed-read.ts';
+import { type ModelFile, RunningDigest, verify } from './digest.ts';
 import type { Partial } from './partial.ts';
-
-export interface ModelFile {
-  /** Relative to the version's folder, without `..`. */
-  readonly path: string;
-  readonly bytes: number;
-  /** Hex. Absent for an object that was uploaded by hand, whose ETag is checked instead. */
-  readonly sha256?: string;
-  readonly key: string;
-  readonly etag?: string;
-  /** False: the ETag only shows changes. Default: it is an MD5 unless it names parts. */
-  readonly etagIsDigest?: boolean;
-}
 
 /** S3 serves about 55 MB/s per stream; 8 streams come near the network's limit. */
 const PART_BYTES = 8 * 1024 * 1024;
@@ -65,7 +53,7 @@ export async function downloadFile(file: ModelFile, place: number, download: Fil
   await verify(target, file, digest);
 }
 
-/** @returns the digest of the file, when it came in one piece */
+/** @returns the digest of the file; undefined where it has to be read for that */
 async function readParts(
   file: ModelFile,
   place: number,
@@ -74,17 +62,20 @@ async function readParts(
 ): Promise<string | undefined> {
   const isNew = download.partial.etag(place) === undefined;
   if (isNew) download.partial.forget(place);
-  const fd = openSync(target, constants.O_WRONLY | constants.O_CREAT | (isNew ? constants.O_TRUNC : 0));
+  const fd = openSync(target, constants.O_RDWR | constants.O_CREAT | (isNew ? constants.O_TRUNC : 0));
   // When one part fails, none of the others may go on to write: the descriptor is closed.
   const failed = new AbortController();
   const signal = limits.signal ? AbortSignal.any([limits.signal, failed.signal]) : failed.signal;
   const parts = Math.max(1, Math.ceil(file.bytes / PART_BYTES));
   let next = 0;
-  let digest: Hash | undefined;
+  const digest = new RunningDigest(fd, file, PART_BYTES);
   const pull = async () => {
     while (next < parts) {
-      const part = new Part(file, place, next++, fd, { ...download, limits: { ...limits, signal } });
-      digest = await part.read(parts === 1 ? digestOf(file)?.algorithm : undefined);
+      const number = next++;
+      const output = { fd, digest };
+      const part = new Part(file, place, number, output, { ...download, limits: { ...limits, signal } });
+      await part.read();
+      digest.addPart(number);
     }
   };
   try {
@@ -93,41 +84,45 @@ async function readParts(
     await Promise.allSettled(pulls);
     limits.signal?.throwIfAborted();
     failed.signal.throwIfAborted();
+    return digest.ofWhole();
   } finally {
     closeSync(fd);
   }
-  return digest?.digest('hex');
+}
+
+interface PartOutput {
+  readonly fd: number;
+  readonly digest: RunningDigest;
 }
 
 class Part {
   readonly #file: ModelFile;
   readonly #place: number;
   readonly #part: number;
-  readonly #fd: number;
+  readonly #output: PartOutput;
   readonly #download: FileDownload;
   readonly #start: number;
   readonly #end: number;
 
-  constructor(file: ModelFile, place: number, part: number, fd: number, download: FileDownload) {
+  constructor(file: ModelFile, place: number, part: number, output: PartOutput, download: FileDownload) {
     this.#file = file;
     this.#place = place;
     this.#part = part;
-    this.#fd = fd;
+    this.#output = output;
     this.#download = download;
     this.#start = part * PART_BYTES;
     this.#end = Math.min(this.#start + PART_BYTES, file.bytes);
   }
 
-  /** @returns the digest of what was read, when it is the whole part in one piece */
-  async read(algorithm: Algorithm | undefined): Promise<Hash | undefined> {
+  async read(): Promise<void> {
     const { partial } = this.#download;
     for (;;) {
       const start = this.#start + Math.min(partial.bytes(this.#place, this.#part), this.#end - this.#start);
-      if (start === this.#end && this.#end > this.#start) return undefined;
-      const writer = new FileWriter(this.#fd, start, algorithm);
+      if (start === this.#end && this.#end > this.#start) return;
+      const writer = new FileWriter(this.#output, start);
       try {
         await this.#readFrom(start, writer);
-        return start === this.#start ? writer.digest : undefined;
+        return;
       } catch (error) {
         this.#download.limits.signal?.throwIfAborted();
         if (!isPassing(error) || writer.at - start < LEAST_BYTES) throw error;
@@ -167,42 +162,38 @@ class Part {
   }
 }
 
-type Algorithm = 'sha256' | 'md5';
-
 /**
- * Writes what arrives to a file, from `start` on, and into a digest, so that no more than a chunk is in memory. A chunk goes to the
+ * Writes what arrives to a file, from `start` on, and into its digest, so that no more than a chunk is in memory. A chunk goes to the
  * system's cache in some microseconds, for which a thread would take longer.
  */
 class FileWriter {
-  readonly #fd: number;
+  readonly #output: PartOutput;
   readonly #start: number;
-  readonly #algorithm: Algorithm | undefined;
   /** Where the next byte goes. */
   at: number;
-  digest: Hash | undefined;
 
-  constructor(fd: number, start: number, algorithm: Algorithm | undefined) {
-    this.#fd = fd;
+  constructor(output: PartOutput, start: number) {
+    this.#output = output;
     this.#start = start;
-    this.#algorithm = algorithm;
     this.at = start;
   }
 
   restart(): void {
     this.at = this.#start;
-    this.digest = this.#algorithm && createHash(this.#algorithm);
+    this.#output.digest.restart(this.at);
   }
 
   write(bytes: Uint8Array): void {
+    const { fd, digest } = this.#output;
     try {
       // A full disk writes what it has room for and reports an error only at the next write.
       for (let done = 0; done < bytes.byteLength; )
-        done += writeSync(this.#fd, bytes, done, bytes.byteLength - done, this.at + done);
+        done += writeSync(fd, bytes, done, bytes.byteLength - done, this.at + done);
     } catch (cause) {
       throw new DiskError(asError(cause).message, { cause });
     }
+    digest.take(this.at, bytes);
     this.at += bytes.byteLength;
-    this.digest?.update(bytes);
   }
 }
 
@@ -216,38 +207,4 @@ function isPassing(error: unknown): boolean {
 
 function isChanged(error: unknown): boolean {
   return error instanceof ChangedError || asError(error).name === 'PreconditionFailed';
-}
-
-export function hasDigest(file: ModelFile): boolean {
-  return digestOf(file) !== undefined;
-}
-
-/** The checksum to compare a file with: the SHA-256 of the pointer, else the MD5 in a single-part ETag. */
-function digestOf({ sha256, etag, etagIsDigest }: ModelFile) {
-  const md5 = etagIsDigest === false ? undefined : etag?.replaceAll('"', '');
-  const [algorithm, expected] = sha256 ? (['sha256', sha256] as const) : (['md5', md5] as const);
-  // The ETag of a multipart upload ("...-7") is not a digest of the content, so size and TLS must suffice.
-  return !expected || expected.includes('-') ? undefined : { algorithm, expected };
-}
-
-/** @param known the digest of what was written to the file, if it is known; otherwise the file is read */
-export async function verify(path: string, file: ModelFile, known?: string): Promise<void> {
-  const { size } = await stat(path);
-  if (size !== file.bytes) {
-    throw modelUnavailable(`${file.key}: expected ${file.bytes} bytes, got ${size}`);
-  }
-  const wanted = digestOf(file);
-  if (!wanted) return;
-  const { algorithm, expected } = wanted;
-  const actual = known ?? (await digestFile(path, algorithm));
-  if (actual !== expected) {
-    throw modelUnavailable(`${file.key}: ${algorithm} is ${actual}, expected ${expected}`);
-  }
-}
-
-export async function digestFile(path: string, algorithm: Algorithm): Promise<string> {
-  const hash = createHash(algorithm);
-  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 }))
-    hash.update(chunk as Buffer);
-  return hash.digest('hex');
 }

@@ -10,6 +10,7 @@ import { modelUnavailable, type ServingError } from '../contract/errors.ts';
 import type { Verification } from '../contract/verification.ts';
 import { type S3Client, sizeOf } from '../s3/objects.ts';
 import { uploadFile } from '../s3/upload.ts';
+import { digestFile } from './digest.ts';
 import {
   isModelPath,
   MAX_MODEL_FILES,
@@ -18,10 +19,10 @@ import {
   unreachable,
 } from './download.ts';
 import { type KeptGolden, withKeptGolden } from './kept-golden.ts';
-import { digestFile } from './model-file.ts';
 import { findModelFile } from './onnx-file.ts';
 import { type CurrentModel, promote, readCurrent, type VersionContent, type VersionFile } from './pointer.ts';
 import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
+import { withSplitWeights } from './weights.ts';
 
 export interface PublishOptions {
   /** False: upload only. Default true. */
@@ -62,8 +63,8 @@ export interface Published extends ModelPointer {
 }
 
 /**
- * Uploads `directory` (one *.onnx and the other files) and makes it the serving version. The version is the start of
- * the SHA-256 over names and contents, so the same files are the same version.
+ * Uploads `directory` (one *.onnx and the other files) and makes it the serving version; of a large model the weights become a
+ * file of their own. The version is the start of the SHA-256 over names and contents, so the same files are the same version.
  * @throws model_unavailable when the directory holds no model or two, a link, or a file that cannot be named in S3,
  * and when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason;
  * errors of `verify`
@@ -73,6 +74,18 @@ export async function publishModel(
   location: ModelLocation,
   directory: string,
   options: PublishOptions = {},
+): Promise<Published> {
+  const publish = (folder: string) => publishFolder(s3, location, folder, options);
+  if (options.anyFiles) return publish(directory);
+  const model = await findModelFile(directory);
+  return withSplitWeights(model, await modelFiles(directory), publish);
+}
+
+async function publishFolder(
+  s3: S3Client,
+  location: ModelLocation,
+  directory: string,
+  options: PublishOptions,
 ): Promise<Published> {
   const { anyFiles = false, dropGolden = false } = options;
   const model = anyFiles ? undefined : await findModelFile(directory);

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { copyFile, mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { badModel } from '../../lib/contract/errors.ts';
-import { digestFile } from '../../lib/registry/model-file.ts';
+import { digestFile } from '../../lib/registry/digest.ts';
 import type { FoundModel } from './detect.ts';
 import { assertWithin } from './mlflow.ts';
 

@@ -8,7 +8,7 @@ import { mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { badModel, modelUnavailable, ServingError } from '../../lib/contract/errors.ts';
-import { digestFile } from '../../lib/registry/model-file.ts';
+import { digestFile } from '../../lib/registry/digest.ts';
 import type { ListedFile } from '../../onnx-import/index.ts';
 import type { HubClient } from './client.ts';
 

@@ -91,7 +91,7 @@ const ONNX_IMPORT_SHARES: readonly string[] = [
   'lib/pipeline/bind/cast.ts',
   'lib/pipeline/bind/image-choice.ts',
   'lib/registry/download-folder.ts',
-  'lib/registry/model-file.ts',
+  'lib/registry/digest.ts',
   'lib/registry/names.ts',
   'lib/registry/onnx-file.ts',
   'lib/text/',
