@@ -1,5 +1,6 @@
 /** The program of the process in which models are tried. In the installed package it is a file of its own, beside what starts it. */
 import { serveTasks, TASKS } from '../onnx-import/process.ts';
+import { DIFF } from './diff/tasks.ts';
 import { GOLDEN, PREPARE_ALL } from './golden/tasks.ts';
 
-serveTasks([...TASKS, GOLDEN, PREPARE_ALL]);
+serveTasks([...TASKS, GOLDEN, DIFF, PREPARE_ALL]);

@@ -38,16 +38,22 @@ const OPTIONS = {
     url: SERVICE_OPTIONS.url,
     'token-file': SERVICE_OPTIONS['token-file'],
   }),
-  ...only(['import', 'push', 'list', 'rollback', 'prune'], {
+  ...only(['import', 'push', 'diff', 'list', 'rollback', 'prune'], {
     to: { value: 's3://bucket/prefix', about: 'the place; an import uploads the model there' },
     bucket: { value: 'name', about: 'bucket of a deployed service' },
   }),
-  ...only(['import', 'push', 'golden', 'list', 'rollback', 'prune'], {
+  ...only(['import', 'push', 'diff', 'golden', 'list', 'rollback', 'prune'], {
     job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
     'data-dir': { value: 'dir', about: 'data folder of the local service (default .cluster-serving)' },
   }),
   ...only(['import', 'push'], {
     'drop-golden': { about: 'neither ask nor keep the golden requests of the version that serves now' },
+  }),
+  ...only(['import', 'push'], {
+    accept: {
+      value: 'name,...',
+      about: 'changes of which clients know, by the names that `model diff` gives them, or all',
+    },
   }),
   ...only(['push'], { 'no-activate': { about: 'upload the version, but keep serving the current one' } }),
   ...only(['prune'], {
@@ -58,7 +64,7 @@ const OPTIONS = {
 
 export const command = defineCommand({
   name: 'model',
-  usage: ['<import | check | push | golden | list | rollback | prune | ops> [<dir>] [options]'],
+  usage: ['<import | check | push | diff | golden | list | rollback | prune | ops> [<dir>] [options]'],
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
 *.index, *.data-*); Caffe (*.prototxt with *.caffemodel); OpenVINO (*.xml with *.bin); BigDL
@@ -75,6 +81,11 @@ hf://org/name@revision of Hugging Face, which is copied.`,
       'writes nothing',
     ],
     push: ['<dir>', 'upload the model in <dir> as a version, converted if necessary, and serve it'],
+    diff: [
+      '[<dir | version>] <dir | version>',
+      'compare a model with the version that serves, or with another one: what changes for clients, how far answers differ; exit code 1 if clients would get wrong results',
+      'writes nothing',
+    ],
     golden: [
       '<add | list | run> <dir>',
       'record a request with its right answer in <dir>, list these, or ask the model; import, push, rollback, start and deployments ask them, too',
@@ -92,6 +103,7 @@ hf://org/name@revision of Hugging Face, which is copied.`,
     'model push resnet50 --bucket my-bucket --job images',
     'model import s3://my-bucket/nets/resnet50',
     'model import hf://sentence-transformers/all-MiniLM-L6-v2',
+    'model diff retrained --bucket my-bucket --job images',
     'model list --bucket my-bucket --job images',
     'model rollback --bucket my-bucket --job images',
     'model prune --keep 5 --bucket my-bucket --job images',
@@ -100,6 +112,10 @@ hf://org/name@revision of Hugging Face, which is copied.`,
     if (action === 'golden') {
       const { golden } = await import('./golden.ts');
       return golden(args, values, await importOptions(values, output), output);
+    }
+    if (action === 'diff') {
+      const { diff } = await import('./diff.ts');
+      return diff(args, values, await importOptions(values, output), output);
     }
     const [argument, surplus] = args;
     const stray = ['list', 'prune', 'ops'].includes(action) ? argument : surplus;
@@ -131,6 +147,7 @@ hf://org/name@revision of Hugging Face, which is copied.`,
       const choice = {
         activate: !values['no-activate'],
         dropGolden: values['drop-golden'] ?? false,
+        accept: acceptedOf(values),
       };
       const { push } = await import('./push.ts');
       return withPlace(values, output, (place) =>
@@ -170,10 +187,21 @@ async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
   };
 }
 
+interface AcceptValues {
+  readonly accept?: string | undefined;
+}
+
+function acceptedOf({ accept = '' }: AcceptValues): string[] {
+  return accept
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean);
+}
+
 async function importTo(
   directory: string,
   options: Omit<ImportOptions, 'version'> & { readonly job: JobConfig },
-  values: PlaceValues & { readonly 'drop-golden'?: boolean | undefined },
+  values: PlaceValues & AcceptValues & { readonly 'drop-golden'?: boolean | undefined },
   output: Output,
 ): Promise<number> {
   // Checked first, because an import may take minutes.
@@ -186,17 +214,17 @@ async function importTo(
     (await withS3(place, async ({ s3, location }) => {
       const { publishModel } = await import('../../lib/registry/publish.ts');
       const { verifyVersion } = await import('../../release/version.ts');
+      const { diffWithServed } = await import('./served-diff.ts');
+      const deployed = { job: options.job, signal, isDeployed: true };
+      const changes = { ...deployed, accept: acceptedOf(values), activate: true };
       return publishModel(s3, location, imported.directory, {
         source,
         dropGolden: values['drop-golden'],
-        verify: (file, stored, kept) =>
-          verifyVersion(file, {
-            known: stored ?? verification,
-            kept,
-            job: options.job,
-            signal,
-            isDeployed: true,
-          }),
+        async verify(file, stored, kept) {
+          const verified = await verifyVersion(file, { ...deployed, known: stored ?? verification, kept });
+          await diffWithServed({ s3, location }, { file, verification: verified }, changes, output);
+          return verified;
+        },
         signal,
       });
     }).catch((error: unknown) => {

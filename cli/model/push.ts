@@ -12,6 +12,7 @@ import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { type Published, type PublishOptions, publishModel } from '../../lib/registry/publish.ts';
 import type { ModelOrigin } from '../../lib/registry/versions.ts';
 import { check, needsImport, readFacts, referenceProblem, reportPath } from '../../onnx-import/index.ts';
+import { type DiffReport, reportText } from '../../release/diff/report.ts';
 import type { ImportOptions } from '../../release/import.ts';
 import { wrongUse } from '../command.ts';
 import { bytesText } from '../dlq/text.ts';
@@ -30,16 +31,19 @@ export interface PushOptions extends Options {
   readonly activate: boolean;
   /** True: golden requests of the serving version are neither asked nor kept. */
   readonly dropGolden: boolean;
+  /** Names of changes of which clients know. */
+  readonly accept: readonly string[];
   /** Its batches decide what is verified. */
   readonly job: JobConfig;
 }
 
 export async function push(
-  { s3, location, text, workerConfig }: OpenPlace,
+  place: OpenPlace,
   directory: string,
-  { activate, dropGolden, job, ...options }: PushOptions,
+  { activate, dropGolden, accept, job, ...options }: PushOptions,
   output: Output,
 ): Promise<number> {
+  const { s3, location, text, workerConfig } = place;
   if (workerConfig !== undefined) {
     throw wrongUse(
       `the worker of ${workerConfig} is served from its folders, not from S3: change the files of its modelPath and run \`cluster-serving restart\``,
@@ -62,11 +66,22 @@ export async function push(
       output,
       async (folder, source, known) => {
         const { verifyVersion } = await import('../../release/version.ts');
-        const verify: PublishOptions['verify'] = (file, stored, kept) =>
-          verifyVersion(file, { ...deployed, known: stored ?? known, kept });
+        const { diffWithServed } = await import('./served-diff.ts');
+        let diff: DiffReport | undefined;
+        const verify: PublishOptions['verify'] = async (file, stored, kept) => {
+          const verification = await verifyVersion(file, { ...deployed, known: stored ?? known, kept });
+          diff = await diffWithServed(
+            place,
+            { file, verification },
+            { ...deployed, accept, activate },
+            output,
+          );
+          return verification;
+        };
         const files = source.format === WORKER ? { anyFiles: true } : { verify };
         const upload = { activate, dropGolden, source, signal: stop.signal, onBytes, ...files };
-        return { ...(await publishModel(s3, location, folder, upload)), format: source.format };
+        const made = await publishModel(s3, location, folder, upload);
+        return { ...made, format: source.format, diff };
       },
     );
     progress.end();
@@ -80,12 +95,12 @@ export async function push(
 }
 
 function answerOf(
-  published: Published & { readonly format: string },
+  published: Published & { readonly format: string; readonly diff: DiffReport | undefined },
   text: string,
   { batching }: JobConfig,
   output: Output,
 ): void {
-  const { version, files, skipped, before, serves, format, verification, keptGolden } = published;
+  const { version, files, skipped, before, serves, format, verification, keptGolden, diff } = published;
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const uploaded = files.length - skipped;
   const counts = { bytes, files: files.length, uploaded, skipped };
@@ -95,12 +110,13 @@ function answerOf(
     ? `serves from ${text}${was}`
     : `lies in ${text}; \`model rollback ${version}\` promotes it`;
   output.answer(
-    { version, to: text, format, ...counts, serves, before: before ?? null, keptGolden, verification },
+    { version, to: text, format, ...counts, serves, before: before ?? null, keptGolden, verification, diff },
     [
       `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}`,
       `version ${version} ${now}`,
       ...keptGoldenNotes(keptGolden),
       ...verificationNotes(verification, batching),
+      ...(diff && before !== version ? ['', `changes since version ${before}:`, reportText(diff)] : []),
     ].join('\n'),
   );
 }

@@ -17,18 +17,23 @@ export interface SingleRowOptions {
   readonly sizes?: GivenShapes;
 }
 
-/** One row for each size and range of values, the likeliest first. @param declared the inputs of the model in `file` */
+/**
+ * One row for each size and range of values, the likeliest first.
+ * @param declared the inputs of the model in `file`
+ * @param row another one for each number
+ */
 export function* singleRows(
   file: string,
   declared: readonly TensorSpec[],
   options: SingleRowOptions,
+  row = 0,
 ): Generator<readonly Tensor[]> {
   const hints = hintsOf(file);
   const { inputs, shapeless } = withGivenSizes(declared, options.shapeless, options.sizes);
   let elements = 0;
   for (const { specs, ...way } of waysToMakeUp(inputs, shapeless, withOneRow)) {
     if (elements > MOST_ELEMENTS) return;
-    const feeds = specs.map((spec, input) => madeUpRow(spec, { ...way, hints, axis: 'none', row: 0, input }));
+    const feeds = specs.map((spec, input) => madeUpRow(spec, { ...way, hints, axis: 'none', row, input }));
     elements += elementsOf(feeds);
     yield feeds;
   }

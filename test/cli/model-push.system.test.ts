@@ -71,7 +71,7 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
     [onnx.json.format, onnx.json.uploaded, onnx.json.serves, onnx.json.before],
     ['onnx', 1, true, null],
   );
-  const caffe = await call<Pushed>('push', 'net', '--input', 'data:N,3,8,8');
+  const caffe = await call<Pushed>('push', 'net', '--input', 'data:N,3,8,8', '--accept', 'all');
   assert.equal(caffe.code, 0, caffe.stderr);
   assert.deepEqual([caffe.json.format, caffe.json.before], ['caffe', onnx.json.version]);
   assert.equal((await readPointer(aws.s3, LOCATION)).version, caffe.json.version);
