@@ -9,7 +9,7 @@ import { AS_WRITTEN } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { ELEMENT_TYPES } from '../../onnx-import/graph/attributes.ts';
 import { GraphBuilder } from '../../onnx-import/graph/builder.ts';
-import { foldNode } from '../../onnx-import/graph/fold.ts';
+import { foldNode } from '../../onnx-import/graph/infer.ts';
 import type { Value } from '../../onnx-import/graph/value.ts';
 import { onnxBytes } from '../../onnx-import/onnx/write.ts';
 import { type NodeSpec, onnxModel, type WeightSpec } from '../support/onnx.ts';

@@ -2,10 +2,11 @@
  * The number of each row, as exporters of attention masks write it: Range from 0 to N, moved and repeated, and then an
  * index of the axis of the rows. Each row takes itself. Any other use of it ends the proof.
  */
-import type { Call, Rule } from '../call.ts';
-import { numberOf, ONE, type Size, same } from '../size.ts';
-import { ProofEnd, type RowNumbers, type Rows, type Value } from '../value.ts';
+
 import { type Known, known } from './arithmetic.ts';
+import type { Call, RowRule } from './call.ts';
+import { numberOf, ONE, type Size, same } from './size.ts';
+import { ProofEnd, type RowNumbers, type Rows, type Value } from './value.ts';
 
 /** Types of ONNX that an index has; each holds every number of a row. */
 const INDEX_TYPES: ReadonlySet<number | undefined> = new Set([6, 7]);
@@ -33,7 +34,7 @@ function rowsOfNumbers({ shape, axis, outer, inner }: RowNumbers): Rows {
 
 /** @param rule of an operator that moves or repeats elements of its first input within their rows, and changes none */
 export const moving =
-  (rule: Rule): Rule =>
+  (rule: RowRule): RowRule =>
   (call) => {
     const numbers = call.value(0);
     if (numbers?.kind !== 'row numbers' || numbers.column !== undefined) return rule(call);
@@ -43,7 +44,7 @@ export const moving =
 
 /** @param rule of Cast */
 export const casting =
-  (rule: Rule): Rule =>
+  (rule: RowRule): RowRule =>
   (call) => {
     const numbers = call.value(0);
     return numbers?.kind === 'row numbers' && INDEX_TYPES.has(call.int('to', 0)) ? numbers : rule(call);
@@ -51,7 +52,7 @@ export const casting =
 
 /** @param rule of Concat. One input may be row numbers: a column of index tuples. */
 export const joiningIndices =
-  (rule: Rule): Rule =>
+  (rule: RowRule): RowRule =>
   (call) => {
     const inputs = Array.from({ length: call.count }, (_, i) => call.value(i));
     const at = inputs.findIndex((input) => input?.kind === 'row numbers');
