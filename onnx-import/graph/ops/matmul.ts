@@ -185,7 +185,8 @@ export const MATMUL: Operators = {
   Gemm: { shapes: gemmShape, rows: gemm },
   Einsum: { shapes: einsumShape, dtypes: WIDE, rows: einsum },
   'com.microsoft:FusedMatMul': { rows: fusedMatMul },
-  'com.microsoft:MatMulNBits': { rows: matMulNBits },
+  'com.microsoft:FusedGemm': { shapes: gemmShape, rows: gemm },
+  ...all('com.microsoft:MatMulNBits com.microsoft:MatMulBnb4', { rows: matMulNBits }),
   QuantizeLinear: {
     shapes: (node) => [node.shapeAt(0)],
     results: [(_, [, , zero]) => zero?.dtype ?? 'uint8'],

@@ -40,7 +40,7 @@ const argumentShape: ShapeRule = (node) => {
 };
 
 /** @throws ProofEnd when the batch axis is among the axes */
-function apart(call: Call, x: Data, axes: readonly number[], what: string): void {
+export function apart(call: Call, x: Data, axes: readonly number[], what: string): void {
   if (x.kind === 'rows' && axes.includes(x.axis)) call.end(`it ${what} along the batch axis`);
 }
 
@@ -126,9 +126,9 @@ const mixing = (
 });
 
 /** Before operator set 13 all axes from the given one on are one. */
-const softmaxAxes = (call: Call, rank: number) => {
-  const axis = call.axis(call.int('axis', call.opset < 13 ? 1 : -1), rank);
-  return call.opset < 13 ? Array.from({ length: rank - axis }, (_, i) => axis + i) : [axis];
+export const softmaxAxes = (call: Call, rank: number, opset = call.opset) => {
+  const axis = call.axis(call.int('axis', opset < 13 ? 1 : -1), rank);
+  return opset < 13 ? Array.from({ length: rank - axis }, (_, i) => axis + i) : [axis];
 };
 
 const sortedAxes = (call: Call, rank: number) => {

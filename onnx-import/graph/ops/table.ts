@@ -1,4 +1,5 @@
 /** All operators; `domain:operator` where the domain is not the standard one. */
+import { ATTENTION } from './attention.ts';
 import { CLASSICAL } from './classical.ts';
 import { CONTROL_FLOW } from './control-flow.ts';
 import { ELEMENTWISE } from './elementwise.ts';
@@ -7,12 +8,14 @@ import { JOINING } from './joining.ts';
 import { LAYOUT } from './layout.ts';
 import { MATMUL } from './matmul.ts';
 import type { Operator, Operators } from './operator.ts';
+import { QUANTIZED } from './quantized.ts';
 import { RECURRENT } from './recurrent.ts';
 import { REDUCE } from './reduce.ts';
 import { SIZES } from './sizes.ts';
 import { WINDOWS } from './windows.ts';
 
 export const OPERATORS: Operators = {
+  ...ATTENTION,
   ...CLASSICAL,
   ...CONTROL_FLOW,
   ...ELEMENTWISE,
@@ -20,6 +23,7 @@ export const OPERATORS: Operators = {
   ...JOINING,
   ...LAYOUT,
   ...MATMUL,
+  ...QUANTIZED,
   ...RECURRENT,
   ...REDUCE,
   ...SIZES,

@@ -1,5 +1,6 @@
 /** Convolutions, pooling and resizing: images first, channels second. An image is what a row must be. */
 import type { Call, RowRule } from '../rows/call.ts';
+import { broadcast } from '../rows/combine.ts';
 import type { ShapeNode, ShapeRule } from '../rows/shape-node.ts';
 import { numberOf, ONE, type Shape, type Size, same, size, times } from '../rows/size.ts';
 import { type Data, fixedOf } from '../rows/value.ts';
@@ -127,6 +128,15 @@ const convInteger: RowRule = (call) => {
   return perImage(call);
 };
 
+/** What is added to the result has the same images. */
+const fusedConv: RowRule = (call) => {
+  const x = images(call, 0);
+  for (const index of [1, 2]) call.fixed(index);
+  const added = call.optional(3);
+  const result = call.moved(x, call.result());
+  return added ? broadcast(call, [result, added]) : result;
+};
+
 /** Scales of the weights are one for each channel; the input's are one number. */
 const qLinearConv: RowRule = (call) => {
   for (const index of [1, 2, 6, 7]) oneForAll(call, index);
@@ -190,6 +200,7 @@ const blocks: Operator = { dtypes: [...FLOATS, ...SMALL], typed: [0], rows: perI
 
 export const WINDOWS: Operators = {
   Conv: { ...conv, dtypes: FLOAT32 },
+  'com.microsoft:FusedConv': { ...conv, rows: fusedConv },
   ConvInteger: { ...conv, results: ['int32'], rows: convInteger },
   QLinearConv: { shapes: convolved(3), rows: qLinearConv },
   ConvTranspose: { shapes: transposedShape, dtypes: FLOAT32, rows: perImage },
