@@ -8,7 +8,7 @@ import { holds, isFloat, numbersOf, tensorOf } from '../numbers.ts';
 import { numberArithmetic, sizeArithmetic } from '../rows/arithmetic.ts';
 import type { RowRule } from '../rows/call.ts';
 import { broadcast } from '../rows/combine.ts';
-import { casting } from '../rows/row-numbers.ts';
+import { casting, flattening } from '../rows/row-numbers.ts';
 import { broadcastShapes, type ShapeRule } from '../rows/shape-node.ts';
 import { fixedOf } from '../rows/value.ts';
 import {
@@ -206,7 +206,7 @@ export const ELEMENTWISE: Operators = {
   Add: binary(
     NUMBERS,
     computePairs((a, b) => a + b),
-    { elements: pairwise((a, b) => a + b, 0) },
+    { elements: pairwise((a, b) => a + b, 0), rows: flattening(arithmetic) },
   ),
   Sub: binary(
     NUMBERS,
@@ -216,7 +216,7 @@ export const ELEMENTWISE: Operators = {
   Mul: binary(
     NUMBERS,
     computePairs((a, b) => a * b),
-    { elements: pairwise((a, b) => a * b, 1) },
+    { elements: pairwise((a, b) => a * b, 1), rows: flattening(arithmetic) },
   ),
   Div: binary(
     NUMBERS,

@@ -71,11 +71,13 @@ const range: RowRule = (call) => {
   if (from === undefined || step === undefined) return fixedOf([call.dim()]);
   if (to === undefined) {
     const counted = from === 0 && step === 1 ? elements[1] : undefined;
-    return fixedOf([counted && counted.factor > 0 && fits(counted, INT64) ? counted : call.dim()]);
+    const isCount = counted && counted.factor > 0 && fits(counted, INT64);
+    return { ...fixedOf([isCount ? counted : call.dim()]), below: isCount ? counted : undefined };
   }
   const count = Math.max(0, Math.ceil((to - from) / step));
   if (!Number.isFinite(count) || !fits(size(to - from), inputs[0]?.type)) return fixedOf([call.dim()]);
-  if (count > MAX_ELEMENTS) return fixedOf([size(count)]);
+  if (count > MAX_ELEMENTS)
+    return { ...fixedOf([size(count)]), below: from === 0 && step === 1 ? size(to) : undefined };
   return elementsOf(
     [size(count)],
     Array.from({ length: count }, (_, i) => size(from + i * step)),

@@ -20,6 +20,8 @@ export interface Fixed {
   readonly type?: number | undefined;
   /** All elements are equal. */
   readonly uniform?: boolean | undefined;
+  /** All elements are integers from 0 on, below this size. */
+  readonly below?: Size | undefined;
 }
 
 /** A small tensor that is computed from N alone, such as a shape. An undefined element depends on N in a way that is not known. */
@@ -53,6 +55,8 @@ export interface RowNumbers extends Omit<Rows, 'kind'> {
    * row. Undefined: all elements are row numbers.
    */
   readonly column: number | undefined;
+  /** Where they count places instead, with so many for each row: the number of the first one, or of any one of the row. */
+  readonly places?: { readonly count: Size; readonly isFirst: boolean } | undefined;
   /** Why any other use ends the proof. */
   readonly end: ProofEnd;
 }
