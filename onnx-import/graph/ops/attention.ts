@@ -3,7 +3,7 @@
  * attended to, of masks and of the state that a turn hands to the next one.
  */
 import type { Call, RowRule } from '../rows/call.ts';
-import { ONE, type Shape, type Size, same, size, times } from '../rows/size.ts';
+import { numberOf, ONE, type Shape, type Size, same, size, times } from '../rows/size.ts';
 import { type Data, fixedOf, isSamePlace, type Place, type Rows } from '../rows/value.ts';
 import { oneForAll } from './matmul.ts';
 import type { Operators } from './operator.ts';
@@ -42,86 +42,74 @@ function keyMask(call: Call, index: number, batch: Rows): void {
     call.end('its mask packs several numbers of each row');
 }
 
-/** @returns the rows that are attended from; undefined where no input has rows */
-function queries(call: Call): Rows | undefined {
+/** The rows that are attended from; of constants nothing is followed. */
+function queries(call: Call): Rows {
   const query = call.data(0);
-  if (query.kind === 'rows') {
-    return query.axis === 0 ? query : call.end('the batch axis is not its first');
-  }
-  for (const value of call.all()) if (value.kind === 'rows') call.end('rows attend from a constant');
-  return undefined;
+  if (query.kind !== 'rows') return call.end('it attends from a constant');
+  return query.axis === 0 ? query : call.end('the batch axis is not its first');
 }
 
-function absent(call: Call, indices: readonly number[], reason: string): void {
-  if (indices.some((index) => call.has(index))) call.end(reason);
+/** What it answers, and the states behind it: batch, heads, length and size. */
+function answers(call: Call, batch: Rows, answer: Shape): Rows[] {
+  const state = [batch.shape[0] as Size, call.dim(), call.dim(), call.dim()];
+  return [answer, state, state, state].map((shape) => call.rows(shape, { ...batch, axis: 0 }));
 }
-
-const outputs = (call: Call, batch: Rows, shapes: readonly Shape[]) =>
-  shapes.map((shape) => call.rows(shape, { ...batch, axis: 0 }));
 
 const BUFFER = 'its state is a buffer that turns share';
 
 /** Of the standard: three axes [batch, length, heads · size], or four [batch, heads, length, size]. */
 const attention: RowRule = (call) => {
   const query = queries(call);
-  if (!query) return [];
-  const [key, value] = [1, 2].map((index) => entries(call, index, query));
-  if (!key || !value) return call.end('it has no keys or values');
+  const [, value] = [1, 2].map(
+    (index) => entries(call, index, query) ?? call.end('it has no keys or values'),
+  );
   shared(call, 3, query);
   for (const index of [4, 5, 6]) entries(call, index, query);
-  const dim = () => call.dim();
-  const [batch, first, second] = query.shape as [Size, Size, Size];
-  const state = [batch, dim(), dim(), dim()];
-  const heads = [call.int('q_num_heads', 0), call.int('kv_num_heads', 0)];
-  const wide = heads[0] === heads[1] ? (value.shape[2] ?? dim()) : dim();
-  const result =
-    query.shape.length === 3 ? [batch, first, wide] : [batch, first, second, value.shape[3] ?? dim()];
-  return outputs(call, query, [result, state, state, state]);
+  const isSplit = query.shape.length === 4 || call.int('q_num_heads', 0) === call.int('kv_num_heads', 0);
+  return answers(call, query, [...query.shape.slice(0, -1), (isSplit && value?.shape.at(-1)) || call.dim()]);
 };
 
 /** X · W is split into queries, keys and values; the state has its batch second, behind keys and values. */
 const packedAttention: RowRule = (call) => {
-  const isQuantized = call.operator === 'QAttention';
   const x = queries(call);
-  if (!x) return [];
   const [weights] = [call.fixed(1), call.fixed(2)];
-  if (isQuantized) for (const index of [3, 4, 6, 7]) oneForAll(call, index);
-  const [mask, past] = isQuantized ? [5, 8] : [3, 4];
-  keyMask(call, mask, x);
-  entries(call, past, x, 1);
-  if (!isQuantized) shared(call, 5, x);
-  if (call.int('past_present_share_buffer', 0) === 1) call.end(BUFFER);
-  if (!isQuantized) absent(call, [6], BUFFER);
-  const [batch, length] = x.shape as [Size, Size];
-  const hidden = call.ints('qkv_hidden_sizes')?.[2] ?? (weights?.shape?.[1]?.factor ?? Number.NaN) / 3;
-  const present = call.rows([size(2), batch, call.dim(), call.dim(), call.dim()], { ...x, axis: 1 });
-  return [...outputs(call, x, [[batch, length, call.dimOr(hidden)]]), present];
+  if (call.operator === 'QAttention') {
+    for (const index of [3, 4, 6, 7]) oneForAll(call, index);
+    keyMask(call, 5, x);
+    entries(call, 8, x, 1);
+  } else {
+    keyMask(call, 3, x);
+    entries(call, 4, x, 1);
+    shared(call, 5, x);
+  }
+  if (call.int('past_present_share_buffer', 0) === 1 || (call.has(6) && call.operator === 'Attention'))
+    call.end(BUFFER);
+  const third = (numberOf(weights?.shape?.[1]) ?? Number.NaN) / 3;
+  const hidden = call.ints('qkv_hidden_sizes')?.[2] ?? (Number.isInteger(third) ? third : undefined);
+  const present = [size(2), x.shape[0] as Size, call.dim(), call.dim(), call.dim()];
+  const [answer] = answers(call, x, [...x.shape.slice(0, -1), call.dimOr(hidden)]);
+  return [answer as Rows, call.rows(present, { ...x, axis: 1 })];
 };
 
 /** Keys and values have three axes, or four with the heads second. */
 const multiHeadAttention: RowRule = (call) => {
   const query = queries(call);
-  if (!query) return [];
-  if (query.shape.length !== 3) call.end('it packs queries, keys and values');
-  const [key, value] = [1, 2].map((index) => entries(call, index, query));
-  if (!key || !value) return call.end('it packs queries, keys and values');
+  const PACKED = 'it packs queries, keys and values';
+  if (query.shape.length !== 3) call.end(PACKED);
+  const [, value] = [1, 2].map((index) => entries(call, index, query) ?? call.end(PACKED));
   call.fixed(3);
   keyMask(call, 4, query);
   shared(call, 5, query);
   for (const index of [6, 7]) entries(call, index, query);
-  absent(call, [8, 9], BUFFER);
-  const [batch, length] = query.shape as [Size, Size];
-  const [, heads, , width] = value.shape;
-  const hidden = heads && width ? times(heads, width) : (value.shape[2] ?? call.dim());
-  const state = [batch, call.dim(), call.dim(), call.dim()];
-  return outputs(call, query, [[batch, length, hidden], state, state, state]);
+  if (call.has(8) || call.has(9)) call.end(BUFFER);
+  const [, heads, third, width] = value?.shape ?? [];
+  const hidden = heads && width ? times(heads, width) : third;
+  return answers(call, query, [...query.shape.slice(0, -1), hidden ?? call.dim()]);
 };
 
 /** Behind the length of a row, onnxruntime leaves its answers and its state undefined: they are what another run left there. */
-const groupQueryAttention: RowRule = (call) => {
-  if (queries(call)) call.end('what it answers behind the length of a row is not defined');
-  return [];
-};
+const groupQueryAttention: RowRule = (call) =>
+  call.end('what it answers behind the length of a row is not defined');
 
 /** Positions are one number for all, or a list for each entry; the tables of angles are the same for all. */
 function rotated(call: Call, x: Data, tables: readonly number[], positions: number): Data {
@@ -152,16 +140,14 @@ function rotated(call: Call, x: Data, tables: readonly number[], positions: numb
 /** The sum of embeddings of tokens, of places and of segments, normalized; a length for each row beside it. */
 const embedding: RowRule = (call) => {
   const tokens = queries(call);
-  if (!tokens) return [];
   for (const index of [2, 3, 4, 5, 6]) call.fixed(index);
   for (const index of [1, 7]) entries(call, index, tokens);
   const places = call.optional(8);
   if (places?.kind === 'rows') entries(call, 8, tokens);
   else if (places && !same(places.shape?.[0] ?? call.dim(), ONE))
     call.end('its positions are a constant that differs along the batch axis');
-  const [batch, length] = tokens.shape as [Size, Size];
-  const states = [batch, length, call.fixed(2)?.shape?.[1] ?? call.dim()];
-  return outputs(call, tokens, [states, [batch], states]);
+  const [sum] = answers(call, tokens, [...tokens.shape, call.fixed(2)?.shape?.[1] ?? call.dim()]);
+  return [sum as Rows, call.rows(tokens.shape.slice(0, 1), tokens), sum as Rows];
 };
 
 export const ATTENTION: Operators = {

@@ -9,7 +9,7 @@ import { numberArithmetic, sizeArithmetic } from '../rows/arithmetic.ts';
 import type { RowRule } from '../rows/call.ts';
 import { broadcast } from '../rows/combine.ts';
 import { casting, flattening } from '../rows/row-numbers.ts';
-import { broadcastShapes, type ShapeRule } from '../rows/shape-node.ts';
+import { broadcasting, sameShape } from '../rows/shape-node.ts';
 import { fixedOf } from '../rows/value.ts';
 import {
   all,
@@ -22,16 +22,6 @@ import {
   UNSIGNED,
   WIDE,
 } from './operator.ts';
-
-/** All outputs have the shape of the first input. */
-export const sameShape: ShapeRule = (node) => Array.from({ length: node.outputs }, () => node.shapeAt(0));
-
-const broadcasting: ShapeRule = (node) => [
-  broadcastShapes(
-    node,
-    Array.from({ length: node.count }, (_, i) => node.shapeAt(i)),
-  ),
-];
 
 /** One input, and others that only say how. */
 export const unaryRows: RowRule = (call) => {
@@ -137,6 +127,10 @@ function power(a: number, b: number, dtype: DType): number {
   return isFloat(dtype) || holds(dtype, result) ? result : Number.NaN;
 }
 
+const invert = (a: number) => 1 / a;
+const negate = (a: number) => -a;
+const isZero = (a: number) => Number(a === 0);
+
 const unary = (dtypes?: readonly DType[], fold?: Fold): Operator => ({
   shapes: sameShape,
   rows: unaryRows,
@@ -153,15 +147,16 @@ const binary = (dtypes: readonly DType[] | undefined, fold: Fold, rest: Operator
   ...rest,
 });
 
-const comparison = (
-  dtypes: readonly DType[] | undefined,
-  compute: (a: number, b: number) => boolean,
-): Operator =>
-  binary(
-    dtypes,
-    computePairs((a, b) => Number(compute(a, b)), 'bool'),
-    { results: ['bool'] },
-  );
+/** @param neutral the number next to which a free size stays what it is */
+function numeric(compute: (a: number, b: number, dtype: DType) => number, neutral?: number): Operator {
+  const elements = pairwise((a, b) => compute(a, b, 'int64'), neutral);
+  return binary(NUMBERS, computePairs(compute), { elements });
+}
+
+function comparison(dtypes: readonly DType[] | undefined, compute: (a: number, b: number) => boolean) {
+  const fold = computePairs((a, b) => Number(compute(a, b)), 'bool');
+  return binary(dtypes, fold, { results: ['bool'] });
+}
 
 const FLOAT32: readonly DType[] = ['float32'];
 const MOST: readonly DType[] = [...WIDE, ...SMALL, ...UNSIGNED];
@@ -179,50 +174,19 @@ export const ELEMENTWISE: Operators = {
   ...all('IsNaN IsInf', { ...unary(FLOATS), results: ['bool'] }),
   Sign: unary(NUMBERS),
   Abs: unary(NUMBERS, computeEach(Math.abs)),
-  Reciprocal: unary(
-    FLOATS,
-    computeFloats((a) => 1 / a),
-  ),
+  Reciprocal: unary(FLOATS, computeFloats(invert)),
   Exp: unary(FLOATS, computeFloats(Math.exp)),
   Log: unary(FLOATS, computeFloats(Math.log)),
   Sqrt: { ...unary(FLOATS, computeFloats(Math.sqrt)), rows: unaryArithmetic },
   Floor: { ...unary(FLOATS, computeFloats(Math.floor)), rows: unaryArithmetic },
   Ceil: { ...unary(FLOATS, computeFloats(Math.ceil)), rows: unaryArithmetic },
-  Neg: {
-    ...unary(
-      [...WIDE, 'int8', 'int16'],
-      computeEach((a) => -a),
-    ),
-    rows: unaryArithmetic,
-  },
-  Not: {
-    ...unary(
-      undefined,
-      computeEach((a) => Number(a === 0), 'bool'),
-    ),
-    rows: unaryArithmetic,
-  },
+  Neg: { ...unary([...WIDE, 'int8', 'int16'], computeEach(negate)), rows: unaryArithmetic },
+  Not: { ...unary(undefined, computeEach(isZero, 'bool')), rows: unaryArithmetic },
 
-  Add: binary(
-    NUMBERS,
-    computePairs((a, b) => a + b),
-    { elements: pairwise((a, b) => a + b, 0), rows: flattening(arithmetic) },
-  ),
-  Sub: binary(
-    NUMBERS,
-    computePairs((a, b) => a - b),
-    { elements: pairwise((a, b) => a - b) },
-  ),
-  Mul: binary(
-    NUMBERS,
-    computePairs((a, b) => a * b),
-    { elements: pairwise((a, b) => a * b, 1), rows: flattening(arithmetic) },
-  ),
-  Div: binary(
-    NUMBERS,
-    computePairs((a, b, dtype) => (isFloat(dtype) ? a / b : (a - (a % b)) / b)),
-    { elements: pairwise((a, b) => (a - (a % b)) / b) },
-  ),
+  Add: { ...numeric((a, b) => a + b, 0), rows: flattening(arithmetic) },
+  Sub: numeric((a, b) => a - b),
+  Mul: { ...numeric((a, b) => a * b, 1), rows: flattening(arithmetic) },
+  Div: numeric((a, b, dtype) => (isFloat(dtype) ? a / b : (a - (a % b)) / b)),
   Mod: binary(NUMBERS, foldMod, {
     elements: (inputs, { fmod }) => pairwise(fmod === 1 ? (a, b) => a % b : floorMod)(inputs, {}),
   }),

@@ -9,11 +9,10 @@ import { known } from '../rows/arithmetic.ts';
 import type { RowRule } from '../rows/call.ts';
 import { samePlace } from '../rows/combine.ts';
 import { ownRow } from '../rows/row-numbers.ts';
-import type { ShapeNode, ShapeRule } from '../rows/shape-node.ts';
+import { type ShapeNode, type ShapeRule, sameShape } from '../rows/shape-node.ts';
 import { numberOf, type Shape, size } from '../rows/size.ts';
 import { elementsOf, type Fixed, fixedOf, isSamePlace } from '../rows/value.ts';
 import { axisOf } from '../shapes.ts';
-import { sameShape } from './elementwise.ts';
 import { all, type ElementRule, type Fold, type Operators, WHOLE, WIDE } from './operator.ts';
 
 /** Data and indices, with the indices' axes in place of the one that is indexed. */

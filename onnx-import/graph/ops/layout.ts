@@ -84,7 +84,7 @@ const unsqueezed: ShapeRule = (node) => {
 };
 
 /** The elements of a shape input: undefined ones depend on N in a way that is not known. */
-export function target(call: Call, index: number): readonly (Size | undefined)[] {
+function target(call: Call, index: number): readonly (Size | undefined)[] {
   const elements = call.sizes(index);
   if (elements) return elements;
   // Fixed, of a known length, and of unknown content.
@@ -94,12 +94,15 @@ export function target(call: Call, index: number): readonly (Size | undefined)[]
 }
 
 /** A size of a shape input: an integer that is not known is a size that we do not know. */
-export function dimOf(call: Call, element: Size | undefined): Size {
+function dimOf(call: Call, element: Size | undefined): Size {
   if (!element) return call.end('its shape depends on how many rows share the run');
   // One row less than none is -1, which is what is left.
   if (element.factor < 0 && element.names.length > 0) call.end('its shape has a negative size');
   return element.names.some(isUnknown) ? call.dim() : element;
 }
+
+export const targetSizes = (call: Call, index: number) =>
+  target(call, index).map((element) => dimOf(call, element));
 
 /**
  * Where N·(what follows) begins again among the new sizes. Elements keep their order, so the rows stay together if the

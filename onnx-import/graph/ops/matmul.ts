@@ -4,7 +4,7 @@
  */
 import type { Call, RowRule } from '../rows/call.ts';
 import { broadcast } from '../rows/combine.ts';
-import { broadcastShapes, type ShapeNode, type ShapeRule } from '../rows/shape-node.ts';
+import { broadcastShapes, type ShapeNode, type ShapeRule, sameShape } from '../rows/shape-node.ts';
 import { numberOf, ONE, type Shape, type Size } from '../rows/size.ts';
 import { type Data, fixedOf, isSamePlace } from '../rows/value.ts';
 import { all, type Operators, UNSIGNED, WIDE } from './operator.ts';
@@ -188,11 +188,11 @@ export const MATMUL: Operators = {
   'com.microsoft:FusedGemm': { shapes: gemmShape, rows: gemm },
   ...all('com.microsoft:MatMulNBits com.microsoft:MatMulBnb4', { rows: matMulNBits }),
   QuantizeLinear: {
-    shapes: (node) => [node.shapeAt(0)],
+    shapes: sameShape,
     results: [(_, [, , zero]) => zero?.dtype ?? 'uint8'],
     rows: scaled,
   },
-  DequantizeLinear: { shapes: (node) => [node.shapeAt(0)], results: ['float32'], rows: scaled },
+  DequantizeLinear: { shapes: sameShape, results: ['float32'], rows: scaled },
   ...all('com.microsoft:QuantizeLinear com.microsoft:DequantizeLinear', { rows: scaled }),
   ...all('DynamicQuantizeLinear com.microsoft:DynamicQuantizeMatMul com.microsoft:DynamicQuantizeLSTM', {
     rows: dynamic,

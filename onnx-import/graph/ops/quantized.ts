@@ -30,10 +30,8 @@ const softmax: RowRule = (call) => {
 const images =
   (isConvolution: boolean): RowRule =>
   (call) => {
-    const constants = isConvolution ? [3, 4, 5, 8] : [];
-    for (let i = 1; i < call.count; i++)
-      if (constants.includes(i)) call.fixed(i);
-      else oneForAll(call, i);
+    if (isConvolution) for (const index of [3, 4, 5, 8]) call.fixed(index);
+    for (const index of isConvolution ? [1, 2, 6, 7] : [1, 2, 3, 4]) oneForAll(call, index);
     const x = call.data(0);
     if (x.kind === 'rows' && x.axis !== 0) call.end('the batch axis is not its first');
     const [first = ONE, ...others] = call.shape(x);

@@ -6,11 +6,10 @@ import { holds, isFloat, numbersOf, tensorOf } from '../numbers.ts';
 import { fits, known, settle } from '../rows/arithmetic.ts';
 import type { Call, RowRule } from '../rows/call.ts';
 import { broadcast } from '../rows/combine.ts';
-import { listOf, type ShapeNode, type ShapeRule } from '../rows/shape-node.ts';
+import { listOf, type ShapeNode, type ShapeRule, sameShape } from '../rows/shape-node.ts';
 import { numberOf, ONE, product, type Shape, type Size, size } from '../rows/size.ts';
 import { type Data, elementsOf } from '../rows/value.ts';
 import { axisOf, product as productOf } from '../shapes.ts';
-import { sameShape } from './elementwise.ts';
 import { all, FLOATS, type Fold, type Operator, type Operators, SMALL, WIDE } from './operator.ts';
 
 /** The axes of a reduction: the attribute, or the second input. Without either, all. */
@@ -198,15 +197,6 @@ const skipNormalization: RowRule = (call) => {
   return [sum, reduced, reduced, sum];
 };
 
-const simplified: RowRule = (call) => {
-  const x = call.data(0);
-  call.fixed(1);
-  const shape = call.shape(x);
-  const first = call.axis(call.int('axis', -1), shape.length);
-  if (x.kind === 'rows' && x.axis >= first) call.end('it normalizes along the batch axis');
-  return call.moved(x, shape);
-};
-
 const reduction: Operator = { shapes: reducedShape, dtypes: WIDE, typed: [0], rows: reduceRule };
 const argument: Operator = {
   shapes: argumentShape,
@@ -245,9 +235,8 @@ export const REDUCE: Operators = {
     (call.ints('axes') ?? [0, 2, 3]).map((axis) => call.axis(axis, rank)),
   ),
   LayerNormalization: { shapes: sameShape, rows: layerNormalization },
-  RMSNormalization: { rows: layerNormalization },
-  // onnxruntime has it in the standard domain.
-  SimplifiedLayerNormalization: { rows: simplified },
+  // onnxruntime has the second one in the standard domain.
+  ...all('RMSNormalization SimplifiedLayerNormalization', { rows: layerNormalization }),
   ...all('com.microsoft:SkipLayerNormalization com.microsoft:SkipSimplifiedLayerNormalization', {
     rows: skipNormalization,
   }),

@@ -6,7 +6,13 @@ import { numbersOf, tensorOf } from '../numbers.ts';
 import { fits, known } from '../rows/arithmetic.ts';
 import type { Call, RowRule } from '../rows/call.ts';
 import { moving, rowNumbers } from '../rows/row-numbers.ts';
-import { broadcastShapes, broadcastSize, type ShapeNode, type ShapeRule } from '../rows/shape-node.ts';
+import {
+  broadcastShapes,
+  broadcastSize,
+  type ShapeNode,
+  type ShapeRule,
+  sameShape,
+} from '../rows/shape-node.ts';
 import {
   dependsOnRows,
   numberOf,
@@ -21,7 +27,7 @@ import {
 } from '../rows/size.ts';
 import { elementsOf, type Fixed, fixedOf, MAX_ELEMENTS, type Rows } from '../rows/value.ts';
 import { product as productOf } from '../shapes.ts';
-import { dimOf, target, wantedSizes } from './layout.ts';
+import { targetSizes, wantedSizes } from './layout.ts';
 import { all, type Fold, type Operators, WIDE } from './operator.ts';
 
 const INT64 = 7;
@@ -115,7 +121,7 @@ function spreadRows(call: Call, shape: Shape, isAlike: (axis: number) => boolean
 }
 
 const expand: RowRule = (call) => {
-  const wanted = target(call, 1).map((element) => dimOf(call, element));
+  const wanted = targetSizes(call, 1);
   const x = call.data(0);
   const from = call.shape(x);
   const rank = Math.max(from.length, wanted.length);
@@ -137,7 +143,7 @@ const expand: RowRule = (call) => {
 };
 
 const tile: RowRule = (call) => {
-  const repeats = target(call, 1).map((element) => dimOf(call, element));
+  const repeats = targetSizes(call, 1);
   const x = call.data(0);
   const from = call.shape(x);
   const shape = from.map((dim, i) => times(dim, repeats[i] ?? ONE));
@@ -148,7 +154,7 @@ const tile: RowRule = (call) => {
 };
 
 const constantOfShape: RowRule = (call) => {
-  const shape = target(call, 0).map((element) => dimOf(call, element));
+  const shape = targetSizes(call, 0);
   const rows = spreadRows(call, shape, () => true);
   if (rows) return rows;
   const value = call.attribute('value')?.tensor;
@@ -238,7 +244,7 @@ export const SIZES: Operators = {
   },
   Constant: { rows: constant },
   ...all('Bernoulli Multinomial RandomNormal RandomUniform', { isRandom: true }),
-  ...all('RandomNormalLike RandomUniformLike', { shapes: (node) => [node.shapeAt(0)], isRandom: true }),
+  ...all('RandomNormalLike RandomUniformLike', { shapes: sameShape, isRandom: true }),
   Range: { shapes: rangeShape, fold: foldRange, dtypes: [...WIDE, 'int16'], rows: range },
   Expand: { shapes: expanded, fold: foldExpand, rows: moving(expand) },
   Tile: { shapes: tiled, fold: foldTile, rows: moving(tile) },

@@ -3,7 +3,7 @@ import type { Call, RowRule } from '../rows/call.ts';
 import { broadcast } from '../rows/combine.ts';
 import type { ShapeNode, ShapeRule } from '../rows/shape-node.ts';
 import { numberOf, ONE, type Shape, type Size, same, size, times } from '../rows/size.ts';
-import { type Data, fixedOf } from '../rows/value.ts';
+import { type Data, fixedOf, isSamePlace } from '../rows/value.ts';
 import { oneForAll } from './matmul.ts';
 import { all, FLOATS, type Operator, type Operators, SMALL } from './operator.ts';
 
@@ -181,13 +181,8 @@ const resize: RowRule = (call) => {
 const gridSample: RowRule = (call) => {
   const [x, grid] = [images(call, 0), images(call, 1)];
   if (x.kind !== grid.kind) call.end('only one of its inputs has rows');
-  if (
-    x.kind === 'rows' &&
-    grid.kind === 'rows' &&
-    !(same(x.outer, grid.outer) && same(x.inner, grid.inner))
-  ) {
+  if (x.kind === 'rows' && grid.kind === 'rows' && !isSamePlace(x, grid))
     call.end('its inputs have other rows');
-  }
   const result = [...call.shape(x).slice(0, 2), ...call.shape(grid).slice(1, -1)];
   return x.kind === 'rows' ? call.moved(x, result) : fixedOf(result);
 };

@@ -39,11 +39,9 @@ export const moving =
     const numbers = call.value(0);
     if (numbers?.kind === 'fixed' && numbers.below) return bounded(rule(call), numbers.below);
     if (numbers?.kind !== 'row numbers' || numbers.column !== undefined) return rule(call);
-    const [moved] = [rule(call.withInput(0, rowsOfNumbers(numbers)))].flat();
-    return moved?.kind === 'rows' ? { ...numbers, ...moved, kind: 'row numbers' } : (moved ?? call.end(LOST));
+    const [moved = numbers] = [rule(call.withInput(0, rowsOfNumbers(numbers)))].flat();
+    return moved.kind === 'rows' ? { ...numbers, ...moved, kind: 'row numbers' } : moved;
   };
-
-const LOST = 'its rule has no result';
 
 function bounded(result: ReturnType<RowRule>, below: Size): ReturnType<RowRule> {
   const [value, ...others] = [result].flat();

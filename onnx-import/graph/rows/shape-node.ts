@@ -68,3 +68,13 @@ export function broadcastShapes(
     );
   }, shapes[0]);
 }
+
+/** All outputs have the shape of the first input. */
+export const sameShape: ShapeRule = (node) => Array.from({ length: node.outputs }, () => node.shapeAt(0));
+
+export const broadcasting: ShapeRule = (node) => [
+  broadcastShapes(
+    node,
+    Array.from({ length: node.count }, (_, i) => node.shapeAt(i)),
+  ),
+];
