@@ -260,3 +260,10 @@ test('a constant of 1,048,576 elements is computed, and a larger one is left to 
     assert.equal(foldNode(op, inputsOf(wide + 1), {}), undefined, op);
   }
 });
+
+test('the largest of three sizes is not taken for that of the first two', () => {
+  const graph = new GraphBuilder();
+  const sizes = [2, 9, 20].map((size) => graph.ints([size]));
+  assert.equal(graph.one('Max', sizes).elements, undefined);
+  assert.deepEqual(graph.one('Max', sizes.slice(0, 2)).elements, [9]);
+});
