@@ -34,14 +34,6 @@ function shared(call: Call, index: number, batch: Place): void {
   }
 }
 
-/** Lengths or a mask of keys: a number for each entry, or a list. Longer vectors are packed. */
-function keyMask(call: Call, index: number, batch: Rows): void {
-  const mask = entries(call, index, batch);
-  const [first] = mask?.shape ?? [];
-  if (mask?.shape.length === 1 && !(first && same(first, call.analysis.n)))
-    call.end('its mask packs several numbers of each row');
-}
-
 /** The rows that are attended from; of constants nothing is followed. */
 function queries(call: Call): Rows {
   const query = call.data(0);
@@ -75,10 +67,10 @@ const packedAttention: RowRule = (call) => {
   const [weights] = [call.fixed(1), call.fixed(2)];
   if (call.operator === 'QAttention') {
     for (const index of [3, 4, 6, 7]) oneForAll(call, index);
-    keyMask(call, 5, x);
+    entries(call, 5, x);
     entries(call, 8, x, 1);
   } else {
-    keyMask(call, 3, x);
+    entries(call, 3, x);
     entries(call, 4, x, 1);
     shared(call, 5, x);
   }
@@ -98,7 +90,7 @@ const multiHeadAttention: RowRule = (call) => {
   if (query.shape.length !== 3) call.end(PACKED);
   const [, value] = [1, 2].map((index) => entries(call, index, query) ?? call.end(PACKED));
   call.fixed(3);
-  keyMask(call, 4, query);
+  entries(call, 4, query);
   shared(call, 5, query);
   for (const index of [6, 7]) entries(call, index, query);
   if (call.has(8) || call.has(9)) call.end(BUFFER);

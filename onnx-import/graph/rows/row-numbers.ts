@@ -133,7 +133,7 @@ export function ownRow(call: Call, axis: (numbers: RowNumbers) => number | undef
     x?.kind === 'rows' &&
     x.axis === axis(numbers) &&
     same(x.shape[x.axis] as Size, size) &&
-    (!places || (same(x.outer, ONE) && same(x.inner, places.count)));
+    (!places || same(x.outer, ONE));
   if (!isOwn) throw numbers.end;
   return rowsOfNumbers(numbers);
 }
