@@ -1,19 +1,13 @@
 /**
- * Follows the batch axis of each input through the graph, node by node (docs: onnx-import/batching/rules). A value that no
+ * Follows the batch axis of each input through the graph, node by node (docs: onnx-import/graph/ops). A value that no
  * rule can follow is `ended`, and so is all that is computed from it; the proof holds when no output of the model is.
  */
-import { type Analysis, Call } from './call.ts';
-import {
-  type Attribute,
-  functionKey,
-  type Graph,
-  type GraphNode,
-  type LocalFunction,
-  type Model,
-} from './model.ts';
-import { RANDOM, RULES } from './rules/table.ts';
-import { dependsOnRows, type Names, type Size } from './size.ts';
-import { type Ended, fixedOf, ProofEnd, type Value } from './value.ts';
+import { operatorOf } from '../graph/ops/table.ts';
+import { type Analysis, Call } from '../graph/rows/call.ts';
+import type { Attribute, Graph, GraphNode } from '../graph/rows/node.ts';
+import { dependsOnRows, type Names, type Size } from '../graph/rows/size.ts';
+import { type Ended, fixedOf, ProofEnd, type Value } from '../graph/rows/value.ts';
+import { functionKey, type LocalFunction, type Model } from './model.ts';
 
 /** Node evaluations, those of loops' turns included. */
 const MAX_STEPS = 300_000;
@@ -132,14 +126,14 @@ class Analyser implements Analysis {
   #apply(node: GraphNode, inputs: readonly (Value | undefined)[], scope: Scope): readonly Value[] {
     const { operator, domain } = node;
     const opset = scope.opsets.get(domain) ?? (domain === '' ? 0 : 1);
-    const call = new Call(node, inputs, opset, this, scope);
+    const key = domain === '' ? operator : `${domain}:${operator}`;
+    const { rows: rule, shapes, isRandom } = operatorOf(key) ?? {};
+    const call = new Call(node, inputs, opset, this, scope, shapes);
     // Without one onnxruntime takes its newest.
     const isKnown = opset > 0 && opset <= MAX_OPSET && (opset >= MIN_OPSET || OLDER.has(operator));
     if (domain === '' && !isKnown) call.end(`its operator set ${opset} is not known`);
     const isFixed = inputs.every((input) => input === undefined || input.kind === 'fixed');
-    if (domain === '' && RANDOM.has(operator)) call.end('it draws random numbers');
-    const key = domain === '' ? operator : `${domain}:${operator}`;
-    const rule = Object.hasOwn(RULES, key) ? RULES[key] : undefined;
+    if (isRandom) call.end('it draws random numbers');
     const isPlain = isFixed && KNOWN_DOMAINS.has(domain) && !WITH_BODIES.has(operator);
     if (!rule) {
       if (!isPlain) call.end(`there is no rule for ${key} on rows`);

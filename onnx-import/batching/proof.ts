@@ -1,8 +1,9 @@
 /** Whether the graph of a model keeps its rows apart, from its inputs to its outputs. */
+import type { Graph } from '../graph/rows/node.ts';
+import { FREE_ROWS, Names, numberOf, ONE, type Size, same, size } from '../graph/rows/size.ts';
+import { fixedOf, ProofEnd, type Value } from '../graph/rows/value.ts';
 import { analyse } from './analyse.ts';
-import type { Graph, Model } from './model.ts';
-import { FREE_ROWS, Names, numberOf, ONE, type Size, same, size } from './size.ts';
-import { fixedOf, ProofEnd, type Value } from './value.ts';
+import type { Model } from './model.ts';
 
 /** By input name: the axis of the rows, or `none` for an input that is the same for all rows of a run. Default 0. */
 export type InputAxes = ReadonlyMap<string, number | 'none'>;

@@ -4,7 +4,7 @@
  */
 import { badModel, type ServingError } from '../../lib/contract/errors.ts';
 import { elementCount, type NumericDType, type Tensor, viewBytes } from '../../lib/contract/tensor.ts';
-import { transposed } from '../graph/fold-moves.ts';
+import { transposed } from '../graph/moves.ts';
 import { readPickle } from './pickle.ts';
 import { PickledCall, PickledTuple } from './pickled.ts';
 import { isZip, openArchive } from './zip.ts';

@@ -1,17 +1,6 @@
-/** Reads node attributes as typed values, and defines the entries of the inference table. */
+/** Reads node attributes as typed values. */
 import type { DType } from '../../lib/contract/tensor.ts';
-import type { Fresh } from './shapes.ts';
-import type { Attributes, Value, ValueType } from './value.ts';
-
-export interface InferInput {
-  readonly inputs: readonly (Value | undefined)[];
-  readonly attributes: Attributes;
-  readonly outputs: number;
-  readonly fresh: Fresh;
-}
-
-/** One entry per ONNX operation. */
-export type Infer = (node: InferInput) => readonly ValueType[];
+import type { Attributes } from './value.ts';
 
 export function int(attribute: Attributes[string], fallback: number): number {
   return typeof attribute === 'number' ? attribute : fallback;

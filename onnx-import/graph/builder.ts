@@ -5,9 +5,7 @@
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import { type DType, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
-import { elementsOf } from './elements.ts';
-import { foldNode } from './fold.ts';
-import { inferNode } from './infer/infer.ts';
+import { elementsOf, foldNode, inferNode } from './infer.ts';
 import { tensorOf } from './numbers.ts';
 import { prune } from './prune.ts';
 import type { Attributes, Body, NamedValue, Node, Shape, Value, ValueType } from './value.ts';

@@ -35,27 +35,6 @@ export function axisOf(axis: number, count: number): number {
   throw badModel(`axis ${axis} is outside of ${count} dimensions`);
 }
 
-/** Broadcasts two shapes by NumPy's rule. @throws bad_model when they do not fit */
-export function broadcast(a: Shape | undefined, b: Shape | undefined, fresh: Fresh): Shape | undefined {
-  if (!a || !b) return undefined;
-  const size = Math.max(a.length, b.length);
-  return Array.from({ length: size }, (_, i) => {
-    const x = a[a.length - size + i] ?? 1;
-    const y = b[b.length - size + i] ?? 1;
-    return broadcastDim(x, y, fresh, () => `${formatShape(a)} and ${formatShape(b)} do not broadcast`);
-  });
-}
-
-function broadcastDim(x: Dim, y: Dim, fresh: Fresh, message: () => string): Dim {
-  if (x === y || y === 1) return x;
-  if (x === 1) return y;
-  // A free size next to a number > 1 is that number, or 1, which broadcasts to it.
-  if (typeof x === 'number' && typeof y === 'number') throw badModel(message());
-  if (typeof x === 'number') return x;
-  if (typeof y === 'number') return y;
-  return fresh();
-}
-
 /** The product of dimensions: a number, the one free name when all others are 1, else undefined. */
 export function product(dims: readonly (Dim | undefined)[]): Dim | undefined {
   let number = 1;

@@ -4,6 +4,7 @@
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
+import { MOST_TEXTS } from '../graph/rows/node.ts';
 import { bytes, type Chunk, message } from '../wire/chunk.ts';
 import type { Table } from '../wire/table.ts';
 
@@ -13,8 +14,6 @@ const LONG_BYTES = 64 * 1024;
 const ENOUGH_BYTES = 16 * 1024 * 1024;
 const SHORT_BYTES = 1024;
 const MAX_BYTES = 48 * 1024 * 1024;
-/** Of a list of texts more are left out: trees name a mode for each of a million nodes. */
-export const MOST_TEXTS = 65_536;
 /** Where a protobuf ends. */
 const MAX_FILE_BYTES = 2 ** 31;
 const WINDOW_BYTES = 64 * 1024;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { badModel } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
 import { textLabels, textOf } from '../../lib/registry/names.ts';
-import type { Graph } from '../batching/model.ts';
+import type { Graph } from '../graph/rows/node.ts';
 import type { GivenShapes } from '../samples/given-sizes.ts';
 import { has, messageOf, messagesOf, numberOf, plainNumbersOf, textOf as textIn } from '../wire/message.ts';
 import type { Message, Table } from '../wire/table.ts';

@@ -2,7 +2,8 @@
  * Whether quantized nodes answer the same under every kernel of the processor's architecture, so that a comparison on one
  * processor holds on the others.
  */
-import { type GraphNode, graphsIn, type Model } from '../batching/model.ts';
+import { graphsIn, type Model } from '../batching/model.ts';
+import type { GraphNode } from '../graph/rows/node.ts';
 
 /** Where a product has its second operand. */
 const PRODUCTS: Readonly<Record<string, number>> = {

@@ -9,7 +9,7 @@ import { AS_WRITTEN } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { ELEMENT_TYPES } from '../../onnx-import/graph/attributes.ts';
 import { GraphBuilder } from '../../onnx-import/graph/builder.ts';
-import { foldNode } from '../../onnx-import/graph/fold.ts';
+import { foldNode } from '../../onnx-import/graph/infer.ts';
 import type { Value } from '../../onnx-import/graph/value.ts';
 import { onnxBytes } from '../../onnx-import/onnx/write.ts';
 import { type NodeSpec, onnxModel, type WeightSpec } from '../support/onnx.ts';
@@ -259,4 +259,11 @@ test('a constant of 1,048,576 elements is computed, and a larger one is left to 
     assert.equal(made?.data.length, op === 'ReduceSum' ? 1 : wide, op);
     assert.equal(foldNode(op, inputsOf(wide + 1), {}), undefined, op);
   }
+});
+
+test('the largest of three sizes is not taken for that of the first two', () => {
+  const graph = new GraphBuilder();
+  const sizes = [2, 9, 20].map((size) => graph.ints([size]));
+  assert.equal(graph.one('Max', sizes).elements, undefined);
+  assert.deepEqual(graph.one('Max', sizes.slice(0, 2)).elements, [9]);
 });

@@ -62,6 +62,92 @@ const PROVEN: Readonly<Record<string, Sample>> = {
   ),
 };
 
+/** `f` are the places of all rows of `z`, with `w` for each row; `k` are the places of one row, `c` the numbers of the rows. */
+const PLACES: readonly NodeSpec[] = [
+  node('Shape', 'z', 'ws', { start: 1, end: 2 }),
+  node('Squeeze', 'ws zero', 'w'),
+  node('Range', 'from w step', 'places'),
+  node('Unsqueeze', 'places zero', 'k'),
+  node('Reshape', 'z minus', 'f'),
+  node('Unsqueeze', 'r one', 'c'),
+];
+const flat = (nodes: readonly NodeSpec[], rest: Partial<Sample> = {}) =>
+  sample([...PLACES, ...nodes], { inputs: { ...INPUTS, z: ['N', 'w'] }, ...rest });
+const FLAT: Readonly<Record<string, Sample>> = {
+  'a gather of flat places, as older exporters index two axes': flat([
+    node('Mul', 'c w', 'first'),
+    node('Add', 'k first', 'at'),
+    node('Gather', 'f at', 'y'),
+  ]),
+  'a gather of flat places in the other order': flat([
+    node('Cast', 'k', 'k2', { to: 6 }),
+    node('Cast', 'k2', 'k3', { to: 7 }),
+    node('Mul', 'w c', 'first'),
+    node('Add', 'first k3', 'at'),
+    node('Gather', 'f at', 'y'),
+  ]),
+  'a gather of one flat place of four': flat(
+    [
+      node('Mul', 'c four', 'first'),
+      node('Add', 'first two', 'at'),
+      node('Reshape', 'x minus', 'g'),
+      node('Gather', 'g at', 'y'),
+    ],
+    { outputShape: ['N', 1] },
+  ),
+};
+const FLAT_REFUSED: Readonly<Record<string, Sample>> = {
+  'flat places of the next row': flat([
+    node('Mul', 'c w', 'first'),
+    node('Add', 'k one', 'next'),
+    node('Add', 'next first', 'at'),
+    node('Gather', 'f at', 'y'),
+  ]),
+  'a flat place that a row does not have': flat([
+    node('Mul', 'c four', 'first'),
+    node('Add', 'first four', 'at'),
+    node('Reshape', 'x minus', 'g'),
+    node('Gather', 'g at', 'y'),
+  ]),
+  'flat places with another size for each row': flat([
+    node('Mul', 'c four', 'first'),
+    node('Add', 'k first', 'at'),
+    node('Gather', 'f at', 'y'),
+  ]),
+  'flat places, the number of the row without its size': flat([
+    node('Add', 'k c', 'at'),
+    node('Gather', 'f at', 'y'),
+  ]),
+  'flat places with the places of the row twice': flat([
+    node('Mul', 'c w', 'first'),
+    node('Add', 'k first', 'one_'),
+    node('Add', 'k one_', 'at'),
+    node('Gather', 'f at', 'y'),
+  ]),
+  'flat places of a tensor that was turned': flat([
+    node('Mul', 'c w', 'first'),
+    node('Add', 'k first', 'at'),
+    node('Transpose', 'z', 't'),
+    node('Reshape', 't minus', 'g'),
+    node('Gather', 'g at', 'y'),
+  ]),
+  'flat places that index the rows': flat([
+    node('Mul', 'c w', 'first'),
+    node('Add', 'k first', 'at'),
+    node('Gather', 'x at', 'y'),
+  ]),
+  'flat places as data': flat([
+    node('Mul', 'c w', 'first'),
+    node('Add', 'k first', 'at'),
+    node('Cast', 'at', 'y', { to: 1 }),
+  ]),
+  'flat places of the rows by the sizes of a column': flat([
+    node('Mul', 'k n', 'first'),
+    node('Add', 'c first', 'at'),
+    node('Gather', 'f at', 'y'),
+  ]),
+};
+
 const asIndex = (name: string) => node('Gather', `x ${name}`, 'y');
 const REFUSED: Readonly<Record<string, Sample>> = {
   'the rows of a constant table': sample([node('Gather', 'w r', 'y')], { floats: { w: [9, 4] } }),
@@ -147,14 +233,14 @@ const REFUSED: Readonly<Record<string, Sample>> = {
   ]),
 };
 
-for (const [title, graph] of Object.entries(PROVEN)) {
+for (const [title, graph] of Object.entries({ ...PROVEN, ...FLAT })) {
   test(`${title} by the numbers of the rows is proven, and ${BATCHES} batches agree`, async (t) => {
     const file = await writeSample(t, graph);
     assert.equal(proofOf(readModel(file), new Map()).end?.message, undefined);
     const next = random(1);
     const rows = Array.from({ length: 12 }, () =>
       Object.entries(graph.inputs ?? {}).map(([name, shape]): Tensor => {
-        const width = Number(shape[1]);
+        const width = shape[1] === 'w' ? 5 : Number(shape[1]);
         const numbers = Array.from({ length: width }, () => Math.floor(next() * 4));
         return name === 'i'
           ? { dtype: 'int64', shape: [1, width], data: BigInt64Array.from(numbers, BigInt) }
@@ -165,7 +251,7 @@ for (const [title, graph] of Object.entries(PROVEN)) {
   });
 }
 
-for (const [title, graph] of Object.entries(REFUSED)) {
+for (const [title, graph] of Object.entries({ ...REFUSED, ...FLAT_REFUSED })) {
   test(`not proven: ${title}`, async (t) => {
     assert.notEqual(proofOf(readModel(await writeSample(t, graph)), new Map()).end, undefined);
   });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { readModel } from '../../../onnx-import/batching/model.ts';
 import { type InputAxes, proofOf } from '../../../onnx-import/batching/proof.ts';
-import { MOST_TEXTS } from '../../../onnx-import/onnx/skim.ts';
+import { MOST_TEXTS } from '../../../onnx-import/graph/rows/node.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { ML, node, prove, type Sample } from './prove-sample.ts';

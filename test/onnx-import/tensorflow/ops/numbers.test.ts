@@ -8,8 +8,9 @@ import {
   type Tensor,
 } from '../../../../lib/contract/tensor.ts';
 import { convertTensorflow } from '../../../../onnx-import/formats/tensorflow/convert.ts';
-import { emitAll, KERNELS } from '../../../../onnx-import/formats/tensorflow/ops/kernels.ts';
+import { emitAll } from '../../../../onnx-import/formats/tensorflow/ops/kernels.ts';
 import { GraphBuilder } from '../../../../onnx-import/graph/builder.ts';
+import { OPERATORS } from '../../../../onnx-import/graph/ops/table.ts';
 import type { Value } from '../../../../onnx-import/graph/value.ts';
 import {
   attribute as a,
@@ -567,12 +568,13 @@ function buildSample(op: string, dtype: DType) {
   return { conversion: { graph: g.finish(), files: [], notes: [] }, feeds, dtype: (made as Value).dtype };
 }
 
-for (const op of Object.keys(KERNELS)) {
+for (const [op, { dtypes }] of Object.entries(OPERATORS)) {
+  if (!dtypes) continue;
   test(`onnxruntime runs ${op} on every number, with casts where it has no kernel`, async () => {
     const failed: string[] = [];
     for (const dtype of WITHOUT_TEXTS) {
       // No model takes the sine or the sum of truth values.
-      if (dtype === 'bool' && !KERNELS[op]?.dtypes.has('bool')) continue;
+      if (dtype === 'bool' && !dtypes.includes('bool')) continue;
       const { conversion, feeds, dtype: out } = buildSample(op, dtype);
       try {
         const [y] = await runGraph(conversion, feeds);

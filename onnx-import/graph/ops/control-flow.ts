@@ -2,11 +2,12 @@
  * If, Loop and Scan. Which branch and how many turns must not depend on the rows or on their number; a loop's state is
  * followed until a further turn changes nothing about it.
  */
-import type { Call, Rule } from '../call.ts';
-import type { Graph } from '../model.ts';
-import { numberOf, type Size, same } from '../size.ts';
-import { type Fixed, fixedOf, join, type Value } from '../value.ts';
-import { samePlace } from './joining.ts';
+import type { Call, RowRule } from '../rows/call.ts';
+import { samePlace } from '../rows/combine.ts';
+import type { Graph } from '../rows/node.ts';
+import { numberOf, type Size, same } from '../rows/size.ts';
+import { type Fixed, fixedOf, join, type Value } from '../rows/value.ts';
+import type { Operators } from './operator.ts';
 
 /** Turns until a loop's state is the same in kind; more only happens in graphs that we do not follow. */
 const MAX_TURNS = 6;
@@ -17,7 +18,7 @@ function bodyOf(call: Call, name: string): Graph {
   return call.attribute(name)?.graph ?? call.end(`it has no ${name}`);
 }
 
-const branch: Rule = (call) => {
+const branch: RowRule = (call) => {
   const condition = call.value(0);
   if (condition?.kind !== 'fixed') return call.end('which branch it takes depends on the rows');
   const [taken, other] = ['then_branch', 'else_branch'].map((name) => bodyOf(call, name)) as [Graph, Graph];
@@ -123,7 +124,7 @@ function stacked(call: Call, value: Value, length: Size, axis = 0): Value {
     : fixedOf(shape);
 }
 
-const loop: Rule = (call) => {
+const loop: RowRule = (call) => {
   for (const index of [0, 1]) {
     const value = call.value(index);
     if (value && value.kind !== 'fixed') call.end('how many turns it takes depends on the rows');
@@ -179,7 +180,7 @@ function perRow(call: Call, body: Graph, count: number): Value[] | undefined {
   });
 }
 
-const scan: Rule = (call) => {
+const scan: RowRule = (call) => {
   if (call.opset < 9) call.end('its first form has a batch axis of its own');
   const body = bodyOf(call, 'body');
   const count = call.int('num_scan_inputs', 0);
@@ -209,4 +210,8 @@ const scan: Rule = (call) => {
   return [...state, ...collected];
 };
 
-export const CONTROL_FLOW: Readonly<Record<string, Rule>> = { If: branch, Loop: loop, Scan: scan };
+export const CONTROL_FLOW: Operators = {
+  If: { rows: branch },
+  Loop: { rows: loop },
+  Scan: { rows: scan },
+};

@@ -1,7 +1,8 @@
 /** Recurrent operators. Time is their first axis and the batch the second, unless `layout` is 1. */
-import type { Call, Rule } from '../call.ts';
-import { numberOf, ONE, type Size, same, size } from '../size.ts';
-import { type Data, fixedOf, isSamePlace, type Place, type Rows } from '../value.ts';
+import type { Call, RowRule } from '../rows/call.ts';
+import { numberOf, ONE, type Size, same, size } from '../rows/size.ts';
+import { type Data, fixedOf, isSamePlace, type Place, type Rows } from '../rows/value.ts';
+import { all, type Operators } from './operator.ts';
 
 /** A state or length beside the rows of X. */
 function alongside(call: Call, value: Data | undefined, x: Rows, axis: number): void {
@@ -15,7 +16,7 @@ function alongside(call: Call, value: Data | undefined, x: Rows, axis: number): 
   if (!isAlike) call.end('a state is a constant that differs along the batch axis');
 }
 
-const recurrent: Rule = (call) => {
+const recurrent: RowRule = (call) => {
   const x = call.data(0);
   const [first, second, features] = call.shape(x);
   if (!first || !second || !features) return call.end('its input has other than three axes');
@@ -44,8 +45,4 @@ const recurrent: Rule = (call) => {
   return [call.rows(sequence, at(isBatchFirst ? 0 : 2)), last, last];
 };
 
-export const SEQUENCE: Readonly<Record<string, Rule>> = {
-  LSTM: recurrent,
-  GRU: recurrent,
-  RNN: recurrent,
-};
+export const RECURRENT: Operators = all('LSTM GRU RNN', { rows: recurrent });

@@ -1,10 +1,11 @@
 /** Operators of ai.onnx.ml: classical models, whose rows are the first of two axes. */
-import { MOST_TEXTS } from '../../onnx/skim.ts';
-import type { Call, Rule } from '../call.ts';
-import { ONE, product, type Size, size } from '../size.ts';
-import { type Data, fixedOf, type Shape } from '../value.ts';
-import { unary } from './elementwise.ts';
+import type { Call, RowRule } from '../rows/call.ts';
+import { MOST_TEXTS } from '../rows/node.ts';
+import { ONE, product, type Shape, type Size, size } from '../rows/size.ts';
+import { type Data, fixedOf } from '../rows/value.ts';
+import { unaryRows } from './elementwise.ts';
 import { reshape } from './layout.ts';
+import { all, type Operators } from './operator.ts';
 
 /** A matrix with one row for each record; a vector would be taken for one row. */
 function table(call: Call): { x: Data; shape: Shape } {
@@ -16,26 +17,26 @@ function table(call: Call): { x: Data; shape: Shape } {
 }
 
 /** One vector for each row. */
-const regressor: Rule = (call) => {
+const regressor: RowRule = (call) => {
   const { x, shape } = table(call);
   const targets = call.attribute('n_targets')?.int ?? call.attribute('targets')?.int;
   return call.moved(x, [shape[0] as Size, call.dimOr(targets)]);
 };
 
 /** A label and scores for each row. */
-const classifier: Rule = (call) => {
+const classifier: RowRule = (call) => {
   const { x, shape } = table(call);
   const label: Data =
     x.kind === 'rows' ? call.rows([shape[0] as Size], { ...x, axis: 0 }) : fixedOf([shape[0] as Size]);
   return [label, call.moved(x, [shape[0] as Size, call.dim()])];
 };
 
-const sameTable: Rule = (call) => {
+const sameTable: RowRule = (call) => {
   const { x, shape } = table(call);
   return call.moved(x, shape);
 };
 
-const oneHot: Rule = (call) => {
+const oneHot: RowRule = (call) => {
   const x = call.data(0);
   const categories = ['cats_int64s', 'cats_strings'].map((name) => call.attribute(name)?.count ?? 0);
   const count = Math.max(...categories);
@@ -47,7 +48,7 @@ const oneHot: Rule = (call) => {
  * Columns of the last axis, whose places are one list for all rows; or, of a table that is fixed, such as the names of
  * classes, those that each row asks for.
  */
-const arrayFeatures: Rule = (call) => {
+const arrayFeatures: RowRule = (call) => {
   const { x, shape } = table(call);
   const places = call.data(1);
   const rows = shape.length === 1 ? [ONE] : shape.slice(0, -1);
@@ -57,7 +58,7 @@ const arrayFeatures: Rule = (call) => {
   return call.moved(list, [...rows, ...list.shape], rows.length);
 };
 
-const featureVectors: Rule = (call) => {
+const featureVectors: RowRule = (call) => {
   const values = call.all();
   const first = values.find(({ kind }) => kind === 'rows');
   if (!first) return fixedOf();
@@ -75,44 +76,43 @@ function sameBlocks(call: Call, values: readonly Data[]): boolean {
   return new Set(values.map((value) => key(call.shape(value)[0]))).size === 1;
 }
 
-const mapped: Rule = (call) => call.end('its outputs are maps, one list for all rows');
+const mapped: RowRule = (call) => call.end('its outputs are maps, one list for all rows');
 
 /** Words per text, counted for each row of a table. */
-const tfIdf: Rule = (call) => {
+const tfIdf: RowRule = (call) => {
   const { x, shape } = table(call);
   return call.moved(x, [shape[0] as Size, call.dim()]);
 };
 
 /** Each text on its own, unless stop words are left out: then one text is shorter and moves the others. */
-const normalizer: Rule = (call) => {
+const normalizer: RowRule = (call) => {
   const x = call.data(0);
   const shape = call.shape(x);
   if ((call.attribute('stopwords')?.count ?? 0) > 0) call.end('it leaves out texts, which moves the others');
   return call.moved(x, shape);
 };
 
-const ML_RULES: Readonly<Record<string, Rule>> = {
-  ArrayFeatureExtractor: arrayFeatures,
-  Binarizer: unary,
-  CategoryMapper: unary,
-  FeatureVectorizer: featureVectors,
-  Imputer: sameTable,
-  LabelEncoder: unary,
-  LinearClassifier: classifier,
-  LinearRegressor: regressor,
-  Normalizer: sameTable,
-  OneHotEncoder: oneHot,
-  SVMClassifier: classifier,
-  SVMRegressor: regressor,
-  Scaler: sameTable,
-  TreeEnsemble: regressor,
-  TreeEnsembleClassifier: classifier,
-  TreeEnsembleRegressor: regressor,
-  ZipMap: mapped,
+/** The parts of each text, in rows as long as the longest of them. */
+const tokenizer: RowRule = (call) => {
+  const x = call.data(0);
+  if (x.kind === 'rows') call.end('its rows are as long as the longest text of the run');
+  return fixedOf(x.shape && [...x.shape, call.dim()]);
 };
 
-export const ML: Readonly<Record<string, Rule>> = {
-  ...Object.fromEntries(Object.entries(ML_RULES).map(([name, rule]) => [`ai.onnx.ml:${name}`, rule])),
-  StringNormalizer: normalizer,
-  TfIdfVectorizer: tfIdf,
+const ML: Operators = {
+  ArrayFeatureExtractor: { rows: arrayFeatures },
+  FeatureVectorizer: { rows: featureVectors },
+  OneHotEncoder: { rows: oneHot },
+  ZipMap: { rows: mapped },
+  ...all('Binarizer CategoryMapper LabelEncoder', { rows: unaryRows }),
+  ...all('Imputer Normalizer Scaler', { rows: sameTable }),
+  ...all('LinearClassifier SVMClassifier TreeEnsembleClassifier', { rows: classifier }),
+  ...all('LinearRegressor SVMRegressor TreeEnsemble TreeEnsembleRegressor', { rows: regressor }),
+};
+
+export const CLASSICAL: Operators = {
+  ...Object.fromEntries(Object.entries(ML).map(([name, operator]) => [`ai.onnx.ml:${name}`, operator])),
+  StringNormalizer: { rows: normalizer },
+  TfIdfVectorizer: { rows: tfIdf },
+  'com.microsoft:Tokenizer': { rows: tokenizer },
 };

@@ -2,8 +2,9 @@
  * A node as its rule sees it. A rule gets an input only through one of these methods, each of which ends the proof where
  * the input is not what the rule is made for; an input that no rule looked at must be fixed.
  */
-import type { Attribute, Graph, GraphNode } from './model.ts';
-import { type Names, numberOf, type Size, size } from './size.ts';
+import type { Attribute, Graph, GraphNode } from './node.ts';
+import type { ShapeNode, ShapeRule } from './shape-node.ts';
+import { isUnknown, type Names, numberOf, type Shape, type Size, size } from './size.ts';
 import {
   type Data,
   type Fixed,
@@ -12,12 +13,11 @@ import {
   ProofEnd,
   type Rows,
   rowsOf,
-  type Shape,
   type Value,
 } from './value.ts';
 
 /** Where the rows go in one operator: the value of each output. Outputs beyond those that it returns must be unused. */
-export type Rule = (call: Call) => Value | readonly Value[];
+export type RowRule = (call: Call) => Value | readonly Value[];
 
 /** What all nodes of an analysis share. */
 export interface Analysis {
@@ -28,7 +28,7 @@ export interface Analysis {
   runBody(graph: Graph, inputs: readonly Value[], call: Call): Value[];
 }
 
-export class Call {
+export class Call implements ShapeNode {
   readonly operator: string;
   readonly node: GraphNode;
   readonly opset: number;
@@ -36,6 +36,8 @@ export class Call {
   /** What the values around the node are called; for bodies. */
   readonly scope: unknown;
   readonly #inputs: readonly (Value | undefined)[];
+  readonly #shapes: ShapeRule | undefined;
+  #results: readonly (Shape | undefined)[] | undefined;
   #seen = new Set<number>();
 
   constructor(
@@ -44,6 +46,7 @@ export class Call {
     opset: number,
     analysis: Analysis,
     scope: unknown,
+    shapes: ShapeRule | undefined,
   ) {
     this.node = node;
     this.operator = node.operator;
@@ -51,14 +54,47 @@ export class Call {
     this.analysis = analysis;
     this.scope = scope;
     this.#inputs = inputs;
+    this.#shapes = shapes;
   }
 
   get count(): number {
     return this.#inputs.length;
   }
 
+  get outputs(): number {
+    return this.node.outputs.length;
+  }
+
   get names(): Names {
     return this.analysis.names;
+  }
+
+  /** The shape of an output, which must be known. */
+  result(index = 0): Shape {
+    this.#results ??= this.#shapes?.(this);
+    return this.#results?.[index] ?? this.end(UNKNOWN_RANK);
+  }
+
+  shapeAt(index: number): Shape | undefined {
+    const value = this.#inputs[index];
+    return value?.kind === 'ended' ? undefined : value?.shape;
+  }
+
+  listAt(index: number): readonly (Size | undefined)[] | undefined {
+    const value = this.#inputs[index];
+    if (value?.kind === 'fixed')
+      return value.elements?.map((element) => (element.names.some(isUnknown) ? undefined : element));
+    if (value?.kind === 'counts') this.end(`its ${nth(index)} input depends on how many rows share the run`);
+    return undefined;
+  }
+
+  constantAt(index: number): readonly number[] | undefined {
+    const numbers = this.listAt(index)?.map(numberOf);
+    return numbers?.every((number) => number !== undefined) ? numbers : undefined;
+  }
+
+  mismatch(): void {
+    // A branch that is never taken may not fit.
   }
 
   end(reason: string): never {
@@ -123,7 +159,7 @@ export class Call {
   /** The call with another value as one input. What is looked at there counts as looked at here. */
   withInput(index: number, value: Value): Call {
     const inputs = this.#inputs.with(index, value);
-    const call = new Call(this.node, inputs, this.opset, this.analysis, this.scope);
+    const call = new Call(this.node, inputs, this.opset, this.analysis, this.scope, this.#shapes);
     call.#seen = this.#seen;
     return call;
   }
@@ -151,7 +187,7 @@ export class Call {
 
   /** The shape of an input, which must be known. */
   shape(data: Data): Shape {
-    return data.shape ?? this.end('the number of dimensions of an input is not known');
+    return data.shape ?? this.end(UNKNOWN_RANK);
   }
 
   /** An axis as 0..rank-1. */
@@ -178,6 +214,8 @@ export class Call {
     return number === undefined || !Number.isFinite(number) ? this.dim() : size(number);
   }
 }
+
+const UNKNOWN_RANK = 'the number of dimensions of an input is not known';
 
 function nth(index: number): string {
   return ['first', 'second', 'third', 'fourth', 'fifth'][index] ?? `${index + 1}th`;

@@ -9,6 +9,8 @@ export interface Size {
   readonly names: readonly string[];
 }
 
+export type Shape = readonly Size[];
+
 /** The name of the number of rows of a run. */
 const ROWS = 'N';
 /** Begins the name of an integer that is not known at all; it may be negative or zero. */

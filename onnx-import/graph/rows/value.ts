@@ -3,9 +3,8 @@
  * when the row runs alone; every other size, and everything about `Fixed`, is the same for every N and for all rows of
  * equal shapes. Nothing else can be part of a proof: an `Ended` value says where it ended.
  */
-import { dependsOnRows, type Names, ONE, product, type Size, same } from './size.ts';
 
-export type Shape = readonly Size[];
+import { dependsOnRows, type Names, product, type Shape, type Size, same } from './size.ts';
 
 /** The same in every run: a weight, and what is computed from weights and from the sizes of a row. */
 export interface Fixed {
@@ -21,6 +20,8 @@ export interface Fixed {
   readonly type?: number | undefined;
   /** All elements are equal. */
   readonly uniform?: boolean | undefined;
+  /** All elements are integers from 0 on, below this size. */
+  readonly below?: Size | undefined;
 }
 
 /** A small tensor that is computed from N alone, such as a shape. An undefined element depends on N in a way that is not known. */
@@ -54,6 +55,8 @@ export interface RowNumbers extends Omit<Rows, 'kind'> {
    * row. Undefined: all elements are row numbers.
    */
   readonly column: number | undefined;
+  /** Where they count places instead, with so many for each row: the number of the first one, or of any one of the row. */
+  readonly places?: { readonly count: Size; readonly isFirst: boolean } | undefined;
   /** Why any other use ends the proof. */
   readonly end: ProofEnd;
 }
@@ -114,16 +117,6 @@ export function elementsOf(
     return { kind: 'fixed', shape, elements, type, uniform };
   }
   return { kind: 'counts', shape, elements, type };
-}
-
-/** NumPy's rule for two sizes of an axis on which no rows lie. */
-export function broadcastSize(a: Size, b: Size, names: Names): Size {
-  if (same(a, b) || same(b, ONE)) return a;
-  if (same(a, ONE)) return b;
-  // A free size that meets a number above 1 is that number, or 1, which becomes it.
-  if (a.names.length === 0) return a;
-  if (b.names.length === 0) return b;
-  return names.dim();
 }
 
 /** What holds for both, as the result of one of two branches or of any turn of a loop; undefined where too little does. */

@@ -2,9 +2,9 @@
  * The arithmetic of shapes: small tensors whose elements are numbers and sizes, such as Shape's. What depends on the
  * number of rows stays known (N, N·4), or becomes an element that no rule may use.
  */
-import type { Call } from '../call.ts';
-import { dependsOnRows, isUnknown, numberOf, over, type Size, same, size, times } from '../size.ts';
-import { type Counts, elementsOf, type Fixed, MAX_ELEMENTS, type Value } from '../value.ts';
+import type { Call } from './call.ts';
+import { dependsOnRows, isUnknown, numberOf, over, type Size, same, size, times } from './size.ts';
+import { type Counts, elementsOf, type Fixed, MAX_ELEMENTS, type Value } from './value.ts';
 
 type Element = Size | undefined;
 /** Undefined where the result is no product of numbers and sizes. */
