@@ -126,15 +126,28 @@ function parse(text: string): Formula {
 
 export type Operands = Readonly<Record<string, Value | number>>;
 
-/** Adds the operations of a formula. @param given what its names stand for; the first is a value */
-export function compute(node: Pick<Maker, 'g' | 'one'>, text: string, given: Operands): Value {
+/**
+ * Adds the operations of a formula.
+ * @param given what its names stand for; the first is a value
+ * @param parameterOf reads what is not given: a parameter of the source
+ */
+export function compute(
+  node: Pick<Maker, 'g' | 'one'>,
+  text: string,
+  given: Operands,
+  parameterOf: (name: string) => number = (name) => unknown(name, text),
+): Value {
   const values = new Map(Object.entries(given));
+  const named = (name: string): Value | number => {
+    const value = values.get(name) ?? parameterOf(name);
+    values.set(name, value);
+    return value;
+  };
   const dtype = Object.values(given).find((each) => typeof each !== 'number')?.dtype ?? 'float32';
   const valueOf = (term: Term): Value => {
     if (typeof term === 'number') return node.g.scalar(dtype, term);
     if (typeof term === 'string') {
-      const value = values.get(term);
-      if (value === undefined) throw new ServingError('internal', `${term} has no value in ${text}`);
+      const value = named(term);
       return typeof value === 'number' ? node.g.scalar(dtype, value) : value;
     }
     const inputs = term.terms.map(valueOf);
@@ -143,9 +156,8 @@ export function compute(node: Pick<Maker, 'g' | 'one'>, text: string, given: Ope
   /** A name stands for a float, a number in the formula for an int. */
   const attributeOf = ([name, value]: readonly [string, number | string]): [string, Attribute] => {
     if (typeof value === 'number') return [name, value];
-    const float = values.get(value);
-    if (typeof float !== 'number') throw new ServingError('internal', `${value} is not a number in ${text}`);
-    return [name, { float }];
+    const float = named(value);
+    return typeof float === 'number' ? [name, { float }] : unknown(value, text);
   };
   let result: Value | undefined;
   for (const [name, term] of parse(text)) {
@@ -154,3 +166,31 @@ export function compute(node: Pick<Maker, 'g' | 'one'>, text: string, given: Ope
   }
   return result as Value;
 }
+
+function unknown(name: string, text: string): never {
+  throw new ServingError('internal', `${name} is not known in ${text}`);
+}
+
+/** What several sources have under some name, as formulas of x and y. */
+export const FORMULAS = {
+  gelu: 'x * 0.5 * (Erf(x * 0.7071067811865476) + 1)',
+  tanhGelu: 'x * 0.5 * (Tanh((x + x * x * x * 0.044715) * 0.7978845608028654) + 1)',
+  swish: 'x * Sigmoid(x)',
+  mish: 'x * Tanh(Softplus(x))',
+  logSigmoid: '-Softplus(-x)',
+  tanhShrink: 'x - Tanh(x)',
+  square: 'x * x',
+  rsqrt: 'Reciprocal(Sqrt(x))',
+  erfc: '1 - Erf(x)',
+  isFinite: 'Not(Or(IsNaN(x), IsInf(x)))',
+  squaredDifference: 'apart = x - y; apart * apart',
+  /** The remainder has the sign of the divisor. For fractions only: of whole numbers Mod does it. */
+  floorMod: 'x - Floor(x / y) * y',
+  /** The sum loses the low digits of x; x / (sum - 1) corrects for that. */
+  log1p: 'sum = x + 1; log = Log(sum); Where(x > 1, log, Where(sum == 1, x, log * (x / (sum - 1))))',
+  /** Corrected in the same way. */
+  expm1:
+    'power = Exp(x); rest = power - 1; Where(Abs(x) > 1, rest, Where(power == 1, x, rest * (x / Log(power))))',
+  /** Rounds half away from zero, for numbers that are not negative. */
+  halfUp: 'Floor(x + 0.5)',
+} as const;
