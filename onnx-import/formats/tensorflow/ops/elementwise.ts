@@ -68,7 +68,7 @@ const BINARY: Readonly<Record<string, string>> = {
 const WHOLE_ONLY = new Set(['Ceil', 'Floor', 'Rint', 'Round']);
 
 function unary(op: string): Rule {
-  return formula((on, [x]) => (WHOLE_ONLY.has(op) && !isFloat(x) ? x : on.do(op, [x])));
+  return formula((on, [x]) => (WHOLE_ONLY.has(op) && !isFloat(x) ? x : on.one(op, [x])));
 }
 
 /** The neutral second operand: x + 0, x * 1, x / 1. */
@@ -78,7 +78,7 @@ function binary(op: string): Rule {
   return formula((on, inputs) => {
     if (inputs[0].dtype === 'string') refuse('is not supported for texts');
     const [x, y] = agree(on, inputs);
-    return scalarOf(y) === (NEUTRAL[op] ?? Number.NaN) ? x : on.do(op, [x, y]);
+    return scalarOf(y) === (NEUTRAL[op] ?? Number.NaN) ? x : on.one(op, [x, y]);
   });
 }
 
@@ -101,8 +101,8 @@ const addNumbers: Rule = (node, inputs, g, context) => {
 /** Clip needs its bounds as scalars of x's dtype. */
 function clip(on: Arithmetic, x: Value, low: Value, high: Value): Value {
   const scalar = (value: Value) => value.shape?.length === 0;
-  if (scalar(low) && scalar(high)) return on.do('Clip', [x, low, high]);
-  return on.do('Min', [on.do('Max', [x, low]), high]);
+  if (scalar(low) && scalar(high)) return on.one('Clip', [x, low, high]);
+  return on.one('Min', [on.one('Max', [x, low]), high]);
 }
 
 const greaterEqual = binary('GreaterOrEqual');

@@ -20,14 +20,14 @@ import { channelsLast } from './windows.ts';
 function perChannel(on: Arithmetic, list: Value, size: number, last: boolean): Value {
   if (last || size < 3) return list;
   return unsqueeze(
-    on.builder,
+    on.g,
     list,
     Array.from({ length: size - 2 }, (_, i) => i + 1),
   );
 }
 
 export function biasAdd(on: Arithmetic, x: Value, bias: Value, last: boolean): Value {
-  return on.do('Add', [x, last ? bias : perChannel(on, bias, rank(x), last)]);
+  return on.one('Add', [x, last ? bias : perChannel(on, bias, rank(x), last)]);
 }
 
 interface Moments {
@@ -41,13 +41,13 @@ interface Moments {
 /** (x - mean) / sqrt(variance + epsilon) * scale + offset, as x * a + b. */
 export function normalize(on: Arithmetic, x: Value, moments: Moments, last: boolean): Value {
   const { scale, offset, mean, variance, epsilon } = moments;
-  const g = on.builder;
+  const g = on.g;
   const deviation = emit(g, 'Sqrt', [emit(g, 'Add', [variance, g.scalar(variance.dtype, epsilon)])]);
   const a = emit(g, 'Div', [scale, deviation], {}, 'scale');
   const b = emit(g, 'Sub', [offset, emit(g, 'Mul', [mean, a])], {}, 'offset');
   const size = last ? 0 : rank(x);
-  const scaled = on.do('Mul', [x, perChannel(on, a, size, last)]);
-  return on.do('Add', [scaled, perChannel(on, b, size, last)]);
+  const scaled = on.one('Mul', [x, perChannel(on, a, size, last)]);
+  return on.one('Add', [scaled, perChannel(on, b, size, last)]);
 }
 
 interface Batch {
@@ -59,7 +59,7 @@ interface Batch {
 }
 
 function momentsOf(on: Arithmetic, x: Value, last: boolean, context: Context): Batch {
-  const g = on.builder;
+  const g = on.g;
   const image = last ? (context.layouts.pair(x) ?? x) : x;
   const channel = last && image === x ? rank(x) - 1 : 1;
   const axes = Array.from({ length: rank(image) }, (_, i) => i).filter((axis) => axis !== channel);
