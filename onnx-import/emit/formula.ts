@@ -171,6 +171,16 @@ function unknown(name: string, text: string): never {
   throw new ServingError('internal', `${name} is not known in ${text}`);
 }
 
+/** A table of rules, from the names of a source: `Sqrt`, or `Inv:Reciprocal` where ONNX has another name. */
+export function namedRules<Rule>(names: string, rule: (op: string) => Rule): Readonly<Record<string, Rule>> {
+  return Object.fromEntries(
+    names.split(' ').map((each) => {
+      const [name = '', op = name] = each.split(':');
+      return [name, rule(op)];
+    }),
+  );
+}
+
 /** What several sources have under some name, as formulas of x and y. */
 export const FORMULAS = {
   gelu: 'x * 0.5 * (Erf(x * 0.7071067811865476) + 1)',

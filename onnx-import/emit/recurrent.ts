@@ -7,6 +7,7 @@ import type { GraphBuilder } from '../graph/builder.ts';
 import { type Maker, named } from '../graph/layout.ts';
 import { fixed, known } from '../graph/shapes.ts';
 import type { Attributes, Dim, Value } from '../graph/value.ts';
+import { compute } from './formula.ts';
 import { cutAlong, joined } from './gather.ts';
 
 export type Cell = 'LSTM' | 'GRU' | 'RNN';
@@ -120,18 +121,22 @@ export interface LstmStep {
 /** One step of an LSTM, from the sums of all gates [batch, 4 * hidden] and the cell before it. */
 export function lstmStep(g: GraphBuilder, sums: Value, cell: Value, how: LstmStep) {
   const { order, forgetBias = 0, peepholes, clip = 0 } = how;
-  const { dtype } = sums;
   const parts = g.add('Split', [sums], { axis: 1 }, { outputs: 4 });
   const part = (letter: string) => parts[order.indexOf(letter)] as Value;
-  const gate = (sum: Value, seen: Value, which: 0 | 1 | 2) =>
-    g.one('Sigmoid', [peepholes ? g.one('Add', [sum, g.one('Mul', [seen, peepholes[which]])]) : sum]);
-  const remembered = forgetBias === 0 ? part('f') : g.one('Add', [part('f'), g.scalar(dtype, forgetBias)]);
+  const gate = (sum: Value, seen: Value, which: 0 | 1 | 2) => {
+    const peephole = peepholes?.[which];
+    return peephole
+      ? compute(g, 'Sigmoid(sum + seen * peephole)', { sum, seen, peephole })
+      : compute(g, 'Sigmoid(sum)', { sum });
+  };
+  const forget = part('f');
+  const remembered = forgetBias === 0 ? forget : compute(g, 'forget + bias', { forget, bias: forgetBias });
   const i = gate(part('i'), cell, 0);
   const f = gate(remembered, cell, 1);
-  const ci = g.one('Tanh', [part('c')]);
-  const free = g.one('Add', [g.one('Mul', [ci, i]), g.one('Mul', [cell, f])]);
-  const cs = clip > 0 ? g.one('Clip', [free, g.scalar(dtype, -clip), g.scalar(dtype, clip)]) : free;
+  const ci = compute(g, 'Tanh(sum)', { sum: part('c') });
+  const free = 'ci * i + cell * f';
+  const cs = compute(g, clip > 0 ? `Clip(${free}, -clip, clip)` : free, { ci, i, cell, f, clip });
   const o = gate(part('o'), cs, 2);
-  const co = g.one('Tanh', [cs]);
-  return { i, cs, f, o, ci, co, h: g.one('Mul', [co, o]) };
+  const co = compute(g, 'Tanh(cs)', { cs });
+  return { i, cs, f, o, ci, co, h: compute(g, 'co * o', { co, o }) };
 }

@@ -1,7 +1,7 @@
 /** Modules that change each element on its own, and layers that are the identity once a model is trained. */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { formatShape } from '../../../../lib/contract/tensor.ts';
-import { compute, FORMULAS } from '../../../emit/formula.ts';
+import { compute, FORMULAS, namedRules } from '../../../emit/formula.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
 import type { Value } from '../../../graph/value.ts';
 import type { Call, Rule } from '../call.ts';
@@ -142,7 +142,7 @@ const identity =
   };
 
 export const ELEMENTS: Readonly<Record<string, Rule>> = {
-  Abs: formula('Abs(x)'),
+  ...namedRules('Abs Exp Log ReLU:Relu Sigmoid SoftSign:Softsign Sqrt Tanh', (op) => formula(`${op}(x)`)),
   ActivityRegularization: identity('l1', 'l2'),
   AddConstant: (call) => plus(call, call.input, call.module.number('constant_scalar')),
   BinaryThreshold: binaryThreshold,
@@ -151,7 +151,6 @@ export const ELEMENTS: Readonly<Record<string, Rule>> = {
   Dropout: dropout,
   ELU: formula('Elu(x, alpha=alpha)'),
   Echo: identity('feval', 'beval'),
-  Exp: formula('Exp(x)'),
   GaussianDropout: identity('rate'),
   GaussianNoise: identity('stddev'),
   GradientReversal: identity('lambda'),
@@ -162,7 +161,6 @@ export const ELEMENTS: Readonly<Record<string, Rule>> = {
   Input: identity(),
   L1Penalty: identity('l1weight', 'sizeAverage', 'provideOutput'),
   LeakyReLU: formula('LeakyRelu(x, alpha=negval)'),
-  Log: formula('Log(x)'),
   LogSigmoid: formula(FORMULAS.logSigmoid),
   LogSoftMax: logSoftmax,
   MulConstant: (call) => times(call, call.input, call.module.number('constant')),
@@ -174,21 +172,16 @@ export const ELEMENTS: Readonly<Record<string, Rule>> = {
     const slope = (call.module.number('lower') + call.module.number('upper')) / 2;
     return compute(call, 'LeakyRelu(x, alpha=slope)', { x: call.input, slope });
   },
-  ReLU: formula('Relu(x)'),
   ReLU6: formula('Clip(x, 0, 6)'),
   SReLU: srelu,
-  Sigmoid: formula('Sigmoid(x)'),
   SoftMax: softmax,
   SoftMin: softmin,
   SoftPlus: softPlus,
   SoftShrink: shrink(true),
-  SoftSign: formula('Softsign(x)'),
   SpatialDropout1D: spatialDropout,
   SpatialDropout2D: spatialDropout,
   SpatialDropout3D: spatialDropout,
-  Sqrt: formula('Sqrt(x)'),
   Square: formula(FORMULAS.square),
-  Tanh: formula('Tanh(x)'),
   TanhShrink: formula(FORMULAS.tanhShrink),
   Threshold: formula('Where(x > th, x, v)'),
 };

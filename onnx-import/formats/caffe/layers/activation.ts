@@ -3,7 +3,7 @@
  * are left out.
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
-import { compute, FORMULAS } from '../../../emit/formula.ts';
+import { compute, FORMULAS, namedRules } from '../../../emit/formula.ts';
 import { alongAxis, axisIn, scalar } from '../../../graph/layout.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
 import type { Value } from '../../../graph/value.ts';
@@ -117,8 +117,7 @@ const softmax: ConvertLayer = (node) => {
 };
 
 export const ACTIVATIONS: Readonly<Record<string, ConvertLayer>> = {
-  AbsVal: formula('Abs(x)'),
-  BNLL: formula('Softplus(x)'),
+  ...namedRules('AbsVal:Abs BNLL:Softplus Sigmoid TanH:Tanh', (op) => formula(`${op}(x)`)),
   CReLU: concatenated,
   Clip: clip,
   ELU: (node) =>
@@ -130,9 +129,7 @@ export const ACTIVATIONS: Readonly<Record<string, ConvertLayer>> = {
   Power: power,
   ReLU: relu,
   ReLU6: relu6,
-  Sigmoid: formula('Sigmoid(x)'),
   Softmax: softmax,
   Swish: swish,
-  TanH: formula('Tanh(x)'),
   Threshold: threshold,
 };

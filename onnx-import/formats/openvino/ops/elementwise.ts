@@ -4,7 +4,7 @@
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { type DType, formatShape } from '../../../../lib/contract/tensor.ts';
-import { compute, FORMULAS } from '../../../emit/formula.ts';
+import { compute, FORMULAS, namedRules } from '../../../emit/formula.ts';
 import { tensorOf } from '../../../graph/numbers.ts';
 import { known } from '../../../graph/shapes.ts';
 import type { Attributes, Value } from '../../../graph/value.ts';
@@ -193,29 +193,20 @@ export function converted(node: OvNode, x: Value, to: DType): Value {
 }
 
 export const ELEMENTWISE: OpTable = {
-  Abs: onNumbers('Abs'),
-  Acos: unary('Acos'),
-  Acosh: unary('Acosh'),
-  Add: binary('Add'),
-  Asin: unary('Asin'),
-  Asinh: unary('Asinh'),
-  Atan: unary('Atan'),
-  Atanh: unary('Atanh'),
-  BitwiseAnd: bitwise('And'),
-  BitwiseNot: bitwise('Not'),
-  BitwiseOr: bitwise('Or'),
-  BitwiseXor: bitwise('Xor'),
-  Ceiling: rounding('Ceil'),
+  ...namedRules(
+    'Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Sigmoid Sin Sinh Sqrt Tan Tanh',
+    unary,
+  ),
+  ...namedRules('Abs Negative:Neg Sign', onNumbers),
+  ...namedRules('Ceiling:Ceil Floor', rounding),
+  ...namedRules('Add Maximum:Max Minimum:Min Multiply:Mul Power:Pow Subtract:Sub', binary),
+  ...namedRules('LogicalAnd:And LogicalOr:Or LogicalXor:Xor', logical),
+  ...namedRules('BitwiseAnd:And BitwiseNot:Not BitwiseOr:Or BitwiseXor:Xor', bitwise),
   Clamp: clamp,
   Convert: convert,
   ConvertLike: (node) => converted(node, node.input(0), node.input(1).dtype),
-  Cos: unary('Cos'),
-  Cosh: unary('Cosh'),
   Divide: divide,
   Equal: compared('x == y'),
-  Erf: unary('Erf'),
-  Exp: unary('Exp'),
-  Floor: rounding('Floor'),
   FloorMod: floorMod,
   Greater: compared('x > y'),
   GreaterEqual: compared('x >= y'),
@@ -224,27 +215,10 @@ export const ELEMENTWISE: OpTable = {
   IsNaN: (node) => node.one('IsNaN', [node.input()]),
   Less: compared('x < y'),
   LessEqual: compared('x <= y'),
-  Log: unary('Log'),
-  LogicalAnd: logical('And'),
   LogicalNot: (node) => node.one('Not', [cast(node, node.input(), 'bool')]),
-  LogicalOr: logical('Or'),
-  LogicalXor: logical('Xor'),
-  Maximum: binary('Max'),
-  Minimum: binary('Min'),
   Mod: binary('Mod', { fmod: 1 }),
-  Multiply: binary('Mul'),
-  Negative: onNumbers('Neg'),
   NotEqual: compared('Not(x == y)'),
-  Power: binary('Pow'),
   Round: round,
   Select: select,
-  Sigmoid: unary('Sigmoid'),
-  Sign: onNumbers('Sign'),
-  Sin: unary('Sin'),
-  Sinh: unary('Sinh'),
-  Sqrt: unary('Sqrt'),
   SquaredDifference: squaredDifference,
-  Subtract: binary('Sub'),
-  Tan: unary('Tan'),
-  Tanh: unary('Tanh'),
 };

@@ -3,6 +3,7 @@
  * Scan). One matrix holds the weights of all gates, in the order i, c, f, o in the first version and i, f, c, o in
  * the second.
  */
+import { compute } from '../../../emit/formula.ts';
 import { unsqueeze } from '../../../emit/gather.ts';
 import { type LstmStep, lstmStep, scan } from '../../../emit/recurrent.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
@@ -66,14 +67,13 @@ function blockLstm(second: boolean): Rule {
 
 /** Returns r, u, c, h of one step. The reset gate is applied before the product with the state. */
 const gruCell: Rule = (_node, [x, h, gatesWeights, candidateWeights, gatesBias, candidateBias], g) => {
-  const joined = g.one('Concat', [x, h], { axis: 1 });
-  const gates = g.one('Sigmoid', [g.one('Add', [emit(g, 'MatMul', [joined, gatesWeights]), gatesBias])]);
+  const product = (parts: readonly Value[], weights: Value) =>
+    emit(g, 'MatMul', [g.one('Concat', parts, { axis: 1 }), weights]);
+  const gates = compute(g, 'Sigmoid(sum + bias)', { sum: product([x, h], gatesWeights), bias: gatesBias });
   const [r, u] = g.add('Split', [gates], { axis: 1 }, { outputs: 2 }) as [Value, Value];
-  const kept = g.one('Concat', [x, g.one('Mul', [h, r])], { axis: 1 });
-  const c = g.one('Tanh', [g.one('Add', [emit(g, 'MatMul', [kept, candidateWeights]), candidateBias])]);
-  const old = g.one('Mul', [u, h]);
-  const fresh = g.one('Mul', [g.one('Sub', [g.scalar(x.dtype, 1), u]), c]);
-  return [r, u, c, g.one('Add', [old, fresh])];
+  const sum = product([x, compute(g, 'h * r', { h, r })], candidateWeights);
+  const c = compute(g, 'Tanh(sum + bias)', { sum, bias: candidateBias });
+  return [r, u, c, compute(g, 'u * h + (1 - u) * c', { u, h, c })];
 };
 
 export const RECURRENT: OpTable = {
