@@ -6,6 +6,7 @@ import { badModel } from '../../lib/contract/errors.ts';
 import { fixedProduct, type Maker, reshape, scalar } from '../graph/layout.ts';
 import { fixed } from '../graph/shapes.ts';
 import type { Value } from '../graph/value.ts';
+import { compute } from './formula.ts';
 import { cutAlong, pick } from './gather.ts';
 
 export interface Detection {
@@ -113,13 +114,11 @@ function decoded(
     const sizes = g.one('Concat', [size, size], { axis: -1 });
     return one(node, 'Add', [boxes, one(node, 'Mul', [offsets, sizes])]);
   }
-  const center = g.one('Mul', [g.one('Add', [low, high]), scalar(node, 0.5)]);
-  const middle = one(node, 'Add', [one(node, 'Mul', [corner(node, offsets, 0), size]), center]);
-  const half = g.one('Mul', [size, scalar(node, 0.5)]);
-  const reach = one(node, 'Mul', [one(node, 'Exp', [corner(node, offsets, 2)]), half]);
-  return one(node, 'Concat', [one(node, 'Sub', [middle, reach]), one(node, 'Add', [middle, reach])], {
-    axis: -1,
-  });
+  const move = corner(node, offsets, 0);
+  const middle = compute(g, 'move * size + (low + high) * 0.5', { move, size, low, high });
+  const reach = compute(g, 'Exp(grow) * (size * 0.5)', { grow: corner(node, offsets, 2), size });
+  const ends = ['middle - reach', 'middle + reach'].map((end) => compute(g, end, { middle, reach }));
+  return one(node, 'Concat', ends, { axis: -1 });
 }
 
 /** The best `limit` rows, in their original order. */

@@ -4,6 +4,7 @@ import { formatShape } from '../../lib/contract/tensor.ts';
 import type { Maker } from '../graph/layout.ts';
 import { fixed, known } from '../graph/shapes.ts';
 import type { Value } from '../graph/value.ts';
+import { compute } from './formula.ts';
 import { reduce } from './reduce.ts';
 
 /** Where a small number keeps the divisor from 0: beside the variance, or beside its root. */
@@ -11,10 +12,6 @@ export type Guard = 'inside' | 'outside';
 
 function meanOf(node: Maker, x: Value, axes: readonly number[]): Value {
   return reduce(node, 'ReduceMean', x, axes, true);
-}
-
-function guarded(node: Maker, x: Value, eps: number): Value {
-  return node.one('Add', [x, node.g.scalar(x.dtype, eps)]);
 }
 
 /** x without its mean. */
@@ -32,11 +29,8 @@ export function standardized(
 ): Value {
   const apart = centered(node, x, axes);
   const variance = meanOf(node, node.one('Mul', [apart, apart]), axes);
-  const deviation =
-    guard === 'inside'
-      ? node.one('Sqrt', [guarded(node, variance, eps)])
-      : guarded(node, node.one('Sqrt', [variance]), eps);
-  return node.one('Div', [apart, deviation]);
+  const text = guard === 'inside' ? 'apart / Sqrt(variance + eps)' : 'apart / (Sqrt(variance) + eps)';
+  return compute(node, text, { apart, variance, eps });
 }
 
 /** x / root of the sum of squares, to which eps is added or of which it is the least. */
@@ -48,13 +42,13 @@ export function unitLength(
   mode: 'Add' | 'Max' = 'Add',
 ): Value {
   const sum = reduce(node, 'ReduceSum', node.one('Mul', [x, x]), axes, true);
-  return node.one('Div', [x, node.one('Sqrt', [node.one(mode, [sum, node.g.scalar(x.dtype, eps)])])]);
+  return compute(node, `x / Sqrt(${mode}(sum, eps))`, { x, sum, eps });
 }
 
 /** x / root of the mean square */
 export function byRootMeanSquare(node: Maker, x: Value, axes: readonly number[], eps: number): Value {
   const power = meanOf(node, node.one('Mul', [x, x]), axes);
-  return node.one('Div', [x, node.one('Sqrt', [guarded(node, power, eps)])]);
+  return compute(node, 'x / Sqrt(power + eps)', { x, power, eps });
 }
 
 export interface Stored {
@@ -109,9 +103,7 @@ export function withinPlane(node: Maker, x: Value, { size, alpha, beta, bias }: 
     pads: new Array<number>(2 * rank).fill((size - 1) / 2),
     count_include_pad: 1,
   });
-  const scaled = node.one('Mul', [around, node.g.scalar(x.dtype, alpha)]);
-  const base = node.one('Add', [scaled, node.g.scalar(x.dtype, bias)]);
-  return node.one('Mul', [x, node.one('Pow', [base, node.g.scalar(x.dtype, -beta)])]);
+  return compute(node, 'x * Pow(around * alpha + bias, power)', { x, around, alpha, bias, power: -beta });
 }
 
 function assertOdd(size: number): void {

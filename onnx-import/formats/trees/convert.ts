@@ -6,6 +6,7 @@
  */
 
 import { badModel } from '../../../lib/contract/errors.ts';
+import { compute } from '../../emit/formula.ts';
 import { cutAlong } from '../../emit/gather.ts';
 import { GraphBuilder } from '../../graph/builder.ts';
 import { tensorOf } from '../../graph/numbers.ts';
@@ -110,7 +111,7 @@ const MOST_PRODUCTS = 10_000;
 export function linearGraph({ features, targets, weights, bias, missing }: LinearModel, link: Link): Body {
   const g = new GraphBuilder();
   const x = withMissing(g, g.input(INPUT, 'float32', [ROWS, features]), missing);
-  const known = g.one('Where', [g.one('IsNaN', [x]), g.scalar('float32', 0), x]);
+  const known = compute(g, 'Where(IsNaN(x), 0, x)', { x });
   const table = g.floats(weights, [features, targets], 'weights');
   if (features * targets > MOST_PRODUCTS) {
     return finished(g, g.one('Add', [g.one('MatMul', [known, table]), g.floats(bias)]), targets, link);
@@ -132,9 +133,7 @@ function lastSum(g: GraphBuilder, addends: Value, count: number): Value {
 /** Replaces a number that stands for a missing value by NaN. */
 function withMissing(g: GraphBuilder, x: Value, missing: number | undefined): Value {
   if (missing === undefined) return x;
-  const dtype = x.dtype === 'float64' ? 'float64' : 'float32';
-  const isMissing = g.one('Equal', [x, g.scalar(dtype, missing)]);
-  return g.one('Where', [isMissing, g.scalar(dtype, Number.NaN), x]);
+  return compute(g, 'Where(x == missing, nan, x)', { x, missing, nan: Number.NaN });
 }
 
 function finished(g: GraphBuilder, sums: Value, targets: number, link: Link): Body {
@@ -144,7 +143,7 @@ function finished(g: GraphBuilder, sums: Value, targets: number, link: Link): Bo
   return g.finish();
 }
 
-function prepared(g: GraphBuilder, table: Value, columns: Columns, { features, dtype }: Ensemble): Value {
+function prepared(g: GraphBuilder, table: Value, columns: Columns, { features }: Ensemble): Value {
   const { categories, rounding, zeroIsMissing, missing } = columns;
   const mask = (chosen: ReadonlySet<number>) =>
     g.constant(
@@ -157,15 +156,12 @@ function prepared(g: GraphBuilder, table: Value, columns: Columns, { features, d
     );
   let x = withMissing(g, table, missing);
   if (categories.size > 0) {
-    const floor = (value: Value) => g.one('Floor', [value]);
-    const whole =
-      rounding === 'floor' ? floor(x) : g.one('Mul', [g.one('Sign', [x]), floor(g.one('Abs', [x]))]);
-    x = g.one('Where', [mask(categories), whole, x]);
+    const whole = rounding === 'floor' ? 'Floor(x)' : 'Sign(x) * Floor(Abs(x))';
+    x = compute(g, `Where(isCategory, ${whole}, x)`, { x, isCategory: mask(categories) });
   }
   if (zeroIsMissing.size > 0) {
-    const isZero = g.one('LessOrEqual', [g.one('Abs', [x]), g.scalar(dtype, ZERO)]);
-    const isMissing = g.one('And', [isZero, mask(zeroIsMissing)]);
-    x = g.one('Where', [isMissing, g.scalar(dtype, Number.NaN), x]);
+    const chosen = mask(zeroIsMissing);
+    x = compute(g, 'Where(And(Abs(x) <= zero, chosen), nan, x)', { x, zero: ZERO, chosen, nan: Number.NaN });
   }
   return x;
 }

@@ -1,4 +1,5 @@
 /** How an objective turns the sums of trees into predictions, in operators of ONNX. */
+import { compute } from '../../emit/formula.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Value } from '../../graph/value.ts';
@@ -25,36 +26,29 @@ function valueOf(g: GraphBuilder, x: Value, link: Link, wide: (value: Value) => 
     case 'identity':
       return x;
     case 'step':
-      return g.one('Greater', [x, g.scalar(x.dtype, 0)]);
+      return compute(g, 'x > 0', { x });
     case 'argmax':
       return g.one('ArgMax', [x], { axis: 1, keepdims: 1 });
     case 'exp':
-      return g.one('Exp', [wide(x)]);
+      return compute(g, 'Exp(x)', { x: wide(x) });
     case 'softplus':
-      return softplus(g, wide(x));
+      return compute(g, SOFTPLUS, { x: wide(x) });
     case 'signed_square':
-      return g.one('Mul', [wide(x), g.one('Abs', [wide(x)])]);
+      return compute(g, 'x * Abs(x)', { x: wide(x) });
     case 'softmax': {
       // XGBoost rounds this difference to float32.
       const below = g.one('Sub', [x, g.one('ReduceMax', [x], { axes: [1], keepdims: 1 })]);
       const exp = g.one('Exp', [wide(below)]);
       return g.one('Div', [exp, g.one('ReduceSum', [exp, g.ints([1])], { keepdims: 1 })]);
     }
-    case 'sigmoid': {
-      const exp = g.one('Exp', [g.one('Mul', [wide(x), g.scalar('float64', -link.scale)])]);
-      return g.one('Div', [g.scalar('float64', 1), g.one('Add', [exp, g.scalar('float64', 1)])]);
-    }
+    case 'sigmoid':
+      return compute(g, '1 / (Exp(x * scale) + 1)', { x: wide(x), scale: -link.scale });
   }
 }
 
-/** log(1 + exp(x)), whose plain form is 0 where exp(x) is lost beside 1. */
-function softplus(g: GraphBuilder, x: Value): Value {
-  const [zero, one] = [g.scalar('float64', 0), g.scalar('float64', 1)];
-  const small = g.one('Exp', [g.one('Neg', [g.one('Abs', [x])])]);
-  const sum = g.one('Add', [small, one]);
-  // What is lost in the sum is lost in both factors.
-  const rounded = g.one('Sub', [sum, one]);
-  const log = g.one('Div', [g.one('Mul', [small, g.one('Log', [sum])]), rounded]);
-  const isLost = g.one('Equal', [rounded, zero]);
-  return g.one('Add', [g.one('Max', [x, zero]), g.one('Where', [isLost, small, log])]);
-}
+/**
+ * log(1 + exp(x)), whose plain form is 0 where exp(x) is lost beside 1. What is lost in the sum is lost in both factors.
+ */
+const SOFTPLUS =
+  'small = Exp(-Abs(x)); sum = small + 1; rounded = sum - 1; log = small * Log(sum) / rounded; ' +
+  'Max(x, 0) + Where(rounded == 0, small, log)';

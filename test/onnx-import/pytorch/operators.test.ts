@@ -108,6 +108,9 @@ const ELEMENTWISE: readonly Row[] = [
   ['torch.rsqrt(torch.abs(x))', of((x) => 1 / Math.sqrt(Math.abs(x)))],
   ['torch.exp2(x)', of((x) => 2 ** x)],
   ['torch.expm1(x)', of(Math.expm1)],
+  // What is lost beside 1 would make them 0.
+  ['torch.expm1(x * 1e-9) * 1e9', of((x) => x)],
+  ['torch.log1p(torch.abs(x) * 1e-9) * 1e9', of(Math.abs)],
   ['torch.log1p(torch.abs(x))', of((x) => Math.log1p(Math.abs(x)))],
   ['torch.log2(torch.abs(x))', of((x) => Math.log2(Math.abs(x)))],
   ['torch.log10(torch.abs(x))', of((x) => Math.log10(Math.abs(x)))],

@@ -1,14 +1,16 @@
 /** Modules that change each element on its own, and layers that are the identity once a model is trained. */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { formatShape } from '../../../../lib/contract/tensor.ts';
+import { compute, FORMULAS, namedRules } from '../../../emit/formula.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
 import type { Value } from '../../../graph/value.ts';
 import type { Call, Rule } from '../call.ts';
 
-const simple =
-  (op: string): Rule =>
+/** A formula of the input x and of the module's numbers. */
+const formula =
+  (text: string): Rule =>
   (call) =>
-    call.one(op, [call.input]);
+    compute(call, text, { x: call.input }, (name) => call.module.number(name));
 
 const FLOAT = { to: 1 };
 
@@ -19,20 +21,6 @@ function times(call: Call, value: Value, factor: number): Value {
 function plus(call: Call, value: Value, term: number): Value {
   return term === 0 ? value : call.one('Add', [value, call.scalar(term)]);
 }
-
-const clamp =
-  (low: string, high: string): Rule =>
-  (call) =>
-    call.one('Clip', [
-      call.input,
-      call.scalar(call.module.number(low)),
-      call.scalar(call.module.number(high)),
-    ]);
-
-const leaky =
-  (slope: (call: Call) => number): Rule =>
-  (call) =>
-    call.one('LeakyRelu', [call.input], { alpha: { float: slope(call) } });
 
 /** (shift + scale * x) ^ power */
 const power: Rule = (call) => {
@@ -73,16 +61,7 @@ const shrink =
     return call.shaped('Shrink', [call.input], attributes, known(call.input));
   };
 
-const threshold: Rule = (call) => {
-  const isAbove = call.one('Greater', [call.input, call.scalar(call.module.number('th'))]);
-  return call.one('Where', [isAbove, call.input, call.scalar(call.module.number('v'))]);
-};
-
-const binaryThreshold: Rule = (call) =>
-  call.one('Cast', [call.one('Greater', [call.input, call.scalar(call.module.number('th'))])], FLOAT);
-
-const hardSigmoid: Rule = (call) =>
-  call.one('HardSigmoid', [call.input], { alpha: { float: 0.2 }, beta: { float: 0.5 } });
+const binaryThreshold: Rule = (call) => call.one('Cast', [formula('x > th')(call) as Value], FLOAT);
 
 /** One slope, or one for each channel: the first axis of a record. */
 const prelu: Rule = (call) => {
@@ -118,12 +97,11 @@ const srelu: Rule = (call) => {
       'has left thresholds other than 0, with which each of its answers differs from the one before',
     );
   const [, slope, limit, steep] = weights.map((each) => call.constant(each, shape));
-  const right = call.one('Abs', [limit]);
-  const above = call.one('Add', [right, call.one('Mul', [steep, call.one('Sub', [call.input, right])])]);
-  const isRight = call.one('GreaterOrEqual', [call.input, right]);
-  const isLeft = call.one('LessOrEqual', [call.input, call.scalar(0)]);
-  const below = call.one('Where', [isLeft, call.one('Mul', [slope, call.input]), call.input]);
-  return call.one('Where', [isRight, above, below]);
+  return compute(
+    call,
+    'right = Abs(limit); above = right + steep * (x - right); Where(x >= right, above, Where(x <= 0, slope * x, x))',
+    { x: call.input, slope: slope as Value, limit: limit as Value, steep: steep as Value },
+  );
 };
 
 /** Softmax over the channels: the last axis of 1 or 2 dimensions, the first of a record of images. */
@@ -164,50 +142,46 @@ const identity =
   };
 
 export const ELEMENTS: Readonly<Record<string, Rule>> = {
-  Abs: simple('Abs'),
+  ...namedRules('Abs Exp Log ReLU:Relu Sigmoid SoftSign:Softsign Sqrt Tanh', (op) => formula(`${op}(x)`)),
   ActivityRegularization: identity('l1', 'l2'),
   AddConstant: (call) => plus(call, call.input, call.module.number('constant_scalar')),
   BinaryThreshold: binaryThreshold,
-  Clamp: clamp('minV', 'maxV'),
+  Clamp: formula('Clip(x, minV, maxV)'),
   Contiguous: identity(),
   Dropout: dropout,
-  ELU: (call) => call.one('Elu', [call.input], { alpha: { float: call.module.number('alpha') } }),
+  ELU: formula('Elu(x, alpha=alpha)'),
   Echo: identity('feval', 'beval'),
-  Exp: simple('Exp'),
   GaussianDropout: identity('rate'),
   GaussianNoise: identity('stddev'),
   GradientReversal: identity('lambda'),
   HardShrink: shrink(false),
-  HardSigmoid: hardSigmoid,
-  HardTanh: clamp('minValue', 'maxValue'),
+  HardSigmoid: (call) => compute(call, 'HardSigmoid(x, alpha=a, beta=b)', { x: call.input, a: 0.2, b: 0.5 }),
+  HardTanh: formula('Clip(x, minValue, maxValue)'),
   Identity: identity(),
   Input: identity(),
   L1Penalty: identity('l1weight', 'sizeAverage', 'provideOutput'),
-  LeakyReLU: leaky((call) => call.module.number('negval')),
-  Log: simple('Log'),
-  LogSigmoid: (call) => call.one('Neg', [call.one('Softplus', [call.one('Neg', [call.input])])]),
+  LeakyReLU: formula('LeakyRelu(x, alpha=negval)'),
+  LogSigmoid: formula(FORMULAS.logSigmoid),
   LogSoftMax: logSoftmax,
   MulConstant: (call) => times(call, call.input, call.module.number('constant')),
-  Negative: simple('Neg'),
+  Negative: formula('-x'),
   NegativeEntropyPenalty: identity('beta'),
   PReLU: prelu,
   Power: power,
-  RReLU: leaky(({ module }) => (module.number('lower') + module.number('upper')) / 2),
-  ReLU: simple('Relu'),
-  ReLU6: (call) => call.one('Clip', [call.input, call.scalar(0), call.scalar(6)]),
+  RReLU: (call) => {
+    const slope = (call.module.number('lower') + call.module.number('upper')) / 2;
+    return compute(call, 'LeakyRelu(x, alpha=slope)', { x: call.input, slope });
+  },
+  ReLU6: formula('Clip(x, 0, 6)'),
   SReLU: srelu,
-  Sigmoid: simple('Sigmoid'),
   SoftMax: softmax,
   SoftMin: softmin,
   SoftPlus: softPlus,
   SoftShrink: shrink(true),
-  SoftSign: simple('Softsign'),
   SpatialDropout1D: spatialDropout,
   SpatialDropout2D: spatialDropout,
   SpatialDropout3D: spatialDropout,
-  Sqrt: simple('Sqrt'),
-  Square: (call) => call.one('Mul', [call.input, call.input]),
-  Tanh: simple('Tanh'),
-  TanhShrink: (call) => call.one('Sub', [call.input, call.one('Tanh', [call.input])]),
-  Threshold: threshold,
+  Square: formula(FORMULAS.square),
+  TanhShrink: formula(FORMULAS.tanhShrink),
+  Threshold: formula('Where(x > th, x, v)'),
 };

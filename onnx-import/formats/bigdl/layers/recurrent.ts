@@ -4,6 +4,7 @@
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { formatShape } from '../../../../lib/contract/tensor.ts';
+import { scan } from '../../../emit/recurrent.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { known } from '../../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../../graph/value.ts';
@@ -82,7 +83,7 @@ const recurrent: Rule = (call) => {
   const cell = cellOf(module.module('topology'));
   const before = module.module('preTopology');
   const input = before ? call.value(before, call.input) : call.input;
-  const [rows, steps] = known(input) as [Dim, Dim];
+  const rows = known(input)[0] as Dim;
   const state = [rows, cell.size, ...known(call.input).slice(3)];
   if (state.slice(1).some((dim) => typeof dim !== 'number'))
     throw badModel(`needs fixed sizes, got ${formatShape(known(call.input))}`);
@@ -95,17 +96,9 @@ const recurrent: Rule = (call) => {
       .map((_, i) => i + 2),
   ]);
   const initial = zeros(call, input, state);
-  const { body, output } = bodyOf(call, cell, state, known(turned).slice(1));
-  const types = [...Array.from({ length: cell.states }, () => state), [steps, ...known(output)]];
-  const made = call.g.add(
-    'Scan',
-    [...Array.from({ length: cell.states }, () => initial), turned],
-    { body: { body: body.finish() }, num_scan_inputs: 1 },
-    {
-      outputs: types.length,
-      hint: call.hint,
-      results: types.map((shape) => ({ dtype: 'float32' as const, shape })),
-    },
+  const states = Array.from({ length: cell.states }, () => initial);
+  const made = scan(call, states, [turned], (body, before, [now]) =>
+    stepOf(call, cell, body, before, now as Value),
   );
   const all = made.at(-1) as Value;
   return call.transpose(all, [
@@ -117,30 +110,27 @@ const recurrent: Rule = (call) => {
   ]);
 };
 
-function bodyOf(
+/** The states after a step, then its output. */
+function stepOf(
   call: Call,
   { module, states }: Cell,
-  state: Shape,
-  step: Shape,
-): { body: GraphBuilder; output: Value } {
-  const body = call.g.body();
-  const before = Array.from({ length: states }, (_, i) => body.input(`state_${i}`, 'float32', state));
-  const now = body.input('step', 'float32', step);
+  body: GraphBuilder,
+  before: readonly Value[],
+  now: Value,
+): Value[] {
   const made = call.run(module, [now, states === 1 ? (before[0] as Value) : before], body);
   const [output, hidden] = isTable(made) ? made : [];
   const after = hidden !== undefined && isTable(hidden) ? hidden : [hidden];
   const isRight =
     output && !isTable(output) && after.length === states && after.every((value) => value && !isTable(value));
   if (!isRight) throw badModel('runs a cell whose outputs are not those of such a cell');
-  for (const [i, value] of (after as Value[]).entries()) {
-    if (known(value).join() !== state.join())
+  const own = known(before[0] as Value);
+  for (const value of after as Value[])
+    if (known(value).join() !== own.join())
       throw badModel(
-        `runs a cell that makes a state of ${formatShape(known(value))} from ${formatShape(state)}`,
+        `runs a cell that makes a state of ${formatShape(known(value))} from ${formatShape(own)}`,
       );
-    body.output(`next_${i}`, value);
-  }
-  body.output('made', output);
-  return { body, output: output };
+  return [...(after as Value[]), output];
 }
 
 /** Both directions: the file holds the whole as modules. */

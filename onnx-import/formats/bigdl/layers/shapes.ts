@@ -1,6 +1,8 @@
 /** Modules that change the shape of a tensor, or take parts of it. Dimensions are counted from 1. */
+
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { formatShape } from '../../../../lib/contract/tensor.ts';
+import { compute } from '../../../emit/formula.ts';
 import { cutAlong, reversed } from '../../../emit/gather.ts';
 import { fixed, known, product, quotient } from '../../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../../graph/value.ts';
@@ -245,18 +247,16 @@ const index: Rule = (call) => {
 
 /** Numbers counted from 1 as int64 from 0. A number below 1 becomes too large, so that the run refuses it. */
 export function indices(call: Call, value: Value, size: number): Value {
-  const at = call.one('Sub', [call.one('Cast', [value], { to: 7 }), call.g.scalar('int64', 1)]);
-  const isBelow = call.one('Less', [at, call.g.scalar('int64', 0)]);
-  return call.one('Where', [isBelow, call.g.scalar('int64', size), at]);
+  const number = call.one('Cast', [value], { to: 7 });
+  return compute(call, 'at = number - 1; Where(at < 0, size, at)', { number, size });
 }
 
 /** Steps of which every element is the mask become zero. */
 const masking: Rule = (call) => {
   call.expectRank(3);
   call.bindAt(2);
-  const isOther = call.one('Not', [
-    call.one('Equal', [call.input, call.scalar(call.module.number('maskValue'))]),
-  ]);
+  const mask = call.module.number('maskValue');
+  const isOther = compute(call, 'Not(x == mask)', { x: call.input, mask });
   const isKept = call.one('ReduceMax', [call.one('Cast', [isOther], { to: 1 })], { axes: [2], keepdims: 1 });
   return call.one('Mul', [call.input, isKept]);
 };

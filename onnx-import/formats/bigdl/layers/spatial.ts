@@ -1,13 +1,11 @@
 /** Padding, cropping and resizing. */
 import { badModel } from '../../../../lib/contract/errors.ts';
+import { MAX_SIDE, repeatPixels, resizePlane } from '../../../emit/resize.ts';
 import { padSpace } from '../../../emit/windows.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
-import type { Dim, Value } from '../../../graph/value.ts';
+import type { Value } from '../../../graph/value.ts';
 import type { Call, Rule } from '../call.ts';
 import { plain } from './shapes.ts';
-
-/** Larger sizes are an error in the file. */
-const MAX_SIDE = 65_536;
 
 /** Cuts `before` and `after` off each spatial axis. */
 function cropped(call: Call, value: Value, before: readonly number[], after: readonly number[]): Value {
@@ -58,32 +56,19 @@ const cropping =
     );
   };
 
-/** Repeats each element. */
-function repeated(call: Call, value: Value, counts: readonly number[]): Value {
-  if (!counts.every((count) => Number.isInteger(count) && count >= 1 && count <= MAX_SIDE))
-    throw badModel(`repeats each element ${counts.join('x')} times`);
-  const shape = known(value).map(
-    (dim, i): Dim =>
-      i < 2 ? dim : typeof dim === 'number' ? dim * (counts[i - 2] as number) : call.g.fresh(),
-  );
-  const inputs = [value, undefined, call.g.floats([1, 1, ...counts])];
-  const attributes = { mode: 'nearest', coordinate_transformation_mode: 'asymmetric', nearest_mode: 'floor' };
-  return call.shaped('Resize', inputs, attributes, shape);
-}
-
 const upSampling =
   (rank: number): Rule =>
   (call) => {
     const counts = call.module.numbers('size', rank - 2);
     const isLast = call.module.channelsLast();
     call.expectRank(rank);
-    return call.channelsFirst(call.input, isLast, (value) => repeated(call, value, counts));
+    return call.channelsFirst(call.input, isLast, (value) => repeatPixels(call, value, counts));
   };
 
 const upSampling1d: Rule = (call) => {
   call.expectRank(3);
   const count = call.module.int('length');
-  return call.channelsFirst(call.input, true, (value) => repeated(call, value, [count]));
+  return call.channelsFirst(call.input, true, (value) => repeatPixels(call, value, [count]));
 };
 
 const bilinear: Rule = (call) => {
@@ -91,19 +76,10 @@ const bilinear: Rule = (call) => {
   const plane = [module.int('outputHeight'), module.int('outputWidth')];
   const mode = module.flag('alignCorners') ? 'align_corners' : 'asymmetric';
   const isLast = module.channelsLast('dataFormat');
-  if (!plane.every((size) => size >= 1 && size <= MAX_SIDE))
-    throw badModel(`cannot resize to ${plane.join('x')}`);
   call.expectRank(4);
   return call.channelsFirst(call.input, isLast, (value) => {
     plain(known(value).slice(2));
-    const { g } = call;
-    const lead = g.one('Slice', [g.one('Shape', [value]), g.ints([0]), g.ints([2]), g.ints([0])]);
-    const sizes = g.one('Concat', [lead, g.ints(plane)], { axis: 0 });
-    const attributes = { mode: 'linear', coordinate_transformation_mode: mode };
-    return call.shaped('Resize', [value, undefined, undefined, sizes], attributes, [
-      ...known(value).slice(0, 2),
-      ...plane,
-    ]);
+    return resizePlane(call, value, plane, mode);
   });
 };
 

@@ -1,6 +1,7 @@
 /** Modules that make tables, take them apart or combine their tensors. */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { formatShape } from '../../../../lib/contract/tensor.ts';
+import { compute } from '../../../emit/formula.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
 import type { Shape, Value } from '../../../graph/value.ts';
 import { type Activity, type Call, isTable, type Rule, sameShape } from '../call.ts';
@@ -73,18 +74,17 @@ const dot: Rule = (call) => {
 const cosineDistance: Rule = (call) => {
   const [a, b] = pair(call);
   if (known(a).length !== 2) throw badModel(`needs two dimensions, got ${formatShape(known(a))}`);
-  const norm = (value: Value) =>
-    call.one('Add', [sumLast(call, call.one('Mul', [value, value])), call.scalar(1e-12)]);
-  const scale = call.one('Sqrt', [call.one('Mul', [norm(a), norm(b)])]);
-  return call.one('Div', [sumLast(call, call.one('Mul', [a, b])), scale]);
+  const sum = (x: Value, y: Value) => sumLast(call, call.one('Mul', [x, y]));
+  const products = { both: sum(a, b), first: sum(a, a), second: sum(b, b), tiny: 1e-12 };
+  return compute(call, 'both / Sqrt((first + tiny) * (second + tiny))', products);
 };
 
 const pairwiseDistance: Rule = (call) => {
   const [a, b] = pair(call);
   const norm = call.module.int('norm');
   if (known(a).length !== 2 || norm < 1) throw badModel(`needs two dimensions, got ${formatShape(known(a))}`);
-  const powers = call.one('Pow', [call.one('Abs', [call.one('Sub', [a, b])]), call.scalar(norm)]);
-  return call.one('Pow', [sumLast(call, powers), call.scalar(1 / norm)]);
+  const powers = compute(call, 'Pow(Abs(a - b), norm)', { a, b, norm });
+  return compute(call, 'Pow(sum, root)', { sum: sumLast(call, powers), root: 1 / norm });
 };
 
 const crossProduct: Rule = (call) => {

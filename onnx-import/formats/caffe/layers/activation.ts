@@ -3,15 +3,17 @@
  * are left out.
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
+import { compute, FORMULAS, namedRules } from '../../../emit/formula.ts';
 import { alongAxis, axisIn, scalar } from '../../../graph/layout.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
 import type { Value } from '../../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
 
-const simple =
-  (op: string): ConvertLayer =>
+/** A formula of the input x. */
+const formula =
+  (text: string): ConvertLayer =>
   (node) =>
-    node.one(op, [node.input()]);
+    compute(node, text, { x: node.input() });
 
 /** shift + scale * x */
 function shifted(node: LayerNode, parameters: Parameters): Value {
@@ -28,11 +30,13 @@ function lnBase(parameters: Parameters): number {
   throw badModel(`base must be positive or -1, got ${base}`);
 }
 
-const relu: ConvertLayer = (node) => {
-  const slope = node.parameters('relu_param').number('negative_slope');
-  if (slope === 0) return node.one('Relu', [node.input()]);
-  return node.one('LeakyRelu', [node.input()], { alpha: { float: slope } });
-};
+/** 0 is what most files have, and the plain operator is faster. */
+function leaky(node: LayerNode, x: Value, slope: number): Value {
+  return compute(node, slope === 0 ? 'Relu(x)' : 'LeakyRelu(x, alpha=slope)', { x, slope });
+}
+
+const relu: ConvertLayer = (node) =>
+  leaky(node, node.input(), node.parameters('relu_param').number('negative_slope'));
 
 const relu6: ConvertLayer = (node) => {
   const slope = Math.max(
@@ -40,9 +44,8 @@ const relu6: ConvertLayer = (node) => {
     node.parameters('relu_param').number('negative_slope'),
   );
   const top = node.parameters('relu6_param').number('threshold', 6);
-  if (slope === 0) return node.one('Clip', [node.input(), scalar(node, 0), scalar(node, top)]);
-  const leaky = node.one('LeakyRelu', [node.input()], { alpha: { float: slope } });
-  return node.one('Min', [leaky, scalar(node, top)]);
+  const text = slope === 0 ? 'Clip(x, 0, top)' : 'Min(LeakyRelu(x, alpha=slope), top)';
+  return compute(node, text, { x: node.input(), slope, top });
 };
 
 const prelu: ConvertLayer = (node) => {
@@ -83,22 +86,14 @@ const log: ConvertLayer = (node) => {
 
 const swish: ConvertLayer = (node) => {
   const beta = node.parameters('swish_param').number('beta', 1);
-  const input = node.input();
-  const inner = beta === 1 ? input : node.one('Mul', [input, scalar(node, beta)]);
-  return node.one('Mul', [input, node.one('Sigmoid', [inner])]);
+  return compute(node, beta === 1 ? FORMULAS.swish : 'x * Sigmoid(x * beta)', { x: node.input(), beta });
 };
-
-const mish: ConvertLayer = (node) =>
-  node.one('Mul', [node.input(), node.one('Tanh', [node.one('Softplus', [node.input()])])]);
 
 const clip: ConvertLayer = (node) => {
   const parameters = node.parameters('clip_param');
   if (!parameters.has('min') || !parameters.has('max')) throw badModel('clip_param needs min and max');
-  return node.one('Clip', [
-    node.input(),
-    scalar(node, parameters.number('min')),
-    scalar(node, parameters.number('max')),
-  ]);
+  const [min, max] = [parameters.number('min'), parameters.number('max')];
+  return compute(node, 'Clip(x, min, max)', { x: node.input(), min, max });
 };
 
 const threshold: ConvertLayer = (node) => {
@@ -109,9 +104,7 @@ const threshold: ConvertLayer = (node) => {
 /** [relu(x), relu(-x)] */
 const concatenated: ConvertLayer = (node) => {
   const parameters = node.parameters('crelu_param');
-  const slope = parameters.number('negative_slope');
-  const half = (value: Value) =>
-    slope === 0 ? node.one('Relu', [value]) : node.one('LeakyRelu', [value], { alpha: { float: slope } });
+  const half = (value: Value) => leaky(node, value, parameters.number('negative_slope'));
   const axis = axisIn(node.input(), parameters.number('concat_axis', 1));
   if (axis === 0) node.bindBatch();
   return node.one('Concat', [half(node.input()), half(node.one('Neg', [node.input()]))], { axis });
@@ -124,22 +117,19 @@ const softmax: ConvertLayer = (node) => {
 };
 
 export const ACTIVATIONS: Readonly<Record<string, ConvertLayer>> = {
-  AbsVal: simple('Abs'),
-  BNLL: simple('Softplus'),
+  ...namedRules('AbsVal:Abs BNLL:Softplus Sigmoid TanH:Tanh', (op) => formula(`${op}(x)`)),
   CReLU: concatenated,
   Clip: clip,
   ELU: (node) =>
     node.one('Elu', [node.input()], { alpha: { float: node.parameters('elu_param').number('alpha', 1) } }),
   Exp: exp,
   Log: log,
-  Mish: mish,
+  Mish: formula(FORMULAS.mish),
   PReLU: prelu,
   Power: power,
   ReLU: relu,
   ReLU6: relu6,
-  Sigmoid: simple('Sigmoid'),
   Softmax: softmax,
   Swish: swish,
-  TanH: simple('Tanh'),
   Threshold: threshold,
 };

@@ -5,6 +5,7 @@
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { formatShape } from '../../../../lib/contract/tensor.ts';
+import { lstmStep, scan } from '../../../emit/recurrent.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { expectRank, fixedProduct, reshape } from '../../../graph/layout.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
@@ -69,29 +70,6 @@ function initial(node: LayerNode, steps: Steps, states: number): Value[] {
   );
 }
 
-/** Runs `step` over the first axis. It returns the next states and the output of this step. */
-function scan(
-  node: LayerNode,
-  steps: Steps,
-  { states, gates, size }: { states: readonly Value[]; gates: Value; size: number },
-  step: (body: GraphBuilder, states: readonly Value[], gates: Value, goesOn: Value) => readonly Value[],
-): Value[] {
-  const { streams, hidden } = steps;
-  const body = node.g.body();
-  const inner = states.map((_, i) => body.input(`state_${i}`, 'float32', [streams, hidden]));
-  const now = body.input('gates', 'float32', [streams, size]);
-  const goesOn = body.input('goes_on', 'float32', [streams]);
-  const made = step(body, inner, now, body.one('Unsqueeze', [goesOn, body.ints([1])]));
-  for (const [i, value] of made.entries()) body.output(`next_${i}`, value);
-  const results = made.map((value, i) => ({
-    dtype: 'float32' as const,
-    shape: i < states.length ? [streams, hidden] : [steps.steps, ...known(value)],
-  }));
-  const inputs = [...states, gates, node.input(1)];
-  const attributes = { body: { body: body.finish() }, num_scan_inputs: 2 };
-  return node.g.add('Scan', inputs, attributes, { outputs: made.length, hint: node.hint, results });
-}
-
 /** All steps' results, then the last states when they are exposed. */
 function tops(
   node: LayerNode,
@@ -103,6 +81,12 @@ function tops(
   return [all, ...made.slice(0, -1).map((state) => reshape(node, state, [1, streams, hidden]))];
 }
 
+/** The states, which are 0 where a new sequence begins. @param goesOn [streams] */
+function kept(body: GraphBuilder, states: readonly Value[], goesOn: Value | undefined): Value[] {
+  const column = body.one('Unsqueeze', [goesOn, body.ints([1])]);
+  return states.map((state) => body.one('Mul', [state, column]));
+}
+
 const lstm: ConvertLayer = (node) => {
   const steps = stepsOf(node, 2);
   const size = 4 * steps.hidden;
@@ -112,23 +96,12 @@ const lstm: ConvertLayer = (node) => {
   ]);
   const gates = transformed(node, steps, size, weights);
   const recurrent = weights.at(-1) as Value;
-  const made = scan(
-    node,
-    steps,
-    { states: initial(node, steps, 2), gates, size },
-    (body, states, now, goesOn) => {
-      const [h, c] = states as [Value, Value];
-      const kept = body.one('Mul', [h, goesOn]);
-      const sum = body.one('Add', [body.one('Gemm', [kept, recurrent], { transB: 1 }), now]);
-      const parts = body.add('Split', [sum], { axis: 1 }, { outputs: 4 }) as [Value, Value, Value, Value];
-      const [i, f, o] = parts.map((part) => body.one('Sigmoid', [part])) as [Value, Value, Value];
-      const g = body.one('Tanh', [parts[3]]);
-      const old = body.one('Mul', [body.one('Mul', [f, goesOn]), c]);
-      const cell = body.one('Add', [old, body.one('Mul', [i, g])]);
-      const next = body.one('Mul', [o, body.one('Tanh', [cell])]);
-      return [next, cell, next];
-    },
-  );
+  const made = scan(node, initial(node, steps, 2), [gates, node.input(1)], (body, states, [now, goesOn]) => {
+    const [h, c] = kept(body, states, goesOn) as [Value, Value];
+    const sums = body.one('Add', [body.one('Gemm', [h, recurrent], { transB: 1 }), now]);
+    const { h: next, cs } = lstmStep(body, sums, c, { order: 'ifoc' });
+    return [next, cs, next];
+  });
   return tops(node, steps, made);
 };
 
@@ -143,18 +116,12 @@ const rnn: ConvertLayer = (node) => {
   ]);
   const [recurrent, output, bias] = weights.slice(-3) as [Value, Value, Value];
   const gates = transformed(node, steps, hidden, weights);
-  const made = scan(
-    node,
-    steps,
-    { states: initial(node, steps, 1), gates, size: hidden },
-    (body, [h], now, goesOn) => {
-      const kept = body.one('Mul', [h, goesOn]);
-      const next = body.one('Tanh', [
-        body.one('Add', [body.one('Gemm', [kept, recurrent], { transB: 1 }), now]),
-      ]);
-      return [next, body.one('Tanh', [body.one('Gemm', [next, output, bias], { transB: 1 })])];
-    },
-  );
+  const made = scan(node, initial(node, steps, 1), [gates, node.input(1)], (body, states, [now, goesOn]) => {
+    const [h] = kept(body, states, goesOn);
+    const before = body.one('Gemm', [h, recurrent], { transB: 1 });
+    const next = body.one('Tanh', [body.one('Add', [before, now])]);
+    return [next, body.one('Tanh', [body.one('Gemm', [next, output, bias], { transB: 1 })])];
+  });
   return tops(node, steps, made);
 };
 

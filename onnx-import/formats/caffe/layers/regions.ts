@@ -3,6 +3,7 @@
  * inclusive: a width is x2 - x1 + 1, also in overlaps.
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
+import { compute, FORMULAS } from '../../../emit/formula.ts';
 import { cutAlong } from '../../../emit/gather.ts';
 import { expectRank, planeOf, reshape, scalar } from '../../../graph/layout.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
@@ -40,11 +41,6 @@ function corner(node: LayerNode, value: Value, from: number): Value {
   return cutAlong(node, value, 1, from, from + 2);
 }
 
-/** floor(x + 0.5), as C rounds nonnegative numbers. */
-function rounded(node: LayerNode, value: Value): Value {
-  return node.one('Floor', [node.one('Add', [value, scalar(node, 0.5)])]);
-}
-
 /**
  * Which rows (or columns) of the plane each bin of each region covers, as 0 and 1: [bins, R, size]. As in Caffe, bins
  * may overlap by one and may be empty.
@@ -55,27 +51,31 @@ function binMasks(
   { bins, size, scale }: { bins: number; size: number; scale: number },
 ): Value {
   const { g } = node;
-  const times = (value: Value, factor: number) => node.one('Mul', [value, scalar(node, factor)]);
-  const start = times(rounded(node, ends[0]), scale);
-  const end = times(node.one('Add', [rounded(node, ends[1]), scalar(node, 1)]), scale);
-  const length = node.one('Max', [node.one('Sub', [end, start]), scalar(node, 0.1)]);
-  const step = times(length, 1 / bins);
+  const [first, last] = ends.map((x) => compute(node, FORMULAS.halfUp, { x })) as [Value, Value];
+  const start = compute(node, 'first * scale', { first, scale });
+  const step = compute(node, 'Max((last + 1) * scale - start, 0.1) * share', {
+    last,
+    scale,
+    start,
+    share: 1 / bins,
+  });
   const numbers = Array.from({ length: bins }, (_, i) => i);
   const bound = (shift: number, op: string) => {
     const index = g.floats(
       numbers.map((i) => i + shift),
       [bins, 1, 1],
     );
-    return node.one(op, [node.one('Add', [node.one('Mul', [index, step]), start])]);
+    return compute(node, `${op}(index * step + start)`, { index, step, start });
   };
   const pixels = g.floats(
     Array.from({ length: size }, (_, i) => i),
     [1, 1, size],
   );
-  const inside = node.one('And', [
-    node.one('GreaterOrEqual', [pixels, bound(0, 'Floor')]),
-    node.one('Less', [pixels, bound(1, 'Ceil')]),
-  ]);
+  const inside = compute(node, 'And(pixels >= from, pixels < to)', {
+    pixels,
+    from: bound(0, 'Floor'),
+    to: bound(1, 'Ceil'),
+  });
   return node.one('Cast', [inside], { to: 1 });
 }
 
@@ -110,8 +110,11 @@ const positionSensitive: ConvertLayer = (node) => {
   const sums = node.one('ReduceSum', [node.one('Mul', [across, down]), g.ints([3])], { keepdims: 0 });
   const count = (masks: Value, axis: number) =>
     node.one('Unsqueeze', [node.one('ReduceSum', [masks, g.ints([2])], { keepdims: 0 }), g.ints([axis])]);
-  const area = node.one('Mul', [count(rows, 1), count(columns, 0)]);
-  const mean = node.one('Div', [sums, node.one('Max', [area, scalar(node, 1)])]);
+  const mean = compute(node, 'sums / Max(height * width, 1)', {
+    sums,
+    height: count(rows, 1),
+    width: count(columns, 0),
+  });
   const results = [{ dtype: 'float32' as const, shape: [known(regions)[0] as Dim, outputs, bins, bins] }];
   return g.add('Transpose', [mean], { perm: [3, 0, 1, 2] }, { hint: node.hint, results });
 };
@@ -171,20 +174,17 @@ function proposals(node: LayerNode, anchors: Float32Array, information: Value): 
   const sizes = g.constant({ dtype: 'float32', shape: [count, 2], data: size }, 'anchor_size');
   const centers = g.constant({ dtype: 'float32', shape: [count, 2], data: low }, 'anchor_center');
   const flat = reshape(node, node.one('Transpose', [node.input(1)], { perm: [0, 2, 3, 1] }), [count, 4]);
-  const middle = node.one('Add', [node.one('Mul', [corner(node, flat, 0), sizes]), centers]);
-  const reach = node.one('Mul', [
-    node.one('Exp', [corner(node, flat, 2)]),
-    node.one('Mul', [sizes, scalar(node, 0.5)]),
-  ]);
+  const move = corner(node, flat, 0);
+  const middle = compute(node, 'move * sizes + centers', { move, sizes, centers });
+  const grow = corner(node, flat, 2);
+  const reach = compute(node, 'Exp(grow) * (sizes * 0.5)', { grow, sizes });
   // im_info is height, width, scale.
-  const edge = node.one('Sub', [
-    node.one('Gather', [information, g.ints([1, 0])], { axis: 0 }),
-    scalar(node, 1),
-  ]);
-  const cut = (value: Value) => node.one('Max', [node.one('Min', [value, edge]), scalar(node, 0)]);
-  return node.one('Concat', [cut(node.one('Sub', [middle, reach])), cut(node.one('Add', [middle, reach]))], {
-    axis: 1,
-  });
+  const edges = node.one('Gather', [information, g.ints([1, 0])], { axis: 0 });
+  const edge = compute(node, 'edges - 1', { edges });
+  const ends = ['middle - reach', 'middle + reach'].map((end) =>
+    compute(node, `Max(Min(${end}, edge), 0)`, { middle, reach, edge }),
+  );
+  return node.one('Concat', ends, { axis: 1 });
 }
 
 const proposal: ConvertLayer = (node) => {

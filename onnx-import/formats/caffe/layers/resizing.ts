@@ -3,33 +3,11 @@
  * padding crops the input first.
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
+import { planeSizes, repeatPixels, resizePlane } from '../../../emit/resize.ts';
 import { expectRank, planeOf } from '../../../graph/layout.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
-
-/** Larger output sizes are an error in the file. */
-const MAX_SIDE = 65_536;
-
-/** A list of all four sizes, a free batch included. */
-function sizesOf(node: LayerNode, input: Value, plane: readonly number[]): Value {
-  const lead = node.g.one('Slice', [
-    node.g.one('Shape', [input]),
-    node.g.ints([0]),
-    node.g.ints([2]),
-    node.g.ints([0]),
-  ]);
-  return node.g.one('Concat', [lead, node.g.ints(plane)], { axis: 0 });
-}
-
-function resized(node: LayerNode, input: Value, plane: readonly number[], attributes: object): Value {
-  if (!plane.every((size) => Number.isInteger(size) && size >= 1 && size <= MAX_SIDE))
-    throw badModel(`cannot resize to ${plane.join('x')}`);
-  const shape: Shape = [...known(input).slice(0, 2), ...plane];
-  const inputs = [input, undefined, undefined, sizesOf(node, input, plane)];
-  const results = [{ dtype: input.dtype, shape }];
-  return node.g.add('Resize', inputs, { ...attributes }, { hint: node.hint, results })[0] as Value;
-}
 
 const interp: ConvertLayer = (node) => {
   const parameters = node.parameters('interp_param');
@@ -50,10 +28,7 @@ const interp: ConvertLayer = (node) => {
           node.g.ints(inner.map((size) => size - before)),
           node.g.ints([2, 3]),
         ]);
-  return resized(node, cut, interpSize(node, parameters, inner), {
-    mode: 'linear',
-    coordinate_transformation_mode: 'align_corners',
-  });
+  return resizePlane(node, cut, interpSize(node, parameters, inner), 'align_corners');
 };
 
 function interpSize(node: LayerNode, parameters: Parameters, plane: readonly number[]): readonly number[] {
@@ -79,15 +54,9 @@ const upsample: ConvertLayer = (node) => {
   if (node.inputs.length > 1) return unpool(node, input, parameters);
   const scale = parameters.number('scale', 1);
   const factor = scale === 1 ? parameters.number('stride', 2) : scale;
-  if (!Number.isInteger(factor) || factor < 1 || parameters.has('stride_h') || parameters.has('stride_w'))
-    throw badModel(`repeats each element ${factor} times, expected a whole number`);
-  const shape = known(input).map(
-    (dim, i): Dim => (i < 2 ? dim : typeof dim === 'number' ? dim * factor : node.g.fresh()),
-  );
-  const inputs = [input, undefined, node.g.floats([1, 1, factor, factor])];
-  const attributes = { mode: 'nearest', coordinate_transformation_mode: 'asymmetric', nearest_mode: 'floor' };
-  const results = [{ dtype: input.dtype, shape }];
-  return node.g.add('Resize', inputs, attributes, { hint: node.hint, results });
+  if (parameters.has('stride_h') || parameters.has('stride_w'))
+    throw badModel('repeats rows and columns differently, which is not supported');
+  return repeatPixels(node, input, [factor, factor]);
 };
 
 /** Puts each value at the position where the pooling found it. */
@@ -108,7 +77,7 @@ function unpool(node: LayerNode, input: Value, parameters: Parameters): readonly
   // onnxruntime rejects an output size below what kernel and stride imply, so both are 1.
   return node.g.add(
     'MaxUnpool',
-    [input, positions.at, sizesOf(node, input, plane)],
+    [input, positions.at, planeSizes(node, input, plane)],
     { kernel_shape: [1, 1], strides: [1, 1] },
     { hint: node.hint, results },
   );

@@ -1,7 +1,7 @@
 /** Activations and softmax. Their parameters are inputs, which must be constants. */
+import { compute, FORMULAS } from '../../../emit/formula.ts';
 import { constantNumber } from '../../../graph/numbers.ts';
 import { axisOf, known } from '../../../graph/shapes.ts';
-import type { Value } from '../../../graph/value.ts';
 import type { OpTable, OvNode, Rule } from '../node.ts';
 import { isFloat, scalar, unary } from './elementwise.ts';
 
@@ -29,39 +29,23 @@ export const prelu: Rule = (node) => {
   ]);
 };
 
-export function gelu(node: OvNode, x: Value, isTanh: boolean): Value {
-  const half = node.g.one('Mul', [x, scalar(node, x, 0.5)]);
-  if (!isTanh) {
-    const curve = node.g.one('Erf', [node.g.one('Mul', [x, scalar(node, x, Math.SQRT1_2)])]);
-    return node.one('Mul', [half, node.g.one('Add', [curve, scalar(node, x, 1)])]);
-  }
-  const cube = node.g.one('Mul', [
-    node.g.one('Mul', [x, x]),
-    node.g.one('Mul', [x, scalar(node, x, 0.044715)]),
-  ]);
-  const inner = node.g.one('Mul', [node.g.one('Add', [x, cube]), scalar(node, x, Math.sqrt(2 / Math.PI))]);
-  return node.one('Mul', [half, node.g.one('Add', [node.g.one('Tanh', [inner]), scalar(node, x, 1)])]);
-}
+/** A formula of the input x and of the layer's numbers. */
+const formula =
+  (text: string): Rule =>
+  (node) =>
+    compute(node, text, { x: node.input() }, (name) => node.number(name));
 
-const geluRule: Rule = (node) =>
-  gelu(node, node.input(), node.choice('approximation_mode', ['erf', 'tanh'], 'erf') === 'tanh');
+const gelu: Rule = (node) => {
+  const isTanh = node.choice('approximation_mode', ['erf', 'tanh'], 'erf') === 'tanh';
+  return formula(isTanh ? FORMULAS.tanhGelu : FORMULAS.gelu)(node);
+};
 
 const swish: Rule = (node) => {
   const [x, beta] = [node.input(0), node.optional(1)];
-  return node.one('Mul', [x, node.g.one('Sigmoid', [beta ? node.g.one('Mul', [x, beta]) : x])]);
+  return beta ? compute(node, 'x * Sigmoid(x * beta)', { x, beta }) : compute(node, FORMULAS.swish, { x });
 };
 
-/** min(max(x + 3, 0), 6) / 6 */
-function hardSigmoid6(node: OvNode, x: Value): Value {
-  const shifted = node.g.one('Add', [x, scalar(node, x, 3)]);
-  const cut = node.g.one('Clip', [shifted, scalar(node, x, 0), scalar(node, x, 6)]);
-  return node.one('Div', [cut, scalar(node, x, 6)]);
-}
-
-const mish: Rule = (node) => {
-  const x = node.input();
-  return node.one('Mul', [x, node.g.one('Tanh', [node.g.one('Softplus', [x])])]);
-};
+const HARD_SIGMOID = 'Clip(x + 3, 0, 6) / 6';
 
 const softmax =
   (op: string): Rule =>
@@ -73,16 +57,16 @@ const softmax =
 
 export const ACTIVATIONS: OpTable = {
   Elu: (node) => node.one('Elu', [node.input()], { alpha: { float: node.number('alpha', 1) } }),
-  Gelu: geluRule,
-  HSigmoid: (node) => hardSigmoid6(node, node.input()),
-  HSwish: (node) => node.one('Mul', [node.input(), hardSigmoid6(node, node.input())]),
+  Gelu: gelu,
+  HSigmoid: formula(HARD_SIGMOID),
+  HSwish: formula(`x * (${HARD_SIGMOID})`),
   HardSigmoid: (node) =>
     node.one('HardSigmoid', [node.input()], {
       alpha: parameter(node, 1, 'alpha'),
       beta: parameter(node, 2, 'beta'),
     }),
   LogSoftmax: softmax('LogSoftmax'),
-  Mish: mish,
+  Mish: formula(FORMULAS.mish),
   PReLU: prelu,
   ReLU: relu,
   Selu: (node) =>

@@ -1,6 +1,8 @@
 /** Layers of versions 2 to 7 that have their weights as blobs, and pooling, which names its windows like them. */
+
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { assertGroups, convolve, convolveBack } from '../../../emit/convolution.ts';
+import { compute } from '../../../emit/formula.ts';
 import { cutAlong } from '../../../emit/gather.ts';
 import { assertWindows, type PaddedWindows } from '../../../emit/windows.ts';
 import { fixed, known, product } from '../../../graph/shapes.ts';
@@ -8,7 +10,6 @@ import type { Dim, Value } from '../../../graph/value.ts';
 import type { OpTable, OvNode, Rule } from '../node.ts';
 import { readConstant } from '../weights.ts';
 import { MODES } from './convolution.ts';
-import { scalar } from './elementwise.ts';
 import { ofUnitLength } from './normalization.ts';
 import { averages, maxima, rounded } from './pooling.ts';
 import { oneStep } from './recurrent.ts';
@@ -109,10 +110,8 @@ const batchNormalization: Rule = (node) => {
   const x = node.input();
   const [variance, mean] = [perChannel(node, x, 'weights'), perChannel(node, x, 'biases')];
   if (!variance || !mean) throw badModel('has no mean or no variance');
-  const deviation = node.g.one('Sqrt', [
-    node.g.one('Add', [variance, scalar(node, x, node.number('epsilon'))]),
-  ]);
-  return node.one('Div', [node.one('Sub', [x, mean]), deviation]);
+  const eps = node.number('epsilon');
+  return compute(node, '(x - mean) / Sqrt(variance + eps)', { x, mean, variance, eps });
 };
 
 const normalize: Rule = (node) => {

@@ -4,6 +4,7 @@
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { type DType, formatShape } from '../../../../lib/contract/tensor.ts';
+import { compute, FORMULAS, namedRules } from '../../../emit/formula.ts';
 import { tensorOf } from '../../../graph/numbers.ts';
 import { known } from '../../../graph/shapes.ts';
 import type { Attributes, Value } from '../../../graph/value.ts';
@@ -57,7 +58,7 @@ function operands(node: OvNode): readonly [Value, Value] {
   return aligned(node, a, b.dtype === a.dtype || a.dtype === 'string' ? b : cast(node, b, a.dtype));
 }
 
-type Compute = (node: OvNode, a: Value, b: Value) => Value;
+type Make = (node: OvNode, a: Value, b: Value) => Value;
 
 const RANGES: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
   int8: [-128, 127],
@@ -65,10 +66,10 @@ const RANGES: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
 };
 
 /** The result has the operands' dtype. */
-export function arithmetic(compute: Compute): Rule {
+export function arithmetic(make: Make): Rule {
   return (node) => {
     const [a, b] = operands(node);
-    const made = compute(node, widened(node, a), widened(node, b));
+    const made = make(node, widened(node, a), widened(node, b));
     const range = RANGES[a.dtype]?.map((bound) => scalar(node, made, bound));
     return cast(node, range ? node.g.one('Clip', [made, ...range]) : made, a.dtype);
   };
@@ -77,16 +78,13 @@ export function arithmetic(compute: Compute): Rule {
 const binary = (op: string, attributes: Attributes = {}) =>
   arithmetic((node, a, b) => node.one(op, [a, b], attributes));
 
-const compared = (op: string, negated = false): Rule => {
-  const compute: Compute = (node, a, b) => {
-    const made = node.one(op, [a, b]);
-    return negated ? node.one('Not', [made]) : made;
+/** A formula of both inputs, which makes truth values. */
+const compared =
+  (text: string): Rule =>
+  (node) => {
+    const [x, y] = operands(node);
+    return compute(node, text, { x: widened(node, x), y: widened(node, y) });
   };
-  return (node) => {
-    const [a, b] = operands(node);
-    return compute(node, widened(node, a), widened(node, b));
-  };
-};
 
 const logical =
   (op: string): Rule =>
@@ -110,16 +108,14 @@ const divide = arithmetic((node, a, b) => {
   return node.one('Div', [a, b]);
 });
 
-const floorMod = arithmetic((node, a, b) => {
-  if (!isFloat(a)) return node.one('Mod', [a, b]);
-  return node.one('Sub', [a, node.g.one('Mul', [node.g.one('Floor', [node.g.one('Div', [a, b])]), b])]);
-});
+const floorMod = arithmetic((node, x, y) =>
+  compute(node, isFloat(x) ? FORMULAS.floorMod : 'Mod(x, y)', { x, y }),
+);
 
-const squaredDifference = arithmetic((node, a, b) => {
+const squaredDifference = arithmetic((node, x, y) => {
   if (node.input().dtype.endsWith('int8'))
     throw badModel('of 8 bits is not supported: runtimes differ in it');
-  const difference = node.g.one('Sub', [a, b]);
-  return node.one('Mul', [difference, difference]);
+  return compute(node, FORMULAS.squaredDifference, { x, y });
 });
 
 const select: Rule = (node) => {
@@ -156,8 +152,7 @@ const round: Rule = (node) => {
   const mode = node.choice('mode', ['half_to_even', 'half_away_from_zero'], 'half_to_even');
   if (!isFloat(x)) return same(node);
   if (mode === 'half_to_even') return node.one('Round', [x]);
-  const size = node.g.one('Floor', [node.g.one('Add', [node.g.one('Abs', [x]), scalar(node, x, 0.5)])]);
-  return node.one('Mul', [node.g.one('Sign', [x]), size]);
+  return compute(node, 'Sign(x) * Floor(Abs(x) + 0.5)', { x });
 };
 
 export const clamp: Rule = (node) => {
@@ -176,11 +171,6 @@ const isInf: Rule = (node) =>
     detect_negative: node.flag('detect_negative', true) ? 1 : 0,
     detect_positive: node.flag('detect_positive', true) ? 1 : 0,
   });
-
-const isFinite: Rule = (node) => {
-  const x = node.input();
-  return node.one('Not', [node.one('Or', [node.one('IsInf', [x]), node.one('IsNaN', [x])])]);
-};
 
 const convert: Rule = (node) => {
   const x = node.input();
@@ -203,58 +193,32 @@ export function converted(node: OvNode, x: Value, to: DType): Value {
 }
 
 export const ELEMENTWISE: OpTable = {
-  Abs: onNumbers('Abs'),
-  Acos: unary('Acos'),
-  Acosh: unary('Acosh'),
-  Add: binary('Add'),
-  Asin: unary('Asin'),
-  Asinh: unary('Asinh'),
-  Atan: unary('Atan'),
-  Atanh: unary('Atanh'),
-  BitwiseAnd: bitwise('And'),
-  BitwiseNot: bitwise('Not'),
-  BitwiseOr: bitwise('Or'),
-  BitwiseXor: bitwise('Xor'),
-  Ceiling: rounding('Ceil'),
+  ...namedRules(
+    'Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Sigmoid Sin Sinh Sqrt Tan Tanh',
+    unary,
+  ),
+  ...namedRules('Abs Negative:Neg Sign', onNumbers),
+  ...namedRules('Ceiling:Ceil Floor', rounding),
+  ...namedRules('Add Maximum:Max Minimum:Min Multiply:Mul Power:Pow Subtract:Sub', binary),
+  ...namedRules('LogicalAnd:And LogicalOr:Or LogicalXor:Xor', logical),
+  ...namedRules('BitwiseAnd:And BitwiseNot:Not BitwiseOr:Or BitwiseXor:Xor', bitwise),
   Clamp: clamp,
   Convert: convert,
   ConvertLike: (node) => converted(node, node.input(0), node.input(1).dtype),
-  Cos: unary('Cos'),
-  Cosh: unary('Cosh'),
   Divide: divide,
-  Equal: compared('Equal'),
-  Erf: unary('Erf'),
-  Exp: unary('Exp'),
-  Floor: rounding('Floor'),
+  Equal: compared('x == y'),
   FloorMod: floorMod,
-  Greater: compared('Greater'),
-  GreaterEqual: compared('GreaterOrEqual'),
-  IsFinite: isFinite,
+  Greater: compared('x > y'),
+  GreaterEqual: compared('x >= y'),
+  IsFinite: (node) => compute(node, FORMULAS.isFinite, { x: node.input() }),
   IsInf: isInf,
   IsNaN: (node) => node.one('IsNaN', [node.input()]),
-  Less: compared('Less'),
-  LessEqual: compared('LessOrEqual'),
-  Log: unary('Log'),
-  LogicalAnd: logical('And'),
+  Less: compared('x < y'),
+  LessEqual: compared('x <= y'),
   LogicalNot: (node) => node.one('Not', [cast(node, node.input(), 'bool')]),
-  LogicalOr: logical('Or'),
-  LogicalXor: logical('Xor'),
-  Maximum: binary('Max'),
-  Minimum: binary('Min'),
   Mod: binary('Mod', { fmod: 1 }),
-  Multiply: binary('Mul'),
-  Negative: onNumbers('Neg'),
-  NotEqual: compared('Equal', true),
-  Power: binary('Pow'),
+  NotEqual: compared('Not(x == y)'),
   Round: round,
   Select: select,
-  Sigmoid: unary('Sigmoid'),
-  Sign: onNumbers('Sign'),
-  Sin: unary('Sin'),
-  Sinh: unary('Sinh'),
-  Sqrt: unary('Sqrt'),
   SquaredDifference: squaredDifference,
-  Subtract: binary('Sub'),
-  Tan: unary('Tan'),
-  Tanh: unary('Tanh'),
 };

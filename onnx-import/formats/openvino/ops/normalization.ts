@@ -1,6 +1,7 @@
 /** Normalization, attention and fake quantization, as the formulas that define them. */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { formatShape } from '../../../../lib/contract/tensor.ts';
+import { compute } from '../../../emit/formula.ts';
 import {
   acrossChannels,
   batchNormalize,
@@ -125,14 +126,9 @@ const fakeQuantize: Rule = (node) => {
   const [least, most] = [constantNumbers(low, 'input_low'), constantNumbers(high, 'input_high')];
   if (least.length === most.length && !least.every((value, i) => value < (most[i] as number)))
     throw badModel('has an input range without numbers');
-  const { g } = node;
-  const steps = scalar(node, x, levels - 1);
-  const cut = g.one('Min', [g.one('Max', [x, low]), high]);
-  const size = g.one('Sub', [high, low]);
-  const scale = g.one('Div', [steps, size]);
-  const place = g.one('Round', [g.one('Mul', [g.one('Sub', [cut, low]), scale])]);
-  const step = g.one('Div', [g.one('Sub', [to, from]), steps]);
-  return node.one('Add', [g.one('Mul', [place, step]), from]);
+  const place = 'Round((Min(Max(x, low), high) - low) * (steps / (high - low)))';
+  const text = `${place} * ((to - from) / steps) + from`;
+  return compute(node, text, { x, low, high, from, to, steps: levels - 1 });
 };
 
 const attention: Rule = (node) => {

@@ -4,17 +4,16 @@
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { cutAlong } from '../../../emit/gather.ts';
+import { type Cell, recur } from '../../../emit/recurrent.ts';
 import { constantNumbers } from '../../../graph/numbers.ts';
 import { fixed, known } from '../../../graph/shapes.ts';
 import type { Attribute, Value } from '../../../graph/value.ts';
 import { cast, type OpTable, type OvNode, type Rule } from '../node.ts';
 import { alongBatch } from './shaping.ts';
 
-type Kind = 'LSTM' | 'GRU' | 'RNN';
-
 /** For each of ONNX's gates the place of OpenVINO's: its LSTM has forget, input, cell, output. */
-const GATES: Readonly<Record<Kind, readonly number[]>> = { LSTM: [1, 3, 0, 2], GRU: [0, 1, 2], RNN: [0] };
-const ACTIVATIONS: Readonly<Record<Kind, readonly string[]>> = {
+const GATES: Readonly<Record<Cell, readonly number[]>> = { LSTM: [1, 3, 0, 2], GRU: [0, 1, 2], RNN: [0] };
+const ACTIVATIONS: Readonly<Record<Cell, readonly string[]>> = {
   LSTM: ['sigmoid', 'tanh', 'tanh'],
   GRU: ['sigmoid', 'tanh'],
   RNN: ['tanh'],
@@ -33,7 +32,7 @@ export interface Weights {
 }
 
 interface Recurrence {
-  readonly kind: Kind;
+  readonly kind: Cell;
   /** [batch, steps, size] */
   readonly x: Value;
   /** Each [batch, directions, hidden]. */
@@ -43,7 +42,7 @@ interface Recurrence {
 }
 
 const sequence =
-  (kind: Kind): Rule =>
+  (kind: Cell): Rule =>
   (node) => {
     const count = kind === 'LSTM' ? 2 : 1;
     const states = Array.from({ length: count }, (_, i) => node.input(i + 1));
@@ -53,7 +52,7 @@ const sequence =
   };
 
 const cell =
-  (kind: Kind): Rule =>
+  (kind: Cell): Rule =>
   (node) => {
     const count = kind === 'LSTM' ? 2 : 1;
     const states = Array.from({ length: count }, (_, i) => node.input(i + 1));
@@ -66,7 +65,7 @@ const cell =
 /** The states after one step; weights are without an axis of directions. */
 export function oneStep(
   node: OvNode,
-  kind: Kind,
+  kind: Cell,
   x: Value,
   states: readonly Value[],
   weights: Weights,
@@ -86,37 +85,24 @@ export function oneStep(
   return made.slice(1).map((value) => node.one('Squeeze', [value, node.g.ints([1])]));
 }
 
-/** The gates of [directions, gates * hidden, ...] in ONNX's order. */
-function reordered(node: OvNode, value: Value, kind: Kind, gates: number): Value {
-  const order = gates === GATES[kind].length ? GATES[kind] : Array.from({ length: gates }, (_, i) => i);
-  if (order.every((gate, i) => gate === i)) return value;
-  const parts = node.g.add('Split', [value], { axis: 1 }, { outputs: gates });
-  return node.g.one(
-    'Concat',
-    order.map((gate) => parts[gate]),
-    { axis: 1 },
-  );
-}
-
-/** ONNX adds two biases; the second is 0, except for a GRU's last gate that is reset after its product. */
-function biasOf(
+/** A GRU that is reset after its product has a gate more: the bias of the state's product. */
+function biasesOf(
   node: OvNode,
-  kind: Kind,
-  bias: Value | undefined,
+  bias: Value,
   hidden: number,
   isReset: boolean,
-): Value | undefined {
-  if (!bias) return undefined;
-  const directions = fixed(bias, 0);
-  const zeros = (gates: number) =>
-    node.g.floats(new Float32Array(directions * gates * hidden), [directions, gates * hidden], 'zeros');
-  const gates = GATES[kind].length;
-  if (!isReset) return node.g.one('Concat', [reordered(node, bias, kind, gates), zeros(gates)], { axis: 1 });
+): readonly [Value, Value | undefined] {
+  if (!isReset) return [bias, undefined];
+  const zeros = node.g.floats(
+    new Float32Array(fixed(bias, 0) * 2 * hidden),
+    [fixed(bias, 0), 2 * hidden],
+    'zeros',
+  );
   const gate = (from: number, to: number) => cutAlong(node, bias, 1, from * hidden, to * hidden);
-  return node.g.one('Concat', [gate(0, 3), zeros(2), gate(3, 4)], { axis: 1 });
+  return [gate(0, 3), node.g.one('Concat', [zeros, gate(3, 4)], { axis: 1 })];
 }
 
-function activationsOf(node: OvNode, kind: Kind, directions: number): Record<string, Attribute | undefined> {
+function activationsOf(node: OvNode, kind: Cell, directions: number): Record<string, Attribute | undefined> {
   if (node.numbers('activations_alpha', []).length + node.numbers('activations_beta', []).length > 0)
     throw badModel('parameters of activations are not supported');
   const given = node
@@ -144,41 +130,25 @@ function recurrence(node: OvNode, { kind, x, states, lengths, weights }: Recurre
   const hidden = node.whole('hidden_size');
   const isReset = kind === 'GRU' && node.flag('linear_before_reset', false);
   const direction = node.choice('direction', ['forward', 'reverse', 'bidirectional'], 'forward');
-  const directions = direction === 'bidirectional' ? 2 : 1;
-  const gates = GATES[kind].length;
-  if (fixed(weights.state, 0) !== directions || fixed(weights.state, 1) !== gates * hidden)
-    throw badModel(
-      `needs weights of ${directions} x ${gates * hidden}, got ${known(weights.state).slice(0, 2).join(' x ')}`,
-    );
-  const attributes = {
-    ...activationsOf(node, kind, directions),
-    hidden_size: hidden,
+  const turned = (value: Value) => g.one('Transpose', [value], { perm: [1, 0, 2] });
+  const [all, ...last] = recur(node, turned(x), {
+    cell: kind,
     direction,
-    ...(isReset ? { linear_before_reset: 1 } : {}),
-  };
-  const steps = g.one('Transpose', [x], { perm: [1, 0, 2] });
-  const turned = states.map((value) =>
-    g.one('Transpose', [alongBatch(node, value, x, 0)], { perm: [1, 0, 2] }),
-  );
-  const inputs = [
-    steps,
-    reordered(node, weights.input, kind, gates),
-    reordered(node, weights.state, kind, gates),
-    biasOf(node, kind, weights.bias, hidden, isReset),
-    lengthsOf(node, lengths, x),
-    ...turned,
-  ];
-  const [batch, time] = [known(x)[0] ?? g.fresh(), known(x)[1] ?? g.fresh()];
-  const last = { dtype: x.dtype, shape: [directions, batch, hidden] };
-  const results = [{ dtype: x.dtype, shape: [time, directions, batch, hidden] }, ...states.map(() => last)];
-  const [all, ...ends] = g.add(kind, inputs, attributes, {
-    outputs: results.length,
-    results,
-    hint: node.hint,
+    hidden,
+    gates: GATES[kind],
+    forInput: weights.input,
+    forState: weights.state,
+    biases: weights.bias && biasesOf(node, weights.bias, hidden, isReset),
+    lengths: lengthsOf(node, lengths, x),
+    initial: states.map((value) => turned(alongBatch(node, value, x, 0))),
+    attributes: {
+      ...activationsOf(node, kind, direction === 'bidirectional' ? 2 : 1),
+      ...(isReset ? { linear_before_reset: 1 } : {}),
+    },
   });
   return [
     node.one('Transpose', [all], { perm: [2, 1, 0, 3] }),
-    ...ends.map((value) => node.one('Transpose', [value], { perm: [1, 0, 2] })),
+    ...last.map((value) => node.one('Transpose', [value], { perm: [1, 0, 2] })),
   ];
 }
 

@@ -1,39 +1,30 @@
-/**
- * Interpolation. With fixed sizes the nearest pixels are computed here, and for what onnxruntime does not resize also
- * the weights of each pixel: float32 rounding decides which pixel is nearest.
- */
+/** Reads how Interpolate resizes, of all versions. */
 import { badModel } from '../../../../lib/contract/errors.ts';
+import {
+  type Axis,
+  COORDINATES,
+  type Coordinates,
+  NEAREST,
+  type Nearest,
+  pickPixels,
+  resize,
+  weighPixels,
+} from '../../../emit/resize.ts';
 import { constantNumbers } from '../../../graph/numbers.ts';
 import { axisOf, fixed, known } from '../../../graph/shapes.ts';
 import type { Value } from '../../../graph/value.ts';
-import { cast, type OpTable, type OvNode, type Rule } from '../node.ts';
+import type { OpTable, OvNode, Rule } from '../node.ts';
 import { isFloat, scalar } from './elementwise.ts';
 
 const { fround } = Math;
-const COORDINATES = [
-  'half_pixel',
-  'pytorch_half_pixel',
-  'asymmetric',
-  'tf_half_pixel_for_nn',
-  'align_corners',
-] as const;
-const NEAREST = ['round_prefer_floor', 'round_prefer_ceil', 'floor', 'ceil', 'simple'] as const;
 const MODES = ['nearest', 'linear', 'linear_onnx', 'cubic'] as const;
 
 export interface Resizing {
   readonly mode: (typeof MODES)[number];
-  readonly coordinates: (typeof COORDINATES)[number];
-  readonly nearest: (typeof NEAREST)[number];
+  readonly coordinates: Coordinates;
+  readonly nearest: Nearest;
   readonly antialias: boolean;
   readonly cube: number;
-}
-
-interface Axis {
-  readonly axis: number;
-  readonly from: number;
-  readonly to: number;
-  /** Output pixels for each input pixel. */
-  readonly scale: number;
 }
 
 /** The most weights of one axis. */
@@ -121,14 +112,16 @@ function axesFor(
 
 export function resized(node: OvNode, x: Value, axes: readonly Axis[], how: Resizing): Value {
   if (axes.length === 0) return node.one('Identity', [x]);
-  if (how.mode === 'nearest') return axes.reduce((value, axis) => nearest(node, value, axis, how), x);
+  if (how.mode === 'nearest')
+    return axes.reduce((value, axis) => pickPixels(node, value, axis, how.coordinates, how.nearest), x);
   if (!isFloat(x)) throw badModel(`resizes ${x.dtype} by ${how.mode}, which is not supported`);
   if (how.antialias && axes.some(({ scale }) => scale < 1))
     throw badModel('antialias is not supported where a picture shrinks');
   const isPlane = known(x).length === 4 && axes.every(({ axis }) => axis >= 2);
+  const cube = how.mode === 'cubic' ? how.cube : undefined;
   const isOwn = how.coordinates === 'tf_half_pixel_for_nn' || !isPlane;
   return isOwn
-    ? axes.reduce((value, axis) => weighted(node, value, axis, how), x)
+    ? axes.reduce((value, axis) => weighPixels(node, value, axis, how.coordinates, cube), x)
     : byOnnx(node, x, axes, how);
 }
 
@@ -138,101 +131,16 @@ export function sizesFor(x: Value, sizes: ReadonlyMap<number, number>): Axis[] {
 
 function byOnnx(node: OvNode, x: Value, axes: readonly Axis[], how: Resizing): Value {
   const scales = known(x).map((_, i) => axes.find(({ axis }) => axis === i)?.scale ?? 1);
-  const attributes = {
-    mode: how.mode === 'cubic' ? 'cubic' : 'linear',
-    coordinate_transformation_mode: how.coordinates,
-    ...(how.mode === 'cubic' ? { cubic_coeff_a: { float: how.cube } } : {}),
-  };
   const shape = known(x).map((dim, i) => axes.find(({ axis }) => axis === i)?.to ?? dim);
-  const results = [{ dtype: x.dtype, shape }];
-  const options = { hint: node.hint, results };
-  // By sizes onnxruntime computes the scale itself, as OpenVINO does; a given scale is kept.
+  const { coordinates, cube } = how;
+  const between = { mode: how.mode === 'cubic' ? how.mode : 'linear', coordinates, cube } as const;
+  // By sizes onnxruntime computes the scale itself, as OpenVINO does.
   const isExact = axes.every(({ from, to, scale }) => fround(to / from) === scale);
-  const isStatic = shape.every((dim) => typeof dim === 'number');
-  if (isExact && isStatic)
-    return node.g.add(
-      'Resize',
-      [x, undefined, undefined, node.g.ints(shape)],
-      attributes,
-      options,
-    )[0] as Value;
+  if (isExact && shape.every((dim) => typeof dim === 'number'))
+    return resize(node, x, node.g.ints(shape), between, shape);
   const isCounted = axes.every(({ from, to, scale }) => Math.floor(fround(from * scale)) === to);
   if (!isCounted) throw badModel('has a scale that onnxruntime rounds to another size');
-  return node.g.add('Resize', [x, undefined, node.g.floats(scales)], attributes, options)[0] as Value;
-}
-
-/** The place in the input of an output pixel. */
-function placeOf(i: number, { from, to, scale }: Axis, { coordinates }: Resizing): number {
-  if (scale === 1 || from === to) return i;
-  switch (coordinates) {
-    case 'align_corners':
-      return to === 1 ? 0 : fround(fround(i * fround(from - 1)) / fround(to - 1));
-    case 'asymmetric':
-      return fround(i / scale);
-    case 'tf_half_pixel_for_nn':
-      return fround(fround(i + 0.5) / scale);
-    case 'pytorch_half_pixel':
-      return to > 1 ? fround(fround(fround(i + 0.5) / scale) - 0.5) : 0;
-    default:
-      return fround(fround(fround(i + 0.5) / scale) - 0.5);
-  }
-}
-
-function nearestPixel(place: number, { scale }: Axis, how: Resizing): number {
-  switch (how.nearest) {
-    case 'floor':
-      return Math.floor(place);
-    case 'ceil':
-      return Math.ceil(place);
-    case 'round_prefer_ceil':
-      return Math.floor(place + 0.5);
-    case 'simple':
-      return scale < 1 ? Math.ceil(place) : Math.floor(place);
-    default:
-      return Math.ceil(place - 0.5);
-  }
-}
-
-function nearest(node: OvNode, x: Value, axis: Axis, how: Resizing): Value {
-  const pixels = Array.from({ length: axis.to }, (_, i) =>
-    Math.min(Math.max(nearestPixel(placeOf(i, axis, how), axis, how), 0), axis.from - 1),
-  );
-  return node.one('Gather', [x, node.g.ints(pixels)], { axis: axis.axis });
-}
-
-/** The weights [from, to] of each input pixel in each output pixel. */
-function weightsOf(axis: Axis, how: Resizing): Float32Array {
-  const { from, to } = axis;
-  const weights = new Float32Array(from * to);
-  for (let i = 0; i < to; i++) {
-    const place = placeOf(i, axis, how);
-    const start = Math.floor(place);
-    const part = place - start;
-    const taps = how.mode === 'cubic' ? cubic(part, how.cube) : [0, 1 - part, part, 0];
-    for (const [k, weight] of taps.entries()) {
-      const pixel = Math.min(Math.max(start - 1 + k, 0), from - 1);
-      weights[pixel * to + i] = (weights[pixel * to + i] as number) + weight;
-    }
-  }
-  return weights;
-}
-
-function cubic(part: number, a: number): number[] {
-  const near = (d: number) => (a + 2) * d ** 3 - (a + 3) * d ** 2 + 1;
-  const far = (d: number) => a * d ** 3 - 5 * a * d ** 2 + 8 * a * d - 4 * a;
-  return [far(1 + part), near(part), near(1 - part), far(2 - part)];
-}
-
-function weighted(node: OvNode, x: Value, axis: Axis, how: Resizing): Value {
-  const { g } = node;
-  const weights = g.floats(weightsOf(axis, how), [axis.from, axis.to], 'weights');
-  const last = known(x).length - 1;
-  if (axis.axis === last) return node.one('MatMul', [x, cast(node, weights, x.dtype)]);
-  const perm = Array.from({ length: last + 1 }, (_, i) =>
-    i === axis.axis ? last : i === last ? axis.axis : i,
-  );
-  const turned = g.one('MatMul', [g.one('Transpose', [x], { perm }), cast(node, weights, x.dtype)]);
-  return node.one('Transpose', [turned], { perm });
+  return resize(node, x, scales, between, shape);
 }
 
 export const RESIZINGS: OpTable = { Interpolate: interpolate };

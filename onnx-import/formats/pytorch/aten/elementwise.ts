@@ -1,6 +1,7 @@
 /** Operators that compute element by element, with torch's broadcasting and type promotion. */
 import type { DType } from '../../../../lib/contract/tensor.ts';
-import type { Attributes, Value } from '../../../graph/value.ts';
+import { compute, FORMULAS } from '../../../emit/formula.ts';
+import type { Value } from '../../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import type { TensorRef } from '../run/tensor.ts';
 import { Float, type Py, refuse } from '../run/values.ts';
@@ -12,10 +13,10 @@ export function within(
   c: Context,
   dtype: DType,
   operands: readonly Py[],
-  compute: (...values: Value[]) => Value,
+  make: (...values: Value[]) => Value,
 ): Value {
   const own = computed(dtype);
-  return c.cast(compute(...operands.map((value) => c.number(value, own))), dtype);
+  return c.cast(make(...operands.map((value) => c.number(value, own))), dtype);
 }
 
 function binary(op: string): Rule {
@@ -51,11 +52,8 @@ const trueDivide = (c: Context, pair: readonly Py[]): Value => {
 
 export function floorDivide(c: Context, pair: readonly Py[]): Value {
   const dtype = resultType(pair);
-  return within(c, dtype, pair, (x, y) =>
-    isFloat(dtype)
-      ? c.one('Floor', [c.one('Div', [x, y])])
-      : c.one('Div', [c.one('Sub', [x, c.one('Mod', [x, y])]), y]),
-  );
+  const text = isFloat(dtype) ? 'Floor(x / y)' : '(x - Mod(x, y)) / y';
+  return within(c, dtype, pair, (x, y) => compute(c, text, { x, y }));
 }
 
 const divide: Rule = (c, a) => {
@@ -69,19 +67,15 @@ const divide: Rule = (c, a) => {
 };
 
 function truncated(c: Context, value: Value): Value {
-  if (!isFloat(value.dtype)) return value;
-  return c.one('Mul', [c.one('Sign', [value]), c.one('Floor', [c.one('Abs', [value])])]);
+  return isFloat(value.dtype) ? compute(c, 'Sign(x) * Floor(Abs(x))', { x: value }) : value;
 }
 
 /** The remainder has the sign of the divisor. */
 const remainder: Rule = (c, a) => {
   const pair = [a.raw('a'), a.raw('b')];
   const dtype = resultType(pair);
-  return within(c, dtype, pair, (x, y) =>
-    isFloat(dtype)
-      ? c.one('Sub', [x, c.one('Mul', [c.one('Floor', [c.one('Div', [x, y])]), y])])
-      : c.one('Mod', [x, y]),
-  );
+  const text = isFloat(dtype) ? FORMULAS.floorMod : 'Mod(x, y)';
+  return within(c, dtype, pair, (x, y) => compute(c, text, { x, y }));
 };
 
 const fmod: Rule = (c, a) => {
@@ -101,20 +95,29 @@ const power: Rule = (c, a) => {
 };
 
 /** A function of float: integers become float32. */
-export function float(compute: (c: Context, x: Value, a: Args) => Value): Rule {
-  return (c, a) => compute(c, floating(c, a.v('x')), a);
+export function float(make: (c: Context, x: Value, a: Args) => Value): Rule {
+  return (c, a) => make(c, floating(c, a.v('x')), a);
 }
 
-export function floatOp(op: string, attributes: Attributes = {}): Rule {
-  return float((c, x) => c.one(op, [x], attributes));
+/** A formula of x and of torch's arguments. */
+function formula(c: Context, text: string, x: Value, a: Args): Value {
+  return compute(c, text, { x }, (name) => a.float(name));
+}
+
+export function floats(text: string): Rule {
+  return float((c, x, a) => formula(c, text, x, a));
 }
 
 /** A function that keeps the type. */
-export function same(compute: (c: Context, x: Value, a: Args) => Value): Rule {
+export function same(make: (c: Context, x: Value, a: Args) => Value): Rule {
   return (c, a) => {
     const { dtype } = a.tensor('x');
-    return within(c, dtype, [a.tensor('x')], (x) => compute(c, x, a));
+    return within(c, dtype, [a.tensor('x')], (x) => make(c, x, a));
   };
+}
+
+export function numbers(text: string): Rule {
+  return same((c, x, a) => formula(c, text, x, a));
 }
 
 function rounding(op: string): Rule {
@@ -150,9 +153,9 @@ const addcmul =
   };
 
 const lerp: Rule = (c, a) => {
-  const [x, end] = [a.v('x'), a.v('end')];
+  const x = a.v('x');
   const weight = c.number(a.raw('weight'), x.dtype);
-  return c.one('Add', [x, c.one('Mul', [weight, c.one('Sub', [end, x])])]);
+  return compute(c, 'x + weight * (end - x)', { x, weight, end: a.v('end') });
 };
 
 /** round() of torch and of ONNX both round half to even. */
@@ -161,8 +164,7 @@ const round: Rule = (c, a) => {
   const x = a.v('x');
   if (!isFloat(x.dtype)) return x;
   if (decimals === 0) return c.one('Round', [x]);
-  const factor = s(c, x, 10 ** decimals);
-  return c.one('Div', [c.one('Round', [c.one('Mul', [x, factor])]), factor]);
+  return compute(c, 'Round(x * factor) / factor', { x, factor: 10 ** decimals });
 };
 
 const clone: Rule = (c, a) => {
@@ -172,7 +174,8 @@ const clone: Rule = (c, a) => {
   return made;
 };
 
-const log = (base: number) => float((c, x) => c.one('Mul', [c.one('Log', [x]), s(c, x, 1 / Math.log(base))]));
+const log = (base: number) =>
+  float((c, x) => compute(c, 'Log(x) * factor', { x, factor: 1 / Math.log(base) }));
 
 const copied = (c: Context, x: TensorRef, value: Value): Value => {
   const cast = c.cast(value, x.dtype);
@@ -189,7 +192,7 @@ export function pairs(text: string, make: (name: string, op: string) => readonly
 }
 
 export const ELEMENTWISE: Table = {
-  ...pairs(FLOAT_OPS, (name, op) => [`${name}(Tensor x)`, floatOp(op)]),
+  ...pairs(FLOAT_OPS, (name, op) => [`${name}(Tensor x)`, floats(`${op}(x)`)]),
   'add(Operand a, Operand b, Scalar alpha=1)': scaled('Add'),
   'sub(Operand a, Operand b, Scalar alpha=1) | subtract(Operand a, Operand b, Scalar alpha=1)': scaled('Sub'),
   'rsub(Operand a, Operand b, Scalar alpha=1)': scaled('Sub', true),
@@ -204,33 +207,28 @@ export const ELEMENTWISE: Table = {
   'pow(Operand a, Operand b)': power,
   'maximum(Tensor a, Tensor b) | max(Tensor a, Tensor b)': binary('Max'),
   'minimum(Tensor a, Tensor b) | min(Tensor a, Tensor b)': binary('Min'),
-  'square(Tensor x)': same((c, x) => c.one('Mul', [x, x])),
-  'rsqrt(Tensor x)': float((c, x) => c.one('Reciprocal', [c.one('Sqrt', [x])])),
-  'exp2(Tensor x)': float((c, x) => c.one('Exp', [c.one('Mul', [x, s(c, x, Math.LN2)])])),
-  'expm1(Tensor x)': float((c, x) => c.one('Sub', [c.one('Exp', [x]), s(c, x, 1)])),
-  'log1p(Tensor x)': float((c, x) => c.one('Log', [c.one('Add', [x, s(c, x, 1)])])),
+  'square(Tensor x)': numbers(FORMULAS.square),
+  'rsqrt(Tensor x)': floats(FORMULAS.rsqrt),
+  'exp2(Tensor x)': float((c, x) => compute(c, 'Exp(x * ln2)', { x, ln2: Math.LN2 })),
+  'expm1(Tensor x)': floats(FORMULAS.expm1),
+  'log1p(Tensor x)': floats(FORMULAS.log1p),
   'log2(Tensor x)': log(2),
   'log10(Tensor x)': log(10),
-  'erfc(Tensor x)': float((c, x) => c.one('Sub', [s(c, x, 1), c.one('Erf', [x])])),
-  'logit(Tensor x, float? eps=None)': float((c, x, a) => {
-    const eps = a.isSet('eps') ? a.float('eps') : undefined;
-    const own = eps === undefined ? x : clampValue(c, x, s(c, x, eps), s(c, x, 1 - eps));
-    return c.one('Log', [c.one('Div', [own, c.one('Sub', [s(c, x, 1), own])])]);
-  }),
-  'neg(Tensor x) | negative(Tensor x)': same((c, x) => c.one('Neg', [x])),
-  'abs(Tensor x) | absolute(Tensor x)': same((c, x) => c.one('Abs', [x])),
-  'sign(Tensor x) | sgn(Tensor x)': same((c, x) => c.one('Sign', [x])),
+  'erfc(Tensor x)': floats(FORMULAS.erfc),
+  'logit(Tensor x, float? eps=None)': float((c, x, a) =>
+    compute(c, 'Log(x / (1 - x))', { x: a.isSet('eps') ? formula(c, 'Min(Max(x, eps), 1 - eps)', x, a) : x }),
+  ),
+  'neg(Tensor x) | negative(Tensor x)': numbers('-x'),
+  'abs(Tensor x) | absolute(Tensor x)': numbers('Abs(x)'),
+  'sign(Tensor x) | sgn(Tensor x)': numbers('Sign(x)'),
   'floor(Tensor x)': rounding('Floor'),
   'ceil(Tensor x)': rounding('Ceil'),
   'round(Tensor x, int decimals=0)': round,
   'trunc(Tensor x) | fix(Tensor x)': same((c, x) => truncated(c, x)),
   'frac(Tensor x)': same((c, x) => c.one('Sub', [x, truncated(c, x)])),
-  'isnan(Tensor x)': (c, a) => c.one('IsNaN', [floating(c, a.v('x'))]),
+  'isnan(Tensor x)': floats('IsNaN(x)'),
   'isinf(Tensor x)': (c, a) => c.one('IsInf', [c.cast(a.v('x'), 'float32')]),
-  'isfinite(Tensor x)': (c, a) => {
-    const x = floating(c, a.v('x'));
-    return c.one('Equal', [c.one('Sub', [x, x]), s(c, x, 0)]);
-  },
+  'isfinite(Tensor x)': floats('x - x == 0'),
   'clamp(Tensor x, Scalar? min=None, Scalar? max=None) | clip(Tensor x, Scalar? min=None, Scalar? max=None) | clamp(Tensor x, Tensor? min=None, Tensor? max=None)':
     clamp,
   'clamp_min(Tensor x, Operand min)': (c, a) => clampTo(c, a, 'min'),

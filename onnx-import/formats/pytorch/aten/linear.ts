@@ -1,10 +1,11 @@
 /** Matrix products, attention and other operators made of them. */
+
+import { compute, FORMULAS } from '../../../emit/formula.ts';
 import { reduce } from '../../../emit/reduce.ts';
 import type { Value } from '../../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { type Int, product } from '../run/sizes.ts';
 import { refuse, Tuple } from '../run/values.ts';
-import { erfGelu } from './activations.ts';
 import { layerNorm } from './normalization.ts';
 import type { Args, Rule, Table } from './schema.ts';
 import { permute, reshape } from './shaping.ts';
@@ -160,7 +161,7 @@ const encoderLayer: Rule = (c, a) => {
     layerNorm(c, value, [a.n('embed_dim')], a.v(`norm_weight_${i}`), a.v(`norm_bias_${i}`), eps);
   const feed = (value: Value) => {
     const inner = linear(c, value, a.v('ffn_weight_1'), a.v('ffn_bias_1'));
-    const active = a.bool('use_gelu') ? erfGelu(c, inner) : c.one('Relu', [inner]);
+    const active = a.bool('use_gelu') ? compute(c, FORMULAS.gelu, { x: inner }) : c.one('Relu', [inner]);
     return linear(c, active, a.v('ffn_weight_2'), a.v('ffn_bias_2'));
   };
   if (a.bool('norm_first')) {

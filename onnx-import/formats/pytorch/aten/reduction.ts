@@ -1,11 +1,12 @@
 /** Operators that reduce, sort or scan along axes. */
 import type { DType } from '../../../../lib/contract/tensor.ts';
+import { compute } from '../../../emit/formula.ts';
 import { centered } from '../../../emit/normalize.ts';
 import { reduce } from '../../../emit/reduce.ts';
 import type { Value } from '../../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { product } from '../run/sizes.ts';
-import { Float, type Py, refuse, Tuple } from '../run/values.ts';
+import { type Py, refuse, Tuple } from '../run/values.ts';
 import type { Args, Rule, Table } from './schema.ts';
 import { reshape } from './shaping.ts';
 import { computed, floating, isFloat } from './types.ts';
@@ -43,8 +44,7 @@ function variance(c: Context, x: Value, axes: readonly number[], keep: boolean, 
   if (correction === 0) return spread;
   const count = product(axes.map((axis) => c.sizeOf(x, axis)));
   const whole = c.number(count, x.dtype);
-  const factor = c.one('Div', [whole, c.one('Sub', [whole, c.g.scalar(x.dtype, correction)])]);
-  return c.one('Mul', [spread, factor]);
+  return compute(c, 'spread * (whole / (whole - correction))', { spread, whole, correction });
 }
 
 function correctionOf(a: Args): number {
@@ -238,10 +238,7 @@ export const REDUCTIONS: Table = {
   'cdist(Tensor x, Tensor y, float p=2, any compute_mode=None)': cdist,
   'pairwise_distance(Tensor x, Tensor y, float p=2, float eps=0.000001, bool keepdim=False)': (c, a) => {
     const x = floating(c, a.v('x'));
-    const difference = c.one('Add', [
-      c.one('Sub', [x, a.v('y')]),
-      c.number(new Float(a.float('eps')), x.dtype),
-    ]);
+    const difference = compute(c, 'x - y + eps', { x, y: a.v('y'), eps: a.float('eps') });
     const rank = difference.shape?.length ?? refuse('needs a known rank');
     return normOf(c, difference, a.float('p'), [rank - 1], a.bool('keepdim'));
   },

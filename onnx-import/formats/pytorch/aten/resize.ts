@@ -1,14 +1,11 @@
-/**
- * Resizing to exactly torch's pixels. Nearest pixels are picked by index, with torch's float32 arithmetic; the others
- * are ONNX's Resize.
- */
+/** Reads how torch resizes. */
+import { type Interpolation, MAX_SIDE, pickPixels, resize } from '../../../emit/resize.ts';
 import type { Value } from '../../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { Float, itemsOf, refuse } from '../run/values.ts';
 import type { Args, Rule, Table } from './schema.ts';
 
 const { fround } = Math;
-const MAX_PIXELS = 2 ** 16;
 
 interface Resizing {
   readonly from: readonly number[];
@@ -36,7 +33,7 @@ function resizing(c: Context, a: Args, x: Value, spatial: number): Resizing {
   const to = a.isSet('size')
     ? a.ns('size', spatial)
     : from.map((size, i) => Math.floor(size * (scales[i] ?? refuse('has neither a size nor scales'))));
-  for (const size of to) if (!(size >= 1 && size <= MAX_PIXELS)) refuse(`resizes to ${size} pixels`);
+  for (const size of to) if (!(size >= 1 && size <= MAX_SIDE)) refuse(`resizes to ${size} pixels`);
   return { from, to, scales };
 }
 
@@ -46,14 +43,10 @@ const nearest =
     const x = a.v('x');
     const { from, to, scales } = resizing(c, a, x, spatial);
     return to.reduce<Value>((value, size, i) => {
-      const own = from[i] as number;
-      const given = scales[i];
-      const scale = given === undefined || given <= 0 ? fround(own / size) : fround(1 / given);
-      const pixels = Array.from({ length: size }, (_, at) =>
-        Math.min(own - 1, Math.floor(exact ? fround(fround(at + 0.5) * scale) : fround(at * scale))),
-      );
-      if (own === size && pixels.every((pixel, at) => pixel === at)) return value;
-      return c.one('Gather', [value, c.g.ints(pixels)], { axis: i + 2 });
+      const [own, given] = [from[i] as number, scales[i]];
+      const step = given === undefined || given <= 0 ? fround(own / size) : fround(1 / given);
+      const axis = { axis: i + 2, from: own, to: size, scale: size / own, step };
+      return pickPixels(c, value, axis, exact ? 'tf_half_pixel_for_nn' : 'asymmetric', 'floor');
     }, x);
   };
 
@@ -64,24 +57,20 @@ const smooth =
     const { from, to, scales } = resizing(c, a, x, spatial);
     if (from.every((size, i) => size === to[i] && (scales[i] ?? 1) === 1)) return x;
     const corners = a.bool('align_corners');
-    const attributes = {
-      mode,
-      coordinate_transformation_mode: corners ? 'align_corners' : 'half_pixel',
-      ...(mode === 'cubic' ? { cubic_coeff_a: { float: -0.75 } } : {}),
-    };
+    const how: Interpolation = { mode, coordinates: corners ? 'align_corners' : 'half_pixel', cube: -0.75 };
     // Only with a scale of its own do the pixels differ from those that the sizes give.
     const isGiven =
       !corners &&
       scales.some((scale, i) => scale !== undefined && scale !== (to[i] as number) / (from[i] as number));
     if (isGiven) {
       const factors = to.map((size, i) => scales[i] ?? size / (from[i] as number));
-      const made = c.one('Resize', [x, undefined, c.g.floats([1, 1, ...factors])], attributes);
+      const made = resize(c, x, [1, 1, ...factors], how);
       if (made.shape?.slice(2).some((size, i) => size !== to[i]))
         refuse('rounds its size in a way that ONNX does not');
       return made;
     }
     const sizes = [c.sizeOf(x, 0), c.sizeOf(x, 1), ...to];
-    return c.shaped(c.one('Resize', [x, undefined, undefined, c.sizes.list(c.g, sizes)], attributes), sizes);
+    return c.shaped(resize(c, x, c.sizes.list(c.g, sizes), how), sizes);
   };
 
 const gridSample: Rule = (c, a) => {

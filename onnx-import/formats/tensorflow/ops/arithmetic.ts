@@ -11,23 +11,23 @@ import type { Context, Operands, Rule } from './rule.ts';
 
 /** The elementwise operations of one rule. */
 export class Arithmetic {
-  readonly builder: GraphBuilder;
+  readonly g: GraphBuilder;
   readonly #context: Context;
   readonly #hint: string;
 
   constructor(g: GraphBuilder, context: Context, hint: string) {
-    this.builder = g;
+    this.g = g;
     this.#context = context;
     this.#hint = hint;
   }
 
-  do(op: string, inputs: readonly (Value | undefined)[], attributes: Attributes = {}): Value {
-    return this.#context.layouts.elementwise(this.builder, op, inputs, attributes, this.#hint);
+  one(op: string, inputs: readonly (Value | undefined)[], attributes: Attributes = {}): Value {
+    return this.#context.layouts.elementwise(this.g, op, inputs, attributes, this.#hint);
   }
 
   /** A scalar constant of the dtype of `like`. */
   number(like: Value, value: number): Value {
-    return this.builder.scalar(like.dtype, value);
+    return this.g.scalar(like.dtype, value);
   }
 
   /** Cast changes the dtype, so it handles the pairs itself. */
@@ -35,8 +35,8 @@ export class Arithmetic {
     const { layouts } = this.#context;
     const pair = layouts.pair(value);
     return pair && value.dtype !== dtype
-      ? layouts.last(this.builder, cast(this.builder, pair, dtype), this.#hint)
-      : cast(this.builder, value, dtype);
+      ? layouts.last(this.g, cast(this.g, pair, dtype), this.#hint)
+      : cast(this.g, value, dtype);
   }
 }
 
@@ -58,8 +58,4 @@ export function agree(on: Arithmetic, [x, y]: Operands): [Value, Value] {
   return x.dtype === 'float64' || y.dtype === 'float64'
     ? [on.cast(x, 'float64'), on.cast(y, 'float64')]
     : [x, on.cast(y, x.dtype)];
-}
-
-export function where(on: Arithmetic, condition: Value, x: Value, y: Value): Value {
-  return on.do('Where', [condition, x, y]);
 }

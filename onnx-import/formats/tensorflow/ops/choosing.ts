@@ -19,11 +19,11 @@ const select: Rule = (node, [condition, x, y], g, context) => {
   const rows = rank(condition) === 1 && rank(x) > 1;
   const tail = Array.from({ length: (x.shape?.length ?? 1) - 1 }, (_, i) => i + 1);
   const lifted = rows ? unsqueeze(g, condition, tail) : condition;
-  return new Arithmetic(g, context, node.name).do('Where', [lifted, x, cast(g, y, x.dtype)]);
+  return new Arithmetic(g, context, node.name).one('Where', [lifted, x, cast(g, y, x.dtype)]);
 };
 
 const selectV2: Rule = (node, [condition, x, y], g, context) =>
-  new Arithmetic(g, context, node.name).do('Where', [condition, x, cast(g, y, x.dtype)]);
+  new Arithmetic(g, context, node.name).one('Where', [condition, x, cast(g, y, x.dtype)]);
 
 /** The indices of nonzero elements: [count, rank], int64. */
 const where: Rule = (node, [x], g) => {

@@ -2,6 +2,7 @@
  * Converts CropAndResize: boxes [y1, x1, y2, x2] between 0 and 1 are cut out of a batch of images. It uses
  * TensorFlow's formula in small operations, because ONNX's RoiAlign samples other points.
  */
+import { compute, FORMULAS } from '../../../emit/formula.ts';
 import { pick, unsqueeze } from '../../../emit/gather.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { constantNumbers } from '../../../graph/numbers.ts';
@@ -16,26 +17,18 @@ import { type OpTable, type Rule, takes } from './rule.ts';
 function samples(g: GraphBuilder, boxes: Value, axis: 0 | 1, last: Value, count: number): Value {
   const low = unsqueeze(g, pick(g, boxes, axis, 1), [1]);
   const high = unsqueeze(g, pick(g, boxes, axis + 2, 1), [1]);
-  if (count === 1) {
-    const middle = g.one('Mul', [g.one('Add', [low, high]), g.scalar('float32', 0.5)]);
-    return g.one('Mul', [middle, last]);
-  }
-  const steps = g.floats(
-    Float32Array.from({ length: count }, (_, i) => i),
-    [1, count],
-  );
-  const step = g.one('Div', [
-    g.one('Mul', [g.one('Sub', [high, low]), last]),
-    g.scalar('float32', count - 1),
-  ]);
-  return g.one('Add', [g.one('Mul', [low, last]), g.one('Mul', [steps, step])]);
+  if (count === 1) return compute(g, '(low + high) * 0.5 * last', { low, high, last });
+  const numbers = Float32Array.from({ length: count }, (_, i) => i);
+  const steps = g.floats(numbers, [1, count]);
+  const text = 'low * last + steps * ((high - low) * last / gaps)';
+  return compute(g, text, { low, high, last, steps, gaps: count - 1 });
 }
 
 /** The size of an image axis minus 1, as float32. */
 function lastPixel(g: GraphBuilder, x: Value, axis: number): Value {
   const size = sizeOf(g, x, axis);
   if (typeof size === 'number') return g.scalar('float32', size - 1);
-  return g.one('Sub', [cast(g, size, 'float32'), g.scalar('float32', 1)]);
+  return compute(g, 'size - 1', { size: cast(g, size, 'float32') });
 }
 
 interface Grid {
@@ -54,14 +47,11 @@ function at(g: GraphBuilder, { x, boxIndex, rows, columns }: Grid): Value {
 }
 
 function inside(g: GraphBuilder, place: Value, last: Value): Value {
-  return g.one('And', [
-    g.one('GreaterOrEqual', [place, g.scalar('float32', 0)]),
-    g.one('LessOrEqual', [place, last]),
-  ]);
+  return compute(g, 'And(place >= 0, place <= last)', { place, last });
 }
 
 function pixels(g: GraphBuilder, place: Value, last: Value): Value {
-  return cast(g, g.one('Clip', [place, g.scalar('float32', 0), last]), 'int64');
+  return cast(g, compute(g, 'Clip(place, 0, last)', { place, last }), 'int64');
 }
 
 const cropAndResize: Rule = (node, [image, boxes, boxIndex, size], g) => {
@@ -74,13 +64,14 @@ const cropAndResize: Rule = (node, [image, boxes, boxIndex, size], g) => {
   const [bottom, right] = [lastPixel(g, x, 1), lastPixel(g, x, 2)];
   const [ys, xs] = [samples(g, boxes, 0, bottom, height), samples(g, boxes, 1, right, width)];
   const index = int64(g, boxIndex);
+  const rounded = (x: Value) => compute(g, FORMULAS.halfUp, { x });
   const value =
     method === 'nearest'
       ? at(g, {
           x,
           boxIndex: index,
-          rows: pixels(g, rounded(g, ys), bottom),
-          columns: pixels(g, rounded(g, xs), right),
+          rows: pixels(g, rounded(ys), bottom),
+          columns: pixels(g, rounded(xs), right),
         })
       : interpolate(g, x, index, { ys, xs, bottom, right });
   const valid = g.one('And', [
@@ -90,11 +81,6 @@ const cropAndResize: Rule = (node, [image, boxes, boxIndex, size], g) => {
   const outside = g.scalar('float32', floatAttribute(node, 'extrapolation_value', 0));
   return g.one('Where', [valid, value, outside], {}, node.name);
 };
-
-/** Rounds half away from zero, as roundf does. Negative positions do not matter here. */
-function rounded(g: GraphBuilder, value: Value): Value {
-  return g.one('Floor', [g.one('Add', [value, g.scalar('float32', 0.5)])]);
-}
 
 function interpolate(
   g: GraphBuilder,
@@ -118,7 +104,7 @@ function interpolate(
 }
 
 function mix(g: GraphBuilder, a: Value, b: Value, share: Value): Value {
-  return g.one('Add', [a, g.one('Mul', [g.one('Sub', [b, a]), share])]);
+  return compute(g, 'a + (b - a) * share', { a, b, share });
 }
 
 export const CROP: OpTable = takes(4, { CropAndResize: cropAndResize });

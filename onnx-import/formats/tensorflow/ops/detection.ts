@@ -121,7 +121,7 @@ function results(
   const count = typeof n === 'number' ? g.scalar('int64', n) : g.one('Squeeze', [n, g.ints([0])]);
   const boxes = g.one('GatherND', [flatBoxes, unsqueeze(g, safe, [2])], { batch_dims: 1 });
   const clipped = flagAttribute(node, 'clip_boxes', true)
-    ? on.do('Clip', [boxes, zero, g.scalar('float32', 1)])
+    ? on.one('Clip', [boxes, zero, g.scalar('float32', 1)])
     : boxes;
   const classes = cast(g, g.one('Div', [safe, count]), 'float32');
   const valid = g.one('ReduceSum', [cast(g, real, 'int32'), g.ints([1])], { keepdims: 0 });

@@ -2,6 +2,7 @@
  * Converts elementwise operations with broadcasting: those that ONNX has under some name, and those that depend on
  * their values. Those that need several ONNX operations are in formulas.ts.
  */
+import { namedRules } from '../../../emit/formula.ts';
 import { tensorOf } from '../../../graph/numbers.ts';
 import type { Value } from '../../../graph/value.ts';
 import { listAttribute } from '../graph.ts';
@@ -13,62 +14,18 @@ import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
 import { concatenated } from './texts.ts';
 
-/** Unary operations that differ only in name. */
-const UNARY: Readonly<Record<string, string>> = {
-  Abs: 'Abs',
-  Acos: 'Acos',
-  Acosh: 'Acosh',
-  Asin: 'Asin',
-  Asinh: 'Asinh',
-  Atan: 'Atan',
-  Atanh: 'Atanh',
-  Ceil: 'Ceil',
-  Cos: 'Cos',
-  Cosh: 'Cosh',
-  Elu: 'Elu',
-  Erf: 'Erf',
-  Exp: 'Exp',
-  Inv: 'Reciprocal',
-  IsInf: 'IsInf',
-  IsNan: 'IsNaN',
-  Log: 'Log',
-  LogicalNot: 'Not',
-  Neg: 'Neg',
-  Reciprocal: 'Reciprocal',
-  Rint: 'Round',
-  Round: 'Round',
-  Selu: 'Selu',
-  Sigmoid: 'Sigmoid',
-  Sign: 'Sign',
-  Sin: 'Sin',
-  Sinh: 'Sinh',
-  Softplus: 'Softplus',
-  Softsign: 'Softsign',
-  Sqrt: 'Sqrt',
-  Tan: 'Tan',
-  Tanh: 'Tanh',
-};
-
-const BINARY: Readonly<Record<string, string>> = {
-  Div: 'Div',
-  Greater: 'Greater',
-  GreaterEqual: 'GreaterOrEqual',
-  Less: 'Less',
-  LessEqual: 'LessOrEqual',
-  LogicalAnd: 'And',
-  LogicalOr: 'Or',
-  LogicalXor: 'Xor',
-  Maximum: 'Max',
-  Minimum: 'Min',
-  Pow: 'Pow',
-  RealDiv: 'Div',
-  TruncateDiv: 'Div',
-};
+/** Operations that differ only in name. */
+const UNARY =
+  'Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Elu Erf Exp Inv:Reciprocal IsInf IsNan:IsNaN Log ' +
+  'LogicalNot:Not Neg Reciprocal Rint:Round Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh';
+const BINARY =
+  'Div Greater GreaterEqual:GreaterOrEqual Less LessEqual:LessOrEqual LogicalAnd:And LogicalOr:Or LogicalXor:Xor ' +
+  'Maximum:Max Minimum:Min Pow RealDiv:Div TruncateDiv:Div';
 
 const WHOLE_ONLY = new Set(['Ceil', 'Floor', 'Rint', 'Round']);
 
 function unary(op: string): Rule {
-  return formula((on, [x]) => (WHOLE_ONLY.has(op) && !isFloat(x) ? x : on.do(op, [x])));
+  return formula((on, [x]) => (WHOLE_ONLY.has(op) && !isFloat(x) ? x : on.one(op, [x])));
 }
 
 /** The neutral second operand: x + 0, x * 1, x / 1. */
@@ -78,7 +35,7 @@ function binary(op: string): Rule {
   return formula((on, inputs) => {
     if (inputs[0].dtype === 'string') refuse('is not supported for texts');
     const [x, y] = agree(on, inputs);
-    return scalarOf(y) === (NEUTRAL[op] ?? Number.NaN) ? x : on.do(op, [x, y]);
+    return scalarOf(y) === (NEUTRAL[op] ?? Number.NaN) ? x : on.one(op, [x, y]);
   });
 }
 
@@ -101,8 +58,8 @@ const addNumbers: Rule = (node, inputs, g, context) => {
 /** Clip needs its bounds as scalars of x's dtype. */
 function clip(on: Arithmetic, x: Value, low: Value, high: Value): Value {
   const scalar = (value: Value) => value.shape?.length === 0;
-  if (scalar(low) && scalar(high)) return on.do('Clip', [x, low, high]);
-  return on.do('Min', [on.do('Max', [x, low]), high]);
+  if (scalar(low) && scalar(high)) return on.one('Clip', [x, low, high]);
+  return on.one('Min', [on.one('Max', [x, low]), high]);
 }
 
 const greaterEqual = binary('GreaterOrEqual');
@@ -119,14 +76,9 @@ const bucketize: Rule = (node, [x], g) => {
   return g.one('ReduceSum', [above, g.ints([shape.length])], { keepdims: 0 }, node.name);
 };
 
-/** Turns a table of names into rules. */
-function named(names: Readonly<Record<string, string>>, rule: (op: string) => Rule): OpTable {
-  return Object.fromEntries(Object.entries(names).map(([op, onnx]) => [op, rule(onnx)]));
-}
-
 export const ELEMENTWISE: OpTable = {
   ...takes(1, {
-    ...named(UNARY, unary),
+    ...namedRules(UNARY, unary),
     ...UNARY_FORMULAS,
     Bucketize: bucketize,
     Floor: (node, inputs, g, context) =>
@@ -136,7 +88,7 @@ export const ELEMENTWISE: OpTable = {
     Softmax: (node, [x], g) => emit(g, 'Softmax', [x], { axis: -1 }, node.name),
   }),
   ...takes(2, {
-    ...named(BINARY, binary),
+    ...namedRules(BINARY, binary),
     ...BINARY_FORMULAS,
     Add: addNumbers,
     AddV2: addNumbers,

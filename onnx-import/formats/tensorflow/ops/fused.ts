@@ -39,7 +39,7 @@ function afterwards(
       case 'BiasAdd':
         return biasAdd(on, x, next(), last);
       case 'Add':
-        return on.do('Add', [x, next()]);
+        return on.one('Add', [x, next()]);
       case 'FusedBatchNorm': {
         const [scale, offset, mean, variance] = [next(), next(), next(), next()];
         const epsilon = floatAttribute(node, 'epsilon', 1e-4);
@@ -52,10 +52,10 @@ function afterwards(
 }
 
 function activation(on: Arithmetic, x: Value, op: string, node: TfNode): Value {
-  if (['Relu', 'Elu', 'Sigmoid', 'Tanh'].includes(op)) return on.do(op, [x]);
-  if (op === 'Relu6') return on.do('Clip', [x, on.number(x, 0), on.number(x, 6)]);
+  if (['Relu', 'Elu', 'Sigmoid', 'Tanh'].includes(op)) return on.one(op, [x]);
+  if (op === 'Relu6') return on.one('Clip', [x, on.number(x, 0), on.number(x, 6)]);
   if (op !== 'LeakyRelu') return refuse(`is fused with ${op}, which is not supported`);
-  return on.do(op, [x], { alpha: { float: floatAttribute(node, 'leakyrelu_alpha', 0.2) } });
+  return on.one(op, [x], { alpha: { float: floatAttribute(node, 'leakyrelu_alpha', 0.2) } });
 }
 
 /** A rule with two inputs, followed by the fused operations. */
@@ -84,7 +84,7 @@ const batchNormEx: Rule = (node, inputs, g, context) => {
   const [y, ...moments] = fusedBatchNorm(node, inputs, g, context) as readonly Value[];
   const on = new Arithmetic(g, context, node.name);
   const side = intAttribute(node, 'num_side_inputs', 0) > 0 ? inputs[5] : undefined;
-  const added = side ? on.do('Add', [y, side]) : (y as Value);
+  const added = side ? on.one('Add', [y, side]) : (y as Value);
   const mode = textAttribute(node, 'activation_mode', 'Identity');
   return [mode === 'Identity' ? added : activation(on, added, mode, node), ...moments];
 };

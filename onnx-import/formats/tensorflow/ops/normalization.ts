@@ -3,6 +3,8 @@
  * variance of the batch when is_training is true or missing, even in a served graph; its second variance output is
  * the unbiased one.
  */
+
+import { compute } from '../../../emit/formula.ts';
 import { unsqueeze } from '../../../emit/gather.ts';
 import { acrossChannels } from '../../../emit/normalize.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
@@ -20,14 +22,14 @@ import { channelsLast } from './windows.ts';
 function perChannel(on: Arithmetic, list: Value, size: number, last: boolean): Value {
   if (last || size < 3) return list;
   return unsqueeze(
-    on.builder,
+    on.g,
     list,
     Array.from({ length: size - 2 }, (_, i) => i + 1),
   );
 }
 
 export function biasAdd(on: Arithmetic, x: Value, bias: Value, last: boolean): Value {
-  return on.do('Add', [x, last ? bias : perChannel(on, bias, rank(x), last)]);
+  return on.one('Add', [x, last ? bias : perChannel(on, bias, rank(x), last)]);
 }
 
 interface Moments {
@@ -41,13 +43,13 @@ interface Moments {
 /** (x - mean) / sqrt(variance + epsilon) * scale + offset, as x * a + b. */
 export function normalize(on: Arithmetic, x: Value, moments: Moments, last: boolean): Value {
   const { scale, offset, mean, variance, epsilon } = moments;
-  const g = on.builder;
+  const g = on.g;
   const deviation = emit(g, 'Sqrt', [emit(g, 'Add', [variance, g.scalar(variance.dtype, epsilon)])]);
   const a = emit(g, 'Div', [scale, deviation], {}, 'scale');
   const b = emit(g, 'Sub', [offset, emit(g, 'Mul', [mean, a])], {}, 'offset');
   const size = last ? 0 : rank(x);
-  const scaled = on.do('Mul', [x, perChannel(on, a, size, last)]);
-  return on.do('Add', [scaled, perChannel(on, b, size, last)]);
+  const scaled = on.one('Mul', [x, perChannel(on, a, size, last)]);
+  return on.one('Add', [scaled, perChannel(on, b, size, last)]);
 }
 
 interface Batch {
@@ -59,7 +61,7 @@ interface Batch {
 }
 
 function momentsOf(on: Arithmetic, x: Value, last: boolean, context: Context): Batch {
-  const g = on.builder;
+  const g = on.g;
   const image = last ? (context.layouts.pair(x) ?? x) : x;
   const channel = last && image === x ? rank(x) - 1 : 1;
   const axes = Array.from({ length: rank(image) }, (_, i) => i).filter((axis) => axis !== channel);
@@ -71,16 +73,15 @@ function momentsOf(on: Arithmetic, x: Value, last: boolean, context: Context): B
     axes.map((axis) => sizeOf(g, image, axis)),
   );
   const number = typeof count === 'number' ? g.scalar(x.dtype, count) : cast(g, count, x.dtype);
-  const less = emit(g, 'Max', [emit(g, 'Sub', [number, g.scalar(x.dtype, 1)]), g.scalar(x.dtype, 1)]);
-  const unbiased = emit(g, 'Mul', [variance, emit(g, 'Div', [number, less])]);
+  const text = 'variance * (number / Max(number - 1, 1))';
+  const unbiased = compute(makerOf(g, 'unbiased'), text, { variance, number });
   return { mean: g.one('Squeeze', [mean, g.ints(axes)]), variance, unbiased };
 }
 
 /** The moving average of training: the old value plus a share of the new one. */
 function mixed(g: GraphBuilder, old: Value, own: Value, share: number): Value {
   if (share === 1) return own;
-  const kept = emit(g, 'Mul', [old, g.scalar(old.dtype, 1 - share)]);
-  return emit(g, 'Add', [kept, emit(g, 'Mul', [own, g.scalar(own.dtype, share)])]);
+  return compute(makerOf(g, 'moved'), 'old * rest + own * share', { old, own, share, rest: 1 - share });
 }
 
 export const fusedBatchNorm: Rule = (node, [x, scale, offset, mean, variance], g, context) => {
@@ -132,8 +133,7 @@ const l2Loss: Rule = (node, [x], g) => {
 const adjustContrast: Rule = (node, [x, factor], g) => {
   const size = rank(x);
   const mean = emit(g, 'ReduceMean', [x], { axes: [size - 3, size - 2], keepdims: 1 });
-  const apart = emit(g, 'Mul', [emit(g, 'Sub', [x, mean]), factor]);
-  return emit(g, 'Add', [apart, mean], {}, node.name);
+  return compute(makerOf(g, node.name), '(x - mean) * factor + mean', { x, mean, factor });
 };
 
 function addBias(node: TfNode, [x, list]: Operands, g: GraphBuilder, context: Context): Value {

@@ -4,6 +4,7 @@
  */
 
 import type { DType } from '../../../../lib/contract/tensor.ts';
+import { compute } from '../../../emit/formula.ts';
 import { unsqueeze } from '../../../emit/gather.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../../graph/numbers.ts';
@@ -28,24 +29,9 @@ function limitsOf(dtype: DType): readonly [number, number] {
   return LIMITS[dtype] ?? refuse(`is not supported for ${dtype}`);
 }
 
-/** Float arithmetic that also accepts numbers. */
-class Floats extends Arithmetic {
-  value(x: Value | number): Value {
-    return typeof x === 'number' ? this.builder.scalar('float32', x) : x;
-  }
-
-  of(op: string, ...inputs: readonly (Value | number)[]): Value {
-    return this.do(
-      op,
-      inputs.map((input) => this.value(input)),
-    );
-  }
-
-  /** Rounds half away from zero, as C's round does. */
-  round(x: Value): Value {
-    return this.of('Mul', this.of('Sign', x), this.of('Floor', this.of('Add', this.of('Abs', x), 0.5)));
-  }
-}
+/** Rounds half away from zero, as C's round does. */
+const AWAY = 'Sign(x) * Floor(Abs(x) + 0.5)';
+const EVEN = 'Round(x)';
 
 /** Reshapes a range per channel so that it broadcasts along its axis. */
 function along(g: GraphBuilder, range: Value, x: Value, axis: number): Value {
@@ -59,25 +45,29 @@ function along(g: GraphBuilder, range: Value, x: Value, axis: number): Value {
 }
 
 const dequantize: Rule = (node, [x, low, high], g, context) => {
-  const on = new Floats(g, context, node.name);
+  const on = new Arithmetic(g, context, node.name);
   const axis = intAttribute(node, 'axis', -1);
   const [min, max] = [along(g, low, x, axis), along(g, high, x, axis)];
   const [least, most] = limitsOf(x.dtype);
-  const bytes = on.cast(x, 'float32');
   const mode = textAttribute(node, 'mode', 'MIN_COMBINED');
-  const step = on.of('Div', on.of('Sub', max, min), most - least);
-  if (mode === 'MIN_COMBINED') {
-    const half = least < 0 ? (most - least + 1) / 2 : 0;
-    return on.of('Add', on.of('Mul', on.of('Add', bytes, half), step), min);
-  }
-  if (mode === 'MIN_FIRST') {
-    const rounded = on.of('Mul', on.round(on.of('Div', min, step)), step);
-    return on.of('Add', on.of('Mul', on.of('Sub', bytes, least), step), rounded);
-  }
-  if (mode !== 'SCALED') return refuse(`needs mode MIN_COMBINED, MIN_FIRST or SCALED, got ${mode}`);
-  const lowest = least + (flagAttribute(node, 'narrow_range', false) ? 1 : 0);
-  const up = on.of('Div', max, most);
-  return on.of('Mul', bytes, least === 0 ? up : on.of('Max', on.of('Div', min, lowest), up));
+  const text = Object.hasOwn(DEQUANTIZE, mode) ? DEQUANTIZE[mode] : undefined;
+  if (text === undefined) return refuse(`needs mode MIN_COMBINED, MIN_FIRST or SCALED, got ${mode}`);
+  return compute(on, mode === 'SCALED' && least === 0 ? 'bytes * (max / most)' : text, {
+    bytes: on.cast(x, 'float32'),
+    min,
+    max,
+    least,
+    most,
+    span: most - least,
+    half: least < 0 ? (most - least + 1) / 2 : 0,
+    lowest: least + (flagAttribute(node, 'narrow_range', false) ? 1 : 0),
+  });
+};
+
+const DEQUANTIZE: Readonly<Record<string, string>> = {
+  MIN_COMBINED: '(bytes + half) * ((max - min) / span) + min',
+  MIN_FIRST: `step = (max - min) / span; x = min / step; (bytes - least) * step + ${AWAY} * step`,
+  SCALED: 'bytes * Max(min / lowest, max / most)',
 };
 
 /** The stored type of an attribute, in which quint8 appears as an unsupported name. */
@@ -88,58 +78,58 @@ function storedType(node: TfNode, name: string): DType {
   return plain in LIMITS ? (plain as DType) : refuse(`to ${plain} is not supported`);
 }
 
-/** The range that TensorFlow uses: widened to contain 0 and to be large enough. */
-function usedRange(on: Floats, node: TfNode, low: Value, high: Value): [Value, Value] {
-  const min = on.of('Min', low, 0);
-  const least = floatAttribute(node, 'ensure_minimum_range', 0.01);
-  const size = on.of('Max', on.of('Max', on.of('Abs', low), on.of('Abs', high)), 1);
-  const max = on.of('Max', on.of('Max', high, on.of('Add', min, on.of('Mul', size, least))), 0);
-  return [min, max];
-}
-
-const quantize: Rule = (node, [x, low, high], g, context) => {
-  const on = new Floats(g, context, node.name);
+const quantize: Rule = (node, [x, lowest, highest], g, context) => {
+  const on = new Arithmetic(g, context, node.name);
   if (intAttribute(node, 'axis', -1) >= 0) refuse('per channel is not supported');
   const dtype = storedType(node, 'T');
   const [least, most] = limitsOf(dtype);
-  const [min, max] = usedRange(on, node, along(g, low, x, -1), along(g, high, x, -1));
+  const [low, high] = [along(g, lowest, x, -1), along(g, highest, x, -1)];
+  // The range that TensorFlow uses: widened to contain 0 and to be large enough.
+  const share = floatAttribute(node, 'ensure_minimum_range', 0.01);
+  const min = compute(on, 'Min(low, 0)', { low });
+  const widest = 'Max(Max(high, min + Max(Max(Abs(low), Abs(high)), 1) * share), 0)';
+  const max = compute(on, widest, { low, high, min, share });
   const mode = textAttribute(node, 'mode', 'MIN_COMBINED');
-  const even = textAttribute(node, 'round_mode', 'HALF_AWAY_FROM_ZERO') === 'HALF_TO_EVEN';
-  const round = (value: Value) => (even ? on.of('Round', value) : on.round(value));
+  const isEven = textAttribute(node, 'round_mode', 'HALF_AWAY_FROM_ZERO') === 'HALF_TO_EVEN';
+  const round = (value: Value) => compute(on, isEven ? EVEN : AWAY, { x: value });
   if (mode === 'SCALED') {
-    const lowest = least + (flagAttribute(node, 'narrow_range', false) ? 1 : 0);
-    const up = on.of('Div', most, max);
-    const scale = least === 0 ? up : on.of('Min', up, on.of('Div', lowest, on.of('Min', min, -1e-30)));
-    const [from, to] = [on.of('Div', lowest, scale), on.of('Div', most, scale)];
-    const inside = on.of('Min', on.of('Max', x, from), to);
-    return [on.cast(round(on.of('Mul', inside, scale)), dtype), from, to];
+    const first = least + (flagAttribute(node, 'narrow_range', false) ? 1 : 0);
+    const text = least === 0 ? 'most / max' : 'Min(most / max, first / Min(min, -1e-30))';
+    const scale = compute(on, text, { max, min, most, first });
+    const [from, to] = [first, most].map((end) => compute(on, 'end / scale', { scale, end })) as [
+      Value,
+      Value,
+    ];
+    const steps = compute(on, 'Min(Max(x, from), to) * scale', { x, from, to, scale });
+    return [on.cast(round(steps), dtype), from, to];
   }
-  const scale = on.of('Div', most - least, on.of('Sub', max, min));
-  const inside = on.of('Min', on.of('Max', x, min), max);
+  const scale = compute(on, 'span / (max - min)', { max, min, span: most - least });
+  const inside = compute(on, 'Min(Max(x, min), max)', { x, min, max });
   if (mode === 'MIN_COMBINED') {
     const half = least < 0 ? (most - least + 1) / 2 : 0;
-    const bytes = round(on.of('Sub', on.of('Mul', on.of('Sub', inside, min), scale), half));
+    const bytes = round(compute(on, '(inside - min) * scale - half', { inside, min, scale, half }));
     return [on.cast(bytes, dtype), min, max];
   }
   if (mode !== 'MIN_FIRST') return refuse(`needs mode MIN_COMBINED, MIN_FIRST or SCALED, got ${mode}`);
-  const moved = on.of('Sub', on.round(on.of('Mul', inside, scale)), on.round(on.of('Mul', min, scale)));
-  const bytes = on.of('Min', on.of('Max', on.of('Add', moved, least), least), most);
+  const [steps, zero] = [inside, min].map((value) =>
+    compute(on, `x = value * scale; ${AWAY}`, { value, scale }),
+  ) as [Value, Value];
+  const bytes = compute(on, 'Min(Max(steps - zero + least, least), most)', { steps, zero, least, most });
   return [on.cast(bytes, dtype), min, max];
 };
 
 /** Rounds to the steps of `num_bits` bits, in a range that is shifted until 0 is a step. */
-function fake(on: Floats, node: TfNode, x: Value, range: { low: Value; high: Value }): Value {
+function fake(on: Arithmetic, node: TfNode, x: Value, range: { low: Value; high: Value }): Value {
   const least = flagAttribute(node, 'narrow_range', false) ? 1 : 0;
   const most = 2 ** intAttribute(node, 'num_bits', 8) - 1;
-  const { low, high } = range;
-  const step = on.of('Div', on.of('Sub', high, low), most - least);
-  const zero = on.of('Sub', least, on.of('Div', low, step));
-  const point = on.round(on.of('Min', on.of('Max', zero, least), most));
-  const min = on.of('Mul', on.of('Sub', least, point), step);
-  const max = on.of('Mul', on.of('Sub', most, point), step);
-  const inside = on.of('Sub', on.of('Min', on.of('Max', x, min), max), min);
-  const steps = on.of('Floor', on.of('Add', on.of('Div', inside, step), 0.5));
-  return on.of('Add', on.of('Mul', steps, step), min);
+  const step = compute(on, '(high - low) / span', { ...range, span: most - least });
+  const zero = `x = Min(Max(least - low / step, least), most); ${AWAY}`;
+  const point = compute(on, zero, { low: range.low, step, least, most });
+  const [min, max] = [least, most].map((end) =>
+    compute(on, '(end - point) * step', { point, step, end }),
+  ) as [Value, Value];
+  const steps = 'Floor((Min(Max(x, min), max) - min) / step + 0.5) * step + min';
+  return compute(on, steps, { x, min, max, step });
 }
 
 /** A range from 0 to 0 gives 0. */
@@ -148,18 +138,17 @@ function fakeRule(
 ): Rule {
   return (node, inputs, g, context: Context) => {
     const [x] = inputs;
-    const on = new Floats(g, context, node.name);
+    const on = new Arithmetic(g, context, node.name);
     const { low, high } = rangeOf(node, inputs, g);
     const made = fake(on, node, x, { low, high });
     if (low.constant && high.constant && constantNumbers(low, 'min').every((value) => value < 0)) return made;
-    const none = on.of('Equal', on.of('Sub', high, low), 0);
-    return on.of('Where', none, 0, made);
+    return compute(on, 'Where(high - low == 0, 0, made)', { high, low, made });
   };
 }
 
 const quantizeAndDequantize: Rule = (node, inputs, g, context) => {
   const [x, low, high] = inputs;
-  const on = new Floats(g, context, node.name);
+  const on = new Arithmetic(g, context, node.name);
   if (intAttribute(node, 'axis', -1) >= 0) refuse('per channel is not supported');
   if (!flagAttribute(node, 'range_given', false)) refuse('needs a given range');
   const bits = inputs[3] ? constantNumber(inputs[3], 'number of bits') : intAttribute(node, 'num_bits', 8);
@@ -172,11 +161,10 @@ const quantizeAndDequantize: Rule = (node, inputs, g, context) => {
   const scales = [least * min > 0 ? least / min : Infinity, most * max > 0 ? most / max : Infinity];
   const scale = Math.min(...scales);
   if (!Number.isFinite(scale)) return refuse(`needs a range with 0 inside, got ${min} to ${max}`);
-  const inside = on.of('Min', on.of('Max', x, least / scale), most / scale);
-  const even = textAttribute(node, 'round_mode', 'HALF_TO_EVEN') === 'HALF_TO_EVEN';
-  const steps = on.of('Mul', inside, scale);
-  const rounded = even ? on.of('Round', steps) : on.of('Floor', on.of('Add', steps, 0.5));
-  return on.of('Div', rounded, scale);
+  const steps = 'Min(Max(x, from), to) * scale';
+  const isEven = textAttribute(node, 'round_mode', 'HALF_TO_EVEN') === 'HALF_TO_EVEN';
+  const text = isEven ? `Round(${steps}) / scale` : `Floor(${steps} + 0.5) / scale`;
+  return compute(on, text, { x, from: least / scale, to: most / scale, scale });
 };
 
 const byVars = (node: TfNode, [, low, high]: readonly Value[], g: GraphBuilder) =>

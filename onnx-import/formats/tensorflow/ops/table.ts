@@ -10,7 +10,6 @@ import { DETECTION } from './detection.ts';
 import { ELEMENTWISE } from './elementwise.ts';
 import { FUSED } from './fused.ts';
 import { GATHERING } from './gathering.ts';
-import { KERNEL_RESIZE } from './kernel-resize.ts';
 import { LISTS } from './lists/lists.ts';
 import { LOOKUPS } from './lookups.ts';
 import { LOOPS } from './loops.ts';
@@ -43,7 +42,6 @@ export const OPS: OpTable = {
   ...COUNTING,
   ...FUSED,
   ...GATHERING,
-  ...KERNEL_RESIZE,
   ...LISTS,
   ...LOOKUPS,
   ...LOOPS,
