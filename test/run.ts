@@ -100,10 +100,15 @@ function scripts(all: readonly string[]): string[] {
     const files = groups.get(name) ?? [];
     if (files.length === 1) return join(ROOT, files[0] as string);
     const script = join(MADE, `${name}.mjs`);
-    const together = pathToFileURL(join(ROOT, 'test', 'together.ts')).href;
+    const [untracked, together] = ['untracked.ts', 'together.ts'].map((file) => {
+      return pathToFileURL(join(ROOT, 'test', file)).href;
+    });
     writeFileSync(
       script,
-      `import { runTogether } from '${together}';\nrunTogether(${JSON.stringify(files)});\n`,
+      `import '${untracked}';
+const { runTogether } = await import('${together}');
+runTogether(${JSON.stringify(files)});
+`,
     );
     return script;
   });

@@ -1,12 +1,13 @@
 /**
- * Runs dependency-cruiser with the rules of `rules.ts` over a tree, and returns what violates them.
- * The tree is cruised twice. The first cruise sees every import, types and import() included. The second cruise sees what
+ * Runs dependency-cruiser with the rules of `rules.ts` over the imports of a tree, and returns what violates them.
+ * They are cruised twice. The first cruise sees every import, types and import() included. The second cruise sees what
  * Node loads: the types are erased first, because dependency-cruiser's reachability rules cannot leave them out.
  */
-import { copyFile, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { existsSync, globSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { transformFile } from '@swc/core';
+import { transform } from '@swc/core';
 import { cruise, type ICruiseResult, type IForbiddenRuleType } from 'dependency-cruiser';
 import {
   CROSSINGS,
@@ -26,7 +27,7 @@ import {
   UNREACHABLE,
   WITHOUT_DEV_DEPENDENCIES,
 } from './rules.ts';
-import { importsIn } from './syntax.ts';
+import { readImports, type Written, type WrittenImport } from './syntax.ts';
 
 type Rule = IForbiddenRuleType & { readonly name: string };
 type Violations = ICruiseResult['summary']['violations'];
@@ -50,13 +51,14 @@ export interface Inspection {
 /** Checks the tree under `root`. Fails when dependency-cruiser did not read every source file of it. */
 export async function inspect(root: string): Promise<Inspection> {
   const files = await sourceFiles(root);
-  const written = await cruiseFiles(root, files, rulesOfImports());
-  const loaded = await cruiseErased(root, files);
+  const read = new Map(files.map((file) => [file, readImports(join(root, file))]));
+  const written = await cruiseWritten(root, read);
+  const loaded = await cruiseErased(root, read);
   const violations = [
     ...[...written.summary.violations, ...loaded.summary.violations].map(readable),
     ...files.flatMap(misplaced),
     ...crowded(files),
-    ...files.flatMap((file) => unseenImports(root, file, written.modules)),
+    ...[...read].flatMap(([file, { imports }]) => unseenImports(file, imports, written.modules)),
   ];
   return { files, modules: written.modules, violations };
 }
@@ -120,36 +122,72 @@ async function cruiseFiles(
   return result;
 }
 
+type Read = ReadonlyMap<string, Written>;
+
+/** Cruises a copy of the imports alone, types and import() included. */
+async function cruiseWritten(root: string, read: Read): Promise<ICruiseResult> {
+  return withCopy(root, async (copy) => {
+    for (const [file, { statements, imports }] of read) {
+      await writeInto(copy, file, statements);
+      for (const { specifier = '' } of imports) {
+        // Data, such as JSON.
+        const target = join(dirname(file), specifier);
+        if (!specifier.startsWith('.') || SOURCE.test(target) || !existsSync(join(root, target))) continue;
+        await writeInto(copy, target, '');
+      }
+    }
+    for (const path of globSync('**/package.json', { cwd: root, exclude: (name) => IGNORED.test(name) }))
+      await writeInto(copy, path, await readFile(join(root, path), 'utf8'));
+    return cruiseFiles(copy, [...read.keys()], rulesOfImports());
+  });
+}
+
 /** Cruises a copy without types and import(), of what the entry files of UNREACHABLE can import. */
-async function cruiseErased(root: string, files: readonly string[]): Promise<ICruiseResult> {
+async function cruiseErased(root: string, read: Read): Promise<ICruiseResult> {
   const top = LEVELS.findLastIndex((level) => UNREACHABLE.some(({ entry }) => level.some(contains(entry))));
   const parts = LEVELS.slice(0, top + 1).flat();
-  const needed = files.filter((file) => parts.some(contains(file)));
+  const needed = [...read].filter(([file]) => parts.some(contains(file)));
+  return withCopy(root, async (copy) => {
+    for (const [file, { statements }] of needed)
+      await writeInto(copy, file, await eraseTypes(file, statements));
+    const rules = [...rulesOfLoading(), NO_UNRESOLVABLE];
+    return cruiseFiles(
+      copy,
+      needed.map(([file]) => file),
+      rules,
+      { dynamic: true },
+    );
+  });
+}
+
+async function withCopy<T>(root: string, use: (copy: string) => Promise<T>): Promise<T> {
   const copy = await realpath(await mkdtemp(join(tmpdir(), 'architecture-')));
   try {
     await symlink(join(root, 'node_modules'), join(copy, 'node_modules'));
-    await Promise.all(needed.map((file) => eraseTypes(join(root, file), join(copy, file))));
-    const rules = [...rulesOfLoading(), NO_UNRESOLVABLE];
-    return await cruiseFiles(copy, needed, rules, { dynamic: true });
+    return await use(copy);
   } finally {
     await rm(copy, { recursive: true });
   }
 }
 
-async function eraseTypes(from: string, to: string): Promise<void> {
-  await mkdir(dirname(to), { recursive: true });
-  if (!/\.tsx?$/.test(from) || from.endsWith('.d.ts')) return copyFile(from, to);
-  const { code } = await transformFile(from, {
+async function writeInto(copy: string, file: string, text: string): Promise<void> {
+  await mkdir(dirname(join(copy, file)), { recursive: true });
+  await writeFile(join(copy, file), text);
+}
+
+async function eraseTypes(file: string, text: string): Promise<string> {
+  if (!/\.tsx?$/.test(file) || file.endsWith('.d.ts')) return text;
+  const { code } = await transform(text, {
     configFile: false,
     swcrc: false,
     jsc: {
       target: 'esnext',
-      parser: { syntax: 'typescript', tsx: from.endsWith('x') },
+      parser: { syntax: 'typescript', tsx: file.endsWith('x') },
       // As Node does it: `import { type A } from './a.ts'` loads a.ts.
       transform: { verbatimModuleSyntax: true },
     },
   });
-  await writeFile(to, code);
+  return code;
 }
 
 /** Tests whether a path of the table holds `file`. */
@@ -304,7 +342,11 @@ function shortName(path: string): string {
  * Imports that dependency-cruiser overlooks: it keeps one of an import and an import() of the same file, and cannot know
  * the target of an import() that is computed.
  */
-function unseenImports(root: string, file: string, modules: ICruiseResult['modules']): Violation[] {
+function unseenImports(
+  file: string,
+  imports: readonly WrittenImport[],
+  modules: ICruiseResult['modules'],
+): Violation[] {
   const dependencies = modules.find(({ source }) => source === file)?.dependencies ?? [];
   // The module of `node:fs` is fs, that of `node:test` is node:test.
   const seen = new Set(
@@ -313,7 +355,7 @@ function unseenImports(root: string, file: string, modules: ICruiseResult['modul
       `${protocol}${module} ${dynamic}`,
     ]),
   );
-  return importsIn(join(root, file)).flatMap(({ specifier, dynamic }) => {
+  return imports.flatMap(({ specifier, dynamic }) => {
     if (specifier === undefined) {
       const rule = 'no-computed-import';
       return MAY_COMPUTE_IMPORTS.some(contains(file)) ? [] : { rule, from: file, text: `${rule}: ${file}` };

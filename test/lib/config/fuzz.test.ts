@@ -102,7 +102,7 @@ test('any text is read to a sound job or refused with bad_config', () => {
       const job = readOrRefused(text);
       if (job) assertSound(job);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 1_000 },
   );
 });
 
@@ -121,10 +121,10 @@ test('any mixture of known keys is read to a sound job or refused, and enough of
       // A job is a config: what was read can be written and read again.
       assert.deepEqual(readOrRefused(JSON.stringify(job)), job);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 1_000 },
   );
-  assert.ok(accepted > 300, `${accepted} accepted`);
-  assert.ok(refused > 300, `${refused} refused`);
+  assert.ok(accepted > 150, `${accepted} accepted`);
+  assert.ok(refused > 150, `${refused} refused`);
 });
 
 test('text that costs a parser most is refused all the same', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { createCipheriv, createHash } from 'node:crypto';
 import { appendFile, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -9,7 +9,6 @@ import { removeOthers } from '../../../lib/registry/download-folder.ts';
 import { deferredS3 } from '../../../lib/s3/objects.ts';
 import { startAws } from '../../../local/aws/aws.ts';
 import { startHttpProxy } from '../../support/faults/http-proxy.ts';
-import { seeded } from '../../support/faults/seeds.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 const MB = 1024 * 1024;
@@ -23,8 +22,9 @@ async function scene(t: TestContext, { isSigned }: { isSigned: boolean }) {
   await aws.createBucket(LOCATION.bucket);
   const proxy = await startHttpProxy(t, aws.url);
   const put = async (seed: number): Promise<Uint8Array> => {
-    const random = seeded(seed);
-    const content = Buffer.from(Uint32Array.from({ length: 5 * MB }, () => random() * 2 ** 32).buffer);
+    const content = createCipheriv('aes-128-ctr', Buffer.alloc(16, seed), Buffer.alloc(16)).update(
+      Buffer.alloc(20 * MB),
+    );
     await aws.s3.send(new PutObjectCommand({ Bucket: LOCATION.bucket, Key: KEY, Body: content }));
     return content;
   };

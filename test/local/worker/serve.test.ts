@@ -31,7 +31,7 @@ class Worker(WKRHardWorker):
         if item == "die": os.kill(os.getpid(), 9)
         if item == "raise": raise ValueError("no such item")
         if item == "endless":
-            while True: pass
+            while True: ctypes.PyDLL(None).pause()  # holds the interpreter, and uses no processor
         if item == "short": return None
         if item == "print":
             libc = ctypes.CDLL(None)
@@ -56,7 +56,8 @@ export class Worker extends WKRHardWorker {
     return items.map((item) => {
       if (item === 'raise') throw new TypeError('no such item');
       if (item === 'die') process.kill(process.pid, 'SIGKILL');
-      if (item === 'endless') for (;;);
+      // Blocks the event loop, and uses no processor.
+      if (item === 'endless') for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
       if (item?.dtype) return { ...item, data: item.data.map((x) => 2 * x) };
       return { item, batch: items.length, pid: process.pid };
     });
