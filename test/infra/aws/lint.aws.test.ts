@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { packageProject } from '../../support/packaging.ts';
-import { pythonTools } from './tools.ts';
+import { motoTools } from './tools.ts';
 import { LINTED, type LintedVariant, params } from './variants.ts';
 
 const run = promisify(execFile);
@@ -27,7 +27,7 @@ const ACCEPTED: Readonly<Record<string, string>> = {
     'osls writes DependsOn between resources that a reference orders already. It is not a fault to say it twice.',
 };
 
-const tools = await pythonTools();
+const tools = await motoTools();
 
 const SKIP = 'missing' in tools && tools.missing;
 const seen = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * The tools of `npm run test:aws`, which are not dependencies of this project: moto and cfn-lint from Python's
- * registry, in a virtual environment, and AWS's own runtime client for Node, which is compiled. Both are kept below
+ * The tools of `npm run test:aws`, which are not dependencies of this project: moto, cfn-lint and MiniStack from Python's
+ * registry, in virtual environments, and AWS's own runtime client for Node, which is compiled. All are kept below
  * node_modules/.cache. Where one cannot be had, the tests that need it skip and say why.
  */
 import { execFile } from 'node:child_process';
@@ -12,7 +12,6 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const REQUIREMENTS = fileURLToPath(new URL('requirements.txt', import.meta.url));
 const MODULES = fileURLToPath(new URL('../../../node_modules/', import.meta.url));
 const CACHE = join(MODULES, '.cache', 'test-aws');
 const RUNTIME_CLIENT = 'aws-lambda-ric@4.0.2';
@@ -21,15 +20,24 @@ const MAX_INSTALL_MS = 15 * 60_000;
 /** A folder, or why there is none. */
 export type Tool = { readonly folder: string } | { readonly missing: string };
 
-/** The folder with moto's and cfn-lint's programs. */
-export async function pythonTools(): Promise<Tool> {
+/** The folder with the programs of moto and cfn-lint. */
+export function motoTools(): Promise<Tool> {
+  return pythonTools(fileURLToPath(new URL('requirements.txt', import.meta.url)));
+}
+
+/** Apart from moto's, so that neither decides which versions of other packages the other one gets. */
+export function miniStackTools(): Promise<Tool> {
+  return pythonTools(fileURLToPath(new URL('ministack/requirements.txt', import.meta.url)));
+}
+
+async function pythonTools(requirements: string): Promise<Tool> {
   const digest = createHash('sha256')
-    .update(await readFile(REQUIREMENTS))
+    .update(await readFile(requirements))
     .digest('hex');
   const bin = (folder: string) => join(folder, 'bin');
   const made = await installed(`python-${digest.slice(0, 12)}`, async (folder) => {
     await quiet('python3', ['-m', 'venv', folder]);
-    await quiet(join(bin(folder), 'python'), ['-m', 'pip', 'install', '--quiet', '-r', REQUIREMENTS]);
+    await quiet(join(bin(folder), 'python'), ['-m', 'pip', 'install', '--quiet', '-r', requirements]);
   });
   return 'missing' in made ? made : { folder: bin(made.folder) };
 }
