@@ -116,9 +116,7 @@ export const RIGHTS_OF_TYPES: Readonly<Record<string, readonly Rights[] | undefi
   ),
   'AWS::ElastiCache::User': cache('CreateUser DeleteUser DescribeUsers ModifyUser'),
   'AWS::ElastiCache::UserGroup': cache('CreateUserGroup DeleteUserGroup DescribeUserGroups ModifyUserGroup'),
-  'AWS::IAM::Policy': [
-    of('iam', 'roles', 'DeleteRolePolicy GetRolePolicy ListRolePolicies PutRolePolicy'),
-  ],
+  'AWS::IAM::Policy': [of('iam', 'roles', 'DeleteRolePolicy GetRolePolicy ListRolePolicies PutRolePolicy')],
   'AWS::IAM::Role': roles,
   'AWS::Lambda::Alias': [
     of(
