@@ -39,7 +39,7 @@ import { ImportError, type Imported, type ImportReport, importModel, supported, 
 import { convertOptionsOf } from 'onnx-import/options';
 import { ModelProcess } from 'onnx-import/process';
 import { readMessage } from 'onnx-import/protobuf';
-import { singleRows } from 'onnx-import/trial';
+import { singleRows } from 'onnx-import/inputs';
 
 export async function shapesOf(folder: string): Promise<ImportReport['inputs']> {
   const process = new ModelProcess();
