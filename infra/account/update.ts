@@ -11,7 +11,7 @@ interface Kind {
   readonly name?: string;
   /** A change of one of these replaces the resource. */
   readonly fixed?: string;
-  /** What is lost with it. */
+  /** The data that are lost with it. */
   readonly data?: string;
 }
 
@@ -98,7 +98,7 @@ interface Update {
   readonly removed: readonly string[];
   /** Each with its property: `RedisServerless (SubnetIds)`. */
   readonly refused: readonly string[];
-  /** Of those replaced or removed, what is lost with them: `RedisServerless (results)`. */
+  /** Those that are replaced or removed, with the data that are lost: `RedisServerless (results)`. */
   readonly lost: readonly string[];
 }
 
@@ -114,7 +114,7 @@ export function updateOf(before: Template, after: Template): Update {
   };
   const lose = (name: string, { Type }: Resource, policy = 'Delete') => {
     const { data } = KINDS[Type] ?? {};
-    // What is kept is out of the stack, which begins with an empty one.
+    // A kept one is out of the stack, which begins with an empty one.
     const kept = policy === 'Delete' ? '' : ', of which a copy is kept';
     if (data !== undefined) update.lost.push(`${name} (${data}${kept})`);
   };
@@ -163,7 +163,7 @@ function updateText({ inPlace, added, replaced, removed }: Update): string {
   return [`in place ${inPlace.length}`, ...named].join('; ');
 }
 
-/** What a deployment of the packaged template would do to the stack. */
+/** Says how a deployment of the packaged template would change the stack. */
 export function updateAnswer(
   deployed: Template,
   packaged: Template | undefined,

@@ -20,7 +20,7 @@ interface Facts {
 
 const ELSEWHERE = 'what its provider charges';
 
-export const REDIS_KINDS: Readonly<Record<RedisKind, Facts>> = {
+const REDIS_KINDS: Readonly<Record<RedisKind, Facts>> = {
   node: {
     vpc: 'yes, unless `vpcId`',
     reach: 'S3; SQS with `respondAsync`',

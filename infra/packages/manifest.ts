@@ -62,7 +62,7 @@ export async function readManifests(root: string): Promise<Manifests> {
   );
 }
 
-/** What every published package says of itself as its workspace does. */
+/** The fields that every published package has from its workspace. */
 export function publishedBase({ name, version, description, license, engines, bin }: WorkspaceManifest) {
   return {
     name,

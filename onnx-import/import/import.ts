@@ -147,7 +147,7 @@ function sizesOf(
 }
 
 /** onnxruntime names the file that it was given, whose folder is gone when the message is read. */
-/** Advice names the settings of whoever serves the model. */
+/** Advice names the settings of the service, if there is one. */
 function inWordsOf(service: ServiceWords | undefined, error: unknown): unknown {
   return service ? withPathAs(error, INTO_SETTINGS, `into ${service.settings}`) : error;
 }

@@ -1,4 +1,4 @@
-/** What an update of a stack changes in place, replaces and refuses, as doctor says it. */
+/** Doctor says which resources an update of a stack changes in place, replaces and refuses. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { updateAnswer, updateOf } from '../../infra/account/update.ts';

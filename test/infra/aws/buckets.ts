@@ -1,4 +1,4 @@
-/** What is in a bucket of an emulated account. */
+/** Lists and empties buckets of an emulated account. */
 import { DeleteObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 
 export async function keysIn(s3: S3Client, Bucket: string): Promise<string[]> {

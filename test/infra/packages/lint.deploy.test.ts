@@ -1,4 +1,4 @@
-/** What publint and are-the-types-wrong say of the packed packages: that every way to import one finds code and types. */
+/** publint and are-the-types-wrong look at the packed packages: every way to import one finds code and types. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';

@@ -13,7 +13,7 @@ export interface Walked {
   parameters(redis: string): Readonly<Record<string, string>>;
   /** Before there is a stack. */
   prepare(redis: TestRedis, account: MiniStack): Promise<void>;
-  /** What the Redis of the stack would know of its template by itself. */
+  /** Makes the users that the Redis of the stack would have by itself. */
   admit?(redis: TestRedis, template: Template): Promise<void>;
 }
 

@@ -18,7 +18,7 @@ import { WALKED } from './variants.ts';
 import type { Report } from './walk.ts';
 
 const MAX_WALK_MS = 10 * 60_000;
-/** Of the picture that is sent. */
+/** The digit in the picture that is sent. */
 const DIGIT = 7;
 /** Nothing that was started in them outlives the walk. */
 const NAMESPACES = '--net --mount --pid --fork --kill-child --mount-proc'.split(' ');
