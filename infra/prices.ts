@@ -19,6 +19,8 @@ export const PRICES = {
   /** For records that are too large for a message. */
   s3PutsPerMillion: 5,
   s3GetsPerMillion: 0.4,
+  /** ElastiCache Serverless for Valkey: a million of its units of work. */
+  millionECPUs: 0.0023,
 } as const;
 
 /** Billed as one request. */

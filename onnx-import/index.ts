@@ -44,7 +44,7 @@ export {
 export { neededMB } from './report/lambda-fit.ts';
 export { machineFacts } from './report/machine.ts';
 export { isReportFile, reportPath } from './report/report-file.ts';
-export type { SampleRequest } from './report/sample-text.ts';
+export type { SampleRequest, ServiceWords } from './report/sample-text.ts';
 export type { Tolerance } from './samples/compare.ts';
 export type { GivenShapes } from './samples/given-sizes.ts';
 export { type Filling, FREE_SIZES, madeUpInputs } from './samples/inputs.ts';

@@ -14,10 +14,11 @@ import { assertGolden } from './golden/check.ts';
 import { copyGolden } from './golden/file.ts';
 import { picturesText } from './image-advice.ts';
 import { newModelProcess } from './model-process.ts';
+import { SERVICE } from './service-words.ts';
 import { assertApplied } from './unapplied.ts';
 
 export interface ImportOptions
-  extends Omit<onnxImport.ImportOptions, 'accept' | 'ignore' | 'image' | 'inspect' | 'own'> {
+  extends Omit<onnxImport.ImportOptions, 'accept' | 'ignore' | 'image' | 'inspect' | 'own' | 'service'> {
   /** The settings under which the model is asked. Default: those of a job without a config. */
   readonly job?: JobConfig | undefined;
 }
@@ -42,6 +43,7 @@ async function withProcess(
   try {
     return await work({
       ...options,
+      service: SERVICE,
       own: [GOLDEN_FOLDER],
       image: job.image,
       ignore: job.import.ignore,

@@ -69,6 +69,7 @@ async function examined(request: FactsRequest, options: Examined, output: Output
   const { examine } = await import('../../infra/doctor/examine.ts');
   const { reportText } = await import('../../infra/doctor/report.ts');
   const { idlePrice, idlePriceText } = await import('../../infra/doctor/idle-price.ts');
+  const { redisKindText } = await import('../../infra/doctor/kinds.ts');
   const { capacityOf, capacityText } = await import('../../infra/doctor/capacity.ts');
   const { facts, configFile, templateFile } = await readFacts(request);
   const shared = facts.template && sharedStackOf(facts.template);
@@ -101,7 +102,7 @@ async function examined(request: FactsRequest, options: Examined, output: Output
   const text = [
     report,
     ...(idle ? [idlePriceText(idle)] : []),
-    ...(capacity ? [capacityText(capacity)] : []),
+    ...(capacity ? [capacityText(capacity), redisKindText(facts.settings.files.redis)] : []),
     ...(account ? [`\n${accountText(account)}`] : []),
   ];
   output.answer({ ok, stage, ...places, archives, idle, capacity, account, ...examination }, text.join('\n'));

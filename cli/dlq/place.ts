@@ -63,7 +63,7 @@ export async function openDlq(values: DlqValues) {
 
 function bucketPlace(values: DlqValues, bucket: string): Place {
   const { 'queue-url': queueUrl, 'redis-url': redisUrl } = values;
-  const endpoint = variables['AWS_ENDPOINT_URL'];
+  const endpoint = variables['AWS_ENDPOINT_URL'] || undefined;
   return { ...settingsOf(values), bucket, endpoint, region: undefined, queueUrl, redisUrl, isLocal: false };
 }
 

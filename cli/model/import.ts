@@ -51,7 +51,8 @@ export async function withImport<T>(
 /** The import report as text, with the advice about images, which --json has as data. */
 export async function described(importReport: ImportReport, { image }: JobConfig) {
   const { importReportText } = await import('../../onnx-import/index.ts');
+  const { SERVICE } = await import('../../release/service-words.ts');
   const { imageAdvice, picturesText } = await import('../../release/image-advice.ts');
-  const text = [importReportText(importReport), ...picturesText(importReport, image)].join('\n');
+  const text = [importReportText(importReport, SERVICE), ...picturesText(importReport, image)].join('\n');
   return { imageAdvice: imageAdvice(importReport, image), text };
 }

@@ -65,7 +65,7 @@ export async function withS3<T>(place: Place, work: (place: OpenPlace) => Promis
 }
 
 async function findPlace({ to, bucket, job, 'data-dir': dataDir }: PlaceValues): Promise<Place | undefined> {
-  const endpoint = variables['AWS_ENDPOINT_URL'];
+  const endpoint = variables['AWS_ENDPOINT_URL'] || undefined;
   if (to !== undefined) {
     const address = readS3Address(to);
     if (address === undefined) throw unexpected('to', 's3://bucket/prefix', to);

@@ -6,7 +6,8 @@ import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from '../doctor/template.ts';
 import type { SharedRedis } from '../template/resources.ts';
 import { assertSharedRedis } from '../template/shared-redis.ts';
-import { assertDeployable, outputsIn, type Planned } from './deployed-stack.ts';
+import { assertDeployable, outputsIn, type Planned, templateIn } from './deployed-stack.ts';
+import { updateAnswer } from './update.ts';
 
 /** ok: asked, and nothing is in the way. note: could not be asked. */
 export type AnswerKind = 'ok' | 'note' | 'warning' | 'error';
@@ -66,6 +67,8 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
   if (who.kind !== 'ok') return [{ ...who, kind: 'error', fix: SIGN_IN }];
   const stack = await stackOf(ask, request.planned.stackName).catch((error: unknown) => asError(error));
   const known = stack instanceof Error ? undefined : stack;
+  const template = () => ask('cloudformation', 'GetTemplate', { StackName: request.planned.stackName });
+  const update = async () => updateAnswer(templateIn(await template()), request.template);
   const others = await Promise.all([
     answered('concurrency', 'lambda:GetAccountSettings', () => concurrency(ask, request)),
     answered('zones', 'ec2:DescribeAvailabilityZones', () => zones(ask, request)),
@@ -74,10 +77,12 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
       : []),
     answered('stack', 'cloudformation:DescribeStacks and GetTemplate', async () => {
       if (stack instanceof Error) throw stack;
-      return stackAnswer(ask, stack, request);
+      return stackAnswer(ask, stack, request, template);
     }),
     // The names of a stack that is there are its own.
-    ...(known?.isThere ? [] : takenQuestions(ask, request)),
+    ...(known?.isThere
+      ? [answered('update', 'cloudformation:GetTemplate', update)]
+      : takenQuestions(ask, request)),
   ]);
   return [who, ...others];
 }
@@ -192,6 +197,7 @@ async function stackAnswer(
   ask: Ask,
   { isThere, status, outputs }: StackState,
   { planned, sharedRedis }: AccountRequest,
+  template: () => Promise<unknown>,
 ): Promise<Answered> {
   const { stackName } = planned;
   if (status === 'ROLLBACK_COMPLETE' || status === 'ROLLBACK_FAILED' || status === 'DELETE_FAILED')
@@ -210,7 +216,6 @@ async function stackAnswer(
     return { kind: 'error', found: `${stackName} is in ${status}`, fix: 'wait until it has ended' };
   try {
     if (sharedRedis) assertSharedRedis((await stackOf(ask, sharedRedis.stack)).outputs, sharedRedis);
-    const template = () => ask('cloudformation', 'GetTemplate', { StackName: stackName });
     await assertDeployable(isThere ? outputs : undefined, planned, { template });
   } catch (error) {
     if (!(error instanceof ServingError)) throw error;

@@ -114,9 +114,9 @@ async function askEc2(
 }
 
 function ec2Endpoint(region: string, from: Variables): { readonly scheme: string; readonly host: string } {
-  const own = from['AWS_ENDPOINT_URL_EC2'] ?? from['AWS_ENDPOINT_URL'];
+  const own = from['AWS_ENDPOINT_URL_EC2'] || from['AWS_ENDPOINT_URL'];
   const { protocol: scheme, host } = new URL(
-    own ?? `https://ec2.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
+    own || `https://ec2.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
   );
   return { scheme, host };
 }

@@ -84,6 +84,12 @@ function assertJob(modelLocation: string | undefined, { stackName, jobName }: Pl
   );
 }
 
+/** @param answer of GetTemplate, which osls wrote as JSON */
+export function templateIn(answer: unknown): Template {
+  const { Resources = {} }: Partial<Template> = JSON.parse(textOf(recordOf(answer)['TemplateBody']) || '{}');
+  return { Resources };
+}
+
 /**
  * CloudFormation makes a new subnet before it deletes the old one, which has the addresses still, and a serverless cache
  * before the old one, which has the name. A Redis of nodes stays in its VPC.
@@ -93,9 +99,7 @@ function assertNetwork(
   stackName: string,
   { redis, vpcId, subnetIds, zones }: Network,
 ): void {
-  const { Resources = {} } = JSON.parse(
-    textOf(recordOf(answer)['TemplateBody']) || '{}',
-  ) as Partial<Template>;
+  const { Resources } = templateIn(answer);
   const deployed = (name: string, property: string) => Resources[name]?.Properties?.[property];
   const cache = redis === 'node' ? 'Redis' : 'RedisServerless';
   const isOwn = typeof vpcId !== 'string';

@@ -39,7 +39,11 @@ export interface Capacity {
   };
 }
 
-export function capacityOf(settings: Settings, { resultTtlSeconds, queue }: JobConfig): Capacity {
+export type RedisSettings = Pick<Settings, 'arch' | 'redisNodeType' | 'redisMaxGB'> & {
+  readonly files: Pick<Settings['files'], 'redis'>;
+};
+
+export function capacityOf(settings: RedisSettings, { resultTtlSeconds, queue }: JobConfig): Capacity {
   const newestSeconds = Math.max(
     LEAST_NEWEST_SECONDS,
     queue.retentionSeconds + DAY_SECONDS,
@@ -69,7 +73,7 @@ export function capacityText({ redisBytes, bytesPerDailyRecord, recordsPerDay, d
   return `${full}\nread: ${dollars.read.toFixed(2)} dollars for a million results over HTTPS; waiting 1 s for each ${wait(1)}, 20 s ${wait(20)}`;
 }
 
-function redisBytesOf({ files, redisNodeType, redisMaxGB }: Settings): number | undefined {
+function redisBytesOf({ files, redisNodeType, redisMaxGB }: RedisSettings): number | undefined {
   const GB = 2 ** 30;
   if (files.redis === 'serverless') return redisMaxGB * GB;
   if (files.redis === 'public') return PUBLIC_SHARE * redisMaxGB * GB;

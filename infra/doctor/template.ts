@@ -5,8 +5,17 @@
 import { isObject } from '../../lib/codecs/instances.ts';
 export type Properties = Readonly<Record<string, unknown>>;
 
+interface Resource {
+  readonly Type: string;
+  readonly Properties?: Properties;
+  /** `Retain` or `Snapshot` keep something of a resource that the template no longer has. */
+  readonly DeletionPolicy?: string;
+  /** The same of one that is replaced. */
+  readonly UpdateReplacePolicy?: string;
+}
+
 export interface Template {
-  readonly Resources: Readonly<Record<string, { readonly Type: string; readonly Properties?: Properties }>>;
+  readonly Resources: Readonly<Record<string, Resource>>;
   readonly Outputs?: Properties;
 }
 

@@ -20,6 +20,7 @@ import {
   type Manifests,
   type PackageParts,
   type PublishedManifest,
+  publishedBase,
   type StagedPackage,
   stage,
   type Versions,
@@ -153,18 +154,10 @@ async function bundleFunctions(root: string, folder: string): Promise<void> {
 
 /** Pins the exact versions that were tested. */
 function manifestOf(manifests: Manifests, binaries: Versions): PublishedManifest {
-  const { name, version, description, license, engines, bin } = present(manifests['cli'], 'manifest of cli');
   const all = Object.entries(dependenciesOf(manifests, WORKSPACES));
   const optional = { ...binaries, ...dependenciesOf(manifests, WORKSPACES, 'optionalDependencies') };
   return {
-    name,
-    version,
-    description,
-    license,
-    type: 'module',
-    ...(engines && { engines }),
-    publishConfig: { access: 'public' },
-    ...(bin && { bin }),
+    ...publishedBase(present(manifests['cli'], 'manifest of cli')),
     exports: {
       '.': { types: `./${TYPES}/cli/main.d.ts`, default: './cli.mjs' },
       './infra/plugin.mjs': './infra/plugin.mjs',

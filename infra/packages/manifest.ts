@@ -62,6 +62,20 @@ export async function readManifests(root: string): Promise<Manifests> {
   );
 }
 
+/** The fields that every published package has from its workspace. */
+export function publishedBase({ name, version, description, license, engines, bin }: WorkspaceManifest) {
+  return {
+    name,
+    version,
+    description,
+    license,
+    type: 'module',
+    ...(engines && { engines }),
+    publishConfig: { access: 'public' },
+    ...(bin && { bin }),
+  } as const;
+}
+
 export async function stage(folder: string, manifest: PublishedManifest): Promise<StagedPackage> {
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   return { folder, manifest };

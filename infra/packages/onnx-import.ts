@@ -15,6 +15,7 @@ import {
   imported,
   type PackageParts,
   type PublishedManifest,
+  publishedBase,
   type StagedPackage,
   stage,
   type Versions,
@@ -25,7 +26,7 @@ import { copyScripts } from './scripts.ts';
 
 const WORKSPACE = 'onnx-import';
 /** The entries that can be imported. */
-const ENTRIES = ['index', 'options', 'process', 'protobuf', `trial`] as const;
+const ENTRIES = ['index', 'options', 'process', 'protobuf', 'inputs'] as const;
 const TARGET = 'node20';
 const TYPES = 'types';
 /** Finds its WebAssembly by a path, which the bundler does not see. */
@@ -82,7 +83,6 @@ async function bundle(root: string, outdir: string): Promise<Metafile> {
 }
 
 function manifestOf(workspace: WorkspaceManifest, versions: Versions, binaries: Versions): PublishedManifest {
-  const { name, version, description, license, engines, bin } = workspace;
   const exportOf = (entry: string) => ({
     types: `./${TYPES}/${WORKSPACE}/${entry}.d.ts`,
     default: `./dist/${entry}.mjs`,
@@ -91,14 +91,7 @@ function manifestOf(workspace: WorkspaceManifest, versions: Versions, binaries: 
     ENTRIES.map((entry) => [entry === 'index' ? '.' : `./${entry}`, exportOf(entry)]),
   );
   return {
-    name,
-    version,
-    description,
-    license,
-    type: 'module',
-    ...(engines && { engines }),
-    publishConfig: { access: 'public' },
-    ...(bin && { bin }),
+    ...publishedBase(workspace),
     files: ['bin', 'dist', TYPES, ...COPIED],
     exports: { ...own, './package.json': './package.json' },
     // The contained onnxruntime has an exact version, for which a verification holds.

@@ -15,6 +15,7 @@ import {
   imported,
   type PackageParts,
   type PublishedManifest,
+  publishedBase,
   type StagedPackage,
   stage,
   type Versions,
@@ -89,19 +90,14 @@ export async function bundleHttp(
 }
 
 function manifestOf(workspace: WorkspaceManifest, versions: Versions): PublishedManifest {
-  const { name, version, description, license, engines, peerDependencies, peerDependenciesMeta } = workspace;
+  const { peerDependencies, peerDependenciesMeta } = workspace;
   const typesOf = (format: string, entry: string) => `./${format}/types/sdk/${entry}.d.ts`;
   const importOf = (entry: string) => {
     const of = (format: string) => ({ types: typesOf(format, entry), default: `./${format}/${entry}.js` });
     return { import: of('esm'), require: of('cjs') };
   };
   return {
-    name,
-    version,
-    description,
-    license,
-    type: 'module',
-    ...(engines && { engines }),
+    ...publishedBase(workspace),
     main: './cjs/index.js',
     types: typesOf('cjs', 'index'),
     sideEffects: false,

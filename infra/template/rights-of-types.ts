@@ -36,9 +36,6 @@ const roles: readonly Rights[] = [
     condition: { StringEquals: { 'iam:PassedToService': 'lambda.amazonaws.com' } },
   },
 ];
-const rolePolicies: readonly Rights[] = [
-  of('iam', 'roles', 'DeleteRolePolicy GetRolePolicy ListRolePolicies PutRolePolicy'),
-];
 
 const cache = (actions: string): readonly Rights[] => [
   of('elasticache', 'cache', `${actions} AddTagsToResource ListTagsForResource`),
@@ -119,9 +116,8 @@ export const RIGHTS_OF_TYPES: Readonly<Record<string, readonly Rights[] | undefi
   ),
   'AWS::ElastiCache::User': cache('CreateUser DeleteUser DescribeUsers ModifyUser'),
   'AWS::ElastiCache::UserGroup': cache('CreateUserGroup DeleteUserGroup DescribeUserGroups ModifyUserGroup'),
-  'AWS::IAM::Policy': rolePolicies,
+  'AWS::IAM::Policy': [of('iam', 'roles', 'DeleteRolePolicy GetRolePolicy ListRolePolicies PutRolePolicy')],
   'AWS::IAM::Role': roles,
-  'AWS::IAM::RolePolicy': rolePolicies,
   'AWS::Lambda::Alias': [
     of(
       'lambda',

@@ -112,7 +112,7 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     get role() {
       return role(variables);
     },
-    aws: { endpoint: variables['AWS_ENDPOINT_URL'] },
+    aws: { endpoint: variables['AWS_ENDPOINT_URL'] || undefined },
     inLambda: variables['AWS_LAMBDA_RUNTIME_API'] !== undefined,
     memoryMB: Number(variables['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? 1769),
     hasMetrics: variables['CLUSTER_SERVING_METRICS'] !== 'off',
@@ -141,7 +141,7 @@ function readRedisSignIn(variables: Variables): RedisSignIn | undefined {
   const user = variables['CLUSTER_SERVING_REDIS_USER'];
   const parameter = variables['CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER'];
   if (parameter) {
-    const endpoint = variables['AWS_ENDPOINT_URL_SSM'] ?? variables['AWS_ENDPOINT_URL'];
+    const endpoint = variables['AWS_ENDPOINT_URL_SSM'] || variables['AWS_ENDPOINT_URL'] || undefined;
     return { ...role(variables), parameter, user: user || undefined, endpoint };
   }
   if (!user) return undefined;

@@ -39,7 +39,7 @@ export interface CopyOptions extends Pick<DownloadOptions, 'onBytes' | 'signal'>
 export async function copyModel(address: string, directory: string, options: CopyOptions): Promise<string> {
   const place = readS3Address(address);
   if (place === undefined) throw badConfig(`expected s3://bucket/prefix, got ${JSON.stringify(address)}`);
-  const s3 = options.s3 ?? openS3({ endpoint: variables['AWS_ENDPOINT_URL'], anyRegion: true });
+  const s3 = options.s3 ?? openS3({ endpoint: variables['AWS_ENDPOINT_URL'] || undefined, anyRegion: true });
   const { onBytes, signal } = options;
   try {
     const { prefix, keys } = await keysAt(s3, place, signal);
@@ -147,7 +147,7 @@ function refusal(error: unknown, address: string, bucket: string): ServingError 
     needs: 's3:GetObject and s3:ListBucket',
   });
   const { code, message } = ServingError.from(error);
-  const endpoint = variables['AWS_ENDPOINT_URL'];
+  const endpoint = variables['AWS_ENDPOINT_URL'] || undefined;
   const isAway = endpoint !== undefined && /ECONNREFUSED|ENOTFOUND/.test(asError(error).message);
   const why =
     advice ??

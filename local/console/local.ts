@@ -150,7 +150,8 @@ async function reportOf(
   if (!report) return { unavailable: 'The model is ONNX already, and was served as it is.' };
   // Loaded on demand, because a start needs no converter.
   const { importReportText } = await import('../../onnx-import/index.ts');
-  return { text: importReportText(report) };
+  const { SERVICE } = await import('../../release/service-words.ts');
+  return { text: importReportText(report, SERVICE) };
 }
 
 async function liveFacts({ statistics }: LocalConsoleOptions): Promise<Part<LiveFacts>> {

@@ -60,7 +60,7 @@ const SMALLEST = 1e-37;
  */
 export async function compareNodes({ file, isMended }: NodesRequest): Promise<readonly string[]> {
   if (!hasClassicalNodes(file)) return [];
-  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-nodes-'));
+  const folder = await mkdtemp(join(tmpdir(), 'onnx-import-nodes-'));
   const open: string[] = [];
   try {
     let count = 0;

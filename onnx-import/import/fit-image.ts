@@ -52,18 +52,18 @@ function misfits({ name, shape }: TensorSpec, image: ImageChoice): Unapplied[] {
   if (typeof depth === 'number' && depth !== (image.channels === 'grey' ? 1 : 3))
     found.push({
       field: `data_format`,
-      advice: `input "${name}" is ${formatShape(shape)}: put image: {layout: ${image.layout === 'chw' ? 'hwc' : 'chw'}} into config.yaml`,
+      advice: `input "${name}" is ${formatShape(shape)}: put image: {layout: ${image.layout === 'chw' ? 'hwc' : 'chw'}} into the settings`,
       settledBy: ['layout'],
     });
   for (const key of ['mean', 'std'] as const)
     if (image.channels === 'grey' && (image[key]?.length ?? 1) > 1)
       found.push({
         field: `image_${key}`,
-        advice: `${image[key]?.length} numbers, and pictures have one channel: put image: {${key}: ${image[key]?.[0]}} into config.yaml`,
+        advice: `${image[key]?.length} numbers, and pictures have one channel: put image: {${key}: ${image[key]?.[0]}} into the settings`,
         settledBy: [key],
       });
   if (typeof height !== 'number' || typeof width !== 'number') return found;
-  const lines = `put image: {resize: ${height}, height: ${height}, width: ${width}}, which cuts the middle out, or image: {height: ${height}, width: ${width}}, which scales the whole picture, into config.yaml`;
+  const lines = `put image: {resize: ${height}, height: ${height}, width: ${width}}, which cuts the middle out, or image: {height: ${height}, width: ${width}}, which scales the whole picture, into the settings`;
   const settledBy = ['resize', 'height'] as const;
   const model = `the model takes ${height} x ${width}`;
   if (image.height === undefined && image.resize !== undefined)
@@ -84,6 +84,6 @@ function sizeName({ resize }: ImageChoice): string {
 function refusal(directory: string, source: string, problems: readonly Unapplied[]): ServingError {
   const list = problems.map(({ field, advice }) => `${field} (${advice})`).join('; ');
   return badModel(
-    `${directory}: ${source} says how pictures are prepared, and the service does not apply ${list}. If the clients do it themselves, put import: {ignore: [${source}]} into config.yaml`,
+    `${directory}: ${source} says how pictures are prepared, and this is not applied: ${list}. If the clients do it themselves, put import: {ignore: [${source}]} into the settings`,
   );
 }

@@ -14,6 +14,7 @@ import type { Convert } from '../formats/convert.ts';
 import { ModelProcess } from '../process/model-process.ts';
 import { type ImportReport, importReportText } from '../report/import-report.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from '../report/report-file.ts';
+import type { ServiceWords } from '../report/sample-text.ts';
 import type { GivenShapes } from '../samples/given-sizes.ts';
 import type { ConvertOptions } from '../source/convert-options.ts';
 import { detectModel } from '../source/detect.ts';
@@ -46,6 +47,8 @@ export interface ImportOptions
   readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
   /** Cancels between stages, while writing and while checking; nothing is left behind. */
   readonly signal?: AbortSignal | undefined;
+  /** The service that is to serve the model: the report says what it needs there, and advice names its settings. */
+  readonly service?: ServiceWords | undefined;
   /** Replaces the built-in converters. */
   readonly converter?: Convert | undefined;
   /** Refuses by throwing what was found, before anything is made of it. */
@@ -53,6 +56,9 @@ export interface ImportOptions
   /** Has the last word on a finished import: refuses it by throwing, or adds to what is written of it. */
   readonly accept?: ((reported: Reported) => Promise<Accepted>) | undefined;
 }
+
+/** In the advice of all that reads a folder. */
+const INTO_SETTINGS = 'into the settings';
 
 export interface Accepted {
   readonly importReport: ImportReport;
@@ -95,10 +101,10 @@ export async function importFound(found: Found, options: ImportOptions): Promise
     const verified = await verifyChecked(checked, workshop);
     const reported = await reportVerified(verified, workshop);
     const accepted = await accept(reported);
-    await writeReport(folder, accepted);
+    await writeReport(folder, accepted, options.service);
     return { directory: await takeOver(folder, options), importReport: accepted.importReport };
   } catch (error) {
-    throw withoutFolder(ServingError.from(error), folder, found);
+    throw inWordsOf(options.service, withoutFolder(ServingError.from(error), folder, found));
   } finally {
     if (!options.process) process.close();
     await rm(folder, { recursive: true, force: true });
@@ -109,9 +115,13 @@ async function acceptAll({ importReport }: Reported): Promise<Accepted> {
   return { importReport, lines: [] };
 }
 
-async function writeReport(folder: string, { importReport, lines }: Accepted): Promise<void> {
+async function writeReport(
+  folder: string,
+  { importReport, lines }: Accepted,
+  service: ServiceWords | undefined,
+): Promise<void> {
   await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
-  const text = [importReportText(importReport), ...lines, ''];
+  const text = [importReportText(importReport, service), ...lines, ''];
   await writeFile(join(folder, REPORT_TEXT_FILE), text.join('\n'));
 }
 
@@ -137,6 +147,11 @@ function sizesOf(
 }
 
 /** onnxruntime names the file that it was given, whose folder is gone when the message is read. */
+/** Advice names the settings of the service, if there is one. */
+function inWordsOf(service: ServiceWords | undefined, error: unknown): unknown {
+  return service ? withPathAs(error, INTO_SETTINGS, `into ${service.settings}`) : error;
+}
+
 function withoutFolder(error: unknown, folder: string, { kind, directory, files }: Found) {
   const isOwn = isOnnx(kind);
   const shown = isOwn ? join(directory, elementAt(files, 0, 'files')) : 'the converted model';

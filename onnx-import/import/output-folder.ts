@@ -71,7 +71,7 @@ async function listedFiles(target: string): Promise<string[]> {
       converter: { name: unknown };
       model: { files: readonly { path: string }[] };
     };
-    if (importReport.converter.name !== 'cluster-serving') return [];
+    if (importReport.converter.name !== 'onnx-import') return [];
     return importReport.model.files.map(({ path }) => path.split('/')[0] as string);
   } catch {
     return [];

@@ -41,7 +41,7 @@ export async function reportVerified(verified: Verified, workshop: Workshop): Pr
   const images = prepared ? reading.images : reading.images.map((one) => withSaid(one, model));
   const importReport: ImportReport = {
     version: 1,
-    converter: { name: 'cluster-serving', version },
+    converter: { name: 'onnx-import', version },
     source: {
       format: found.kind,
       files: await fileFacts(found.directory, [...sources].sort()),

@@ -17,7 +17,7 @@ import type { ImageReading } from './image-reading.ts';
 import { type LambdaFit, lambdaText } from './lambda-fit.ts';
 import type { machineFacts } from './machine.ts';
 import { originText, type PortOrigin } from './origin.ts';
-import { type SampleRequest, sampleLines } from './sample-text.ts';
+import { type SampleRequest, type ServiceWords, sampleLines } from './sample-text.ts';
 
 export interface PortFacts {
   readonly name: string;
@@ -33,7 +33,7 @@ export interface PortFacts {
 export interface ImportReport {
   /** Of this document. */
   readonly version: 1;
-  readonly converter: { readonly name: 'cluster-serving'; readonly version: string };
+  readonly converter: { readonly name: 'onnx-import'; readonly version: string };
   readonly source: {
     readonly format: ModelKind;
     readonly files: readonly FileFacts[];
@@ -98,8 +98,11 @@ export function portFacts({ name, dtype, shape }: TensorSpec, shapeless: readonl
   return { name, dtype, shape, dynamicAxes: Object.fromEntries(free) as Record<number, string> };
 }
 
-/** What a person wants to know, in Markdown that also reads well in a terminal. */
-export function importReportText(importReport: ImportReport): string {
+/**
+ * What a person wants to know, in Markdown that also reads well in a terminal.
+ * @param service adds what concerns the service that is to serve the model
+ */
+export function importReportText(importReport: ImportReport, service?: ServiceWords): string {
   const { source, model, measured, notes } = importReport;
   const config = configLines(importReport);
   const lines = [
@@ -115,14 +118,15 @@ export function importReportText(importReport: ImportReport): string {
     ...Object.entries(importReport.check.nan).map(([name, count]) => `- NaN: ${count} in output "${name}"`),
     ...verificationNotes(importReport.verification).map((line) => `- verification: ${line}`),
     `- measured: ${measuredText(importReport)}`,
-    `- Lambda: ${lambdaText(measured.lambda)}${shapesText(measured)}`,
+    ...(service ? [`- Lambda: ${lambdaText(measured.lambda)}${shapesText(measured)}`] : []),
     ...notes.map((note) => `- note: ${note}`),
   ];
-  if (importReport.sample) {
-    const sample = sampleLines(importReport.sample, measured.sampleAnswer ?? '');
+  if (service && importReport.sample) {
+    const sample = sampleLines(importReport.sample, measured.sampleAnswer ?? '', service);
     lines.push('', 'To ask it, once it is served:', '', '```sh', ...sample, '```');
   }
-  if (config.length > 0) lines.push('', 'For config.yaml:', '', '```yaml', ...config, '```');
+  if (service && config.length > 0)
+    lines.push('', `For ${service.settings}:`, '', '```yaml', ...config, '```');
   return lines.join('\n');
 }
 

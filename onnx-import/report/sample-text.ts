@@ -11,17 +11,31 @@ export interface SampleRequest {
   readonly picture: boolean;
 }
 
+/** How the service that is to serve the model is spoken of. */
+export interface ServiceWords {
+  /** Its file of settings. */
+  readonly settings: string;
+  /** Its command that asks the model. */
+  readonly predict: string;
+  /** Where any other client asks. */
+  readonly url: string;
+}
+
 /** Lines for a person; a shell takes those that are not comments. */
-export function sampleLines({ body, script, csv, picture }: SampleRequest, answer: string): string[] {
+export function sampleLines(
+  { body, script, csv, picture }: SampleRequest,
+  answer: string,
+  { predict, url }: ServiceWords,
+): string[] {
   const quoted = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
   const print = script === undefined ? `printf %s ${quoted(body ?? '')}` : `node -p ${quoted(script)}`;
   return [
-    ...(picture ? ['npx cluster-serving predict photo.jpg'] : []),
-    `${print} | npx cluster-serving predict -`,
-    '# any other client: … | curl -d @- http://localhost:10020/predict',
+    ...(picture ? [`${predict} photo.jpg`] : []),
+    `${print} | ${predict} -`,
+    `# any other client: … | curl -d @- ${url}`,
     ...(csv === undefined
       ? []
-      : [`printf '%s\\n' ${csv.split('\n').map(quoted).join(' ')} | npx cluster-serving predict --file -`]),
+      : [`printf '%s\\n' ${csv.split('\n').map(quoted).join(' ')} | ${predict} --file -`]),
     `# answered: ${answer}`,
   ];
 }

@@ -59,7 +59,7 @@ async function assertCounted(folder: string): Promise<void> {
   const { include_prompt: includes } = await readConfig(folder, '1_Pooling/config.json');
   if (includes === false)
     throw badModel(
-      `1_Pooling/config.json: include_prompt false leaves the tokens of a prompt out of the vector, which is not served; put import: {ignore: [${SENTENCES}]} into config.yaml to serve it without prompts`,
+      `1_Pooling/config.json: include_prompt false leaves the tokens of a prompt out of the vector, which is not served; put import: {ignore: [${SENTENCES}]} into the settings to serve it without prompts`,
     );
 }
 

@@ -143,7 +143,7 @@ function scalingOf(fields: Fields): SaidImage {
     return { image: { ...method, resize: shorter, ...crop }, refused };
   const name = other === undefined ? 'size' : `size.${other}`;
   const advice =
-    'put what pictures are scaled to into config.yaml: image: {resize: 256, height: 224, width: 224}, or image: {height: 224, width: 224}';
+    'put what pictures are scaled to into the settings: image: {resize: 256, height: 224, width: 224}, or image: {height: 224, width: 224}';
   refused.push({ field: name, advice, settledBy: ['resize', 'height'] });
   return { image: method, refused };
 }
@@ -155,7 +155,7 @@ function layoutOf({ data_format: format }: Fields): SaidImage {
   const field = `data_format ${JSON.stringify(format).slice(0, 80)}`;
   return {
     image: {},
-    refused: [{ field, advice: 'put image: {layout: chw} into config.yaml', settledBy: ['layout'] }],
+    refused: [{ field, advice: 'put image: {layout: chw} into the settings', settledBy: ['layout'] }],
   };
 }
 

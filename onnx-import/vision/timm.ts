@@ -19,7 +19,7 @@ export function readTimm(fields: Fields): SaidImage {
   const refuse = (name: string, value: unknown, line: string, ...settledBy: (keyof ImageChoice)[]) =>
     refused.push({
       field: `${name} ${JSON.stringify(value)?.slice(0, 80)}`,
-      advice: `put image: {${line}} into config.yaml`,
+      advice: `put image: {${line}} into the settings`,
       settledBy,
     });
   if (!means) refuse('mean', mean, 'mean: [0.485, 0.456, 0.406]', 'mean');

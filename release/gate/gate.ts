@@ -12,7 +12,7 @@ import type { Filter } from '../../lib/pipeline/answer/postprocess.ts';
 import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
 import { PROMPT_INPUT } from '../../lib/text/runner.ts';
 import { axisLines, layoutOf, proposedAxes, takesImages } from '../../onnx-import/index.ts';
-import { elementsOf, type SingleRowOptions, singleRows } from '../../onnx-import/trial.ts';
+import { elementsOf, type SingleRowOptions, singleRows } from '../../onnx-import/inputs.ts';
 import { endpointsOf, greyPicture, recordValue } from './endpoints.ts';
 
 export interface GateOptions extends SingleRowOptions {

@@ -7,7 +7,7 @@ import { elementCount, formatShape, sliceTensor, type Tensor } from '../../lib/c
 import type { TensorSpec } from '../../lib/contract/values.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
 import { elementTexts, type Filter, nest } from '../../lib/pipeline/answer/postprocess.ts';
-import { matched, referenceTensors } from '../../onnx-import/trial.ts';
+import { matched, referenceTensors } from '../../onnx-import/inputs.ts';
 
 interface Ports {
   readonly inputs: readonly TensorSpec[];

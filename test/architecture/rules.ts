@@ -158,7 +158,7 @@ export const IMPORTED_BY: readonly { readonly part: string; readonly importers: 
     part: 'lib/redis/',
     importers: ['lib/compose/store.ts', 'sdk/redis-results.ts', 'local/bridge/', 'test/'],
   },
-  // The service sees the entries of onnx-import alone: index.ts, options.ts, process.ts, trial.ts and protobuf.ts.
+  // The service sees the entries of onnx-import alone: index.ts, options.ts, process.ts, inputs.ts and protobuf.ts.
   ...LEVELS.flat()
     .filter((part) => /^onnx-import\/./.test(part))
     .map((part) => ({ part, importers: ['onnx-import/', 'test/'] })),

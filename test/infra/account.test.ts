@@ -154,6 +154,11 @@ test('a stack that must be removed first, and one without its model, are errors'
   const url = 'https://sqs.us-east-1.amazonaws.com/123456789012/cluster-serving-dev-queue';
   const there = await answersOf(stack('UPDATE_COMPLETE', [{ OutputKey: 'QueueUrl', OutputValue: url }]));
   assert.equal(there.kinds['stack'], 'ok');
+  assert.deepEqual(
+    [there.kinds['update'], there.of('update')?.found],
+    ['ok', 'in place 0; new 3 (Own, Made, Log)'],
+  );
+  assert.equal((await answersOf()).of('update'), undefined);
   // Its names differ from all others.
   assert.equal(there.of('queues'), undefined);
   const without = { ...REQUEST.planned, missingModel: '/job/model' };

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { capacityOf, capacityText, RECORD } from '../../infra/doctor/capacity.ts';
+import { redisKindsTable, redisKindText } from '../../infra/doctor/kinds.ts';
 import type { Settings } from '../../infra/template/config.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { openRedis } from '../../lib/redis/cluster/connection.ts';
@@ -60,6 +61,17 @@ test('the Redis that was chosen and the time that results stay decide how many r
   assert.equal(of('public', { redisMaxGB: 3 }).redisBytes, 0.9 * 3 * 2 ** 30);
   for (const redis of ['url', 'shared'] as const) assert.equal(of(redis).recordsPerDay, undefined);
   assert.equal(of('node', {}, { resultTtlSeconds: 7 * 86_400 }).bytesPerDailyRecord, 7 * (1_260 + 260));
+});
+
+test('doctor says for each kind of Redis what its functions reach and what an update may change', () => {
+  assert.match(
+    redisKindText('public'),
+    /^redis=public: takes a VPC: no; its functions reach everything; .* an update may change both limits,/,
+  );
+  const rows = redisKindsTable(DEFAULT_JOB);
+  assert.ok(rows.every(({ length }) => length === rows[0]?.length));
+  // The same as capacityOf says for the settings of dev, in thousands.
+  assert.ok(rows.some((row) => row[1]?.startsWith('157,000 records a day')));
 });
 
 test('doctor says when Redis is full and what reading costs', () => {

@@ -38,8 +38,6 @@ const NO_NAME: ReadonlySet<string> = new Set([
   'AWS::ElastiCache::ReplicationGroup CacheParameterGroupName',
   'AWS::ElastiCache::ReplicationGroup CacheSubnetGroupName',
   'AWS::IAM::Policy PolicyName',
-  'AWS::IAM::RolePolicy PolicyName',
-  'AWS::IAM::RolePolicy RoleName',
   'AWS::Lambda::Alias FunctionName',
   'AWS::Lambda::Alias Name',
   'AWS::Lambda::EventSourceMapping FunctionName',

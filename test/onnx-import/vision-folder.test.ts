@@ -142,7 +142,7 @@ test('what cannot be applied is refused by its name, unless config.yaml stands i
     const found = await refusal(t, { ...VIT, ...more });
     assert.match(
       found,
-      /preprocessor_config\.json says how pictures are prepared, and the service does not apply/,
+      /preprocessor_config\.json says how pictures are prepared, and this is not applied: /,
     );
     assert.match(found, expected);
     assert.match(found, /import: \{ignore: \[preprocessor_config\.json\]\}/);

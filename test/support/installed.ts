@@ -128,6 +128,26 @@ export async function install(
   return { folder, path, manifest, link, npx };
 }
 
+const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
+
+/** npm's own answer to `npm install <archives>` in an empty folder; false where the registry cannot be reached. */
+export async function npmInstall(
+  folder: string,
+  words: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<boolean> {
+  await writeFile(join(folder, 'package.json'), '{ "private": true }\n');
+  const env = childEnvironment({ npm_config_loglevel: 'error', ...environment });
+  const parameters = ['install', ...words, '--prefer-offline', '--no-audit'];
+  try {
+    await execute('npm', parameters, { cwd: folder, env, maxBuffer: MAX_BUFFER });
+    return true;
+  } catch (error) {
+    if (UNREACHABLE.test(String(Object(error).stderr))) return false;
+    throw error;
+  }
+}
+
 /** As npm does for every package at the top of node_modules. */
 async function linkBins(folder: string, path: string): Promise<void> {
   const { name, bin = {} } = JSON.parse(await readFile(join(path, 'package.json'), 'utf8')) as {

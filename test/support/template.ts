@@ -79,13 +79,11 @@ export function roleStatements(
       PolicyDocument.Statement.map((statement) => ({ role, statement })),
     ),
   );
-  const added = ['AWS::IAM::Policy', 'AWS::IAM::RolePolicy']
-    .flatMap((type) => resourcesOf(template, type))
-    .flatMap(([, { Roles, RoleName, PolicyDocument }]) =>
-      referencesOf(Roles ?? RoleName).flatMap((role) =>
-        (PolicyDocument as PolicyDocument).Statement.map((statement) => ({ role, statement })),
-      ),
-    );
+  const added = resourcesOf(template, 'AWS::IAM::Policy').flatMap(([, { Roles, PolicyDocument }]) =>
+    referencesOf(Roles).flatMap((role) =>
+      (PolicyDocument as PolicyDocument).Statement.map((statement) => ({ role, statement })),
+    ),
+  );
   return [...own, ...added];
 }
 

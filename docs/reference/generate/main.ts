@@ -1,10 +1,12 @@
 /**
- * Writes what the code defines into the pages of docs/reference, between markers, and the defaults of settings into a
+ * Writes what the code defines into the pages of docs, between markers, and the defaults of settings into a
  * module for functions: `npm run docs`. A test fails when one of them is out of date.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { COMMANDS, HELP } from '../../../cli/main.ts';
 import { WKR_COMMANDS } from '../../../cli/wkr/main.ts';
+import { redisKindsTable } from '../../../infra/doctor/kinds.ts';
+import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { supported, supportedOpsText } from '../../../onnx-import/index.ts';
 import { defaultsModule } from './defaults.ts';
 import { errorsTable } from './errors.ts';
@@ -12,6 +14,7 @@ import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
 import { operationsTable } from './operations.ts';
 import { declarationsModule, handlesModule } from './routes.ts';
 import { jobLimitsTable, oldKeysTable, presetsTable, settingsTable, variablesTable } from './settings.ts';
+import { table } from './table.ts';
 
 /** Texts by block name. */
 type Blocks = Readonly<Record<string, string>>;
@@ -20,6 +23,7 @@ const END = '<!-- end of generated text -->';
 
 /** The pages with their blocks. */
 export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
+  'docs/how-to/deploy.md': async () => ({ 'kinds of Redis': kindsTable() }),
   'docs/reference/cli.md': helpTexts,
   'docs/reference/config.md': async () => ({
     settings: settingsTable(),
@@ -46,6 +50,11 @@ export const MODULES: Readonly<Record<string, () => string | Promise<string>>> =
   'lib/http/routes/lists/predictions.ts': () => handlesModule('predictions'),
   'lib/http/routes/lists/status.ts': () => handlesModule('status'),
 };
+
+function kindsTable(): string {
+  const [heads = [], ...rows] = redisKindsTable(DEFAULT_JOB);
+  return table(heads, rows);
+}
 
 /** The page with each block replaced. @throws when a block has no markers in it */
 export function withBlocks(page: string, blocks: Blocks): string {

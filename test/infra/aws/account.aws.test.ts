@@ -11,10 +11,10 @@ import { withoutSandbox } from './functions.ts';
 import { CHANGED, DEPLOYER_KEY, DIGIT, type Life, live, REDIS_DEPLOYER_KEY } from './life.ts';
 import { REGION, type Role } from './moto.ts';
 import { type Call, callOf, refusedCalls, unusedRights } from './policies.ts';
-import { pythonTools, runtimeClient } from './tools.ts';
+import { motoTools, runtimeClient } from './tools.ts';
 import { DEPLOYED, REDIS_STACK, STACK } from './variants.ts';
 
-const tools = await pythonTools();
+const tools = await motoTools();
 const client = 'folder' in tools ? await runtimeClient() : { missing: 'there is no account' };
 const SKIP =
   'missing' in tools

@@ -131,9 +131,6 @@ GAPS = {
         attributes=lambda ref, region: {"Arn": f"arn:aws:elasticache:{region}:123456789012:user:{ref}"},
     ),
     "AWS::ElastiCache::UserGroup": of_cache("UserGroup", "UserGroupId", "DeleteUserGroup"),
-    "AWS::IAM::RolePolicy": policy_of(
-        "iam", "PutRolePolicy", lambda p: [p], lambda p, text: {**p, "PolicyDocument": text}
-    ),
     "AWS::Lambda::Alias": Gap(
         "lambda",
         create=lambda p, name: [

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DeleteObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
+import { DeleteObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { authorizedFetch } from '../../../sdk/access.ts';
 import { type CliAnswer, cli, cliJson, IMAGES } from '../../cli/cli.ts';
@@ -12,6 +12,7 @@ import { copyProject, packagedIn, removeProject, runServerless } from '../../sup
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { SIGNED_ENVIRONMENT } from '../../support/signed-api.ts';
 import { until } from '../../support/until.ts';
+import { emptyBucket, keysIn } from './buckets.ts';
 import { type AccountState, type Moto, REGION, startMoto } from './moto.ts';
 import { startCluster, startServer, type TestRedis } from './redis.ts';
 import { clientsOf, type RunningStack, startFunctions, startStack } from './running.ts';
@@ -104,7 +105,7 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
   const template = await packagedIn(project).template();
   const second = await using(async (hooks) => respondLater(await startStack(hooks, await running())));
   const recorded = await moto.recorded();
-  for (const name of created.buckets) if (name === bucket) await empty(s3, name);
+  for (const name of created.buckets) if (name === bucket) await emptyBucket(s3, name);
   const removed = await serverless('remove');
   await ofRedis?.('remove');
   const left = await moto.state();
@@ -259,13 +260,4 @@ async function respondLater({ api }: RunningStack) {
 /** In base64. Bytes after the end of a JPEG do not belong to the picture. */
 function largePicture(): string {
   return Buffer.concat([smallJpeg('baseline420').bytes, Buffer.alloc(LARGE_BYTES)]).toString('base64');
-}
-
-async function keysIn(s3: S3Client, Bucket: string): Promise<string[]> {
-  const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket }));
-  return Contents.map(({ Key }) => String(Key));
-}
-
-async function empty(s3: S3Client, Bucket: string): Promise<void> {
-  for (const Key of await keysIn(s3, Bucket)) await s3.send(new DeleteObjectCommand({ Bucket, Key }));
 }

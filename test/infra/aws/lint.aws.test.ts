@@ -7,8 +7,9 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { KINDS } from '../../../infra/account/update.ts';
 import { packageProject } from '../../support/packaging.ts';
-import { pythonTools } from './tools.ts';
+import { motoTools } from './tools.ts';
 import { LINTED, type LintedVariant, params } from './variants.ts';
 
 const run = promisify(execFile);
@@ -27,7 +28,7 @@ const ACCEPTED: Readonly<Record<string, string>> = {
     'osls writes DependsOn between resources that a reference orders already. It is not a fault to say it twice.',
 };
 
-const tools = await pythonTools();
+const tools = await motoTools();
 
 const SKIP = 'missing' in tools && tools.missing;
 const seen = new Set<string>();
@@ -45,6 +46,36 @@ describe('cfn-lint', { skip: SKIP, concurrency: 2 }, () => {
       assert.deepEqual(unexplained, []);
     });
   }
+});
+
+/** cfn-lint carries AWS's schemas. A part of a property, as DnsOptions/…, is the only kind that is not ours. */
+const SCHEMAS = `
+import json, sys
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+for type in sys.argv[1:]:
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", type).schema
+    print(json.dumps([type, schema.get("createOnlyProperties", [])]))
+`;
+
+test("what doctor says of an update has the same fixed properties as AWS's schemas", {
+  skip: SKIP,
+}, async () => {
+  if ('missing' in tools) return;
+  const python = join(tools.folder, 'python');
+  const { stdout } = await run(python, ['-c', SCHEMAS, ...Object.keys(KINDS)], { maxBuffer: 1024 * 1024 });
+  const lines: [string, string[]][] = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  for (const [type, properties] of lines) {
+    const { name, fixed = '' } = KINDS[type] ?? {};
+    const ours = [...(name === undefined ? [] : [name]), ...fixed.split(' ').filter((one) => one !== '')];
+    const theirs = properties
+      .map((one) => one.replace('/properties/', ''))
+      .filter((one) => !one.includes('/'));
+    assert.deepEqual(new Set(ours), new Set(theirs), type);
+  }
+  assert.equal(lines.length, Object.keys(KINDS).length);
 });
 
 test('cfn-lint still says everything that the list explains', { skip: SKIP }, () => {

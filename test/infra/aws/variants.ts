@@ -49,6 +49,12 @@ export const LINTED: readonly LintedVariant[] = [
     stage: 'prod',
     parameters: { redis: 'serverless', redisAuth: 'iam', respondAsync: 'on' },
   },
+  { name: 'a public Redis', parameters: { redis: 'public' } },
+  {
+    name: 'a public Redis, prod',
+    stage: 'prod',
+    parameters: { redis: 'public', respondAsync: 'on' },
+  },
   { name: 'the Redis of another stack', parameters: SHARED },
   {
     name: 'the Redis of another stack, prod',

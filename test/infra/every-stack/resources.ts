@@ -31,7 +31,6 @@ export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::ElastiCache::UserGroup': 'Engine UserGroupId UserIds',
   'AWS::IAM::Policy': 'PolicyDocument PolicyName Roles',
   'AWS::IAM::Role': 'AssumeRolePolicyDocument Policies',
-  'AWS::IAM::RolePolicy': 'PolicyDocument PolicyName RoleName',
   'AWS::S3::Bucket': 'BucketEncryption PublicAccessBlockConfiguration',
   'AWS::S3::BucketPolicy': 'Bucket PolicyDocument',
   'AWS::SNS::Subscription': 'Endpoint Protocol TopicArn',
@@ -52,12 +51,12 @@ interface Document {
 /** Every policy of the template, and whether it stands at a resource and so says who. */
 function policiesOf(template: Template) {
   return Object.entries(template.Resources).flatMap(([name, { Properties = {} }]) => {
-    const { PolicyDocument, AssumeRolePolicyDocument, Policies = [], Roles, RoleName } = Properties;
+    const { PolicyDocument, AssumeRolePolicyDocument, Policies = [], Roles } = Properties;
     const own = (Policies as Properties[]).map((policy) => {
       assert.ok(policy['PolicyName'], name);
       return { name, document: policy['PolicyDocument'] as Document, isAtResource: false };
     });
-    const isAtResource = (Roles ?? RoleName) === undefined;
+    const isAtResource = Roles === undefined;
     const others = [PolicyDocument, AssumeRolePolicyDocument].flatMap((document) =>
       document === undefined ? [] : [{ name, document: document as Document, isAtResource }],
     );

@@ -33,9 +33,8 @@ const ACCESS: readonly Check[] = [
       for (const [name, { ManagedPolicyArns }] of resourcesOf(template, 'AWS::IAM::Role'))
         assert.equal(ManagedPolicyArns, undefined, name);
       assert.deepEqual(resourcesOf(template, 'AWS::IAM::ManagedPolicy'), []);
-      for (const type of ['AWS::IAM::Policy', 'AWS::IAM::RolePolicy'])
-        for (const [name, { Roles, RoleName }] of resourcesOf(template, type))
-          assert.ok(referencesOf(Roles ?? RoleName).length > 0, name);
+      for (const [name, { Roles }] of resourcesOf(template, 'AWS::IAM::Policy'))
+        assert.ok(referencesOf(Roles).length > 0, name);
       for (const { role, statement } of roleStatements(template)) {
         if (statement.Effect !== 'Allow') continue;
         const actions = actionsOf(statement);

@@ -13,7 +13,7 @@ import { cleaningUp, IMAGES, serviceFolder } from '../../cli/cli.ts';
 import { NO_BROWSER } from '../../support/browser.ts';
 import { childEnvironment } from '../../support/environment.ts';
 import { copyPage, usePage } from '../../support/example-page.ts';
-import { type Archives, olderNode, packPackages } from '../../support/installed.ts';
+import { type Archives, npmInstall, olderNode, packPackages } from '../../support/installed.ts';
 import { MADE_ONCE, packagedIn } from '../../support/packaging.ts';
 import { testStack } from '../../support/stack.ts';
 import { startStatic } from '../../support/static-server.ts';
@@ -21,7 +21,6 @@ import { look, startAccount } from '../account.ts';
 
 const execute = promisify(execFile);
 const MAX_BUFFER = 16 * 1024 * 1024;
-const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
 
 /** A user's code after an import: it asks a service directly and through the queue, in Node and in a page. */
 const tenLines = (url: string, image: string) => `
@@ -60,28 +59,24 @@ describe('both packages, installed by npm', () => {
   });
 
   /** A shell of the user, in which nothing of this checkout is on the PATH. */
-  function run(cwd: string, command: string, words: readonly string[]) {
+  function shell(): Record<string, string> {
     const path = (process.env['PATH'] ?? '')
       .split(delimiter)
       .filter((place) => !place.includes('node_modules'));
-    const env = childEnvironment({
+    return {
       ...MADE_ONCE,
       PATH: [dirname(node), ...path].join(delimiter),
       npm_config_loglevel: 'error',
-    });
-    return execute(command, words, { cwd, env, maxBuffer: MAX_BUFFER });
+    };
+  }
+
+  function run(cwd: string, command: string, words: readonly string[]) {
+    return execute(command, words, { cwd, env: childEnvironment(shell()), maxBuffer: MAX_BUFFER });
   }
 
   async function installation(...options: string[]): Promise<string> {
     const place = await newFolder();
-    await writeFile(join(place, 'package.json'), '{ "private": true }\n');
-    const words = ['install', archives.sdk, archives.cli, '--prefer-offline', '--no-audit', ...options];
-    try {
-      await run(place, 'npm', words);
-    } catch (error) {
-      if (!UNREACHABLE.test((error as { stderr?: string }).stderr ?? '')) throw error;
-      unreachable = true;
-    }
+    if (!(await npmInstall(place, [archives.sdk, archives.cli, ...options], shell()))) unreachable = true;
     return place;
   }
 

@@ -1,6 +1,6 @@
 /**
- * The package onnx-import, built, packed by npm, unpacked as an installation, and used as people use it who have nothing else of
- * this repository: its command and its code, on this Node and on an older one.
+ * The package onnx-import, built, packed and installed by npm (or unpacked, where the registry cannot be reached), and used as
+ * people use it who have nothing else of this repository: its command and its code, on this Node and on an older one.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -14,7 +14,7 @@ import { convertOptionsOf } from '../../../onnx-import/options.ts';
 import { cleaningUp, serviceFolder } from '../../cli/cli.ts';
 import { childEnvironment } from '../../support/environment.ts';
 import { sharedPath } from '../../support/fixtures.ts';
-import { install, olderNode, packPackages } from '../../support/installed.ts';
+import { install, npmInstall, olderNode, packPackages } from '../../support/installed.ts';
 import { ROOT } from '../../support/start.ts';
 
 const execute = promisify(execFile);
@@ -39,7 +39,7 @@ import { ImportError, type Imported, type ImportReport, importModel, supported, 
 import { convertOptionsOf } from 'onnx-import/options';
 import { ModelProcess } from 'onnx-import/process';
 import { readMessage } from 'onnx-import/protobuf';
-import { singleRows } from 'onnx-import/trial';
+import { singleRows } from 'onnx-import/inputs';
 
 export async function shapesOf(folder: string): Promise<ImportReport['inputs']> {
   const process = new ModelProcess();
@@ -71,11 +71,16 @@ describe('onnx-import, as it is installed', () => {
   const newFolder = () => serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
   let folder: string;
   let path: string;
+  /** False: it was unpacked, and its dependencies are those of the checkout. */
+  let isByNpm: boolean;
 
   before(
     cleaningUp(cleanups, async () => {
       const { onnxImport } = await packPackages(await newFolder());
-      ({ folder, path } = await install(onnxImport, await newFolder()));
+      folder = await newFolder();
+      path = join(folder, 'node_modules', 'onnx-import');
+      isByNpm = await npmInstall(folder, [onnxImport]);
+      if (!isByNpm) ({ folder, path } = await install(onnxImport, await newFolder()));
     }),
   );
 
@@ -109,6 +114,17 @@ describe('onnx-import, as it is installed', () => {
       'onnxruntime-node',
       'yaml',
     ]);
+  });
+
+  test('npm installs it alone, with nothing of the service', async (t) => {
+    if (!isByNpm) return t.skip('the registry cannot be reached; it was unpacked');
+    const lock = await readFile(join(folder, 'node_modules', '.package-lock.json'), 'utf8');
+    const { packages }: { packages: object } = JSON.parse(lock);
+    assert.ok(Object.keys(packages).includes('node_modules/onnx-import'));
+    assert.deepEqual(
+      Object.keys(packages).filter((name) => /cluster-serving(?!\/onnxruntime-)/.test(name)),
+      [],
+    );
   });
 
   test('npx finds the command, which tells its version and what it takes', async () => {
@@ -174,6 +190,14 @@ describe('onnx-import, as it is installed', () => {
       stdout,
       /^# ONNX -> model\.onnx\n[^]*- check: loads; runs\n[^]*\n\nwritten to .*digits-onnx\n$/,
     );
+    // It knows no service: neither in what it prints nor in what it writes beside the model.
+    const written = await Promise.all(
+      ['import-report.json', 'import-report.md'].map((name) =>
+        readFile(join(folder, 'digits-onnx', name), 'utf8'),
+      ),
+    );
+    for (const text of [stdout, ...written]) assert.doesNotMatch(text, /cluster-serving|config\.yaml/);
+    for (const text of [stdout, written[1]]) assert.doesNotMatch(String(text), /Lambda/);
   });
 
   test('the program of its README runs as it stands', async () => {

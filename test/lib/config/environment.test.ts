@@ -174,3 +174,18 @@ test('spans go where one of two variables says, unless they are off', () => {
   for (const on of [{ OTEL_SDK_DISABLED: 'false' }, { OTEL_TRACES_EXPORTER: 'otlp' }])
     assert.deepEqual(readEnvironment({ ...own, ...on }).traces, { ...own, ...on });
 });
+
+test('an empty AWS_ENDPOINT_URL means that of AWS, as for the AWS SDK', () => {
+  const variables = {
+    AWS_ENDPOINT_URL: '',
+    AWS_ENDPOINT_URL_SSM: '',
+    AWS_REGION: 'eu-west-1',
+    AWS_ACCESS_KEY_ID: 'k',
+    AWS_SECRET_ACCESS_KEY: 's',
+    CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER: '/p',
+  };
+  const { aws, redisSignIn } = readEnvironment(variables);
+  assert.deepEqual(aws, { endpoint: undefined });
+  assert.ok(redisSignIn !== undefined && 'endpoint' in redisSignIn);
+  assert.equal(redisSignIn.endpoint, undefined);
+});

@@ -8,6 +8,7 @@ import { type ImportReport, importReportText } from '../../../onnx-import/report
 import { modelOnTheWay } from '../../../release/cache.ts';
 import { adviceText, choiceLines, imageAdvice } from '../../../release/image-advice.ts';
 import { importModel } from '../../../release/import.ts';
+import { SERVICE } from '../../../release/service-words.ts';
 import { parseConfig } from '../../support/config.ts';
 import { models, UNMEASURED } from '../../support/models.ts';
 import { identityModel } from '../../support/onnx.ts';
@@ -122,7 +123,7 @@ test('the line for a Caffe net does what its data layer does: less the mean, the
     assert.deepEqual(ours, caffes, String(level));
   }
   const text = await readFile(join(directory, 'import-report.md'), 'utf8');
-  assert.ok(text.startsWith(`${importReportText(importReport)}\n\nImages go in as BGR`));
+  assert.ok(text.startsWith(`${importReportText(importReport, SERVICE)}\n\nImages go in as BGR`));
   assert.match(
     text,
     /```yaml\nimage: \{channels: bgr, scale: 0\.017, mean: \[1\.76698,1\.98526,2\.10256\]\} +# /,

@@ -17,6 +17,7 @@ import { temporaryBeside } from '../../../onnx-import/import/output-folder.ts';
 import { onnxBytes, writeOnnx } from '../../../onnx-import/onnx/write.ts';
 import { type ImportReport, importReportText } from '../../../onnx-import/report/import-report.ts';
 import { type ImportOptions, importModel } from '../../../release/import.ts';
+import { SERVICE } from '../../../release/service-words.ts';
 import { models } from '../../support/models.ts';
 import { identityModel, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -82,7 +83,7 @@ describe('an import', () => {
     assert.deepEqual(JSON.parse(await readFile(join(directory, 'import-report.json'), 'utf8')), importReport);
     assert.equal(
       await readFile(join(directory, 'import-report.md'), 'utf8'),
-      `${importReportText(importReport)}\n`,
+      `${importReportText(importReport, SERVICE)}\n`,
     );
     const { source, model, check } = importReport;
     assert.equal(source.format, 'caffe');
@@ -91,7 +92,7 @@ describe('an import', () => {
       [['net.prototxt', 11]],
     );
     assert.match(source.files[0]?.sha256 ?? '', /^[0-9a-f]{64}$/);
-    assert.deepEqual(importReport.converter, { name: 'cluster-serving', version: '1.2.3' });
+    assert.deepEqual(importReport.converter, { name: 'onnx-import', version: '1.2.3' });
     assert.deepEqual(importReport.options, { inputShapes: { x: ['N', 3] } });
     assert.deepEqual(importReport.notes, ['an output was renamed']);
     assert.deepEqual([model.file, model.opset, model.irVersion], ['model.onnx', 17, 8]);
@@ -135,7 +136,7 @@ describe('an import', () => {
     const { verdict, operator } = verification?.batching ?? {};
     assert.deepEqual([verdict, operator], ['not proven', 'ReduceSum']);
     assert.match(
-      importReportText(importReport),
+      importReportText(importReport, SERVICE),
       /- verification: records run one by one: ReduceSum \(node ".*"\): it reduces along the batch axis/,
     );
     const runner = await openOnnx(join(directory, 'model.onnx'), 'v', { ...SETTINGS, verification });
@@ -165,7 +166,10 @@ describe('an import', () => {
     const { memoryByRows, memoryShapes } = importReport.measured;
     assert.equal(memoryShapes?.length, 1);
     assert.equal(memoryShapes[0]?.length, 2);
-    assert.match(importReportText(importReport), new RegExp(`larger inputs than .*${memoryShapes[0]?.[1]}`));
+    assert.match(
+      importReportText(importReport, SERVICE),
+      new RegExp(`larger inputs than .*${memoryShapes[0]?.[1]}`),
+    );
     assert.ok(memoryByRows?.every(({ peakBytes }) => peakBytes > 0));
   });
 
@@ -176,7 +180,7 @@ describe('an import', () => {
     builder.output('y', builder.one('Log', [negative]));
     const { importReport } = await importGraph(t, { graph: builder.finish() });
     assert.deepEqual(importReport.check.nan, { y: 3 });
-    assert.match(importReportText(importReport), /NaN: 3 in output "y"/);
+    assert.match(importReportText(importReport, SERVICE), /NaN: 3 in output "y"/);
   });
 
   test('of a model that loads and does not run is refused, unless free sizes leave it open', async (t) => {
@@ -193,8 +197,8 @@ describe('an import', () => {
     assert.match(importReport.notes.join(), /no made-up input was accepted \(.*\): .* --input name:shape/);
     const { fits, fitsDefault, memoryMB } = importReport.measured.lambda;
     assert.deepEqual([fits, fitsDefault, memoryMB], [null, null, null]);
-    assert.match(importReportText(importReport), /- Lambda: unknown; /);
-    assert.doesNotMatch(importReportText(importReport), /as measured here/);
+    assert.match(importReportText(importReport, SERVICE), /- Lambda: unknown; /);
+    assert.doesNotMatch(importReportText(importReport, SERVICE), /as measured here/);
   });
 
   test('of a classifier of pictures says how they are fed, and asks for config lines only where the shape does not', async (t) => {
@@ -209,7 +213,10 @@ describe('an import', () => {
     assert.deepEqual([chw.images[0]?.layout, chw.config], ['chw', []]);
     const open = await shaped(['N', 8, 6, 'C'], 'hwc');
     assert.deepEqual(open.config, ['image:', '  layout: hwc']);
-    assert.match(importReportText(open), /For config\.yaml:\n\n```yaml\nimage:\n {2}layout: hwc\n```/);
+    assert.match(
+      importReportText(open, SERVICE),
+      /For config\.yaml:\n\n```yaml\nimage:\n {2}layout: hwc\n```/,
+    );
   });
 
   test('of an input of unknown rank is checked, and says what is lost without its shape', async (t) => {
@@ -224,7 +231,7 @@ describe('an import', () => {
     assert.match(importReport.notes.join(), /input "x" declares no shape.*--input "x:N,\.\.\."/);
     assert.deepEqual([importReport.inputs[0]?.shape, importReport.outputs[0]?.shape], [null, null]);
     assert.match(
-      importReportText(importReport),
+      importReportText(importReport, SERVICE),
       /- input x: float32, shape not given \(dtype of the format\)\n- output y: float32, shape not given/,
     );
   });

@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ANALYSER_VERSION, type Verification } from '../../../lib/contract/verification.ts';
 import { type ImportReport, importReportText } from '../../../onnx-import/report/import-report.ts';
+import { SERVICE } from '../../../release/service-words.ts';
 
 const REPORT: ImportReport = {
   version: 1,
-  converter: { name: 'cluster-serving', version: '1' },
+  converter: { name: 'onnx-import', version: '1' },
   source: { format: 'onnx', files: [] },
   options: {},
   model: { file: 'model.onnx', opset: 17, irVersion: 8, files: [], bytes: 1 },
@@ -66,8 +67,17 @@ function textOf(runs: boolean, hasReference: boolean, verification: Verification
     ...(isTimed ? { latencyP50Ms: 2 } : {}),
     ...(hasReference ? { referenceMaxError: { y: 1e-7 } } : {}),
   };
-  return importReportText({ ...REPORT, check, measured, verification });
+  return importReportText({ ...REPORT, check, measured, verification }, SERVICE);
 }
+
+test('without a service the text speaks of none', () => {
+  const sample = { body: '{}', picture: true };
+  const config = ['image:', '  layout: hwc'];
+  const alone = importReportText({ ...REPORT, sample, config });
+  assert.doesNotMatch(alone, /cluster-serving|Lambda|config\.yaml|predict/);
+  for (const word of [/cluster-serving predict/, /- Lambda:/, /For config\.yaml:/])
+    assert.match(importReportText({ ...REPORT, sample, config }, SERVICE), word);
+});
 
 test('no line of a report contradicts another', () => {
   for (const runs of [true, false]) {

@@ -13,6 +13,7 @@ import { importReportText } from '../../../onnx-import/report/import-report.ts';
 import { sampleLines } from '../../../onnx-import/report/sample-text.ts';
 import { endpointsOf } from '../../../release/gate/endpoints.ts';
 import { importModel } from '../../../release/import.ts';
+import { SERVICE } from '../../../release/service-words.ts';
 import { models } from '../../support/models.ts';
 import { identityModel, onnxModel, type ValueSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -48,15 +49,17 @@ async function assertAnswered({ directory, importReport }: Imported): Promise<re
   const runner = await openOnnx(file, 'v', modelSettings(DEFAULT_JOB, 1));
   try {
     const endpoints = endpointsOf({ use: (work) => work(runner) }, undefined);
-    const lines = sampleLines(sample, measured.sampleAnswer).filter((line) => !/^#|photo/.test(line));
+    const lines = sampleLines(sample, measured.sampleAnswer, SERVICE).filter(
+      (line) => !/^#|photo/.test(line),
+    );
     assert.equal(lines.length, sample.csv === undefined ? 1 : 2);
     for (const [i, line] of lines.entries()) {
       const answer = await endpoints.predict(printed(line), i === 0 ? 'application/json' : 'text/csv');
       assert.equal(answer?.slice(0, 160), measured.sampleAnswer.replace(/…$/, ''));
     }
     assert.ok(
-      importReportText(importReport).includes(
-        `\`\`\`sh\n${sampleLines(sample, measured.sampleAnswer).join('\n')}\n`,
+      importReportText(importReport, SERVICE).includes(
+        `\`\`\`sh\n${sampleLines(sample, measured.sampleAnswer, SERVICE).join('\n')}\n`,
       ),
     );
     return lines;
@@ -144,5 +147,5 @@ test('a model that takes nothing made up has no sample', async (t) => {
   });
   const { importReport } = await imported(t, { 'model.onnx': ten });
   assert.equal(importReport.sample, undefined);
-  assert.doesNotMatch(importReportText(importReport), /To ask it/);
+  assert.doesNotMatch(importReportText(importReport, SERVICE), /To ask it/);
 });
