@@ -9,14 +9,15 @@ import { LIMITS, overLimit } from '../contract/limits.ts';
 import { isCount } from '../contract/present.ts';
 import type { Inputs, Outcome, Runner, Value } from '../contract/values.ts';
 import { floatText } from '../pipeline/answer/postprocess.ts';
-import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
-import { serveRequest } from '../pipeline/serve.ts';
+import type { InvocationClock } from '../pipeline/deadline.ts';
+import { answerRecords } from './answer-records.ts';
 import { assertModel, type InferenceDeps, jobOf } from './open-inference/run.ts';
 import type { HttpRequest } from './request.ts';
-import { type HttpResponse, jsonText } from './response.ts';
+import type { HttpResponse } from './response.ts';
 
 interface Asked {
-  readonly query: string;
+  /** The query with each of the texts. */
+  readonly records: readonly Inputs[];
   readonly texts: readonly string[];
   readonly isCohere: boolean;
   /** True: scores are the model's own numbers. */
@@ -29,37 +30,17 @@ interface Asked {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** @throws bad_request, bad_input, not_found for a model that is not a cross-encoder, too_large */
-export async function answerRerank(
+export function answerRerank(
   request: HttpRequest,
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const { observers, limiter } = deps;
-  const stop = observers.start('request');
-  await limiter?.acquire(clock?.caller);
   const job = jobOf(deps);
-  const asked = askedOf(request, job);
-  const query: Value = { kind: 'json', value: asked.query };
-  const records = asked.texts.map(
-    (value): Inputs =>
-      new Map([
-        ['text', query],
-        ['text_pair', { kind: 'json', value }],
-      ]),
-  );
-  observers.rowsRead?.(records.length);
-  const run = observers.start('run');
-  const { outcomes, version } = await deps.model.use(async (runner) => {
-    assertScoresPairs(runner, job);
-    return {
-      outcomes: await serveRequest(records, runner, requestPolicy(clock), observers),
-      version: runner.version,
-    };
+  return answerRecords(deps, clock, {
+    read: () => askedOf(request, job),
+    assertServes: (runner) => assertScoresPairs(runner, job),
+    answer: (outcomes, asked) => answerText(asked, outcomes.map(rawScoreOf)),
   });
-  run();
-  const text = answerText(asked, outcomes.map(rawScoreOf));
-  stop();
-  return jsonText(200, text, { 'model-version': version });
 }
 
 function askedOf(request: HttpRequest, job: string): Asked {
@@ -86,13 +67,17 @@ function askedOf(request: HttpRequest, job: string): Asked {
       `the query, once for each text, has ${characters} characters, which are`,
     );
   return {
-    query,
+    records: list.map((text) => new Map([inputOf('text', query), inputOf('text_pair', text)])),
     texts: list,
     isCohere,
     isRaw: !isCohere && flagOf(parsed, 'raw_scores'),
     withTexts: flagOf(parsed, isCohere ? 'return_documents' : 'return_text'),
     most,
   };
+}
+
+function inputOf(name: string, value: string): [string, Value] {
+  return [name, { kind: 'json', value }];
 }
 
 function flagOf(fields: Fields, name: string): boolean {

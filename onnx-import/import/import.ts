@@ -116,10 +116,10 @@ async function writeReport(folder: string, { importReport, lines }: Accepted): P
 }
 
 async function picturesOf(
-  { home }: Found,
+  { home, beside }: Found,
   { image = {}, ignore }: ImportOptions,
 ): Promise<Pictures | undefined> {
-  const said = await folderImage(home, { ignore });
+  const said = await folderImage(beside, { ignore });
   return said && { source: said.source, fit: (inputs) => fitImage(home, said, inputs, { image }) };
 }
 

@@ -11,7 +11,7 @@ import { readHead, shownNames, unreadable, wrongContent } from '../../lib/regist
 import type { Choice } from '../files/variants.ts';
 import { needsRewrite } from '../onnx/rewrite/rewrite.ts';
 import { textModelFiles } from '../text/folder.ts';
-import { hasImageToStore } from '../vision/folder.ts';
+import { besideReader, hasImageToStore, type ReadBeside } from '../vision/folder.ts';
 import { weightFiles } from './bigdl-weights.ts';
 import { chosenNets } from './caffe-nets.ts';
 import { type Candidate, candidatesIn, weightsOf } from './candidates.ts';
@@ -49,7 +49,11 @@ export interface FoundModel {
   readonly triton?: TritonFacts;
   /** For the import report. */
   readonly notes?: readonly string[];
+  /** Reads what lies beside it, in `home`. */
+  readonly beside: ReadBeside;
 }
+
+type ModelFiles = Omit<FoundModel, 'beside'>;
 
 const MAX_ENTRIES = 10_000;
 const EXPECTED =
@@ -60,6 +64,11 @@ const EXPECTED =
  * model
  */
 export async function detectModel(path: string, choice: Choice = {}): Promise<FoundModel> {
+  const found = await modelFiles(path, choice);
+  return { ...found, beside: besideReader(found.home) };
+}
+
+async function modelFiles(path: string, choice: Choice): Promise<ModelFiles> {
   const place = await placeOf(resolve(path), choice);
   const { home, folder, names, notes, triton } = place;
   const more = { home, ...(triton && { triton }) };
@@ -87,14 +96,14 @@ async function modelOf(
   folder: string,
   { kind, file }: Candidate,
   names: readonly string[],
-): Promise<FoundModel> {
+): Promise<ModelFiles> {
   const files = await sourceFiles(folder, kind, file, names);
   await assertContents(folder, kind, files);
   return { kind, directory: folder, home: folder, files };
 }
 
 /** The model of the first flavor whose files are of a format that is read. */
-async function mlflowModel(home: string, beside: readonly string[]): Promise<FoundModel> {
+async function mlflowModel(home: string, beside: readonly string[]): Promise<ModelFiles> {
   const { readable, others } = readMlmodel((await pathWithin(home, MLMODEL)).full);
   const problems: string[] = [];
   for (const flavor of readable) {
