@@ -23,6 +23,8 @@ interface Asked {
   /** True: scores are the model's own numbers. */
   readonly isRaw: boolean;
   readonly withTexts: boolean;
+  /** False: a text that is longer than the model takes is an error. */
+  readonly cutsOff: boolean;
   /** The most results; undefined: all. */
   readonly most: number | undefined;
 }
@@ -39,7 +41,10 @@ export function answerRerank(
   return answerRecords(deps, clock, {
     read: () => askedOf(request, job),
     assertServes: (runner) => assertScoresPairs(runner, job),
-    answer: (outcomes, asked) => answerText(asked, outcomes.map(rawScoreOf)),
+    answer: (outcomes, asked) => {
+      if (!asked.cutsOff) assertWhole(outcomes);
+      return answerText(asked, outcomes.map(rawScoreOf));
+    },
   });
 }
 
@@ -55,7 +60,7 @@ function askedOf(request: HttpRequest, job: string): Asked {
   if (model !== undefined) assertModel(model, job);
   if (most !== undefined && !(isCount(most) && most > 0))
     throw badRequest(`"top_n": expected a whole number from 1, got ${quoteValue(most)}`);
-  assertCutOff(parsed);
+  assertDirection(parsed);
   const isCohere = documents !== undefined;
   const list = isCohere ? textsOf('documents', documents) : textsOf('texts', texts);
   if (list.length > LIMITS.instances) throw overLimit('instances', `${list.length} texts are`);
@@ -72,6 +77,7 @@ function askedOf(request: HttpRequest, job: string): Asked {
     isCohere,
     isRaw: !isCohere && flagOf(parsed, 'raw_scores'),
     withTexts: flagOf(parsed, isCohere ? 'return_documents' : 'return_text'),
+    cutsOff: flagOf(parsed, 'truncate', true),
     most,
   };
 }
@@ -80,23 +86,17 @@ function inputOf(name: string, value: string): [string, Value] {
   return [name, { kind: 'json', value }];
 }
 
-function flagOf(fields: Fields, name: string): boolean {
-  const value = fields[name] ?? false;
+function flagOf(fields: Fields, name: string, fallback = false): boolean {
+  const value = fields[name] ?? fallback;
   if (typeof value === 'boolean') return value;
   throw badRequest(`"${name}": expected true or false, got ${quoteValue(value)}`);
 }
 
-/** Where and whether long texts are cut off is the tokenizer's, so another wish would be answered with a wrong score. */
-function assertCutOff(fields: Fields): void {
-  const { truncate, truncation_direction: direction } = fields;
-  if (truncate !== undefined && truncate !== null && !flagOf(fields, 'truncate'))
-    throw badRequest('"truncate": false: long texts are always cut off, as the tokenizer of the model says');
-  if (
-    direction !== undefined &&
-    direction !== null &&
-    !(typeof direction === 'string' && /^right$/i.test(direction))
-  )
-    throw badRequest(`"truncation_direction": expected "right", got ${quoteValue(direction)}`);
+/** On which side long texts are cut off is the tokenizer's, so another wish would be answered with a wrong score. */
+function assertDirection({ truncation_direction: direction }: Fields): void {
+  if (direction === undefined || direction === null) return;
+  if (typeof direction === 'string' && /^right$/i.test(direction)) return;
+  throw badRequest(`"truncation_direction": expected "right", got ${quoteValue(direction)}`);
 }
 
 /** Cohere's documents may be objects. */
@@ -118,6 +118,19 @@ function assertScoresPairs({ inputs = [], outputs = [] }: Runner, job: string): 
     'not_found',
     `the model of ${quoteName(job)} is not a cross-encoder: it does not give one score for two texts; POST /predict asks it`,
   );
+}
+
+/** In the words of text-embeddings-inference. @throws too_large */
+function assertWhole(outcomes: readonly Outcome[]): void {
+  for (const [index, outcome] of outcomes.entries()) {
+    const output = outcome.ok ? outcome.outputs[0] : undefined;
+    const [read = 0, whole = read] = [output?.tokens?.[0], output?.wholeTokens?.[0]];
+    if (whole > read)
+      throw new ServingError(
+        'too_large',
+        `text ${index} and the query: \`inputs\` must have less than ${read} tokens. Given: ${whole}; shorten them, or send "truncate": true`,
+      );
+  }
 }
 
 /** Before a sigmoid: two scores that float32 rounds to 1 still differ there. */

@@ -20,6 +20,7 @@ export const CONFIG_FILES = [
 ];
 /** The folders of sentence-transformers' modules. */
 const MODULE_FOLDER = /^\d{1,2}_\w{1,40}$/;
+const MODULE_FILES = ['config.json', 'model.safetensors', 'pytorch_model.bin'];
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 /**
@@ -44,7 +45,7 @@ export async function textModelFiles(
   );
   const modules = (await readdir(folder)).filter((name) => MODULE_FOLDER.test(name)).sort();
   const configs = modules
-    .map((name) => `${name}/config.json`)
+    .flatMap((name) => MODULE_FILES.map((file) => `${name}/${file}`))
     .filter((name) => existsSync(join(folder, name)));
   const files = [
     model,
