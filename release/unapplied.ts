@@ -40,13 +40,13 @@ const READERS: readonly (readonly [IgnoredFile, Reader])[] = [
 export async function assertApplied(
   directory: string,
   { import: { ignore = [] } }: Settings,
-  { kind, beside = besideReader(directory) }: Partial<Pick<Found, 'kind' | 'beside'>> = {},
+  { isText = false, beside = besideReader(directory) }: Partial<Pick<Found, 'isText' | 'beside'>> = {},
 ): Promise<readonly string[]> {
   const notes: string[] = [];
   const refused: string[] = [];
   for (const [name, read] of READERS) {
     // A model of texts applies it.
-    if (kind === 'hugging_face' && name === SENTENCES) continue;
+    if (isText && name === SENTENCES) continue;
     const fields = await beside(name);
     const found = fields ? read(fields) : [];
     if (found.length === 0) continue;

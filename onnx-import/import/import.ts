@@ -137,9 +137,10 @@ function sizesOf(
 }
 
 /** onnxruntime names the file that it was given, whose folder is gone when the message is read. */
-function withoutFolder(error: unknown, folder: string, { kind, directory, files }: Found) {
+function withoutFolder(error: unknown, folder: string, { kind, directory, files, archive }: Found) {
   const isOwn = isOnnx(kind);
   const shown = isOwn ? join(directory, elementAt(files, 0, 'files')) : 'the converted model';
   const named = withPathAs(error, join(folder, MODEL_FILE), shown);
-  return withPathAs(named, folder, isOwn ? directory : 'the folder of the converted model');
+  const shownOnly = withPathAs(named, folder, isOwn ? directory : 'the folder of the converted model');
+  return archive ? withPathAs(shownOnly, archive.folder, archive.path) : shownOnly;
 }

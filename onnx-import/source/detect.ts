@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { badModel, type ServingError } from '../../lib/contract/errors.ts';
+import { badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts';
 import { NAMES_FILE } from '../../lib/registry/names.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../../lib/registry/onnx-file.ts';
 import type { Choice } from '../files/variants.ts';
@@ -28,7 +28,7 @@ import {
   unreadableFlavor,
 } from './mlflow.ts';
 import { adviceOn } from './no-model.ts';
-import { candidateAt, fileNames, placeOf } from './place.ts';
+import { type Archive, candidateAt, fileNames, type Place, placeOf } from './place.ts';
 import { hasLabelsToStore } from './stored-labels.ts';
 import { CONFIG_PBTXT, type TritonFacts } from './triton.ts';
 
@@ -41,12 +41,16 @@ export interface FoundModel {
    * Absolute.
    */
   readonly home: string;
+  /** A tokenizer lies beside it. Default false. */
+  readonly isText?: boolean;
   /** All files of the model, relative to the directory, with `/`, sorted. */
   readonly files: readonly string[];
   /** What an MLmodel said. */
   readonly mlflow?: MlflowFacts;
   /** What the config.pbtxt of Triton says of it. */
   readonly triton?: TritonFacts;
+  /** The archive that was unpacked, and where. */
+  readonly archive?: Archive;
   /** For the import report. */
   readonly notes?: readonly string[];
   /** Reads what lies beside it, in `home`. */
@@ -70,17 +74,28 @@ export async function detectModel(path: string, choice: Choice = {}): Promise<Fo
 
 async function modelFiles(path: string, choice: Choice): Promise<ModelFiles> {
   const place = await placeOf(resolve(path), choice);
+  const { archive } = place;
+  if (!archive) return modelAt(place, choice);
+  try {
+    return { ...(await modelAt(place, choice)), archive };
+  } catch (error) {
+    throw withPathAs(ServingError.from(error), archive.folder, archive.path);
+  }
+}
+
+async function modelAt(place: Place, choice: Choice): Promise<ModelFiles> {
   const { home, folder, names, notes, triton } = place;
   const more = { home, ...(triton && { triton }) };
   if (names.includes(MLMODEL) && place.only === undefined)
     return { ...(await mlflowModel(home, names)), ...more };
   const texts = place.only === undefined ? await textModelFiles(home, names, choice) : undefined;
   if (texts) {
-    await assertContents(home, 'hugging_face', texts.files);
+    await assertContents(home, texts.kind, texts.files);
     return {
-      kind: 'hugging_face',
+      kind: texts.kind,
       directory: home,
       home,
+      isText: true,
       files: texts.files,
       notes: [...notes, ...texts.notes],
     };

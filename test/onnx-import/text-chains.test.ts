@@ -22,21 +22,30 @@ interface Chain {
 
 interface Reference {
   readonly model: string;
+  /** The same model, by path, as base64. */
+  readonly openvino: Readonly<Record<string, string>>;
   readonly config: object;
   readonly texts: readonly string[];
   readonly chains: readonly Chain[];
 }
 
 const FILE = new URL('../fixtures/text-models/chains.json.gz', import.meta.url);
-const { model, config, texts, chains }: Reference = JSON.parse(gunzipSync(readFileSync(FILE)).toString());
+const { model, openvino, config, texts, chains }: Reference = JSON.parse(
+  gunzipSync(readFileSync(FILE)).toString(),
+);
 
-async function folderOf(t: TestContext, { files }: Chain): Promise<string> {
+async function folderOf(
+  t: TestContext,
+  { files }: Chain,
+  net: Chain['files'] = { 'model.onnx': model },
+): Promise<string> {
   const folder = join(temporary(t), 'model');
   const all = {
-    'model.onnx': Buffer.from(model, 'base64'),
     'config.json': JSON.stringify(config),
     'tokenizer.json': JSON.stringify({ ...trainedTokenizer('bert-uncased'), truncation: null }),
-    ...Object.fromEntries(Object.entries(files).map(([path, text]) => [path, Buffer.from(text, 'base64')])),
+    ...Object.fromEntries(
+      Object.entries({ ...files, ...net }).map(([path, text]) => [path, Buffer.from(text, 'base64')]),
+    ),
   };
   for (const [path, content] of Object.entries(all)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
@@ -67,25 +76,39 @@ function spreadOf(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
 }
 
+function assertNear(got: readonly (readonly number[])[], { embeddings: wanted }: Chain): void {
+  const spread = spreadOf(wanted.flat());
+  for (const [i, expected] of wanted.entries()) {
+    assert.equal(got[i]?.length, expected.length);
+    for (const [at, value] of expected.entries()) {
+      const difference = Math.abs(Number(got[i]?.[at]) - value) / spread;
+      assert.ok(difference <= 1e-4, `${texts[i]}: ${at}: off by ${difference} of the spread`);
+    }
+  }
+}
+
 const chainOf = (name: string) => chains.find((one) => one.name === name) ?? assert.fail(name);
 
 suite('modules of sentence-transformers', () => {
   for (const chain of chains) {
     test(`${chain.name} gives the vectors of sentence-transformers within 1e-4 of their spread`, async (t) => {
-      const got = await embeddings(t, await folderOf(t, chain));
-      const spread = spreadOf(chain.embeddings.flat());
-      for (const [i, expected] of chain.embeddings.entries()) {
-        assert.equal(got[i]?.length, expected.length);
-        for (const [at, value] of expected.entries()) {
-          const difference = Math.abs(Number(got[i]?.[at]) - value);
-          assert.ok(
-            difference <= 1e-4 * spread,
-            `${texts[i]}: ${at}: off by ${difference / spread} of the spread`,
-          );
-        }
-      }
+      assertNear(await embeddings(t, await folderOf(t, chain)), chain);
     });
   }
+
+  test('a model of OpenVINO beside a tokenizer answers texts as well', async (t) => {
+    const chain = chainOf('dense-normalize');
+    const folder = await folderOf(t, chain, openvino);
+    // As optimum-intel writes them, for runtimes of OpenVINO.
+    for (const name of ['openvino_tokenizer', 'openvino_detokenizer'])
+      for (const end of ['xml', 'bin']) await writeFile(join(folder, `${name}.${end}`), '');
+    assertNear(await embeddings(t, folder), chain);
+    const { importReport } = await imported(folder);
+    assert.equal(importReport.source.format, 'openvino');
+    const sources = importReport.source.files.map(({ path }) => path);
+    assert.ok(sources.includes('openvino_model.bin') && sources.includes('tokenizer.json'), sources.join());
+    assert.match(importReport.notes.join('\n'), /a record sends "text"/);
+  });
 
   test('the weights lie beside the imported model and are listed with its files', async (t) => {
     const { directory, importReport } = await imported(await folderOf(t, chainOf('dense-normalize')));
