@@ -65,7 +65,7 @@ export { CONFIG_FILES } from './text/folder.ts';
 export { SENTENCES } from './text/prompts.ts';
 export type { VerifyOptions } from './verify/verify.ts';
 export { type Fields, fieldsOf } from './vision/fields.ts';
-export { fieldsIn, folderImage } from './vision/folder.ts';
+export { besideReader, folderImage } from './vision/folder.ts';
 export { preparedText } from './vision/text.ts';
 
 /** Finds the one model in a directory: its kind and its files. */

@@ -95,7 +95,7 @@ async function importedModel(
   const start = performance.now();
   const found = await detect(directory, convert);
   const sources = await fileFacts(found.directory, found.files);
-  const ignored = await assertApplied(found.home, options.job, found.kind);
+  const ignored = await assertApplied(found.home, options.job, found);
   const key = createHash('sha256')
     .update(
       JSON.stringify([
@@ -108,7 +108,7 @@ async function importedModel(
         found.mlflow,
         ignored,
         // Its settings may stand in for fields that cannot be applied.
-        (await folderImage(found.home, options.job.import)) && options.job.image,
+        (await folderImage(found.beside, options.job.import)) && options.job.image,
       ]),
     )
     .digest('hex')

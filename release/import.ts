@@ -49,7 +49,7 @@ async function withProcess(
       ignore: job.import.ignore,
       process,
       async inspect(found) {
-        ignored = await assertApplied(found.home, job, found.kind);
+        ignored = await assertApplied(found.home, job, found);
       },
       accept: (reported) => accept(reported, ignored, { ...options, job, process }),
     });

@@ -7,11 +7,11 @@ import type { IgnoredFile } from '../lib/config/import-values.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { badModel } from '../lib/contract/errors.ts';
 import {
+  besideReader,
   type Fields,
-  fieldsIn,
+  type Found,
   fieldsOf,
   folderImage,
-  type ModelKind,
   SENTENCES,
 } from '../onnx-import/index.ts';
 
@@ -33,27 +33,28 @@ const READERS: readonly (readonly [IgnoredFile, Reader])[] = [
 
 /**
  * @param directory the folder of the model; a folder `onnx/` belongs to the one above it
+ * @param found what an import found there
  * @returns notes about ignored files, for the user
  * @throws bad_model naming each file and field, with what to do
  */
 export async function assertApplied(
   directory: string,
   { import: { ignore = [] } }: Settings,
-  kind?: ModelKind,
+  { isText = false, beside = besideReader(directory) }: Partial<Pick<Found, 'isText' | 'beside'>> = {},
 ): Promise<readonly string[]> {
   const notes: string[] = [];
   const refused: string[] = [];
   for (const [name, read] of READERS) {
     // A model of texts applies it.
-    if (kind === 'hugging_face' && name === SENTENCES) continue;
-    const fields = await fieldsIn(directory, name);
+    if (isText && name === SENTENCES) continue;
+    const fields = await beside(name);
     const found = fields ? read(fields) : [];
     if (found.length === 0) continue;
     const list = found.map(({ field, advice }) => `${field} (${advice})`).join('; ');
     if (ignore.includes(name)) notes.push(`${name} is ignored, as import.ignore says: ${list}`);
     else refused.push(`${name} says how inputs are made, and the service does not apply ${list}`);
   }
-  const pictures = ignore.length > 0 ? await folderImage(directory) : undefined;
+  const pictures = ignore.length > 0 ? await folderImage(beside) : undefined;
   if (pictures && ignore.includes(pictures.source))
     notes.push(
       `${pictures.source} is ignored, as import.ignore says: pictures are prepared as config.yaml says`,

@@ -78,6 +78,8 @@ export type NamedTensor = Tensor & {
   readonly labels?: readonly string[];
   /** For a model of texts: how many tokens it read, by row. */
   readonly tokens?: readonly number[];
+  /** For a model of texts that cut any of them off: how many tokens each of them had before, by row. */
+  readonly wholeTokens?: readonly number[];
   /** For a model of texts whose only score becomes a probability: that score, by row. */
   readonly logits?: readonly number[];
 };

@@ -10,11 +10,11 @@ import { LIMITS, overLimit } from '../contract/limits.ts';
 import { isCount } from '../contract/present.ts';
 import type { Inputs, NamedTensor, Outcome, Runner } from '../contract/values.ts';
 import { floatText } from '../pipeline/answer/postprocess.ts';
-import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
-import { serveRequest } from '../pipeline/serve.ts';
+import type { InvocationClock } from '../pipeline/deadline.ts';
+import { answerRecords } from './answer-records.ts';
 import { assertModel, type InferenceDeps, jobOf } from './open-inference/run.ts';
 import type { HttpRequest } from './request.ts';
-import { type HttpResponse, jsonText } from './response.ts';
+import type { HttpResponse } from './response.ts';
 
 interface Asked {
   readonly records: readonly Inputs[];
@@ -30,34 +30,22 @@ const PROMPT = 'prompt_name';
 const MAX_TOKEN_ID = 2 ** 31 - 1;
 
 /** @throws bad_request, bad_input, not_found for a model without embeddings, too_large */
-export async function answerEmbeddings(
+export function answerEmbeddings(
   request: HttpRequest,
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const { observers, limiter } = deps;
-  const stop = observers.start('request');
-  await limiter?.acquire(clock?.caller);
   const model = jobOf(deps);
-  const asked = askedOf(request, model);
-  const { records, isBase64 } = asked;
-  observers.rowsRead?.(records.length);
-  const run = observers.start('run');
-  const { outcomes, version } = await deps.model.use(async (runner) => {
-    assertEmbeds(runner, model, asked);
-    return {
-      outcomes: await serveRequest(records, runner, requestPolicy(clock), observers),
-      version: runner.version,
-    };
+  return answerRecords(deps, clock, {
+    read: () => askedOf(request, model),
+    assertServes: (runner, asked) => assertEmbeds(runner, model, asked),
+    answer: (outcomes, { dimensions, isBase64 }) =>
+      answerText(
+        model,
+        outcomes.map((outcome) => shortened(outcome, dimensions)),
+        isBase64,
+      ),
   });
-  run();
-  const text = answerText(
-    model,
-    outcomes.map((one) => shortened(one, asked.dimensions)),
-    isBase64,
-  );
-  stop();
-  return jsonText(200, text, { 'model-version': version });
 }
 
 function askedOf(request: HttpRequest, job: string): Asked {

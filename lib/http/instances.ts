@@ -10,7 +10,7 @@ import { formRecord, imageRecord, isForm, isImage } from './files.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 
 interface Instances {
-  readonly instances: readonly Inputs[];
+  readonly records: readonly Inputs[];
   /** Throws an error of one of them, with its place in the body as the caller counts it. */
   readonly inPlace: (error: unknown) => never;
   /** Headers of the answer. */
@@ -39,14 +39,14 @@ export function readInstances(request: HttpRequest): Instances | Promise<Instanc
   assertForm(type, request.path);
   const body = request.body();
   if (typeof body !== 'string' && isImage(type, body)) {
-    return { instances: [imageRecord(body)], inPlace: raise, isPlain: true };
+    return { records: [imageRecord(body)], inPlace: raise, isPlain: true };
   }
   const { text, parsed } = readJson(body, undefined, parseInstances);
   // A request that should wait in the queue may have a uri, also where the service has no way to the queue.
   const known = prefersAsync(request) ? SUBMIT_KEYS : PREDICT_KEYS;
   const headers = warningOf(checkInstances(parsed, known));
-  const instances = instancesOf(parsed, text);
-  return { instances, inPlace: raise, headers, isPlain: isPlain || !hasNames(parsed) };
+  const records = instancesOf(parsed, text);
+  return { records, inPlace: raise, headers, isPlain: isPlain || !hasNames(parsed) };
 }
 
 async function readTable(request: HttpRequest, isPlain: boolean): Promise<Instances> {
@@ -54,12 +54,12 @@ async function readTable(request: HttpRequest, isPlain: boolean): Promise<Instan
   const { atLine, decodeCsv } = await import('../codecs/csv.ts');
   const { records, lines } = decodeCsv(request.body());
   const inPlace = (error: unknown) => raise(atLine(ServingError.from(error), lines));
-  return { instances: records, inPlace, isPlain };
+  return { records, inPlace, isPlain };
 }
 
 async function readFiles(request: HttpRequest): Promise<Instances> {
   const { inputs } = await formRecord(request);
-  return { instances: [inputs], inPlace: raise, isPlain: true };
+  return { records: [inputs], inPlace: raise, isPlain: true };
 }
 
 function raise(error: unknown): never {

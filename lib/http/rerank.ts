@@ -9,19 +9,22 @@ import { LIMITS, overLimit } from '../contract/limits.ts';
 import { isCount } from '../contract/present.ts';
 import type { Inputs, Outcome, Runner, Value } from '../contract/values.ts';
 import { floatText } from '../pipeline/answer/postprocess.ts';
-import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
-import { serveRequest } from '../pipeline/serve.ts';
+import type { InvocationClock } from '../pipeline/deadline.ts';
+import { answerRecords } from './answer-records.ts';
 import { assertModel, type InferenceDeps, jobOf } from './open-inference/run.ts';
 import type { HttpRequest } from './request.ts';
-import { type HttpResponse, jsonText } from './response.ts';
+import type { HttpResponse } from './response.ts';
 
 interface Asked {
-  readonly query: string;
+  /** The query with each of the texts. */
+  readonly records: readonly Inputs[];
   readonly texts: readonly string[];
   readonly isCohere: boolean;
   /** True: scores are the model's own numbers. */
   readonly isRaw: boolean;
   readonly withTexts: boolean;
+  /** False: a text that is longer than the model takes is an error. */
+  readonly cutsOff: boolean;
   /** The most results; undefined: all. */
   readonly most: number | undefined;
 }
@@ -29,37 +32,20 @@ interface Asked {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** @throws bad_request, bad_input, not_found for a model that is not a cross-encoder, too_large */
-export async function answerRerank(
+export function answerRerank(
   request: HttpRequest,
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const { observers, limiter } = deps;
-  const stop = observers.start('request');
-  await limiter?.acquire(clock?.caller);
   const job = jobOf(deps);
-  const asked = askedOf(request, job);
-  const query: Value = { kind: 'json', value: asked.query };
-  const records = asked.texts.map(
-    (value): Inputs =>
-      new Map([
-        ['text', query],
-        ['text_pair', { kind: 'json', value }],
-      ]),
-  );
-  observers.rowsRead?.(records.length);
-  const run = observers.start('run');
-  const { outcomes, version } = await deps.model.use(async (runner) => {
-    assertScoresPairs(runner, job);
-    return {
-      outcomes: await serveRequest(records, runner, requestPolicy(clock), observers),
-      version: runner.version,
-    };
+  return answerRecords(deps, clock, {
+    read: () => askedOf(request, job),
+    assertServes: (runner) => assertScoresPairs(runner, job),
+    answer: (outcomes, asked) => {
+      if (!asked.cutsOff) assertWhole(outcomes);
+      return answerText(asked, outcomes.map(rawScoreOf));
+    },
   });
-  run();
-  const text = answerText(asked, outcomes.map(rawScoreOf));
-  stop();
-  return jsonText(200, text, { 'model-version': version });
 }
 
 function askedOf(request: HttpRequest, job: string): Asked {
@@ -74,7 +60,7 @@ function askedOf(request: HttpRequest, job: string): Asked {
   if (model !== undefined) assertModel(model, job);
   if (most !== undefined && !(isCount(most) && most > 0))
     throw badRequest(`"top_n": expected a whole number from 1, got ${quoteValue(most)}`);
-  assertCutOff(parsed);
+  assertDirection(parsed);
   const isCohere = documents !== undefined;
   const list = isCohere ? textsOf('documents', documents) : textsOf('texts', texts);
   if (list.length > LIMITS.instances) throw overLimit('instances', `${list.length} texts are`);
@@ -86,32 +72,31 @@ function askedOf(request: HttpRequest, job: string): Asked {
       `the query, once for each text, has ${characters} characters, which are`,
     );
   return {
-    query,
+    records: list.map((text) => new Map([inputOf('text', query), inputOf('text_pair', text)])),
     texts: list,
     isCohere,
     isRaw: !isCohere && flagOf(parsed, 'raw_scores'),
     withTexts: flagOf(parsed, isCohere ? 'return_documents' : 'return_text'),
+    cutsOff: flagOf(parsed, 'truncate', true),
     most,
   };
 }
 
-function flagOf(fields: Fields, name: string): boolean {
-  const value = fields[name] ?? false;
+function inputOf(name: string, value: string): [string, Value] {
+  return [name, { kind: 'json', value }];
+}
+
+function flagOf(fields: Fields, name: string, fallback = false): boolean {
+  const value = fields[name] ?? fallback;
   if (typeof value === 'boolean') return value;
   throw badRequest(`"${name}": expected true or false, got ${quoteValue(value)}`);
 }
 
-/** Where and whether long texts are cut off is the tokenizer's, so another wish would be answered with a wrong score. */
-function assertCutOff(fields: Fields): void {
-  const { truncate, truncation_direction: direction } = fields;
-  if (truncate !== undefined && truncate !== null && !flagOf(fields, 'truncate'))
-    throw badRequest('"truncate": false: long texts are always cut off, as the tokenizer of the model says');
-  if (
-    direction !== undefined &&
-    direction !== null &&
-    !(typeof direction === 'string' && /^right$/i.test(direction))
-  )
-    throw badRequest(`"truncation_direction": expected "right", got ${quoteValue(direction)}`);
+/** On which side long texts are cut off is the tokenizer's, so another wish would be answered with a wrong score. */
+function assertDirection({ truncation_direction: direction }: Fields): void {
+  if (direction === undefined || direction === null) return;
+  if (typeof direction === 'string' && /^right$/i.test(direction)) return;
+  throw badRequest(`"truncation_direction": expected "right", got ${quoteValue(direction)}`);
 }
 
 /** Cohere's documents may be objects. */
@@ -133,6 +118,19 @@ function assertScoresPairs({ inputs = [], outputs = [] }: Runner, job: string): 
     'not_found',
     `the model of ${quoteName(job)} is not a cross-encoder: it does not give one score for two texts; POST /predict asks it`,
   );
+}
+
+/** In the words of text-embeddings-inference. @throws too_large */
+function assertWhole(outcomes: readonly Outcome[]): void {
+  for (const [index, outcome] of outcomes.entries()) {
+    const output = outcome.ok ? outcome.outputs[0] : undefined;
+    const [read = 0, whole = read] = [output?.tokens?.[0], output?.wholeTokens?.[0]];
+    if (whole > read)
+      throw new ServingError(
+        'too_large',
+        `text ${index} and the query: \`inputs\` must have less than ${read} tokens. Given: ${whole}; shorten them, or send "truncate": true`,
+      );
+  }
 }
 
 /** Before a sigmoid: two scores that float32 rounds to 1 still differ there. */

@@ -34,3 +34,14 @@ export const FILES = {
     schema: { type: 'object', description: 'Inputs by name: files are images, other fields texts.' },
   },
 };
+
+/** A body of instances: JSON in all its forms, or files. @param example an instance of the model, where one is known */
+export function instancesBody(example: object | undefined) {
+  return {
+    'application/json': {
+      schema: { anyOf: [ref('Instances'), ref('Values'), ref('Columns'), ref('Dataframe')] },
+      ...(example && { example: { instances: [example] } }),
+    },
+    ...FILES,
+  };
+}

@@ -22,7 +22,7 @@ export async function infer(
 ): Promise<Outcome[]> {
   const settings =
     exactSignature || isRow
-      ? { ...jobSettings, inputAlreadyBatched: exactSignature, byName: true }
+      ? { ...jobSettings, inputAlreadyBatched: exactSignature, byName: true, takesEmpty: exactSignature }
       : jobSettings;
   const runInTime: RunTensors = (feeds) => (isOver() ? Promise.reject(noTime()) : run(feeds, isOver));
   const outcomes: Outcome[] = [];

@@ -2,13 +2,15 @@
 import { ServingError } from '../contract/errors.ts';
 import { formatShape, type Tensor } from '../contract/tensor.ts';
 import { float16Value } from '../pipeline/bind/cast.ts';
+import { type Chain, normalized, type Vector } from './layers.ts';
 import type { Activation, Pooling, TextSettings } from './settings.ts';
 
-/** One row of the answer for each row of the output. @throws model_failed for an output of another shape */
+/** One row of the answer for each row of the output. @param chain what changes a vector before it is scaled @throws model_failed for an output of another shape */
 export function answersOf(
   output: Tensor,
   mask: readonly Uint8Array[],
   settings: TextSettings,
+  chain?: Chain,
 ): Float32Array[] {
   const { shape } = output;
   const rank = settings.pooling.length > 0 ? 3 : 2;
@@ -25,22 +27,21 @@ export function answersOf(
     const own = values.subarray(row * length, (row + 1) * length);
     const vector = settings.pooling.length > 0 ? pooled(own, width, tokens, settings.pooling) : own;
     if (settings.kind === 'classes') return activated(vector, settings.activation);
-    const whole = settings.normalize ? normalized(vector) : Float32Array.from(vector);
+    const changed = chain ? chain(Float64Array.from(vector)) : vector;
+    const whole = settings.normalize ? normalized(changed) : changed;
     // As sentence-transformers: what is cut off is cut off last.
-    return whole.slice(0, settings.dimensions);
+    return Float32Array.from(whole.subarray(0, settings.dimensions));
   });
 }
 
-function floatsOf({ dtype, data }: Tensor): Floats {
+function floatsOf({ dtype, data }: Tensor): Vector {
   if (data instanceof Float32Array || data instanceof Float64Array) return data;
   if (data instanceof Uint16Array) return Float32Array.from(data, float16Value);
   throw new ServingError('model_failed', `expected an output of floats, got ${dtype}`);
 }
 
-type Floats = Float64Array | Float32Array;
-
 /** Sums are made of doubles, so that the order of tokens does not show. */
-function pooled(values: Floats, width: number, mask: Uint8Array, poolings: readonly Pooling[]): Float64Array {
+function pooled(values: Vector, width: number, mask: Uint8Array, poolings: readonly Pooling[]): Float64Array {
   const result = new Float64Array(width * poolings.length);
   for (const [i, pooling] of poolings.entries()) {
     pool(values, width, mask, pooling, result.subarray(i * width, (i + 1) * width));
@@ -48,7 +49,7 @@ function pooled(values: Floats, width: number, mask: Uint8Array, poolings: reado
   return result;
 }
 
-function pool(values: Floats, width: number, mask: Uint8Array, pooling: Pooling, into: Float64Array): void {
+function pool(values: Vector, width: number, mask: Uint8Array, pooling: Pooling, into: Float64Array): void {
   const only = pooling === 'cls' ? mask.indexOf(1) : pooling === 'lasttoken' ? mask.lastIndexOf(1) : -1;
   if (only >= 0) {
     into.set(values.subarray(only * width, (only + 1) * width));
@@ -70,15 +71,7 @@ function pool(values: Floats, width: number, mask: Uint8Array, pooling: Pooling,
   for (let i = 0; i < width; i++) into[i] = (into[i] as number) / Math.max(divisor, 1e-9);
 }
 
-/** As torch.nn.functional.normalize. */
-function normalized(vector: Floats): Float32Array {
-  let squares = 0;
-  for (const value of vector) squares += value * value;
-  const length = Math.max(Math.sqrt(squares), 1e-12);
-  return Float32Array.from(vector, (value) => value / length);
-}
-
-export function activated(scores: Floats, activation: Activation): Float32Array {
+export function activated(scores: Vector, activation: Activation): Float32Array {
   if (activation === 'none') return Float32Array.from(scores);
   if (activation === 'sigmoid') return Float32Array.from(scores, (score) => 1 / (1 + Math.exp(-score)));
   const most = Math.max(...scores);

@@ -5,6 +5,7 @@ import { decodeUtf8, utf8Problem } from '../codecs/utf8.ts';
 import { asError, badModel, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { TEXT_FILE } from '../contract/texts.ts';
+import { type Chain, readChain } from './layers.ts';
 import { TOKENIZER_FILE } from './part.ts';
 import { parseTextSettings, type TextSettings } from './settings.ts';
 import { readTokenizer, type Tokenizer } from './tokenizer.ts';
@@ -12,6 +13,8 @@ import { readTokenizer, type Tokenizer } from './tokenizer.ts';
 export interface TextModel {
   readonly settings: TextSettings;
   readonly tokenizer: Tokenizer;
+  /** What changes a text's vector before it is scaled. Absent: nothing. */
+  readonly chain?: Chain;
 }
 
 /** The tokenizer and the settings of a model directory. @throws bad_model */
@@ -20,7 +23,8 @@ export async function readTextModel(folder: string): Promise<TextModel> {
     readTokenizerFile(join(folder, TOKENIZER_FILE)),
     readFile(join(folder, TEXT_FILE), 'utf8').then(parseTextSettings),
   ]);
-  return { tokenizer, settings };
+  const { layers = [] } = settings;
+  return { tokenizer, settings, ...(layers.length > 0 && { chain: await readChain(folder, layers) }) };
 }
 
 /** @throws bad_model for a file that is too large, or not served */

@@ -1,4 +1,6 @@
 /** The models of tokenizer.json: each turns a piece of text into token ids, with the same choices among equals. */
+import { quoteName } from '../codecs/quote.ts';
+import { badInput } from '../contract/errors.ts';
 import { isCount } from '../contract/present.ts';
 import type { Part } from './part.ts';
 import { refused } from './part.ts';
@@ -19,6 +21,8 @@ export function tokenModel(part: Part): TokenModel {
       return bytePairs(part);
     case 'Unigram':
       return unigram(part, MAX_TOKENS);
+    case 'WordLevel':
+      return wordLevel(part);
     default:
       throw part.unknown();
   }
@@ -85,6 +89,25 @@ function wordPiece(part: Part): TokenModel {
         }
       }
       ids.push(unknown);
+    },
+  };
+}
+
+/** A piece is a token as a whole, or unknown. */
+function wordLevel(part: Part): TokenModel {
+  const vocab = vocabOf(part);
+  const unknownToken = part.text('unk_token', '<unk>');
+  const unknown = vocab.get(unknownToken);
+  return {
+    size: sizeOf(vocab),
+    idOf: (token) => vocab.get(token),
+    encode(piece, ids) {
+      const id = vocab.get(piece) ?? unknown;
+      if (id === undefined)
+        throw badInput(
+          `${quoteName(piece)} is not in the vocabulary of the tokenizer, which has no ${quoteName(unknownToken)} for it`,
+        );
+      ids.push(id);
     },
   };
 }

@@ -2,6 +2,7 @@
 import { charsmap } from './charsmap.ts';
 import type { Part } from './part.ts';
 import { patternOf } from './pattern.ts';
+import { byteText } from './pre-tokenize.ts';
 import {
   isControl,
   isIdeograph,
@@ -29,7 +30,7 @@ export async function normalizerOf(part: Part): Promise<Normalizer> {
       mayRemoveFirst: steps.some((step) => step.mayRemoveFirst),
     };
   }
-  const keepsFirst = ['NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'Prepend'].includes(part.type);
+  const keepsFirst = ['NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'Prepend', 'ByteLevel'].includes(part.type);
   const isReplacement = part.type === 'Replace' && part.text('content') !== '';
   return { normalize: await stepOf(part), mayRemoveFirst: !keepsFirst && !isReplacement };
 }
@@ -47,6 +48,8 @@ async function stepOf(part: Part): Promise<(text: string) => string> {
     }
     case 'Lowercase':
       return lowerCase;
+    case 'ByteLevel':
+      return byteText;
     case 'StripAccents':
       return (text) => without(text, isMark);
     case 'Strip':

@@ -50,6 +50,8 @@ export async function preTokenizerOf(part: Part): Promise<PreTokenizer> {
     }
     case 'Split':
       return splitter(await patternOf(part), part.oneOf('behavior', BEHAVIORS), part.bool('invert'));
+    case 'FixedLength':
+      return fixedLength(part);
     case 'ByteLevel':
       return byteLevel(part);
     case 'Metaspace':
@@ -111,13 +113,31 @@ function byteChars(): string[] {
   );
 }
 
+/** With a character for each byte of its UTF-8. */
+export function byteText(text: string): string {
+  return Array.from(Buffer.from(text), (byte) => BYTE_CHARS[byte]).join('');
+}
+
+/** Pieces of so many characters, the last one of the rest. */
+function fixedLength(part: Part): PreTokenizer {
+  const length = part.count('length', 5);
+  if (length === 0) throw part.refused('length: expected a whole number from 1');
+  return ({ text, isFirst }) => {
+    const chars = Array.from(text);
+    const pieces: Piece[] = [];
+    for (let at = 0; at < chars.length; at += length)
+      pieces.push({ text: chars.slice(at, at + length).join(''), isFirst: isFirst && at === 0 });
+    return pieces;
+  };
+}
+
 function byteLevel(part: Part): PreTokenizer {
   const [adds, usesRegex] = [part.bool('add_prefix_space', true), part.bool('use_regex', true)];
   const words = splitter(regexFinder(GPT2), 'Isolated');
   return ({ text, isFirst }) => {
     const piece = { text: adds && !text.startsWith(' ') ? ` ${text}` : text, isFirst };
     return (usesRegex ? words(piece) : [piece]).map((word) => ({
-      text: Array.from(Buffer.from(word.text), (byte) => BYTE_CHARS[byte]).join(''),
+      text: byteText(word.text),
       isFirst: word.isFirst,
     }));
   };

@@ -39,10 +39,14 @@ export function outputName({ kind, activation }: TextSettings): string {
 }
 
 /** How many numbers a text becomes, from the model's own output. */
-export function widthOf({ shape }: TensorSpec, { pooling, dimensions }: TextSettings): number | string {
+export function widthOf(
+  { shape }: TensorSpec,
+  { pooling, layers = [], dimensions }: TextSettings,
+): number | string {
   const last = shape.at(-1) ?? '';
-  if (typeof last !== 'number') return last;
-  return Math.min(last * Math.max(1, pooling.length), dimensions ?? Number.POSITIVE_INFINITY);
+  const pooled = typeof last === 'number' ? last * Math.max(1, pooling.length) : last;
+  const width = layers.reduce((before, layer) => (layer.kind === 'dense' ? layer.width : before), pooled);
+  return typeof width === 'number' ? Math.min(width, dimensions ?? Number.POSITIVE_INFINITY) : width;
 }
 
 /** The input by which a record names its prompt. */
@@ -76,7 +80,11 @@ export function textRunner(model: TensorRunner, text: TextModel, options: TextOp
       for (const group of groupsOf(encoded, rowsPerRun(model, options), settings, mayPad)) {
         stop();
         const own = group.map((index) => elementAt(encoded, index, 'encoded'));
-        const answers = await runGroup(model, read, { texts: own, output: at, mayPad });
+        const answers = await runGroup(
+          model,
+          { ...text, settings: read },
+          { texts: own, output: at, mayPad },
+        );
         for (const [i, index] of group.entries()) rows[index] = elementAt(answers, i, 'answers');
       }
       const answer = answerTensor(outputName(settings), rows, encoded);
@@ -185,7 +193,7 @@ interface Group {
 
 async function runGroup(
   model: TensorRunner,
-  settings: TextSettings,
+  { settings, chain }: TextModel,
   { texts, output, mayPad }: Group,
 ): Promise<readonly Float32Array[]> {
   const fixedLength = model.inputs.map(({ shape }) => shape[1]).find((size) => typeof size === 'number');
@@ -223,7 +231,7 @@ async function runGroup(
   const filled = mask.concat(
     new Array<Uint8Array>(rows - texts.length).fill(present(mask.at(-1), 'row of the mask')),
   );
-  return answersOf(result, filled, settings);
+  return answersOf(result, filled, settings, chain);
 }
 
 function answerTensor(
@@ -240,6 +248,9 @@ function answerTensor(
     shape: [rows.length, width],
     data,
     tokens: encoded.map(({ ids }) => ids.length),
+    ...(encoded.some(({ wholeTokens }) => wholeTokens !== undefined) && {
+      wholeTokens: encoded.map(({ ids, wholeTokens = ids.length }) => wholeTokens),
+    }),
   };
 }
 

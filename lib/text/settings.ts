@@ -7,6 +7,7 @@ import { badModel } from '../contract/errors.ts';
 import { isCount } from '../contract/present.ts';
 import { TEXT_FILE } from '../contract/texts.ts';
 import type { Unknown } from '../contract/verification.ts';
+import { isLayer, type Layer, MOST_LAYERS } from './layers.ts';
 
 /** In the order in which sentence-transformers puts several of them together. */
 export const POOLINGS = ['cls', 'lasttoken', 'max', 'mean', 'mean_sqrt_len_tokens', 'weightedmean'] as const;
@@ -26,6 +27,8 @@ export interface TextSettings {
   readonly activation: Activation;
   /** How the vectors of tokens become one, several after one another; empty where the model gives one. */
   readonly pooling: readonly Pooling[];
+  /** What changes the vector before it is scaled, in this order. Absent: nothing. */
+  readonly layers?: readonly Layer[];
   /** True if vectors are scaled to length 1. */
   readonly normalize: boolean;
   /** Most tokens of a run's text, with the special ones. */
@@ -67,7 +70,7 @@ export function parseTextSettings(text: string): TextSettings {
 
 function isTextSettings(value: unknown): value is TextSettings {
   const read: Unknown<TextSettings> = Object(value);
-  const { version, kind, output, activation, pooling, maxTokens, padding } = read;
+  const { version, kind, output, activation, pooling, layers = [], maxTokens, padding } = read;
   const isPadding = padding === null || (typeof padding === 'object' && isCount(Object(padding).id));
   return (
     version === 1 &&
@@ -76,6 +79,9 @@ function isTextSettings(value: unknown): value is TextSettings {
     ACTIVATIONS.some((one) => one === activation) &&
     Array.isArray(pooling) &&
     pooling.every((one) => POOLINGS.includes(one)) &&
+    Array.isArray(layers) &&
+    layers.length <= MOST_LAYERS &&
+    layers.every(isLayer) &&
     isCount(maxTokens) &&
     maxTokens <= MAX_TOKENS_PER_TEXT &&
     isPadding

@@ -19,6 +19,8 @@ export interface Templates {
 export interface Encoded {
   readonly ids: readonly number[];
   readonly types: readonly number[];
+  /** How many tokens there were before it was cut off. Absent: it was not. */
+  readonly wholeTokens?: number;
 }
 
 const MAX_ITEMS = 256;
@@ -137,7 +139,8 @@ export function fill(
       types.push(type);
     }
   }
-  return { ids, types };
+  const wholeTokens = first.length + (second?.length ?? 0) + special;
+  return wholeTokens > ids.length ? { ids, types, wholeTokens } : { ids, types };
 }
 
 function cut(

@@ -6,14 +6,16 @@ import { refuseSharedMemory } from '../../lib/codecs/open-inference/parameters.t
 import {
   binaryContent,
   type InferenceRequest,
+  pictureContent,
   type ReadContent,
   readInference,
 } from '../../lib/codecs/open-inference/request.ts';
 import { BF16 } from '../../lib/codecs/open-inference/tensor.ts';
-import { decodeText } from '../../lib/codecs/open-inference/texts.ts';
+import { decodeText, picturesOf } from '../../lib/codecs/open-inference/texts.ts';
 import { badInput, badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import {
+  allocate,
   type DType,
   elementCount,
   formatShape,
@@ -127,8 +129,13 @@ function typedContent(
     }
     // Numbers that came as 32 bits may not fit.
     if (SMALLER.has(dtype)) return { dtype, shape, data: Array.from(data as Int32Array) };
-    if (dtype === 'string')
-      return { tensor: { dtype, shape, data: Array.from(data as Uint8Array[], decodeText) } };
+    if (dtype === 'string') {
+      const elements = data as readonly Uint8Array[];
+      const pictures = picturesOf(elements);
+      if (pictures) return pictureContent(where, pictures);
+      return { tensor: { dtype, shape, data: elements.map(decodeText) } };
+    }
+    if (count === 0) return { tensor: { dtype, shape, data: allocate(dtype, 0) } };
     return { tensor: { dtype, shape, data: data as TypedArray } };
   } catch (error) {
     const { code, message } = ServingError.from(error);

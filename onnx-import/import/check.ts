@@ -19,19 +19,19 @@ export async function checkConverted(converted: Converted, workshop: Workshop): 
   const { found, shapeless } = converted;
   const checked = await check(shapeless.inputs, workshop);
   const { report, rewrites } = checked;
+  const text = found.isText
+    ? await importText(found.directory, workshop.folder, report, workshop.ignore ?? [])
+    : undefined;
   if (!isOnnx(found.kind)) {
     assertRuns(report, shapeless.inputs);
     const notes = [
+      ...(text?.notes ?? []),
       ...converted.notes,
       ...notRunNotes(report, 'fix the free sizes with --input name:shape'),
       ...shapeless.inputs.flatMap((name) => shapelessNotes([name], givenBy(name))),
     ];
-    return { ...converted, ...checked, notes };
+    return { ...converted, ...checked, notes, text };
   }
-  const isText = found.kind === 'hugging_face';
-  const text = isText
-    ? await importText(found.directory, workshop.folder, report, workshop.ignore ?? [])
-    : undefined;
   const notes = [
     ...(text?.notes ?? []),
     ...new Set([...converted.notes, ...rewrites.open]),

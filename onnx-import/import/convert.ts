@@ -32,7 +32,8 @@ async function convert(found: Found, workshop: Workshop): Promise<Converted> {
   const outputs = graph.outputs.filter(({ value }) => value.shape === undefined).map(({ name }) => name);
   const facts = await write(graph, workshop);
   const isFreed = conversion === first && first.otherwise !== undefined;
-  return { found, facts, shapeless: { inputs, outputs }, sources: files, notes, image, isFreed, names };
+  const sources = found.isText ? found.files : files;
+  return { found, facts, shapeless: { inputs, outputs }, sources, notes, image, isFreed, names };
 }
 
 async function write(
@@ -68,7 +69,7 @@ async function keep(found: Found, { folder, signal, process }: Workshop): Promis
     found,
     facts: await readOnnxFacts(target),
     shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
-    sources: found.kind === 'hugging_face' ? found.files : [name, ...externalFiles],
+    sources: found.isText ? found.files : [name, ...externalFiles],
     notes: [...rewritten.notes, ...open],
     image: undefined,
     isFreed: false,

@@ -126,10 +126,10 @@ async function writeReport(
 }
 
 async function picturesOf(
-  { home }: Found,
+  { home, beside }: Found,
   { image = {}, ignore }: ImportOptions,
 ): Promise<Pictures | undefined> {
-  const said = await folderImage(home, { ignore });
+  const said = await folderImage(beside, { ignore });
   return said && { source: said.source, fit: (inputs) => fitImage(home, said, inputs, { image }) };
 }
 
@@ -146,15 +146,16 @@ function sizesOf(
   return ofPictures || said ? { ...said, ...ofPictures, ...inputShapes } : inputShapes;
 }
 
-/** onnxruntime names the file that it was given, whose folder is gone when the message is read. */
 /** Advice names the settings of the service, if there is one. */
 function inWordsOf(service: ServiceWords | undefined, error: unknown): unknown {
   return service ? withPathAs(error, INTO_SETTINGS, `into ${service.settings}`) : error;
 }
 
-function withoutFolder(error: unknown, folder: string, { kind, directory, files }: Found) {
+/** onnxruntime names the file that it was given, whose folder is gone when the message is read. */
+function withoutFolder(error: unknown, folder: string, { kind, directory, files, archive }: Found) {
   const isOwn = isOnnx(kind);
   const shown = isOwn ? join(directory, elementAt(files, 0, 'files')) : 'the converted model';
   const named = withPathAs(error, join(folder, MODEL_FILE), shown);
-  return withPathAs(named, folder, isOwn ? directory : 'the folder of the converted model');
+  const shownOnly = withPathAs(named, folder, isOwn ? directory : 'the folder of the converted model');
+  return archive ? withPathAs(shownOnly, archive.folder, archive.path) : shownOnly;
 }

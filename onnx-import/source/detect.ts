@@ -5,13 +5,13 @@
 import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { badModel, type ServingError } from '../../lib/contract/errors.ts';
+import { badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts';
 import { NAMES_FILE } from '../../lib/registry/names.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../../lib/registry/onnx-file.ts';
 import type { Choice } from '../files/variants.ts';
 import { needsRewrite } from '../onnx/rewrite/rewrite.ts';
 import { textModelFiles } from '../text/folder.ts';
-import { hasImageToStore } from '../vision/folder.ts';
+import { besideReader, hasImageToStore, type ReadBeside } from '../vision/folder.ts';
 import { weightFiles } from './bigdl-weights.ts';
 import { chosenNets } from './caffe-nets.ts';
 import { type Candidate, candidatesIn, weightsOf } from './candidates.ts';
@@ -28,7 +28,7 @@ import {
   unreadableFlavor,
 } from './mlflow.ts';
 import { adviceOn } from './no-model.ts';
-import { candidateAt, fileNames, placeOf } from './place.ts';
+import { type Archive, candidateAt, fileNames, type Place, placeOf } from './place.ts';
 import { hasLabelsToStore } from './stored-labels.ts';
 import { CONFIG_PBTXT, type TritonFacts } from './triton.ts';
 
@@ -41,15 +41,23 @@ export interface FoundModel {
    * Absolute.
    */
   readonly home: string;
+  /** A tokenizer lies beside it. Default false. */
+  readonly isText?: boolean;
   /** All files of the model, relative to the directory, with `/`, sorted. */
   readonly files: readonly string[];
   /** What an MLmodel said. */
   readonly mlflow?: MlflowFacts;
   /** What the config.pbtxt of Triton says of it. */
   readonly triton?: TritonFacts;
+  /** The archive that was unpacked, and where. */
+  readonly archive?: Archive;
   /** For the import report. */
   readonly notes?: readonly string[];
+  /** Reads what lies beside it, in `home`. */
+  readonly beside: ReadBeside;
 }
+
+type ModelFiles = Omit<FoundModel, 'beside'>;
 
 const MAX_ENTRIES = 10_000;
 const EXPECTED =
@@ -60,18 +68,34 @@ const EXPECTED =
  * model
  */
 export async function detectModel(path: string, choice: Choice = {}): Promise<FoundModel> {
+  const found = await modelFiles(path, choice);
+  return { ...found, beside: besideReader(found.home) };
+}
+
+async function modelFiles(path: string, choice: Choice): Promise<ModelFiles> {
   const place = await placeOf(resolve(path), choice);
+  const { archive } = place;
+  if (!archive) return modelAt(place, choice);
+  try {
+    return { ...(await modelAt(place, choice)), archive };
+  } catch (error) {
+    throw withPathAs(ServingError.from(error), archive.folder, archive.path);
+  }
+}
+
+async function modelAt(place: Place, choice: Choice): Promise<ModelFiles> {
   const { home, folder, names, notes, triton } = place;
   const more = { home, ...(triton && { triton }) };
   if (names.includes(MLMODEL) && place.only === undefined)
     return { ...(await mlflowModel(home, names)), ...more };
   const texts = place.only === undefined ? await textModelFiles(home, names, choice) : undefined;
   if (texts) {
-    await assertContents(home, 'hugging_face', texts.files);
+    await assertContents(home, texts.kind, texts.files);
     return {
-      kind: 'hugging_face',
+      kind: texts.kind,
       directory: home,
       home,
+      isText: true,
       files: texts.files,
       notes: [...notes, ...texts.notes],
     };
@@ -87,14 +111,14 @@ async function modelOf(
   folder: string,
   { kind, file }: Candidate,
   names: readonly string[],
-): Promise<FoundModel> {
+): Promise<ModelFiles> {
   const files = await sourceFiles(folder, kind, file, names);
   await assertContents(folder, kind, files);
   return { kind, directory: folder, home: folder, files };
 }
 
 /** The model of the first flavor whose files are of a format that is read. */
-async function mlflowModel(home: string, beside: readonly string[]): Promise<FoundModel> {
+async function mlflowModel(home: string, beside: readonly string[]): Promise<ModelFiles> {
   const { readable, others } = readMlmodel((await pathWithin(home, MLMODEL)).full);
   const problems: string[] = [];
   for (const flavor of readable) {

@@ -5,14 +5,20 @@
 import type { Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { badModel } from '../../lib/contract/errors.ts';
+import { badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts';
 import { shownNames, unreadable } from '../../lib/registry/onnx-file.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
 import { type Choice, type Chosen, chooseModel, severalModels } from '../files/variants.ts';
+import { isArchive, unpackModel } from './archive.ts';
 import { type Candidate, candidatesIn } from './candidates.ts';
 import { KINDS } from './kinds.ts';
 import { MLMODEL } from './mlflow.ts';
 import { CONFIG_PBTXT, readTriton, type TritonFacts } from './triton.ts';
+
+export interface Archive {
+  readonly folder: string;
+  readonly path: string;
+}
 
 export interface Place {
   /** The folder with what people put beside a model. */
@@ -23,6 +29,8 @@ export interface Place {
   /** The file that is meant. */
   readonly only?: string;
   readonly triton?: TritonFacts;
+  /** The archive that was unpacked, and where. */
+  readonly archive?: Archive;
   readonly notes: readonly string[];
 }
 
@@ -39,16 +47,35 @@ const NO_MODELS = /^(\..*|golden|variables|assets|node_modules)$/;
  */
 export async function placeOf(path: string, choice: Choice): Promise<Place> {
   const found = await stat(path).catch(() => undefined);
+  if (found?.isFile() && isArchive(path)) return placeInArchive(path, choice);
   if (found?.isFile()) return placeOfFile(path);
-  return (
-    (await placeIn(path, choice, 0)) ?? { home: path, folder: path, names: await fileNames(path), notes: [] }
-  );
+  const place = await placeIn(path, choice, 0);
+  if (place) return place;
+  const names = await fileNames(path);
+  const [archive, ...more] = names.filter(isArchive);
+  if (archive !== undefined && more.length === 0) return placeInArchive(join(path, archive), choice);
+  return { home: path, folder: path, names, notes: [] };
+}
+
+async function placeInArchive(path: string, choice: Choice): Promise<Place> {
+  const { folder, notes } = await unpackModel(path);
+  try {
+    const place = (await placeIn(folder, choice, 0)) ?? {
+      home: folder,
+      folder,
+      names: await fileNames(folder),
+      notes: [],
+    };
+    return { ...place, notes: [...notes, ...place.notes], archive: { folder, path } };
+  } catch (error) {
+    throw withPathAs(ServingError.from(error), folder, path);
+  }
 }
 
 async function placeOfFile(path: string): Promise<Place> {
   const [folder, only] = [dirname(path), basename(path)];
-  if (/\.(tar|tgz|tar\.gz|zip)$/i.test(only))
-    throw badModel(`${path} is an archive: unpack it (tar xzf ${only}) and name the folder with its files`);
+  if (/\.zip$/i.test(only))
+    throw badModel(`${path} is an archive: unpack it (unzip ${only}) and name the folder with its files`);
   if (candidatesIn([only]).length === 0)
     throw badModel(
       `${path} is no file of a model that can be imported; name the file that begins the model, or its directory`,

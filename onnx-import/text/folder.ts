@@ -8,8 +8,10 @@ import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
 import { readLimited } from '../files/read-limited.ts';
 import { type Choice, chooseModel, severalModels } from '../files/variants.ts';
+import { weightsOf } from '../source/candidates.ts';
 
 const INNER = 'onnx';
+const OPENVINO_MODEL = 'openvino_model.xml';
 /** What is read besides the tokenizer, where it is there. */
 export const CONFIG_FILES = [
   'config.json',
@@ -20,40 +22,59 @@ export const CONFIG_FILES = [
 ];
 /** The folders of sentence-transformers' modules. */
 const MODULE_FOLDER = /^\d{1,2}_\w{1,40}$/;
+const MODULE_FILES = ['config.json', 'model.safetensors', 'pytorch_model.bin'];
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
+interface TextFiles {
+  readonly kind: 'hugging_face' | 'openvino';
+  readonly files: readonly string[];
+  readonly notes: readonly string[];
+}
+
 /**
- * The files of a text model, its ONNX file first; undefined where the directory holds none, or one that was imported.
+ * The files of a text model, that of the model first; undefined where the directory holds none, or one that was imported.
  * @param names of the files right in it. @throws bad_model for several ONNX files of which none is the obvious one
  */
 export async function textModelFiles(
   folder: string,
   names: readonly string[],
   choice: Choice,
-): Promise<{ readonly files: string[]; readonly notes: readonly string[] } | undefined> {
+): Promise<TextFiles | undefined> {
   if (!names.includes(TOKENIZER_FILE) || names.includes(TEXT_FILE)) return undefined;
   const below: string[] = await readdir(join(folder, INNER)).catch(() => []);
   const inner = below.sort().map((name) => `${INNER}/${name}`);
   const models = [...names, ...inner].filter((name) => name.endsWith('.onnx'));
-  if (models.length === 0) return undefined;
+  if (models.length === 0) return openvinoFiles(folder, names, choice);
   const chosen =
     chooseModel(models, (name) => name, choice) ?? severalModels(folder, models, models[0] as string);
   const { item: model, note } = chosen;
   const weights = [...names, ...inner].filter(
     (name) => name.startsWith(`${model}_`) || name.startsWith(`${model}.`),
   );
+  const files = [model, TOKENIZER_FILE, ...(await configFiles(folder, names)), ...weights];
+  return { kind: 'hugging_face', files, notes: note === undefined ? [] : [note] };
+}
+
+/** As optimum-intel writes them, beside a tokenizer that is a model of OpenVINO as well. */
+async function openvinoFiles(
+  folder: string,
+  names: readonly string[],
+  { file = OPENVINO_MODEL }: Choice,
+): Promise<TextFiles | undefined> {
+  if (file !== OPENVINO_MODEL || !names.includes(OPENVINO_MODEL)) return undefined;
+  const weights = weightsOf(OPENVINO_MODEL);
+  const model = [OPENVINO_MODEL, ...names.filter((name) => name === weights)];
+  const files = [...model, TOKENIZER_FILE, ...(await configFiles(folder, names))];
+  return { kind: 'openvino', files, notes: [`the model of OpenVINO was taken, ${OPENVINO_MODEL}`] };
+}
+
+async function configFiles(folder: string, names: readonly string[]): Promise<string[]> {
   const modules = (await readdir(folder)).filter((name) => MODULE_FOLDER.test(name)).sort();
-  const configs = modules
-    .map((name) => `${name}/config.json`)
-    .filter((name) => existsSync(join(folder, name)));
-  const files = [
-    model,
-    TOKENIZER_FILE,
+  const parts = modules.flatMap((name) => MODULE_FILES.map((file) => `${name}/${file}`));
+  return [
     ...CONFIG_FILES.filter((name) => names.includes(name)),
-    ...configs,
-    ...weights,
+    ...parts.filter((name) => existsSync(join(folder, name))),
   ];
-  return { files, notes: note === undefined ? [] : [note] };
 }
 
 export type Json = Readonly<Record<string, unknown>>;

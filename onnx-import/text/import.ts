@@ -1,13 +1,16 @@
 /** Puts a tokenizer beside an imported model, with the settings that make it a model of texts. */
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { encodeTensors } from '../../lib/codecs/safetensors.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 import { readTokenizerFile } from '../../lib/text/files.ts';
+import { LAYERS_FILE } from '../../lib/text/layers.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
 import { outputName, widthOf } from '../../lib/text/runner.ts';
 import { readConfig } from './folder.ts';
+import { layerTensors } from './layers.ts';
 import { textFacts } from './settings.ts';
 
 export interface ImportedText {
@@ -28,9 +31,11 @@ export async function importText(
   const source = join(directory, TOKENIZER_FILE);
   const tokenizer = await readTokenizerFile(source);
   await assertSame(directory, JSON.parse(await readFile(source, 'utf8')) as Tokenizer);
-  const { settings, notes } = await textFacts(directory, tokenizer, model, ignore);
+  const { settings, layers, notes } = await textFacts(directory, tokenizer, model, ignore);
   await copyFile(source, join(folder, TOKENIZER_FILE));
   await writeFile(join(folder, TEXT_FILE), `${JSON.stringify(settings, undefined, 1)}\n`);
+  const weights = layerTensors(layers);
+  if (weights.size > 0) await writeFile(join(folder, LAYERS_FILE), encodeTensors(weights));
   const name = outputName(settings);
   const output = model.outputs.find((one) => one.name === settings.output) as TensorSpec;
   const width = widthOf(output, settings);
@@ -39,7 +44,7 @@ export async function importText(
   return {
     notes: [asked, ...notes],
     classes: settings.kind === 'classes' ? { name, dtype: 'float32', shape: ['N', width] } : undefined,
-    files: [TOKENIZER_FILE, TEXT_FILE],
+    files: [TOKENIZER_FILE, TEXT_FILE, ...(weights.size > 0 ? [LAYERS_FILE] : [])],
   };
 }
 

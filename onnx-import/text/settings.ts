@@ -7,11 +7,14 @@ import type { Activation, TextSettings } from '../../lib/text/settings.ts';
 import { MAX_TOKENS_PER_TEXT } from '../../lib/text/settings.ts';
 import type { Tokenizer } from '../../lib/text/tokenizer.ts';
 import { type Json, readConfig } from './folder.ts';
+import type { ReadLayer } from './layers.ts';
 import { readModules } from './pooling.ts';
 import { promptsOf, SENTENCES } from './prompts.ts';
 
 export interface TextFacts {
   readonly settings: TextSettings;
+  /** With the weights of the settings' layers. */
+  readonly layers: readonly ReadLayer[];
   /** What was assumed, and what follows for callers. */
   readonly notes: readonly string[];
 }
@@ -26,6 +29,11 @@ interface Source {
 }
 
 const IDS_INSTEAD = 'remove tokenizer.json to serve the model with token ids and its raw outputs';
+const LAYER_NAMES = {
+  dense: 'through a dense layer',
+  layer_norm: 'through a layer normalization',
+  normalize: 'scaled to length 1',
+} as const;
 const TOKEN_VECTORS = ['token_embeddings', 'last_hidden_state'];
 /** Their positions begin behind that of the padding. */
 const LATE_POSITIONS =
@@ -43,6 +51,7 @@ export async function textFacts(
   const source: Source = { folder, config, tokenizerConfig, tokenizer, inputs, outputs };
   assertInputs(source);
   const answer = await answerOf(source);
+  const { layers = [] } = answer;
   const sentence = await readConfig(folder, 'sentence_bert_config.json');
   const limit = limitOf(source, sentence);
   const pair = answer.kind === 'classes' && tokenizer.templates.pair !== undefined;
@@ -55,6 +64,7 @@ export async function textFacts(
     output: answer.output,
     activation: answer.activation ?? 'none',
     pooling: answer.pooling ?? [],
+    ...(layers.length > 0 && { layers: layers.map(({ layer }) => layer) }),
     normalize: answer.normalize ?? false,
     ...prompts?.settings,
     maxTokens: limit.maxTokens,
@@ -64,7 +74,7 @@ export async function textFacts(
   };
   const many =
     padding === null ? ['the tokenizer has no padding, so only texts of equal length share a run'] : [];
-  return { settings, notes: [...answer.notes, ...(prompts?.notes ?? []), limit.note, ...many] };
+  return { settings, layers, notes: [...answer.notes, ...(prompts?.notes ?? []), limit.note, ...many] };
 }
 
 /** @throws bad_model */
@@ -105,6 +115,7 @@ function architectureOf({ architectures, model_type: type }: Json): string {
 interface Answer
   extends Pick<TextSettings, 'kind' | 'output'>,
     Partial<Pick<TextSettings, 'activation' | 'pooling' | 'normalize'>> {
+  readonly layers?: readonly ReadLayer[];
   readonly notes: readonly string[];
 }
 
@@ -149,17 +160,21 @@ function assertFloats({ name, dtype, shape, batchAxis }: TensorSpec, rank: numbe
   throw badModel(`output "${name}": expected floats of rank ${rank}, found ${dtype} [${shape.join(',')}]`);
 }
 
-async function poolingFor({ folder }: Source): Promise<Pick<Answer, 'pooling' | 'normalize' | 'notes'>> {
-  const { pooling, normalize } = await readModules(folder, false);
-  const end = normalize ? ', scaled to length 1' : '';
+async function poolingFor({
+  folder,
+}: Source): Promise<Pick<Answer, 'pooling' | 'layers' | 'normalize' | 'notes'>> {
+  const { pooling, layers, normalize } = await readModules(folder, false);
+  const steps = layers.map(({ layer }) => LAYER_NAMES[layer.kind]);
+  const end = [...steps, ...(normalize ? ['scaled to length 1'] : [])].map((step) => `, ${step}`).join('');
   if (pooling)
     return {
       pooling,
+      layers,
       normalize,
       notes: [`a text becomes the ${pooling.join(' and ')} of its tokens' vectors${end}`],
     };
   const assumed = `assumed: a text becomes the mean of its tokens' vectors${end}, because no 1_Pooling/config.json says otherwise; put that file of the model beside it, if its vectors are made in another way`;
-  return { pooling: ['mean'], normalize, notes: [assumed] };
+  return { pooling: ['mean'], layers, normalize, notes: [assumed] };
 }
 
 /** As the pipeline of transformers, and as the CrossEncoder of sentence-transformers where the config has its word. */

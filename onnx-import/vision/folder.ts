@@ -37,16 +37,16 @@ const ofNested = (value: unknown) => nested(value, processorOrTimm);
 
 /**
  * Undefined where no file speaks of pictures, or `import.ignore` names the one that does.
- * @param directory a folder `onnx/` belongs to the one above it. @throws bad_model for a file that is no JSON
+ * @throws bad_model for a file that is no JSON
  */
 export async function folderImage(
-  directory: string,
+  beside: ReadBeside,
   { ignore = [] }: { readonly ignore?: readonly string[] | undefined } = {},
 ): Promise<FolderImage | undefined> {
-  const config = await fieldsIn(directory, 'config.json');
+  const config = await beside('config.json');
   const depth = typeof config?.['num_channels'] === 'number' ? config['num_channels'] : undefined;
   for (const [source, read] of READERS) {
-    const fields = await fieldsIn(directory, source);
+    const fields = await beside(source);
     const said = fields && read(fields);
     if (said) return ignore.includes(source) ? undefined : { source, depth, ...said };
   }
@@ -56,13 +56,29 @@ export async function folderImage(
 /** True if only an import can store how pictures are prepared. The import reports what is wrong with the files. */
 export async function hasImageToStore(directory: string, names: readonly string[]): Promise<boolean> {
   if (names.includes(IMAGE_FILE)) return false;
-  return folderImage(directory).then(
+  return folderImage(besideReader(directory)).then(
     (said) => said !== undefined,
     () => true,
   );
 }
 
-export async function fieldsIn(directory: string, name: string): Promise<Fields | undefined> {
+/** Gives the fields of a JSON file beside a model; undefined where there is none. @throws bad_model for what is no JSON */
+export type ReadBeside = (name: string) => Promise<Fields | undefined>;
+
+/**
+ * Reads each file once, however often it is asked for.
+ * @param directory a folder `onnx/` belongs to the one above it
+ */
+export function besideReader(directory: string): ReadBeside {
+  const read = new Map<string, Promise<Fields | undefined>>();
+  return (name) => {
+    const fields = read.get(name) ?? fieldsIn(directory, name);
+    read.set(name, fields);
+    return fields;
+  };
+}
+
+async function fieldsIn(directory: string, name: string): Promise<Fields | undefined> {
   const folders = basename(directory) === 'onnx' ? [directory, dirname(directory)] : [directory];
   for (const folder of folders) {
     const text = await textOf(folder, name);

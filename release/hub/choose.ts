@@ -24,8 +24,8 @@ export interface Chosen {
 }
 
 const BESIDE: readonly string[] = [TOKENIZER_FILE, ...CONFIG_FILES, ...IGNORABLE, NAMES_FILE, 'labels.txt'];
-/** The config that sentence-transformers keeps of each module. */
-const MODULE_CONFIG = /^\d{1,2}_\w{1,40}\/config\.json$/;
+/** What sentence-transformers keeps of each module. */
+const MODULE_FILE = /^\d{1,2}_\w{1,40}\/(config\.json|model\.safetensors)$/;
 const PLAIN = ['model.onnx', 'onnx/model.onnx'];
 const PICKLES = /\.(bin|pt|pth|ckpt|pkl|pickle|joblib|dill)$/i;
 /** Folders of exports, where the root has no model. */
@@ -49,7 +49,7 @@ export function chooseFiles(
   if (model === undefined || found === undefined || REFUSED.includes(found.kind))
     throw nothing(paths, address, file, repo);
   const side = BESIDE.filter((name) => paths.includes(name));
-  const modules = paths.filter((path) => MODULE_CONFIG.test(path));
+  const modules = paths.filter((path) => MODULE_FILE.test(path));
   return { model, paths: [...new Set([...partsOf(found, model, paths), ...side, ...modules])] };
 }
 

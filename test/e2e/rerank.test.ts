@@ -87,10 +87,10 @@ async function logitsOf(folder: string): Promise<number[]> {
   return logits;
 }
 
-async function post(url: string, body: unknown): Promise<unknown> {
+async function post(url: string, body: unknown, status = 200): Promise<unknown> {
   const response = await fetch(`${url}/rerank`, { method: 'POST', body: JSON.stringify(body) });
   const text = await response.text();
-  assert.equal(response.status, 200, text);
+  assert.equal(response.status, status, text);
   return JSON.parse(text);
 }
 
@@ -155,4 +155,22 @@ suite('POST /rerank', () => {
       );
     });
   }
+
+  test('a text over the limit is cut off, or refused where "truncate" is false', async (t) => {
+    const { url } = await testStack(t, { modelDirectory: crossEncoder(t), config: 'jobName: ranks' });
+    // The tokenizer keeps 40 tokens.
+    const whole = tokenizer.encode(QUERY, TEXTS[4]).ids.length;
+    assert.ok(
+      whole > 40 && TEXTS.every((text, i) => i === 4 || tokenizer.encode(QUERY, text).ids.length <= 40),
+    );
+    const short = TEXTS.toSpliced(4, 1);
+    const sent = await post(url, { query: QUERY, texts: short, truncate: false });
+    assert.deepEqual(sent, await post(url, { query: QUERY, texts: short, truncate: true }));
+    const body = { query: QUERY, texts: TEXTS };
+    const cut = await post(url, { ...body, truncate: true });
+    for (const truncate of [undefined, null]) assert.deepEqual(await post(url, { ...body, truncate }), cut);
+    const message = `text 4 and the query: \`inputs\` must have less than 40 tokens. Given: ${whole}; shorten them, or send "truncate": true`;
+    const refused = await post(url, { ...body, truncate: false }, 413);
+    assert.deepEqual(refused, { error: message, code: 'too_large' });
+  });
 });

@@ -1,6 +1,8 @@
 /** The folders that people have: of hubs, of other servers, with variants, and single files. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -61,6 +63,33 @@ test('a folder may hold its model further down, and versions have numbers', asyn
   const single = await detectModel(join(folder, 'b.onnx'));
   assert.deepEqual([single.home, single.files], [folder, ['b.onnx']]);
   assert.equal(await needsImport(join(folder, 'b.onnx')), true);
+});
+
+test("SageMaker's model.tar.gz is unpacked, as a file and alone in a folder, and errors name the archive", async (t) => {
+  const from = await folderOf(t, {
+    'net/1/model.onnx': MODEL,
+    'net/1/labels.txt': 'a\nb\nc\n',
+    'code/inference.py': 'print()',
+  });
+  const folder = await temporaryFolder(t);
+  const archive = join(folder, 'model.tar.gz');
+  execFileSync('tar', ['-czf', archive, '-C', from, '.']);
+  for (const place of [archive, folder]) {
+    const { files, notes = [] } = await detectModel(place);
+    assert.deepEqual(files, ['model.onnx']);
+    assert.match(notes.join('; '), /model\.tar\.gz was unpacked, 3 files; code\/ of the archive is not run/);
+    assert.equal(await needsImport(place), true);
+  }
+  const out = join(folder, 'out');
+  const { importReport } = await importModel(archive, { out, version: '1', process: models, measure: false });
+  assert.equal(importReport.source.files[0]?.path, 'model.onnx');
+  await writeFile(join(from, 'net/1/other.onnx'), MODEL);
+  execFileSync('tar', ['-czf', archive, '-C', from, '.']);
+  await assert.rejects(detectModel(archive), (error: Error) => {
+    assert.ok(error.message.includes(`${archive}/net/1`), error.message);
+    assert.doesNotMatch(error.message, /unpacked-model-/);
+    return true;
+  });
 });
 
 const CONFIG = `

@@ -12,7 +12,7 @@ import type { TensorSpec, Value } from '../../lib/contract/values.ts';
 import { type ImageChoice, imageSettings } from '../../lib/pipeline/bind/image-choice.ts';
 import { fitImage } from '../../onnx-import/import/fit-image.ts';
 import { needsImport } from '../../onnx-import/source/detect.ts';
-import { folderImage } from '../../onnx-import/vision/folder.ts';
+import { besideReader, folderImage } from '../../onnx-import/vision/folder.ts';
 import { modelOnTheWay } from '../../release/cache.ts';
 import { parseConfig } from '../support/config.ts';
 import { models } from '../support/models.ts';
@@ -41,7 +41,8 @@ async function stored(
   file = 'preprocessor_config.json',
 ) {
   const folder = await folderOf(t, { [file]: JSON.stringify(config) });
-  const said = (await folderImage(folder, job(settings).import)) ?? assert.fail('it says nothing');
+  const said =
+    (await folderImage(besideReader(folder), job(settings).import)) ?? assert.fail('it says nothing');
   try {
     return fitImage(folder, said, [input], job(settings));
   } catch (error) {
@@ -184,7 +185,7 @@ test('the processor may lie in another file, and files of other things say nothi
     { feature_extractor_type: 'Wav2Vec2FeatureExtractor', sampling_rate: 16_000, do_normalize: true },
   ]) {
     const folder = await folderOf(t, { 'preprocessor_config.json': JSON.stringify(config) });
-    assert.equal(await folderImage(folder), undefined);
+    assert.equal(await folderImage(besideReader(folder)), undefined);
   }
 });
 

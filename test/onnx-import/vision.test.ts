@@ -10,7 +10,7 @@ import { imageTensor } from '../../lib/codecs/image/image.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { imageSettings } from '../../lib/pipeline/bind/image-choice.ts';
 import { fitImage } from '../../onnx-import/import/fit-image.ts';
-import { folderImage } from '../../onnx-import/vision/folder.ts';
+import { besideReader, folderImage } from '../../onnx-import/vision/folder.ts';
 import { folderOf } from './support/folder.ts';
 
 interface Reference {
@@ -38,7 +38,7 @@ const TOLERANCE = 1e-4;
 for (const { name, source, config, answers } of REFERENCE.cases) {
   test(`${name}: pictures as the library prepares them`, async (t) => {
     const folder = await folderOf(t, { [source]: JSON.stringify(config) });
-    const said = (await folderImage(folder)) ?? assert.fail('the file says nothing');
+    const said = (await folderImage(besideReader(folder))) ?? assert.fail('the file says nothing');
     assert.deepEqual(said.refused, []);
     assert.equal(said.source, source);
     const image = fitImage(folder, said, [FREE], DEFAULT_JOB);

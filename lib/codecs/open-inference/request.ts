@@ -184,7 +184,11 @@ export function binaryContent(
   bytes: Uint8Array,
 ): Content {
   const pictures = datatype === DATATYPES.string ? picturesIn(bytes, shape) : undefined;
-  if (pictures === undefined) return { tensor: binaryTensor(where, datatype, shape, bytes) };
+  return pictures ? pictureContent(where, pictures) : { tensor: binaryTensor(where, datatype, shape, bytes) };
+}
+
+/** @throws too_large */
+export function pictureContent(where: string, pictures: readonly Uint8Array[]): Content {
   if (pictures.length <= LIMITS.instances) return { pictures };
   throw overLimit('instances', `${where}: ${pictures.length} images are`, 'a request');
 }

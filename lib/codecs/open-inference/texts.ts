@@ -15,11 +15,14 @@ export function readTexts(bytes: Uint8Array, count: number): string[] {
 }
 
 /** The elements, where the first is an image file: some begin as a text may, but none is UTF-8 to its end. @throws bad_input */
-export function readPictures(bytes: Uint8Array, count: number): Uint8Array[] | undefined {
-  if (!isPicture(bytes.subarray(LENGTH_BYTES))) return undefined;
-  const elements = readElements(bytes, count);
+export function readPictures(bytes: Uint8Array, count: number): readonly Uint8Array[] | undefined {
+  return isPicture(bytes.subarray(LENGTH_BYTES)) ? picturesOf(readElements(bytes, count)) : undefined;
+}
+
+/** The elements, where the first is an image file. */
+export function picturesOf(elements: readonly Uint8Array[]): readonly Uint8Array[] | undefined {
   const [first] = elements;
-  return first !== undefined && decodeUtf8(first) === undefined ? elements : undefined;
+  return first !== undefined && isPicture(first) && decodeUtf8(first) === undefined ? elements : undefined;
 }
 
 /** The elements as views. @throws bad_input when there are not `count`, to the last byte */

@@ -194,10 +194,28 @@ function recordOf(inputs: readonly InferenceInput[], { inputs: specs = [], names
   const record = new Map<string, Value>();
   for (const input of inputs) {
     const spec = specs.find(({ name }) => name === input.name);
-    const tensor = tensorOf(input, spec !== undefined && mayMiss(spec, names));
+    const tensor = withoutPadding(tensorOf(input, spec !== undefined && mayMiss(spec, names)));
     record.set(input.name, { kind: 'tensor', tensor });
   }
   return record;
+}
+
+/** Clients in C fill texts up with NUL, which Triton takes for their end. One within a text is refused: Triton drops what follows. */
+function withoutPadding(tensor: Tensor): Tensor {
+  if (tensor.dtype !== 'string' || !tensor.data.some((text) => text.endsWith('\0'))) return tensor;
+  return { ...tensor, data: tensor.data.map((text) => text.slice(0, endOf(text))) };
+}
+
+function endOf(text: string): number {
+  let end = text.length;
+  while (text[end - 1] === '\0') end -= 1;
+  return end;
+}
+
+/** Nested lists of these sizes, one of which is 0, or none at all. */
+function isEmptyNest(data: unknown, [size, ...inner]: readonly number[]): boolean {
+  if (!Array.isArray(data)) return false;
+  return data.length === 0 || (data.length === size && data.every((one) => isEmptyNest(one, inner)));
 }
 
 function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
@@ -206,8 +224,7 @@ function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
   const { name, dtype, shape, data } = input;
   try {
     const count = elementCount(shape);
-    // The binding refuses it, with the shape that the model expects.
-    if (count === 0 && Array.isArray(data) && data.length === 0)
+    if (count === 0 && isEmptyNest(data, shape))
       return dtype === 'string' ? { dtype, shape, data: [] } : { dtype, shape, data: allocate(dtype, 0) };
     const given = jsonTensor(data, dtype, isTable);
     const isFlat = given.shape.length === 1 && given.shape[0] === count;

@@ -6,7 +6,7 @@ import type { Declaration } from '../../openapi/declaration.ts';
 import { ref } from '../../openapi/inputs.ts';
 import { TEXT } from '../../openapi/json-schema.ts';
 import { answer, parameter, RUN_ERRORS } from '../../openapi/operation.ts';
-import { ENQUEUED, FILES, WARNING } from '../../openapi/records.ts';
+import { ENQUEUED, instancesBody, WARNING } from '../../openapi/records.ts';
 import type { Filter } from '../../pipeline/answer/postprocess.ts';
 import { requestPolicy } from '../../pipeline/deadline.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
@@ -28,12 +28,12 @@ export const handle: Handle<PredictDeps> = async (request, deps, clock) => {
   if (deps.limiter) await deps.limiter.acquire(clock?.caller);
   if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
   const read = readInstances(request);
-  const { instances, inPlace, headers, isPlain } = read instanceof Promise ? await read : read;
-  deps.observers.rowsRead?.(instances.length);
+  const { records, inPlace, headers, isPlain } = read instanceof Promise ? await read : read;
+  deps.observers.rowsRead?.(records.length);
   const run = deps.observers.start('run');
   const policy = requestPolicy(clock);
   const { outcomes, version } = await deps.model.use(async (runner) => ({
-    outcomes: await serveRequest(instances, runner, policy, deps.observers).catch(inPlace),
+    outcomes: await serveRequest(records, runner, policy, deps.observers).catch(inPlace),
     version: runner.version,
   }));
   run();
@@ -56,13 +56,7 @@ export const declaration: Declaration = {
         parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.'),
         parameter('form', 'query', { type: 'string', const: 'plain' }, 'Answers as PlainPredictions.'),
       ],
-      body: {
-        'application/json': {
-          schema: { anyOf: [ref('Instances'), ref('Values'), ref('Columns'), ref('Dataframe')] },
-          ...(example && { example: { instances: [example] } }),
-        },
-        ...FILES,
-      },
+      body: instancesBody(example),
       answers: {
         200: {
           ...answer('A prediction for each instance; plain where values have no names, and for files.', {

@@ -28,7 +28,7 @@ export const declaration: Declaration = {
         texts: list(TEXT, LIMITS.instances),
         raw_scores: flag,
         return_text: flag,
-        truncate: { type: 'boolean', const: true },
+        truncate: flag,
       },
       ['raw_scores', 'return_text', 'truncate'],
     );

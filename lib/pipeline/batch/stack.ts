@@ -62,7 +62,7 @@ function block({ data }: Tensor, at: number, outer: number): Tensor['data'] {
 
 /** The rows of a record, which start at `start`: a view where they lie side by side, else a copy. */
 export function rowsOf(
-  { name, dtype, shape, data, tokens: counts, logits: scores }: NamedTensor,
+  { name, dtype, shape, data, tokens: counts, wholeTokens: whole, logits: scores }: NamedTensor,
   axis: number,
   start: number,
   { rows, keepsBatchDim }: Pick<Feeds, 'rows' | 'keepsBatchDim'>,
@@ -71,7 +71,14 @@ export function rowsOf(
   const own = keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis);
   const tokens = counts?.slice(start, start + rows);
   const logits = scores?.slice(start, start + rows);
-  const facts = { name, shape: own, ...(tokens && { tokens }), ...(logits && { logits }) };
+  const wholeTokens = whole?.slice(start, start + rows);
+  const facts = {
+    name,
+    shape: own,
+    ...(tokens && { tokens }),
+    ...(wholeTokens && { wholeTokens }),
+    ...(logits && { logits }),
+  };
   const outer = axis === 0 ? 1 : elementCount(shape.slice(0, axis));
   const inner = elementCount(shape.slice(axis + 1));
   const length = rows * inner;

@@ -28,6 +28,8 @@ export interface BindSettings {
   readonly inputAlreadyBatched: boolean;
   /** Also refuses records whose names all differ, instead of binding by position. Default false. */
   readonly byName?: boolean;
+  /** Tensors of rows without elements are fed to the model instead of refused. Default false. */
+  readonly takesEmpty?: boolean;
   readonly image: ImageChoice;
   /** Names of the model's columns. Default: they have none. */
   readonly names?: ModelNames;
@@ -97,7 +99,7 @@ export function bindRecord(
 function fitTo(made: Tensor, value: Value, spec: TensorSpec, settings: BindSettings): CheckedTensor {
   const tensor = castTensor(made, spec.dtype);
   if (tensor.dtype === 'string' && !isTokens(value, spec, settings)) assertTexts(tensor.data);
-  return checkShape(tensor, spec, settings.inputAlreadyBatched);
+  return checkShape(tensor, spec, settings.inputAlreadyBatched, settings.takesEmpty);
 }
 
 /** An input of unknown rank may be a scalar that came as [1], so it counts rows only where no other input does. */

@@ -3,6 +3,7 @@
  * the batch dimension; a model with a fixed one may get it whole.
  */
 import { badInput, type ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
 import { formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { TensorSpec } from '../../contract/values.ts';
 import { batchAxisOf, rowShape } from '../batch/batch-axes.ts';
@@ -21,16 +22,20 @@ export interface CheckedTensor<T extends Shaped = Tensor> {
   readonly keepsBatchDim: boolean;
 }
 
-/** @throws bad_input naming the input, the expected and the given shape */
+/**
+ * @param takesEmpty rows without elements are fed to the model. Default false
+ * @throws bad_input naming the input, the expected and the given shape
+ */
 export function checkShape<T extends Shaped>(
   tensor: T,
   spec: TensorSpec,
   alreadyBatched: boolean,
+  takesEmpty = false,
 ): CheckedTensor<T> {
   const { shape } = tensor;
   const axis = batchAxisOf(spec);
   const row = rowShape(spec);
-  if (shape.includes(0)) {
+  if (shape.includes(0) && !(takesEmpty && hasFewRows(shape, axis))) {
     const expected = `${spec.dtype} ${formatSpec(alreadyBatched ? spec.shape : row)}`;
     throw badInput(`is empty (shape ${formatShape(shape)}), expected ${expected}`);
   }
@@ -54,6 +59,12 @@ export function checkShape<T extends Shaped>(
   const rows = spec.shape[axis];
   if (typeof rows === 'number' && matches(shape, spec.shape)) return { tensor, rows, keepsBatchDim: true };
   throw mismatch(shape, spec, false);
+}
+
+/** Rows without elements cost the caller nothing, and the model may answer each of them. */
+function hasFewRows(shape: readonly number[], axis: number | 'none'): boolean {
+  const cells = shape.reduce((product, size) => product * Math.max(1, size), 1);
+  return (axis === 'none' || shape[axis] !== 0) && cells <= LIMITS.instances;
 }
 
 /** An input that all rows of a run share comes whole. It counts no rows. A list of one value is that value for a scalar. */

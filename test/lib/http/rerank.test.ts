@@ -80,7 +80,7 @@ suite('POST /rerank', () => {
       [{ query: 'q', documents: texts, model: 'other' }, 404, 'not_found', /the model of this job is/],
       [{ query: 'q', texts, raw_scores: 1 }, 400, 'bad_request', /"raw_scores": expected true or false/],
       [{ query: 'q', texts, return_text: 'x' }, 400, 'bad_request', /"return_text": expected true or false/],
-      [{ query: 'q', texts, truncate: false }, 400, 'bad_request', /always cut off/],
+      [{ query: 'q', texts, truncate: 0 }, 400, 'bad_request', /"truncate": expected true or false/],
       [{ query: 'q', texts, truncation_direction: 'Left' }, 400, 'bad_request', /expected "right"/],
       [{ query: 'q', texts: new Array(1_001).fill('1') }, 413, 'too_large', /limit of 1000 \(instances\)/],
       [

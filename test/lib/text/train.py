@@ -113,6 +113,20 @@ def built():
         t.post_processor = processors.TemplateProcessing(single='<s> $A </s>', pair='<s> $A </s> </s> $B </s>', special_tokens=[('<s>', 0), ('</s>', 2)])
         t.enable_padding(pad_id=1, pad_token='<pad>', direction='left', length=16)
         yield name, t
+    t = Tokenizer(models.WordLevel(unk_token='[UNK]'))
+    t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    t.pre_tokenizer = pre_tokenizers.Whitespace()
+    t.train_from_iterator(corpus(), trainers.WordLevelTrainer(vocab_size=300, special_tokens=['[UNK]', '[CLS]', '[SEP]', '[PAD]'], show_progress=False))
+    added(t, ['[UNK]', '[CLS]', '[SEP]', '[PAD]'])
+    t.post_processor = processors.TemplateProcessing(single='[CLS] $A [SEP]', pair='[CLS] $A [SEP] $B:1 [SEP]:1', special_tokens=[('[CLS]', 1), ('[SEP]', 2)])
+    t.enable_truncation(30)
+    yield 'word-level', t
+    t = Tokenizer(models.BPE(unk_token='<unk>'))
+    t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.ByteLevel()])
+    t.pre_tokenizer = pre_tokenizers.FixedLength(length=7)
+    t.train_from_iterator(corpus(), trainers.BpeTrainer(vocab_size=420, special_tokens=['<unk>'], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    added(t, ['<unk>'])
+    yield 'bytes-of-fixed-length', t
     yield 'charsmap', charsmap()
     yield 'unigram-bytes', byte_fallback()
 

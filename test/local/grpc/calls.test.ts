@@ -8,6 +8,7 @@ import type { Message, Table } from '../../../onnx-import/wire/table.ts';
 import { type ModelName, Models } from '../../functions/hostile/models.ts';
 import { bytes, double, float, int, ints, tag, varint } from '../../onnx-import/support/protobuf.ts';
 import { bytesOf, textBytes } from '../../support/open-inference.ts';
+import { writePng } from '../../support/png.ts';
 import { type Call, connect, inferMessage, jobOf, type Sent, serviceOf } from './client.ts';
 
 const TENSOR: Table = {
@@ -80,6 +81,10 @@ const TENSORS: readonly (readonly [ModelName, Uint8Array, Buffer | undefined])[]
   ],
 ];
 
+const OTHERS = ['two', 'vector', 'grey'] as const;
+/** The grey of each pixel of a picture of 8 x 8. */
+const GREY = Array.from({ length: 64 }, (_, i) => (i * 37) % 256);
+
 const datatypeOf = (model: ModelName) =>
   model === 'pair'
     ? 'FP32'
@@ -96,7 +101,7 @@ describe('the service before one job for each model', () => {
 
   before(async () => {
     const models = new Models(hooks);
-    const names: ModelName[] = [...TENSORS.map(([model]) => model), 'two'];
+    const names: ModelName[] = [...TENSORS.map(([model]) => model), ...OTHERS];
     const jobs = await Promise.all(names.map(async (name) => jobOf(name, await models.runner(name))));
     const { port } = await serviceOf(hooks, jobs);
     call = connect(hooks, port);
@@ -127,6 +132,61 @@ describe('the service before one job for each model', () => {
       }
     });
   }
+
+  test('tensors without elements and NUL behind texts are taken, as bytes and as contents', async () => {
+    for (const form of [{ raw: Buffer.alloc(0) }, { typed: Buffer.alloc(0) }, {}]) {
+      for (const [model, datatype] of [
+        ['vector', 'FP32'],
+        ['texts', 'BYTES'],
+      ] as const) {
+        const { outputs, raw } = await infer(model, [{ datatype, shape: [2, 0], ...form }]);
+        assert.deepEqual(
+          outputs.map(({ shape }) => [...shape]),
+          [[2n, 0n]],
+        );
+        assert.deepEqual(
+          raw.map((one) => one.length),
+          [0],
+        );
+      }
+    }
+    const texts = ['a\0\0', '\0'];
+    for (const form of [
+      { raw: textBytes(texts) },
+      { typed: Buffer.concat(texts.map((one) => bytes(8, one))) },
+    ]) {
+      const { raw } = await infer('texts', [{ datatype: 'BYTES', shape: [1, 2], ...form }]);
+      assert.deepEqual(raw.map(Buffer.from), [textBytes(['a', ''])]);
+    }
+    for (const [model, sent] of [
+      ['texts', { datatype: 'BYTES', shape: [1, 1], raw: textBytes(['a\0b']) }],
+      ['vector', { datatype: 'FP32', shape: [0, 2], raw: Buffer.alloc(0) }],
+      ['pair', { datatype: 'FP32', shape: [1, 0], raw: Buffer.alloc(0) }],
+    ] as const)
+      await assert.rejects(infer(model, [sent]), { code: status.INVALID_ARGUMENT });
+  });
+
+  test('image files are pictures for a model that takes them, as bytes and as contents', async () => {
+    const sample = (x: number, y: number) => [GREY[8 * y + x] ?? 0];
+    const picture = Buffer.from(writePng({ width: 8, height: 8, depth: 8, colourType: 0, sample }));
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(picture.length);
+    const element = Buffer.concat([length, picture]);
+    const want = await infer('grey', [
+      { datatype: 'FP32', shape: [2, 1, 8, 8], raw: bytesOf(Float32Array.from([...GREY, ...GREY])) },
+    ]);
+    for (const form of [
+      { raw: Buffer.concat([element, element]) },
+      { typed: Buffer.concat([bytes(8, picture), bytes(8, picture)]) },
+    ]) {
+      const got = await infer('grey', [{ datatype: 'BYTES', shape: [2], ...form }]);
+      assert.deepEqual({ ...got, version: '' }, { ...want, version: '' });
+    }
+    await assert.rejects(
+      infer('texts', [{ datatype: 'BYTES', shape: [1, 1], raw: element }]),
+      /is no UTF-8 text, but an image/,
+    );
+  });
 
   test('an answer has the id, the version and the outputs that were asked for, in their order', async () => {
     const inputs = [
@@ -184,7 +244,7 @@ describe('the service before one job for each model', () => {
     const { models } = readMessage(await call('RepositoryIndex'), {
       1: { name: 'models', type: () => TENSOR, repeated: true },
     });
-    assert.equal((models as Message[]).length, TENSORS.length + 1);
+    assert.equal((models as Message[]).length, TENSORS.length + OTHERS.length);
     const statistics: Table = {
       1: {
         name: 'all',
@@ -194,7 +254,7 @@ describe('the service before one job for each model', () => {
     };
     const counted = async (message?: Buffer) =>
       readMessage(await call('ModelStatistics', message), statistics)['all'] as Message[];
-    assert.equal((await counted()).length, TENSORS.length + 1);
+    assert.equal((await counted()).length, TENSORS.length + OTHERS.length);
     const [one] = await counted(bytes(1, 'double'));
     assert.equal(one?.['name'], 'double');
     assert.ok((one?.['runs'] as number) >= 2);

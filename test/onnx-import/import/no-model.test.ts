@@ -75,7 +75,7 @@ const NAMES: readonly (readonly [names: readonly string[], advice: RegExp])[] = 
   [['net.om'], /Ascend; import the ONNX file that atc/],
   [['net.hef'], /Hailo/],
   [['net.kmodel'], /compiled for one device/],
-  [['model.tar.gz'], /is an archive; unpack it, and import the folder$/],
+  [['a.tar.gz', 'b.tar.gz'], /is an archive; unpack it, and import the folder$/],
   [['model.zip'], /is an archive/],
   [['model.onnx.gz'], /is an archive/],
   [['weights.npz'], /weights\.npz holds weights without a graph/],

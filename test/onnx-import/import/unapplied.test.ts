@@ -81,5 +81,5 @@ test('a folder of sentences without a tokenizer is refused by the field that has
 }, async () => {
   const directory = join(REPORTED, 'st_default_prompt');
   await assert.rejects(assertApplied(directory, job()), /default_prompt_name "query"/);
-  assert.deepEqual(await assertApplied(directory, job(), 'hugging_face'), []);
+  assert.deepEqual(await assertApplied(directory, job(), { isText: true }), []);
 });
