@@ -4,7 +4,7 @@
  * object of the outbox is removed when each of its notices was delivered or is in a queue, so a crash repeats notices and loses none.
  */
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { logError, logWarning } from '../contract/log.ts';
+import { logError, logLine, logWarning } from '../contract/log.ts';
 import type { Notice } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import { deadlineOf, type InvocationClock } from '../pipeline/deadline.ts';
@@ -141,7 +141,7 @@ class Round {
 
   async #giveUp(parcel: Parcel, reason: string): Promise<void> {
     const { target, id } = parcel.notice;
-    logError(new Error(`a notice was given up: ${reason}`), { target, notice: id });
+    logLine('error', `a notice was given up: ${reason}`, { target, notice: id });
     await this.#deps.giveUp(encodeParcel({ ...parcel, reason }));
   }
 }

@@ -154,7 +154,8 @@ export class Webhooks {
       const sent = request(url, options);
       try {
         return await new Promise<IncomingMessage>((answered, reject) => {
-          sent.once('response', (response) => void drained(response, late).then(() => answered(response)));
+          // From here on an error of the connection changes nothing.
+          sent.once('response', (response) => answered(drained(response, late).then(() => response)));
           sent.on('error', reject);
           sent.end(body);
         });
