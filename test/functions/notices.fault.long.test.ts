@@ -1,4 +1,4 @@
-/** The same as notices.fault.test.ts with 100,000 outcomes; NOTICES=10000 sends fewer. */
+/** The same as notices.fault.system.test.ts with 100,000 outcomes; NOTICES=10000 sends fewer. */
 import { test } from 'node:test';
 import { seeded } from '../support/faults/seeds.ts';
 import { allAnnounced } from './scenarios/notices.ts';
