@@ -3,7 +3,7 @@ import { pausedPrefix } from '../contract/names.ts';
 import { getText, putText, type S3Client } from './objects.ts';
 import { listPages, removeObjects } from './pages.ts';
 
-/** How long an answer of S3 counts. */
+/** How long a target counts as not paused. One that is paused is asked for each time, so that it can go on at once. */
 const KEPT_MS = 10_000;
 
 export class PausedTargets {
@@ -27,13 +27,14 @@ export class PausedTargets {
     if (asked && this.#now() - asked.atMs < KEPT_MS) return asked.isPaused;
     const isPaused = getText(this.#s3, this.#address(target)).then((text) => text !== undefined);
     this.#asked.set(target, { atMs: this.#now(), isPaused });
-    isPaused.catch(() => this.#asked.delete(target));
+    const forget = () => this.#asked.delete(target);
+    isPaused.then((paused) => paused && forget(), forget);
     return isPaused;
   }
 
   async pause(target: string, reason: string): Promise<void> {
     await putText(this.#s3, this.#address(target), JSON.stringify({ reason }));
-    this.#asked.set(target, { atMs: this.#now(), isPaused: Promise.resolve(true) });
+    this.#asked.delete(target);
   }
 
   async list(): Promise<string[]> {
