@@ -26,6 +26,9 @@ class BundlePlugin {
     this.options = options;
     this.log = log;
     this.progress = progress;
+    // Before osls reads the functions: a job without targets has no notifier.
+    const { functions, custom } = serverless.service;
+    for (const name of custom?.settings?.absentFunctions ?? []) delete functions?.[name];
     this.commands = {
       publish: {
         usage: 'Upload the model of config.yaml and let it serve',

@@ -30,6 +30,7 @@ export type {
   WaitOptions,
 } from './http/output-queue.ts';
 export type { Prediction } from './http/predictions.ts';
+export { type RecordEvent, type UnwrapOptions, unwrap } from './http/webhook.ts';
 export type { InputValue, NestedNumbers, NestedStrings, RecordInputs } from './inputs.ts';
 export type { CallOptions } from './limit.ts';
 

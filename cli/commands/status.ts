@@ -1,11 +1,13 @@
 /** `cluster-serving status`. The exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready. */
 import { ServingError } from '../../lib/contract/errors.ts';
+import { setVariables } from '../../lib/contract/variables.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
-import { findRunning } from '../../local/service/data-folder.ts';
+import { findRunning, type JobPlaces, type StackRecord } from '../../local/service/data-folder.ts';
 import { otherServices } from '../../local/service/services.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
 import { request } from '../../sdk/fetch.ts';
 import { defineCommand } from '../command.ts';
+import { noticesText } from '../notify/text.ts';
 import { jobTexts } from '../others.ts';
 import { EXIT, type Output } from '../output.ts';
 import { placesText } from '../places.ts';
@@ -48,7 +50,11 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
     }
     const access = accessOf(values, record);
     const jobs = await Promise.all(
-      record.jobs.map(async (job) => ({ ...job, ...(await ask(job.http, access)) })),
+      record.jobs.map(async (job) => ({
+        ...job,
+        ...(await ask(job.http, access)),
+        notices: await noticesOf(job, record),
+      })),
     );
     const ready = jobs.every((job) => job.ready);
     const reason = jobs.find((job) => !job.ready)?.reason;
@@ -57,12 +63,36 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
     const facts = { running: true, ready, reason, ...record, dataDir, metrics: jobs[0]?.metrics ?? [] };
     const document = { ...facts, jobs: shown, others };
     const minutes = Math.floor((Date.now() - Date.parse(record.since)) / 60_000);
-    const texts = jobs.map((job) => `${jobs.length > 1 ? `job ${job.job}: ` : ''}${answerText(job)}`);
+    const texts = jobs.map(
+      (job) =>
+        `${jobs.length > 1 ? `job ${job.job}: ` : ''}${answerText(job)}${job.notices ? `\n${noticesText(job.notices)}` : ''}`,
+    );
     const lines = [`running since ${record.since} (${minutes} min)`, placesText(record), ...texts, ...beside];
     output.answer(document, lines.join('\n'));
     return ready ? EXIT.ok : EXIT.notReady;
   },
 });
+
+/** @returns undefined for a job without targets, and where the queues do not answer */
+async function noticesOf({ job, queueUrl }: JobPlaces, { bucket, environment }: StackRecord) {
+  // Loaded here, because without a service there is nothing to ask.
+  const { Notices } = await import('../notify/notices.ts');
+  setVariables(environment);
+  const notices = new Notices({
+    job,
+    bucket,
+    queueUrl,
+    endpoint: environment['AWS_ENDPOINT_URL'],
+    region: environment['AWS_REGION'],
+  });
+  try {
+    return await notices.facts();
+  } catch {
+    return undefined;
+  } finally {
+    notices.close();
+  }
+}
 
 async function remote(url: string, output: Output, access: AccessOptions): Promise<number> {
   const { unreachable, ...answers } = await ask(url, access);

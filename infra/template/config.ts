@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { type ConfigReading, readConfig } from '../../lib/config/file.ts';
 import {
   DEFAULT_JOB,
+  hasTargets,
   type JobConfig,
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
@@ -20,8 +21,8 @@ import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
 import type { Conventions } from './conventions.ts';
-
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
+import { notifyProblems, notifySettings } from './notify.ts';
 import {
   type Deployment,
   PARAMETER_NAMES,
@@ -53,6 +54,7 @@ export interface Settings
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
+    ReturnType<typeof notifySettings>,
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
   /** The tags of every resource. */
   readonly tags: Readonly<Record<string, string>>;
@@ -67,7 +69,7 @@ export interface Settings
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
-  readonly files: ReturnType<typeof filesOf>;
+  readonly files: ReturnType<typeof filesOf> & { readonly notify: 'on' | 'off' };
 }
 
 // Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
@@ -88,6 +90,7 @@ export function readSettings(
     problems.push(asError(error).message);
   }
   const deployed = deployedJob(job, problems);
+  problems.push(...notifyProblems(job));
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
   if (deployment.workerImage !== '' && language !== 'python')
     problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');
@@ -109,7 +112,8 @@ export function readSettings(
       deployment.redisMaxGB * 2 ** 30 * (deployment.redis === 'public' ? 0.6 : 0.8),
     ),
     ...queueNames(job, stage),
-    files: filesOf(deployment),
+    ...notifySettings(job, queueName(jobName, stage)),
+    files: { ...filesOf(deployment), notify: hasTargets(job) ? 'on' : 'off' },
     monitoring: monitoringOf(deployment, job, {
       service,
       stage,
@@ -146,6 +150,7 @@ function monitoringOf(
     jobName: job.jobName,
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
+    hasTargets: hasTargets(job),
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
     redisNodeType: deployment.redisNodeType,
   });
@@ -218,9 +223,10 @@ export function configPath(root: string, config: string | undefined): string {
 
 /** Without `modelPath` and `import`, which Lambda does not need: they name files of this machine. */
 function deployedJob(config: JobConfig, problems: string[]): string {
-  const { modelPath: _here, import: _made, worker, ...job } = config;
+  const { modelPath: _here, import: _made, worker, notify, ...job } = config;
   const deployed = deployedSettings(worker, DEFAULT_JOB.worker, problems);
-  const text = JSON.stringify({ ...job, worker: deployed });
+  const targets = hasTargets(config) ? { notify } : {};
+  const text = JSON.stringify({ ...job, ...targets, worker: deployed });
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_JOB_BYTES) {
     problems.push(`the job's settings are ${bytes} bytes as JSON, over the limit of ${MAX_JOB_BYTES}`);

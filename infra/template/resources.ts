@@ -22,7 +22,7 @@ type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::
 
 export type Variables = Readonly<Record<string, CfnValue>>;
 
-const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter'] as const;
+const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter', 'notifier'] as const;
 
 /** Read in serverless.yml and infra/stack/ as ${self:custom.settings.<name>}. */
 export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> {
@@ -200,6 +200,12 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
     // Most of its requests ask whether the service is well.
     status: { ...untraced, ...bucket, ...redis },
     deadLetter: { ...config, ...bucket, ...redis },
+    notifier: {
+      ...untraced,
+      ...bucket,
+      CLUSTER_SERVING_NOTIFY_QUEUE_URL: { Ref: 'NotifyQueue' },
+      CLUSTER_SERVING_NOTIFY_DEAD_LETTER_URL: { Ref: 'NotifyDeadLetterQueue' },
+    },
   };
 }
 

@@ -2,6 +2,7 @@
  * The metrics that alarms and dashboard watch: functions, Redis nodes and the service's own. Names and timeouts are
  * also in serverless.yml; test/infra/monitoring-tests.ts compares them.
  */
+import { NOTIFIER_SECONDS } from '../../lib/config/job.ts';
 import type { CfnValue } from './resources.ts';
 
 export interface MonitoringRequest {
@@ -13,6 +14,8 @@ export interface MonitoringRequest {
   /** The timeout of batch. */
   readonly timeoutSeconds: number;
   readonly predictTimeoutSeconds: number;
+  /** True for a stack with the notifier. */
+  readonly hasTargets: boolean;
   /** 0 when Redis is not in this stack. */
   readonly redisNodes: number;
   readonly redisNodeType: string;
@@ -35,7 +38,9 @@ export interface Watched {
 export const OURS = 'ClusterServing';
 
 /** The functions in serverless.yml. */
-export function watchedFunctions({ timeoutSeconds, predictTimeoutSeconds }: MonitoringRequest): Watched[] {
+export function watchedFunctions(request: MonitoringRequest): Watched[] {
+  const { timeoutSeconds, predictTimeoutSeconds, hasTargets } = request;
+  const notifier = { name: 'notifier', logicalName: 'Notifier', timeoutSeconds: NOTIFIER_SECONDS };
   return [
     { name: 'predict', logicalName: 'Predict', timeoutSeconds: predictTimeoutSeconds },
     { name: 'batch', logicalName: 'Batch', timeoutSeconds },
@@ -43,6 +48,7 @@ export function watchedFunctions({ timeoutSeconds, predictTimeoutSeconds }: Moni
     { name: 'predictions', logicalName: 'Predictions', timeoutSeconds: 29 },
     { name: 'status', logicalName: 'Status', timeoutSeconds: 10 },
     { name: 'dead-letter', logicalName: 'DeadDashletter', timeoutSeconds: 30 },
+    ...(hasTargets ? [notifier] : []),
   ];
 }
 

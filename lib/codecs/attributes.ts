@@ -3,21 +3,27 @@
  * clients and servers share its fields.
  */
 import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
+import { isTargetName } from '../contract/notice.ts';
 import { readTrace, type TraceContext, traceHeaders } from '../contract/trace.ts';
 
 const IDENTITY = 'identity';
 /** When SQS took the first message of a record that is sent again from the dead letters. */
 const ORIGINAL_SENT_TIMESTAMP = 'originalSentTimestamp';
 const REPLAYS = 'replays';
+const NOTIFY = 'notify';
 
 /** As SQS takes them. */
 export type MessageAttributes = Readonly<
   Record<string, { readonly DataType: 'String' | 'Number'; readonly StringValue: string }>
 >;
 
-/** Attributes for a new record. */
-export function newAttributes(identity: string, trace?: TraceContext): MessageAttributes {
-  return { [IDENTITY]: { DataType: 'String', StringValue: identity }, ...traceAttributes(trace) };
+/** Attributes for a new record. @param notify the target that is told its outcome */
+export function newAttributes(identity: string, trace?: TraceContext, notify?: string): MessageAttributes {
+  return {
+    [IDENTITY]: { DataType: 'String', StringValue: identity },
+    ...traceAttributes(trace),
+    ...(notify !== undefined && { [NOTIFY]: { DataType: 'String', StringValue: notify } as const }),
+  };
 }
 
 /** As OpenTelemetry's own libraries name them, which so understand our messages, and we theirs. */
@@ -27,9 +33,9 @@ export function traceAttributes(trace: TraceContext | undefined): MessageAttribu
 }
 
 /** Attributes for a record that is sent again. It keeps its identity and its place in the order. */
-export function replayAttributes({ identity, sentAt, replays, trace }: Enqueue): MessageAttributes {
+export function replayAttributes({ identity, sentAt, replays, trace, notify }: Enqueue): MessageAttributes {
   return {
-    ...newAttributes(identity, trace),
+    ...newAttributes(identity, trace, notify),
     [ORIGINAL_SENT_TIMESTAMP]: { DataType: 'Number', StringValue: String(sentAt) },
     [REPLAYS]: { DataType: 'Number', StringValue: String(replays) },
   };
@@ -65,12 +71,14 @@ export function enqueueOf({ messageId, attributes, messageAttributes = {} }: Del
   const sentAt = wholeNumber(attributes.SequenceNumber) || wholeNumber(attributes.SentTimestamp);
   const original = messageAttributes[ORIGINAL_SENT_TIMESTAMP]?.stringValue;
   const { traceparent, tracestate } = messageAttributes;
+  const notify = messageAttributes[NOTIFY]?.stringValue;
   const trace = readTrace({ traceparent: traceparent?.stringValue, tracestate: tracestate?.stringValue });
   return {
     identity: isIdentity(identity) ? identity : messageId,
     sentAt: original === undefined ? sentAt : Math.min(sentAt, wholeNumber(original)),
     replays: wholeNumber(messageAttributes[REPLAYS]?.stringValue),
     ...(trace && { trace }),
+    ...(isTargetName(notify) && { notify }),
   };
 }
 

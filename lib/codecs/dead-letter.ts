@@ -5,6 +5,7 @@
 import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
 import { asError, badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
+import { isTargetName } from '../contract/notice.ts';
 import { readTrace, type TraceContext, type TraceHeaders, traceHeaders } from '../contract/trace.ts';
 import { decodeMessage } from './message.ts';
 
@@ -23,6 +24,8 @@ export interface DeadLetter {
   readonly groupId?: string | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;
+  /** The target that is told its outcome. */
+  readonly notify?: string | undefined;
   readonly body: string;
 }
 
@@ -38,7 +41,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
-  const { messageId, sentAt, identity, replays, attempts, groupId, body } = parsed ?? {};
+  const { messageId, sentAt, identity, replays, attempts, groupId, notify, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
   }
@@ -50,13 +53,14 @@ export function decodeDeadLetter(text: string): DeadLetter {
     attempts: numberOf(attempts),
     ...(typeof groupId === 'string' && { groupId }),
     trace: readTrace(parsed ?? {}),
+    ...(isTargetName(notify) && { notify }),
     body,
   };
 }
 
 /** The record sent again: it keeps its identity and its time, so what was enqueued later under its uri stays later. */
-export function replayOf({ identity, sentAt = 0, replays, trace }: DeadLetter): Enqueue {
-  return { identity, sentAt, replays: replays + 1, trace };
+export function replayOf({ identity, sentAt = 0, replays, trace, notify }: DeadLetter): Enqueue {
+  return { identity, sentAt, replays: replays + 1, trace, ...(notify !== undefined && { notify }) };
 }
 
 type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders, unknown>>;

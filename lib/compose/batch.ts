@@ -8,6 +8,7 @@ import type { EventDeps } from '../pipeline/event.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import { RunningReports } from '../results/running.ts';
 import { resultSink } from '../results/sink.ts';
+import { announcement } from './announce.ts';
 import { CLOCK } from './clock.ts';
 import { observers, timers } from './observers.ts';
 import { connection, results } from './results.ts';
@@ -53,6 +54,7 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
       timers: scope.get(timers).timers,
       observer: told,
       large: scope.get(largeResults),
+      announce: await announcement(scope),
     }),
     running: scope.get(runningReports),
     payloads: scope.get(payloads),

@@ -13,6 +13,7 @@ export const DEFAULTS = {
   processes: 1,
   modelRefreshSeconds: 30,
   resultTtlSeconds: 86400,
+  notify: {},
   image: {},
   import: {},
   queue: {"batchSize":10,"windowSeconds":0,"maximumConcurrency":10,"maxReceiveCount":5,"retentionSeconds":345600,"recordTtlSeconds":0},

@@ -16,6 +16,12 @@ export interface Environment {
   readonly bucket: string;
   /** URL of the job's queue: CLUSTER_SERVING_QUEUE_URL. */
   readonly queueUrl: string;
+  /** URL of the queue of the notifier: CLUSTER_SERVING_NOTIFY_QUEUE_URL. */
+  readonly notifyQueueUrl: string;
+  /** URL of its dead-letter queue, for what was given up: CLUSTER_SERVING_NOTIFY_DEAD_LETTER_URL. */
+  readonly notifyDeadLetterUrl: string;
+  /** The secret of a target, for the service on one machine: CLUSTER_SERVING_NOTIFY_SECRET_<NAME>, with the target's name in capitals. */
+  readonly notifySecret: (target: string) => string | undefined;
   /** False if the function has no queue to send to. */
   readonly hasQueue: boolean;
   /** Address of Redis, `redis://` or `rediss://`, with `?cluster=on` for cluster mode: CLUSTER_SERVING_REDIS_URL. */
@@ -97,6 +103,13 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     get queueUrl() {
       return required(variables, 'CLUSTER_SERVING_QUEUE_URL');
     },
+    get notifyQueueUrl() {
+      return required(variables, 'CLUSTER_SERVING_NOTIFY_QUEUE_URL');
+    },
+    get notifyDeadLetterUrl() {
+      return required(variables, 'CLUSTER_SERVING_NOTIFY_DEAD_LETTER_URL');
+    },
+    notifySecret: (target) => notifySecretOf(target, variables),
     hasQueue: Boolean(variables['CLUSTER_SERVING_QUEUE_URL']),
     get redisUrl() {
       return required(variables, 'CLUSTER_SERVING_REDIS_URL');
@@ -127,6 +140,15 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     traces: tracesOf(variables),
     modelDirectory: join(tmpdir(), 'cluster-serving-models'),
   };
+}
+
+/** @param target its name */
+export function notifySecretOf(target: string, variables: Variables): string | undefined {
+  return variables[notifySecretVariable(target)] || undefined;
+}
+
+export function notifySecretVariable(target: string): string {
+  return `CLUSTER_SERVING_NOTIFY_SECRET_${target.toUpperCase().replaceAll('-', '_')}`;
 }
 
 /** @returns undefined when spans go nowhere */

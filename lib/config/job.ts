@@ -75,3 +75,13 @@ export function predictTimeoutSeconds({ http, function: { timeoutSeconds } }: Jo
   const seconds = http.timeoutMs === undefined ? timeoutSeconds : Math.ceil(http.timeoutMs / 1000);
   return Math.min(seconds, MAX_PREDICT_SECONDS);
 }
+
+/** The time limit of the notifier, in which it makes its calls and puts what is left into its queue again. */
+export const NOTIFIER_SECONDS = 30;
+/** Deliveries of a message of the notifier, where even its queue did not take what is left. */
+export const NOTIFIER_RECEIVES = 100;
+
+/** True if records can name somebody who is told when they are done. */
+export function hasTargets({ notify }: Pick<JobConfig, 'notify'>): boolean {
+  return Object.keys(notify).length > 0;
+}

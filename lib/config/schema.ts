@@ -3,10 +3,12 @@
  * the config.yaml of `init` and docs/reference/config.md are derived from these tables.
  */
 import { assertJobName, DEFAULT_JOB_NAME } from '../contract/names.ts';
+import type { Targets } from '../contract/notice.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
 import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, shapesOf } from './import-values.ts';
+import { targetsOf } from './notify-targets.ts';
 import {
   choice,
   fitting,
@@ -37,6 +39,11 @@ function isOrigin(word: string): boolean {
 const ports: Reader<Ports> = {
   expected: 'axes by name: {state: {batchAxis: 1}, rate: {batchAxis: none}}',
   read: portsOf,
+};
+
+const targets: Reader<Targets> = {
+  expected: 'targets by name: {shop: {url: https://shop.example/hooks, secret: /shop/hook-secret}}',
+  read: targetsOf,
 };
 
 const JOB = {
@@ -79,6 +86,11 @@ const JOB = {
     'How often a running function looks for a new model.',
   ),
   resultTtlSeconds: setting(or(whole(1, 14 * 86_400), 86_400), 'How long a result stays.'),
+  notify: setting(
+    or(targets, {}),
+    'Who can be told when a record is done, at most 10, by the names that records use. [Be told when it is done](../how-to/be-told-when-it-is-done.md) explains the keys.',
+    { example: '{shop: {url: https://shop.example/hooks, secret: /shop/hook-secret}}' },
+  ),
 };
 
 const SIZE = { byDefault: "the model's, where it is fixed", example: '224' };

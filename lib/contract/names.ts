@@ -121,6 +121,16 @@ export function deadLetterPrefix(job: string): string {
   return `dead-letters/${job}/`;
 }
 
+/** Notices that no function has sent yet (lib/s3/outbox.ts). */
+export function outboxPrefix(job: string): string {
+  return `outbox/${job}/`;
+}
+
+/** An object for each target that is paused, under its name. */
+export function pausedPrefix(job: string): string {
+  return `paused/${job}/`;
+}
+
 export function payloadPrefix(job: string): string {
   return `payloads/${job}/`;
 }

@@ -6,6 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { assertIdentity } from '../contract/enqueue.ts';
 import { logError } from '../contract/log.ts';
+import { assertTarget, type Targets } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import { readTrace } from '../contract/trace.ts';
 import {
@@ -38,6 +39,7 @@ export interface AcceptDeps {
   readonly payloads: () => Promise<LargeRecords>;
   /** Lets `status` know what is queued; absent where the store cannot be reached. */
   readonly announcer?: () => Announcer;
+  readonly settings: { readonly notify: Targets };
 }
 
 /** A record on each line. */
@@ -51,7 +53,7 @@ export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Pro
   const { submissions, ignored } = await readOne(request, type, namesOf(headers));
   const named = namedRequest(submissions, headers, deps);
   const several = submissions.length > 1;
-  const records = submissions.map((one, i) => identified(one, headers, named, several ? i : undefined));
+  const records = submissions.map((one, i) => identified(one, request, deps, named, several ? i : undefined));
   await sendAll(records, deps);
   const warning = warningOf(ignored);
   const { uri, identity } = elementAt(records, 0, 'records');
@@ -86,7 +88,7 @@ async function acceptLines(request: HttpRequest, isTable: boolean, deps: AcceptD
     readSubmission: (body) => readSubmission(body, nameRecord),
     instanceSubmission: (uri, instance) => instanceSubmission(uri, instance, nameRecord),
     namedRequest: (submissions) => namedRequest(submissions, headers, deps),
-    identified: (submission, named, place) => identified(submission, headers, named, place),
+    identified: (submission, named, place) => identified(submission, request, deps, named, place),
     send: (record) => sendAll([record], deps),
     locationOf,
     warningOf,
@@ -105,18 +107,29 @@ async function sendAll(
 
 const KEY = 'idempotency-key';
 
-/** @param place of one of several, with which the request's key is continued. @throws bad_request for a bad key */
+/**
+ * @param place of one of several, with which the request's key is continued
+ * @throws bad_request for a bad key, and for a target that the job does not have
+ */
 function identified(
-  submission: Submission,
-  headers: HttpRequest['headers'],
+  { notify: named, ...submission }: Submission,
+  { headers, parameters }: HttpRequest,
+  { settings }: AcceptDeps,
   request: NamedRequest | undefined,
   place?: number,
 ): SentRecord {
   const key = headers[KEY];
   const trace = readTrace(headers);
-  if (key === undefined) return { ...submission, identity: randomUUID(), trace };
+  // An image, a form or a table has no place for it.
+  const target = named ?? parameters['notify'];
+  const record = {
+    ...submission,
+    trace,
+    ...(target !== undefined && { notify: assertTarget(target, settings.notify) }),
+  };
+  if (key === undefined) return { ...record, identity: randomUUID() };
   const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);
-  return { ...submission, identity, request, trace };
+  return { ...record, identity, request };
 }
 
 /** With a key, the same body gets the same uris, so that repeating a request makes no second result. */

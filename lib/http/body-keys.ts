@@ -13,9 +13,9 @@ const INSTANCES = 'instances';
 /** Keys that a body to `POST /predict` may have. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
 /** Keys that a body to `POST /predictions` may have. */
-export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris'];
+export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris', 'notify'];
 /** Keys of a record as clients of the queue write it. */
-export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde'];
+export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde', 'notify'];
 
 /**
  * Keys that TensorFlow Serving, the Open Inference Protocol Vertex AI and MLflow define; the last three are those of a golden
@@ -43,7 +43,10 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
     /^uris?$/,
     'POST /predict stores no result; POST /predictions does, and the header "Prefer: respond-async" asks for it',
   ],
-  [/webhook|callback|notif/, `no service is called back: ${ASK}`],
+  [
+    /webhook|callback|notif/,
+    `no address of a request is called back: POST /predictions takes "notify", the name of a target in config.yaml; or ${ASK}`,
+  ],
   [/priority/, ORDER],
   [/^delay/, ORDER],
   [
@@ -131,7 +134,7 @@ export function assertQuery({ method, parameters, headers }: HttpRequest, isAll 
     const shown = `the query has ${quoteName(name)}`;
     if (method === 'POST') {
       // An image has no other place for it.
-      if (name === 'uri' && type.startsWith('image/')) continue;
+      if (name === 'notify' || (name === 'uri' && type.startsWith('image/'))) continue;
       const isOfBody = [...SUBMIT_KEYS, ...RECORD_KEYS].some((key) => foldName(key) === foldName(name));
       const instead = isOfBody ? 'it belongs in the body' : insteadOf(name);
       if (instead !== undefined) throw badRequest(`${shown}: ${instead}`);

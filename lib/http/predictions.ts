@@ -28,6 +28,8 @@ export interface Submission {
   readonly uri: string;
   /** Body of the SQS message. */
   readonly message: string;
+  /** The target that is told its outcome. Its name is checked when the record is sent. */
+  readonly notify?: unknown;
 }
 
 /** Names a record that has no uri. @param data its instance as text */
@@ -64,12 +66,17 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
     const record = wireRecord(parsed);
     // Errors that need no model are reported now: broken base64, invalid Arrow, two instances.
     decodeData(record);
-    return { submissions: [{ uri: record.uri, message: JSON.stringify(record) }], ignored };
+    const { notify } = parsed;
+    return { submissions: [{ uri: record.uri, message: JSON.stringify(record), notify }], ignored };
   }
   const ignored = checkInstances(parsed, SUBMIT_KEYS);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
-  const submissions = instances.map((instance, i) => instanceSubmission(uris?.[i], instance, nameRecord));
+  const { notify } = Object(parsed) as { readonly notify?: unknown };
+  const submissions = instances.map((instance, i) => ({
+    ...instanceSubmission(uris?.[i], instance, nameRecord),
+    notify,
+  }));
   return { submissions, ignored };
 }
 

@@ -50,7 +50,6 @@ const TENSOR = object({
 });
 
 const BASE64 = { contentEncoding: 'base64' } as const;
-
 const IGNORED = { description: 'Of another server: ignored, with a header `Warning`.' };
 /** Keys that a body may have beside its instances. */
 const BESIDE = {
@@ -69,11 +68,18 @@ function closed(properties: Json, optional: readonly string[]): Json {
   return { ...object(properties, optional), additionalProperties: false };
 }
 
+export const TARGET: Json = { ...TEXT, pattern: '^[A-Za-z][A-Za-z0-9_-]{0,39}$' };
+
 /** The format tells a generator of requests what the text is. */
 function wireRecord(serde: string, encoding: Json): Json {
   return closed(
-    { uri: URI, data: { ...TEXT, ...encoding, format: serde }, serde: { type: 'string', const: serde } },
-    serde === 'arrow' ? ['serde'] : [],
+    {
+      uri: URI,
+      data: { ...TEXT, ...encoding, format: serde },
+      serde: { type: 'string', const: serde },
+      notify: TARGET,
+    },
+    serde === 'arrow' ? ['serde', 'notify'] : ['notify'],
   );
 }
 
@@ -84,9 +90,10 @@ const RECORDS: Json = {
         instances: list({ type: 'object', minProperties: 1 }, LIMITS.instances),
         uri: URI,
         uris: { ...list(URI, LIMITS.instances), uniqueItems: true, type: ['array', 'null'] },
+        notify: TARGET,
         ...BESIDE,
       },
-      ['uri', 'uris', ...Object.keys(BESIDE)],
+      ['uri', 'uris', 'notify', ...Object.keys(BESIDE)],
     ),
     anyOf: [{ properties: { uris: { type: 'null' } } }, { not: { required: ['uri'] } }],
     description: 'Instances with a uri (one) or uris (one each); missing ones are made.',

@@ -24,6 +24,8 @@ export interface SentRecord {
   readonly request?: NamedRequest | undefined;
   /** Travels with its message. */
   readonly trace?: TraceContext | undefined;
+  /** The target that is told its outcome. */
+  readonly notify?: string | undefined;
 }
 
 /** A request that its client may send again. Its name is never used for another one. */
@@ -71,9 +73,9 @@ export async function submit(
   payloads: (() => Promise<LargeRecords>) | undefined,
   { trace, ...record }: SentRecord,
 ): Promise<void> {
-  const { uri, identity, groupId } = record;
+  const { uri, identity, groupId, notify } = record;
   const message = forSqs(record.message);
-  const attributes = newAttributes(identity, trace);
+  const attributes = newAttributes(identity, trace, notify);
   const bytes = Buffer.byteLength(message);
   if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)
     return sender.send(message, attributes, groupId);

@@ -51,3 +51,8 @@ export function queueName(job: string, stage?: string): string {
 export function deadLetterQueueName(queue: string): string {
   return `${queue}-dlq`;
 }
+
+/** The name of the queue of the notifier, beside the queue of this name. */
+export function notifyQueueName(queue: string): string {
+  return `${queue}-notify`;
+}

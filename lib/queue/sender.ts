@@ -13,6 +13,7 @@ interface Pending {
   readonly body: string;
   readonly attributes: MessageAttributes;
   readonly groupId: string | undefined;
+  readonly delaySeconds: number;
   /** Size of body and attributes. */
   readonly bytes: number;
   attempts: number;
@@ -138,12 +139,13 @@ export class QueueSender {
   /**
    * Sends one message; messages of one tick share calls. Resolves when SQS has it.
    * @param groupId the sender among whom SQS shares a standard queue fairly
+   * @param delaySeconds how long SQS keeps it from receivers, at most 900
    * @throws queue_unavailable, too_large
    */
-  send(body: string, attributes: MessageAttributes = {}, groupId?: string): Promise<void> {
+  send(body: string, attributes: MessageAttributes = {}, groupId?: string, delaySeconds = 0): Promise<void> {
     return new Promise((resolve, reject) => {
       const bytes = Buffer.byteLength(body) + attributesBytes(attributes);
-      this.#waiting.push({ body, attributes, groupId, bytes, attempts: 0, resolve, reject });
+      this.#waiting.push({ body, attributes, groupId, delaySeconds, bytes, attempts: 0, resolve, reject });
       if (this.#scheduled) return;
       this.#scheduled = true;
       setImmediate(() => {
@@ -186,11 +188,12 @@ export class QueueSender {
   /** Settles what it can and returns the entries to retry. */
   async #trySend(batch: readonly Pending[]): Promise<Pending[]> {
     try {
-      const entries = batch.map(({ body, attributes, groupId }, i) => ({
+      const entries = batch.map(({ body, attributes, groupId, delaySeconds }, i) => ({
         Id: String(i),
         MessageBody: body,
         MessageAttributes: attributes,
         ...(groupId === undefined ? {} : { MessageGroupId: groupId }),
+        ...(delaySeconds === 0 ? {} : { DelaySeconds: delaySeconds }),
       }));
       const command = new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries });
       // The limit of an attempt ends with the headers of its answer.

@@ -1,18 +1,21 @@
 /** The last step of a queued record: postprocesses its outcome and saves it in the store, or in S3 what is too large for it. */
 
 import { ServingError } from '../contract/errors.ts';
-import { logError } from '../contract/log.ts';
+import { logError, logWarning } from '../contract/log.ts';
 import { elementAt } from '../contract/present.ts';
 import type { Timers } from '../metrics/timers.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import type { Sink } from '../pipeline/serve.ts';
+import type { Announce, StoredOutcomes, StoredRecord } from './announce.ts';
 import { type SerializeSettings, serializeResults } from './large.ts';
-import type { Finished, Results } from './store.ts';
+import type { Results } from './store.ts';
 
 interface SaveSettings extends SerializeSettings {
   /** Saved in the same round trip. */
   readonly timers?: Timers;
   readonly observer?: Observer;
+  /** Tells the targets that records name. Undefined: the job has none. */
+  readonly announce?: Announce | undefined;
 }
 
 /**
@@ -24,10 +27,10 @@ export function resultSink(results: Pick<Results, 'save'>, settings: SaveSetting
     async save(finished, model) {
       const unsaved = new Set<string>();
       const serialized = await serializeResults(finished, model, settings);
-      const saved: Finished[] = [];
+      const saved: StoredRecord[] = [];
       for (const [i, { id, enqueue, uri }] of finished.entries()) {
         const fields = elementAt(serialized, i, 'serialized');
-        if (!(fields instanceof ServingError)) saved.push({ uri, fields, enqueue });
+        if (!(fields instanceof ServingError)) saved.push({ id, uri, fields, enqueue });
         else {
           unsaved.add(id);
           const traceId = enqueue.trace?.traceId;
@@ -35,13 +38,23 @@ export function resultSink(results: Pick<Results, 'save'>, settings: SaveSetting
         }
       }
       const blocked = new Set<string>();
-      await results.save(saved, model, settings.timers, (uri, error) => {
+      const finishedAt = Date.now();
+      const written = await results.save(saved, model, settings.timers, (uri, error) => {
         blocked.add(uri);
         logError(error, { messageId: finished.find((record) => record.uri === uri)?.id });
       });
       const again = finished.filter(({ id, uri }) => unsaved.has(id) || blocked.has(uri)).map(({ id }) => id);
       settings.observer?.recordsStored?.({ finished, unsaved: again, model });
-      return again;
+      if (!finished.some(({ enqueue }) => enqueue.notify !== undefined)) return again;
+      const records = saved.filter(({ uri }) => !blocked.has(uri));
+      const areNew = written === records.length;
+      return [...again, ...(await announced({ records, model, finishedAt, areNew }, settings))];
     },
   };
+}
+
+async function announced(stored: StoredOutcomes, { announce }: SaveSettings): Promise<readonly string[]> {
+  if (announce) return announce(stored);
+  logWarning('records name a target to notify, and the job has none: `notify` in config.yaml');
+  return [];
 }

@@ -12,12 +12,14 @@ import { elementAt, present } from '../../lib/contract/present.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
+import { announceOutcomes } from '../../lib/results/announce.ts';
 import { type StoredFields, serializeOutcome } from '../../lib/results/fields.ts';
 import { serializeResults } from '../../lib/results/large.ts';
 import type { ReplacedRecord, Replacement, Replacer } from '../../lib/results/store.ts';
 import type { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { LargeResults } from '../../lib/s3/large-results.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
+import { OutboxWriter } from '../../lib/s3/outbox.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 
 /** Where the dead letters and the results of a job are. */
@@ -133,6 +135,7 @@ export class Replay {
       const message = 'it works now, but its uri was used again for another record, which counts';
       return this.#fail(id, uri, new ServingError('conflict', message, { uri }));
     }
+    if (fields && !this.#options.send) await this.#announce(id, record, fields, replaced);
     if (replaced === 'superseded') this.counts.over++;
     else {
       this.counts.succeeded++;
@@ -160,6 +163,37 @@ export class Replay {
     const [fields] = serialized;
     if (fields instanceof ServingError) throw fields;
     return fields;
+  }
+
+  /** Where it was sent again, the batch function announces its outcome. @throws results_unavailable */
+  async #announce(id: string, record: ReplacedRecord, fields: StoredFields, replaced: Replacement) {
+    const { s3, bucket, job, results } = this.#place;
+    const { uri, enqueue } = record;
+    if (enqueue.notify === undefined || this.#options.dryRun) return;
+    if (replaced === 'superseded') {
+      // A replay that ended before it announced its result; or the record was cancelled, which is announced already.
+      const [outcome] = (await results?.outcomes([uri])) ?? [];
+      if (outcome?.status !== 'succeeded') return;
+    }
+    const outbox = new OutboxWriter(s3, bucket, job.jobName);
+    const announce = announceOutcomes({
+      targets: job.notify,
+      results: { get: async () => undefined },
+      put: (notices) => outbox.put(notices),
+      job: job.jobName,
+      place: bucket,
+    });
+    const records = [{ id, uri, enqueue, fields }];
+    const unannounced = await announce({
+      records,
+      model: this.#runner.version,
+      finishedAt: Date.now(),
+      areNew: true,
+    });
+    if (unannounced.length > 0)
+      throw new ServingError('results_unavailable', 'the new result is stored and could not be announced', {
+        uri,
+      });
   }
 
   async #store(record: ReplacedRecord, sent: Sent, fields: StoredFields | undefined): Promise<Replacement> {

@@ -1,13 +1,33 @@
 /** Gives a job on this machine what a deployment gives it on AWS: its queues, and the environment of its functions. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type Environment, tracesOf } from '../../lib/config/environment.ts';
-import { hiddenSeconds, type JobConfig } from '../../lib/config/job.ts';
+import {
+  type Environment,
+  notifySecretOf,
+  notifySecretVariable,
+  tracesOf,
+} from '../../lib/config/environment.ts';
+import {
+  hasTargets,
+  hiddenSeconds,
+  type JobConfig,
+  NOTIFIER_RECEIVES,
+  NOTIFIER_SECONDS,
+} from '../../lib/config/job.ts';
+import { asError, badConfig } from '../../lib/contract/errors.ts';
 import { variables } from '../../lib/contract/variables.ts';
+import { secretKeys } from '../../lib/notify/webhook.ts';
 import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
-import { queueName } from '../../lib/queue/names.ts';
-import type { LocalAws } from '../aws/aws.ts';
+import { notifyQueueName, queueName } from '../../lib/queue/names.ts';
+import type { LocalAws, LocalQueue } from '../aws/aws.ts';
 import type { JobServices, ServedJob } from './runs.ts';
+
+interface JobQueues {
+  readonly queue: LocalQueue;
+  readonly deadLetterUrl: string;
+  /** Of the notifier; undefined for a job without targets. */
+  readonly notices: LocalQueue | undefined;
+}
 
 export const LOCAL_BUCKET = 'cluster-serving';
 /** How long a message is delivered again before the queue gives it up. */
@@ -16,13 +36,16 @@ const LEAST_DELIVERED_SECONDS = 2 * 86_400;
 /** The environment that Lambda's variables describe for a deployed function, on this machine. */
 export function environmentOf(
   { job, modelDirectory, directory }: ServedJob,
-  queueUrl: string,
+  { queue, notices }: JobQueues,
   { aws, redisUrl, dataDir }: JobServices,
 ): Environment {
   return {
     job,
     bucket: LOCAL_BUCKET,
-    queueUrl,
+    queueUrl: queue.url,
+    notifyQueueUrl: notices?.url ?? '',
+    notifyDeadLetterUrl: notices?.deadLetter?.url ?? '',
+    notifySecret: (target) => notifySecretOf(target, variables),
     hasQueue: true,
     redisUrl,
     hasRedis: true,
@@ -46,7 +69,8 @@ export function environmentOf(
 }
 
 /** Makes the bucket and the job's queues, where they are not there yet. */
-export async function createQueues(aws: LocalAws, job: JobConfig) {
+export async function createQueues(aws: LocalAws, job: JobConfig): Promise<JobQueues> {
+  assertSecrets(job);
   await aws.createBucket(LOCAL_BUCKET);
   const queue = await aws.createQueue({
     name: queueName(job.jobName),
@@ -56,5 +80,30 @@ export async function createQueues(aws: LocalAws, job: JobConfig) {
   });
   const deadLetterUrl = queue.deadLetter?.url;
   if (deadLetterUrl === undefined) throw new Error('a queue with maxReceiveCount has a dead-letter queue');
-  return { queue, deadLetterUrl };
+  const notices = hasTargets(job)
+    ? await aws.createQueue({
+        name: notifyQueueName(queueName(job.jobName)),
+        visibilitySeconds: NOTIFIER_SECONDS * 6,
+        maxReceiveCount: NOTIFIER_RECEIVES,
+      })
+    : undefined;
+  return { queue, deadLetterUrl, notices };
+}
+
+/** A deployment reads them from Systems Manager. @throws bad_config */
+function assertSecrets({ notify }: JobConfig): void {
+  for (const [name, { url }] of Object.entries(notify)) {
+    if (url === undefined) continue;
+    const variable = notifySecretVariable(name);
+    const secret = notifySecretOf(name, variables);
+    if (secret === undefined)
+      throw badConfig(
+        `notify.${name}: on one machine the secret is in the environment variable ${variable}, which is not set; \`export ${variable}=whsec_$(openssl rand -base64 32)\` makes one`,
+      );
+    try {
+      secretKeys(secret);
+    } catch (error) {
+      throw badConfig(`${variable}: ${asError(error).message}`);
+    }
+  }
 }

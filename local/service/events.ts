@@ -3,9 +3,12 @@ import { deadLetter } from '../../functions/dead-letter.ts';
 import { composeBatch } from '../../lib/compose/batch.ts';
 import { composeDeadLetter } from '../../lib/compose/dead-letter.ts';
 import { observeHandler } from '../../lib/compose/observe-handler.ts';
+import { s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
+import { hasTargets, NOTIFIER_SECONDS } from '../../lib/config/job.ts';
 import { serveEvent } from '../../lib/pipeline/event.ts';
-import { startPoller } from '../event-source/poller.ts';
+import { OutboxReader } from '../../lib/s3/outbox-reader.ts';
+import { type PollerOptions, startPoller } from '../event-source/poller.ts';
 import type { JobServices, OnClose, Runs } from './runs.ts';
 
 export async function openEventSources(
@@ -39,4 +42,33 @@ export async function openEventSources(
     maximumConcurrency: 2,
   });
   onClose(() => deadLetters.close());
+  if (hasTargets(job)) await openNotifier(scope, common, onClose);
+}
+
+/** Loaded for jobs that have targets. */
+async function openNotifier(
+  scope: Scope,
+  common: Pick<PollerOptions, 'sqs' | 'log'>,
+  onClose: OnClose,
+): Promise<void> {
+  const [{ composeNotifier }, { notifyTargets }, { watchOutbox }] = await Promise.all([
+    import('../../lib/compose/notifier.ts'),
+    import('../../lib/notify/notifier.ts'),
+    import('../event-source/outbox.ts'),
+  ]);
+  const deps = await composeNotifier(scope, { allowsLoopback: true });
+  const poller = await startPoller({
+    ...common,
+    functionTimeoutMs: NOTIFIER_SECONDS * 1000,
+    queueUrl: scope.environment.notifyQueueUrl,
+    functionName: 'notifier',
+    handler: observeHandler(scope, 'sqs', notifyTargets(deps)),
+    batchSize: 10,
+    windowSeconds: 0,
+    maximumConcurrency: 2,
+  });
+  onClose(() => poller.close());
+  const { bucket, job } = scope.environment;
+  const outbox = new OutboxReader(scope.get(s3Client), bucket, job.jobName);
+  onClose(watchOutbox(outbox, (message) => deps.sendLater(message, 0)));
 }

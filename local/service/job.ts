@@ -53,12 +53,13 @@ export async function openJob(
 ): Promise<JobAddresses> {
   const { job, secondPort } = served;
   const { aws, access, log, terminate } = services;
-  const { queue, deadLetterUrl } = await createQueues(aws, job);
+  const queues = await createQueues(aws, job);
+  const { queue, deadLetterUrl } = queues;
 
   // The observers of the job.
   const statistics = new ServiceStatistics(() => performance.now());
   const recent = new RecentRecords({ most: MOST_RECORDS, now: Date.now });
-  const environment = environmentOf(served, queue.url, services);
+  const environment = environmentOf(served, queues, services);
   const tracing = await openTracing(environment);
   onClose(async () => tracing?.spans.close());
 

@@ -3,12 +3,12 @@
  * reach (the metadata of a cloud, the router, a neighbor's port): hosts are allowed by name, and the address that the
  * name has at that moment must be public and is the one that is connected to.
  */
-import { lookup as lookupHost } from 'node:dns/promises';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
+import { isPublicAddress, pinnedTo, systemAddresses } from '../../lib/notify/public-address.ts';
 
 export interface FetchImageOptions {
   /** Host names, with a port other than 443 as `name:port`; lower case. */
@@ -26,48 +26,6 @@ export interface FetchImageOptions {
 const TIMEOUT_MS = 10_000;
 /** Fetches at once. */
 const MOST_FETCHES = 16;
-
-/** IPv4 addresses that are not of the public internet (IANA's registry of special purposes), and multicast. */
-const SPECIAL_V4 = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.88.99.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-];
-/** Within 2000::/3, which holds every public IPv6 address. The first three carry IPv4 addresses. */
-const SPECIAL_V6 = ['2001::/23', '2002::/16', '2001:db8::/32', '3fff::/20'];
-
-const special = listOf([...SPECIAL_V4, ...SPECIAL_V6]);
-const unicast = listOf(['2000::/3']);
-
-function listOf(ranges: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const [address = '', bits] = range.split('/');
-    list.addSubnet(address, Number(bits), familyOf(address));
-  }
-  return list;
-}
-
-function familyOf(address: string): 'ipv4' | 'ipv6' {
-  return isIP(address) === 6 ? 'ipv6' : 'ipv4';
-}
-
-export function isPublicAddress(address: string): boolean {
-  if (isIP(address) === 0) return false;
-  const family = familyOf(address);
-  return !special.check(address, family) && (family === 'ipv4' || unicast.check(address, family));
-}
 
 export function imageFetcher(options: FetchImageOptions): (url: string) => Promise<Uint8Array> {
   const { timeoutMs = TIMEOUT_MS } = options;
@@ -117,14 +75,11 @@ async function fetchPinned(url: URL, options: FetchImageOptions, late: AbortSign
   const [address] = addresses;
   if (address === undefined || !addresses.every(isAllowed)) throw forbidden('its address is not public');
   const response = await new Promise<IncomingMessage>((answered, reject) => {
-    const pinned = { address, family: isIP(address) };
     httpsRequest(url, {
       agent: false,
       signal: late,
       headers: { accept: 'image/jpeg, image/png, image/webp', 'accept-encoding': 'identity' },
-      // The name is not resolved again: it could have another address by now.
-      lookup: (_host, { all }, found) =>
-        all ? found(null, [pinned]) : found(null, pinned.address, pinned.family),
+      lookup: pinnedTo(address),
       ...(ca === undefined ? {} : { ca }),
     })
       .once('response', answered)
@@ -136,10 +91,6 @@ async function fetchPinned(url: URL, options: FetchImageOptions, late: AbortSign
   } finally {
     response.destroy();
   }
-}
-
-async function systemAddresses(host: string): Promise<string[]> {
-  return (await lookupHost(host, { all: true })).map(({ address }) => address);
 }
 
 async function readImage(response: IncomingMessage): Promise<Uint8Array> {

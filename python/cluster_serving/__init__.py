@@ -16,6 +16,7 @@ from ._sigv4 import Credentials
 from .aio import AsyncClient
 from .client import Client
 from .stack import Places, connect, find_stack
+from .webhook import unwrap
 
 __all__ = ["AsyncClient", "Client", "Credentials", "EnqueueError", "Enqueued", "Outcome", "Places", "Record", "Result",
-           "ServingError", "__version__", "connect", "find_stack"]
+           "ServingError", "__version__", "connect", "find_stack", "unwrap"]

@@ -28,6 +28,7 @@ class Record(NamedTuple):
     uri: str
     inputs: Mapping[str, Input]
     identity: Optional[str] = None
+    notify: Optional[str] = None
 
 
 class EnqueueError(ServingError):

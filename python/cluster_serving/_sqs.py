@@ -33,6 +33,7 @@ class Message(NamedTuple):
 
     enqueued: Enqueued
     body: bytes
+    notify: Optional[str] = None
 
 
 class Sqs:
@@ -103,8 +104,9 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
     """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none."""
     entries: List[Dict[str, Any]] = []
     total = 0
-    for i, ((_, identity), body) in enumerate(messages):
-        size = len(body) + len("identity") + len("String") + len(identity)
+    for i, ((_, identity), body, notify) in enumerate(messages):
+        named = {"identity": identity, **({} if notify is None else {"notify": notify})}
+        size = len(body) + sum(len(name) + len("String") + len(text) for name, text in named.items())
         if size > _CALL_BYTES:
             errors[str(i)] = ServingError("too_large", f"the record is {size} bytes as a message, over the limit of "
                                           f"{_CALL_BYTES}; over HTTPS (url=) it may be larger")
@@ -114,7 +116,8 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
             entries, total = [], 0
         total += size
         entries.append({"Id": str(i), "MessageBody": body.decode("utf-8"),
-                        "MessageAttributes": {"identity": {"DataType": "String", "StringValue": identity}}})
+                        "MessageAttributes": {name: {"DataType": "String", "StringValue": text}
+                                              for name, text in named.items()}})
     if entries:
         yield entries
 

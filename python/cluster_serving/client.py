@@ -28,6 +28,7 @@ _WAIT_SECONDS = 20
 _LOOK_SECONDS = 0.25
 _IN_FLIGHT = 16
 _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _JSON = {"Content-Type": "application/json"}
 _STATUSES = ("queued", "running", "succeeded", "failed", "expired", "cancelled", "unknown")
 
@@ -98,22 +99,23 @@ class Client:
         return results[0] if is_one else results
 
     def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
-                timeout: Optional[float] = None) -> Enqueued:
+                notify: Optional[str] = None, timeout: Optional[float] = None) -> Enqueued:
         """Returns when the queue has the record, whose result is then found under `uri`. Inputs are those of `predict`.
 
         A uri may be used again: the last one counts. `identity` (1 to 64 letters, digits, ".", "_", "-"; by default
         random) names this enqueue; give it when you try the same enqueue once more, which then makes no second result.
+        `notify` names the target of the job's config.yaml that is told when the record is done.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
-        (outcome,) = self._enqueue_all([(uri, inputs, identity)], timeout)
+        (outcome,) = self._enqueue_all([(uri, inputs, identity, notify)], timeout)
         if isinstance(outcome, ServingError):
             raise outcome
         return outcome
 
     def enqueue_many(self, records: Iterable[Union[Record, Tuple[str, Mapping[str, Input]]]], *,
                      timeout: Optional[float] = None) -> List[Enqueued]:
-        """Enqueues the records `(uri, inputs)` or `(uri, inputs, identity)` of any iterable: over HTTPS 16 at a time, to
-        SQS in 16 calls of ten.
+        """Enqueues the records `(uri, inputs)`, `(uri, inputs, identity)` or `(uri, inputs, identity, notify)` of any
+        iterable: over HTTPS 16 at a time, to SQS in 16 calls of ten.
 
         Of several records under one uri the last one counts. The iterable is read as fast as the queue accepts. `timeout` is that of one call. Raises EnqueueError.
         """
@@ -314,7 +316,7 @@ class Client:
         made = [_message_of(record) for record in records]
         messages = [each for each in made if isinstance(each, Message)]
         sent = zip(messages, self._send(messages, timeout))
-        outcomes = (error.with_uri(enqueued.uri) if error else enqueued for (enqueued, _), error in sent)
+        outcomes = (error.with_uri(enqueued.uri) if error else enqueued for (enqueued, _, _), error in sent)
         return [next(outcomes) if isinstance(each, Message) else each for each in made]
 
     def _send(self, messages: Sequence[Message], timeout: Optional[float]) -> List[Optional[ServingError]]:
@@ -323,9 +325,10 @@ class Client:
         try:
             if self._sqs is not None:
                 return self._sqs.send(messages, self._limit(timeout, str(self._sqs)))
-            ((enqueued, body),) = messages
+            ((enqueued, body, notify),) = messages
             headers = {**_JSON, "Idempotency-Key": enqueued.identity}
-            self._over_http.json("POST", "/predictions", self._limit(timeout), body, headers)
+            path = "/predictions" + ("" if notify is None else f"?notify={quote(notify)}")
+            self._over_http.json("POST", path, self._limit(timeout), body, headers)
             return [None]
         except ServingError as error:
             return [error for _ in messages]
@@ -425,12 +428,12 @@ def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
 
 
 def _message_of(record: Any) -> Union[Message, ServingError]:
-    if not isinstance(record, tuple) or len(record) not in (2, 3):
+    if not isinstance(record, tuple) or not 2 <= len(record) <= 4:
         return bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
-    uri, inputs, identity = Record(*record)
+    uri, inputs, identity, notify = Record(*record)
     try:
         body = record_of(uri, inputs)
-        return Message(Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4())), body)
+        return Message(Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4())), body, _checked_target(notify))
     except ServingError as error:
         return error.with_uri(uri)
 
@@ -443,6 +446,12 @@ def _checked_identity(identity: Any) -> Optional[str]:
     if identity is not None and not (isinstance(identity, str) and _IDENTITY.fullmatch(identity)):
         raise bad_request('identity: expected 1 to 64 letters, digits, ".", "_" or "-", such as a UUID')
     return identity
+
+
+def _checked_target(notify: Any) -> Optional[str]:
+    if notify is not None and not (isinstance(notify, str) and _TARGET.fullmatch(notify)):
+        raise bad_request('notify: expected a name of 1 to 40 letters, digits, "-" and "_" that begins with a letter')
+    return notify
 
 
 def _parameters(uri: str, identity: Optional[str]) -> str:

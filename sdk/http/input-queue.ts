@@ -5,6 +5,7 @@ import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertIdentity } from '../../lib/contract/enqueue.ts';
 import { badConfig, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import { assertTarget } from '../../lib/contract/notice.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/batch/turns.ts';
@@ -38,6 +39,8 @@ export interface EnqueueOptions extends CallOptions, Traced {
    * many after those of the others (a fair queue). For the queue only, not over HTTPS.
    */
   readonly tenant?: string | undefined;
+  /** The target of the job's config.yaml that is told when the record is done. */
+  readonly notify?: string | undefined;
   /** Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
@@ -54,6 +57,7 @@ export interface QueueRecord extends Traced {
   readonly inputs: RecordInputs;
   readonly identity?: string | undefined;
   readonly tenant?: string | undefined;
+  readonly notify?: string | undefined;
 }
 
 export interface EnqueueManyOptions extends CallOptions {
@@ -78,6 +82,8 @@ export interface Message extends Traced {
   readonly message: string;
   /** The tenant's group. */
   readonly groupId?: string | undefined;
+  /** The target that is told. */
+  readonly notify?: string | undefined;
   /** The identity, where the caller gave it and may have used it before. */
   readonly key?: string | undefined;
 }
@@ -119,9 +125,13 @@ export abstract class RecordWriter {
   }
 
   /** Sends a message whose parts were checked. */
-  protected async send({ message, identity, ...traced }: Message, signal: AbortSignal): Promise<void> {
+  protected async send(
+    { message, identity, notify, ...traced }: Message,
+    signal: AbortSignal,
+  ): Promise<void> {
     const headers = { 'idempotency-key': identity, ...traceHeader(traced) };
-    await this.#post('/predictions', message, signal, headers);
+    const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
+    await this.#post(`/predictions${query}`, message, signal, headers);
   }
 
   /**
@@ -134,6 +144,8 @@ export abstract class RecordWriter {
       const { identity: key, tenant: groupId } = options;
       const identity = assertIdentity(key ?? newIdentity());
       if (groupId !== undefined) this.assertTenant(groupId);
+      // Over HTTPS the service knows the targets.
+      if (options.notify !== undefined) assertTarget(options.notify, undefined);
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
       const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
       made.catch(() => undefined);

@@ -36,6 +36,7 @@ const NAMES = [
   'doctor',
   'deployer-policy',
   'dlq',
+  'notify',
 ];
 
 test('the commands are these, and help lists each', async () => {

@@ -19,9 +19,9 @@ async function predictOf(t: TestContext) {
 const REFUSED: readonly (readonly [key: string, message: RegExp])[] = [
   [
     'webhook',
-    /^unknown key "webhook" beside "instances": no service is called back: ask for the result, with GET/,
+    /^unknown key "webhook" beside "instances": no address of a request is called back: POST \/predictions takes "notify", the name of a target/,
   ],
-  ['callback_url', /no service is called back/],
+  ['callback_url', /no address of a request is called back/],
   ['priority', /records run as the queue delivers them/],
   ['ttl', /resultTtlSeconds/],
   ['expiresIn', /resultTtlSeconds/],
@@ -92,7 +92,7 @@ test('a query that says what belongs elsewhere is refused', async (t) => {
   const refused: readonly (readonly [query: Record<string, string>, method: string, message: RegExp])[] = [
     [{ uri: 'a' }, 'POST', /^the query has "uri": it belongs in the body/],
     [{ Uris: 'a' }, 'POST', /it belongs in the body/],
-    [{ webhook: 'http://x' }, 'POST', /no service is called back/],
+    [{ webhook: 'http://x' }, 'POST', /no address of a request is called back/],
     [{ uris: 'a,b' }, 'DELETE', /^the query has "uris"; did you mean "uri"\?/],
     [{ URI: 'a' }, 'DELETE', /did you mean "uri"\?/],
     [{ older: '1h' }, 'DELETE', /the results of a page cannot be chosen/],

@@ -46,7 +46,12 @@ export function composeFile({ stage = 'dev', parameters = {}, config: path, now 
   const request = { stage, config, parameters: all, ...(now && { now }) };
   const settings = { ...readSettings(ELSEWHERE, request), stack: STACK };
   const service = readService(ELSEWHERE, config);
-  return resolved(file, { stage, settings, service }) as unknown as Composed;
+  const composed = resolved(file, { stage, settings, service }) as unknown as Composed;
+  // As infra/plugin.mjs does.
+  const present = Object.entries(composed.functions).filter(
+    ([name]) => !settings.absentFunctions.includes(name),
+  );
+  return { ...composed, functions: Object.fromEntries(present) };
 }
 
 /** A stack of a job. */

@@ -4,7 +4,7 @@ import type { Declaration } from '../../openapi/declaration.ts';
 import { ref } from '../../openapi/inputs.ts';
 import { parameter } from '../../openapi/operation.ts';
 import { ENQUEUED, FILES } from '../../openapi/records.ts';
-import { IDENTITY } from '../../openapi/schemas.ts';
+import { IDENTITY, TARGET } from '../../openapi/schemas.ts';
 import { type AcceptDeps, acceptRecords } from '../accept.ts';
 import type { Handle } from '../handle.ts';
 
@@ -24,6 +24,12 @@ export const declaration: Declaration = {
           'header',
           IDENTITY,
           'Becomes the identity of the record. One key with another body is refused.',
+        ),
+        parameter(
+          'notify',
+          'query',
+          TARGET,
+          'The target of config.yaml that is told when the records are done, where the body has no place for it.',
         ),
       ],
       body: {

@@ -53,6 +53,7 @@ const CHOSEN = {
   processes: 3,
   modelRefreshSeconds: 5,
   resultTtlSeconds: 60,
+  notify: { shop: { url: 'https://shop.example/hooks', secret: '/shop/hook-secret', include: 'result' } },
   image: {
     width: 10,
     height: 20,

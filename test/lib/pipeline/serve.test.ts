@@ -100,6 +100,7 @@ test('POST /predict becomes a record of the queue where the request prefers that
       send: async (body: string) => void sent.push((JSON.parse(body) as { uri: string }).uri),
     }),
     payloads: () => assert.fail(),
+    settings: { notify: {} },
   };
   for (const [parts, prefer, status] of [
     [{ accept }, 'respond-async', 202],

@@ -10,7 +10,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { imageFetcher, isPublicAddress } from '../../../../local/worker/fetch-image.ts';
+import { isPublicAddress } from '../../../../lib/notify/public-address.ts';
+import { imageFetcher } from '../../../../local/worker/fetch-image.ts';
 import { until } from '../../../support/until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'cs-images-'));

@@ -1,0 +1,93 @@
+/** One signed POST to a service of AWS, for functions whose cold start would pay for the client of the AWS SDK. */
+import { request as requestOverHttp } from 'node:http';
+import { request as requestOverHttps } from 'node:https';
+import { type Credentials, signedHeaders } from '../codecs/sigv4.ts';
+
+export interface AwsPlace {
+  readonly region: string;
+  readonly credentials: Credentials;
+  /** Another endpoint than AWS's, as of an emulator. */
+  readonly endpoint?: string | undefined;
+}
+
+export interface AwsCall {
+  /** As in its host's name and in signatures. */
+  readonly service: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly limitMs: number;
+}
+
+export interface AwsAnswer {
+  readonly status: number;
+  readonly text: string;
+}
+
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** @throws errors of the connection, and for an answer that takes too long or is too large */
+export function callAws(place: AwsPlace, { service, headers, body, limitMs }: AwsCall): Promise<AwsAnswer> {
+  const { region, endpoint } = place;
+  const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
+  const url = new URL(endpoint ?? `https://${service}.${region}.${suffix}`);
+  const signed = signedHeaders({
+    ...place,
+    method: 'POST',
+    path: '/',
+    host: url.host,
+    service,
+    now: Date.now(),
+    headers,
+    body,
+  });
+  return post(url, signed, body, limitMs);
+}
+
+/** The reason in an answer, as `ParameterNotFound: …`; the status where there is none. */
+export function reasonOf({ status, text }: AwsAnswer): string {
+  const { __type: type, message, Message }: Refusal = parsed(text);
+  // As "com.amazonaws.ssm#ParameterNotFound".
+  const kind = typeof type === 'string' ? type.replace(/^.*#/, '') : `status ${status}`;
+  const why = message ?? Message;
+  return typeof why === 'string' && why !== '' ? `${kind}: ${why}` : kind;
+}
+
+interface Refusal {
+  readonly __type?: unknown;
+  readonly message?: unknown;
+  readonly Message?: unknown;
+}
+
+/** Of an answer that is no JSON object, nothing. */
+export function parsed(text: string): object {
+  try {
+    const answer: unknown = JSON.parse(text);
+    return typeof answer === 'object' && answer !== null ? answer : {};
+  } catch {
+    return {};
+  }
+}
+
+function post(url: URL, headers: Record<string, string>, body: string, limitMs: number): Promise<AwsAnswer> {
+  const request = url.protocol === 'http:' ? requestOverHttp : requestOverHttps;
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(limitMs);
+    const sent = request(url, { method: 'POST', headers, signal }, (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > MAX_ANSWER_BYTES) sent.destroy(new Error(`an answer of over ${MAX_ANSWER_BYTES} bytes`));
+        chunks.push(chunk);
+      });
+      response.on('error', reject);
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
+      );
+    });
+    const failed = (error: Error) =>
+      reject(signal.aborted ? new Error(`no answer within ${limitMs} ms`) : error);
+    sent.on('error', failed);
+    sent.end(body);
+  });
+}

@@ -1,0 +1,61 @@
+/** A target that asks to be called no more, and what the command line shows of it and does about it. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Notices } from '../../cli/notify/notices.ts';
+import { noticesText } from '../../cli/notify/text.ts';
+import { InputQueue } from '../../sdk/index.ts';
+import { quietLog } from '../support/faults/quiet.ts';
+import { SECRET } from '../support/receiver.ts';
+import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+
+test('410 pauses a target and gives its notices up; `notify resume` sends them again, under the ids that they had', async (t) => {
+  quietLog(t);
+  let status = 410;
+  const ids: string[] = [];
+  const server = createServer((request, response) => {
+    ids.push(`${String(request.headers['webhook-id'])} ${status}`);
+    request.resume().once('end', () => response.writeHead(status).end());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  process.env['CLUSTER_SERVING_NOTIFY_SECRET_SHOP'] = SECRET;
+  t.after(() => {
+    delete process.env['CLUSTER_SERVING_NOTIFY_SECRET_SHOP'];
+  });
+  const { port } = server.address() as AddressInfo;
+  const config = `imageResize: 8,8\nnotify: {shop: {url: 'http://127.0.0.1:${port}/'}}`;
+  const stack = await testStack(t, { config });
+  clientOptions(stack);
+  const queue = new InputQueue({ frontendUrl: stack.url });
+  t.after(() => queue.close());
+  const place = { job: stack.job, bucket: stack.bucket, endpoint: stack.aws.url, region: stack.aws.region };
+  const notices = new Notices({ ...place, queueUrl: stack.queueUrl });
+  t.after(async () => notices.close());
+
+  assert.deepEqual(await notices.facts(), { waiting: 0, outbox: 0, givenUp: 0, paused: [] });
+  const image = join(SAMPLE, 'images/digit-3.png');
+  for (const uri of ['a', 'b', 'c']) await queue.enqueue(uri, { image }, { notify: 'shop' });
+  await until(async () => (await notices.facts())?.givenUp === 3);
+  const facts = await notices.facts();
+  assert.deepEqual(facts, { waiting: 0, outbox: 0, givenUp: 3, paused: ['shop'] });
+  assert.equal(
+    noticesText(facts),
+    'notices: 0 wait, 3 given up; paused: shop (cluster-serving notify resume)',
+  );
+  const refused = [...ids];
+  assert.ok(refused.length >= 1);
+
+  // Of another target there is nothing.
+  status = 204;
+  assert.equal(await notices.resume('crm'), 0);
+  assert.deepEqual((await notices.facts())?.paused, ['shop']);
+  assert.equal(await notices.resume('shop'), 3);
+  await until(() => new Set(ids.filter((id) => id.endsWith('204'))).size === 3);
+  for (const id of refused) assert.ok(ids.includes(id.replace('410', '204')));
+  assert.deepEqual(await notices.facts(), { waiting: 0, outbox: 0, givenUp: 0, paused: [] });
+});
