@@ -1,0 +1,32 @@
+/** Runs seeds: bundles the programs once, and makes a Lua for each start of Redis. */
+import { LuaWasm } from 'wasmoon';
+import { bundlePrograms, type Evaluate, type Patch } from './machine/bundle.ts';
+import { drawPlan, type Plan } from './plan.ts';
+import { redisStarts, type Simulated, World } from './world.ts';
+
+export class Simulator {
+  readonly #evaluate: Evaluate;
+
+  private constructor(evaluate: Evaluate) {
+    this.#evaluate = evaluate;
+  }
+
+  /** @param patches faults that are planted */
+  static async open(patches: readonly Patch[] = []): Promise<Simulator> {
+    return new Simulator(await bundlePrograms(patches));
+  }
+
+  seed(seed: number): Promise<Simulated> {
+    return this.plan(drawPlan(seed));
+  }
+
+  async plan(plan: Plan): Promise<Simulated> {
+    const machines = await Promise.all(Array.from({ length: redisStarts(plan) }, () => LuaWasm.initialize()));
+    const lua = () => {
+      const next = machines.shift();
+      if (!next) throw new Error('Redis started more often than the plan says');
+      return next;
+    };
+    return new World(plan, { evaluate: this.#evaluate, lua }).run();
+  }
+}
