@@ -29,6 +29,7 @@ export class Actors {
   #stream: Promise<{ xadd(...args: string[]): Promise<string> }> | undefined;
   #bridge: SimulatedProcess | undefined;
   #bridges = 0;
+  #oldClient: SimulatedProcess | undefined;
   #operator: SimulatedProcess | undefined;
   /** Calls that have not ended. */
   underWay = 0;
@@ -143,7 +144,7 @@ export class Actors {
     const world = this.#world;
     this.#stream ??= this.#openStream();
     this.underWay++;
-    void this.#stream.then(async (redis) => {
+    this.#inOldClient(async (redis) => {
       const fact: EnqueueFact = {
         uri,
         number,
@@ -171,8 +172,13 @@ export class Actors {
     });
   }
 
+  #inOldClient(work: (redis: { xadd(...args: string[]): Promise<string> }) => Promise<void>): void {
+    void this.#stream?.then((redis) => this.#oldClient?.after(0, () => void work(redis)));
+  }
+
   #openStream(): Promise<{ xadd(...args: string[]): Promise<string> }> {
     const process = this.#process('old client');
+    this.#oldClient = process;
     this.#startBridge();
     return new Promise((resolve) => {
       process.after(0, () => {

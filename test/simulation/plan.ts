@@ -70,12 +70,12 @@ function settingsOf(choices: Choices): Settings {
   };
 }
 
-/** @param length `short`: minutes, `long`: hours */
+
 export function drawPlan(seed: number): Plan {
   const choices = new Choices(seed);
   const settings = settingsOf(choices);
   const minutes = settings.hasBridge
-    ? choices.between('length', 2, 8)
+    ? choices.between('length', 1, 3)
     : choices.pick('length', [choices.between('length', 3, 20), choices.between('length', 20, 90), choices.between('length', 90, 480)]);
   const endMs = minutes * MINUTE;
   const steps = [...callsOf(choices, settings, endMs), ...changesOf(choices, endMs), ...troublesOf(choices, settings, endMs)];

@@ -45,6 +45,8 @@ export interface WorldOptions {
   readonly evaluate: Evaluate;
   /** Lua for each start of Redis. */
   readonly lua: () => LuaWasm;
+  /** The client of Redis. */
+  readonly ioredis: unknown;
   /** The code of environments that start after a `deploy` step. Default: the same. */
   readonly nextEvaluate?: Evaluate;
 }
@@ -115,6 +117,13 @@ export class World {
 
   get nowMs(): number {
     return this.scheduler.nowMs;
+  }
+
+  /** The process whose code runs now. */
+  get current(): SimulatedProcess {
+    const { current } = this.scheduler;
+    if (current instanceof SimulatedProcess) return current;
+    throw new Error('code of a process runs outside of it');
   }
 
   /** Writes a sentence of the story. @param about uris; undefined: it concerns all */
@@ -265,6 +274,7 @@ export class World {
       tls: () => this.#net(process),
       http: () => httpsModule(process, this.services),
       https: () => httpsModule(process, this.services),
+      ioredis: () => this.options.ioredis,
       child_process: () =>
         childModule(process, { machine: this.machine, evaluate: this.options.evaluate, startMs: () => vary('start', settings.childStartMs) }),
       '@aws-sdk/client-s3': s3,
@@ -415,6 +425,7 @@ export class World {
     if (!process) return;
     const left = [...process.asked, ...this.network.underWay(process)];
     this.history.answers.push({ environment: environment.name, startedMs, atMs: this.nowMs, left, leftMs: endsMs - this.nowMs });
+    if (left.length > 0) this.tell(environment.name, environment.name, `${environment.name} has answered while ${left.join(', ')} is under way.`);
   }
 
   #begin(step: Step): void {

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import vm from 'node:vm';
-import { build, type Plugin } from 'esbuild';
+import { build, type OutputFile, type Plugin } from 'esbuild';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -21,6 +21,8 @@ export interface Patch {
 
 /** Packages in whose place a process gets a model: see process.ts. */
 const MODELLED = ['@aws-sdk/client-s3', '@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'onnxruntime-node', 'wasmoon'];
+/** Evaluated once for all processes, because that takes as long as everything else: see shared.ts. */
+const SHARED = 'ioredis';
 /** Packages that no simulated record needs. */
 const UNUSED = ['@huggingface/tokenizers', '@cornerstonejs/codec-libjpeg-turbo-8bit', 'icodec', 'yaml', 'sharp'];
 
@@ -84,21 +86,45 @@ export async function bundlePrograms(patches: readonly Patch[] = []): Promise<Ev
     format: 'cjs',
     platform: 'node',
     target: 'node24',
-    external: [...MODELLED, ...UNUSED],
+    external: [...MODELLED, ...UNUSED, SHARED],
     supported: { 'dynamic-import': false },
     define: { 'import.meta.url': JSON.stringify('file:///simulated/program.mjs') },
     logLevel: 'error',
     plugins: [patching(patches)],
   });
-  const [file] = outputFiles;
-  if (!file) throw new Error('nothing was bundled');
-  const parameters = ['exports', 'module', ...PASSED].join(', ');
-  const script = new vm.Script(`(function (${parameters}) {${file.text}\n})`, { filename: 'simulated-programs.cjs' });
-  const define: (...all: unknown[]) => void = script.runInThisContext();
+  const define = compile(outputFiles, 'simulated-programs.cjs');
   return (...passed) => {
-    const module = { exports: {} as { PROGRAMS?: Programs } };
+    const module: { exports: { PROGRAMS?: Programs } } = { exports: {} };
     define(module.exports, module, ...passed);
     if (!module.exports.PROGRAMS) throw new Error('the bundle exports no programs');
     return module.exports.PROGRAMS;
   };
+}
+
+/** The client of Redis, with what it reaches passed in. */
+export async function bundleShared(): Promise<(...passed: unknown[]) => unknown> {
+  const { outputFiles } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: [SHARED],
+    bundle: true,
+    write: false,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node24',
+    logLevel: 'error',
+  });
+  const define = compile(outputFiles, 'simulated-ioredis.cjs');
+  return (...passed) => {
+    const module: { exports: unknown } = { exports: {} };
+    define(module.exports, module, ...passed);
+    return module.exports;
+  };
+}
+
+function compile(outputFiles: readonly OutputFile[], filename: string): (...all: unknown[]) => void {
+  const [file] = outputFiles;
+  if (!file) throw new Error('nothing was bundled');
+  const parameters = ['exports', 'module', ...PASSED].join(', ');
+  const script = new vm.Script(`(function (${parameters}) {${file.text}\n})`, { filename });
+  return script.runInThisContext();
 }

@@ -75,6 +75,7 @@ export class SimulatedProcess implements Owner {
   /** How often it was stopped. */
   stops = 0;
   readonly programs: Programs;
+  readonly require: (name: string) => unknown;
   #stoppedAt = 0;
   #uuids = 0;
 
@@ -86,6 +87,7 @@ export class SimulatedProcess implements Owner {
     this.disk = options.disk;
     this.clock = new ProcessClock(machine.scheduler, this, options.wall);
     this.process = this.#process();
+    this.require = this.#require();
     options.parent?.children.add(this);
     this.programs = evaluate(...this.#passed());
   }
@@ -190,7 +192,7 @@ export class SimulatedProcess implements Owner {
     const performance = { now: () => clock.runningMs(), timeOrigin: clock.wallMs() };
     const console = { log: () => undefined, warn: () => undefined, error: () => undefined, info: () => undefined };
     return [
-      this.#require(),
+      this.require,
       this.process,
       clock.Date,
       math,

@@ -1,0 +1,28 @@
+/** Each planted fault is found within 1,000 seeds from the first one on, and what finds it is an invariant that is about it. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { PLANTED } from './planted/list.ts';
+import { Simulator } from './simulate.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Of the issue. Those of list.ts are found by far fewer. */
+const MOST_SEEDS = 1_000;
+
+for (const fault of PLANTED) {
+  test(`"${fault.name}" is found: ${fault.what}`, async (t) => {
+    const text = readFileSync(join(ROOT, fault.file), 'utf8');
+    assert.equal(text.split(fault.find).length, 2, `${fault.file} has the text to replace exactly once`);
+    const simulator = await Simulator.open([fault]);
+    for (let seed = 1; seed <= MOST_SEEDS; seed++) {
+      const { violations } = await simulator.seed(seed);
+      const found = violations.find(({ invariant }) => fault.seenBy.includes(invariant));
+      if (!found) continue;
+      t.diagnostic(`seed ${seed}: ${found.invariant}: ${found.text}`);
+      return;
+    }
+    assert.fail(`no seed up to ${MOST_SEEDS} finds it`);
+  });
+}
