@@ -7,6 +7,7 @@ import type { EnqueueFact, ReadFact, TroubleFact } from './history.ts';
 import { Disk } from './machine/disk.ts';
 import { SimulatedProcess } from './machine/process.ts';
 import { KINDS, modelFile } from './models/inference.ts';
+import type { Environment } from './models/lambda.ts';
 import type { Step } from './plan.ts';
 import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type World } from './world.ts';
 
@@ -31,6 +32,8 @@ export class Actors {
   #bridges = 0;
   #oldClient: SimulatedProcess | undefined;
   #operator: SimulatedProcess | undefined;
+  /** Ms after which the next invocation of a function is killed. */
+  readonly #victims = new Map<string, number>();
   /** Calls that have not ended. */
   underWay = 0;
 
@@ -407,11 +410,9 @@ export class Actors {
     const pools = Object.values(functions);
     if (step.kind === 'kill' || step.kind === 'reap') {
       const pool = pools.find(({ options }) => options.name === step.program);
-      const alive = pool?.environments.filter(({ process }) => process) ?? [];
-      if (!pool || alive.length === 0) return;
-      const environment = choices.pick('victim', alive);
-      if (step.kind === 'kill') environment.process?.end('SIGKILL');
-      else if (!environment.invocation) pool.reap(environment);
+      if (step.kind === 'kill') return void this.#victims.set(step.program, step.afterMs);
+      const idle = pool?.environments.filter(({ invocation }) => !invocation) ?? [];
+      if (pool && idle.length > 0) pool.reap(choices.pick('victim', idle));
     } else if (step.kind === 'forget') {
       for (const link of network.links) if (link.sides[0].owner.state === 'stopped') link.isForgotten = true;
       world.tell('outside', 'network', 'The connections of stopped environments are forgotten on the way.');
@@ -431,7 +432,16 @@ export class Actors {
     }
   }
 
+  /** What is to be killed is killed in the middle of its next invocation. */
+  onInvoke({ of, process }: Environment): void {
+    const afterMs = this.#victims.get(of.options.name);
+    if (afterMs === undefined) return;
+    this.#victims.delete(of.options.name);
+    this.#world.scheduler.after(afterMs, undefined, () => process?.end('SIGKILL'));
+  }
+
   calm(): void {
+    this.#victims.clear();
     if (this.#stream && !this.#bridge) this.#startBridge();
   }
 

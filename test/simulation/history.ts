@@ -106,6 +106,8 @@ export interface Facts {
   readonly refreshMs: number;
   readonly timeoutMs: number;
   readonly maxReceiveCount: number;
+  /** False: the queue gives records up before the function does. */
+  readonly isPatient: boolean;
   readonly endMs: number;
 }
 

@@ -9,6 +9,8 @@ export interface Settings {
   readonly eventSize: number;
   readonly environments: number;
   readonly maxReceiveCount: number;
+  /** Deliveries before the queue gives a record up. 1,000 in a deployment; fewer in a queue that somebody set up otherwise. */
+  readonly redriveAfter: number;
   readonly refreshSeconds: number;
   readonly sharesRuns: boolean;
   readonly openMs: number;
@@ -33,7 +35,8 @@ export type Step = Timed<
   | { readonly kind: 'network'; readonly slowMs: number; readonly forMs: number }
   | { readonly kind: 'service'; readonly service: 's3' | 'sqs'; readonly how: 'lost' | 'refused' | 'errors' | 'unanswered' | 'partial'; readonly share: number; readonly forMs: number }
   | { readonly kind: 'delivery'; readonly twice: number; readonly lostDelete: number; readonly delayMs: number; readonly forMs: number }
-  | { readonly kind: 'kill' | 'reap'; readonly program: string }
+  /** Killed so long after its next invocation began, or now if it is idle for a while. */
+  | { readonly kind: 'kill' | 'reap'; readonly program: string; readonly afterMs: number }
   | { readonly kind: 'forget' }
   | { readonly kind: 'clock'; readonly jumpMs: number }
   | { readonly kind: 'deploy'; readonly ttlSeconds: number }
@@ -59,6 +62,7 @@ function settingsOf(choices: Choices): Settings {
     eventSize: pick([1, 4, 10]),
     environments: pick([1, 2, 3]),
     maxReceiveCount: pick([3, 5]),
+    redriveAfter: pick([1_000, 1_000, 1_000, 8]),
     refreshSeconds: pick([5, 30]),
     sharesRuns: pick([true, false]),
     openMs: pick([20, 60, 300]),
@@ -78,36 +82,90 @@ export function drawPlan(seed: number): Plan {
     ? choices.between('length', 1, 3)
     : choices.pick('length', [choices.between('length', 3, 20), choices.between('length', 20, 90), choices.between('length', 90, 480)]);
   const endMs = minutes * MINUTE;
-  const steps = [...callsOf(choices, settings, endMs), ...changesOf(choices, endMs), ...troublesOf(choices, settings, endMs)];
-  steps.sort((a, b) => a.atMs - b.atMs);
-  return { seed, settings, endMs, steps };
+  const bursts = Array.from({ length: choices.whole('bursts', 1, 6) }, () => choices.between('burst', 0, endMs * 0.9));
+  const draft = new Draft(choices, settings, endMs);
+  for (const atMs of bursts) draft.burst(atMs);
+  for (let count = choices.whole('predict', 0, 10); count > 0; count--) draft.predict(choices.between('predict', 0, endMs));
+  draft.changes();
+  for (let count = choices.whole('trouble', 0, 7); count > 0; count--) draft.trouble(bursts);
+  draft.steps.sort((a, b) => a.atMs - b.atMs);
+  return { seed, settings, endMs, steps: draft.steps };
 }
 
-/** Records come in bursts. */
-function callsOf(choices: Choices, settings: Settings, endMs: number): Step[] {
-  const steps: Step[] = [];
-  const poison = choices.pick('poison', [0, 0, 0.05, 0.2]);
-  const ways: readonly Way[] = settings.hasBridge ? ['stream', 'stream', 'sqs'] : ['sqs', 'sqs', 'https'];
-  const uris = choices.whole('uris', 1, 8);
-  const bursts = choices.whole('bursts', 1, 6);
-  let number = 0;
-  for (let burst = 0; burst < bursts; burst++) {
-    const from = choices.between('burst', 0, endMs * 0.95);
+class Draft {
+  readonly steps: Step[] = [];
+  readonly #choices: Choices;
+  readonly #settings: Settings;
+  readonly #endMs: number;
+  readonly #poison: number;
+  readonly #ways: readonly Way[];
+  readonly #uris: number;
+  #number = 0;
+  #versions = 1;
+
+  constructor(choices: Choices, settings: Settings, endMs: number) {
+    this.#choices = choices;
+    this.#settings = settings;
+    this.#endMs = endMs;
+    this.#poison = choices.pick('poison', [0, 0, 0.05, 0.2]);
+    this.#ways = settings.hasBridge ? ['stream', 'stream', 'sqs'] : ['sqs', 'sqs', 'https'];
+    this.#uris = choices.whole('uris', 1, 8);
+  }
+
+  /** Records that come together, and who asks for them. */
+  burst(fromMs: number): void {
+    const choices = this.#choices;
     const lengthMs = choices.pick('burst', [50, 2_000, 30_000]);
-    for (let count = choices.whole('burst', 2, 14); count > 0; count--) {
-      const atMs = from + choices.between('burst', 0, lengthMs);
-      const uri = `uri-${choices.whole('uri', 1, uris)}`;
-      const client = choices.whole('client', 1, settings.clients);
-      const what: Kind = choices.chance('poison', poison) ? choices.pick('poison', ['fails', 'crashes', 'endless', 'slow']) : 'good';
-      steps.push({ atMs, kind: 'enqueue', client, uri, number: ++number, what, way: choices.pick('way', ways) });
-      if (choices.chance('read', 0.6)) steps.push(readOf(choices, settings, uri, atMs + choices.between('read', 0, 20_000)));
+    for (let count = choices.whole('burst', 2, 14); count > 0; count--) this.#enqueue(fromMs + choices.between('burst', 0, lengthMs));
+  }
+
+  #enqueue(atMs: number): void {
+    const choices = this.#choices;
+    const uri = `uri-${choices.whole('uri', 1, this.#uris)}`;
+    const client = choices.whole('client', 1, this.#settings.clients);
+    const isPoison = choices.chance('poison', this.#poison);
+    const what: Kind = isPoison ? choices.pick('poison', ['fails', 'crashes', 'endless', 'slow']) : 'good';
+    this.#add({ atMs, kind: 'enqueue', client, uri, number: ++this.#number, what, way: choices.pick('way', this.#ways) });
+    if (choices.chance('read', 0.6)) this.#add(readOf(choices, this.#settings, uri, atMs + choices.between('read', 0, 20_000)));
+  }
+
+  predict(atMs: number): void {
+    const client = this.#choices.whole('client', 1, this.#settings.clients);
+    this.#add({ atMs, kind: 'predict', client, number: 100_000 + ++this.#number });
+  }
+
+  changes(): void {
+    const choices = this.#choices;
+    for (let count = choices.whole('versions', 0, 4); count > 0; count--) this.#publish(choices.between('versions', 0, this.#endMs));
+    if (this.#versions > 1 && choices.chance('versions', 0.4))
+      this.#add({ atMs: choices.between('versions', this.#endMs / 2, this.#endMs), kind: 'rollback' });
+    if (choices.chance('deploy', 0.3))
+      this.#add({ atMs: choices.between('deploy', 0, this.#endMs), kind: 'deploy', ttlSeconds: 90_000 });
+  }
+
+  #publish(atMs: number): void {
+    this.#add({ atMs, kind: 'publish', version: ++this.#versions });
+  }
+
+  /** Most troubles meet records, and the deployment is used and changed after them. */
+  trouble(bursts: readonly number[]): void {
+    const choices = this.#choices;
+    const isMet = choices.chance('trouble', 0.7);
+    const atMs = isMet ? choices.pick('trouble', bursts) + choices.between('trouble', -500, 3_000) : choices.between('trouble', 0, this.#endMs);
+    const step = troubleOf(choices, this.#settings, Math.max(0, atMs), this.#endMs);
+    if (!step) return;
+    this.#add(step);
+    if (choices.chance('trouble', 0.3)) this.#publish(atMs + choices.between('trouble', 0, MINUTE));
+    for (let count = choices.whole('trouble', 0, 4); count > 0; count--) {
+      const laterMs = atMs + choices.between('trouble', 0, choices.pick('trouble', [3_000, 20 * MINUTE]));
+      if (choices.chance('trouble', 0.5)) this.predict(laterMs);
+      else this.#enqueue(laterMs);
     }
   }
-  for (let count = choices.whole('predict', 0, 10); count > 0; count--) {
-    const client = choices.whole('client', 1, settings.clients);
-    steps.push({ atMs: choices.between('predict', 0, endMs), kind: 'predict', client, number: 100_000 + ++number });
+
+  #add(step: Step): void {
+    if (step.atMs <= this.#endMs) this.steps.push(step);
   }
-  return steps;
 }
 
 function readOf(choices: Choices, { clients }: Settings, uri: string, atMs: number): Step {
@@ -117,42 +175,33 @@ function readOf(choices: Choices, { clients }: Settings, uri: string, atMs: numb
   return { atMs, kind, client, uri, isOwn: choices.chance('read', 0.6), isHttps };
 }
 
-function changesOf(choices: Choices, endMs: number): Step[] {
-  const steps: Step[] = [];
-  const versions = choices.whole('versions', 0, 4);
-  for (let version = 2; version < 2 + versions; version++)
-    steps.push({ atMs: choices.between('versions', 0, endMs), kind: 'publish', version });
-  if (versions > 0 && choices.chance('versions', 0.4))
-    steps.push({ atMs: choices.between('versions', endMs / 2, endMs), kind: 'rollback' });
-  if (choices.chance('deploy', 0.3))
-    steps.push({ atMs: choices.between('deploy', 0, endMs), kind: 'deploy', ttlSeconds: 90_000 });
-  return steps;
-}
+const TROUBLES = ['redis', 'network', 'service', 'delivery', 'kill', 'kill', 'reap', 'forget', 'clock', 'bridge'] as const;
 
-function troublesOf(choices: Choices, settings: Settings, endMs: number): Step[] {
-  const steps: Step[] = [];
-  const at = () => choices.between('trouble', 0, endMs);
-  const forMs = () => Math.min(endMs / 2, choices.pick('trouble', [500, 5_000, 60_000, 20 * MINUTE]));
-  const kinds = ['redis', 'network', 'service', 'delivery', 'kill', 'reap', 'forget', 'clock', 'bridge'] as const;
-  for (let count = choices.whole('trouble', 0, 7); count > 0; count--) {
-    const kind = choices.pick('trouble', kinds);
-    const atMs = at();
-    if (kind === 'redis')
-      steps.push({ atMs, kind, how: choices.pick('trouble', ['refused', 'silent', 'reset', 'restart'] as const), forMs: forMs() });
-    else if (kind === 'network') steps.push({ atMs, kind, slowMs: choices.pick('trouble', [30, 200, 600]), forMs: forMs() });
-    else if (kind === 'service') {
-      const service = choices.pick('trouble', ['s3', 'sqs'] as const);
-      const how = choices.pick('trouble', ['lost', 'refused', 'errors', 'unanswered', ...(service === 'sqs' ? (['partial'] as const) : [])] as const);
-      steps.push({ atMs, kind, service, how, share: choices.pick('trouble', [0.1, 0.5, 1]), forMs: forMs() });
-    } else if (kind === 'delivery') {
-      const twice = choices.pick('trouble', [0, 0.2, 0.6]);
-      const lostDelete = choices.pick('trouble', [0, 0.3]);
-      steps.push({ atMs, kind, twice, lostDelete, delayMs: choices.pick('trouble', [0, 3_000, 60_000]), forMs: forMs() });
-    } else if (kind === 'kill' || kind === 'reap')
-      steps.push({ atMs, kind, program: choices.pick('trouble', ['batch', 'batch', 'predict', 'predictions']) });
-    else if (kind === 'forget') steps.push({ atMs, kind });
-    else if (kind === 'clock') steps.push({ atMs, kind, jumpMs: choices.pick('trouble', [-3_600_000, -20_000, -900, 700, 3_600_000]) });
-    else if (settings.hasBridge) steps.push({ atMs, kind, downMs: choices.between('trouble', 10, 20_000) });
+function troubleOf(choices: Choices, settings: Settings, atMs: number, endMs: number): Step | undefined {
+  const pick = <T>(items: readonly T[]) => choices.pick('trouble', items);
+  const kind = pick(TROUBLES);
+  const forMs = Math.min(endMs / 2, pick([500, 5_000, MINUTE, 20 * MINUTE]));
+  switch (kind) {
+    case 'redis':
+      return { atMs, kind, how: pick(['refused', 'silent', 'reset', 'restart']), forMs };
+    case 'network':
+      return { atMs, kind, slowMs: pick([30, 200, 600]), forMs };
+    case 'service': {
+      const service = pick(['s3', 'sqs']);
+      const ways = ['lost', 'refused', 'errors', 'unanswered'] as const;
+      const how = pick(service === 'sqs' ? [...ways, 'partial'] : ways);
+      return { atMs, kind, service, how, share: pick([0.1, 0.5, 1]), forMs };
+    }
+    case 'delivery':
+      return { atMs, kind, twice: pick([0, 0.2, 0.6]), lostDelete: pick([0, 0.3]), delayMs: pick([0, 3_000, MINUTE]), forMs };
+    case 'kill':
+    case 'reap':
+      return { atMs, kind, program: pick(['batch', 'batch', 'predict', 'predictions']), afterMs: choices.between('trouble', 0, 60) };
+    case 'forget':
+      return { atMs, kind };
+    case 'clock':
+      return { atMs, kind, jumpMs: pick([-3_600_000, -3_600_000, -20_000, -900, 700, 3_600_000]) };
+    default:
+      return settings.hasBridge ? { atMs, kind, downMs: choices.between('trouble', 10, 20_000) } : undefined;
   }
-  return steps;
 }

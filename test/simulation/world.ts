@@ -88,6 +88,7 @@ export class World {
       refreshMs: settings.refreshSeconds * 1000,
       timeoutMs: settings.timeoutSeconds * 1000,
       maxReceiveCount: settings.maxReceiveCount,
+      isPatient: settings.redriveAfter === 1_000,
       endMs: plan.endMs,
     });
     this.scheduler = new Scheduler({ onUncaught: (owner, error) => this.#uncaught(owner, error) });
@@ -106,7 +107,7 @@ export class World {
     const visibilityMs = Math.max(90_000, 6_000 * settings.timeoutSeconds);
     this.deadLetters = new SqsQueue({ name: 'dead', visibilityMs: 60_000, retentionMs: 14 * DAY_MS }, this.choices, now);
     this.queue = new SqsQueue(
-      { name: 'message', visibilityMs, retentionMs: 4 * DAY_MS, maxReceives: 1_000, deadLetters: this.deadLetters },
+      { name: 'message', visibilityMs, retentionMs: 4 * DAY_MS, maxReceives: settings.redriveAfter, deadLetters: this.deadLetters },
       this.choices,
       now,
     );
@@ -201,6 +202,7 @@ export class World {
     const make = (name: string, program: string, most: number, has: 'redis' | 'queue' | 'both', limitMs = timeoutMs) => {
       const release: Release = { evaluate: this.options.evaluate, variables: this.#variables(name, has) };
       return new FunctionModel(this.machine, { name, program, release, timeoutMs: limitMs, most }, {
+        onInvoke: (environment) => this.actors.onInvoke(environment),
         onStart: (environment) => this.tell(environment.name, environment.name, `Environment ${environment.name} starts.`, []),
         onAnswer: (environment, invocation) => this.#answered(environment, invocation),
         onEnd: (environment, how, invocation) => {
@@ -276,7 +278,7 @@ export class World {
       https: () => httpsModule(process, this.services),
       ioredis: () => this.options.ioredis,
       child_process: () =>
-        childModule(process, { machine: this.machine, evaluate: this.options.evaluate, startMs: () => vary('start', settings.childStartMs) }),
+        childModule(process, { machine: this.machine, evaluate: this.options.evaluate, startMs: () => settings.childStartMs * this.choices.between(`start ${process.name}`, 0.9, 1.1) }),
       '@aws-sdk/client-s3': s3,
       '@aws-sdk/client-sqs': () => sdkModule(process, this.services, 'sqs'),
       '@aws-sdk/lib-storage': () => uploadModule(Reflect.get(s3(), 'PutObjectCommand')),

@@ -32,6 +32,7 @@ export interface FunctionOptions {
 }
 
 export interface LambdaHooks {
+  readonly onInvoke: (environment: Environment) => void;
   readonly onStart: (environment: Environment) => void;
   /** The answer has left. Called before the environment is stopped. */
   readonly onAnswer: (environment: Environment, invocation: Invocation) => void;
@@ -113,6 +114,7 @@ export class Environment {
     this.invocation = invocation;
     this.usedMs = this.of.machine.scheduler.nowMs;
     process.continue();
+    this.of.hooks.onInvoke(this);
     process.after(0.5, () => {
       const endsAt = process.clock.wallMs() + this.of.options.timeoutMs;
       const context = {
