@@ -1,17 +1,14 @@
-/** Who acts in a deployment from outside: clients with the SDK, old clients of the stream, the bridge, the operator, and trouble. */
+/** Who uses a deployment: clients with the SDK, old clients of the stream with their bridge, and the operator. */
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import type { Result } from '../../lib/contract/result.ts';
 import type { InputQueue } from '../../sdk/input-queue.ts';
 import type { OutputQueue } from '../../sdk/output-queue.ts';
-import type { EnqueueFact, ReadFact, TroubleFact } from './history.ts';
+import type { EnqueueFact, ReadFact } from './history.ts';
 import { Disk } from './machine/disk.ts';
 import { SimulatedProcess } from './machine/process.ts';
 import { KINDS, modelFile } from './models/inference.ts';
-import type { Environment } from './models/lambda.ts';
-import type { Step } from './plan.ts';
-import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type World } from './world.ts';
-
-type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>;
+import type { AskStep, CallStep, ChangeStep, EnqueueStep, PredictStep, ReadStep } from './plan.ts';
+import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
 
 interface Queues {
   readonly process: SimulatedProcess;
@@ -25,23 +22,21 @@ const API = 'https://api.simulated';
 const CLIENT_VARIABLES = { AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'key' };
 
 export class Actors {
-  readonly #world: World;
+  readonly #world: Stage;
   readonly #clients = new Map<string, Promise<Queues>>();
   #stream: Promise<{ xadd(...args: string[]): Promise<string> }> | undefined;
   #bridge: SimulatedProcess | undefined;
   #bridges = 0;
   #oldClient: SimulatedProcess | undefined;
   #operator: SimulatedProcess | undefined;
-  /** Ms after which the next invocation of a function is killed. */
-  readonly #victims = new Map<string, number>();
   /** Calls that have not ended. */
   underWay = 0;
 
-  constructor(world: World) {
+  constructor(world: Stage) {
     this.#world = world;
   }
 
-  begin(step: Step): void {
+  begin(step: CallStep | ChangeStep): void {
     switch (step.kind) {
       case 'enqueue':
         return step.way === 'stream' ? this.#xadd(step) : this.#enqueue(step);
@@ -61,14 +56,14 @@ export class Actors {
         return this.#publish(step.version);
       case 'rollback':
         return this.#rollBack();
-      default:
-        return this.#trouble(step);
+      case 'deploy':
+        return this.#world.deploy(step.ttlSeconds);
     }
   }
 
   #process(name: string): SimulatedProcess {
-    const { machine, options, choices } = this.#world;
-    return new SimulatedProcess(machine, options.evaluate, {
+    const { machine, evaluate, choices } = this.#world;
+    return new SimulatedProcess(machine, evaluate, {
       name,
       variables: CLIENT_VARIABLES,
       disk: new Disk(),
@@ -84,13 +79,22 @@ export class Actors {
     const opened = new Promise<Queues>((resolve) => {
       process.after(0, () => {
         void (async () => {
-          const { InputQueue: Input, OutputQueue: Output }: {
+          const {
+            InputQueue: Input,
+            OutputQueue: Output,
+          }: {
             InputQueue: new (options: object) => InputQueue;
             OutputQueue: new (options: object) => OutputQueue;
           } = Object(await process.programs['client']?.());
           resolve({
             process,
-            sqs: new Input({ name: JOB, queueUrl: QUEUE_URL, bucket: BUCKET, redisUrl: REDIS_URL, region: 'eu-west-1' }),
+            sqs: new Input({
+              name: JOB,
+              queueUrl: QUEUE_URL,
+              bucket: BUCKET,
+              redisUrl: REDIS_URL,
+              region: 'eu-west-1',
+            }),
             https: new Input({ name: JOB, frontendUrl: API, auth: 'none' }),
             redis: new Output({ name: JOB, url: REDIS_URL }),
             web: new Output({ name: JOB, url: API, auth: 'none' }),
@@ -105,14 +109,14 @@ export class Actors {
   /** Calls in the process of a client. */
   #call(name: string, work: (queues: Queues) => Promise<void>): void {
     this.underWay++;
-    void this.#client(name).then((queues) => {
+    void this.#client(name).then((queues) =>
       queues.process.after(0, () => {
         void work(queues).finally(() => this.underWay--);
-      });
-    });
+      }),
+    );
   }
 
-  #enqueue({ client, uri, number, what, way }: StepOf<'enqueue'>): void {
+  #enqueue({ client, uri, number, what, way }: EnqueueStep): void {
     const world = this.#world;
     const name = `client ${client}`;
     this.#call(name, async ({ process, ...queues }) => {
@@ -129,21 +133,34 @@ export class Actors {
         isAccepted: false,
       };
       world.history.enqueues.push(fact);
-      const kind = what === 'good' ? '' : `, which ${what === 'slow' ? 'is slow' : what === 'endless' ? 'never ends' : what}`;
-      world.tell(name, way === 'sqs' ? 'SQS' : 'Lambda', `${name} enqueues record ${number} under ${uri} over ${way.toUpperCase()}${kind}.`, [uri]);
+      const kind =
+        what === 'good'
+          ? ''
+          : `, which ${what === 'slow' ? 'is slow' : what === 'endless' ? 'never ends' : what}`;
+      world.tell(
+        name,
+        way === 'sqs' ? 'SQS' : 'Lambda',
+        `${name} enqueues record ${number} under ${uri} over ${way.toUpperCase()}${kind}.`,
+        [uri],
+      );
       const x = { data: Float32Array.of(number, KINDS.indexOf(what)), shape: [2] };
       const queue = way === 'sqs' ? queues.sqs : queues.https;
       try {
         await queue.enqueue(uri, { x }, { identity });
         fact.isAccepted = true;
       } catch (error) {
-        world.tell(name, name, `${name}'s enqueue of record ${number} fails: ${ServingError.from(error).code}.`, [uri]);
+        world.tell(
+          name,
+          name,
+          `${name}'s enqueue of record ${number} fails: ${ServingError.from(error).code}.`,
+          [uri],
+        );
       }
       fact.endedMs = world.nowMs;
     });
   }
 
-  #xadd({ uri, number, what }: StepOf<'enqueue'>): void {
+  #xadd({ uri, number, what }: EnqueueStep): void {
     const world = this.#world;
     this.#stream ??= this.#openStream();
     this.underWay++;
@@ -160,7 +177,9 @@ export class Actors {
         isAccepted: false,
       };
       world.history.enqueues.push(fact);
-      world.tell('old client', 'Redis', `The old client adds record ${number} under ${uri} to the stream.`, [uri]);
+      world.tell('old client', 'Redis', `The old client adds record ${number} under ${uri} to the stream.`, [
+        uri,
+      ]);
       const data = JSON.stringify({ instances: [{ x: [number, KINDS.indexOf(what)] }] });
       try {
         const id = await redis.xadd(JOB, '*', 'uri', uri, 'data', data, 'serde', 'stream');
@@ -168,7 +187,12 @@ export class Actors {
         fact.identity = `stream-${ms.padStart(13, '0')}-${sequence.padStart(6, '0')}`;
         fact.isAccepted = true;
       } catch {
-        world.tell('old client', 'old client', `The old client does not know whether record ${number} was added.`, [uri]);
+        world.tell(
+          'old client',
+          'old client',
+          `The old client does not know whether record ${number} was added.`,
+          [uri],
+        );
       }
       fact.endedMs = world.nowMs;
       this.underWay--;
@@ -186,9 +210,19 @@ export class Actors {
     return new Promise((resolve) => {
       process.after(0, () => {
         void (async () => {
-          const { Redis }: { Redis: new (url: string, options: object) => { xadd(...args: string[]): Promise<string>; on(name: string, listener: () => void): void } } =
-            Object(await process.programs['client']?.());
-          const redis = new Redis(REDIS_URL, { maxRetriesPerRequest: 0, commandTimeout: 3_000, retryStrategy: () => 500 });
+          const {
+            Redis,
+          }: {
+            Redis: new (
+              url: string,
+              options: object,
+            ) => { xadd(...args: string[]): Promise<string>; on(name: string, listener: () => void): void };
+          } = Object(await process.programs['client']?.());
+          const redis = new Redis(REDIS_URL, {
+            maxRetriesPerRequest: 0,
+            commandTimeout: 3_000,
+            retryStrategy: () => 500,
+          });
           redis.on('error', () => undefined);
           resolve(redis);
         })();
@@ -204,11 +238,22 @@ export class Actors {
     world.tell(name, 'Redis', `${name} starts.`, []);
     process.after(0, () => {
       void (async () => {
-        const { startBridge, Queue }: {
+        const {
+          startBridge,
+          Queue,
+        }: {
           startBridge: (options: object) => Promise<{ ended: Promise<unknown> }>;
-          Queue: new (job: string, options: object) => { send(record: object, signal: AbortSignal): Promise<void> };
+          Queue: new (
+            job: string,
+            options: object,
+          ) => { send(record: object, signal: AbortSignal): Promise<void> };
         } = Object(await process.programs['bridge']?.());
-        const queue = new Queue(JOB, { queueUrl: QUEUE_URL, bucket: BUCKET, redisUrl: REDIS_URL, region: 'eu-west-1' });
+        const queue = new Queue(JOB, {
+          queueUrl: QUEUE_URL,
+          bucket: BUCKET,
+          redisUrl: REDIS_URL,
+          region: 'eu-west-1',
+        });
         const never = new AbortController().signal;
         const options = {
           redisUrl: REDIS_URL,
@@ -235,7 +280,7 @@ export class Actors {
     return this.#world.history.enqueues.findLast((one) => one.uri === uri && one.isAccepted)?.identity;
   }
 
-  #read({ kind, client, uri, isOwn, isHttps }: StepOf<'query' | 'wait' | 'take'>): void {
+  #read({ kind, client, uri, isOwn, isHttps }: ReadStep): void {
     const name = `client ${client}`;
     this.#call(name, async (queues) => {
       const identity = isOwn ? this.#latest(uri) : undefined;
@@ -243,7 +288,9 @@ export class Actors {
       const options = identity === undefined ? {} : { identity };
       await this.#note(name, kind, uri, identity, () => {
         if (kind === 'query') return queue.query(uri, options);
-        return kind === 'take' ? queue.queryAndDelete(uri, options) : queue.wait(uri, { ...options, timeoutMs: 20_000 });
+        return kind === 'take'
+          ? queue.queryAndDelete(uri, options)
+          : queue.wait(uri, { ...options, timeoutMs: 20_000 });
       });
     });
   }
@@ -263,46 +310,73 @@ export class Actors {
       got = result ? gotOf(result) : { kind: 'nothing' };
     } catch (error) {
       const { code, uri: ofRecord } = ServingError.from(error);
-      got = { kind: 'error', code: codeOf(error) ?? code, isOfRecord: uriOfError(error) !== undefined || ofRecord !== undefined };
+      got = {
+        kind: 'error',
+        code: codeOf(error) ?? code,
+        isOfRecord: uriOfError(error) !== undefined || ofRecord !== undefined,
+      };
     }
     history.reads.push({ client, how, uri, asked, calledMs, endedMs: this.#world.nowMs, got });
     this.#world.tell(client, 'Redis', `${client} asks for ${uri} (${how}) and gets ${textOf(got)}.`, [uri]);
   }
 
-  #status({ client, uri, isHttps, isOwn }: StepOf<'status'>): void {
+  #status({ client, uri, isHttps }: AskStep): void {
     this.#call(`client ${client}`, async (queues) => {
-      const identity = isOwn ? this.#latest(uri) : undefined;
-      const status = await this.#queueOf(queues, isHttps).status(uri, identity === undefined ? {} : { identity }).catch((error: unknown) => `the error ${codeOf(error)}`);
-      this.#world.tell(`client ${client}`, 'Redis', `client ${client} asks for the status of ${uri} and gets ${status}.`, [uri]);
+      const identity = this.#latest(uri);
+      const status = await this.#queueOf(queues, isHttps)
+        .status(uri, identity === undefined ? {} : { identity })
+        .catch((error: unknown) => `the error ${codeOf(error)}`);
+      this.#world.tell(
+        `client ${client}`,
+        'Redis',
+        `client ${client} asks for the status of ${uri} and gets ${status}.`,
+        [uri],
+      );
     });
   }
 
-  #cancel({ client, uri, isHttps }: StepOf<'cancel'>): void {
+  #cancel({ client, uri, isHttps }: AskStep): void {
     const { history } = this.#world;
     this.#call(`client ${client}`, async (queues) => {
       const calledMs = this.#world.nowMs;
-      const answer = await this.#queueOf(queues, isHttps).cancel(uri).then(String, (error: unknown) => `the error ${codeOf(error)}`);
+      const answer = await this.#queueOf(queues, isHttps)
+        .cancel(uri)
+        .then(String, (error: unknown) => `the error ${codeOf(error)}`);
       history.cancels.push({ uri, calledMs, endedMs: this.#world.nowMs });
-      this.#world.tell(`client ${client}`, 'Redis', `client ${client} cancels ${uri} and gets ${answer}.`, [uri]);
+      this.#world.tell(`client ${client}`, 'Redis', `client ${client} cancels ${uri} and gets ${answer}.`, [
+        uri,
+      ]);
     });
   }
 
-  #dequeue({ client, isHttps }: StepOf<'dequeue'>): void {
+  #dequeue({ client, isHttps }: AskStep): void {
     const { history } = this.#world;
     const name = `client ${client}`;
     this.#call(name, async (queues) => {
       const calledMs = this.#world.nowMs;
-      const all = await this.#queueOf(queues, isHttps).dequeue({ timeoutMs: 20_000 }).catch(() => undefined);
+      const all = await this.#queueOf(queues, isHttps)
+        .dequeue({ timeoutMs: 20_000 })
+        .catch(() => undefined);
       for (const [uri, result] of all ?? []) {
         const got: ReadFact['got'] =
-          codeOf(result) === undefined && isResult(result) ? gotOf(result) : { kind: 'error', code: codeOf(result) ?? 'unknown', isOfRecord: true };
-        history.reads.push({ client: name, how: 'dequeue', uri, asked: undefined, calledMs, endedMs: this.#world.nowMs, got });
+          codeOf(result) === undefined && isResult(result)
+            ? gotOf(result)
+            : { kind: 'error', code: codeOf(result) ?? 'unknown', isOfRecord: true };
+        history.reads.push({
+          client: name,
+          how: 'dequeue',
+          uri,
+          asked: undefined,
+          calledMs,
+          endedMs: this.#world.nowMs,
+          got,
+        });
         this.#world.tell(name, 'Redis', `${name} dequeues ${uri} and gets ${textOf(got)}.`, [uri]);
       }
     });
   }
 
-  #predict({ client, number }: StepOf<'predict'>): void {
+  #predict({ client, number }: PredictStep): void {
     const world = this.#world;
     const name = `client ${client}`;
     this.#call(name, async ({ https }) => {
@@ -312,8 +386,20 @@ export class Actors {
         const [prediction] = await https.predict([{ x: { data: Float32Array.of(number, 0), shape: [2] } }]);
         if (prediction) {
           const answer = answerOf(prediction);
-          world.history.predictions.push({ client: name, number, calledMs, endedMs: world.nowMs, model: prediction.model, answer });
-          world.tell(name, 'Lambda', `${name} predicts record ${number} and gets ${answer?.number} of version ${answer?.version}.`, []);
+          world.history.predictions.push({
+            client: name,
+            number,
+            calledMs,
+            endedMs: world.nowMs,
+            model: prediction.model,
+            answer,
+          });
+          world.tell(
+            name,
+            'Lambda',
+            `${name} predicts record ${number} and gets ${answer?.number} of version ${answer?.version}.`,
+            [],
+          );
         }
       } catch (error) {
         world.tell(name, 'Lambda', `${name}'s prediction fails: ${codeOf(error)}.`, []);
@@ -327,7 +413,14 @@ export class Actors {
     this.#publish(1);
   }
 
-  #inOperator(what: string, work: (program: Readonly<Record<string, unknown>>, s3: unknown, process: SimulatedProcess) => Promise<unknown>): void {
+  #inOperator(
+    what: string,
+    work: (
+      program: Readonly<Record<string, unknown>>,
+      s3: unknown,
+      process: SimulatedProcess,
+    ) => Promise<unknown>,
+  ): void {
     const process = (this.#operator ??= this.#process('operator'));
     process.after(0, () => {
       void (async () => {
@@ -345,103 +438,36 @@ export class Actors {
       const directory = `/models/${version}`;
       process.disk.write(`${directory}/model.onnx`, modelFile(version));
       const publish = program['publishModel'] as (...args: unknown[]) => Promise<unknown>;
-      await publish(s3, { bucket: BUCKET, prefix: `models/${JOB}/` }, directory, { now: () => process.clock.wallMs() });
+      await publish(s3, { bucket: BUCKET, prefix: `models/${JOB}/` }, directory, {
+        now: () => process.clock.wallMs(),
+      });
     });
   }
 
   #rollBack(): void {
     this.#inOperator('The rollback', async (program, s3, process) => {
       const rollBack = program['rollBack'] as (...args: unknown[]) => Promise<unknown>;
-      await rollBack(s3, { bucket: BUCKET, prefix: `models/${JOB}/` }, undefined, { now: () => process.clock.wallMs() });
+      await rollBack(s3, { bucket: BUCKET, prefix: `models/${JOB}/` }, undefined, {
+        now: () => process.clock.wallMs(),
+      });
     });
   }
 
-  #trouble(step: Step): void {
-    const world = this.#world;
-    const { scheduler, network } = world;
-    const during = (what: TroubleFact['what'], forMs: number, text: string, end: () => void) => {
-      world.history.troubles.push({ what, fromMs: world.nowMs, toMs: world.nowMs + forMs });
-      world.tell('outside', what, text);
-      scheduler.after(forMs, undefined, end);
-    };
-    const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
-    switch (step.kind) {
-      case 'redis': {
-        if (step.how === 'reset') {
-          for (const link of network.links) link.reset();
-          return during('redis', 2_000, 'Every connection to Redis is reset.', () => undefined);
-        }
-        if (step.how === 'restart') {
-          world.redis?.end('SIGKILL');
-          return during('redis', step.forMs, `The process of Redis is killed, and starts again with its data after ${seconds(step.forMs)}.`, () => {
-            if (world.redis?.state === 'ended') world.startRedis();
-          });
-        }
-        world.reach = step.how;
-        const how = step.how === 'silent' ? 'does not answer' : 'refuses connections';
-        return during('redis', step.forMs, `Redis ${how} for ${seconds(step.forMs)}.`, () => {
-          world.reach = 'open';
-          for (const link of network.links) link.resume();
-        });
-      }
-      case 'network':
-        world.slowMs = step.slowMs;
-        return during('network', step.forMs, `The network takes up to ${step.slowMs} ms more for ${seconds(step.forMs)}.`, () => {
-          world.slowMs = 0;
-        });
-      case 'service':
-        world.troubled.set(step.service, step);
-        return during(step.service, step.forMs, `${step.share * 100} % of the calls to ${step.service.toUpperCase()} are hit for ${seconds(step.forMs)}: ${step.how}.`, () => {
-          world.troubled.delete(step.service);
-        });
-      case 'delivery':
-        world.delivery = step;
-        return during('sqs', step.forMs, `SQS delivers late, twice, and again what was deleted, for ${seconds(step.forMs)}.`, () => {
-          world.delivery = { twice: 0, lostDelete: 0, delayMs: 0 };
-        });
-      default:
-        return this.#disturb(step);
-    }
+  killBridge(downMs: number): void {
+    const bridge = this.#bridge;
+    if (!bridge) return;
+    this.#world.tell(
+      'outside',
+      bridge.name,
+      `${bridge.name} is killed, and another one starts after ${(downMs / 1000).toFixed(1)} s.`,
+    );
+    bridge.end('SIGKILL');
+    this.#bridge = undefined;
+    this.#world.scheduler.after(downMs, undefined, () => this.#bridge ?? this.#startBridge());
   }
 
-  #disturb(step: Step): void {
-    const world = this.#world;
-    const { choices, network, functions } = world;
-    const pools = Object.values(functions);
-    if (step.kind === 'kill' || step.kind === 'reap') {
-      const pool = pools.find(({ options }) => options.name === step.program);
-      if (step.kind === 'kill') return void this.#victims.set(step.program, step.afterMs);
-      const idle = pool?.environments.filter(({ invocation }) => !invocation) ?? [];
-      if (pool && idle.length > 0) pool.reap(choices.pick('victim', idle));
-    } else if (step.kind === 'forget') {
-      for (const link of network.links) if (link.sides[0].owner.state === 'stopped') link.isForgotten = true;
-      world.tell('outside', 'network', 'The connections of stopped environments are forgotten on the way.');
-    } else if (step.kind === 'clock') {
-      const alive = pools.flatMap(({ environments }) => environments);
-      if (alive.length === 0) return;
-      const environment = choices.pick('victim', alive);
-      environment.wall.offsetMs += step.jumpMs;
-      world.history.troubles.push({ what: 'clock', fromMs: world.nowMs, toMs: world.nowMs });
-      world.tell('outside', environment.name, `The clock of ${environment.name} is set by ${step.jumpMs / 1000} s.`);
-    } else if (step.kind === 'deploy') world.deploy(step.ttlSeconds);
-    else if (step.kind === 'bridge' && this.#bridge) {
-      world.tell('outside', this.#bridge.name, `${this.#bridge.name} is killed, and another one starts after ${(step.downMs / 1000).toFixed(1)} s.`);
-      this.#bridge.end('SIGKILL');
-      this.#bridge = undefined;
-      world.scheduler.after(step.downMs, undefined, () => this.#bridge ?? this.#startBridge());
-    }
-  }
-
-  /** What is to be killed is killed in the middle of its next invocation. */
-  onInvoke({ of, process }: Environment): void {
-    const afterMs = this.#victims.get(of.options.name);
-    if (afterMs === undefined) return;
-    this.#victims.delete(of.options.name);
-    this.#world.scheduler.after(afterMs, undefined, () => process?.end('SIGKILL'));
-  }
-
+  /** The bridge runs, if there is one. */
   calm(): void {
-    this.#victims.clear();
     if (this.#stream && !this.#bridge) this.#startBridge();
   }
 
@@ -451,7 +477,6 @@ export class Actors {
     this.#call('reader', async ({ redis }) => {
       for (const uri of uris) await this.#note('reader', 'final', uri, undefined, () => redis.query(uri));
     });
-    this.#bridge?.after(55_000, () => undefined);
   }
 }
 

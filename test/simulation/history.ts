@@ -51,7 +51,12 @@ export interface ReadFact {
   readonly calledMs: number;
   readonly endedMs: number;
   readonly got:
-    | { readonly kind: 'result'; readonly identity: string; readonly model: string; readonly answer: Answer | undefined }
+    | {
+        readonly kind: 'result';
+        readonly identity: string;
+        readonly model: string;
+        readonly answer: Answer | undefined;
+      }
     | { readonly kind: 'error'; readonly code: string; readonly isOfRecord: boolean }
     | { readonly kind: 'nothing' };
 }

@@ -25,7 +25,14 @@ export const oneOutcomePerIdentity: Invariant = ({ outcomes }) => {
     const count = (known.get(identity) ?? 0) + 1;
     known.set(identity, count);
     if (count !== 2) return [];
-    return [{ invariant: 'one outcome per identity', text: `the enqueue ${identity} of ${uri} has a second outcome`, atMs, about: [uri] }];
+    return [
+      {
+        invariant: 'one outcome per identity',
+        text: `the enqueue ${identity} of ${uri} has a second outcome`,
+        atMs,
+        about: [uri],
+      },
+    ];
   });
 };
 
@@ -61,7 +68,14 @@ export const nothingLost: Invariant = (history) => {
       return other !== undefined && (other === enqueue || !isBefore(other, enqueue));
     });
     if (isAnswered) return [];
-    return [{ invariant: 'nothing is lost', text: `record ${number} of ${uri} was accepted and has no outcome`, atMs: history.facts.endMs, about: [uri] }];
+    return [
+      {
+        invariant: 'nothing is lost',
+        text: `record ${number} of ${uri} was accepted and has no outcome`,
+        atMs: history.facts.endMs,
+        about: [uri],
+      },
+    ];
   });
 };
 
@@ -72,20 +86,35 @@ export const noForeignAnswer: Invariant = (history) => {
     const enqueue = history.enqueueOf(identity);
     if (number === undefined || (enqueue?.uri === uri && enqueue.number === number)) return;
     // The old client did not get the id of its entry.
-    if (!enqueue && history.enqueues.some((one) => one.identity === undefined && one.uri === uri && one.number === number)) return;
+    if (
+      !enqueue &&
+      history.enqueues.some((one) => one.identity === undefined && one.uri === uri && one.number === number)
+    )
+      return;
     const text = `${where} has the answer of record ${number} for record ${enqueue?.number ?? '(unknown)'} of ${uri}`;
     violations.push({ invariant: 'no foreign answer', text, atMs, about: [uri] });
   };
-  for (const { uri, identity, answer, atMs } of history.outcomes) check(uri, identity, answer?.number, atMs, 'Redis');
+  for (const { uri, identity, answer, atMs } of history.outcomes)
+    check(uri, identity, answer?.number, atMs, 'Redis');
   for (const { uri, got, asked, endedMs, client } of history.reads) {
     if (got.kind !== 'result') continue;
     check(uri, got.identity, got.answer?.number ?? -1, endedMs, client);
     if (asked !== undefined && asked !== got.identity)
-      violations.push({ invariant: 'no foreign answer', text: `${client} asked for one enqueue of ${uri} and got another's result`, atMs: endedMs, about: [uri] });
+      violations.push({
+        invariant: 'no foreign answer',
+        text: `${client} asked for one enqueue of ${uri} and got another's result`,
+        atMs: endedMs,
+        about: [uri],
+      });
   }
   for (const { number, answer, endedMs, client } of history.predictions) {
     if (answer?.number !== number)
-      violations.push({ invariant: 'no foreign answer', text: `${client} predicted record ${number} and got the answer of ${answer?.number}`, atMs: endedMs, about: [] });
+      violations.push({
+        invariant: 'no foreign answer',
+        text: `${client} predicted record ${number} and got the answer of ${answer?.number}`,
+        atMs: endedMs,
+        about: [],
+      });
   }
   return violations;
 };
@@ -97,10 +126,15 @@ export const rightStatus: Invariant = (history) => {
     if (!enqueue || status === 'cancelled') return [];
     const { kind, number } = enqueue;
     if (!history.facts.isPatient && code === 'max_receives_exceeded') return [];
-    const isRight = kind === 'good' || kind === 'slow' ? status === 'succeeded' : ['model_failed', 'max_receives_exceeded'].includes(code ?? '');
+    const isRight =
+      kind === 'good' || kind === 'slow'
+        ? status === 'succeeded'
+        : ['model_failed', 'max_receives_exceeded'].includes(code ?? '');
     if (isRight) return [];
     const got = status === 'succeeded' ? 'succeeded' : `failed with ${code}`;
-    return [{ invariant: 'right status', text: `record ${number} of ${uri} (${kind}) ${got}`, atMs, about: [uri] }];
+    return [
+      { invariant: 'right status', text: `record ${number} of ${uri} (${kind}) ${got}`, atMs, about: [uri] },
+    ];
   });
 };
 
@@ -109,7 +143,13 @@ export const versionsNamed: Invariant = (history) => {
   const violations: Violation[] = [];
   const { refreshMs, timeoutMs } = history.facts;
   const patienceMs = 2 * refreshMs + timeoutMs + 5_000;
-  const check = (model: string, version: number | undefined, atMs: number, what: string, about: readonly string[]) => {
+  const check = (
+    model: string,
+    version: number | undefined,
+    atMs: number,
+    what: string,
+    about: readonly string[],
+  ) => {
     if (version === undefined) return;
     if (history.versionOf(model) !== version) {
       const text = `${what} names version ${history.versionOf(model) ?? model} and was made by version ${version}`;
@@ -118,12 +158,19 @@ export const versionsNamed: Invariant = (history) => {
     }
     const ends = replacedAt(history, model, atMs);
     if (ends === undefined || atMs - ends <= patienceMs) return;
-    if (history.troubles.some(({ what: whose, fromMs, toMs }) => whose !== 'clock' && fromMs <= atMs && toMs >= ends - patienceMs)) return;
+    if (
+      history.troubles.some(
+        ({ what: whose, fromMs, toMs }) => whose !== 'clock' && fromMs <= atMs && toMs >= ends - patienceMs,
+      )
+    )
+      return;
     const text = `${what} was made by version ${version}, ${Math.round((atMs - ends) / 1000)} s after another one began to serve`;
     violations.push({ invariant: 'new versions serve', text, atMs, about });
   };
-  for (const { model, answer, atMs, uri } of history.outcomes) check(model, answer?.version, atMs, `the result of ${uri}`, [uri]);
-  for (const { model, answer, endedMs, number } of history.predictions) check(model, answer?.version, endedMs, `the prediction of ${number}`, []);
+  for (const { model, answer, atMs, uri } of history.outcomes)
+    check(model, answer?.version, atMs, `the result of ${uri}`, [uri]);
+  for (const { model, answer, endedMs, number } of history.predictions)
+    check(model, answer?.version, endedMs, `the prediction of ${number}`, []);
   return violations;
 };
 
@@ -142,7 +189,14 @@ export const takenOnce: Invariant = ({ reads }) => {
     const before = takers.get(got.identity);
     takers.set(got.identity, client);
     if (before === undefined || before === client) return [];
-    return [{ invariant: 'a result is taken once', text: `${before} and ${client} both took the result of ${uri}`, atMs: endedMs, about: [uri] }];
+    return [
+      {
+        invariant: 'a result is taken once',
+        text: `${before} and ${client} both took the result of ${uri}`,
+        atMs: endedMs,
+        about: [uri],
+      },
+    ];
   });
 };
 
@@ -150,17 +204,29 @@ export const takenOnce: Invariant = ({ reads }) => {
 export const limitsHeld: Invariant = (history) => {
   const violations: Violation[] = [];
   for (const [process, open] of history.mostOpen) {
-    if (open > 2) violations.push({ invariant: 'limits hold', text: `${process} had ${open} versions open`, atMs: 0, about: [] });
+    if (open > 2)
+      violations.push({
+        invariant: 'limits hold',
+        text: `${process} had ${open} versions open`,
+        atMs: 0,
+        about: [],
+      });
   }
   const kills = history.kills.filter(({ how }) => how === 'SIGKILL' || how === 'reaped').length;
   // Together with others and alone in each delivery, and once in its first one.
   const most = 2 * (history.facts.maxReceiveCount + 2) + 2 * kills + 4;
   const runs = new Map<number, number>();
-  for (const { numbers } of history.runs) for (const number of numbers) runs.set(number, (runs.get(number) ?? 0) + 1);
+  for (const { numbers } of history.runs)
+    for (const number of numbers) runs.set(number, (runs.get(number) ?? 0) + 1);
   for (const { number, kind, uri } of history.enqueues) {
     const count = runs.get(number) ?? 0;
     if ((kind === 'crashes' || kind === 'endless') && count > most) {
-      violations.push({ invariant: 'limits hold', text: `record ${number} of ${uri} (${kind}) ran ${count} times`, atMs: 0, about: [uri] });
+      violations.push({
+        invariant: 'limits hold',
+        text: `record ${number} of ${uri} (${kind}) ran ${count} times`,
+        atMs: 0,
+        about: [uri],
+      });
     }
   }
   return violations;
@@ -169,15 +235,29 @@ export const limitsHeld: Invariant = (history) => {
 /** Lambda stops a process at its answer: nothing is under way then, unless it was given up at its time limit. */
 export const nothingLeft: Invariant = (history) => {
   return history.answers.flatMap(({ environment, left, leftMs, startedMs, atMs }) => {
-    const isTroubled = history.troubles.some(({ what, fromMs, toMs }) => what !== 'clock' && fromMs <= atMs && toMs + 8_000 >= startedMs);
+    const isTroubled = history.troubles.some(
+      ({ what, fromMs, toMs }) => what !== 'clock' && fromMs <= atMs && toMs + 8_000 >= startedMs,
+    );
     if (left.length === 0 || leftMs < 2_500 || isTroubled) return [];
-    return [{ invariant: 'nothing is left at an answer', text: `${environment} answers while ${left.join(', ')} is under way`, atMs, about: [] }];
+    return [
+      {
+        invariant: 'nothing is left at an answer',
+        text: `${environment} answers while ${left.join(', ')} is under way`,
+        atMs,
+        about: [],
+      },
+    ];
   });
 };
 
 /** No error ends a process but those that records are made for. */
 export const nothingUncaught: Invariant = ({ uncaught }) =>
-  uncaught.map(({ process, text, atMs }) => ({ invariant: 'every error is caught', text: `${process}: ${text}`, atMs, about: [] }));
+  uncaught.map(({ process, text, atMs }) => ({
+    invariant: 'every error is caught',
+    text: `${process}: ${text}`,
+    atMs,
+    about: [],
+  }));
 
 /** At the end the queue is empty, and every uri answers what Redis announced last, unless it was taken. */
 export const endsClean: Invariant = (history) => {
@@ -189,8 +269,17 @@ export const endsClean: Invariant = (history) => {
   }));
   for (const { uri, got, endedMs } of history.reads.filter(({ how }) => how === 'final')) {
     const last = history.outcomes.findLast((one) => one.uri === uri);
-    const isTaken = history.reads.some((read) => read.uri === uri && (read.how === 'take' || read.how === 'dequeue'));
-    if (got.kind === 'nothing' ? !last || isTaken : got.kind === 'error' ? last?.code === got.code : last?.identity === got.identity) continue;
+    const isTaken = history.reads.some(
+      (read) => read.uri === uri && (read.how === 'take' || read.how === 'dequeue'),
+    );
+    if (
+      got.kind === 'nothing'
+        ? !last || isTaken
+        : got.kind === 'error'
+          ? last?.code === got.code
+          : last?.identity === got.identity
+    )
+      continue;
     const text = `at the end ${uri} has ${got.kind === 'result' ? 'another result' : got.kind === 'error' ? `the error ${got.code}` : 'no result'} than Redis announced`;
     violations.push({ invariant: 'results stay', text, atMs: endedMs, about: [uri] });
   }

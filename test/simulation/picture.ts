@@ -14,10 +14,24 @@ function columnOf(name: string): string {
   if (/^(batch|dead-letter)/.test(name)) return 'batch function';
   if (/^(predict|enqueue|status|Lambda)/.test(name)) return 'HTTPS functions';
   if (name === 'outside' || name === 'network' || name === 'clock') return 'outside';
-  return { Redis: 'Redis', redis: 'Redis', SQS: 'SQS', sqs: 'SQS', S3: 'S3', s3: 'S3', operator: 'operator' }[name] ?? 'batch function';
+  return (
+    { Redis: 'Redis', redis: 'Redis', SQS: 'SQS', sqs: 'SQS', S3: 'S3', s3: 'S3', operator: 'operator' }[
+      name
+    ] ?? 'batch function'
+  );
 }
 
-const ORDER = ['operator', 'clients', 'bridge', 'HTTPS functions', 'SQS', 'batch function', 'S3', 'Redis', 'outside'];
+const ORDER = [
+  'operator',
+  'clients',
+  'bridge',
+  'HTTPS functions',
+  'SQS',
+  'batch function',
+  'S3',
+  'Redis',
+  'outside',
+];
 
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');

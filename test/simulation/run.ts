@@ -6,8 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { pictureOf } from './picture.ts';
-import { PLANTED } from './planted/list.ts';
 import { drawPlan } from './plan.ts';
+import { PLANTED } from './planted/list.ts';
 import { shrinkPlan } from './shrink.ts';
 import { Simulator } from './simulate.ts';
 import { logOf, storyOf } from './story.ts';
@@ -51,7 +51,18 @@ function newProgress(): Progress {
   const counts = { histories: 0, virtualHours: 0, events: 0, enqueues: 0, outcomes: 0, processorSeconds: 0 };
   return {
     commit: git('rev-parse', 'HEAD'),
-    isChanged: git('status', '--porcelain', '--', 'lib', 'functions', 'sdk', 'local', 'embedded-redis', 'test/simulation') !== '',
+    isChanged:
+      git(
+        'status',
+        '--porcelain',
+        '--',
+        'lib',
+        'functions',
+        'sdk',
+        'local',
+        'embedded-redis',
+        'test/simulation',
+      ) !== '',
     firstSeed: Number(values.first),
     ...counts,
     broken: [],
@@ -63,7 +74,11 @@ function startProgress(): Progress {
   const fresh = newProgress();
   if (!values.save || !existsSync(values.save)) return fresh;
   const saved: Progress = JSON.parse(readFileSync(values.save, 'utf8'));
-  const isSame = saved.commit === fresh.commit && !saved.isChanged && !fresh.isChanged && saved.firstSeed === fresh.firstSeed;
+  const isSame =
+    saved.commit === fresh.commit &&
+    !saved.isChanged &&
+    !fresh.isChanged &&
+    saved.firstSeed === fresh.firstSeed;
   return isSame ? saved : fresh;
 }
 
@@ -100,7 +115,11 @@ async function runSeeds(): Promise<void> {
 }
 
 function save(progress: Progress): void {
-  const rounded = { ...progress, virtualHours: round(progress.virtualHours), processorSeconds: round(progress.processorSeconds) };
+  const rounded = {
+    ...progress,
+    virtualHours: round(progress.virtualHours),
+    processorSeconds: round(progress.processorSeconds),
+  };
   writeFileSync(values.save ?? '', `${JSON.stringify(rounded, undefined, 2)}\n`);
 }
 
@@ -108,7 +127,10 @@ const round = (value: number) => Math.round(value * 1000) / 1000;
 
 async function tellSeed(seed: number): Promise<void> {
   const fault = PLANTED.find(({ name }) => name === values.only);
-  if (values.only !== undefined && !fault) throw new Error(`no planted fault is called ${values.only}: ${PLANTED.map(({ name }) => name).join(', ')}`);
+  if (values.only !== undefined && !fault)
+    throw new Error(
+      `no planted fault is called ${values.only}: ${PLANTED.map(({ name }) => name).join(', ')}`,
+    );
   const simulator = await Simulator.open(fault ? [fault] : []);
   const plan = drawPlan(seed);
   if (values.log) return console.log(logOf(await simulator.plan(plan)));
@@ -130,8 +152,11 @@ async function runPlanted(): Promise<void> {
     const first = Number(values.first);
     let found: string | undefined;
     for (let seed = first; seed < first + MOST_PLANTED_SEEDS && !found; seed++) {
-      const violation = (await simulator.seed(seed)).violations.find(({ invariant }) => fault.seenBy.includes(invariant));
-      if (violation) found = `seed ${seed}, after ${seed - first + 1} histories: "${violation.invariant}", ${violation.text}`;
+      const violation = (await simulator.seed(seed)).violations.find(({ invariant }) =>
+        fault.seenBy.includes(invariant),
+      );
+      if (violation)
+        found = `seed ${seed}, after ${seed - first + 1} histories: "${violation.invariant}", ${violation.text}`;
     }
     console.log(`${fault.name}: ${found ?? `not found within ${MOST_PLANTED_SEEDS} seeds`}`);
     if (!found) process.exitCode = 1;

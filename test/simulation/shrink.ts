@@ -19,7 +19,10 @@ export async function shrinkPlan(plan: Plan, breaks: (smaller: Plan) => Promise<
     const size = Math.ceil(least.steps.length / parts);
     let hasShrunk = false;
     for (let at = least.steps.length - size; at > -size && !hasShrunk; at -= size) {
-      const left = [...least.steps.slice(0, Math.max(0, at)), ...least.steps.slice(Math.max(0, at) + size + Math.min(0, at))];
+      const left = [
+        ...least.steps.slice(0, Math.max(0, at)),
+        ...least.steps.slice(Math.max(0, at) + size + Math.min(0, at)),
+      ];
       if (left.length < least.steps.length) hasShrunk = await keeps(left, least.endMs);
     }
     if (hasShrunk) parts = Math.max(2, parts - 1);

@@ -5,7 +5,11 @@ import type { Plan } from './plan.ts';
 import type { Simulated } from './world.ts';
 
 function timeOf(ms: number): string {
-  const [hours, minutes, seconds] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, (ms % 60_000) / 1000];
+  const [hours, minutes, seconds] = [
+    Math.floor(ms / 3_600_000),
+    Math.floor(ms / 60_000) % 60,
+    (ms % 60_000) / 1000,
+  ];
   return `${hours}:${String(minutes).padStart(2, '0')}:${seconds.toFixed(3).padStart(6, '0')}`;
 }
 

@@ -1,14 +1,14 @@
 /** A deployment in virtual time: runs a plan, writes down what happens, and judges it. */
 import type { LuaWasm } from 'wasmoon';
-import { parseResult } from '../../lib/results/fields.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import type { Result } from '../../lib/contract/result.ts';
-import { type Answer, type EnqueueFact, History } from './history.ts';
-import { type Violation, judgeHistory } from './invariants.ts';
+import { parseResult } from '../../lib/results/fields.ts';
+import { Actors } from './actors.ts';
+import { History } from './history.ts';
+import { judgeHistory, type Violation } from './invariants.ts';
 import type { Evaluate } from './machine/bundle.ts';
 import { EPOCH_MS } from './machine/clock.ts';
 import { Disk } from './machine/disk.ts';
-import { Network, Socket } from './machine/network.ts';
+import { Network } from './machine/network.ts';
 import { type Machine, SimulatedProcess } from './machine/process.ts';
 import { Choices } from './machine/random.ts';
 import { type Owner, Scheduler } from './machine/scheduler.ts';
@@ -19,15 +19,13 @@ import { gatewayFetch } from './models/gateway.ts';
 import { httpsModule } from './models/http.ts';
 import { onnxModule } from './models/inference.ts';
 import { type Environment, FunctionModel, type Invocation, type Release } from './models/lambda.ts';
+import { netModule } from './models/net.ts';
 import { S3Model } from './models/s3.ts';
 import { type Attribute, SqsQueue } from './models/sqs.ts';
-import { Actors } from './actors.ts';
 import type { Plan, Step } from './plan.ts';
+import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
+import { isTrouble, Troubles } from './trouble.ts';
 
-export const JOB = 'job';
-export const BUCKET = 'bucket';
-export const QUEUE_URL = 'https://sqs.eu-west-1.amazonaws.com/1/job';
-export const REDIS_URL = 'redis://redis:6379';
 const REDIS_PORT = 6379;
 const MINUTE = 60_000;
 /** After the last trouble everything has to have its outcome within this time: five deliveries of a record, and more. */
@@ -56,7 +54,7 @@ export function redisStarts({ steps }: Plan): number {
   return 1 + steps.filter((step) => step.kind === 'redis' && step.how === 'restart').length;
 }
 
-export class World {
+export class World implements Stage {
   readonly plan: Plan;
   readonly options: WorldOptions;
   readonly history: History;
@@ -68,16 +66,19 @@ export class World {
   readonly queue: SqsQueue;
   readonly deadLetters: SqsQueue;
   readonly services: Services;
-  readonly functions: Readonly<Record<'batch' | 'dead-letter' | 'predict' | 'predictions' | 'enqueue' | 'status', FunctionModel>>;
+  readonly functions: Readonly<
+    Record<'batch' | 'dead-letter' | 'predict' | 'predictions' | 'enqueue' | 'status', FunctionModel>
+  >;
   readonly actors: Actors;
+  readonly troubles: Troubles;
   redis: SimulatedProcess | undefined;
   readonly #redisDisk = new Disk();
   #redisStarts = 0;
   /** Troubles of now. */
-  reach: 'open' | 'refused' | 'silent' = 'open';
+  reach: Stage['reach'] = 'open';
   slowMs = 0;
-  delivery = { twice: 0, lostDelete: 0, delayMs: 0 };
-  readonly troubled = new Map<'s3' | 'sqs', { readonly how: string; readonly share: number }>();
+  delivery: Stage['delivery'] = { twice: 0, lostDelete: 0, delayMs: 0 };
+  readonly troubled: Stage['troubled'] = new Map();
 
   constructor(plan: Plan, options: WorldOptions) {
     const { settings, seed } = plan;
@@ -92,28 +93,53 @@ export class World {
       endMs: plan.endMs,
     });
     this.scheduler = new Scheduler({ onUncaught: (owner, error) => this.#uncaught(owner, error) });
-    const weather = { delayMs: (link: string) => this.delayMs(link), reach: (port: number) => (port === REDIS_PORT ? this.reach : 'open') };
+    const weather = {
+      delayMs: (link: string) => this.delayMs(link),
+      reach: (port: number) => (port === REDIS_PORT ? this.reach : 'open'),
+    };
     this.network = new Network(this.scheduler, weather);
     this.machine = {
       scheduler: this.scheduler,
       network: this.network,
       choices: this.choices,
       modules: (process) => this.#modules(process),
-      fetchOf: (process) => gatewayFetch(process, { route: (method, path) => this.#route(method, path), fate: (one) => this.#fate('https', one) }),
+      fetchOf: (process) =>
+        gatewayFetch(process, {
+          route: (method, path) => this.#route(method, path),
+          fate: (one) => this.#fate('https', one),
+        }),
       onLine: (process, line) => this.#printed(process, line),
     };
     const now = () => EPOCH_MS + this.scheduler.nowMs + 130;
     this.s3 = new S3Model(now);
     const visibilityMs = Math.max(90_000, 6_000 * settings.timeoutSeconds);
-    this.deadLetters = new SqsQueue({ name: 'dead', visibilityMs: 60_000, retentionMs: 14 * DAY_MS }, this.choices, now);
-    this.queue = new SqsQueue(
-      { name: 'message', visibilityMs, retentionMs: 4 * DAY_MS, maxReceives: settings.redriveAfter, deadLetters: this.deadLetters },
+    this.deadLetters = new SqsQueue(
+      { name: 'dead', visibilityMs: 60_000, retentionMs: 14 * DAY_MS },
       this.choices,
       now,
     );
-    this.services = { serve: (call, process) => this.#serve(call, process), fate: (call, process) => this.#fate(call.service, process) };
+    this.queue = new SqsQueue(
+      {
+        name: 'message',
+        visibilityMs,
+        retentionMs: 4 * DAY_MS,
+        maxReceives: settings.redriveAfter,
+        deadLetters: this.deadLetters,
+      },
+      this.choices,
+      now,
+    );
+    this.services = {
+      serve: (call, process) => this.#serve(call, process),
+      fate: (call, process) => this.#fate(call.service, process),
+    };
     this.functions = this.#functions();
     this.actors = new Actors(this);
+    this.troubles = new Troubles(this, (downMs) => this.actors.killBridge(downMs));
+  }
+
+  get evaluate(): Evaluate {
+    return this.options.evaluate;
   }
 
   get nowMs(): number {
@@ -135,7 +161,9 @@ export class World {
   delayMs(link: string): number {
     const { tailMs } = this.plan.settings;
     const usual = this.choices.between(`delay ${link}`, 0.1, 1);
-    const tail = this.choices.chance(`delay ${link}`, 0.02) ? this.choices.between(`delay ${link}`, 0, tailMs) : 0;
+    const tail = this.choices.chance(`delay ${link}`, 0.02)
+      ? this.choices.between(`delay ${link}`, 0, tailMs)
+      : 0;
     return usual + tail + (this.slowMs > 0 ? this.choices.between(`delay ${link}`, 0, this.slowMs) : 0);
   }
 
@@ -144,7 +172,8 @@ export class World {
     this.actors.publishFirst();
     const source = this.#source('batch', this.queue, this.plan.settings.eventSize, 0);
     const dead = this.#source('dead-letter', this.deadLetters, 10, 0);
-    for (const step of this.plan.steps) this.scheduler.after(step.atMs + 2_000, undefined, () => this.#begin(step));
+    for (const step of this.plan.steps)
+      this.scheduler.after(step.atMs + 2_000, undefined, () => this.#begin(step));
     await this.scheduler.run(this.plan.endMs + 2_000);
     this.#calm();
     const settlesAt = this.nowMs + SETTLE_MS;
@@ -155,7 +184,9 @@ export class World {
     this.actors.readAll();
     await this.scheduler.run(this.nowMs + MINUTE);
     for (const { attributes } of this.queue.messages.values())
-      this.history.stuck.push(this.history.enqueueOf(attributes['identity']?.StringValue ?? '')?.uri ?? 'unknown');
+      this.history.stuck.push(
+        this.history.enqueueOf(attributes['identity']?.StringValue ?? '')?.uri ?? 'unknown',
+      );
     void [source, dead];
     const violations = judgeHistory(this.history);
     return { history: this.history, violations, virtualMs: this.nowMs, events: this.scheduler.ran };
@@ -163,7 +194,12 @@ export class World {
 
   #isQuiet(): boolean {
     const isIdle = Object.values(this.functions).every(({ running }) => running === 0);
-    return isIdle && this.queue.messages.size === 0 && this.deadLetters.messages.size === 0 && this.actors.underWay === 0;
+    return (
+      isIdle &&
+      this.queue.messages.size === 0 &&
+      this.deadLetters.messages.size === 0 &&
+      this.actors.underWay === 0
+    );
   }
 
   /** No more trouble. */
@@ -174,24 +210,50 @@ export class World {
     this.troubled.clear();
     for (const link of this.network.links) link.resume();
     if (this.redis?.state === 'ended') this.startRedis();
+    this.troubles.calm();
     this.actors.calm();
   }
 
   #source(name: 'batch' | 'dead-letter', queue: SqsQueue, batchSize: number, windowMs: number): EventSource {
     const pool = this.functions[name];
-    const options = { queue, pool, batchSize, windowMs, twice: () => this.delivery.twice, lostDelete: () => this.delivery.lostDelete };
+    const options = {
+      queue,
+      pool,
+      batchSize,
+      windowMs,
+      twice: () => this.delivery.twice,
+      lostDelete: () => this.delivery.lostDelete,
+    };
     const urisOf = (messages: readonly { readonly attributes: Readonly<Record<string, Attribute>> }[]) =>
-      messages.map(({ attributes }) => this.history.enqueueOf(attributes['identity']?.StringValue ?? '')?.uri ?? 'unknown');
+      messages.map(
+        ({ attributes }) =>
+          this.history.enqueueOf(attributes['identity']?.StringValue ?? '')?.uri ?? 'unknown',
+      );
     return new EventSource(this.scheduler, this.choices, options, {
       onBatch: (messages) => {
-        const shown = messages.map(({ id, receives }) => (receives > 1 ? `${id} (delivery ${receives})` : id));
+        const shown = messages.map(({ id, receives }) =>
+          receives > 1 ? `${id} (delivery ${receives})` : id,
+        );
         this.tell('SQS', name, `SQS delivers ${shown.join(', ')} to the ${name} function.`, urisOf(messages));
       },
       onOutcome: (messages, { kind }, failed) => {
         const uris = urisOf(messages);
-        if (kind === 'throttled') this.tell(name, 'SQS', `Lambda has no environment free for the ${name} function.`, uris);
-        else if (failed.size === 0) this.tell(name, 'SQS', `The ${name} function acknowledges ${messages.map(({ id }) => id).join(', ')}.`, uris);
-        else this.tell(name, 'SQS', `The ${name} function leaves ${[...failed].join(', ')} to be delivered again.`, uris);
+        if (kind === 'throttled')
+          this.tell(name, 'SQS', `Lambda has no environment free for the ${name} function.`, uris);
+        else if (failed.size === 0)
+          this.tell(
+            name,
+            'SQS',
+            `The ${name} function acknowledges ${messages.map(({ id }) => id).join(', ')}.`,
+            uris,
+          );
+        else
+          this.tell(
+            name,
+            'SQS',
+            `The ${name} function leaves ${[...failed].join(', ')} to be delivered again.`,
+            uris,
+          );
       },
     });
   }
@@ -199,18 +261,33 @@ export class World {
   #functions(): World['functions'] {
     const { settings } = this.plan;
     const timeoutMs = settings.timeoutSeconds * 1000;
-    const make = (name: string, program: string, most: number, has: 'redis' | 'queue' | 'both', limitMs = timeoutMs) => {
+    const make = (
+      name: string,
+      program: string,
+      most: number,
+      has: 'redis' | 'queue' | 'both',
+      limitMs = timeoutMs,
+    ) => {
       const release: Release = { evaluate: this.options.evaluate, variables: this.#variables(name, has) };
-      return new FunctionModel(this.machine, { name, program, release, timeoutMs: limitMs, most }, {
-        onInvoke: (environment) => this.actors.onInvoke(environment),
-        onStart: (environment) => this.tell(environment.name, environment.name, `Environment ${environment.name} starts.`, []),
-        onAnswer: (environment, invocation) => this.#answered(environment, invocation),
-        onEnd: (environment, how, invocation) => {
-          this.history.kills.push({ process: environment.name, how, atMs: this.nowMs });
-          const where = invocation ? ' in the middle of an invocation' : '';
-          this.tell(environment.name, environment.name, `The process of ${environment.name} ends${where}: ${how}.`);
+      return new FunctionModel(
+        this.machine,
+        { name, program, release, timeoutMs: limitMs, most },
+        {
+          onInvoke: (environment) => this.troubles.onInvoke(environment),
+          onStart: (environment) =>
+            this.tell(environment.name, environment.name, `Environment ${environment.name} starts.`, []),
+          onAnswer: (environment, invocation) => this.#answered(environment, invocation),
+          onEnd: (environment, how, invocation) => {
+            this.history.kills.push({ process: environment.name, how, atMs: this.nowMs });
+            const where = invocation ? ' in the middle of an invocation' : '';
+            this.tell(
+              environment.name,
+              environment.name,
+              `The process of ${environment.name} ends${where}: ${how}.`,
+            );
+          },
         },
-      });
+      );
     };
     return {
       batch: make('batch', 'batch', settings.environments, 'redis'),
@@ -230,7 +307,11 @@ export class World {
       batching: settings.sharesRuns ? 'always' : 'never',
       modelRefreshSeconds: settings.refreshSeconds,
       resultTtlSeconds: ttlSeconds,
-      queue: { batchSize: settings.eventSize, maximumConcurrency: settings.environments, maxReceiveCount: settings.maxReceiveCount },
+      queue: {
+        batchSize: settings.eventSize,
+        maximumConcurrency: settings.environments,
+        maxReceiveCount: settings.maxReceiveCount,
+      },
       function: { timeoutSeconds: settings.timeoutSeconds },
     };
     return {
@@ -251,34 +332,46 @@ export class World {
   /** Environments that start from now on have other settings, and other code if there is any. */
   deploy(ttlSeconds: number): void {
     for (const pool of Object.values(this.functions)) {
-      const has = pool.options.name === 'enqueue' ? 'queue' : pool.options.name === 'predict' ? 'both' : 'redis';
+      const has =
+        pool.options.name === 'enqueue' ? 'queue' : pool.options.name === 'predict' ? 'both' : 'redis';
       pool.release = {
         evaluate: this.options.nextEvaluate ?? this.options.evaluate,
         variables: this.#variables(pool.options.name, has, ttlSeconds),
       };
     }
-    this.tell('operator', 'Lambda', 'A new release is deployed: environments that start from now on have it.');
+    this.tell(
+      'operator',
+      'Lambda',
+      'A new release is deployed: environments that start from now on have it.',
+    );
   }
 
   #route(method: string, path: string): FunctionModel {
     const { functions } = this;
     if (path === '/predict' || path.startsWith('/v2')) return functions.predict;
     if (path === '/predictions' && method === 'POST') return functions.enqueue;
-    return path.startsWith('/predictions') || path === '/status' || path === '/cancel' ? functions.predictions : functions.status;
+    return path.startsWith('/predictions') || path === '/status' || path === '/cancel'
+      ? functions.predictions
+      : functions.status;
   }
 
   #modules(process: SimulatedProcess): Readonly<Record<string, () => unknown>> {
     const { settings } = this.plan;
-    const vary = (about: string, ms: number) => this.choices.between(`${about} ${process.name}`, 0.5 * ms, 1.5 * ms);
+    const vary = (about: string, ms: number) =>
+      this.choices.between(`${about} ${process.name}`, 0.5 * ms, 1.5 * ms);
     const s3 = () => sdkModule(process, this.services, 's3');
     return {
-      net: () => this.#net(process),
-      tls: () => this.#net(process),
+      net: () => netModule(this.network, process),
+      tls: () => netModule(this.network, process),
       http: () => httpsModule(process, this.services),
       https: () => httpsModule(process, this.services),
       ioredis: () => this.options.ioredis,
       child_process: () =>
-        childModule(process, { machine: this.machine, evaluate: this.options.evaluate, startMs: () => settings.childStartMs * this.choices.between(`start ${process.name}`, 0.9, 1.1) }),
+        childModule(process, {
+          machine: this.machine,
+          evaluate: this.options.evaluate,
+          startMs: () => settings.childStartMs * this.choices.between(`start ${process.name}`, 0.9, 1.1),
+        }),
       '@aws-sdk/client-s3': s3,
       '@aws-sdk/client-sqs': () => sdkModule(process, this.services, 'sqs'),
       '@aws-sdk/lib-storage': () => uploadModule(Reflect.get(s3(), 'PutObjectCommand')),
@@ -289,7 +382,10 @@ export class World {
           runMs: () => vary('run', settings.runMs),
           slowMs: settings.timeoutSeconds * 400,
           onOpen: (_process, _version, open) =>
-            this.history.mostOpen.set(process.name, Math.max(open, this.history.mostOpen.get(process.name) ?? 0)),
+            this.history.mostOpen.set(
+              process.name,
+              Math.max(open, this.history.mostOpen.get(process.name) ?? 0),
+            ),
           onRun: (_process, numbers) => this.#ran(process, numbers),
         }),
     };
@@ -302,30 +398,6 @@ export class World {
     this.history.runs.push({ process: process.name, numbers, atMs: this.nowMs });
     const uris = this.history.enqueues.filter(({ number }) => numbers.includes(number)).map(({ uri }) => uri);
     this.tell(process.name, process.name, `${process.name} runs record ${numbers.join(', ')}.`, uris);
-  }
-
-  #net(process: SimulatedProcess) {
-    const timers = { setTimeout: process.clock.setTimeout, clearTimeout: process.clock.clear } as unknown as Pick<typeof globalThis, 'setTimeout' | 'clearTimeout'>;
-    const connect = ({ port }: { readonly port: number }) => this.network.connect(process, timers, port);
-    return {
-      Socket,
-      connect,
-      createConnection: connect,
-      isIP: (text: string) => (/^[\d.]+$/.test(text) ? 4 : 0),
-      isIPv4: (text: string) => /^[\d.]+$/.test(text),
-      isIPv6: () => false,
-      createServer: (_options: object, listener: (socket: Socket) => void) => ({
-        once: () => undefined,
-        off: () => undefined,
-        address: () => ({ port: REDIS_PORT }),
-        close: (done?: () => void) => done?.(),
-        listen: (port: number, _host: string, done: () => void) => {
-          const stop = this.network.listen(process, timers, port, listener);
-          process.onEnd.push(stop);
-          process.after(0, done);
-        },
-      }),
-    };
   }
 
   startRedis(): void {
@@ -368,7 +440,9 @@ export class World {
     const outcome = readOutcome(uri, fields);
     this.history.outcomes.push({ uri, identity, status, model, ...outcome, atMs: this.nowMs });
     const number = this.history.enqueueOf(identity)?.number;
-    const what = outcome.answer ? `the answer ${outcome.answer.number} of version ${outcome.answer.version}` : `the failure ${outcome.code}`;
+    const what = outcome.answer
+      ? `the answer ${outcome.answer.number} of version ${outcome.answer.version}`
+      : `the failure ${outcome.code}`;
     const whose = number === undefined ? '' : ` for record ${number}`;
     this.tell('batch', 'Redis', `Redis has ${what}${whose} under ${uri}.`, [uri]);
   }
@@ -390,22 +464,35 @@ export class World {
       delayMs: () => this.choices.between('delayed', 0, this.delivery.delayMs),
     });
     if (this.queue.messages.size > before)
-      for (const { id, attributes, sentAt } of this.queue.messages.values()) if (!known.has(id)) this.#sent(process, id, attributes, sentAt);
+      for (const { id, attributes, sentAt } of this.queue.messages.values())
+        if (!known.has(id)) this.#sent(process, id, attributes, sentAt);
     return answer;
   }
 
-  #sent(process: SimulatedProcess, id: string, attributes: Readonly<Record<string, Attribute>>, sentAt: number): void {
+  #sent(
+    process: SimulatedProcess,
+    id: string,
+    attributes: Readonly<Record<string, Attribute>>,
+    sentAt: number,
+  ): void {
     const identity = attributes['identity']?.StringValue ?? id;
     this.history.messages.push({ id, identity, sentAt });
     const enqueue = this.history.enqueueOf(identity);
-    this.tell(process.name, 'SQS', `SQS takes record ${enqueue?.number ?? '?'} of ${enqueue?.uri ?? '?'} as ${id}.`, enqueue ? [enqueue.uri] : []);
+    this.tell(
+      process.name,
+      'SQS',
+      `SQS takes record ${enqueue?.number ?? '?'} of ${enqueue?.uri ?? '?'} as ${id}.`,
+      enqueue ? [enqueue.uri] : [],
+    );
   }
 
   #activated(input: object): void {
     const { Key = '', Body = '' }: { Key?: string; Body?: string } = input;
     if (!Key.endsWith('/current.json')) return;
-    const { version: id }: { version: string } = JSON.parse(String(Body));
-    const file = [...this.s3.objects].find(([key]) => key.includes(`/versions/${id}/`))?.[1].body.toString('latin1') ?? '';
+    const { version: id }: { version: string } = JSON.parse(Body);
+    const file =
+      [...this.s3.objects].find(([key]) => key.includes(`/versions/${id}/`))?.[1].body.toString('latin1') ??
+      '';
     const version = Number(/version (\d+)\./.exec(file)?.[1] ?? 0);
     this.history.activations.push({ id, version, atMs: this.nowMs });
     this.tell('operator', 'S3', `Version ${version} of the model serves from now on.`);
@@ -415,7 +502,10 @@ export class World {
     const about = `${service} ${process.name}`;
     const [least, most] = service === 'https' ? [2, 12] : [4, 15];
     const slow = () => (this.slowMs > 0 ? this.choices.between(about, 0, this.slowMs) : 0);
-    const [thereMs, backMs] = [this.choices.between(about, least, most) + slow(), this.choices.between(about, least, most) + slow()];
+    const [thereMs, backMs] = [
+      this.choices.between(about, least, most) + slow(),
+      this.choices.between(about, least, most) + slow(),
+    ];
     const trouble = service === 'https' ? undefined : this.troubled.get(service);
     const isHit = trouble && this.choices.chance(about, trouble.share);
     const what = isHit && isFate(trouble.how) ? trouble.how : 'arrives';
@@ -426,31 +516,48 @@ export class World {
     const { process } = environment;
     if (!process) return;
     const left = [...process.asked, ...this.network.underWay(process)];
-    this.history.answers.push({ environment: environment.name, startedMs, atMs: this.nowMs, left, leftMs: endsMs - this.nowMs });
-    if (left.length > 0) this.tell(environment.name, environment.name, `${environment.name} has answered while ${left.join(', ')} is under way.`);
+    this.history.answers.push({
+      environment: environment.name,
+      startedMs,
+      atMs: this.nowMs,
+      left,
+      leftMs: endsMs - this.nowMs,
+    });
+    if (left.length > 0)
+      this.tell(
+        environment.name,
+        environment.name,
+        `${environment.name} has answered while ${left.join(', ')} is under way.`,
+      );
   }
 
   #begin(step: Step): void {
-    this.actors.begin(step);
+    if (isTrouble(step)) this.troubles.begin(step);
+    else this.actors.begin(step);
   }
 
   #printed(process: SimulatedProcess, line: string): void {
     if (!line.startsWith('{')) return;
     const { level, message, uri }: { level?: string; message?: string; uri?: string } = JSON.parse(line);
     if (level === 'error' || level === 'warn')
-      this.tell(process.name, process.name, `${process.name} logs: ${message}`, uri === undefined ? [] : [uri]);
+      this.tell(
+        process.name,
+        process.name,
+        `${process.name} logs: ${message}`,
+        uri === undefined ? [] : [uri],
+      );
   }
 
   #uncaught(owner: Owner | undefined, error: unknown): void {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     if (owner === undefined) throw error;
     this.history.uncaught.push({ process: owner.name, text, atMs: this.nowMs });
-    this.tell(owner.name, owner.name, `${owner.name} ends by an error that nobody caught: ${text.split('\n')[0]}`);
+    this.tell(
+      owner.name,
+      owner.name,
+      `${owner.name} ends by an error that nobody caught: ${text.split('\n')[0]}`,
+    );
     if (owner instanceof SimulatedProcess) owner.end('exit code 1');
-  }
-
-  factOf(identity: string): EnqueueFact | undefined {
-    return this.history.enqueueOf(identity);
   }
 }
 
@@ -460,12 +567,6 @@ interface RedisStoreHolder {
 
 function isFate(how: string): how is Fate['what'] {
   return how === 'lost' || how === 'refused' || how === 'unanswered';
-}
-
-/** The number and version in an answer of the model. */
-export function answerOf(result: Pick<Result, 'outputs'>): Answer | undefined {
-  const [number, version] = result.outputs[0]?.data ?? [];
-  return number === undefined || version === undefined ? undefined : { number: Number(number), version: Number(version) };
 }
 
 function readOutcome(uri: string, fields: Readonly<Record<string, string>>) {

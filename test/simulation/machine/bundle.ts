@@ -20,11 +20,23 @@ export interface Patch {
 }
 
 /** Packages in whose place a process gets a model: see process.ts. */
-const MODELLED = ['@aws-sdk/client-s3', '@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'onnxruntime-node', 'wasmoon'];
+const MODELLED = [
+  '@aws-sdk/client-s3',
+  '@aws-sdk/client-sqs',
+  '@aws-sdk/lib-storage',
+  'onnxruntime-node',
+  'wasmoon',
+];
 /** Evaluated once for all processes, because that takes as long as everything else: see shared.ts. */
 const SHARED = 'ioredis';
 /** Packages that no simulated record needs. */
-const UNUSED = ['@huggingface/tokenizers', '@cornerstonejs/codec-libjpeg-turbo-8bit', 'icodec', 'yaml', 'sharp'];
+const UNUSED = [
+  '@huggingface/tokenizers',
+  '@cornerstonejs/codec-libjpeg-turbo-8bit',
+  'icodec',
+  'yaml',
+  'sharp',
+];
 
 /** The names that a process passes to the script, in this order. */
 export const PASSED = [
@@ -53,8 +65,8 @@ function patching(patches: readonly Patch[]): Plugin {
   const used = new Set<Patch>();
   return {
     name: 'patches',
-    setup({ onLoad, onEnd }) {
-      onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+    setup(plugin) {
+      plugin.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
         const file = relative(ROOT, path);
         const own = patches.filter((patch) => patch.file === file);
         if (own.length === 0) return undefined;
@@ -62,13 +74,15 @@ function patching(patches: readonly Patch[]): Plugin {
         for (const patch of own) {
           const pieces = contents.split(patch.find);
           if (pieces.length !== 2)
-            throw new Error(`${file}: the text to replace occurs ${pieces.length - 1} times, expected once:\n${patch.find}`);
+            throw new Error(
+              `${file}: the text to replace occurs ${pieces.length - 1} times, expected once:\n${patch.find}`,
+            );
           contents = pieces.join(patch.replace);
           used.add(patch);
         }
         return { contents, loader: 'ts' };
       });
-      onEnd(() => {
+      plugin.onEnd(() => {
         const unused = patches.find((patch) => !used.has(patch));
         if (unused) throw new Error(`${unused.file} is not part of the simulation`);
       });

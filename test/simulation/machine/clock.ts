@@ -100,7 +100,11 @@ export class ProcessClock {
     );
   };
 
-  readonly delay = <T>(ms: number, value?: T, { signal }: { signal?: AbortSignal } = {}): Promise<T | undefined> =>
+  readonly delay = <T>(
+    ms: number,
+    value?: T,
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<T | undefined> =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(abortError(signal));
       const onAbort = () => {
@@ -114,7 +118,8 @@ export class ProcessClock {
       signal?.addEventListener('abort', onAbort, { once: true });
     });
 
-  readonly immediately = (): Promise<void> => new Promise((resolve) => void this.setImmediate(() => resolve()));
+  readonly immediately = (): Promise<void> =>
+    new Promise((resolve) => void this.setImmediate(() => resolve()));
 
   #timer(callback: Callback, ms: number, args: unknown[], repeats: boolean): SimulatedTimer {
     const everyMs = ms >= 1 && ms <= 2 ** 31 - 1 ? Math.floor(ms) : 1;
@@ -159,7 +164,8 @@ export function abortSignals(clock: ProcessClock) {
     abort: (reason?: unknown) => AbortSignal.abort(reason),
     timeout(ms: number): AbortSignal {
       const stop = new AbortController();
-      const late = () => stop.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
+      const late = () =>
+        stop.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
       clock.setTimeout(late, ms).unref();
       return stop.signal;
     },
@@ -170,7 +176,10 @@ export function abortSignals(clock: ProcessClock) {
           stop.abort(signal.reason);
           break;
         }
-        signal.addEventListener('abort', () => stop.abort(signal.reason), { once: true, signal: stop.signal });
+        signal.addEventListener('abort', () => stop.abort(signal.reason), {
+          once: true,
+          signal: stop.signal,
+        });
       }
       return stop.signal;
     },

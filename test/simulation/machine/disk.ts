@@ -110,7 +110,11 @@ export class Disk {
     const [creates, truncates, appends] =
       typeof flags === 'string'
         ? [flags !== 'r', flags === 'w', flags === 'a']
-        : [(flags & constants.O_CREAT) > 0, (flags & constants.O_TRUNC) > 0, (flags & constants.O_APPEND) > 0];
+        : [
+            (flags & constants.O_CREAT) > 0,
+            (flags & constants.O_TRUNC) > 0,
+            (flags & constants.O_APPEND) > 0,
+          ];
     if (creates && !this.#entries.has(path)) this.#entries.set(path, { data: Buffer.alloc(0) });
     const entry = this.#file(path, 'open');
     if (truncates) entry.data = Buffer.alloc(0);
@@ -124,9 +128,18 @@ export class Disk {
     return file;
   }
 
-  #writeSync(fd: number, given: Uint8Array | string, offset = 0, length?: number | null, position?: number | null): number {
+  #writeSync(
+    fd: number,
+    given: Uint8Array | string,
+    offset = 0,
+    length?: number | null,
+    position?: number | null,
+  ): number {
     const file = this.#opened(fd);
-    const bytes = typeof given === 'string' ? Buffer.from(given) : Buffer.from(given).subarray(offset, offset + (length ?? given.length));
+    const bytes =
+      typeof given === 'string'
+        ? Buffer.from(given)
+        : Buffer.from(given).subarray(offset, offset + (length ?? given.length));
     const { entry } = file;
     const at = file.appends ? entry.data.length : (position ?? file.at);
     if (at + bytes.length > entry.data.length) {
@@ -139,7 +152,13 @@ export class Disk {
     return bytes.length;
   }
 
-  #readSync(fd: number, into: Buffer, offset = 0, length = into.length, position: number | null = null): number {
+  #readSync(
+    fd: number,
+    into: Buffer,
+    offset = 0,
+    length = into.length,
+    position: number | null = null,
+  ): number {
     const file = this.#opened(fd);
     const at = position ?? file.at;
     const read = file.entry.data.copy(into, offset, at, Math.min(file.entry.data.length, at + length));
@@ -167,7 +186,8 @@ export class Disk {
       const { entry } = this.#opened(fd);
       entry.data = entry.data.subarray(0, length);
     },
-    writeSync: (fd: number, bytes: Uint8Array | string, ...more: number[]) => this.#writeSync(fd, bytes, ...more),
+    writeSync: (fd: number, bytes: Uint8Array | string, ...more: number[]) =>
+      this.#writeSync(fd, bytes, ...more),
     readSync: (fd: number, into: Buffer, ...more: number[]) => this.#readSync(fd, into, ...more),
     readFileSync: (path: string, encoding?: BufferEncoding) => {
       const { data } = this.#file(path, 'open');

@@ -62,7 +62,8 @@ class Link {
 
   /** Sends what waited. */
   resume(): void {
-    for (const { to, bytes } of this.held.splice(0)) this.send(this.sides[1 - to === 0 ? 0 : 1].socket, bytes);
+    for (const { to, bytes } of this.held.splice(0))
+      this.send(this.sides[1 - to === 0 ? 0 : 1].socket, bytes);
   }
 
   /** Both sides get an error. */
@@ -93,7 +94,7 @@ export class Socket extends Duplex {
   #silence: { ms: number; timer: NodeJS.Timeout } | undefined;
 
   constructor(timers: Timers) {
-    super({ allowHalfOpen: false, autoDestroy: true });
+    super({ allowHalfOpen: false, autoDestroy: true, emitClose: false });
     this.#timers = timers;
   }
 
@@ -150,6 +151,8 @@ export class Socket extends Duplex {
     this.setTimeout(0);
     if (this.link && !this.writableEnded) this.link.send(this, undefined);
     done(error);
+    // As net.Socket does: it says whether there was an error.
+    process.nextTick(() => this.emit('close', Boolean(error)));
   }
 }
 
@@ -157,7 +160,10 @@ export class Network {
   readonly scheduler: Scheduler;
   readonly weather: Weather;
   readonly links = new Set<Link>();
-  readonly #listeners = new Map<number, { readonly owner: Owner; readonly timers: Timers; readonly listener: Listener }>();
+  readonly #listeners = new Map<
+    number,
+    { readonly owner: Owner; readonly timers: Timers; readonly listener: Listener }
+  >();
   #connections = 0;
 
   constructor(scheduler: Scheduler, weather: Weather) {
@@ -228,6 +234,8 @@ export class Network {
 
   /** Connections of a process on which bytes are under way. */
   underWay(owner: Owner): string[] {
-    return [...this.links].filter((link) => link.pending > 0 && link.sides[0].owner === owner).map(({ port }) => `a call to port ${port}`);
+    return [...this.links]
+      .filter((link) => link.pending > 0 && link.sides[0].owner === owner)
+      .map(({ port }) => `a call to port ${port}`);
   }
 }

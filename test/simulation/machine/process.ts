@@ -168,9 +168,11 @@ export class SimulatedProcess implements Owner {
       stderr: { write, isTTY: false },
       cwd: () => '/var/task',
       uptime: () => clock.runningMs() / 1000,
-      hrtime: Object.assign(() => hrtime(clock.runningMs()), { bigint: () => BigInt(Math.round(clock.runningMs() * 1e6)) }),
+      hrtime: Object.assign(() => hrtime(clock.runningMs()), {
+        bigint: () => BigInt(Math.round(clock.runningMs() * 1e6)),
+      }),
       memoryUsage: Object.assign(() => ({ heapUsed: 1e7, rss: 1e8 }), { rss: () => 1e8 }),
-      nextTick: process.nextTick,
+      nextTick: (call: () => void, ...args: []) => process.nextTick(call, ...args),
       emitWarning: () => undefined,
       exit: (code = 0) => this.after(0, () => this.end(`exit code ${code}`)),
       kill: (pid: number, signal: string | number) => this.#kill(pid, signal),
@@ -190,7 +192,12 @@ export class SimulatedProcess implements Owner {
     const math = Object.create(Math);
     math.random = () => this.#random();
     const performance = { now: () => clock.runningMs(), timeOrigin: clock.wallMs() };
-    const console = { log: () => undefined, warn: () => undefined, error: () => undefined, info: () => undefined };
+    const console = {
+      log: () => undefined,
+      warn: () => undefined,
+      error: () => undefined,
+      info: () => undefined,
+    };
     return [
       this.require,
       this.process,
@@ -238,9 +245,19 @@ export class SimulatedProcess implements Owner {
       }),
       fs: () => disk.fs,
       'fs/promises': () => disk.promises,
-      os: () => ({ tmpdir: () => '/tmp', hostname: () => this.name, homedir: () => '/root', cpus: () => [{}], EOL: '\n' }),
+      os: () => ({
+        tmpdir: () => '/tmp',
+        hostname: () => this.name,
+        homedir: () => '/root',
+        cpus: () => [{}],
+        EOL: '\n',
+      }),
       perf_hooks: () => ({ performance: { now: () => clock.runningMs() } }),
-      timers: () => ({ setTimeout: clock.setTimeout, setInterval: clock.setInterval, setImmediate: clock.setImmediate }),
+      timers: () => ({
+        setTimeout: clock.setTimeout,
+        setInterval: clock.setInterval,
+        setImmediate: clock.setImmediate,
+      }),
       'timers/promises': () => ({ setTimeout: clock.delay, setImmediate: clock.immediately }),
       worker_threads: () => ({ Worker: NoThread, isMainThread: true }),
       dns: () => ({}),

@@ -18,7 +18,8 @@ export class SharedClient {
 
   private constructor(define: (...passed: unknown[]) => unknown) {
     const clock = () => this.current().clock;
-    const forward = (name: 'setTimeout' | 'setInterval' | 'setImmediate') => (call: () => void, ms: number) => clock()[name](call, ms);
+    const forward = (name: 'setTimeout' | 'setInterval' | 'setImmediate') => (call: () => void, ms: number) =>
+      clock()[name](call, ms);
     const clear = (timer: { close?(): void } | undefined) => timer?.close?.();
     const performance = { now: () => clock().runningMs() };
     const dateNow = () => clock().wallMs();
@@ -27,9 +28,18 @@ export class SharedClient {
     };
     this.module = define(
       (name: string) => this.#require(name.replace(/^node:/, '')),
-      { env: {}, nextTick: process.nextTick, stderr: {}, versions: process.versions, version: process.version, emitWarning: () => undefined },
+      {
+        env: {},
+        nextTick: (call: () => void, ...args: []) => process.nextTick(call, ...args),
+        stderr: {},
+        versions: process.versions,
+        version: process.version,
+        emitWarning: () => undefined,
+      },
       CurrentDate,
-      Object.assign(Object.create(Math), { random: () => this.current().machine.choices.next(`random ${this.current().name}`) }),
+      Object.assign(Object.create(Math), {
+        random: () => this.current().machine.choices.next(`random ${this.current().name}`),
+      }),
       performance,
       forward('setTimeout'),
       clear,
@@ -52,7 +62,15 @@ export class SharedClient {
     if (!REACHES.has(name)) return realRequire(`node:${name}`);
     if (name === 'tty') return { isatty: () => false };
     if (name === 'crypto') return { createHash: Reflect.get(realRequire('node:crypto'), 'createHash') };
-    const forward = (call: string) => (...args: unknown[]) => Reflect.get(Object(this.current().require(name)), call)(...args);
-    return { createConnection: forward('createConnection'), connect: forward('connect'), isIPv6: () => false, isIP: forward('isIP') };
+    const forward =
+      (call: string) =>
+      (...args: unknown[]) =>
+        Reflect.get(Object(this.current().require(name)), call)(...args);
+    return {
+      createConnection: forward('createConnection'),
+      connect: forward('connect'),
+      isIPv6: () => false,
+      isIP: forward('isIP'),
+    };
   }
 }

@@ -6,7 +6,12 @@ import type { SimulatedProcess } from '../machine/process.ts';
 
 /** An error as the SDK throws it. */
 export function awsError(name: string, message: string, status: number, more: object = {}): Error {
-  return Object.assign(new Error(message), { name, $fault: 'client', $metadata: { httpStatusCode: status }, ...more });
+  return Object.assign(new Error(message), {
+    name,
+    $fault: 'client',
+    $metadata: { httpStatusCode: status },
+    ...more,
+  });
 }
 
 export interface Call {
@@ -43,7 +48,12 @@ function isRetried(error: unknown): boolean {
 }
 
 /** Sends a call as the SDK does. @throws the service's error, AbortError */
-export function send(process: SimulatedProcess, services: Services, call: Call, signal?: AbortSignal): Promise<object> {
+export function send(
+  process: SimulatedProcess,
+  services: Services,
+  call: Call,
+  signal?: AbortSignal,
+): Promise<object> {
   const { clock } = process;
   const name = `${call.service} ${call.operation} ${++process.askedCount}`;
   process.asked.add(name);
@@ -55,7 +65,8 @@ export function send(process: SimulatedProcess, services: Services, call: Call, 
       process.asked.delete(name);
       end();
     };
-    const onAbort = () => settle(() => reject(Object.assign(new Error('Request aborted'), { name: 'AbortError' })));
+    const onAbort = () =>
+      settle(() => reject(Object.assign(new Error('Request aborted'), { name: 'AbortError' })));
     if (signal?.aborted) return onAbort();
     signal?.addEventListener('abort', onAbort);
     let isSettled = false;
@@ -70,7 +81,8 @@ export function send(process: SimulatedProcess, services: Services, call: Call, 
           settle(() => reject(error));
           return;
         }
-        const pauseMs = FIRST_PAUSE_MS * 2 ** (count - 1) * process.machine.choices.next(`pause ${process.name}`);
+        const pauseMs =
+          FIRST_PAUSE_MS * 2 ** (count - 1) * process.machine.choices.next(`pause ${process.name}`);
         timer = clock.setTimeout(() => attempt(count + 1), pauseMs);
       };
       const answered = (answer: object) => {
@@ -78,7 +90,8 @@ export function send(process: SimulatedProcess, services: Services, call: Call, 
         isSettled = true;
         settle(() => resolve(answer));
       };
-      const late = () => failed(Object.assign(new Error(`no answer within ${ATTEMPT_MS} ms`), { name: 'TimeoutError' }));
+      const late = () =>
+        failed(Object.assign(new Error(`no answer within ${ATTEMPT_MS} ms`), { name: 'TimeoutError' }));
       timer = clock.setTimeout(late, ATTEMPT_MS);
       travel(process, services, call, { answered, failed });
     };
@@ -97,7 +110,9 @@ function travel(process: SimulatedProcess, services: Services, call: Call, { ans
   if (what === 'lost') return;
   scheduler.after(thereMs, undefined, () => {
     if (what === 'refused') {
-      process.after(backMs, () => failed(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })));
+      process.after(backMs, () =>
+        failed(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })),
+      );
       return;
     }
     let answer: object | undefined;
@@ -141,7 +156,8 @@ export function sdkModule(process: SimulatedProcess, services: Services, service
 
     destroy(): void {}
   }
-  if (service === 'sqs') return { SQSClient: Client, ...commands(['SendMessageBatchCommand', 'GetQueueUrlCommand']) };
+  if (service === 'sqs')
+    return { SQSClient: Client, ...commands(['SendMessageBatchCommand', 'GetQueueUrlCommand']) };
   return {
     S3Client: Client,
     ...commands([

@@ -20,7 +20,11 @@ export interface SourceOptions {
 
 export interface SourceHooks {
   readonly onBatch: (messages: readonly QueueMessage[]) => void;
-  readonly onOutcome: (messages: readonly QueueMessage[], invoked: Invoked, failed: ReadonlySet<string>) => void;
+  readonly onOutcome: (
+    messages: readonly QueueMessage[],
+    invoked: Invoked,
+    failed: ReadonlySet<string>,
+  ) => void;
 }
 
 const FACTS = { arn: 'arn:aws:sqs:eu-west-1:1:job', region: 'eu-west-1' };
@@ -46,7 +50,11 @@ export class EventSource {
   #wake(): void {
     const nextMs = this.#options.queue.nextMs();
     if (nextMs === undefined) return;
-    this.#pollAfter(nextMs + this.#options.windowMs * this.#choices.next(this.#name) + this.#choices.between(this.#name, 2, 40));
+    this.#pollAfter(
+      nextMs +
+        this.#options.windowMs * this.#choices.next(this.#name) +
+        this.#choices.between(this.#name, 2, 40),
+    );
   }
 
   #pollAfter(ms: number): void {

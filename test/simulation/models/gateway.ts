@@ -14,7 +14,7 @@ const ANSWER_MS = 30_000;
 
 export function gatewayFetch(process: SimulatedProcess, { route, fate }: GatewayOptions): typeof fetch {
   return (given, init = {}) => {
-    const url = new URL(String(given));
+    const url = new URL(given instanceof Request ? given.url : given);
     const { method = 'GET', signal } = init;
     const { scheduler } = process.machine;
     return new Promise<Response>((resolve, reject) => {
@@ -45,7 +45,11 @@ function pass(
 ): void {
   if (invoked.kind === 'throttled') return answer(503, '{"message":"Service Unavailable"}');
   if (invoked.kind !== 'answered') return answer(500, '{"message":"Internal Server Error"}');
-  const { statusCode = 200, body = '', headers = {} }: {
+  const {
+    statusCode = 200,
+    body = '',
+    headers = {},
+  }: {
     statusCode?: number;
     body?: string;
     headers?: Readonly<Record<string, string>>;
@@ -53,7 +57,11 @@ function pass(
   answer(statusCode, body, headers);
 }
 
-function eventOf(url: URL, { method = 'GET', headers, body }: RequestInit, process: SimulatedProcess): object {
+function eventOf(
+  url: URL,
+  { method = 'GET', headers, body }: RequestInit,
+  process: SimulatedProcess,
+): object {
   const path = decodeURIComponent(url.pathname);
   const routeKey = `${method} ${path}`;
   return {

@@ -12,7 +12,10 @@ interface RequestOptions {
 
 const PIECE_BYTES = 1_500;
 
-class Agent {}
+/** Connections are not modelled one by one. */
+class Agent {
+  destroy(): void {}
+}
 
 class Request extends EventEmitter {
   readonly #process: SimulatedProcess;
@@ -25,7 +28,13 @@ class Request extends EventEmitter {
   /** The connection was kept open from an earlier request. */
   readonly reusedSocket: boolean;
 
-  constructor(process: SimulatedProcess, services: Services, url: URL, options: RequestOptions, isReused: boolean) {
+  constructor(
+    process: SimulatedProcess,
+    services: Services,
+    url: URL,
+    options: RequestOptions,
+    isReused: boolean,
+  ) {
     super();
     this.#process = process;
     this.#services = services;
@@ -40,7 +49,8 @@ class Request extends EventEmitter {
     const process = this.#process;
     process.asked.add(this.#name);
     if (timeout !== undefined) this.#silence = process.clock.setTimeout(() => this.emit('timeout'), timeout);
-    const onAbort = () => this.#fail(Object.assign(new Error('The operation was aborted'), { name: 'AbortError' }));
+    const onAbort = () =>
+      this.#fail(Object.assign(new Error('The operation was aborted'), { name: 'AbortError' }));
     if (signal?.aborted) return void process.after(0, onAbort);
     signal?.addEventListener('abort', onAbort, { once: true });
     const [bucket] = this.#url.hostname.split('.');
@@ -115,7 +125,8 @@ export function httpsModule(process: SimulatedProcess, services: Services) {
     Agent,
     request(url: URL, options: RequestOptions) {
       const { stops } = process;
-      const isReused = keptAt >= 0 && keptAt !== stops && process.machine.choices.chance(`s3 closed ${process.name}`, 0.5);
+      const isReused =
+        keptAt >= 0 && keptAt !== stops && process.machine.choices.chance(`s3 closed ${process.name}`, 0.5);
       keptAt = isReused ? -1 : stops;
       return new Request(process, services, url, options, isReused);
     },

@@ -53,7 +53,12 @@ export function onnxModule(process: SimulatedProcess, hooks: InferenceHooks) {
   const busy = (ms: number) =>
     new Promise<void>((resolve) => {
       process.block(ms);
-      process.machine.scheduler.after(process.busyUntil - process.machine.scheduler.nowMs, process, resolve, true);
+      process.machine.scheduler.after(
+        process.busyUntil - process.machine.scheduler.nowMs,
+        process,
+        resolve,
+        true,
+      );
     });
 
   class Session {

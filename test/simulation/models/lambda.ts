@@ -96,16 +96,19 @@ export class Environment {
       void Promise.resolve(loaded)
         .then((module) => module?.['handler'])
         .then(
-          (handler) => {
-            this.handler = handler as Handler;
-            this.of.onReady(this);
-          },
+          (handler) => this.#isReady(handler),
           (error) => process.end(`failed INIT: ${String(error)}`),
         );
     });
     machine.scheduler.after(INIT_MS, undefined, () => {
       if (this.process === process && !this.handler) process.end('INIT took longer than 10 s');
     });
+  }
+
+  #isReady(handler: unknown): void {
+    if (typeof handler !== 'function') throw new Error('the program has no handler');
+    this.handler = (event, context) => handler(event, context);
+    this.of.onReady(this);
   }
 
   run(invocation: Invocation): void {
@@ -125,7 +128,8 @@ export class Environment {
       void Promise.resolve()
         .then(() => handler(structuredClone(invocation.event), context))
         .then(
-          (answer) => this.#answered(process, invocation, { kind: 'answered', answer: structuredClone(answer) }),
+          (answer) =>
+            this.#answered(process, invocation, { kind: 'answered', answer: structuredClone(answer) }),
           (error) => this.#answered(process, invocation, { kind: 'failed', error }),
         );
     });

@@ -98,9 +98,18 @@ export class S3Model {
     const page = keys.slice(0, 1_000);
     const Contents = page.map((key) => {
       const object = this.objects.get(key);
-      return { Key: key, Size: object?.body.length, ETag: object?.etag, LastModified: new Date(object?.modifiedMs ?? 0) };
+      return {
+        Key: key,
+        Size: object?.body.length,
+        ETag: object?.etag,
+        LastModified: new Date(object?.modifiedMs ?? 0),
+      };
     });
-    return { ...(page.length > 0 ? { Contents } : {}), KeyCount: page.length, IsTruncated: keys.length > page.length };
+    return {
+      ...(page.length > 0 ? { Contents } : {}),
+      KeyCount: page.length,
+      IsTruncated: keys.length > page.length,
+    };
   }
 }
 

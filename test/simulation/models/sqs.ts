@@ -133,9 +133,11 @@ export class SqsQueue {
   ): object {
     const { Entries = [] } = input;
     if (Entries.length === 0) throw awsError('EmptyBatchRequest', 'There should be at least one entry.', 400);
-    if (Entries.length > ENTRIES) throw awsError('TooManyEntriesInBatchRequest', 'Maximum number of entries per request are 10.', 400);
+    if (Entries.length > ENTRIES)
+      throw awsError('TooManyEntriesInBatchRequest', 'Maximum number of entries per request are 10.', 400);
     const bytes = Entries.reduce((sum, { MessageBody = '' }) => sum + Buffer.byteLength(MessageBody), 0);
-    if (bytes > MESSAGE_BYTES) throw awsError('BatchRequestTooLong', 'Batch requests cannot be longer than 1048576 bytes.', 400);
+    if (bytes > MESSAGE_BYTES)
+      throw awsError('BatchRequestTooLong', 'Batch requests cannot be longer than 1048576 bytes.', 400);
     const Successful: object[] = [];
     const Failed: object[] = [];
     for (const { Id, MessageBody = '', MessageAttributes = {}, MessageGroupId } of Entries) {
@@ -144,7 +146,11 @@ export class SqsQueue {
         continue;
       }
       const { id } = this.add(MessageBody, MessageAttributes, MessageGroupId, delayMs());
-      Successful.push({ Id, MessageId: id, MD5OfMessageBody: createHash('md5').update(MessageBody).digest('hex') });
+      Successful.push({
+        Id,
+        MessageId: id,
+        MD5OfMessageBody: createHash('md5').update(MessageBody).digest('hex'),
+      });
     }
     return { ...(Successful.length > 0 ? { Successful } : {}), ...(Failed.length > 0 ? { Failed } : {}) };
   }

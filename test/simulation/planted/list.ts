@@ -34,7 +34,8 @@ export const PLANTED: readonly PlantedFault[] = [
     what: 'the bridge sends entries of one uri at the same time',
     file: 'local/bridge/deliveries.ts',
     find: 'else void this.#turns.run(record.uri, () => this.#deliver(entry, record, this.#term));',
-    replace: 'else void this.#turns.run(record.uri + entry.id, () => this.#deliver(entry, record, this.#term));',
+    replace:
+      'else void this.#turns.run(record.uri + entry.id, () => this.#deliver(entry, record, this.#term));',
     seenBy: ['last enqueue wins', 'nothing is lost'],
   },
   {
@@ -58,7 +59,8 @@ export const PLANTED: readonly PlantedFault[] = [
     what: 'messages are acknowledged while their results are being saved',
     file: 'lib/pipeline/serve.ts',
     find: 'const [unsaved] = await Promise.all([ids, notified]);',
-    replace: 'const [unsaved] = await Promise.all([[], notified]); void Promise.resolve(ids).catch(() => undefined);',
+    replace:
+      'const [unsaved] = await Promise.all([[], notified]); void Promise.resolve(ids).catch(() => undefined);',
     seenBy: ['nothing is lost', 'nothing is left at an answer'],
   },
 ];

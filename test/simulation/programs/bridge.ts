@@ -2,4 +2,4 @@
 import { startBridge } from '../../../local/bridge/bridge.ts';
 import { Queue } from '../../../sdk/queue.ts';
 
-export { startBridge, Queue };
+export { Queue, startBridge };

@@ -11,4 +11,5 @@ export const PROGRAMS = {
   bridge: () => import('./bridge.ts'),
   operator: () => import('./operator.ts'),
   redis: () => import('./redis.ts'),
+  lab: () => import('./lab.ts'),
 };
