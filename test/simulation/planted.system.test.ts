@@ -4,10 +4,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { present } from '../../lib/contract/present.ts';
+import { pictureOf } from './picture.ts';
+import { drawPlan } from './plan.ts';
 import { PLANTED } from './planted/list.ts';
+import { shrinkPlan } from './shrink.ts';
 import { Simulator } from './simulate.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PICTURE = 'docs/explanation/simulation-story.svg';
 /** Of the issue. Those of list.ts are found by far fewer. */
 const MOST_SEEDS = 1_000;
 
@@ -26,3 +31,22 @@ for (const fault of PLANTED) {
     assert.fail(`no seed up to ${MOST_SEEDS} finds it`);
   });
 }
+
+test('the picture in the docs is what its seed draws', async () => {
+  const fault = present(
+    PLANTED.find(({ name }) => name === 'await before the acknowledgement'),
+    'planted fault',
+  );
+  const simulator = await Simulator.open([fault]);
+  const isLost = ({ invariant }: { readonly invariant: string }) => invariant === 'nothing is lost';
+  const shrunk = await shrinkPlan(drawPlan(7), async (plan) =>
+    (await simulator.plan(plan)).violations.some(isLost),
+  );
+  const { history, violations } = await simulator.plan(shrunk);
+  const drawn = pictureOf(history, present(violations.find(isLost), 'violation'));
+  assert.equal(
+    readFileSync(join(ROOT, PICTURE), 'utf8'),
+    drawn,
+    `draw ${PICTURE} again, see docs/explanation/simulation.md`,
+  );
+});

@@ -24,6 +24,7 @@ const { values } = parseArgs({
     planted: { type: 'boolean', default: false },
     only: { type: 'string' },
     picture: { type: 'string' },
+    invariant: { type: 'string' },
     log: { type: 'boolean', default: false },
   },
 });
@@ -134,15 +135,16 @@ async function tellSeed(seed: number): Promise<void> {
   const simulator = await Simulator.open(fault ? [fault] : []);
   const plan = drawPlan(seed);
   if (values.log) return console.log(logOf(await simulator.plan(plan)));
-  const [first] = (await simulator.plan(plan)).violations;
+  const { violations: all } = await simulator.plan(plan);
+  const first = all.find(({ invariant }) => values.invariant === undefined || invariant === values.invariant);
   if (!first) return console.log(`seed ${seed}: nothing went wrong`);
   const shrunk = await shrinkPlan(plan, async (smaller) => {
     const { violations } = await simulator.plan(smaller);
     return violations.some(({ invariant }) => invariant === first.invariant);
   });
   const simulated = await simulator.plan(shrunk);
-  console.log(storyOf(shrunk, simulated));
   const violation = simulated.violations.find(({ invariant }) => invariant === first.invariant);
+  console.log(storyOf(shrunk, simulated, violation));
   if (values.picture && violation) writeFileSync(values.picture, pictureOf(simulated.history, violation));
 }
 

@@ -29,8 +29,11 @@ export function linesAbout({ lines }: History, { about }: Violation): Line[] {
 }
 
 /** In plain sentences. */
-export function storyOf({ seed, steps, settings }: Plan, { history, violations }: Simulated): string {
-  const [first] = violations;
+export function storyOf(
+  { seed, steps, settings }: Plan,
+  { history, violations }: Simulated,
+  first = violations[0],
+): string {
   if (!first) return `Seed ${seed}: nothing went wrong.`;
   const { timeoutSeconds, environments, refreshSeconds } = settings;
   return [
