@@ -342,7 +342,7 @@ export class Actors {
       const answer = await this.#queueOf(queues, isHttps)
         .cancel(uri)
         .then(String, (error: unknown) => `the error ${codeOf(error)}`);
-      history.cancels.push({ uri, calledMs, endedMs: this.#world.nowMs });
+      history.cancels.push({ uri, answer, calledMs, endedMs: this.#world.nowMs });
       this.#world.tell(`client ${client}`, 'Redis', `client ${client} cancels ${uri} and gets ${answer}.`, [
         uri,
       ]);

@@ -89,6 +89,8 @@ export interface AnswerFact {
 
 export interface CancelFact {
   readonly uri: string;
+  /** What the client got: `true`, `false`, or an error. */
+  readonly answer: string;
   readonly calledMs: number;
   readonly endedMs: number;
 }

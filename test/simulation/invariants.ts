@@ -200,6 +200,47 @@ export const takenOnce: Invariant = ({ reads }) => {
   });
 };
 
+/** Seven enqueues of a uri are listed as announced. */
+const MOST_LISTED = 7;
+
+/** What was announced before a cancellation has no other outcome after it. */
+export const cancelledStays: Invariant = (history) => {
+  return history.cancels.flatMap(({ uri, answer, calledMs, endedMs }) => {
+    if (answer !== 'true') return [];
+    const pending = history.enqueues.filter(
+      // Only a client that reaches Redis announces its records before it sends them.
+      (one) => one.uri === uri && one.way === 'sqs' && one.isAccepted && (one.endedMs ?? endedMs) < calledMs,
+    );
+    return pending.slice(-MOST_LISTED).flatMap(({ identity, number }) => {
+      const later = history.outcomes.find((one) => one.identity === identity && one.atMs > endedMs);
+      if (!later) return [];
+      const text = `record ${number} of ${uri} has the outcome ${later.status} after it was cancelled`;
+      return [{ invariant: 'what is cancelled stays so', text, atMs: later.atMs, about: [uri] }];
+    });
+  });
+};
+
+/** A client looks again after 5 s if it was not woken. */
+const WOKEN_MS = 8_000;
+
+/** Who waits for a result gets it. */
+export const waitersWake: Invariant = (history) => {
+  return history.reads.flatMap(({ how, asked, got, calledMs, endedMs, uri, client }) => {
+    if (how !== 'wait' || asked === undefined || got.kind !== 'error' || got.code !== 'timeout') return [];
+    const isTroubled = history.troubles.some(
+      ({ what, fromMs, toMs }) => what !== 'clock' && fromMs <= endedMs && toMs + 30_000 >= calledMs,
+    );
+    const ofUri = history.outcomes.filter((one) => one.uri === uri && one.atMs <= endedMs);
+    const last = ofUri.at(-1);
+    const isTaken = history.reads.some(
+      (one) => one.uri === uri && (one.how === 'take' || one.how === 'dequeue'),
+    );
+    if (isTroubled || isTaken || last?.identity !== asked || last.atMs > endedMs - WOKEN_MS) return [];
+    const text = `${client} waited for ${uri} until its time was over, though the result was there`;
+    return [{ invariant: 'who waits is woken', text, atMs: endedMs, about: [uri] }];
+  });
+};
+
 /** At most two versions are open in a process, and what ends or occupies its process is not run without end. */
 export const limitsHeld: Invariant = (history) => {
   const violations: Violation[] = [];
@@ -294,6 +335,8 @@ export const INVARIANTS: readonly Invariant[] = [
   rightStatus,
   versionsNamed,
   takenOnce,
+  cancelledStays,
+  waitersWake,
   limitsHeld,
   nothingLeft,
   nothingUncaught,
