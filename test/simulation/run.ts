@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { sourcesOf } from './machine/beside.ts';
 import { pictureOf } from './picture.ts';
 import { drawPlan } from './plan.ts';
 import { PLANTED } from './planted/list.ts';
@@ -24,6 +25,7 @@ const { values } = parseArgs({
     planted: { type: 'boolean', default: false },
     only: { type: 'string' },
     picture: { type: 'string' },
+    beside: { type: 'string' },
     invariant: { type: 'string' },
     log: { type: 'boolean', default: false },
   },
@@ -84,7 +86,10 @@ function startProgress(): Progress {
 }
 
 async function runSeeds(): Promise<void> {
-  const simulator = await Simulator.open();
+  const simulator = await Simulator.open(
+    [],
+    values.beside === undefined ? undefined : sourcesOf(values.beside),
+  );
   const progress = startProgress();
   const endAt = performance.now() + Number(values.minutes) * 60_000;
   let usedBefore = progress.processorSeconds;

@@ -9,14 +9,21 @@ export class Simulator {
   readonly #evaluate: Evaluate;
   readonly #client: SharedClient;
 
-  private constructor(evaluate: Evaluate, client: SharedClient) {
+  readonly #earlier: Evaluate | undefined;
+
+  private constructor(evaluate: Evaluate, client: SharedClient, earlier?: Evaluate) {
     this.#evaluate = evaluate;
     this.#client = client;
+    this.#earlier = earlier;
   }
 
-  /** @param patches faults that are planted */
-  static async open(patches: readonly Patch[] = []): Promise<Simulator> {
-    return new Simulator(await bundlePrograms(patches), await SharedClient.open());
+  /**
+   * @param patches faults that are planted
+   * @param earlier sources of the release that is deployed at first. Default: the same
+   */
+  static async open(patches: readonly Patch[] = [], earlier?: string): Promise<Simulator> {
+    const before = earlier === undefined ? undefined : await bundlePrograms([], earlier);
+    return new Simulator(await bundlePrograms(patches), await SharedClient.open(), before);
   }
 
   seed(seed: number): Promise<Simulated> {
@@ -30,7 +37,12 @@ export class Simulator {
       if (!next) throw new Error('Redis started more often than the plan says');
       return next;
     };
-    const world = new World(plan, { evaluate: this.#evaluate, lua, ioredis: this.#client.module });
+    const world = new World(plan, {
+      evaluate: this.#earlier ?? this.#evaluate,
+      nextEvaluate: this.#evaluate,
+      lua,
+      ioredis: this.#client.module,
+    });
     this.#client.current = () => world.current;
     return world.run();
   }

@@ -369,7 +369,6 @@ export class World implements Stage {
       child_process: () =>
         childModule(process, {
           machine: this.machine,
-          evaluate: this.options.evaluate,
           startMs: () => settings.childStartMs * this.choices.between(`start ${process.name}`, 0.9, 1.1),
         }),
       '@aws-sdk/client-s3': s3,

@@ -57,7 +57,7 @@ export async function openLab({ serve = () => ({}), fate = () => ARRIVES }: LabO
       tls: () => ({}),
       http: () => httpsModule(process, services),
       https: () => httpsModule(process, services),
-      child_process: () => childModule(process, { machine, evaluate, startMs: () => 200 }),
+      child_process: () => childModule(process, { machine, startMs: () => 200 }),
       '@aws-sdk/client-s3': () => sdkModule(process, services, 's3'),
       '@aws-sdk/client-sqs': () => sdkModule(process, services, 'sqs'),
       wasmoon: () => ({ LuaWasm: { initialize: async () => lua } }),

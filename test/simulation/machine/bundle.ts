@@ -61,13 +61,13 @@ type Program = () => Promise<Readonly<Record<string, unknown>>>;
 export type Programs = Readonly<Record<string, Program>>;
 export type Evaluate = (...passed: unknown[]) => Programs;
 
-function patching(patches: readonly Patch[]): Plugin {
+function patching(patches: readonly Patch[], root: string): Plugin {
   const used = new Set<Patch>();
   return {
     name: 'patches',
     setup(plugin) {
       plugin.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-        const file = relative(ROOT, path);
+        const file = relative(root, path);
         const own = patches.filter((patch) => patch.file === file);
         if (own.length === 0) return undefined;
         let contents = await readFile(path, 'utf8');
@@ -90,11 +90,14 @@ function patching(patches: readonly Patch[]): Plugin {
   };
 }
 
-/** @param patches faults that are planted */
-export async function bundlePrograms(patches: readonly Patch[] = []): Promise<Evaluate> {
+/**
+ * @param patches faults that are planted
+ * @param root of the sources. Default: this checkout
+ */
+export async function bundlePrograms(patches: readonly Patch[] = [], root = ROOT): Promise<Evaluate> {
   const { outputFiles } = await build({
-    absWorkingDir: ROOT,
-    entryPoints: [join(ROOT, 'test/simulation/programs/programs.ts')],
+    absWorkingDir: root,
+    entryPoints: [join(root, 'test/simulation/programs/programs.ts')],
     bundle: true,
     write: false,
     format: 'cjs',
@@ -104,7 +107,7 @@ export async function bundlePrograms(patches: readonly Patch[] = []): Promise<Ev
     supported: { 'dynamic-import': false },
     define: { 'import.meta.url': JSON.stringify('file:///simulated/program.mjs') },
     logLevel: 'error',
-    plugins: [patching(patches)],
+    plugins: [patching(patches, root)],
   });
   const define = compile(outputFiles, 'simulated-programs.cjs');
   return (...passed) => {

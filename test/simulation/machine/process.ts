@@ -63,6 +63,8 @@ export class SimulatedProcess implements Owner {
   readonly clock: ProcessClock;
   readonly disk: Disk;
   readonly options: ProcessOptions;
+  /** Its code, which its children have too. */
+  readonly evaluate: Evaluate;
   readonly kept: Event[] = [];
   state: 'runs' | 'stopped' | 'ended' = 'runs';
   busyUntil = 0;
@@ -81,6 +83,7 @@ export class SimulatedProcess implements Owner {
 
   constructor(machine: Machine, evaluate: Evaluate, options: ProcessOptions) {
     this.machine = machine;
+    this.evaluate = evaluate;
     this.options = options;
     this.name = options.name;
     this.pid = options.pid;

@@ -1,6 +1,5 @@
 /** `child_process.fork`: the isolated process of a model, with the four messages that its parent and it exchange. */
 import { EventEmitter } from 'node:events';
-import type { Evaluate } from '../machine/bundle.ts';
 import { type Machine, SimulatedProcess } from '../machine/process.ts';
 
 /** Ms for one message. */
@@ -52,17 +51,16 @@ class ChildHandle extends EventEmitter {
 
 export interface ChildOptions {
   readonly machine: Machine;
-  readonly evaluate: Evaluate;
   /** Ms until a process listens. */
   readonly startMs: (parent: SimulatedProcess) => number;
 }
 
 /** What `require('child_process')` gives. */
-export function childModule(parent: SimulatedProcess, { machine, evaluate, startMs }: ChildOptions) {
+export function childModule(parent: SimulatedProcess, { machine, startMs }: ChildOptions) {
   let count = 0;
   return {
     fork() {
-      const child = new SimulatedProcess(machine, evaluate, {
+      const child = new SimulatedProcess(machine, parent.evaluate, {
         ...parent.options,
         name: `${parent.name}/isolated-${++count}`,
         pid: parent.pid * 100 + count,
