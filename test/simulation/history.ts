@@ -1,4 +1,4 @@
-/** What happened in a simulated deployment, as facts that the invariants judge and a story tells. */
+/** The facts of a simulated deployment, which the invariants judge and a story tells. */
 import type { Kind } from './models/inference.ts';
 
 export type Way = 'sqs' | 'https' | 'stream';
@@ -41,7 +41,7 @@ export interface Answer {
   readonly version: number;
 }
 
-/** What a client got for a uri. */
+/** The answer to a client that asked for a uri. */
 export interface ReadFact {
   readonly client: string;
   readonly how: 'query' | 'wait' | 'take' | 'dequeue' | 'final';
@@ -89,7 +89,7 @@ export interface AnswerFact {
 
 export interface CancelFact {
   readonly uri: string;
-  /** What the client got: `true`, `false`, or an error. */
+  /** `true`, `false`, or an error. */
   readonly answer: string;
   readonly calledMs: number;
   readonly endedMs: number;

@@ -1,4 +1,4 @@
-/** What has to hold in every history, as functions of its facts. A new capability adds its own here. */
+/** The invariants of every history, as functions of its facts. A new capability adds its own here. */
 import type { EnqueueFact, History } from './history.ts';
 
 export interface Violation {
@@ -181,7 +181,7 @@ function replacedAt({ activations }: History, model: string, atMs: number): numb
   return before[last + 1]?.atMs;
 }
 
-/** Of two clients that take a result, one gets it. */
+/** One of two clients that take a result gets it. */
 export const takenOnce: Invariant = ({ reads }) => {
   const takers = new Map<string, string>();
   return reads.flatMap(({ how, got, client, uri, endedMs }) => {
@@ -203,7 +203,7 @@ export const takenOnce: Invariant = ({ reads }) => {
 /** Seven enqueues of a uri are listed as announced. */
 const MOST_LISTED = 7;
 
-/** What was announced before a cancellation has no other outcome after it. */
+/** An enqueue that was announced before a cancellation has no other outcome after it. */
 export const cancelledStays: Invariant = (history) => {
   return history.cancels.flatMap(({ uri, answer, calledMs, endedMs }) => {
     if (answer !== 'true') return [];

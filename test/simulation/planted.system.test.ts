@@ -13,7 +13,7 @@ import { Simulator } from './simulate.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PICTURE = 'docs/explanation/simulation-story.svg';
-/** Of the issue. Those of list.ts are found by far fewer. */
+/** Far fewer find those of list.ts. */
 const MOST_SEEDS = 1_000;
 
 for (const fault of PLANTED) {

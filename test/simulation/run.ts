@@ -31,9 +31,9 @@ const { values } = parseArgs({
   },
 });
 
-/** What is saved of a run. */
+/** The saved part of a run. */
 interface Progress {
-  /** Of the checkout that ran. */
+  /** The commit of the checkout that ran. */
   readonly commit: string;
   readonly isChanged: boolean;
   readonly firstSeed: number;

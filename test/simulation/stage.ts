@@ -22,7 +22,7 @@ export interface Stage {
   readonly evaluate: Evaluate;
   readonly functions: Readonly<Record<string, FunctionModel>>;
   readonly nowMs: number;
-  /** Whether Redis can be reached. */
+  /** The way to Redis. */
   reach: 'open' | 'refused' | 'silent';
   /** The most that the network takes longer. */
   slowMs: number;

@@ -1,4 +1,4 @@
-/** What goes wrong around the programs: services, network, clocks, and processes that end. */
+/** Everything that goes wrong around the programs: services, network, clocks, and processes that end. */
 import type { TroubleFact } from './history.ts';
 import type { Environment } from './models/lambda.ts';
 import type { EndStep, RedisStep, Step, TroubleStep } from './plan.ts';
@@ -123,7 +123,7 @@ export class Troubles {
     world.tell('outside', environment.name, `The clock of ${environment.name} is set by ${jumpMs / 1000} s.`);
   }
 
-  /** What is to be killed is killed in the middle of its next invocation. */
+  /** Kills a victim in the middle of its next invocation. */
   onInvoke({ of, process }: Environment): void {
     const afterMs = this.#victims.get(of.options.name);
     if (afterMs === undefined) return;

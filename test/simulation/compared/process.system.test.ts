@@ -25,7 +25,7 @@ const SETTINGS = {
   batching: 'never',
 } as const;
 
-/** What a caller of the isolated process sees. @param kill ends the process @param wait for ms */
+/** Returns the outcomes that a caller of the isolated process sees. @param kill ends the process @param wait for ms */
 async function lifeOf(
   runner: Runner,
   record: Inputs,
@@ -85,7 +85,7 @@ test('the isolated process lives, is killed and starts again as a real one', asy
   ]);
 });
 
-test('a crash in a run is told as that of a real process', async () => {
+test('a crash in a run is reported as that of a real process', async () => {
   const lab = await openLab();
   const { IsolatedRunner: Simulated }: { IsolatedRunner: typeof IsolatedRunner } = Object(lab.program);
   const simulated = new Simulated({ file: '/model/model.onnx', version: 'v', settings: SETTINGS });

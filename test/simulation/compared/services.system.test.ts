@@ -135,7 +135,7 @@ function drawOperation(
   }
 }
 
-/** What the product reads of an answer, or the error. */
+/** The parts of an answer that the product reads, or the error. */
 async function shown(work: () => Promise<object>): Promise<object> {
   try {
     const {
@@ -295,7 +295,7 @@ async function realQueue({ sqs }: Account): Promise<Queue> {
   };
 }
 
-/** What a queue does, without what is its own: ids and the order. */
+/** Returns the behaviour of a queue, without ids and order, which differ. */
 async function lifeOf(queue: Queue): Promise<unknown[]> {
   const failure = (error: unknown) => String(Reflect.get(Object(error), 'name')).replace(/^.*\./, '');
   const said: unknown[] = [

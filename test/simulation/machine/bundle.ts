@@ -1,5 +1,5 @@
 /**
- * Bundles the programs of a deployment into one script, whose modules each process evaluates anew: a process has its own
+ * Bundles the programs of a deployment into one script, which each process evaluates for itself: a process has its own
  * modules, and all that reaches the outside (clocks, randomness, network, disk, processes) is passed in.
  */
 import { readFile } from 'node:fs/promises';

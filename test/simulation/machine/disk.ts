@@ -166,7 +166,7 @@ export class Disk {
     return read;
   }
 
-  /** What `require('fs')` gives. */
+  /** The module `fs`. */
   readonly fs = {
     constants,
     existsSync: (path: string) => this.#entries.has(path),
@@ -201,7 +201,7 @@ export class Disk {
     createReadStream: (path: string) => Readable.from(this.#pieces(path)),
   };
 
-  /** What `require('fs/promises')` gives. Each call ends in the turn in which it began. */
+  /** The module `fs/promises`. Each call ends in the turn in which it began. */
   readonly promises = {
     mkdir: async (path: string) => this.#makeFolder(path),
     mkdtemp: async (prefix: string) => {

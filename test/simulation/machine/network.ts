@@ -5,7 +5,7 @@
 import { Duplex } from 'node:stream';
 import type { Owner, Scheduler } from './scheduler.ts';
 
-/** What happens to connections now. */
+/** The present state of the network. */
 export interface Weather {
   /** Ms for the bytes of one write. */
   delayMs(link: string): number;
@@ -27,7 +27,7 @@ class Link {
   readonly sides: readonly [Side, Side];
   readonly #network: Network;
   readonly #arrives: [number, number] = [0, 0];
-  /** What nobody can deliver while the other side cannot be reached. */
+  /** Writes that wait until the other side can be reached. */
   readonly held: { readonly to: 0 | 1; readonly bytes: Buffer | undefined }[] = [];
   /** Deliveries that have not happened. */
   pending = 0;

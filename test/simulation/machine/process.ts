@@ -38,7 +38,7 @@ export interface ProcessOptions {
 }
 
 const realRequire = createRequire(import.meta.url);
-/** What a program may have of the real Node: it reaches nothing outside. */
+/** Modules of Node that reach nothing outside: a program has the real ones. */
 const PURE: ReadonlySet<string> = new Set([
   'assert',
   'async_hooks',

@@ -3,7 +3,7 @@
  * from it without waiting (promises, ticks) has run before the next begins, so that the order of all is that of this queue.
  */
 
-/** What events happen to. */
+/** A process, as far as its events go. */
 export interface Owner {
   readonly name: string;
   /** `stopped` keeps its events until it continues, `ended` loses them. */

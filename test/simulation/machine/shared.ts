@@ -10,7 +10,7 @@ const realRequire = createRequire(import.meta.url);
 const REACHES: ReadonlySet<string> = new Set(['net', 'tls', 'dns', 'tty', 'crypto']);
 
 export class SharedClient {
-  /** What `require('ioredis')` gives. */
+  /** The module `ioredis`. */
   readonly module: unknown;
   current: () => SimulatedProcess = () => {
     throw new Error('no process runs');

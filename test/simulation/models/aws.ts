@@ -20,7 +20,7 @@ export interface Call {
   readonly input: object;
 }
 
-/** What becomes of one attempt. */
+/** The way of one attempt. */
 export interface Fate {
   /** Ms to the service, and back. */
   readonly thereMs: number;
@@ -139,7 +139,7 @@ function commands<const Name extends string>(names: readonly Name[]) {
   return Object.fromEntries(names.map((name) => [name, { [name]: class extends Command {} }[name]]));
 }
 
-/** What `require('@aws-sdk/client-…')` gives. */
+/** The module `@aws-sdk/client-s3` or `@aws-sdk/client-sqs`. */
 export function sdkModule(process: SimulatedProcess, services: Services, service: Call['service']) {
   class Client {
     readonly config = {
@@ -176,7 +176,7 @@ async function* pieces(body: Buffer): AsyncGenerator<Buffer> {
   for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES);
 }
 
-/** What `require('@aws-sdk/lib-storage')` gives: an upload of one part. */
+/** The module `@aws-sdk/lib-storage`: an upload of one part. */
 export function uploadModule(put: new (input: object) => Command) {
   return {
     Upload: class {

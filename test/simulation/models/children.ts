@@ -55,7 +55,7 @@ export interface ChildOptions {
   readonly startMs: (parent: SimulatedProcess) => number;
 }
 
-/** What `require('child_process')` gives. */
+/** The module `child_process`. */
 export function childModule(parent: SimulatedProcess, { machine, startMs }: ChildOptions) {
   let count = 0;
   return {

@@ -13,7 +13,7 @@ export interface SourceOptions {
   readonly pool: FunctionModel;
   readonly batchSize: number;
   readonly windowMs: number;
-  /** Of a received message: that it can be received once more at once. */
+  /** The share of messages that can be received once more at once. */
   readonly twice: () => number;
   readonly lostDelete: () => number;
 }

@@ -117,7 +117,7 @@ function attempt(serve: () => object): { status: number; body?: Buffer; etag?: s
   }
 }
 
-/** What `require('https')` gives. */
+/** The module `https`. */
 export function httpsModule(process: SimulatedProcess, services: Services) {
   /** How often it had been stopped when it kept its connection. */
   let keptAt = -1;

@@ -6,7 +6,7 @@
 import { elementAt } from '../../../lib/contract/present.ts';
 import type { SimulatedProcess } from '../machine/process.ts';
 
-/** What a record does to the model that runs it. */
+/** The effects of a record on the model that runs it. */
 export const KINDS = ['good', 'fails', 'crashes', 'endless', 'slow'] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -46,7 +46,7 @@ interface Feed {
   readonly data: Float32Array;
 }
 
-/** What `require('onnxruntime-node')` gives. */
+/** The module `onnxruntime-node`. */
 export function onnxModule(process: SimulatedProcess, hooks: InferenceHooks) {
   let open = 0;
   /** The thread is busy; what was asked for is there as soon as it is free. */

@@ -1,4 +1,4 @@
-/** What `require('net')` gives a process: connections and servers of the simulated network. */
+/** The module `net` of a process: connections and servers of the simulated network. */
 import net from 'node:net';
 import { type Network, Socket } from '../machine/network.ts';
 import type { SimulatedProcess } from '../machine/process.ts';

@@ -6,7 +6,7 @@ import type { Patch } from '../machine/bundle.ts';
 
 export interface PlantedFault extends Patch {
   readonly name: string;
-  /** What the change does. */
+  /** The effect of the change. */
   readonly what: string;
   /** The invariants that may see it. */
   readonly seenBy: readonly string[];
