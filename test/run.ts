@@ -21,6 +21,7 @@ const PROCESS_MS = 600_000;
 /** Folders and files below test/ that share a process, those with the most time first. Others share that of their top folder. */
 const TOGETHER: readonly (readonly string[])[] = [
   ['e2e'],
+  ['simulation'],
   ['local/decentral', 'local/worker/http', 'sdk/worker', 'python/worker-client.test.ts'],
   ['onnx-import/import'],
   ['lib/workers', 'local/worker'],

@@ -1,0 +1,161 @@
+/** The facts of a simulated deployment, which the invariants judge and a story tells. */
+import type { Kind } from './models/inference.ts';
+
+export type Way = 'sqs' | 'https' | 'stream';
+
+/** One call of `enqueue`, or one entry of the stream. */
+export interface EnqueueFact {
+  readonly uri: string;
+  /** Its record's number, which no other record has. */
+  readonly number: number;
+  readonly kind: Kind;
+  readonly way: Way;
+  readonly client: string;
+  readonly calledMs: number;
+  /** Known when it is called, except for an entry of the stream. */
+  identity: string | undefined;
+  endedMs: number | undefined;
+  isAccepted: boolean;
+}
+
+/** A message that SQS took. */
+export interface MessageFact {
+  readonly id: string;
+  readonly identity: string;
+  readonly sentAt: number;
+}
+
+/** An outcome that Redis published. */
+export interface OutcomeFact {
+  readonly uri: string;
+  readonly identity: string;
+  readonly status: string;
+  readonly code: string | undefined;
+  readonly model: string;
+  readonly answer: Answer | undefined;
+  readonly atMs: number;
+}
+
+export interface Answer {
+  readonly number: number;
+  readonly version: number;
+}
+
+/** The answer to a client that asked for a uri. */
+export interface ReadFact {
+  readonly client: string;
+  readonly how: 'query' | 'wait' | 'take' | 'dequeue' | 'final';
+  readonly uri: string;
+  /** That it asked for. */
+  readonly asked: string | undefined;
+  readonly calledMs: number;
+  readonly endedMs: number;
+  readonly got:
+    | {
+        readonly kind: 'result';
+        readonly identity: string;
+        readonly model: string;
+        readonly answer: Answer | undefined;
+      }
+    | { readonly kind: 'error'; readonly code: string; readonly isOfRecord: boolean }
+    | { readonly kind: 'nothing' };
+}
+
+export interface PredictionFact {
+  readonly client: string;
+  readonly number: number;
+  readonly calledMs: number;
+  readonly endedMs: number;
+  readonly model: string;
+  readonly answer: Answer | undefined;
+}
+
+/** A version of the model began to serve. */
+export interface ActivationFact {
+  readonly id: string;
+  readonly version: number;
+  readonly atMs: number;
+}
+
+/** A handler answered, and its environment is about to be stopped. */
+export interface AnswerFact {
+  readonly environment: string;
+  readonly startedMs: number;
+  readonly atMs: number;
+  /** Calls without an answer, and bytes under way. */
+  readonly left: readonly string[];
+  readonly leftMs: number;
+}
+
+export interface CancelFact {
+  readonly uri: string;
+  /** `true`, `false`, or an error. */
+  readonly answer: string;
+  readonly calledMs: number;
+  readonly endedMs: number;
+}
+
+export interface RunFact {
+  readonly process: string;
+  readonly numbers: readonly number[];
+  readonly atMs: number;
+}
+
+/** A time in which something was wrong outside of the programs. */
+export interface TroubleFact {
+  readonly what: 'redis' | 's3' | 'sqs' | 'network' | 'clock';
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Limits and times that the invariants need. */
+export interface Facts {
+  readonly refreshMs: number;
+  readonly timeoutMs: number;
+  readonly maxReceiveCount: number;
+  /** False: the queue gives records up before the function does. */
+  readonly isPatient: boolean;
+  readonly endMs: number;
+}
+
+/** A line of the log. `about` says which uri it concerns; undefined: all of them. */
+export interface Line {
+  readonly atMs: number;
+  readonly from: string;
+  readonly to: string;
+  readonly text: string;
+  readonly about: readonly string[] | undefined;
+}
+
+export class History {
+  readonly lines: Line[] = [];
+  readonly enqueues: EnqueueFact[] = [];
+  readonly messages: MessageFact[] = [];
+  readonly outcomes: OutcomeFact[] = [];
+  readonly reads: ReadFact[] = [];
+  readonly predictions: PredictionFact[] = [];
+  readonly activations: ActivationFact[] = [];
+  readonly answers: AnswerFact[] = [];
+  readonly cancels: CancelFact[] = [];
+  readonly runs: RunFact[] = [];
+  readonly troubles: TroubleFact[] = [];
+  /** Versions that were open together in a process, at most. */
+  readonly mostOpen = new Map<string, number>();
+  readonly kills: { readonly process: string; readonly how: string; readonly atMs: number }[] = [];
+  readonly uncaught: { readonly process: string; readonly text: string; readonly atMs: number }[] = [];
+  /** Uris of what is still in the queue at the end. */
+  readonly stuck: string[] = [];
+  readonly facts: Facts;
+
+  constructor(facts: Facts) {
+    this.facts = facts;
+  }
+
+  versionOf(id: string): number | undefined {
+    return this.activations.find((one) => one.id === id)?.version;
+  }
+
+  enqueueOf(identity: string): EnqueueFact | undefined {
+    return this.enqueues.find((one) => one.identity === identity);
+  }
+}

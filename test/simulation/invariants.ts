@@ -1,0 +1,348 @@
+/** The invariants of every history, as functions of its facts. A new capability adds its own here. */
+import type { EnqueueFact, History } from './history.ts';
+
+export interface Violation {
+  readonly invariant: string;
+  readonly text: string;
+  readonly atMs: number;
+  /** Uris that it is about. */
+  readonly about: readonly string[];
+}
+
+type Invariant = (history: History) => Violation[];
+
+/** True if a caller could know that one was enqueued before the other. */
+function isBefore(one: EnqueueFact, other: EnqueueFact): boolean {
+  if ((one.way === 'stream') !== (other.way === 'stream')) return false;
+  return one.isAccepted && one.endedMs !== undefined && one.endedMs < other.calledMs;
+}
+
+/** One outcome per identity: Redis announces no enqueue twice. */
+export const oneOutcomePerIdentity: Invariant = ({ outcomes }) => {
+  const known = new Map<string, number>();
+  return outcomes.flatMap(({ identity, uri, atMs }) => {
+    if (identity === '') return [];
+    const count = (known.get(identity) ?? 0) + 1;
+    known.set(identity, count);
+    if (count !== 2) return [];
+    return [
+      {
+        invariant: 'one outcome per identity',
+        text: `the enqueue ${identity} of ${uri} has a second outcome`,
+        atMs,
+        about: [uri],
+      },
+    ];
+  });
+};
+
+/** An outcome never replaces that of a later enqueue, and the last one is never that of an earlier enqueue. */
+export const lastEnqueueWins: Invariant = (history) => {
+  const violations: Violation[] = [];
+  for (const [uri, outcomes] of Map.groupBy(history.outcomes, (one) => one.uri)) {
+    const answered: EnqueueFact[] = [];
+    for (const { identity, atMs } of outcomes) {
+      const enqueue = history.enqueueOf(identity);
+      if (!enqueue) continue;
+      const later = answered.find((other) => isBefore(enqueue, other));
+      if (later) {
+        const text = `record ${enqueue.number} of ${uri} has its outcome after that of record ${later.number}, which was enqueued later`;
+        violations.push({ invariant: 'last enqueue wins', text, atMs, about: [uri] });
+      }
+      answered.push(enqueue);
+    }
+  }
+  return violations;
+};
+
+/** Every accepted enqueue has an outcome, or one that was enqueued later, or at the same time, has. */
+export const nothingLost: Invariant = (history) => {
+  return history.enqueues.flatMap((enqueue) => {
+    const { uri, number, isAccepted, calledMs } = enqueue;
+    if (!isAccepted) return [];
+    // A cancellation is the outcome of what was enqueued until then.
+    if (history.cancels.some((cancel) => cancel.uri === uri && cancel.endedMs >= calledMs)) return [];
+    const answered = history.outcomes.filter((one) => one.uri === uri);
+    const isAnswered = answered.some(({ identity }) => {
+      const other = history.enqueueOf(identity);
+      return other !== undefined && (other === enqueue || !isBefore(other, enqueue));
+    });
+    if (isAnswered) return [];
+    return [
+      {
+        invariant: 'nothing is lost',
+        text: `record ${number} of ${uri} was accepted and has no outcome`,
+        atMs: history.facts.endMs,
+        about: [uri],
+      },
+    ];
+  });
+};
+
+/** Every answer is that of the record for which it was asked. */
+export const noForeignAnswer: Invariant = (history) => {
+  const violations: Violation[] = [];
+  const check = (uri: string, identity: string, number: number | undefined, atMs: number, where: string) => {
+    const enqueue = history.enqueueOf(identity);
+    if (number === undefined || (enqueue?.uri === uri && enqueue.number === number)) return;
+    // The old client did not get the id of its entry.
+    if (
+      !enqueue &&
+      history.enqueues.some((one) => one.identity === undefined && one.uri === uri && one.number === number)
+    )
+      return;
+    const text = `${where} has the answer of record ${number} for record ${enqueue?.number ?? '(unknown)'} of ${uri}`;
+    violations.push({ invariant: 'no foreign answer', text, atMs, about: [uri] });
+  };
+  for (const { uri, identity, answer, atMs } of history.outcomes)
+    check(uri, identity, answer?.number, atMs, 'Redis');
+  for (const { uri, got, asked, endedMs, client } of history.reads) {
+    if (got.kind !== 'result') continue;
+    check(uri, got.identity, got.answer?.number ?? -1, endedMs, client);
+    if (asked !== undefined && asked !== got.identity)
+      violations.push({
+        invariant: 'no foreign answer',
+        text: `${client} asked for one enqueue of ${uri} and got another's result`,
+        atMs: endedMs,
+        about: [uri],
+      });
+  }
+  for (const { number, answer, endedMs, client } of history.predictions) {
+    if (answer?.number !== number)
+      violations.push({
+        invariant: 'no foreign answer',
+        text: `${client} predicted record ${number} and got the answer of ${answer?.number}`,
+        atMs: endedMs,
+        about: [],
+      });
+  }
+  return violations;
+};
+
+/** A good record succeeds, and one that cannot fails with an error that says so. */
+export const rightStatus: Invariant = (history) => {
+  return history.outcomes.flatMap(({ uri, identity, status, code, atMs }) => {
+    const enqueue = history.enqueueOf(identity);
+    if (!enqueue || status === 'cancelled') return [];
+    const { kind, number } = enqueue;
+    if (!history.facts.isPatient && code === 'max_receives_exceeded') return [];
+    const isRight =
+      kind === 'good' || kind === 'slow'
+        ? status === 'succeeded'
+        : ['model_failed', 'max_receives_exceeded'].includes(code ?? '');
+    if (isRight) return [];
+    const got = status === 'succeeded' ? 'succeeded' : `failed with ${code}`;
+    return [
+      { invariant: 'right status', text: `record ${number} of ${uri} (${kind}) ${got}`, atMs, about: [uri] },
+    ];
+  });
+};
+
+/** Each result names the version that made it, and that version served not long before. */
+export const versionsNamed: Invariant = (history) => {
+  const violations: Violation[] = [];
+  const { refreshMs, timeoutMs } = history.facts;
+  const patienceMs = 2 * refreshMs + timeoutMs + 5_000;
+  const check = (
+    model: string,
+    version: number | undefined,
+    atMs: number,
+    what: string,
+    about: readonly string[],
+  ) => {
+    if (version === undefined) return;
+    if (history.versionOf(model) !== version) {
+      const text = `${what} names version ${history.versionOf(model) ?? model} and was made by version ${version}`;
+      violations.push({ invariant: 'versions are named', text, atMs, about });
+      return;
+    }
+    const ends = replacedAt(history, model, atMs);
+    if (ends === undefined || atMs - ends <= patienceMs) return;
+    if (
+      history.troubles.some(
+        ({ what: whose, fromMs, toMs }) => whose !== 'clock' && fromMs <= atMs && toMs >= ends - patienceMs,
+      )
+    )
+      return;
+    const text = `${what} was made by version ${version}, ${Math.round((atMs - ends) / 1000)} s after another one began to serve`;
+    violations.push({ invariant: 'new versions serve', text, atMs, about });
+  };
+  for (const { model, answer, atMs, uri } of history.outcomes)
+    check(model, answer?.version, atMs, `the result of ${uri}`, [uri]);
+  for (const { model, answer, endedMs, number } of history.predictions)
+    check(model, answer?.version, endedMs, `the prediction of ${number}`, []);
+  return violations;
+};
+
+/** When the version stopped to serve before this time; undefined if it serves then. */
+function replacedAt({ activations }: History, model: string, atMs: number): number | undefined {
+  const before = activations.filter((one) => one.atMs <= atMs);
+  const last = before.findLastIndex(({ id }) => id === model);
+  return before[last + 1]?.atMs;
+}
+
+/** One of two clients that take a result gets it. */
+export const takenOnce: Invariant = ({ reads }) => {
+  const takers = new Map<string, string>();
+  return reads.flatMap(({ how, got, client, uri, endedMs }) => {
+    if ((how !== 'take' && how !== 'dequeue') || got.kind !== 'result') return [];
+    const before = takers.get(got.identity);
+    takers.set(got.identity, client);
+    if (before === undefined || before === client) return [];
+    return [
+      {
+        invariant: 'a result is taken once',
+        text: `${before} and ${client} both took the result of ${uri}`,
+        atMs: endedMs,
+        about: [uri],
+      },
+    ];
+  });
+};
+
+/** Seven enqueues of a uri are listed as announced. */
+const MOST_LISTED = 7;
+
+/** An enqueue that was announced before a cancellation has no other outcome after it. */
+export const cancelledStays: Invariant = (history) => {
+  return history.cancels.flatMap(({ uri, answer, calledMs, endedMs }) => {
+    if (answer !== 'true') return [];
+    const pending = history.enqueues.filter(
+      // Only a client that reaches Redis announces its records before it sends them.
+      (one) => one.uri === uri && one.way === 'sqs' && one.isAccepted && (one.endedMs ?? endedMs) < calledMs,
+    );
+    return pending.slice(-MOST_LISTED).flatMap(({ identity, number }) => {
+      const later = history.outcomes.find((one) => one.identity === identity && one.atMs > endedMs);
+      if (!later) return [];
+      const text = `record ${number} of ${uri} has the outcome ${later.status} after it was cancelled`;
+      return [{ invariant: 'what is cancelled stays so', text, atMs: later.atMs, about: [uri] }];
+    });
+  });
+};
+
+/** A client looks again after 5 s if it was not woken. */
+const WOKEN_MS = 8_000;
+
+/** Who waits for a result gets it. */
+export const waitersWake: Invariant = (history) => {
+  return history.reads.flatMap(({ how, asked, got, calledMs, endedMs, uri, client }) => {
+    if (how !== 'wait' || asked === undefined || got.kind !== 'error' || got.code !== 'timeout') return [];
+    const isTroubled = history.troubles.some(
+      ({ what, fromMs, toMs }) => what !== 'clock' && fromMs <= endedMs && toMs + 30_000 >= calledMs,
+    );
+    const ofUri = history.outcomes.filter((one) => one.uri === uri && one.atMs <= endedMs);
+    const last = ofUri.at(-1);
+    const isTaken = history.reads.some(
+      (one) => one.uri === uri && (one.how === 'take' || one.how === 'dequeue'),
+    );
+    if (isTroubled || isTaken || last?.identity !== asked || last.atMs > endedMs - WOKEN_MS) return [];
+    const text = `${client} waited for ${uri} until its time was over, though the result was there`;
+    return [{ invariant: 'who waits is woken', text, atMs: endedMs, about: [uri] }];
+  });
+};
+
+/** At most two versions are open in a process, and what ends or occupies its process is not run without end. */
+export const limitsHeld: Invariant = (history) => {
+  const violations: Violation[] = [];
+  for (const [process, open] of history.mostOpen) {
+    if (open > 2)
+      violations.push({
+        invariant: 'limits hold',
+        text: `${process} had ${open} versions open`,
+        atMs: 0,
+        about: [],
+      });
+  }
+  const kills = history.kills.filter(({ how }) => how === 'SIGKILL' || how === 'reaped').length;
+  // Together with others and alone in each delivery, and once in its first one.
+  const most = 2 * (history.facts.maxReceiveCount + 2) + 2 * kills + 4;
+  const runs = new Map<number, number>();
+  for (const { numbers } of history.runs)
+    for (const number of numbers) runs.set(number, (runs.get(number) ?? 0) + 1);
+  for (const { number, kind, uri } of history.enqueues) {
+    const count = runs.get(number) ?? 0;
+    if ((kind === 'crashes' || kind === 'endless') && count > most) {
+      violations.push({
+        invariant: 'limits hold',
+        text: `record ${number} of ${uri} (${kind}) ran ${count} times`,
+        atMs: 0,
+        about: [uri],
+      });
+    }
+  }
+  return violations;
+};
+
+/** Lambda stops a process at its answer: nothing is under way then, unless it was given up at its time limit. */
+export const nothingLeft: Invariant = (history) => {
+  return history.answers.flatMap(({ environment, left, leftMs, startedMs, atMs }) => {
+    const isTroubled = history.troubles.some(
+      ({ what, fromMs, toMs }) => what !== 'clock' && fromMs <= atMs && toMs + 8_000 >= startedMs,
+    );
+    if (left.length === 0 || leftMs < 2_500 || isTroubled) return [];
+    return [
+      {
+        invariant: 'nothing is left at an answer',
+        text: `${environment} answers while ${left.join(', ')} is under way`,
+        atMs,
+        about: [],
+      },
+    ];
+  });
+};
+
+/** No error ends a process but those that records are made for. */
+export const nothingUncaught: Invariant = ({ uncaught }) =>
+  uncaught.map(({ process, text, atMs }) => ({
+    invariant: 'every error is caught',
+    text: `${process}: ${text}`,
+    atMs,
+    about: [],
+  }));
+
+/** At the end the queue is empty, and every uri answers what Redis announced last, unless it was taken. */
+export const endsClean: Invariant = (history) => {
+  const violations: Violation[] = history.stuck.map((uri) => ({
+    invariant: 'the queue empties',
+    text: `a message of ${uri} is still in the queue`,
+    atMs: history.facts.endMs,
+    about: [uri],
+  }));
+  for (const { uri, got, endedMs } of history.reads.filter(({ how }) => how === 'final')) {
+    const last = history.outcomes.findLast((one) => one.uri === uri);
+    const isTaken = history.reads.some(
+      (read) => read.uri === uri && (read.how === 'take' || read.how === 'dequeue'),
+    );
+    if (
+      got.kind === 'nothing'
+        ? !last || isTaken
+        : got.kind === 'error'
+          ? last?.code === got.code
+          : last?.identity === got.identity
+    )
+      continue;
+    const text = `at the end ${uri} has ${got.kind === 'result' ? 'another result' : got.kind === 'error' ? `the error ${got.code}` : 'no result'} than Redis announced`;
+    violations.push({ invariant: 'results stay', text, atMs: endedMs, about: [uri] });
+  }
+  return violations;
+};
+
+export const INVARIANTS: readonly Invariant[] = [
+  oneOutcomePerIdentity,
+  lastEnqueueWins,
+  nothingLost,
+  noForeignAnswer,
+  rightStatus,
+  versionsNamed,
+  takenOnce,
+  cancelledStays,
+  waitersWake,
+  limitsHeld,
+  nothingLeft,
+  nothingUncaught,
+  endsClean,
+];
+
+export function judgeHistory(history: History): Violation[] {
+  return INVARIANTS.flatMap((invariant) => invariant(history));
+}

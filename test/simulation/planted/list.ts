@@ -1,0 +1,66 @@
+/**
+ * Faults that the product once had, or nearly, planted again: each as a change of one source file. Seeds find them that were
+ * not chosen after them (`npm run test:simulation -- --planted`).
+ */
+import type { Patch } from '../machine/bundle.ts';
+
+export interface PlantedFault extends Patch {
+  readonly name: string;
+  /** The effect of the change. */
+  readonly what: string;
+  /** The invariants that may see it. */
+  readonly seenBy: readonly string[];
+}
+
+export const PLANTED: readonly PlantedFault[] = [
+  {
+    name: 'frozen refresh',
+    what: 'the check for a new version of the model goes on beside the answer, and is stopped with the function',
+    file: 'lib/compose/model.ts',
+    find: '...(inLambda ? { leftMs: () => scope.leftMs(), random: Math.random } : {}),',
+    replace: '...(inLambda ? { random: Math.random } : {}),',
+    seenBy: ['new versions serve', 'nothing is left at an answer'],
+  },
+  {
+    name: 'starvation',
+    what: 'an isolated process that is not ready in time is ended, and started again by the next delivery',
+    file: 'lib/inference/isolated-runner.ts',
+    find: 'const goesOn = isOpening && isTimeout(error) && started.waitedMs < MOST_OPENING_MS;',
+    replace: 'const goesOn = isOpening && isTimeout(error) && started.waitedMs < 0;',
+    seenBy: ['nothing is lost', 'the queue empties'],
+  },
+  {
+    name: 'bridge order',
+    what: 'the bridge sends entries of one uri at the same time',
+    file: 'local/bridge/deliveries.ts',
+    find: 'else void this.#turns.run(record.uri, () => this.#deliver(entry, record, this.#term));',
+    replace:
+      'else void this.#turns.run(record.uri + entry.id, () => this.#deliver(entry, record, this.#term));',
+    seenBy: ['last enqueue wins', 'nothing is lost'],
+  },
+  {
+    name: 'clock back',
+    what: 'a clock that is set back by an hour delays the check for a new version by an hour',
+    file: 'lib/inference/model-manager.ts',
+    find: 'if (waitMs > 0 && waitMs <= this.#options.refreshMs) return undefined;',
+    replace: 'if (waitMs > 0) return undefined;',
+    seenBy: ['new versions serve'],
+  },
+  {
+    name: 'position of a Lua argument',
+    what: 'the second record of a batch is saved with the value of the first',
+    file: 'lib/redis/result-writer.ts',
+    find: '...finished.map(({ fields }) => fields.value));',
+    replace: '...finished.map((_, i) => finished[Math.max(0, i - 1)].fields.value));',
+    seenBy: ['no foreign answer', 'right status'],
+  },
+  {
+    name: 'await before the acknowledgement',
+    what: 'messages are acknowledged while their results are being saved',
+    file: 'lib/pipeline/serve.ts',
+    find: 'const [unsaved] = await Promise.all([ids, notified]);',
+    replace:
+      'const [unsaved] = await Promise.all([[], notified]); void Promise.resolve(ids).catch(() => undefined);',
+    seenBy: ['nothing is lost', 'nothing is left at an answer'],
+  },
+];
