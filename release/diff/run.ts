@@ -9,7 +9,7 @@ import type { NamedTensor } from '../../lib/contract/values.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { modelBytes, readFacts } from '../../onnx-import/index.ts';
-import { singleRows } from '../../onnx-import/trial.ts';
+import { singleRows } from '../../onnx-import/inputs.ts';
 import type { GoldenRequest } from '../golden/file.ts';
 import { type GoldenResult, runGolden } from '../golden/run.ts';
 import { differencesOf, type OutputDifference } from './answers.ts';
