@@ -101,16 +101,15 @@ function scripts(all: readonly string[]): string[] {
     const files = groups.get(name) ?? [];
     if (files.length === 1) return join(ROOT, files[0] as string);
     const script = join(MADE, `${name}.mjs`);
-    const [untracked, together] = ['untracked.ts', 'together.ts'].map((file) => {
-      return pathToFileURL(join(ROOT, 'test', file)).href;
-    });
-    writeFileSync(
-      script,
-      `import '${untracked}';
-const { runTogether } = await import('${together}');
-runTogether(${JSON.stringify(files)});
-`,
+    const [untracked, together] = ['untracked.ts', 'together.ts'].map((file) =>
+      JSON.stringify(pathToFileURL(join(ROOT, 'test', file)).href),
     );
+    const lines = [
+      `import ${untracked};`,
+      `const { runTogether } = await import(${together});`,
+      `runTogether(${JSON.stringify(files)});`,
+    ];
+    writeFileSync(script, `${lines.join('\n')}\n`);
     return script;
   });
 }

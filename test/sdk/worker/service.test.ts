@@ -90,7 +90,9 @@ from datetime import datetime, timezone
 client = WKRClient(port=PORT)
 values = [None, 7, -2.5, "é", b"\\0\\xff", 10**40, (1, (2,)), {1, "a"}, {"a b": {"$t": 1}}, float("inf"),
           datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)]
-show([repr(value) for value in values if repr(client.encode(value)) != repr(value)])
+# Two sets that are equal may be printed in different orders.
+def text(value): return sorted(map(repr, value)) if isinstance(value, set) else repr(value)
+show([repr(value) for value in values if text(client.encode(value)) != text(value)])
 arrays = [np.arange(6).reshape(2, 3).astype(d) for d in ("float16", "float32", "float64", "int8", "int64", "uint64", "bool")]
 def same(a, b): return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 show([a.dtype.name for a in arrays if not same(a, client.encode(a))])
