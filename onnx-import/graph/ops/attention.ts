@@ -118,14 +118,9 @@ function rotated(call: Call, x: Data, tables: readonly number[], positions: numb
   else if ((places?.shape ?? []).some((dim) => !same(dim, ONE)) || (places && !places.shape))
     call.end('its positions are a constant that differs along the batch axis');
   // Without positions a table has an entry for each of the batch.
-  const own = places ? undefined : tables.map((index) => call.data(index));
-  if (own?.some((table) => table.kind === 'rows')) for (const index of tables) entries(call, index, x);
-  else {
-    for (const index of tables) {
-      const first = call.fixed(index)?.shape?.[0];
-      if (own && !(first && same(first, ONE))) call.end('its tables differ along the batch axis');
-    }
-  }
+  for (const index of tables)
+    if (places) call.fixed(index);
+    else entries(call, index, x);
   return call.moved(x, shape);
 }
 
