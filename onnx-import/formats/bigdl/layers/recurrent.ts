@@ -97,8 +97,8 @@ const recurrent: Rule = (call) => {
   ]);
   const initial = zeros(call, input, state);
   const states = Array.from({ length: cell.states }, () => initial);
-  const made = scan(call, states, [turned], (body, before, [now]) =>
-    stepOf(call, cell, body, before, now as Value),
+  const made = scan(call, states, [turned], (body, old, [now]) =>
+    stepOf(call, cell, body, old, now as Value),
   );
   const all = made.at(-1) as Value;
   return call.transpose(all, [

@@ -64,7 +64,7 @@ const cropAndResize: Rule = (node, [image, boxes, boxIndex, size], g) => {
   const [bottom, right] = [lastPixel(g, x, 1), lastPixel(g, x, 2)];
   const [ys, xs] = [samples(g, boxes, 0, bottom, height), samples(g, boxes, 1, right, width)];
   const index = int64(g, boxIndex);
-  const rounded = (x: Value) => compute(g, FORMULAS.halfUp, { x });
+  const rounded = (place: Value) => compute(g, FORMULAS.halfUp, { x: place });
   const value =
     method === 'nearest'
       ? at(g, {

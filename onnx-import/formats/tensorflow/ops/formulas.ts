@@ -55,7 +55,7 @@ const addN: Compute = (on, inputs) =>
   inputs.slice(1).reduce<Value>((sum, next) => on.one('Add', [sum, next]), inputs[0]);
 
 function formulas(table: Readonly<Record<string, Compute>>): OpTable {
-  return Object.fromEntries(Object.entries(table).map(([op, compute]) => [op, formula(compute)]));
+  return Object.fromEntries(Object.entries(table).map(([op, make]) => [op, formula(make)]));
 }
 
 export const UNARY_FORMULAS = formulas({

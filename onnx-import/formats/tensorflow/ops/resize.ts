@@ -65,8 +65,8 @@ const nearest: Rule = (node, [input, size], g, { layouts }) => {
       coordinates: coordinatesOf(placing),
       nearest: placing.corners || placing.centers ? 'round_prefer_ceil' : 'floor',
     });
-  return wanted.reduce<Value>((value, size, i) => {
-    const [from, to] = [sizes[i] as number, size as number];
+  return wanted.reduce<Value>((value, target, i) => {
+    const [from, to] = [sizes[i] as number, target as number];
     if (to < 1 || to > MAX_WEIGHTS) refuse(`resizes to ${to} pixels`);
     const axis = { axis: i + 1, from, to, scale: to / from, step: stepOf(from, to, placing) };
     const coordinates = placing.centers ? 'tf_half_pixel_for_nn' : 'asymmetric';
@@ -152,11 +152,11 @@ function byWeights(
 }
 
 /** `tf.image.resize` with antialiasing and with other filters. */
-const scaleAndTranslate: Rule = (node, [image, size, scale, move], g) => {
+const scaleAndTranslate: Rule = (node, [x, size, scale, move], g) => {
   const filter = textAttribute(node, 'kernel_type', 'lanczos3');
   const antialias = flagAttribute(node, 'antialias', true);
   const [scales, moves] = [constantNumbers(scale, 'scale'), constantNumbers(move, 'translation')];
-  return multiplyAxes(node, cast(g, image, 'float32'), size, g, (axis, from, to) =>
+  return multiplyAxes(node, cast(g, x, 'float32'), size, g, (axis, from, to) =>
     filterWeights(from, to, { filter, antialias, scale: scales[axis] ?? 1, move: moves[axis] ?? 0 }),
   );
 };
