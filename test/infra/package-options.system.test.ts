@@ -162,7 +162,7 @@ describe('serverless package with a config.yaml and parameters', () => {
       'CLUSTER_SERVING_REDIS_URL',
     ]);
     const policy = propertiesOf(template, 'PredictQueuesPolicy');
-    assert.deepEqual(policy['RoleName'], { Ref: 'PredictRole' });
+    assert.deepEqual(policy['Roles'], [{ Ref: 'PredictRole' }]);
     const { Statement } = policy['PolicyDocument'] as { Statement: readonly Record<string, unknown>[] };
     assert.deepEqual(
       Statement.map(({ Action, Resource }) => [Action, referencesOf(Resource)]),

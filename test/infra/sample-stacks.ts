@@ -242,7 +242,7 @@ export const FOLLOWING: readonly (readonly [stack: StackName, ...Row])[] = [
     'tracing=on',
   ],
   ['prod', 'TracingPolicy', 'Roles', IN_VPC.toSpliced(2, 0, 'SubmitRole').map(ref), 'of all functions'],
-  ['signedIn', 'PredictQueuesPolicy', 'RoleName', ref('PredictRole'), 'respondAsync=on'],
+  ['signedIn', 'PredictQueuesPolicy', 'Roles', [ref('PredictRole')], 'respondAsync=on'],
   [
     'signedIn',
     'PredictQueuesPolicy',
