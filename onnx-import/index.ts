@@ -48,6 +48,7 @@ export type { SampleRequest, ServiceWords } from './report/sample-text.ts';
 export type { Tolerance } from './samples/compare.ts';
 export type { GivenShapes } from './samples/given-sizes.ts';
 export { type Filling, FREE_SIZES, madeUpInputs } from './samples/inputs.ts';
+export { adviceOn } from './source/advice/no-model.ts';
 export { type Candidate, candidatesIn, weightsOf } from './source/candidates.ts';
 export type { ConvertOptions } from './source/convert-options.ts';
 export {
@@ -59,7 +60,6 @@ export {
   type StoredOrigin,
 } from './source/hub-origin.ts';
 export { isOnnx, KINDS, type ModelKind } from './source/kinds.ts';
-export { adviceOn } from './source/no-model.ts';
 export type { FileFacts } from './source/sources.ts';
 export { CONFIG_FILES } from './text/folder.ts';
 export { SENTENCES } from './text/prompts.ts';

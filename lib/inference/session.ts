@@ -204,6 +204,12 @@ function hint(error: unknown): string {
   if (/Type Error: Type 'tensor\((bfloat16|float16|double)\)'/.test(reason(error))) {
     return ' (the operator does not take numbers of this type: export the model with float32)';
   }
+  if (/is under development/.test(reason(error)))
+    return ' (the opset is newer than this onnxruntime: export the model again with opset 17)';
+  if (/Unsupported model IR version/.test(reason(error)))
+    return ' (in Python: model = onnx.load(path); model.ir_version = 10; onnx.save(model, path))';
+  if (/external (initializer|data)/i.test(reason(error)))
+    return ' (a file with weights beside the model is missing or cut off: fetch all of its files again)';
   const also = operator ? '; one that has it already, with float32' : '';
   return operator || /opset/i.test(reason(error))
     ? ` (export the model again with opset 13 or newer${also})`

@@ -88,8 +88,8 @@ export function wrongContent(head: Uint8Array): string | undefined {
   if (/^(<!doctype html|<html|<head)/i.test(text)) {
     return 'a web page (HTML), probably of a download that failed';
   }
-  if (text.startsWith('<?xml')) return 'an XML text';
-  if (/^\{\s*"/.test(text)) return 'a JSON text';
+  if (text.startsWith('<?xml')) return 'an XML text, as storage answers with an error';
+  if (/^\{\s*"/.test(text)) return 'a JSON text, as hubs answer with an error';
   if (head[0] === 0x1f && head[1] === 0x8b) return 'a gzip archive; unpack it first';
   if (text.startsWith('PK\u0003\u0004')) return 'a zip archive; unpack it first';
   return undefined;

@@ -9,6 +9,7 @@ import { writeOnnx, writeParts } from '../onnx/write.ts';
 import { inModelProcess } from '../process/model-process.ts';
 import { isOnnx } from '../source/kinds.ts';
 import { copySource } from '../source/sources.ts';
+import { assertWeights } from '../source/weights.ts';
 import { NODES } from '../verify/tasks.ts';
 import { withProvenRows } from './free-rows.ts';
 import { type Converted, type Found, MODEL_FILE, type Workshop } from './stages.ts';
@@ -56,7 +57,8 @@ async function write(
 async function keep(found: Found, { folder, signal, process }: Workshop): Promise<Converted> {
   const [name] = found.files as readonly [string];
   const [source, target] = [join(found.directory, name), join(folder, MODEL_FILE)];
-  const { externalFiles, shapelessInputs, shapelessOutputs } = await readOnnxFacts(source);
+  const { externalFiles, externalBytes, shapelessInputs, shapelessOutputs } = await readOnnxFacts(source);
+  await assertWeights(dirname(source), basename(source), externalBytes);
   const rewritten = await rewriteOnnx(source);
   for (const path of externalFiles) await copySource(found, join(dirname(name), path), join(folder, path));
   if (rewritten.model) await writeParts(target, rewritten.model.parts);

@@ -21,6 +21,8 @@ export interface OnnxFacts {
   readonly shapelessOutputs: readonly string[];
   /** External weight files, relative to the model's directory, with `/`. */
   readonly externalFiles: readonly string[];
+  /** How many bytes each of them has at least, as far as the model says it. */
+  readonly externalBytes: ReadonlyMap<string, number>;
 }
 
 /** @throws bad_model when the file is not an ONNX model, or names a file outside its directory */
@@ -29,11 +31,13 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   const model = readOnnx(path);
   const graph = messageOf(model, 'graph');
   if (!graph || !has(model, 'opsets')) {
-    throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
+    throw badModel(
+      `${path}: expected an ONNX model, found a file without a graph; fetch it again, or export it again`,
+    );
   }
   const opsets = messagesOf(model, 'opsets');
   const isStandard = (opset: Message) => ['', 'ai.onnx'].includes(textOf(opset, 'domain'));
-  const files = new Set<string>();
+  const files = new Map<string, number>();
   visitTensors(graph, (tensor) => collectLocation(tensor, name, files));
   for (const inner of messagesOf(model, 'functions')) {
     visitTensors(inner, (tensor) => collectLocation(tensor, name, files));
@@ -44,7 +48,8 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
     scalars: namesOf([...messagesOf(graph, 'inputs'), ...messagesOf(graph, 'outputs')], isScalar),
     shapelessInputs: namesOf(messagesOf(graph, 'inputs'), isShapeless),
     shapelessOutputs: namesOf(messagesOf(graph, 'outputs'), isShapeless),
-    externalFiles: [...files].sort(),
+    externalFiles: [...files.keys()].sort(),
+    externalBytes: files,
   };
 }
 
@@ -120,16 +125,23 @@ export function constantsOf(graph: Message): (readonly [name: string, constant: 
   return [...weights, ...made];
 }
 
-function collectLocation(tensor: Message, name: string, files: Set<string>): void {
-  for (const entry of messagesOf(tensor, 'external')) {
-    if (textOf(entry, 'key') !== 'location') continue;
-    const location = textOf(entry, 'value');
+function collectLocation(tensor: Message, name: string, files: Map<string, number>): void {
+  const entries = messagesOf(tensor, 'external');
+  const valuesOf = (key: string) =>
+    entries.filter((entry) => textOf(entry, 'key') === key).map((entry) => textOf(entry, 'value'));
+  const [offset = 0] = valuesOf('offset');
+  const [length = 0] = valuesOf('length');
+  const end = Number(offset) + Number(length);
+  for (const location of valuesOf('location')) {
     // onnxruntime treats `\` as a separator on Windows.
     const isInside = !/^[/\\]|^[a-z]:|(^|[/\\])\.\.([/\\]|$)|\0/i.test(location) && location !== '';
     if (!isInside) {
       const shown = JSON.stringify(location.slice(0, 200));
-      throw badModel(`${name}: its weights lie in ${shown}, outside the model's folder`);
+      throw badModel(
+        `${name}: its weights lie in ${shown}, outside the model's folder; in Python: onnx.save(onnx.load("${name}"), "copy.onnx") puts them into the file`,
+      );
     }
-    files.add(location.replaceAll('\\', '/').replace(/^(\.\/)+/, ''));
+    const path = location.replaceAll('\\', '/').replace(/^(\.\/)+/, '');
+    files.set(path, Math.max(files.get(path) ?? 0, Number.isFinite(end) ? end : 0));
   }
 }

@@ -15,6 +15,11 @@ export interface Candidate {
 const TREES_JSON = /^(model|.*(xgb|xgboost|booster).*)\.json$/i;
 const TREES_TEXT = /^(model|.*(lgb|lgbm|lightgbm|booster).*)\.txt$/i;
 
+/** Of SentencePiece. */
+const TOKENIZERS = /^(spiece|tokenizer|sentencepiece.*|source|target)\.model$/i;
+/** The two halves of a net of Caffe2. */
+const CAFFE2 = ['init_net.pb', 'predict_net.pb'];
+
 /** One candidate per model; anything but one is an error. */
 export function candidatesIn(names: readonly string[]): Candidate[] {
   const named = (kind: ModelKind, pattern: RegExp) =>
@@ -27,7 +32,8 @@ export function candidatesIn(names: readonly string[]): Candidate[] {
     ...checkpoints(names),
     ...caffe(names),
     ...openvino(names),
-    ...named('xgboost', /\.(ubj|xgb)$/i),
+    // SageMaker's has no ending, and *.bst is of XGBoost or of LightGBM: the content tells.
+    ...named('xgboost', /\.(ubj|xgb|bst)$|^xgboost-model$/i),
     ...named('lightgbm', /\.(lgb|lgbm)$/i),
     ...named('bigdl', /\.bigdl$/i),
     ...named('pytorch', /\.(pt|pth|ptl|pt2|jit)$/i).filter(({ file }) => !chosenNets(names).includes(file)),
@@ -35,11 +41,12 @@ export function candidatesIn(names: readonly string[]): Candidate[] {
   if (plain.length > 0) return plain;
   const trees = [...named('xgboost', TREES_JSON), ...named('lightgbm', TREES_TEXT)];
   if (trees.length > 0) return trees;
-  const bigdl = named('bigdl', /\.model$/i);
+  const bigdl = named('bigdl', /\.model$/i).filter(({ file }) => !TOKENIZERS.test(file));
   if (bigdl.length > 0) return bigdl;
   // Without constants a model of OpenVINO needs no second file.
   const nets = named('openvino', /\.xml$/i);
   if (nets.length > 0) return nets;
+  if (CAFFE2.every((name) => names.includes(name))) return [];
   // Binary first: a text graph is often there only to be read by people.
   const graphs = named('tf_frozen', /\.pb$/i);
   return graphs.length > 0 ? graphs : named('tf_frozen', /\.pbtxt$/i);

@@ -3,15 +3,18 @@
  * says. A directory with two models is refused.
  */
 import { existsSync } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, readlink, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts';
+import { asError, badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts';
 import { NAMES_FILE } from '../../lib/registry/names.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../../lib/registry/onnx-file.ts';
 import type { Choice } from '../files/variants.ts';
 import { needsRewrite } from '../onnx/rewrite/rewrite.ts';
 import { textModelFiles } from '../text/folder.ts';
 import { besideReader, hasImageToStore, type ReadBeside } from '../vision/folder.ts';
+import { kindByContent, otherContent } from './advice/content.ts';
+import { adviceOnFolder } from './advice/folder.ts';
+import { adviceOn, adviceOnContent } from './advice/no-model.ts';
 import { weightFiles } from './bigdl-weights.ts';
 import { chosenNets } from './caffe-nets.ts';
 import { type Candidate, candidatesIn, weightsOf } from './candidates.ts';
@@ -27,7 +30,6 @@ import {
   readMlmodel,
   unreadableFlavor,
 } from './mlflow.ts';
-import { adviceOn } from './no-model.ts';
 import { type Archive, candidateAt, fileNames, type Place, placeOf } from './place.ts';
 import { hasLabelsToStore } from './stored-labels.ts';
 import { CONFIG_PBTXT, type TritonFacts } from './triton.ts';
@@ -60,8 +62,6 @@ export interface FoundModel {
 type ModelFiles = Omit<FoundModel, 'beside'>;
 
 const MAX_ENTRIES = 10_000;
-const EXPECTED =
-  'expected one, such as model.onnx, saved_model.pb, model.pt or model.json of XGBoost; docs/how-to/import-a-model.md#prepare-the-directory lists all';
 
 /**
  * @throws bad_model naming what was found and what was expected, unless the directory holds exactly one readable
@@ -109,9 +109,10 @@ async function modelAt(place: Place, choice: Choice): Promise<ModelFiles> {
 
 async function modelOf(
   folder: string,
-  { kind, file }: Candidate,
+  { kind: named, file }: Candidate,
   names: readonly string[],
 ): Promise<ModelFiles> {
+  const kind = await kindByContent(named, join(folder, file));
   const files = await sourceFiles(folder, kind, file, names);
   await assertContents(folder, kind, files);
   return { kind, directory: folder, home: folder, files };
@@ -199,8 +200,13 @@ async function assertContents(folder: string, kind: ModelKind, files: readonly s
     try {
       head = await readHead(path);
     } catch (error) {
-      throw badModel(`${path} cannot be read: ${unreadable(error, path)}`, { cause: error });
+      throw badModel(`${path} cannot be read: ${await unreadableFile(error, path)}`, { cause: error });
     }
+    const other = file === files.find((name) => isMain(kind, name)) && otherContent(kind, head);
+    if (other)
+      throw badModel(
+        `${path}: expected a file of ${KINDS[kind].title}, found ${other.title}; ${adviceOnContent(basename(file), other)}`,
+      );
     const wrong = wrongContent(head);
     // Weights may be empty, and assets and unsupported models may have any content.
     // A PyTorch file is a zip archive or a pickle, which its reader tells apart.
@@ -213,14 +219,23 @@ async function assertContents(folder: string, kind: ModelKind, files: readonly s
   }
 }
 
+/** The one file that holds the model. */
+function isMain(kind: ModelKind, file: string): boolean {
+  if (kind === 'hugging_face') return file.endsWith('.onnx');
+  return kind !== 'tf_frozen' || !file.endsWith('.json');
+}
+
+async function unreadableFile(error: unknown, path: string): Promise<string> {
+  const target = await readlink(path).catch(() => undefined);
+  if (asError(error).code !== 'ENOENT') return unreadable(error, path);
+  return target === undefined
+    ? 'there is no such file'
+    : `it is a link to ${target}, which is not there; put the file itself in its place`;
+}
+
 async function nothing(folder: string, names: readonly string[]): Promise<ServingError> {
   const found = names.length === 0 ? 'no files' : shownNames(names);
-  const folders = await readdir(folder, { withFileTypes: true });
-  // Some models are folders themselves.
-  const advice =
-    adviceOn(names) ??
-    adviceOn(folders.filter((one) => one.isDirectory()).map(({ name }) => name)) ??
-    EXPECTED;
+  const advice = await adviceOnFolder(folder, names);
   return badModel(`model directory ${folder} holds no model, found ${found}; ${advice}`);
 }
 

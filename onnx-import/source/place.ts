@@ -9,6 +9,7 @@ import { badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts
 import { shownNames, unreadable } from '../../lib/registry/onnx-file.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
 import { type Choice, type Chosen, chooseModel, severalModels } from '../files/variants.ts';
+import { adviceOnFile } from './advice/folder.ts';
 import { isArchive, unpackModel } from './archive.ts';
 import { type Candidate, candidatesIn } from './candidates.ts';
 import { KINDS } from './kinds.ts';
@@ -76,10 +77,12 @@ async function placeOfFile(path: string): Promise<Place> {
   const [folder, only] = [dirname(path), basename(path)];
   if (/\.zip$/i.test(only))
     throw badModel(`${path} is an archive: unpack it (unzip ${only}) and name the folder with its files`);
-  if (candidatesIn([only]).length === 0)
+  if (candidatesIn([only]).length === 0) {
+    const advice = await adviceOnFile(folder, only);
     throw badModel(
-      `${path} is no file of a model that can be imported; name the file that begins the model, or its directory`,
+      `${path} is no file of a model that can be imported; ${advice ?? 'name the file that begins the model, or its directory'}`,
     );
+  }
   return { home: folder, folder, names: await fileNames(folder), only, notes: [] };
 }
 
@@ -180,7 +183,7 @@ export async function fileNames(folder: string): Promise<string[]> {
   }
   if (entries.length > MAX_ENTRIES) {
     throw badModel(
-      `model directory ${folder}: ${entries.length} entries are over the limit of ${MAX_ENTRIES}`,
+      `model directory ${folder}: ${entries.length} entries are over the limit of ${MAX_ENTRIES}; put the model and its files into a folder of their own`,
     );
   }
   const visible = entries.filter((entry) => !entry.name.startsWith('.') && !entry.isDirectory());

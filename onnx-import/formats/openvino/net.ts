@@ -3,7 +3,7 @@
  * layer of version 10 and later has its weights from Const layers, an older one as blobs of its own.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
-import { pmml } from '../../source/no-model.ts';
+import { pmml } from '../../source/advice/converters.ts';
 import { childOf, childrenOf, type Element } from './xml.ts';
 
 export interface Port {
@@ -57,7 +57,7 @@ export function readNet(root: Element, file: string): Net {
     throw badModel(
       root.name === 'PMML'
         ? pmml(file)
-        : `${file}: is no OpenVINO model: expected <net>, found <${root.name}>`,
+        : `${file}: is no OpenVINO model: expected <net>, found <${root.name}>${root.name === 'opencv_storage' ? '; serve it as a worker with OpenCV (docs/how-to/serve-your-own-code.md)' : ''}`,
     );
   const version = whole(root.attributes.get('version') ?? '', `${file}: version of the net`);
   if (version < 2 || version > 11)

@@ -68,8 +68,11 @@ class Reader {
     if (/[-\dNI]/.test(this.next())) {
       const end = this.#bytes.indexOf(']', this.#at);
       if (end < 0) fail('it is cut off');
-      this.#at = end + 1;
-      return (() => parsed(this.#bytes.toString('latin1', start, end + 1))) satisfies Later;
+      // CatBoost has lists in a list of numbers.
+      if (!this.#bytes.subarray(this.#at, end).includes('[')) {
+        this.#at = end + 1;
+        return (() => parsed(this.#bytes.toString('latin1', start, end + 1))) satisfies Later;
+      }
     }
     this.#at = start;
     const found: unknown[] = [];

@@ -1,9 +1,9 @@
 /** Reads the file of a model of trees. */
 import { badModel, ServingError } from '../../../lib/contract/errors.ts';
 import { readLimited } from '../../files/read-limited.ts';
+import { adviceOnJson } from '../../source/advice/no-model.ts';
 import type { ConvertOptions } from '../../source/convert-options.ts';
 import type { FoundModel } from '../../source/detect.ts';
-import { adviceOnJson } from '../../source/no-model.ts';
 import type { Conversion } from '../conversion.ts';
 import { INPUT } from './convert.ts';
 import { readJson } from './json.ts';

@@ -28,7 +28,11 @@ const REFUSED: readonly (readonly [
     { 'm.onnx': 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' },
     /found a Git LFS pointer instead of the file; `git lfs pull` fetches it$/,
   ],
-  ['a message of an API', { 'm.onnx': '{"message": "Not Found"}' }, /found a JSON text$/],
+  [
+    'a message of an API',
+    { 'm.onnx': '{"message": "Not Found"}' },
+    /found a JSON text, as hubs answer with an error$/,
+  ],
   ['a packed file', { 'm.onnx': '\u001f\u008b\u0008' }, /found a gzip archive; unpack it first$/],
 ];
 for (const [what, files, message] of REFUSED) {

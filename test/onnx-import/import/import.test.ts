@@ -468,6 +468,17 @@ describe('an ONNX model', () => {
       opset: 6,
     });
     await refuse(old, /onnxruntime cannot load the model: .*opset 13 or newer/);
+    const next = onnxModel({
+      inputs: [{ name: 'x', dtype: 'float32', shape: [1, 2] }],
+      outputs: [{ name: 'y', dtype: 'float32', shape: [1, 2] }],
+      nodes: [{ op: 'Add', inputs: ['x', 'x'], outputs: ['y'] }],
+      opset: 99,
+    });
+    await refuse(next, /\(the opset is newer than this onnxruntime: export the model again with opset 17\)$/);
+    const newest = Buffer.from(next);
+    assert.equal(newest[0], 8, 'the version of ONNX comes first');
+    newest[1] = 99;
+    await refuse(newest, /Unsupported model IR version: 99.*\(in Python: .*model\.ir_version = 10/s);
     const x = { name: 'x', dtype: 'float32', shape: [1, 2] } as const;
     const cast = (from: string, to: string, type: number) => {
       return { op: 'Cast', inputs: [from], outputs: [to], attributes: { to: type } };
@@ -540,8 +551,20 @@ describe('an ONNX model', () => {
       bytes.replace('model.onnx.data', 'missing-weights'),
       'latin1',
     );
-    const missing = { code: 'bad_model', message: /missing-weights cannot be copied: ENOENT/ };
-    await assert.rejects(importModel(directory, { out, ...QUICK }), missing);
+    const refuse = async (message: RegExp) =>
+      assert.rejects(importModel(directory, { out, ...QUICK }), { code: 'bad_model', message });
+    await refuse(
+      /missing-weights is missing, which holds weights of model\.onnx; put it there under this name/,
+    );
+    await writeFile(join(directory, 'model.onnx'), bytes, 'latin1');
+    const data = join(directory, 'model.onnx.data');
+    await writeFile(data, (await readFile(data)).subarray(0, 1200));
+    await refuse(
+      /model\.onnx\.data: expected at least 2400 bytes of weights of model\.onnx, found 1200: .*fetch it again$/,
+    );
+    // Longer than the weights: onnxruntime would take the text for numbers.
+    await writeFile(data, `version https://git-lfs.github.com/spec/v1\n${'x'.repeat(2400)}`);
+    await refuse(/model\.onnx\.data: expected weights of model\.onnx, found a Git LFS pointer/);
   });
 
   test('with options of a conversion is refused: they would do nothing', async (t) => {

@@ -70,9 +70,13 @@ export const MODELS: readonly ModelCase[] = [
   model(
     'an error of S3',
     () => '<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>',
-    found('an XML text'),
+    found('an XML text, as storage answers with an error'),
   ),
-  model('an error as JSON', () => '{"message":"Not Found"}', found('a JSON text')),
+  model(
+    'an error as JSON',
+    () => '{"message":"Not Found"}',
+    found('a JSON text, as hubs answer with an error'),
+  ),
   model(
     'a Git LFS pointer',
     () => 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n',

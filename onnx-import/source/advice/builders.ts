@@ -1,0 +1,16 @@
+/** Builds what is said of a file that is no model. */
+
+export type Advice = (file: string, names: readonly string[]) => string;
+
+export const OPTIMUM = '`optimum-cli export onnx --model . onnx/`';
+
+export const weights = (of: string, how: string): Advice => {
+  return (file) => `${file} holds weights${of} without a graph; ${how.replaceAll('FILE', file)}`;
+};
+
+/** A program for one kind of device, which holds no graph that could be read back. */
+export const compiled = (what: string, source: string): Advice => {
+  return (file) => `${file} is compiled for ${what}; import ${source}`;
+};
+
+export type AdviceTable = readonly (readonly [pattern: RegExp, advice: Advice])[];
