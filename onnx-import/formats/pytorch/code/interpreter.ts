@@ -14,7 +14,7 @@ import { Evaluator, NO_NAMES } from './evaluator.ts';
 import { Failed, type Frame, type Library, Stopped } from './library.ts';
 
 const MAX_ITERATIONS = 100_000;
-const GRADIENT_MODE = /^__torch__\.torch\.autograd\.grad_mode\.(no_grad|enable_grad|inference_mode)$/;
+const NO_GRAD = '__torch__.torch.autograd.grad_mode.no_grad';
 
 export class Interpreter {
   readonly #c: Context;
@@ -97,12 +97,12 @@ export class Interpreter {
     }
   }
 
-  /** Gradients are never computed here, so that switching them off or on changes nothing. */
+  /** Gradients are never computed here, so switching them off changes nothing. */
   #with({ context, body }: Extract<Statement, { kind: 'with' }>, frame: Frame): Py | undefined {
     const manager = this.#evaluator.evaluate(context, frame);
     if (manager instanceof Failed) throw new Stopped();
     const type = manager instanceof Obj ? manager.type : kindOf(manager);
-    if (!GRADIENT_MODE.test(type)) refuse(`enters ${type} by "with", which is not supported`);
+    if (type !== NO_GRAD) refuse(`enters ${type} by "with", which is not supported`);
     return this.#block(body, frame);
   }
 
