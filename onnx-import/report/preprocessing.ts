@@ -10,7 +10,7 @@ import type { ImageReading, SaidPreprocessing } from './image-reading.ts';
 
 /** What is said of the input's pictures; undefined when nothing is. @param model the ONNX file */
 export function saidPreprocessing(model: Message, reading: ImageReading): SaidPreprocessing | undefined {
-  return ofMetadata(onnxLabels(model).metadata) ?? ofGraph(model, reading);
+  return ofMetadata(onnxLabels(model).metadata, reading) ?? ofGraph(model, reading);
 }
 
 const PIXELS: Readonly<Record<string, ImageSettings['channels']>> = {
@@ -25,7 +25,7 @@ const RANGES: Readonly<Record<string, Pick<ImageSettings, 'scale' | 'mean'>>> = 
 };
 
 /** The keys that ONNX defines for pictures, and the exporter of YOLO, whose nets are all trained alike. */
-function ofMetadata(metadata: OnnxLabels['metadata']): SaidPreprocessing | undefined {
+function ofMetadata(metadata: OnnxLabels['metadata'], reading: ImageReading): SaidPreprocessing | undefined {
   const channels = PIXELS[metadata.get('Image.BitmapPixelFormat') ?? ''];
   const range = RANGES[metadata.get('Image.NominalPixelRange') ?? ''];
   if (channels && range) {
@@ -36,11 +36,28 @@ function ofMetadata(metadata: OnnxLabels['metadata']): SaidPreprocessing | undef
     };
   }
   if (metadata.get('author') !== 'Ultralytics') return undefined;
-  const image = { channels: 'rgb', scale: 1 / 255, mean: [0], std: [1] } as const;
-  const notes = [
-    'Ultralytics pads pictures to the size of the model, the service scales them: pad them before they are sent',
-  ];
-  return { source: 'the metadata of the model file, which name Ultralytics', image, notes };
+  const size = pictureSize(metadata.get('imgsz') ?? '');
+  const isOpen = reading.height === undefined && size !== undefined;
+  const image = { channels: 'rgb', scale: 1 / 255, mean: [0], std: [1], ...(isOpen && size) } as const;
+  return {
+    source: 'the metadata of the model file, which name Ultralytics',
+    image,
+    notes: [fitting(metadata)],
+  };
+}
+
+/** `[640, 640]`: height and width. */
+function pictureSize(text: string): Pick<ImageSettings, 'height' | 'width'> | undefined {
+  const [, height, width = height] = /^\[(\d{1,5})(?:, *(\d{1,5}))?\]$/.exec(text.trim()) ?? [];
+  return height === undefined ? undefined : { height: Number(height), width: Number(width) };
+}
+
+function fitting(metadata: OnnxLabels['metadata']): string {
+  if (metadata.get('task') === 'classify')
+    return 'Ultralytics scales the shorter side of a picture to the size of the model and cuts the middle out: image.resize does it';
+  const stride = /^\d{1,4}$/.test(metadata.get('stride') ?? '') ? metadata.get('stride') : undefined;
+  const sizes = stride === undefined ? '' : `, whose sides are multiples of ${stride}`;
+  return `Ultralytics pads pictures to the size of the model${sizes}, the service scales them: pad them before they are sent`;
 }
 
 function ofGraph(model: Message, reading: ImageReading): SaidPreprocessing | undefined {

@@ -30,9 +30,11 @@ async function advised(t: TestContext, files: Readonly<Record<string, string | U
   return { text: advice.text, line: lines[0], settings: parseConfig(lines[0] as string, 'test').image };
 }
 
+/** An entry of a model's metadata. */
+const entry = (key: string, value: string) =>
+  bytes(14, message([textField(1, key), textField(2, value)])).parts;
+
 test('the metadata of ONNX say their numbers', async (t) => {
-  const entry = (key: string, value: string) =>
-    bytes(14, message([textField(1, key), textField(2, value)])).parts;
   const standard = Buffer.concat([
     PLAIN,
     ...entry('Image.BitmapPixelFormat', 'Bgr8'),
@@ -45,6 +47,32 @@ test('the metadata of ONNX say their numbers', async (t) => {
     yolo.line ?? '',
     /^image: zero-to-one +# from the metadata of the model file, which name Ultralytics$/,
   );
+});
+
+test("Ultralytics' imgsz, stride and task say the size that the model leaves free, and how pictures fit it", async (t) => {
+  const open = identityModel([image('N', 3, 'height', 'width')]);
+  const exported = (model: Uint8Array, more: Readonly<Record<string, string>>) => {
+    const all = Object.entries({ author: 'Ultralytics', imgsz: '[640, 320]', stride: '32', ...more });
+    return Buffer.concat([model, ...all.flatMap(([key, value]) => entry(key, value))]);
+  };
+  const detector = await advised(t, { 'm.onnx': exported(open, { task: 'detect' }) });
+  assert.match(
+    detector.line ?? '',
+    /^image: \{preset: zero-to-one, height: 640, width: 320\} +# from the metadata/,
+  );
+  assert.match(detector.text, /pads pictures to the size of the model, whose sides are multiples of 32/);
+  const classifier = await advised(t, { 'm.onnx': exported(open, { task: 'classify', imgsz: '[224]' }) });
+  assert.match(classifier.line ?? '', /height: 224, width: 224\}/);
+  assert.match(classifier.text, /cuts the middle out: image\.resize does it/);
+  // A size that the model fixes counts, and one that is none is left out.
+  for (const [model, imgsz] of [
+    [PLAIN, '[640, 640]'],
+    [open, 'wide'],
+  ] as const)
+    assert.match(
+      (await advised(t, { 'm.onnx': exported(model, { imgsz }) })).line ?? '',
+      /^image: zero-to-one /,
+    );
 });
 
 /** A net whose graph computes something with its pixels first. */

@@ -59,9 +59,11 @@ export function sliceList(c: Context, value: Py, start: Py, end: Py, step: Py): 
   return value instanceof Tuple ? new Tuple(cut) : c.list(cut);
 }
 
+/** Whole numbers count as torch counts them. */
 export function bools(value: Py): readonly boolean[] {
   const items = itemsOf(value) ?? refuse(`is no list: ${kindOf(value)}`);
-  return items.map((item) =>
-    typeof item === 'boolean' ? item : refuse(`needs a known bool, got ${kindOf(item)}`),
-  );
+  return items.map((item) => {
+    if (typeof item === 'boolean') return item;
+    return typeof item === 'number' ? item !== 0 : refuse(`needs a known bool, got ${kindOf(item)}`);
+  });
 }

@@ -51,6 +51,12 @@ export type Statement =
       readonly body: readonly Statement[];
       readonly line: number;
     }
+  | {
+      readonly kind: 'with';
+      readonly context: Expression;
+      readonly body: readonly Statement[];
+      readonly line: number;
+    }
   | { readonly kind: 'pass'; readonly line: number };
 
 /** What is assigned to: one name or expression, or several that a tuple is taken apart into. */

@@ -120,12 +120,9 @@ export class Evaluator {
 
   #name(name: string, frame: Frame): Py {
     const value = frame.variables.get(name);
-    if (value === undefined) {
-      if (name === 'inf' || name === 'infj') return new Float(Infinity);
-      if (name === 'nan') return new Float(Number.NaN);
-      return new Named(name);
-    }
-    return value;
+    if (value !== undefined) return value;
+    if (name === 'inf' || name === 'infj') return new Float(Infinity);
+    return name === 'nan' ? new Float(Number.NaN) : new Named(name);
   }
 
   #subscript({ of, index }: Extract<Expression, { kind: 'subscript' }>, frame: Frame): Py {
@@ -172,7 +169,8 @@ export class Evaluator {
     if (definition) return new Callable(path, (args, named) => this.#run(definition, path, args, named));
     const type = this.#library.class(path);
     if (type) return new Callable(path, (args, named) => this.#construct(path, type, args, named));
-    return new Named(path);
+    // A context manager is made first, and its constructor called afterwards.
+    return path.endsWith('.__new__') ? new Callable(path, () => new Obj(path.slice(0, -8))) : new Named(path);
   }
 
   #construct(path: string, type: ClassDefinition, args: readonly Py[], named: ReadonlyMap<string, Py>): Py {

@@ -14,6 +14,7 @@ import { Evaluator, NO_NAMES } from './evaluator.ts';
 import { Failed, type Frame, type Library, Stopped } from './library.ts';
 
 const MAX_ITERATIONS = 100_000;
+const NO_GRAD = '__torch__.torch.autograd.grad_mode.no_grad';
 
 export class Interpreter {
   readonly #c: Context;
@@ -91,7 +92,18 @@ export class Interpreter {
         return this.#for(statement, frame);
       case 'while':
         return this.#while(statement, frame);
+      case 'with':
+        return this.#with(statement, frame);
     }
+  }
+
+  /** Gradients are never computed here, so switching them off changes nothing. */
+  #with({ context, body }: Extract<Statement, { kind: 'with' }>, frame: Frame): Py | undefined {
+    const manager = this.#evaluator.evaluate(context, frame);
+    if (manager instanceof Failed) throw new Stopped();
+    const type = manager instanceof Obj ? manager.type : kindOf(manager);
+    if (type !== NO_GRAD) refuse(`enters ${type} by "with", which is not supported`);
+    return this.#block(body, frame);
   }
 
   #assign({ parts, isTuple }: Target, value: Py, frame: Frame): void {

@@ -137,6 +137,11 @@ class Parser {
       this.#cursor.expect(':');
       return { kind: 'for', target, items, body: this.#block(), line };
     }
+    if (this.#cursor.take('with')) {
+      const context = this.#expressions.expression();
+      this.#cursor.expect(':');
+      return { kind: 'with', context, body: this.#block(), line };
+    }
     const statement = this.#simple(line);
     this.#cursor.kind('newline');
     return statement;
@@ -166,7 +171,6 @@ class Parser {
       'continue',
       'del',
       'global',
-      'with',
       'try',
       'raise',
       'lambda',
