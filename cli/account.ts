@@ -46,6 +46,7 @@ export async function accountAnswers(
     zones: zones.filter((zone) => typeof zone === 'string'),
     ownNetwork: files.network === 'own',
     memoryMB: job.function.memoryMB,
+    secrets: Object.values(facts.job.notify).flatMap(({ secret }) => secret ?? []),
     environments: [...queueConcurrency(facts).values()].reduce((sum, count) => sum + count, provisioned),
   };
   const clients = accountClients(region, project);

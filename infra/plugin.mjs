@@ -127,9 +127,22 @@ class BundlePlugin {
       const { assertSharedRedis } = await importModule('template/shared-redis');
       assertSharedRedis(await outputs(sharedRedis.stack), sharedRedis);
     }
+    await this.assertSecrets(provider);
     await assertDeployable(deployed, planned, {
       template: () => cloudFormation.send(new GetTemplateCommand({ StackName: planned.stackName })),
     });
+  }
+
+  /** Of the targets that the job tells of outcomes. */
+  async assertSecrets(provider) {
+    const { notifySecretNames } = this.serverless.service.custom.settings;
+    if (notifySecretNames.length === 0) return;
+    const { assertSecrets } = await importModule('account/secrets');
+    const { GetParameterCommand, SSMClient } = ofOsls('@aws-sdk/client-ssm');
+    const client = new SSMClient(await provider.getAwsSdkV3Config());
+    const ask = (Name) => client.send(new GetParameterCommand({ Name }));
+    const note = await assertSecrets(ask, notifySecretNames);
+    if (note) this.log.warning(note);
   }
 
   async applyConventions() {

@@ -7,6 +7,7 @@ import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from '
 import type { SharedRedis } from '../template/resources.ts';
 import { assertSharedRedis } from '../template/shared-redis.ts';
 import { assertDeployable, outputsIn, type Planned } from './deployed-stack.ts';
+import { MAKE_SECRET, secretProblems } from './secrets.ts';
 
 /** ok: asked, and nothing is in the way. note: could not be asked. */
 export type AnswerKind = 'ok' | 'note' | 'warning' | 'error';
@@ -26,7 +27,7 @@ export type Ask = (
   action: string,
   input?: Readonly<Record<string, unknown>>,
 ) => Promise<unknown>;
-export type Service = 'sts' | 'lambda' | 'ec2' | 'cloudformation' | 'sqs' | 's3' | 'logs';
+export type Service = 'sts' | 'lambda' | 'ec2' | 'cloudformation' | 'sqs' | 's3' | 'logs' | 'ssm';
 
 export interface AccountRequest {
   readonly region: string;
@@ -44,6 +45,8 @@ export interface AccountRequest {
   readonly memoryMB: number;
   /** Environments that queues and provisioned concurrency may take at once. */
   readonly environments: number;
+  /** Names of the parameters with the secrets of targets. */
+  readonly secrets: readonly string[];
 }
 
 type Answered = Pick<AccountAnswer, 'kind' | 'found' | 'fix'>;
@@ -71,6 +74,9 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
     answered('zones', 'ec2:DescribeAvailabilityZones', () => zones(ask, request)),
     ...(request.ownNetwork && !known?.isThere
       ? [answered('vpcs', 'ec2:DescribeVpcs', () => vpcs(ask, request))]
+      : []),
+    ...(request.secrets.length > 0
+      ? [answered('secrets', 'ssm:GetParameter', () => secrets(ask, request))]
       : []),
     answered('stack', 'cloudformation:DescribeStacks and GetTemplate', async () => {
       if (stack instanceof Error) throw stack;
@@ -105,6 +111,12 @@ async function answered(
 async function identity(ask: Ask, { region }: AccountRequest): Promise<Answered> {
   const { Account, Arn } = recordOf(await ask('sts', 'GetCallerIdentity'));
   return { kind: 'ok', found: `account ${textOf(Account)}, region ${region}, as ${textOf(Arn)}` };
+}
+
+async function secrets(ask: Ask, { secrets: names }: AccountRequest): Promise<Answered> {
+  const problems = await secretProblems((Name) => ask('ssm', 'GetParameter', { Name }), names);
+  if (problems.length > 0) return { kind: 'error', found: problems.join('; '), fix: MAKE_SECRET };
+  return { kind: 'ok', found: `${names.length} of targets are in Systems Manager` };
 }
 
 async function concurrency(ask: Ask, { environments, memoryMB }: AccountRequest): Promise<Answered> {
