@@ -1,5 +1,6 @@
 /** The part of `doctor --account`: what the account says, one line for each question. */
-import type { AccountAnswer, AccountRequest } from '../infra/account/account.ts';
+import type { AccountRequest } from '../infra/account/account.ts';
+import type { AccountAnswer } from '../infra/account/answer.ts';
 import type { FactsRequest } from '../infra/doctor/facts.ts';
 import type { Facts } from '../infra/doctor/rule.ts';
 import { variables } from '../lib/contract/variables.ts';

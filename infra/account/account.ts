@@ -2,24 +2,14 @@
  * Asks an AWS account what would stop a deployment. Every call only reads. A question that the caller may not ask, or that
  * has no answer in time, is a note, because the deployment may still work.
  */
+
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from '../doctor/template.ts';
 import type { SharedRedis } from '../template/resources.ts';
 import { assertSharedRedis } from '../template/shared-redis.ts';
+import { type AccountAnswer, type Answered, answered } from './answer.ts';
 import { assertDeployable, outputsIn, type Planned } from './deployed-stack.ts';
-import { MAKE_SECRET, secretProblems } from './secrets.ts';
-
-/** ok: asked, and nothing is in the way. note: could not be asked. */
-export type AnswerKind = 'ok' | 'note' | 'warning' | 'error';
-
-export interface AccountAnswer {
-  /** Lower case words with hyphens. Part of the public output: scripts rely on it. */
-  readonly question: string;
-  readonly kind: AnswerKind;
-  readonly found: string;
-  /** The next step for the user; absent for `ok`. */
-  readonly fix?: string;
-}
+import { secretsAnswer } from './secrets.ts';
 
 /** @param action as in the API. @returns the answer of AWS, as its SDK reads it. @throws its errors */
 export type Ask = (
@@ -49,8 +39,6 @@ export interface AccountRequest {
   readonly secrets: readonly string[];
 }
 
-type Answered = Pick<AccountAnswer, 'kind' | 'found' | 'fix'>;
-
 /** Environments that a new account has instead of 1,000. */
 const NEW_ACCOUNT_ENVIRONMENTS = 10;
 const NEW_ACCOUNT_MB = 3_008;
@@ -76,7 +64,11 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
       ? [answered('vpcs', 'ec2:DescribeVpcs', () => vpcs(ask, request))]
       : []),
     ...(request.secrets.length > 0
-      ? [answered('secrets', 'ssm:GetParameter', () => secrets(ask, request))]
+      ? [
+          answered('secrets', 'ssm:GetParameter', () =>
+            secretsAnswer((Name) => ask('ssm', 'GetParameter', { Name }), request.secrets),
+          ),
+        ]
       : []),
     answered('stack', 'cloudformation:DescribeStacks and GetTemplate', async () => {
       if (stack instanceof Error) throw stack;
@@ -88,35 +80,9 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
   return [who, ...others];
 }
 
-async function answered(
-  question: string,
-  right: string,
-  work: () => Promise<Answered>,
-): Promise<AccountAnswer> {
-  try {
-    return { question, ...(await work()) };
-  } catch (error) {
-    const { name, message } = asError(error);
-    const isDenied = /AccessDenied|UnauthorizedOperation|Forbidden|NotAuthorized|AuthorizationError/i.test(
-      `${name} ${message}`,
-    );
-    const found = isDenied
-      ? `could not be asked: no permission for ${right}`
-      : `could not be asked: ${name}: ${message}`;
-    const fix = isDenied ? `allow ${right}, or look in the console` : 'ask again, or look in the console';
-    return { question, kind: 'note', found, fix };
-  }
-}
-
 async function identity(ask: Ask, { region }: AccountRequest): Promise<Answered> {
   const { Account, Arn } = recordOf(await ask('sts', 'GetCallerIdentity'));
   return { kind: 'ok', found: `account ${textOf(Account)}, region ${region}, as ${textOf(Arn)}` };
-}
-
-async function secrets(ask: Ask, { secrets: names }: AccountRequest): Promise<Answered> {
-  const problems = await secretProblems((Name) => ask('ssm', 'GetParameter', { Name }), names);
-  if (problems.length > 0) return { kind: 'error', found: problems.join('; '), fix: MAKE_SECRET };
-  return { kind: 'ok', found: `${names.length} of targets are in Systems Manager` };
 }
 
 async function concurrency(ask: Ask, { environments, memoryMB }: AccountRequest): Promise<Answered> {

@@ -24,11 +24,15 @@ export async function secretProblems(ask: AskParameter, names: readonly string[]
 export const MAKE_SECRET =
   'aws ssm put-parameter --type SecureString --name <name> --value "whsec_$(openssl rand -base64 32)"';
 
-/**
- * For a deployment. @returns a note where the caller may not ask
- * @throws bad_config for a secret that the notifier could not read
- */
-export async function assertSecrets(
+/** An answer of doctor. @throws errors of AWS */
+export async function secretsAnswer(ask: AskParameter, names: readonly string[]) {
+  const problems = await secretProblems(ask, names);
+  if (problems.length > 0) return { kind: 'error', found: problems.join('; '), fix: MAKE_SECRET } as const;
+  return { kind: 'ok', found: `${names.length} of targets are in Systems Manager` } as const;
+}
+
+/** Before a deployment. @returns a note where the caller may not ask. @throws bad_config */
+export async function refuseMissing(
   ask: AskParameter,
   names: readonly string[],
 ): Promise<string | undefined> {
@@ -43,4 +47,23 @@ export async function assertSecrets(
     'bad_config',
     `notify: ${problems.join('; ')}. Nothing was changed. Make it: ${MAKE_SECRET}`,
   );
+}
+
+interface Ssm {
+  readonly SSMClient: new (config: object) => { send(command: unknown): Promise<unknown> };
+  readonly GetParameterCommand: new (input: { readonly Name: string }) => unknown;
+}
+
+/** @param load imports modules of osls. @throws bad_config for a secret that the notifier could not read */
+export async function assertSecrets(
+  provider: { getAwsSdkV3Config(): Promise<object> },
+  { notifySecretNames: names }: { readonly notifySecretNames: readonly string[] },
+  load: (module: string) => Ssm,
+  log: { warning(text: string): void },
+): Promise<void> {
+  if (names.length === 0) return;
+  const { GetParameterCommand, SSMClient } = load('@aws-sdk/client-ssm');
+  const client = new SSMClient(await provider.getAwsSdkV3Config());
+  const note = await refuseMissing((Name) => client.send(new GetParameterCommand({ Name })), names);
+  if (note !== undefined) log.warning(note);
 }

@@ -57,9 +57,10 @@ function targetOf(name: string, value: Value): Target {
       throw badConfig(`${name}: ${shownKey(key)}: unknown key; ${hint}`);
     }
     if (texts.has(key)) throw badConfig(`${name}: ${key} is there twice; keep one`);
-    const problem = typeof text === 'string' ? check(text) : 'expected a text';
+    if (typeof text !== 'string') throw badConfig(`${name}: ${key}: expected a text`);
+    const problem = check(text);
     if (problem !== undefined) throw badConfig(`${name}: ${key}: ${problem}`);
-    texts.set(key, String(text));
+    texts.set(key, text);
   }
   const addresses = ADDRESSES.filter((key) => texts.has(key));
   if (addresses.length !== 1) throw badConfig(`${name}: expected one of ${ADDRESSES.join(', ')}`);

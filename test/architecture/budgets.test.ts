@@ -12,11 +12,11 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 37_850 },
-  { folders: ['local'], lines: 10_800 },
-  { folders: ['cli'], lines: 8_750 },
-  { folders: ['infra'], lines: 6_700 },
-  { folders: ['sdk'], lines: 3_450 },
+  { folders: ['functions', 'lib'], lines: 39_150 },
+  { folders: ['local'], lines: 10_900 },
+  { folders: ['cli'], lines: 8_900 },
+  { folders: ['infra'], lines: 6_850 },
+  { folders: ['sdk'], lines: 3_600 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 64_400 },
 ];
 

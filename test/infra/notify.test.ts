@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { assertSecrets } from '../../infra/account/secrets.ts';
+import { refuseMissing } from '../../infra/account/secrets.ts';
 import { idlePrice } from '../../infra/doctor/idle-price.ts';
 import { deployerPolicies } from '../../infra/template/deployer-policy.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -162,11 +162,11 @@ test('a deployment without the secret of a target is refused, and one that may n
     },
   };
   const ask = async (name: string) => answers[name]?.();
-  assert.equal(await assertSecrets(ask, ['/there']), undefined);
-  await assert.rejects(assertSecrets(ask, ['/there', '/plain']), /\/plain is a String and no SecureString/);
-  await assert.rejects(assertSecrets(ask, ['/missing']), {
+  assert.equal(await refuseMissing(ask, ['/there']), undefined);
+  await assert.rejects(refuseMissing(ask, ['/there', '/plain']), /\/plain is a String and no SecureString/);
+  await assert.rejects(refuseMissing(ask, ['/missing']), {
     code: 'bad_config',
     message: /no parameter \/missing/,
   });
-  assert.match((await assertSecrets(ask, ['/denied'])) ?? '', /could not be looked for: not authorized/);
+  assert.match((await refuseMissing(ask, ['/denied'])) ?? '', /could not be looked for: not authorized/);
 });
