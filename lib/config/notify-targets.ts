@@ -50,7 +50,8 @@ function targetOf(name: string, value: Value): Target {
   if (!isFields(value)) throw badConfig(`${name}: expected keys under it (${known.join(', ')})`);
   const texts = new Map<string, string>();
   for (const { key, value: text } of value.fields) {
-    const check = Object.hasOwn(KEYS, key) ? KEYS[key as Key] : undefined;
+    const checks: Readonly<Record<string, Check | undefined>> = KEYS;
+    const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
     if (!check) {
       const near = suggest(key, known);
       const hint = near === undefined ? `known are ${known.join(', ')}` : `did you mean ${near}?`;
