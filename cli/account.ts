@@ -1,5 +1,6 @@
 /** The part of `doctor --account`: what the account says, one line for each question. */
-import type { AccountAnswer, AccountRequest } from '../infra/account/account.ts';
+import type { AccountRequest } from '../infra/account/account.ts';
+import type { AccountAnswer } from '../infra/account/answer.ts';
 import type { FactsRequest } from '../infra/doctor/facts.ts';
 import type { Facts } from '../infra/doctor/rule.ts';
 import { variables } from '../lib/contract/variables.ts';
@@ -46,6 +47,7 @@ export async function accountAnswers(
     zones: zones.filter((zone) => typeof zone === 'string'),
     ownNetwork: files.network === 'own',
     memoryMB: job.function.memoryMB,
+    secrets: Object.values(facts.job.notify).flatMap(({ secret }) => secret ?? []),
     environments: [...queueConcurrency(facts).values()].reduce((sum, count) => sum + count, provisioned),
   };
   const clients = accountClients(region, project);

@@ -4,6 +4,7 @@
  * the checkout because its imports are resolved from there.
  */
 const { existsSync, rmSync } = require('node:fs');
+const { createRequire } = require('node:module');
 const { dirname, join } = require('node:path');
 const { pathToFileURL } = require('node:url');
 
@@ -63,4 +64,9 @@ function wrong(message) {
   return error;
 }
 
-module.exports = { SAMPLE, configOf, importModule, isCheckout, packageFolder, serviceFolder };
+/** A module as osls has it: a client that comes from osls needs its commands too. */
+function ofOsls(name) {
+  return createRequire(require.resolve('serverless/package.json'))(name);
+}
+
+module.exports = { SAMPLE, configOf, importModule, isCheckout, ofOsls, packageFolder, serviceFolder };

@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
-import { configOf, importModule, isCheckout, packageFolder, SAMPLE, serviceFolder } from './load.cjs';
+import { configOf, importModule, isCheckout, ofOsls, packageFolder, SAMPLE, serviceFolder } from './load.cjs';
 
 const PROCESSORS = { x86_64: 'x64', arm64: 'arm64' };
 /** Stands for the image while osls compiles the functions of a package, whose template takes it as a parameter. */
@@ -15,20 +15,12 @@ const UNBUILT = `unbuilt@sha256:${'0'.repeat(64)}`;
 const IMAGE_PARAMETER = 'WorkerImage';
 const DOCKER_MS = 30_000;
 
-/** A module as osls has it: a client that comes from osls needs its commands too. */
-function ofOsls(name) {
-  return createRequire(createRequire(import.meta.url).resolve('serverless/package.json'))(name);
-}
-
 class BundlePlugin {
   constructor(serverless, options, { log, progress }) {
     this.serverless = serverless;
     this.options = options;
     this.log = log;
     this.progress = progress;
-    // Before osls reads the functions: a job without targets has no notifier.
-    const { functions, custom } = serverless.service;
-    for (const name of custom?.settings?.absentFunctions ?? []) delete functions?.[name];
     this.commands = {
       publish: {
         usage: 'Upload the model of config.yaml and let it serve',
@@ -42,6 +34,11 @@ class BundlePlugin {
       },
     };
     this.hooks = {
+      // When variables have their values, and before the functions are read.
+      initialize: () => {
+        const { functions, custom } = this.serverless.service;
+        for (const name of custom?.settings?.absentFunctions ?? []) delete functions[name];
+      },
       'before:package:createDeploymentArtifacts': async () => {
         // First, so that a model that cannot serve stops a package or deploy before anything is created.
         await this.during('Looking at the model', () => this.prepare());
@@ -127,6 +124,8 @@ class BundlePlugin {
       const { assertSharedRedis } = await importModule('template/shared-redis');
       assertSharedRedis(await outputs(sharedRedis.stack), sharedRedis);
     }
+    const { assertSecrets } = await importModule('account/secrets');
+    await assertSecrets(provider, this.serverless.service.custom.settings, ofOsls, this.log);
     await assertDeployable(deployed, planned, {
       template: () => cloudFormation.send(new GetTemplateCommand({ StackName: planned.stackName })),
     });

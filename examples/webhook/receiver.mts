@@ -1,5 +1,5 @@
 /** Receives what the service tells when records are done. The same event may come again: it is known by its id. */
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { ServingError, unwrap } from 'cluster-serving';
 
 const { SECRET = '', PORT = '3000' } = process.env;
@@ -7,7 +7,7 @@ const BODY_BYTES = 1024 * 1024;
 /** A database in production, where an id and what follows from it are written together. */
 const handled = new Set<string>();
 
-const server = createServer(async (request, response) => {
+async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -24,5 +24,7 @@ const server = createServer(async (request, response) => {
   } catch (error) {
     response.writeHead(error instanceof ServingError ? error.status : 400).end();
   }
-});
+}
+
+const server = createServer((request, response) => void receive(request, response));
 server.listen(Number(PORT), '127.0.0.1', () => console.log('ready'));

@@ -2,24 +2,15 @@
  * Asks an AWS account what would stop a deployment. Every call only reads. A question that the caller may not ask, or that
  * has no answer in time, is a note, because the deployment may still work.
  */
+
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from '../doctor/template.ts';
 import type { SharedRedis } from '../template/resources.ts';
 import { assertSharedRedis } from '../template/shared-redis.ts';
+import { type AccountAnswer, type Answered, answered } from './answer.ts';
 import { assertDeployable, outputsIn, type Planned, templateIn } from './deployed-stack.ts';
+import { secretsAnswer } from './secrets.ts';
 import { updateAnswer } from './update.ts';
-
-/** ok: asked, and nothing is in the way. note: could not be asked. */
-export type AnswerKind = 'ok' | 'note' | 'warning' | 'error';
-
-export interface AccountAnswer {
-  /** Lower case words with hyphens. Part of the public output: scripts rely on it. */
-  readonly question: string;
-  readonly kind: AnswerKind;
-  readonly found: string;
-  /** The next step for the user; absent for `ok`. */
-  readonly fix?: string;
-}
 
 /** @param action as in the API. @returns the answer of AWS, as its SDK reads it. @throws its errors */
 export type Ask = (
@@ -27,7 +18,7 @@ export type Ask = (
   action: string,
   input?: Readonly<Record<string, unknown>>,
 ) => Promise<unknown>;
-export type Service = 'sts' | 'lambda' | 'ec2' | 'cloudformation' | 'sqs' | 's3' | 'logs';
+export type Service = 'sts' | 'lambda' | 'ec2' | 'cloudformation' | 'sqs' | 's3' | 'logs' | 'ssm';
 
 export interface AccountRequest {
   readonly region: string;
@@ -45,9 +36,9 @@ export interface AccountRequest {
   readonly memoryMB: number;
   /** Environments that queues and provisioned concurrency may take at once. */
   readonly environments: number;
+  /** Names of the parameters with the secrets of targets. */
+  readonly secrets: readonly string[];
 }
-
-type Answered = Pick<AccountAnswer, 'kind' | 'found' | 'fix'>;
 
 /** Environments that a new account has instead of 1,000. */
 const NEW_ACCOUNT_ENVIRONMENTS = 10;
@@ -75,6 +66,13 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
     ...(request.ownNetwork && !known?.isThere
       ? [answered('vpcs', 'ec2:DescribeVpcs', () => vpcs(ask, request))]
       : []),
+    ...(request.secrets.length > 0
+      ? [
+          answered('secrets', 'ssm:GetParameter', () =>
+            secretsAnswer((Name) => ask('ssm', 'GetParameter', { Name }), request.secrets),
+          ),
+        ]
+      : []),
     answered('stack', 'cloudformation:DescribeStacks and GetTemplate', async () => {
       if (stack instanceof Error) throw stack;
       return stackAnswer(ask, stack, request, template);
@@ -85,26 +83,6 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
       : takenQuestions(ask, request)),
   ]);
   return [who, ...others];
-}
-
-async function answered(
-  question: string,
-  right: string,
-  work: () => Promise<Answered>,
-): Promise<AccountAnswer> {
-  try {
-    return { question, ...(await work()) };
-  } catch (error) {
-    const { name, message } = asError(error);
-    const isDenied = /AccessDenied|UnauthorizedOperation|Forbidden|NotAuthorized|AuthorizationError/i.test(
-      `${name} ${message}`,
-    );
-    const found = isDenied
-      ? `could not be asked: no permission for ${right}`
-      : `could not be asked: ${name}: ${message}`;
-    const fix = isDenied ? `allow ${right}, or look in the console` : 'ask again, or look in the console';
-    return { question, kind: 'note', found, fix };
-  }
 }
 
 async function identity(ask: Ask, { region }: AccountRequest): Promise<Answered> {

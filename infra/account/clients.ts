@@ -23,6 +23,7 @@ const CLIENTS: Readonly<Record<Exclude<Service, 'ec2'>, readonly [module: string
   sqs: ['@aws-sdk/client-sqs', 'SQSClient'],
   s3: ['@aws-sdk/client-s3', 'S3Client'],
   logs: ['@aws-sdk/client-cloudwatch-logs', 'CloudWatchLogsClient'],
+  ssm: ['@aws-sdk/client-ssm', 'SSMClient'],
 };
 
 interface Client {

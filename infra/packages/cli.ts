@@ -52,6 +52,7 @@ const LOADED = [
   'template/config',
   'template/conventions',
   'account/deployed-stack',
+  'account/secrets',
   'publish',
   'template/shared-redis',
   'template/stage-parameters',

@@ -20,6 +20,8 @@ export function notifySettings(job: JobConfig, queue: string) {
     notifySecrets: Object.values(job.notify).flatMap(({ secret }) =>
       secret === undefined ? [] : [arnOf(secret)],
     ),
+    /** Their names. */
+    notifySecretNames: Object.values(job.notify).flatMap(({ secret }) => secret ?? []),
     /** Functions of serverless.yml that this stack does not have. */
     absentFunctions: hasTargets(job) ? [] : ['notifier'],
   };

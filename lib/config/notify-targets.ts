@@ -50,16 +50,18 @@ function targetOf(name: string, value: Value): Target {
   if (!isFields(value)) throw badConfig(`${name}: expected keys under it (${known.join(', ')})`);
   const texts = new Map<string, string>();
   for (const { key, value: text } of value.fields) {
-    const check = Object.hasOwn(KEYS, key) ? KEYS[key as Key] : undefined;
+    const checks: Readonly<Record<string, Check | undefined>> = KEYS;
+    const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
     if (!check) {
       const near = suggest(key, known);
       const hint = near === undefined ? `known are ${known.join(', ')}` : `did you mean ${near}?`;
       throw badConfig(`${name}: ${shownKey(key)}: unknown key; ${hint}`);
     }
     if (texts.has(key)) throw badConfig(`${name}: ${key} is there twice; keep one`);
-    const problem = typeof text === 'string' ? check(text) : 'expected a text';
+    if (typeof text !== 'string') throw badConfig(`${name}: ${key}: expected a text`);
+    const problem = check(text);
     if (problem !== undefined) throw badConfig(`${name}: ${key}: ${problem}`);
-    texts.set(key, String(text));
+    texts.set(key, text);
   }
   const addresses = ADDRESSES.filter((key) => texts.has(key));
   if (addresses.length !== 1) throw badConfig(`${name}: expected one of ${ADDRESSES.join(', ')}`);

@@ -72,7 +72,7 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
   const ignored = checkInstances(parsed, SUBMIT_KEYS);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
-  const { notify } = Object(parsed) as { readonly notify?: unknown };
+  const { notify }: { readonly notify?: unknown } = Object(parsed);
   const submissions = instances.map((instance, i) => ({
     ...instanceSubmission(uris?.[i], instance, nameRecord),
     notify,

@@ -9,7 +9,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { asError, badConfig } from '../contract/errors.ts';
 import { SERVER_VERSION } from '../contract/names.ts';
 import { isLoopbackUrl, type Notice } from '../contract/notice.ts';
-import { isPublicAddress, systemAddresses } from './public-address.ts';
+import { isPublicAddress, pinnedTo, systemAddresses } from './public-address.ts';
 
 /** How an attempt ended. */
 export type Delivery =
@@ -167,25 +167,19 @@ export class Webhooks {
   }
 
   /** Called for each new connection. One address that is not public refuses all of the name. */
-  readonly #lookup: LookupFunction = (host, { all }, found) => {
-    const { resolve = systemAddresses } = this.#options;
-    const check = (addresses: readonly string[]) => {
-      const [address] = addresses;
-      if (address === undefined || !addresses.every((one) => this.#isAllowed(one)))
-        throw new Error(NOT_PUBLIC);
-      return address;
-    };
-    resolve(host)
-      .then(check)
-      .then(
-        (address) => {
-          const family = isIP(address);
-          if (all) found(null, [{ address, family }]);
-          else found(null, address, family);
-        },
-        (error: unknown) => found(new Error(asError(error).message), '', 0),
-      );
+  readonly #lookup: LookupFunction = (host, options, found) => {
+    const connect = (address: string) => pinnedTo(address)(host, options, found);
+    const refuse = (error: unknown) => found(new Error(asError(error).message), '', 0);
+    void this.#publicAddress(host).then(connect, refuse);
   };
+
+  async #publicAddress(host: string): Promise<string> {
+    const { resolve = systemAddresses } = this.#options;
+    const addresses = await resolve(host);
+    const [address] = addresses;
+    if (address !== undefined && addresses.every((one) => this.#isAllowed(one))) return address;
+    throw new Error(NOT_PUBLIC);
+  }
 }
 
 const NOT_PUBLIC = 'its address is not public';

@@ -36,7 +36,7 @@ const LEAST_DELIVERED_SECONDS = 2 * 86_400;
 /** The environment that Lambda's variables describe for a deployed function, on this machine. */
 export function environmentOf(
   { job, modelDirectory, directory }: ServedJob,
-  { queue, notices }: JobQueues,
+  { queue, notices }: Pick<JobQueues, 'queue' | 'notices'>,
   { aws, redisUrl, dataDir }: JobServices,
 ): Environment {
   return {

@@ -51,7 +51,7 @@ const MOST_SIGNATURES = 16;
  */
 export async function unwrap(
   body: string | Uint8Array,
-  headers: HeaderMap | { get(name: string): string | null },
+  headers: HeaderMap | Getter,
   secret: string,
   { toleranceSeconds = 300, now = Date.now }: UnwrapOptions = {},
 ): Promise<RecordEvent> {
@@ -99,15 +99,18 @@ function bytesOf(text: string): Uint8Array<ArrayBuffer> | undefined {
   }
 }
 
-function readerOf(headers: HeaderMap | { get(name: string): string | null }) {
-  if (typeof headers['get'] === 'function') {
-    const named = headers;
-    return (name: string) => (named as { get(name: string): string | null }).get(name) ?? undefined;
-  }
-  const values = new Map(
-    Object.entries(headers as HeaderMap).map(([name, text]) => [name.toLowerCase(), text]),
-  );
-  return (name: string) => {
+interface Getter {
+  get(name: string): string | null;
+}
+
+function isGetter(headers: HeaderMap | Getter): headers is Getter {
+  return typeof headers['get'] === 'function';
+}
+
+function readerOf(headers: HeaderMap | Getter): (name: string) => string | undefined {
+  if (isGetter(headers)) return (name) => headers.get(name) ?? undefined;
+  const values = new Map(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]));
+  return (name) => {
     const value = values.get(name);
     return typeof value === 'string' ? value : value?.[0];
   };

@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 38_080 },
-  { folders: ['local'], lines: 10_800 },
-  { folders: ['cli'], lines: 8_750 },
-  { folders: ['infra'], lines: 7_000 },
-  { folders: ['sdk'], lines: 3_450 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 64_760 },
+  { folders: ['functions', 'lib'], lines: 39_600 },
+  { folders: ['local'], lines: 10_900 },
+  { folders: ['cli'], lines: 9_150 },
+  { folders: ['infra'], lines: 7_150 },
+  { folders: ['sdk'], lines: 3_600 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 65_300 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

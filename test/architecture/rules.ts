@@ -16,10 +16,13 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/metrics/'],
   // The contract of a store of results; lib/redis is one.
   ['lib/results/'],
+  // Calls of AWS without its SDK.
+  ['lib/aws/'],
   // The owners: each knows one thing outside of this process, and none imports a neighbour, except for CROSSINGS.
   [
     'lib/config/',
     'lib/inference/',
+    'lib/notify/',
     'lib/observe/',
     'lib/queue/',
     'lib/redis/',
@@ -109,7 +112,16 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
   },
   {
     from: 'functions/',
-    to: ['lib/contract/', 'lib/codecs/', 'lib/pipeline/', 'lib/metrics/', 'lib/http/', 'lib/compose/'],
+    to: [
+      'lib/contract/',
+      'lib/codecs/',
+      'lib/pipeline/',
+      'lib/metrics/',
+      'lib/http/',
+      'lib/compose/',
+      // The path of a notice, as lib/pipeline is that of a record.
+      'lib/notify/notifier.ts',
+    ],
   },
   {
     from: 'sdk/',
@@ -236,7 +248,7 @@ export interface Entry {
 
 /** Modules that an entry file never loads, through however many files. An import() does not load until it is called. */
 export const UNREACHABLE: readonly Entry[] = [
-  ...['predict', 'batch', 'predictions', 'status', 'dead-letter'].map((name) => ({
+  ...['predict', 'batch', 'predictions', 'status', 'dead-letter', 'notifier'].map((name) => ({
     entry: `functions/${name}.ts`,
     packages: [],
     files: [
@@ -274,6 +286,16 @@ export const UNREACHABLE: readonly Entry[] = [
     entry: 'functions/dead-letter.ts',
     packages: ['onnxruntime-node', '@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'yaml'],
   },
+  {
+    entry: 'functions/notifier.ts',
+    packages: ['onnxruntime-node', 'ioredis', '@aws-sdk/lib-storage', 'yaml'],
+  },
+  // A job without targets loads nothing that announces.
+  ...['batch', 'dead-letter'].map((name) => ({
+    entry: `functions/${name}.ts`,
+    packages: [],
+    files: ['lib/results/announce.ts', 'lib/s3/outbox.ts', 'lib/notify/'],
+  })),
   {
     entry: 'sdk/index.ts',
     packages: [

@@ -129,14 +129,18 @@ test('a pickle is distinguished from other files and never executed', () => {
   assert.deepEqual(filesWith(/pickle\.loads?|unpickle\(|jpickle|from 'pickle/i), []);
 });
 
-test('the server opens connections by its three clients only, S3, SQS and Redis, to read from S3 and the password of Redis, and to a receiver of spans', () => {
+test('the server opens connections by its three clients only, S3, SQS and Redis, to read from S3 and Systems Manager, and to receivers of spans and of notices', () => {
   // Without `node:` the name counts only where a module is named: `http` is a group of settings, too.
   const network =
     /(['"]node:|(from|import|require|getBuiltinModule)\s*\(?\s*['"])(https?|net|tls|dgram|dns|http2)(\/promises)?['"]|[^.\w](fetch|WebSocket|EventSource)\(/;
   assert.deepEqual(filesWith(network, DEPLOYED), [
+    // Parameters of Systems Manager: passwords and secrets.
+    'lib/aws/call.ts',
+    // The receivers that the job's config.yaml names, by addresses that are public.
+    'lib/notify/public-address.ts',
+    'lib/notify/webhook.ts',
     // The type of what the client's proxy hands to the clients of AWS.
     'lib/queue/sender.ts',
-    'lib/redis/secret.ts',
     'lib/s3/client.ts',
     // Reads of S3 that the client need not be loaded for.
     'lib/s3/signed-read.ts',

@@ -38,6 +38,7 @@ const REQUEST: AccountRequest = {
   ownNetwork: true,
   memoryMB: 1769,
   environments: 12,
+  secrets: [],
 };
 
 const failed = (name: string, message = name, status = 400) =>

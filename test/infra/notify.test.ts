@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { refuseMissing } from '../../infra/account/secrets.ts';
 import { idlePrice } from '../../infra/doctor/idle-price.ts';
 import { deployerPolicies } from '../../infra/template/deployer-policy.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -148,3 +149,24 @@ for (const [targets, message] of REFUSED) {
     assert.throws(() => composeJob({ config }), { code: 'bad_config', message });
   });
 }
+
+test('a deployment without the secret of a target is refused, and one that may not ask goes on with a note', async () => {
+  const answers: Readonly<Record<string, () => unknown>> = {
+    '/there': () => ({ Parameter: { Type: 'SecureString' } }),
+    '/plain': () => ({ Parameter: { Type: 'String' } }),
+    '/missing': () => {
+      throw Object.assign(new Error('no'), { name: 'ParameterNotFound' });
+    },
+    '/denied': () => {
+      throw Object.assign(new Error('not authorized'), { name: 'AccessDeniedException' });
+    },
+  };
+  const ask = async (name: string) => answers[name]?.();
+  assert.equal(await refuseMissing(ask, ['/there']), undefined);
+  await assert.rejects(refuseMissing(ask, ['/there', '/plain']), /\/plain is a String and no SecureString/);
+  await assert.rejects(refuseMissing(ask, ['/missing']), {
+    code: 'bad_config',
+    message: /no parameter \/missing/,
+  });
+  assert.match((await refuseMissing(ask, ['/denied'])) ?? '', /could not be looked for: not authorized/);
+});

@@ -65,7 +65,7 @@ const runner = {
       return { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [1], data }] };
     }),
 };
-const model: Model = { use: (work) => work(runner as never) };
+const model: Model = { use: (work) => work(runner) };
 
 /** @param random from 0 to 1 */
 export async function allAnnounced(t: TestContext, records: number, random: () => number): Promise<void> {
