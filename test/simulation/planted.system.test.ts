@@ -39,7 +39,7 @@ test('the picture in the docs is what its seed draws', async () => {
   );
   const simulator = await Simulator.open([fault]);
   const isLost = ({ invariant }: { readonly invariant: string }) => invariant === 'nothing is lost';
-  const shrunk = await shrinkPlan(drawPlan(7), async (plan) =>
+  const shrunk = await shrinkPlan(drawPlan(8), async (plan) =>
     (await simulator.plan(plan)).violations.some(isLost),
   );
   const { history, violations } = await simulator.plan(shrunk);

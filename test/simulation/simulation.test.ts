@@ -14,9 +14,9 @@ import { logOf, storyOf } from './story.ts';
 
 /** Those of `npm test`, which are not chosen: the first ones. */
 const SEEDS = Array.from({ length: 6 }, (_, i) => i + 1);
-const REPLAYED = 8;
-/** The first seed that finds the planted fault. */
-const FAULTY = 7;
+const REPLAYED = 12;
+/** A seed that finds the planted fault, and the one that the docs tell of. */
+const FAULTY = 8;
 const COMMAND = fileURLToPath(new URL('run.ts', import.meta.url));
 
 describe('the deployment in virtual time', () => {
