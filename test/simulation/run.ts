@@ -7,12 +7,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { sourcesOf } from './machine/beside.ts';
-import { pictureOf } from './picture.ts';
 import { drawPlan } from './plan.ts';
 import { PLANTED } from './planted/list.ts';
-import { shrinkPlan } from './shrink.ts';
 import { Simulator } from './simulate.ts';
-import { logOf, storyOf } from './story.ts';
+import { pictureOf } from './story/picture.ts';
+import { shrinkPlan } from './story/shrink.ts';
+import { logOf, storyOf } from './story/story.ts';
 
 const HOUR_MS = 3_600_000;
 const SOURCES = ['lib', 'functions', 'sdk', 'local', 'embedded-redis', 'test/simulation'];

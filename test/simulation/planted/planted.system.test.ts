@@ -4,14 +4,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { present } from '../../lib/contract/present.ts';
-import { pictureOf } from './picture.ts';
-import { drawPlan } from './plan.ts';
-import { PLANTED } from './planted/list.ts';
-import { shrinkPlan } from './shrink.ts';
-import { Simulator } from './simulate.ts';
+import { present } from '../../../lib/contract/present.ts';
+import { drawPlan } from '../plan.ts';
+import { Simulator } from '../simulate.ts';
+import { pictureOf } from '../story/picture.ts';
+import { shrinkPlan } from '../story/shrink.ts';
+import { PLANTED } from './list.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const PICTURE = 'docs/explanation/simulation-story.svg';
 /** Far fewer find those of list.ts. */
 const MOST_SEEDS = 1_000;
