@@ -138,7 +138,7 @@ function settingsOf(choices: Choices): Settings {
     runMs: pick([1, 5, 40]),
     childStartMs: pick([300, 300, 600, timeoutSeconds * 1_300]),
     clients: pick([1, 2, 3]),
-    hasBridge: choices.chance('settings', 0.25),
+    hasBridge: choices.chance('settings', 0.15),
     tailMs: pick([1, 20, 80]),
   };
 }
@@ -211,7 +211,14 @@ class Draft {
       way: choices.pick('way', this.#ways),
     });
     if (choices.chance('read', 0.6))
-      this.#add(readOf(choices, this.#settings, uri, atMs + choices.between('read', 0, 20_000)));
+      this.#add(
+        readOf(
+          choices,
+          this.#settings,
+          uri,
+          atMs + choices.between('read', 0, choices.pick('read', [150, 20_000])),
+        ),
+      );
   }
 
   predict(atMs: number): void {

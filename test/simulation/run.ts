@@ -3,17 +3,19 @@
  * saved is continued at the seed that it had reached.
  */
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { sourcesOf } from './machine/beside.ts';
-import { pictureOf } from './picture.ts';
 import { drawPlan } from './plan.ts';
 import { PLANTED } from './planted/list.ts';
-import { shrinkPlan } from './shrink.ts';
 import { Simulator } from './simulate.ts';
-import { logOf, storyOf } from './story.ts';
+import { pictureOf } from './story/picture.ts';
+import { shrinkPlan } from './story/shrink.ts';
+import { logOf, storyOf } from './story/story.ts';
 
 const HOUR_MS = 3_600_000;
+const SOURCES = ['lib', 'functions', 'sdk', 'local', 'embedded-redis', 'test/simulation'];
 const MOST_PLANTED_SEEDS = 1_000;
 
 const { values } = parseArgs({
@@ -33,8 +35,10 @@ const { values } = parseArgs({
 
 /** The saved part of a run. */
 interface Progress {
-  /** The commit of the checkout that ran. */
+  /** The commit of the checkout with which it began. */
   readonly commit: string;
+  /** Digest of the sources: of what is simulated, and of the simulation. A run continues as long as they are the same. */
+  readonly sources: string;
   readonly isChanged: boolean;
   readonly firstSeed: number;
   histories: number;
@@ -52,33 +56,29 @@ function git(...args: string[]): string {
 
 function newProgress(): Progress {
   const counts = { histories: 0, virtualHours: 0, events: 0, enqueues: 0, outcomes: 0, processorSeconds: 0 };
+  const files = git('ls-tree', '-r', 'HEAD', '--', ...SOURCES)
+    .split('\n')
+    .filter((line) => !line.endsWith('.json'));
+  const changed = git('status', '--porcelain', '--', ...SOURCES)
+    .split('\n')
+    .filter((line) => !/\.json$|^$/.test(line));
   return {
     commit: git('rev-parse', 'HEAD'),
-    isChanged:
-      git(
-        'status',
-        '--porcelain',
-        '--',
-        'lib',
-        'functions',
-        'sdk',
-        'local',
-        'embedded-redis',
-        'test/simulation',
-      ) !== '',
+    sources: createHash('sha256').update(files.join('\n')).digest('hex').slice(0, 16),
+    isChanged: changed.length > 0,
     firstSeed: Number(values.first),
     ...counts,
     broken: [],
   };
 }
 
-/** @returns a saved run of this commit, or a new one */
+/** @returns a saved run of these sources, or a new one */
 function startProgress(): Progress {
   const fresh = newProgress();
   if (!values.save || !existsSync(values.save)) return fresh;
   const saved: Progress = JSON.parse(readFileSync(values.save, 'utf8'));
   const isSame =
-    saved.commit === fresh.commit &&
+    saved.sources === fresh.sources &&
     !saved.isChanged &&
     !fresh.isChanged &&
     saved.firstSeed === fresh.firstSeed;
@@ -92,7 +92,7 @@ async function runSeeds(): Promise<void> {
   );
   const progress = startProgress();
   const endAt = performance.now() + Number(values.minutes) * 60_000;
-  let usedBefore = progress.processorSeconds;
+  const usedBefore = progress.processorSeconds;
   const started = process.cpuUsage();
   while (performance.now() < endAt) {
     const seed = progress.firstSeed + progress.histories;
@@ -111,7 +111,7 @@ async function runSeeds(): Promise<void> {
       process.exitCode = 1;
       console.log(`seed ${seed} breaks "${invariant}": ${text}`);
     }
-    if (values.save && progress.histories % 20 === 0) save(progress);
+    if (values.save && progress.histories % 5 === 0) save(progress);
   }
   if (values.save) save(progress);
   const { histories, virtualHours, processorSeconds, broken } = progress;

@@ -1,15 +1,22 @@
 /** Runs seeds: bundles the programs once, and makes a Lua for each start of Redis. */
 import { LuaWasm } from 'wasmoon';
+import { present } from '../../lib/contract/present.ts';
 import { bundlePrograms, type Evaluate, type Patch } from './machine/bundle.ts';
 import { SharedClient } from './machine/shared.ts';
 import { drawPlan, type Plan } from './plan.ts';
 import { redisStarts, type Simulated, World } from './world.ts';
+
+/** The states that a module made are never freed. */
+const HISTORIES_PER_LUA = 20;
 
 export class Simulator {
   readonly #evaluate: Evaluate;
   readonly #client: SharedClient;
 
   readonly #earlier: Evaluate | undefined;
+  /** Each start of Redis in a history has one of its own, with a new state. */
+  readonly #machines: LuaWasm[] = [];
+  #histories = 0;
 
   private constructor(evaluate: Evaluate, client: SharedClient, earlier?: Evaluate) {
     this.#evaluate = evaluate;
@@ -31,12 +38,10 @@ export class Simulator {
   }
 
   async plan(plan: Plan): Promise<Simulated> {
-    const machines = await Promise.all(Array.from({ length: redisStarts(plan) }, () => LuaWasm.initialize()));
-    const lua = () => {
-      const next = machines.shift();
-      if (!next) throw new Error('Redis started more often than the plan says');
-      return next;
-    };
+    if (++this.#histories % HISTORIES_PER_LUA === 0) this.#machines.length = 0;
+    while (this.#machines.length < redisStarts(plan)) this.#machines.push(await LuaWasm.initialize());
+    let started = 0;
+    const lua = () => present(this.#machines[started++], 'Lua for another start of Redis');
     const world = new World(plan, {
       evaluate: this.#earlier ?? this.#evaluate,
       nextEvaluate: this.#evaluate,

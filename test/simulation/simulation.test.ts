@@ -5,18 +5,18 @@ import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { present } from '../../lib/contract/present.ts';
-import { pictureOf } from './picture.ts';
 import { drawPlan } from './plan.ts';
 import { PLANTED } from './planted/list.ts';
-import { shrinkPlan } from './shrink.ts';
 import { Simulator } from './simulate.ts';
-import { logOf, storyOf } from './story.ts';
+import { pictureOf } from './story/picture.ts';
+import { shrinkPlan } from './story/shrink.ts';
+import { logOf, storyOf } from './story/story.ts';
 
 /** Those of `npm test`, which are not chosen: the first ones. */
 const SEEDS = Array.from({ length: 6 }, (_, i) => i + 1);
-const REPLAYED = 8;
-/** The first seed that finds the planted fault. */
-const FAULTY = 7;
+const REPLAYED = 12;
+/** A seed that finds the planted fault, and the one that the docs tell of. */
+const FAULTY = 8;
 const COMMAND = fileURLToPath(new URL('run.ts', import.meta.url));
 
 describe('the deployment in virtual time', () => {

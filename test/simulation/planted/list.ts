@@ -1,5 +1,5 @@
 /**
- * Faults that the product once had, or nearly, planted again: each as a change of one source file. Seeds find them that were
+ * Faults that the product once had, or that its design excludes, planted: each as a change of one source file. Seeds find them that were
  * not chosen after them (`npm run test:simulation -- --planted`).
  */
 import type { Patch } from '../machine/bundle.ts';
@@ -62,5 +62,13 @@ export const PLANTED: readonly PlantedFault[] = [
     replace:
       'const [unsaved] = await Promise.all([[], notified]); void Promise.resolve(ids).catch(() => undefined);',
     seenBy: ['nothing is lost', 'nothing is left at an answer'],
+  },
+  {
+    name: 'order after a cancellation',
+    what: 'an enqueue has its place in the order an hour after its time, so that it comes after its own cancellation',
+    file: 'lib/redis/order.ts',
+    find: 'return replays === 0 ? `${sentAt} ${identity}` :',
+    replace: 'return replays === 0 ? `${sentAt + 3_600_000} ${identity}` :',
+    seenBy: ['what is cancelled stays so'],
   },
 ];

@@ -4,14 +4,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { present } from '../../lib/contract/present.ts';
-import { pictureOf } from './picture.ts';
-import { drawPlan } from './plan.ts';
-import { PLANTED } from './planted/list.ts';
-import { shrinkPlan } from './shrink.ts';
-import { Simulator } from './simulate.ts';
+import { present } from '../../../lib/contract/present.ts';
+import { drawPlan } from '../plan.ts';
+import { Simulator } from '../simulate.ts';
+import { pictureOf } from '../story/picture.ts';
+import { shrinkPlan } from '../story/shrink.ts';
+import { PLANTED } from './list.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const PICTURE = 'docs/explanation/simulation-story.svg';
 /** Far fewer find those of list.ts. */
 const MOST_SEEDS = 1_000;
@@ -39,7 +39,7 @@ test('the picture in the docs is what its seed draws', async () => {
   );
   const simulator = await Simulator.open([fault]);
   const isLost = ({ invariant }: { readonly invariant: string }) => invariant === 'nothing is lost';
-  const shrunk = await shrinkPlan(drawPlan(7), async (plan) =>
+  const shrunk = await shrinkPlan(drawPlan(8), async (plan) =>
     (await simulator.plan(plan)).violations.some(isLost),
   );
   const { history, violations } = await simulator.plan(shrunk);
