@@ -6,7 +6,7 @@ import { badModel } from '../../lib/contract/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
 import { type Maker, named } from '../graph/layout.ts';
 import { fixed, known } from '../graph/shapes.ts';
-import type { Attributes, Dim, Value } from '../graph/value.ts';
+import type { Attributes, Dim, Shape, Value } from '../graph/value.ts';
 import { compute } from './formula.ts';
 import { cutAlong, joined } from './gather.ts';
 
@@ -84,12 +84,14 @@ export function inDirections(node: Maker, parts: readonly Value[]): Value {
 /**
  * Runs a step over the first axis of sequences. The step returns the next states, then what is collected of all steps.
  * Returns the last states, then what was collected.
+ * @param collected the shape of all that is collected, where inference does not find it
  */
 export function scan(
   node: Maker,
   states: readonly Value[],
   sequences: readonly Value[],
   step: (body: GraphBuilder, states: readonly Value[], now: readonly Value[]) => readonly Value[],
+  collected?: Shape,
 ): Value[] {
   const body = node.g.body();
   const before = states.map(({ dtype, shape }, i) => body.input(`state_${i}`, dtype, shape));
@@ -100,6 +102,7 @@ export function scan(
   const results = made.map(({ dtype, shape }, i) => {
     const state = states[i];
     if (state) return { dtype: state.dtype, shape: state.shape };
+    if (collected) return { dtype, shape: collected };
     return { dtype, shape: shape && steps !== undefined ? [steps satisfies Dim, ...shape] : undefined };
   });
   const attributes = { body: { body: body.finish() }, num_scan_inputs: sequences.length };

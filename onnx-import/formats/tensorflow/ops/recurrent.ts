@@ -7,6 +7,7 @@ import { compute } from '../../../emit/formula.ts';
 import { unsqueeze } from '../../../emit/gather.ts';
 import { type LstmStep, lstmStep, scan } from '../../../emit/recurrent.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
+import { fixed } from '../../../graph/shapes.ts';
 import type { Value } from '../../../graph/value.ts';
 import { flagAttribute, floatAttribute, type TfNode } from '../graph.ts';
 import { emit, int64, makerOf } from './kernels.ts';
@@ -56,11 +57,13 @@ function masked(g: GraphBuilder, rows: readonly Value[], x: Value, length: Value
 function blockLstm(second: boolean): Rule {
   return (node, [length, x, cs, h, ...rest], g) => {
     const weights = weightsOf(node, rest as unknown as Operands, second);
-    const made = scan(makerOf(g, node.name), [cs, h], [x], (body, states, [row]) => {
+    const rows = x.shape && cs.shape ? [...x.shape.slice(0, 2), fixed(weights.w, 1) / 4] : undefined;
+    const run = (body: GraphBuilder, states: readonly Value[], [row]: readonly Value[]) => {
       const [cell, hidden] = states as [Value, Value];
       const outputs = step(body, row as Value, cell, hidden, weights);
       return [outputs[1] as Value, outputs[6] as Value, ...outputs];
-    });
+    };
+    const made = scan(makerOf(g, node.name), [cs, h], [x], run, rows);
     return masked(g, made.slice(2), x, length);
   };
 }
