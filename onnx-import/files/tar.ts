@@ -80,7 +80,7 @@ const padded = (size: number) => Math.ceil(size / BLOCK) * BLOCK;
 /** Undefined at the end. */
 async function nextHeader(bytes: Bytes): Promise<Header | undefined> {
   const block = await bytes.take(BLOCK, true);
-  if (block.length === 0 || block.every((byte) => byte === 0)) return undefined;
+  if (block.every((byte) => byte === 0)) return undefined;
   const text = (start: number, length: number) => {
     const field = block.subarray(start, start + length);
     const end = field.indexOf(0);
@@ -139,8 +139,8 @@ async function takeEntry(
       await file.close();
     }
     files.push(place);
-  } else for await (const chunk of bytes.pass(size)) chunk.length;
-  await bytes.take(padded(size) - size);
+  } else await bytes.skip(size);
+  await bytes.skip(padded(size) - size);
 }
 
 /** A stream, taken by length. */
@@ -157,6 +157,11 @@ class Bytes {
     const parts: Buffer[] = [];
     for await (const chunk of this.pass(length, mayEnd)) parts.push(chunk);
     return parts.length === 1 ? elementAt(parts, 0, 'parts') : Buffer.concat(parts);
+  }
+
+  async skip(length: number): Promise<void> {
+    const parts = this.pass(length);
+    while (!(await parts.next()).done);
   }
 
   async *pass(length: number, mayEnd = false): AsyncGenerator<Buffer> {

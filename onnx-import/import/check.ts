@@ -6,6 +6,7 @@ import { readModel } from '../batching/model.ts';
 import { prove } from '../batching/verdict.ts';
 import { checkOnnx } from '../check/check.ts';
 import type { CheckReport } from '../check/run.ts';
+import { readStateDict } from '../formats/pytorch/files/state-dict.ts';
 import { referenceProblem } from '../report/import-report.ts';
 import { givenBy, notRunNotes, shapelessNotes } from '../report/notes.ts';
 import { hasFreeSizes } from '../samples/inputs.ts';
@@ -20,7 +21,10 @@ export async function checkConverted(converted: Converted, workshop: Workshop): 
   const checked = await check(shapeless.inputs, workshop);
   const { report, rewrites } = checked;
   const text = found.isText
-    ? await importText(found.directory, workshop.folder, report, workshop.ignore ?? [])
+    ? await importText(found.directory, workshop.folder, report, {
+        ignore: workshop.ignore ?? [],
+        readPickle: readStateDict,
+      })
     : undefined;
   if (!isOnnx(found.kind)) {
     assertRuns(report, shapeless.inputs);

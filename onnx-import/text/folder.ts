@@ -8,10 +8,10 @@ import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
 import { readLimited } from '../files/read-limited.ts';
 import { type Choice, chooseModel, severalModels } from '../files/variants.ts';
-import { weightsOf } from '../source/candidates.ts';
 
 const INNER = 'onnx';
 const OPENVINO_MODEL = 'openvino_model.xml';
+const OPENVINO_WEIGHTS = 'openvino_model.bin';
 /** What is read besides the tokenizer, where it is there. */
 export const CONFIG_FILES = [
   'config.json',
@@ -62,8 +62,7 @@ async function openvinoFiles(
   { file = OPENVINO_MODEL }: Choice,
 ): Promise<TextFiles | undefined> {
   if (file !== OPENVINO_MODEL || !names.includes(OPENVINO_MODEL)) return undefined;
-  const weights = weightsOf(OPENVINO_MODEL);
-  const model = [OPENVINO_MODEL, ...names.filter((name) => name === weights)];
+  const model = [OPENVINO_MODEL, ...names.filter((name) => name === OPENVINO_WEIGHTS)];
   const files = [...model, TOKENIZER_FILE, ...(await configFiles(folder, names))];
   return { kind: 'openvino', files, notes: [`the model of OpenVINO was taken, ${OPENVINO_MODEL}`] };
 }

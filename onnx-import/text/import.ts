@@ -11,7 +11,7 @@ import { TOKENIZER_FILE } from '../../lib/text/part.ts';
 import { outputName, widthOf } from '../../lib/text/runner.ts';
 import { readConfig } from './folder.ts';
 import { layerTensors } from './layers.ts';
-import { textFacts } from './settings.ts';
+import { type TextOptions, textFacts } from './settings.ts';
 
 export interface ImportedText {
   readonly notes: readonly string[];
@@ -26,12 +26,12 @@ export async function importText(
   directory: string,
   folder: string,
   model: { readonly inputs: readonly TensorSpec[]; readonly outputs: readonly TensorSpec[] },
-  ignore: readonly string[],
+  options: TextOptions,
 ): Promise<ImportedText> {
   const source = join(directory, TOKENIZER_FILE);
   const tokenizer = await readTokenizerFile(source);
   await assertSame(directory, JSON.parse(await readFile(source, 'utf8')) as Tokenizer);
-  const { settings, layers, notes } = await textFacts(directory, tokenizer, model, ignore);
+  const { settings, layers, notes } = await textFacts(directory, tokenizer, model, options);
   await copyFile(source, join(folder, TOKENIZER_FILE));
   await writeFile(join(folder, TEXT_FILE), `${JSON.stringify(settings, undefined, 1)}\n`);
   const weights = layerTensors(layers);

@@ -13,10 +13,7 @@ import {
   MOST_LAYER_BYTES,
   weightName,
 } from '../../lib/text/layers.ts';
-import { type Pickled, PickledCall } from '../files/pickled.ts';
 import { readLimited } from '../files/read-limited.ts';
-import { openTorchFile } from '../formats/pytorch/files/archive.ts';
-import { readTensor } from '../formats/pytorch/files/tensors.ts';
 import { valuesOf } from '../graph/halves.ts';
 import { readConfig } from './folder.ts';
 
@@ -25,6 +22,9 @@ export interface ReadLayer {
   readonly weight?: Tensor;
   readonly bias?: Tensor;
 }
+
+/** Reads the tensors of a pickle by name, and nothing else of it. */
+export type ReadPickle = (folder: string, name: string) => Promise<ReadonlyMap<string, Tensor>>;
 
 /** In the order in which sentence-transformers looks for them. */
 export const WEIGHT_FILES = ['model.safetensors', 'pytorch_model.bin'] as const;
@@ -46,14 +46,18 @@ export async function readLayer(
   folder: string,
   kind: 'Dense' | 'LayerNorm' | 'Normalize',
   path: string,
+  readPickle: ReadPickle,
 ): Promise<ReadLayer> {
   if (kind === 'Normalize') return { layer: { kind: 'normalize' } };
   if (!/^[\w-]{1,64}$/.test(path))
     throw badModel(`modules.json: expected the path of a folder for the module ${kind}`);
-  return kind === 'Dense' ? readDense(folder, path) : readLayerNorm(folder, path);
+  const weights = () => readWeights(folder, path, readPickle);
+  return kind === 'Dense' ? readDense(folder, path, weights) : readLayerNorm(folder, path, weights);
 }
 
-async function readDense(folder: string, path: string): Promise<ReadLayer> {
+type Weights = () => Promise<ReadonlyMap<string, Tensor>>;
+
+async function readDense(folder: string, path: string, weights: Weights): Promise<ReadLayer> {
   const place = `${path}/config.json`;
   const {
     in_features: from,
@@ -74,7 +78,7 @@ async function readDense(folder: string, path: string): Promise<ReadLayer> {
     throw badModel(
       `${place}: the activation ${JSON.stringify(named)?.slice(0, 80)} is not served; expected one of torch.nn: ${LAYER_ACTIVATIONS.join(', ')}`,
     );
-  const tensors = await readWeights(folder, path);
+  const tensors = await weights();
   const weight = floats(tensors, `${path}: linear.weight`, [width, from]);
   const layer = { kind: 'dense', width, activation } as const;
   return hasBias === false
@@ -82,10 +86,10 @@ async function readDense(folder: string, path: string): Promise<ReadLayer> {
     : { layer, weight, bias: floats(tensors, `${path}: linear.bias`, [width]) };
 }
 
-async function readLayerNorm(folder: string, path: string): Promise<ReadLayer> {
+async function readLayerNorm(folder: string, path: string, weights: Weights): Promise<ReadLayer> {
   const { dimension } = await readConfig(folder, `${path}/config.json`);
   if (!isCount(dimension)) throw badModel(`${path}/config.json: expected a dimension`);
-  const tensors = await readWeights(folder, path);
+  const tensors = await weights();
   const [weight, bias] = ['norm.weight', 'norm.bias'].map((name) =>
     floats(tensors, `${path}: ${name}`, [dimension]),
   );
@@ -104,29 +108,20 @@ function floats(tensors: ReadonlyMap<string, Tensor>, place: string, shape: read
   return { dtype: 'float32', shape, data: Float32Array.from(valuesOf(tensor), Number) };
 }
 
-/** Tensors alone: no global of a pickle is resolved. */
-async function readWeights(folder: string, path: string): Promise<ReadonlyMap<string, Tensor>> {
+async function readWeights(
+  folder: string,
+  path: string,
+  readPickle: ReadPickle,
+): Promise<ReadonlyMap<string, Tensor>> {
   const file = WEIGHT_FILES.find((name) => existsSync(join(folder, path, name)));
   if (file === undefined)
     throw badModel(`${path}: expected the weights ${WEIGHT_FILES.join(' or ')}, found none; ${SAVE_AGAIN}`);
   const name = `${path}/${file}`;
   const bytes = await readLimited(folder, name, MOST_LAYER_BYTES);
-  if (file === 'pytorch_model.bin') return pickledTensors(folder, name);
+  if (file === 'pytorch_model.bin') return readPickle(folder, name);
   try {
     return decodeTensors(bytes);
   } catch (error) {
     throw badModel(`${name}: ${asError(error).message}`, { cause: error });
   }
-}
-
-async function pickledTensors(folder: string, name: string): Promise<ReadonlyMap<string, Tensor>> {
-  const { root, storages } = await openTorchFile(folder, name);
-  const items: ReadonlyMap<Pickled, Pickled> =
-    root instanceof Map ? root : root instanceof PickledCall ? root.items : new Map();
-  const tensors = new Map<string, Tensor>();
-  for (const [key, value] of items) {
-    if (typeof key === 'string' && value instanceof PickledCall)
-      tensors.set(key, readTensor(value, storages));
-  }
-  return tensors;
 }

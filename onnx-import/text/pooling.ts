@@ -5,7 +5,7 @@ import { badModel } from '../../lib/contract/errors.ts';
 import { MOST_LAYERS } from '../../lib/text/layers.ts';
 import { POOLINGS, type Pooling } from '../../lib/text/settings.ts';
 import { readConfig, readJson } from './folder.ts';
-import { type ReadLayer, readLayer } from './layers.ts';
+import { type ReadLayer, type ReadPickle, readLayer } from './layers.ts';
 
 export interface Modules {
   /** Undefined: the folder does not say it. */
@@ -34,7 +34,11 @@ interface Module {
 }
 
 /** @param isPooled the model itself gives one vector for each text. @throws bad_model for modules that are not served */
-export async function readModules(folder: string, isPooled: boolean): Promise<Modules> {
+export async function readModules(
+  folder: string,
+  isPooled: boolean,
+  readPickle: ReadPickle,
+): Promise<Modules> {
   if (!existsSync(join(folder, MODULES_FILE)))
     return { pooling: await poolingOf(folder, '1_Pooling'), layers: [], normalize: false };
   const modules = await moduleList(folder);
@@ -52,7 +56,7 @@ export async function readModules(folder: string, isPooled: boolean): Promise<Mo
   const layers: ReadLayer[] = [];
   for (const { kind, path } of normalize ? behind.slice(0, -1) : behind) {
     if (kind !== 'Dense' && kind !== 'LayerNorm' && kind !== 'Normalize') throw notServed(kind);
-    layers.push(await readLayer(folder, kind, path));
+    layers.push(await readLayer(folder, kind, path, readPickle));
   }
   return { pooling, layers, normalize };
 }

@@ -7,7 +7,7 @@ import type { Activation, TextSettings } from '../../lib/text/settings.ts';
 import { MAX_TOKENS_PER_TEXT } from '../../lib/text/settings.ts';
 import type { Tokenizer } from '../../lib/text/tokenizer.ts';
 import { type Json, readConfig } from './folder.ts';
-import type { ReadLayer } from './layers.ts';
+import type { ReadLayer, ReadPickle } from './layers.ts';
 import { readModules } from './pooling.ts';
 import { promptsOf, SENTENCES } from './prompts.ts';
 
@@ -19,7 +19,13 @@ export interface TextFacts {
   readonly notes: readonly string[];
 }
 
-interface Source {
+export interface TextOptions {
+  /** Names of files whose advice is not followed. */
+  readonly ignore: readonly string[];
+  readonly readPickle: ReadPickle;
+}
+
+interface Source extends Pick<TextOptions, 'readPickle'> {
   readonly folder: string;
   readonly config: Json;
   readonly tokenizerConfig: Json;
@@ -44,11 +50,11 @@ export async function textFacts(
   folder: string,
   tokenizer: Tokenizer,
   { inputs, outputs }: Pick<Source, 'inputs' | 'outputs'>,
-  ignore: readonly string[] = [],
+  { ignore, readPickle }: TextOptions,
 ): Promise<TextFacts> {
   const config = await readConfig(folder, 'config.json');
   const tokenizerConfig = await readConfig(folder, 'tokenizer_config.json');
-  const source: Source = { folder, config, tokenizerConfig, tokenizer, inputs, outputs };
+  const source: Source = { folder, config, tokenizerConfig, tokenizer, inputs, outputs, readPickle };
   assertInputs(source);
   const answer = await answerOf(source);
   const { layers = [] } = answer;
@@ -125,7 +131,7 @@ async function answerOf(source: Source): Promise<Answer> {
   const sentence = named('sentence_embedding');
   if (sentence) {
     assertFloats(sentence, 2);
-    const { normalize } = await readModules(folder, true);
+    const { normalize } = await readModules(folder, true, source.readPickle);
     return {
       kind: 'embedding',
       output: sentence.name,
@@ -162,8 +168,9 @@ function assertFloats({ name, dtype, shape, batchAxis }: TensorSpec, rank: numbe
 
 async function poolingFor({
   folder,
+  readPickle,
 }: Source): Promise<Pick<Answer, 'pooling' | 'layers' | 'normalize' | 'notes'>> {
-  const { pooling, layers, normalize } = await readModules(folder, false);
+  const { pooling, layers, normalize } = await readModules(folder, false, readPickle);
   const steps = layers.map(({ layer }) => LAYER_NAMES[layer.kind]);
   const end = [...steps, ...(normalize ? ['scaled to length 1'] : [])].map((step) => `, ${step}`).join('');
   if (pooling)

@@ -336,11 +336,11 @@ suite('what is not served is refused by name', () => {
   test('modules behind the transformer, unknown poolings and activations', async (t) => {
     const directory = textModelFolder(t, 'encoder');
     const modules = JSON.parse(await readFile(join(directory, 'modules.json'), 'utf8')) as unknown[];
-    const dense = { type: 'sentence_transformers.models.Dense', path: '3_Dense' };
-    await writeFile(join(directory, 'modules.json'), JSON.stringify([...modules, dense]));
+    const weights = { type: 'sentence_transformers.models.WordWeights', path: '3_WordWeights' };
+    await writeFile(join(directory, 'modules.json'), JSON.stringify([...modules, weights]));
     await assert.rejects(
       imported(directory),
-      /module "sentence_transformers\.models\.Dense" is not served; export the whole model/,
+      /module "WordWeights" is not served here; export the whole model/,
     );
     await writeFile(join(directory, 'modules.json'), JSON.stringify(modules));
     await change(directory, '1_Pooling/config.json', { pooling_mode_mean_tokens: false });

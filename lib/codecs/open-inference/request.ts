@@ -38,7 +38,6 @@ export type InferenceInput = Content & { readonly name: string };
 /** An input, but for its content. */
 export interface InputHead {
   readonly index: number;
-  /** For errors. */
   readonly where: string;
   /** As the protocol calls it. */
   readonly datatype: string;
@@ -187,7 +186,6 @@ export function binaryContent(
   return pictures ? pictureContent(where, pictures) : { tensor: binaryTensor(where, datatype, shape, bytes) };
 }
 
-/** @throws too_large */
 export function pictureContent(where: string, pictures: readonly Uint8Array[]): Content {
   if (pictures.length <= LIMITS.instances) return { pictures };
   throw overLimit('instances', `${where}: ${pictures.length} images are`, 'a request');

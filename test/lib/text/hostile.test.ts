@@ -21,8 +21,8 @@ const REFUSED: Readonly<Record<string, readonly [file: string, message: RegExp]>
   'another type': ['[]', /the file: expected an object/],
   'no model': ['{}', /the file\.model: expected an object/],
   'an unknown model': [
-    text({ model: { type: 'WordLevel', vocab: {} } }),
-    /"WordLevel" is not served; export the model/,
+    text({ model: { type: 'CharLevel', vocab: {} } }),
+    /"CharLevel" is not served; export the model/,
   ],
   'deep parts': [`{"model": {}, "normalizer": ${nested(5_000)}}`, /more than 8 levels of parts/],
   'many parts': [

@@ -156,7 +156,10 @@ describe('the service before one job for each model', () => {
       { typed: Buffer.concat(texts.map((one) => bytes(8, one))) },
     ]) {
       const { raw } = await infer('texts', [{ datatype: 'BYTES', shape: [1, 2], ...form }]);
-      assert.deepEqual(raw.map(Buffer.from), [textBytes(['a', ''])]);
+      assert.deepEqual(
+        raw.map((one) => Buffer.from(one)),
+        [textBytes(['a', ''])],
+      );
     }
     for (const [model, sent] of [
       ['texts', { datatype: 'BYTES', shape: [1, 1], raw: textBytes(['a\0b']) }],

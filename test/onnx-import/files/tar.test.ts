@@ -67,7 +67,7 @@ function archiveOf(...entries: readonly Entry[]): Buffer {
     header.write(size ?? `${body.length.toString(8).padStart(11, '0')}\0`, 124, 12);
     header.write('        ', 148);
     header.write(type, 156);
-    header.write('ustar\0' + '00', 257);
+    header.write('ustar\x0000', 257);
     const own = header.reduce((all, byte) => all + byte, 0);
     header.write(sum ?? `${own.toString(8).padStart(6, '0')}\0 `, 148, 8);
     return Buffer.concat([header, body, Buffer.alloc((512 - (body.length % 512)) % 512)]);
