@@ -17,7 +17,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], lines: 8_750 },
   { folders: ['infra'], lines: 6_700 },
   { folders: ['sdk'], lines: 3_450 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 64_400 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 64_900 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
