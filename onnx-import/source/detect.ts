@@ -225,9 +225,9 @@ function isMain(kind: ModelKind, file: string): boolean {
   return kind !== 'tf_frozen' || !file.endsWith('.json');
 }
 
-async function unreadableFile(error: unknown, path: string): Promise<string> {
+async function unreadableFile(problem: unknown, path: string): Promise<string> {
   const target = await readlink(path).catch(() => undefined);
-  if (asError(error).code !== 'ENOENT') return unreadable(error, path);
+  if (asError(problem).code !== 'ENOENT') return unreadable(problem, path);
   return target === undefined
     ? 'there is no such file'
     : `it is a link to ${target}, which is not there; put the file itself in its place`;

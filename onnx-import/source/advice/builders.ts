@@ -2,7 +2,8 @@
 
 export type Advice = (file: string, names: readonly string[]) => string;
 
-export const OPTIMUM = '`optimum-cli export onnx --model . onnx/`';
+/** TASK is replaced where config.json tells it: optimum does not look it up in a folder. */
+export const OPTIMUM = '`optimum-cli export onnx --model . --task TASK onnx/`';
 
 export const weights = (of: string, how: string): Advice => {
   return (file) => `${file} holds weights${of} without a graph; ${how.replaceAll('FILE', file)}`;

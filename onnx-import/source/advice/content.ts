@@ -13,7 +13,12 @@ export interface Content {
   readonly ending: string;
 }
 
-type Magic = readonly [magic: RegExp, content: Content];
+type Magic = readonly [magic: { test(text: string): boolean }, content: Content];
+
+/** Control characters, which a regular expression hides. */
+const starts = (pattern: readonly string[], at = 0) => ({
+  test: (text: string) => pattern.every((allowed, i) => allowed.includes(text[at + i] ?? '?')),
+});
 
 /** Of bytes as Latin-1. The first that matches counts. */
 const MAGICS: readonly Magic[] = [
@@ -23,19 +28,25 @@ const MAGICS: readonly Magic[] = [
   [/^[^]{4}TFL3/, { title: 'a TensorFlow Lite model', ending: '.tflite' }],
   [/^[^]{4}ORTM/, { title: "a model in onnxruntime's own format", ending: '.ort' }],
   [/^[^]{4}ET\d\d/, { title: 'a program of ExecuTorch', ending: '.pte' }],
-  [/^[^]{4}\0{4}\{\s*"/, { title: 'a file of safetensors', ending: '.safetensors' }],
+  [starts(['\0', '\0', '\0', '\0', '{'], 4), { title: 'a file of safetensors', ending: '.safetensors' }],
   [/^CBM1/, { title: 'a model of CatBoost', ending: '.cbm' }],
   [/^(binf|bs64)/, { title: "XGBoost's old binary format", ending: '.deprecated' }],
   [/^\{[iUIlL#]/, { title: 'a model of XGBoost', kind: 'xgboost', ending: '.ubj' }],
   [/^\{\s*"learner"/, { title: 'a model of XGBoost', kind: 'xgboost', ending: '.json' }],
   [/^tree\r?\n/, { title: 'a model of LightGBM', kind: 'lightgbm', ending: '.txt' }],
   [/^(\[\s*\{ "nodeid"|booster\[\d+\])/, { title: 'a dump of XGBoost', ending: '.xgbdump' }],
-  [/^\xac\xed\0\x05/, { title: "an object of Java's serialization", ending: '.ser' }],
+  [starts(['\xac', '\xed', '\0', '\x05']), { title: "an object of Java's serialization", ending: '.ser' }],
   [/^(svm_type|solver_type) /, { title: 'a model of LIBSVM', ending: '.libsvm' }],
-  [/^\x80[\x02-\x05]/, { title: 'a pickle of Python', ending: '.pkl' }],
+  [starts(['\x80', '\x02\x03\x04\x05']), { title: 'a pickle of Python', ending: '.pkl' }],
   // The version of ONNX comes first, then who wrote it, or the graph.
-  [/^\x08[\x03-\x14][\x12\x3a]/, { title: 'an ONNX model', kind: 'onnx', ending: '.onnx' }],
-  [/^\x08\x01\x12/, { title: 'a SavedModel', kind: 'tf_saved_model', ending: 'saved_model.pb' }],
+  [
+    starts(['\x08', '\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f', '\x12\x3a']),
+    { title: 'an ONNX model', kind: 'onnx', ending: '.onnx' },
+  ],
+  [
+    starts(['\x08', '\x01', '\x12']),
+    { title: 'a SavedModel', kind: 'tf_saved_model', ending: 'saved_model.pb' },
+  ],
 ];
 
 /** Kinds whose one file begins with bytes of its own, and what else it may be. */

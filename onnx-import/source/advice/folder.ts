@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readHead } from '../../../lib/registry/onnx-file.ts';
+import { readConfig } from '../../text/folder.ts';
 import { candidatesIn } from '../candidates.ts';
 import { contentOf } from './content.ts';
 import { adviceOn, adviceOnContent, adviceOnUnknown } from './no-model.ts';
@@ -12,17 +13,44 @@ const MAX_FOLDERS = 100;
 const MAX_DEPTH = 6;
 
 const EXPECTED =
-  'expected one, such as model.onnx, saved_model.pb, model.pt or model.json of XGBoost; docs/how-to/import-a-model.md#prepare-the-directory lists all, and docs/how-to/serve-your-own-code.md serves a model of another library';
+  'expected one, such as model.onnx, saved_model.pb, model.pt or model.json of XGBoost; docs/how-to/import-a-model.md#prepare-the-directory lists all';
+const ELSEWHERE = ', and docs/how-to/serve-your-own-code.md serves a model of another library';
 
 export async function adviceOnFolder(folder: string, names: readonly string[]): Promise<string> {
-  return (
+  const said =
     (await adviceOnTimm(folder, names)) ??
     adviceOn(names) ??
     (await adviceOnFiles(folder, names)) ??
     (await adviceBelow(folder)) ??
     adviceOnUnknown(names) ??
-    EXPECTED
-  );
+    EXPECTED + (names.length > 0 ? ELSEWHERE : '');
+  const task = said.includes('--task TASK') ? await taskOf(folder, names) : undefined;
+  return task === undefined ? said : said.replaceAll('--task TASK', `--task ${task}`);
+}
+
+/** By the end of the class that config.json names. */
+const TASKS: readonly (readonly [architecture: RegExp, task: string])[] = [
+  [/ForSequenceClassification$/, 'text-classification'],
+  [/ForTokenClassification$/, 'token-classification'],
+  [/ForQuestionAnswering$/, 'question-answering'],
+  [/ForMaskedLM$/, 'fill-mask'],
+  [/ForImageClassification$/, 'image-classification'],
+  [/ForObjectDetection$/, 'object-detection'],
+  [/ForSemanticSegmentation$/, 'semantic-segmentation'],
+  [/ForAudioClassification$/, 'audio-classification'],
+  [/ForCTC$/, 'automatic-speech-recognition'],
+  [/(ForCausalLM|LMHeadModel)$/, 'text-generation-with-past'],
+  [/ForConditionalGeneration$/, 'text2text-generation-with-past'],
+  [/Model$/, 'feature-extraction'],
+];
+
+async function taskOf(folder: string, names: readonly string[]): Promise<string | undefined> {
+  if (names.includes('modules.json')) return 'feature-extraction';
+  const { architectures } = await readConfig(folder, 'config.json').catch(() => ({
+    architectures: undefined,
+  }));
+  const [first] = Array.isArray(architectures) ? architectures : [];
+  return TASKS.find(([architecture]) => typeof first === 'string' && architecture.test(first))?.[1];
 }
 
 /** What to do about one file that no kind of model has as its name. */

@@ -81,12 +81,12 @@ export const PYTHON: AdviceTable = [
   [
     /^model_index\.json$/i,
     () =>
-      `this is a pipeline of Diffusers; ${OPTIMUM} makes an ONNX model of each part, to be imported one by one`,
+      `this is a pipeline of Diffusers; ${OPTIMUM.replace('TASK', 'text-to-image')} makes an ONNX model of each part, to be imported one by one`,
   ],
   [
     /^adapter_(config\.json|model\.(safetensors|bin))$/i,
     (file) =>
-      `${file} belongs to an adapter (PEFT) without its base; in Python: peft.AutoPeftModel.from_pretrained(".").merge_and_unload().save_pretrained("merged"), then \`optimum-cli export onnx --model merged onnx/\``,
+      `${file} belongs to an adapter (PEFT) without its base; in Python: peft.AutoPeftModel.from_pretrained(".").merge_and_unload().save_pretrained("merged"), then \`optimum-cli export onnx --model merged --task TASK onnx/\``,
   ],
   [
     /\.distcp$/i,

@@ -45,7 +45,7 @@ const NAMES: readonly (readonly [names: readonly string[], advice: RegExp])[] = 
   [['net.pte'], /ExecuTorch; import the model it was made from, after torch\.onnx\.export/],
   [
     ['model.safetensors'],
-    /model\.safetensors holds weights without a graph; .*`optimum-cli export onnx --model \. onnx\/`/,
+    /model\.safetensors holds weights without a graph; .*`optimum-cli export onnx --model \. --task TASK onnx\/`/,
   ],
   [['flax_model.msgpack'], /from_flax=True/],
   [['adapter_config.json', 'adapter_model.safetensors'], /merge_and_unload\(\)\.save_pretrained\("merged"\)/],
@@ -141,6 +141,25 @@ describe('a folder without a model, but with', () => {
     assert.match(await refusal(spark), /onnxmltools\.convert_sparkml\(/);
     const deep = await folderOf(t, { 'a/b/c/d/e/model.onnx': 'x' });
     assert.match(await refusal(deep), /found no files; .*a\/b\/c\/d\/e holds a model: name that folder$/);
+  });
+
+  test('a config.json that names the task of the export', async (t) => {
+    const exported = async (architecture: string, more = {}) =>
+      refusal(
+        await folderOf(t, {
+          'config.json': JSON.stringify({ architectures: [architecture] }),
+          'model.safetensors': 'x',
+          ...more,
+        }),
+      );
+    assert.match(
+      await exported('BertForSequenceClassification'),
+      /--model \. --task text-classification onnx\//,
+    );
+    assert.match(await exported('ViTForImageClassification'), /--task image-classification/);
+    assert.match(await exported('GPT2LMHeadModel'), /--task text-generation-with-past/);
+    assert.match(await exported('BertForMaskedLM', { 'modules.json': '[]' }), /--task feature-extraction/);
+    assert.match(await exported('Unheard'), /--task TASK/);
   });
 
   test('the config.json of timm', async (t) => {
