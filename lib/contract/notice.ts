@@ -1,4 +1,4 @@
-/** What a back end is told when a record is done, and the names of those who are told: `notify` in config.yaml. */
+/** Notices of outcomes, and the targets that get them: `notify` in config.yaml. */
 import { badRequest } from './errors.ts';
 import { suggest } from './suggest.ts';
 
@@ -16,7 +16,7 @@ export function isNotice(value: unknown): value is Notice {
   return typeof id === 'string' && typeof body === 'string' && isTargetName(target);
 }
 
-/** Who is told, by the setting `notify`. Exactly one of the addresses is set. */
+/** Who is notified, by the setting `notify`. Exactly one of the addresses is set. */
 export interface Target {
   /** An https address: a webhook. */
   readonly url?: string;

@@ -39,7 +39,7 @@ export interface EnqueueOptions extends CallOptions, Traced {
    * many after those of the others (a fair queue). For the queue only, not over HTTPS.
    */
   readonly tenant?: string | undefined;
-  /** The target of the job's config.yaml that is told when the record is done. */
+  /** The target of the job's config.yaml that is notified when the record is done. */
   readonly notify?: string | undefined;
   /** Default 60,000. */
   readonly timeoutMs?: number | undefined;
@@ -82,7 +82,7 @@ export interface Message extends Traced {
   readonly message: string;
   /** The tenant's group. */
   readonly groupId?: string | undefined;
-  /** The target that is told. */
+  /** The target that is notified. */
   readonly notify?: string | undefined;
   /** The identity, where the caller gave it and may have used it before. */
   readonly key?: string | undefined;
