@@ -44,13 +44,10 @@ export function isLoopbackUrl(url: string): boolean {
   return /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(url);
 }
 
-/**
- * @param targets those of the job; undefined where its settings are not known
- * @throws bad_request
- */
-export function assertTarget(value: unknown, targets: Targets | undefined): string {
+/** @param targets those of the job. @throws bad_request */
+export function assertTarget(value: unknown, targets: Targets): string {
   if (!isTargetName(value)) throw badRequest(`notify: expected ${NAME_RULE}`);
-  if (!targets || Object.hasOwn(targets, value)) return value;
+  if (Object.hasOwn(targets, value)) return value;
   const names = Object.keys(targets);
   const near = suggest(value, names);
   const known = names.length === 0 ? 'the job has none' : `known are ${names.join(', ')}`;

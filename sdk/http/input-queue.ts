@@ -3,9 +3,9 @@
 import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertIdentity } from '../../lib/contract/enqueue.ts';
-import { badConfig, withUri } from '../../lib/contract/errors.ts';
+import { badConfig, badRequest, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
-import { assertTarget } from '../../lib/contract/notice.ts';
+import { isTargetName, NAME_RULE } from '../../lib/contract/notice.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/batch/turns.ts';
@@ -145,7 +145,8 @@ export abstract class RecordWriter {
       const identity = assertIdentity(key ?? newIdentity());
       if (groupId !== undefined) this.assertTenant(groupId);
       // Over HTTPS the service knows the targets.
-      if (options.notify !== undefined) assertTarget(options.notify, undefined);
+      if (options.notify !== undefined && !isTargetName(options.notify))
+        throw badRequest(`notify: expected ${NAME_RULE}`);
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
       const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
       made.catch(() => undefined);
