@@ -50,7 +50,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     () => import('./commands/deployer-policy.ts'),
   ),
   dlq: entry('list, show, replay or delete dead-lettered records', () => import('./dlq/dlq.ts')),
-  notify: entry('show and resume what targets are told', () => import('./notify/notify.ts')),
+  notify: entry('show and resume what targets are notified', () => import('./notify/notify.ts')),
 };
 
 const SUMMARIES = Object.entries(COMMANDS).map(([name, { summary }]) => [`  ${name}`, summary] as const);

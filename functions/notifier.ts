@@ -1,4 +1,4 @@
-/** Tells targets what became of records: sends the notices of the outbox (lib/notify/notifier.ts). */
+/** Sends the notices of the outbox to their targets (lib/notify/notifier.ts). */
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composeNotifier } from '../lib/compose/notifier.ts';
 import { notifyTargets } from '../lib/notify/notifier.ts';

@@ -17,7 +17,7 @@ import { PausedTargets } from '../../lib/s3/pauses.ts';
 export interface NoticePlace {
   readonly job: string;
   readonly bucket: string;
-  /** Of the records; the others are named after it. */
+  /** The queue of the records; the others are named after it. */
   readonly queueUrl: string;
   readonly endpoint?: string | undefined;
   readonly region?: string | undefined;
@@ -77,7 +77,7 @@ export class Notices {
   async resume(target: string | undefined): Promise<number> {
     for (const name of await this.#pauses.list())
       if (target === undefined || name === target) await this.#pauses.resume(name);
-    // What is given up meanwhile is for another time.
+    // A notice that is given up meanwhile waits for the next call.
     const most = (await this.#count(this.#deadLetterUrl)) ?? 0;
     const others: string[] = [];
     let moved = 0;
@@ -135,7 +135,7 @@ export class Notices {
   }
 }
 
-/** A notice without its attempts; what is no notice as it is. @returns undefined for one of another target */
+/** A notice without its attempts; any other message unchanged. @returns undefined for one of another target */
 function bodyOf(body: string, target: string | undefined): string | undefined {
   try {
     const { notice }: { readonly notice?: { readonly target?: unknown } } = Object(JSON.parse(body));

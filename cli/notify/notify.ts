@@ -1,4 +1,4 @@
-/** `cluster-serving notify`: what became of the notices of a job, and how to send again what was given up. */
+/** `cluster-serving notify`: shows the notices of a job, and sends again those that were given up. */
 import { isTargetName, NAME_RULE } from '../../lib/contract/notice.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT } from '../output.ts';
@@ -9,7 +9,7 @@ import { noticesText } from './text.ts';
 export const command = defineCommand({
   name: 'notify',
   usage: ['<list | resume> [<target>] [options]'],
-  about: `Targets of \`notify\` in config.yaml are told when records are done. What a target did not take within a day is given up
+  about: `Targets of \`notify\` in config.yaml are notified when records are done. What a target did not take within a day is given up
 and kept for 14 days; a target that answered 410 is paused, and all of its notices are given up.`,
   actions: {
     list: ['', 'show how many notices wait, how many were given up, and which targets are paused'],

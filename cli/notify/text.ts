@@ -1,4 +1,4 @@
-/** What `status` and `notify list` say of notices. */
+/** The line about notices in `status` and `notify list`. */
 import type { NoticeFacts } from './notices.ts';
 
 /** One line. */

@@ -1,4 +1,4 @@
-/** Whether the secrets of webhooks are where the notifier will read them. Their values are not asked for. */
+/** Looks for the secrets of webhooks in Systems Manager, where the notifier will read them. Their values are not asked for. */
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { recordOf, textOf } from '../doctor/template.ts';
 

@@ -1,4 +1,4 @@
-/** What a stack needs of the targets that a job tells of outcomes, and which of them no deployment can call. */
+/** The part of a stack for the targets that a job notifies, and the targets that no deployment can call. */
 import { isIP } from 'node:net';
 import { hasTargets, type JobConfig, NOTIFIER_RECEIVES, NOTIFIER_SECONDS } from '../../lib/config/job.ts';
 import { outboxPrefix, pausedPrefix } from '../../lib/contract/names.ts';

@@ -58,7 +58,7 @@ interface Refusal {
   readonly Message?: unknown;
 }
 
-/** Of an answer that is no JSON object, nothing. */
+/** @returns an empty object for an answer that is not a JSON object */
 export function parsed(text: string): object {
   try {
     const answer: unknown = JSON.parse(text);

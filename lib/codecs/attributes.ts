@@ -17,7 +17,7 @@ export type MessageAttributes = Readonly<
   Record<string, { readonly DataType: 'String' | 'Number'; readonly StringValue: string }>
 >;
 
-/** Attributes for a new record. @param notify the target that is told its outcome */
+/** Attributes for a new record. @param notify the target that is notified of its outcome */
 export function newAttributes(identity: string, trace?: TraceContext, notify?: string): MessageAttributes {
   return {
     [IDENTITY]: { DataType: 'String', StringValue: identity },

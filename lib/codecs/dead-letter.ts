@@ -24,7 +24,7 @@ export interface DeadLetter {
   readonly groupId?: string | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;
-  /** The target that is told its outcome. */
+  /** The target that is notified of its outcome. */
   readonly notify?: string | undefined;
   readonly body: string;
 }

@@ -81,7 +81,7 @@ export const NOTIFIER_SECONDS = 30;
 /** Deliveries of a message of the notifier, where even its queue did not take what is left. */
 export const NOTIFIER_RECEIVES = 100;
 
-/** True if records can name somebody who is told when they are done. */
+/** True if records can name somebody who is notified when they are done. */
 export function hasTargets({ notify }: Pick<JobConfig, 'notify'>): boolean {
   return Object.keys(notify).length > 0;
 }

@@ -1,4 +1,4 @@
-/** Reads who is told of outcomes: `{shop: {url: https://shop.example/hooks, secret: /shop/hook-secret}}`. */
+/** Reads who is notified of outcomes: `{shop: {url: https://shop.example/hooks, secret: /shop/hook-secret}}`. */
 import { badConfig } from '../contract/errors.ts';
 import {
   isLoopbackUrl,

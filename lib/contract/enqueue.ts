@@ -18,7 +18,7 @@ export interface Enqueue {
   readonly replays: number;
   /** The sender's trace context, if it sent one. */
   readonly trace?: TraceContext | undefined;
-  /** The target that is told its outcome (lib/contract/notice.ts). */
+  /** The target that is notified of its outcome (lib/contract/notice.ts). */
   readonly notify?: string | undefined;
 }
 

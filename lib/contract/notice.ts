@@ -1,4 +1,4 @@
-/** What a back end is told when a record is done, and the names of those who are told: `notify` in config.yaml. */
+/** Notices of outcomes, and the targets that get them: `notify` in config.yaml. */
 import { badRequest } from './errors.ts';
 import { suggest } from './suggest.ts';
 
@@ -16,7 +16,7 @@ export function isNotice(value: unknown): value is Notice {
   return typeof id === 'string' && typeof body === 'string' && isTargetName(target);
 }
 
-/** Who is told, by the setting `notify`. Exactly one of the addresses is set. */
+/** Who is notified, by the setting `notify`. Exactly one of the addresses is set. */
 export interface Target {
   /** An https address: a webhook. */
   readonly url?: string;
@@ -44,13 +44,10 @@ export function isLoopbackUrl(url: string): boolean {
   return /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(url);
 }
 
-/**
- * @param targets those of the job; undefined where its settings are not known
- * @throws bad_request
- */
-export function assertTarget(value: unknown, targets: Targets | undefined): string {
+/** @param targets those of the job. @throws bad_request */
+export function assertTarget(value: unknown, targets: Targets): string {
   if (!isTargetName(value)) throw badRequest(`notify: expected ${NAME_RULE}`);
-  if (!targets || Object.hasOwn(targets, value)) return value;
+  if (Object.hasOwn(targets, value)) return value;
   const names = Object.keys(targets);
   const near = suggest(value, names);
   const known = names.length === 0 ? 'the job has none' : `known are ${names.join(', ')}`;

@@ -28,7 +28,7 @@ export interface Submission {
   readonly uri: string;
   /** Body of the SQS message. */
   readonly message: string;
-  /** The target that is told its outcome. Its name is checked when the record is sent. */
+  /** The target that is notified of its outcome. Its name is checked when the record is sent. */
   readonly notify?: unknown;
 }
 

@@ -63,7 +63,7 @@ async function isFailed({ messageId, body }: SQSRecord, round: Round, { outbox }
   try {
     const { keys, parcels } = await readParcels(body, (key) => outbox.read(key));
     await Promise.all(parcels.map((parcel) => round.settle(parcel)));
-    // What is left there is sent again, which its receivers see by its id.
+    // If this fails, the notices are sent again, which receivers see by their ids.
     if (keys.length > 0) await outbox.remove(keys);
     return false;
   } catch (error) {

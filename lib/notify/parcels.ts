@@ -14,7 +14,7 @@ export interface Parcel {
 }
 
 interface Opened {
-  /** Of the objects that the parcels come from. */
+  /** The objects that the parcels come from. */
   readonly keys: readonly string[];
   readonly parcels: readonly Parcel[];
 }
@@ -23,7 +23,7 @@ export function encodeParcel(parcel: Parcel): string {
   return JSON.stringify(parcel);
 }
 
-/** What S3 says about a new object. */
+/** An event of S3 about a new object. */
 export function encodeObjectEvent(key: string): string {
   const escaped = encodeURIComponent(key).replaceAll('%2F', '/');
   return JSON.stringify({ Records: [{ s3: { object: { key: escaped } } }] });
@@ -36,7 +36,7 @@ export async function readParcels(
 ): Promise<Opened> {
   const message: Message = Object(JSON.parse(body));
   if (message.notice !== undefined) return { keys: [], parcels: [parcelOf(message)] };
-  // S3 sends it once, when it is told of the queue.
+  // S3 sends it once, when it is notified of the queue.
   if (message.Event === 's3:TestEvent') return { keys: [], parcels: [] };
   if (!Array.isArray(message.Records)) throw unknown();
   const keys = message.Records.map(keyOf);

@@ -24,7 +24,7 @@ export interface SentRecord {
   readonly request?: NamedRequest | undefined;
   /** Travels with its message. */
   readonly trace?: TraceContext | undefined;
-  /** The target that is told its outcome. */
+  /** The target that is notified of its outcome. */
   readonly notify?: string | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Announces outcomes: writes what targets are told of them into the outbox, after they are stored and before their messages are
+ * Announces outcomes: writes what targets are notified of them into the outbox, after they are stored and before their messages are
  * acknowledged. A function that ends in between gets its messages again, and announces them again under the same ids. What is
  * announced is what is stored: a redelivered record may have ended in another way the first time, or was cancelled.
  */

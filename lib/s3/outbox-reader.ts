@@ -23,7 +23,7 @@ export class OutboxReader {
   /** @returns undefined for an object that is gone. @throws bad_request, S3's error */
   async read(key: string): Promise<readonly Notice[] | undefined> {
     if (!key.startsWith(this.#prefix) || !NAME.test(key.slice(this.#prefix.length)))
-      throw badRequest(`${JSON.stringify(key.slice(0, 200))} is no object of the outbox`);
+      throw badRequest(`${JSON.stringify(key.slice(0, 200))} does not name an object of the outbox`);
     try {
       const bytes = await getBytes(this.#s3, { bucket: this.#bucket, key }, READ_BYTES);
       const notices: unknown = JSON.parse(Buffer.from(bytes).toString());
@@ -39,7 +39,7 @@ export class OutboxReader {
     return removeObjects(this.#s3, this.#bucket, keys);
   }
 
-  /** What is there, a page after the other. */
+  /** Pages of its objects. */
   pages(): ReturnType<typeof listPages> {
     return listPages(this.#s3, this.#bucket, this.#prefix);
   }

@@ -7,7 +7,7 @@ import { encodeObjectEvent } from '../../lib/notify/parcels.ts';
 import type { OutboxReader } from '../../lib/s3/outbox-reader.ts';
 
 const LOOK_MS = 500;
-/** An object that is still there after this time is told of again: its message may have been lost. */
+/** An object that is still there after this time is reported again: its message may have been lost. */
 const AGAIN_MS = 60_000;
 
 /** @param send puts a message into the notifier's queue. @returns a function that ends it */

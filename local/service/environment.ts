@@ -25,7 +25,7 @@ import type { JobServices, ServedJob } from './runs.ts';
 interface JobQueues {
   readonly queue: LocalQueue;
   readonly deadLetterUrl: string;
-  /** Of the notifier; undefined for a job without targets. */
+  /** The queue of the notifier; undefined for a job without targets. */
   readonly notices: LocalQueue | undefined;
 }
 

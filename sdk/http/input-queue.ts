@@ -3,9 +3,9 @@
 import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertIdentity } from '../../lib/contract/enqueue.ts';
-import { badConfig, withUri } from '../../lib/contract/errors.ts';
+import { badConfig, badRequest, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
-import { assertTarget } from '../../lib/contract/notice.ts';
+import { isTargetName, NAME_RULE } from '../../lib/contract/notice.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/batch/turns.ts';
@@ -39,7 +39,7 @@ export interface EnqueueOptions extends CallOptions, Traced {
    * many after those of the others (a fair queue). For the queue only, not over HTTPS.
    */
   readonly tenant?: string | undefined;
-  /** The target of the job's config.yaml that is told when the record is done. */
+  /** The target of the job's config.yaml that is notified when the record is done. */
   readonly notify?: string | undefined;
   /** Default 60,000. */
   readonly timeoutMs?: number | undefined;
@@ -82,7 +82,7 @@ export interface Message extends Traced {
   readonly message: string;
   /** The tenant's group. */
   readonly groupId?: string | undefined;
-  /** The target that is told. */
+  /** The target that is notified. */
   readonly notify?: string | undefined;
   /** The identity, where the caller gave it and may have used it before. */
   readonly key?: string | undefined;
@@ -145,7 +145,8 @@ export abstract class RecordWriter {
       const identity = assertIdentity(key ?? newIdentity());
       if (groupId !== undefined) this.assertTenant(groupId);
       // Over HTTPS the service knows the targets.
-      if (options.notify !== undefined) assertTarget(options.notify, undefined);
+      if (options.notify !== undefined && !isTargetName(options.notify))
+        throw badRequest(`notify: expected ${NAME_RULE}`);
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
       const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
       made.catch(() => undefined);

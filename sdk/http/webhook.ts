@@ -21,7 +21,7 @@ export interface RecordEvent {
     readonly version?: string;
     /** ISO 8601. */
     readonly finishedAt: string;
-    /** Of a record that failed or was cancelled. */
+    /** The error of a record that failed or was cancelled. */
     readonly error?: ErrorRecord;
     /** As GET /predictions answers it, for a target with `include: result`. */
     readonly result?: unknown;
@@ -39,7 +39,7 @@ export interface UnwrapOptions {
 
 type HeaderMap = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Of one body of 64 kB of result there are more bytes only where somebody else sends. */
+/** Limit for a body. The service sends 64 kB of result and a few hundred bytes. */
 const BODY_BYTES = 1024 * 1024;
 const MOST_SIGNATURES = 16;
 
@@ -47,7 +47,7 @@ const MOST_SIGNATURES = 16;
  * The event in a request to a webhook.
  * @param body as it came, before it was parsed
  * @param secret `whsec_…`; several with blanks between them while one replaces the other
- * @throws unauthorized for a message that was not signed with the secret, or is too old; bad_config for a text that is no secret
+ * @throws unauthorized for a message that was not signed with the secret, or is too old; bad_config for a text that is not a secret
  */
 export async function unwrap(
   body: string | Uint8Array,

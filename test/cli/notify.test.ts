@@ -50,7 +50,7 @@ test('410 pauses a target and gives its notices up; `notify resume` sends them a
   const refused = [...ids];
   assert.ok(refused.length >= 1);
 
-  // Of another target there is nothing.
+  // There is nothing of another target.
   status = 204;
   assert.equal(await notices.resume('crm'), 0);
   assert.deepEqual((await notices.facts())?.paused, ['shop']);

@@ -63,7 +63,7 @@ function withSecrets(t: TestContext, names: readonly string[]): void {
   }
 }
 
-test('a back end is told of a result and of a failure, and what it is told is what GET answers; an unknown target is refused', async (t) => {
+test('a back end is notified of a result and of a failure, and what it is notified is what GET answers; an unknown target is refused', async (t) => {
   withSecrets(t, ['CLUSTER_SERVING_NOTIFY_SECRET_SHOP', 'CLUSTER_SERVING_NOTIFY_SECRET_WHOLE_RESULTS']);
   const { url, received, told } = await receiver(t);
   const stack = await testStack(t, { config: CONFIG(url) });

@@ -1,4 +1,4 @@
-/** What receivers of webhooks accept: the same in TypeScript, signed as the notifier does. test/python/test_webhook.py asks Python. */
+/** Messages that receivers of webhooks accept, signed as the notifier signs them. test/python/test_webhook.py tests Python's `unwrap`. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { secretKeys, signatureHeaders } from '../../lib/notify/webhook.ts';
@@ -46,7 +46,7 @@ describe('unwrap', () => {
       BODY,
       { ...signed(), 'webhook-signature': signed()['webhook-signature'].replace('v1,', 'v2,') },
     ],
-    'a signature that is no base64': [BODY, { ...signed(), 'webhook-signature': 'v1,***' }],
+    'a signature that is not base64': [BODY, { ...signed(), 'webhook-signature': 'v1,***' }],
     'no headers': [BODY, {}],
     'a body of 2 MB': ['x'.repeat(2_000_000), signed()],
   };
@@ -55,7 +55,7 @@ describe('unwrap', () => {
       assert.rejects(unwrap(body, headers, SECRET, { now }), { code: 'unauthorized' }));
   }
 
-  test('refuses a text that is no secret', async () => {
+  test('refuses a text that is not a secret', async () => {
     for (const secret of ['', 'whsec_', 'hunter2', 'whsec_c2hvcnQ='])
       await assert.rejects(unwrap(BODY, signed(), secret, { now }), { code: 'bad_config' });
   });

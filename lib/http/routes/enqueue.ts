@@ -29,7 +29,7 @@ export const declaration: Declaration = {
           'notify',
           'query',
           TARGET,
-          'The target of config.yaml that is told when the records are done, where the body has no place for it.',
+          'The target of config.yaml that is notified when the records are done, where the body has no place for it.',
         ),
       ],
       body: {

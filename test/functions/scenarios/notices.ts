@@ -177,12 +177,12 @@ export async function allAnnounced(t: TestContext, records: number, random: () =
     return ids.size >= expected.length;
   };
   await until(all, 600_000, 100);
-  // What is repeated is under the same id, and says the same.
+  // A repeated notice has the same id and the same content.
   assert.deepEqual([...ids.keys()].toSorted(), expected.map((i) => `i-${i}`).toSorted());
   assert.ok([...ids.values()].every((own) => own.size === 1));
   assert.equal(statuses.size, expected.length);
   for (const [id, said] of statuses) assert.equal(said.size, 1, `${id}: ${[...said].join(', ')}`);
-  // What was announced is what a client finds.
+  // A client finds the outcome that was announced.
   const counts = { succeeded: 0, failed: 0, cancelled: 0 };
   for (const i of expected) {
     const status = await statusOf(results, `uri-${i}`, `i-${i}`);

@@ -1,4 +1,4 @@
-/** What becomes of a notice that is not delivered: with a clock, and queues that keep what they get. */
+/** Notices that are not delivered: with a clock, and queues that keep their messages. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';

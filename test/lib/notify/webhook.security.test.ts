@@ -1,4 +1,4 @@
-/** What the sender of webhooks calls, and what it does not: a real receiver over TLS, and targets that mean harm. */
+/** The sender of webhooks against a real receiver over TLS, and against hostile targets. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -27,7 +27,7 @@ test('a signature is that of the Standard Webhooks specification', () => {
   assert.equal(headers['webhook-signature'], 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
 });
 
-test('two secrets sign both, and a text that is no secret is refused without being quoted', () => {
+test('two secrets sign both, and a text that is not a secret is refused without being quoted', () => {
   const keys = secretKeys(`${SECRET} whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw`);
   assert.match(signatureHeaders('a', 1, '{}', keys)['webhook-signature'], /^v1,\S{44} v1,\S{44}$/);
   for (const text of ['', 'hunter2hunter2', 'whsec_', 'whsec_c2hvcnQ=', `whsec_${'A'.repeat(400)}`])
@@ -110,7 +110,7 @@ describe('a receiver over https', () => {
     assert.ok(performance.now() - began < 5_000);
   });
 
-  test('that says nothing is given up at the time limit', async (t) => {
+  test('that does not answer is given up at the time limit', async (t) => {
     const receiver = await startReceiver(t, () => undefined);
     if (!receiver) return t.skip('needs openssl');
     const delivery = await send(RECEIVER_URL, { ...receiver.options, timeoutMs: 200 });
