@@ -6,8 +6,8 @@ import { SharedClient } from './machine/shared.ts';
 import { drawPlan, type Plan } from './plan.ts';
 import { redisStarts, type Simulated, World } from './world.ts';
 
-/** The states that a module made are never freed. */
-const HISTORIES_PER_LUA = 20;
+/** A module keeps all states that it made, and with them the histories that they were for. */
+const HISTORIES_PER_LUA = 10;
 
 export class Simulator {
   readonly #evaluate: Evaluate;
@@ -29,6 +29,8 @@ export class Simulator {
    * @param earlier sources of the release that is deployed at first. Default: the same
    */
   static async open(patches: readonly Patch[] = [], earlier?: string): Promise<Simulator> {
+    // The first module of a process is never freed, because it is in a global, so no history gets it.
+    await LuaWasm.initialize();
     const before = earlier === undefined ? undefined : await bundlePrograms([], earlier);
     return new Simulator(await bundlePrograms(patches), await SharedClient.open(), before);
   }

@@ -171,16 +171,12 @@ export function abortSignals(clock: ProcessClock) {
     },
     any(signals: readonly AbortSignal[]): AbortSignal {
       const stop = new AbortController();
-      for (const signal of signals) {
-        if (signal.aborted) {
-          stop.abort(signal.reason);
-          break;
-        }
-        signal.addEventListener('abort', () => stop.abort(signal.reason), {
-          once: true,
-          signal: stop.signal,
-        });
-      }
+      const aborted = signals.find((signal) => signal.aborted);
+      if (aborted) stop.abort(aborted.reason);
+      // Without the option `signal`, whose listeners Node keeps for longer than they are needed.
+      else
+        for (const signal of signals)
+          signal.addEventListener('abort', () => stop.abort(signal.reason), { once: true });
       return stop.signal;
     },
   };

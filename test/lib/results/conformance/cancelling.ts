@@ -55,6 +55,19 @@ export function describeCancelling(at: At): void {
     assert.equal(await results.save([success('a', 1, enqueued('one', later))], 'v'), 0);
   });
 
+  test('a second cancellation leaves cancelled what the first one cancelled, though the clock of SQS is ahead', async (t) => {
+    const { results, states } = at(t).open();
+    await states.announce(announced('a', 'one'));
+    await states.cancel('a');
+    await states.announce(announced('a', 'two'));
+    await states.cancel('a');
+    const later = Date.now() + HOUR_MS;
+    assert.equal(await results.save([success('a', 1, enqueued('one', later))], 'v'), 0);
+    assert.equal(await results.save([success('a', 2, enqueued('two', later + 1))], 'v'), 0);
+    await assert.rejects(results.get('a', { identity: 'one' }), { code: 'cancelled' });
+    await assert.rejects(results.get('a', { identity: 'two' }), { code: 'cancelled' });
+  });
+
   test('what is announced after a cancellation gets its result, though the clock of SQS is behind', async (t) => {
     const { results, states } = at(t).open();
     await states.announce(announced('a', 'one'));
