@@ -9,8 +9,8 @@ import { noticesText } from './text.ts';
 export const command = defineCommand({
   name: 'notify',
   usage: ['<list | resume> [<target>] [options]'],
-  about: `Targets of \`notify\` in config.yaml are notified when records are done. What a target did not take within a day is given up
-and kept for 14 days; a target that answered 410 is paused, and all of its notices are given up.`,
+  about: `Targets of \`notify\` in config.yaml are notified when records are done. What a target did not take within a day is
+given up and kept for 14 days; a target that answered 410 is paused, and all of its notices are given up.`,
   actions: {
     list: ['', 'show how many notices wait, how many were given up, and which targets are paused'],
     resume: ['[<target>]', 'end the pause of a target, or of all, and send again what was given up'],

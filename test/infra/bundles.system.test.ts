@@ -69,14 +69,14 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(new Set(holders(/^onnxruntime/)), new Set(RUNTIME));
   });
 
-  test('only predictions and predict hold the SQS client, and load it only where they have a queue', () => {
-    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['predict', 'predictions']);
-    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), []);
+  test('only predictions, predict and the notifier hold the SQS client, and all but the notifier load it only where they have a queue', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['notifier', 'predict', 'predictions']);
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), ['notifier']);
   });
 
-  test('every function holds the S3 client, and loads it only where a signed request does not do', () => {
+  test('every function holds the S3 client, and all but the notifier load it only where a signed request does not do', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-s3$/), [...FUNCTIONS]);
-    assert.deepEqual(holders(/^@aws-sdk\//, true), []);
+    assert.deepEqual(holders(/^@aws-sdk\//, true), ['notifier']);
   });
 
   test('predict and batch hold the code of workers, and load it only for a job with a worker', () => {

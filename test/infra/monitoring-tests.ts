@@ -58,15 +58,16 @@ function metricsOf(alarm: Alarm): Metric[] {
 const isAlarm = (name: string) => name.endsWith('Alarm');
 
 /** The resources of a stack with redis=serverless that one with redis=node has not. */
-async function onlyServerless(): Promise<string[]> {
+async function ofOtherStacks(): Promise<string[]> {
   const names = async (kind: string) => {
-    const file = new URL(`../../infra/stack/redis/${kind}.yml`, import.meta.url);
+    const file = new URL(`../../infra/stack/${kind}.yml`, import.meta.url);
     return [...(await readFile(file, 'utf8')).matchAll(/^ {2}(\w+):\n {4}Type:/gm)].map(
       ([, name]) => name as string,
     );
   };
-  const ofNode = await names('node');
-  return (await names('serverless')).filter((name) => !ofNode.includes(name));
+  const ofNode = await names('redis/node');
+  const ofServerless = (await names('redis/serverless')).filter((name) => !ofNode.includes(name));
+  return [...ofServerless, ...(await names('notify/on'))];
 }
 
 export function monitoringTests(template: () => Template, service: string): void {
@@ -190,7 +191,7 @@ export function monitoringTests(template: () => Template, service: string): void
           return [...title.matchAll(/`(\w+Alarm)`/g)].map(([, name]) => [name as string, entry] as const);
         }),
     );
-    const all = [...alarms().map(([name]) => name), ...(await onlyServerless()).filter(isAlarm)];
+    const all = [...alarms().map(([name]) => name), ...(await ofOtherStacks()).filter(isAlarm)];
     assert.deepEqual([...entries.keys()].sort(), all.sort());
     for (const [name, entry] of entries) {
       assert.match(entry, /```sh\n/, `${name} has no command`);
@@ -203,12 +204,15 @@ export function monitoringTests(template: () => Template, service: string): void
     const text = await readFile(new URL('../../docs/how-to/runbook.md', import.meta.url), 'utf8');
     const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block]) => block as string);
     assert.ok(blocks.length > 10);
-    const resources = [...Object.keys(template().Resources), ...(await onlyServerless())];
+    const resources = [...Object.keys(template().Resources), ...(await ofOtherStacks())];
     for (const [, name] of text.matchAll(/\$\(resource (\w+)\)/g))
       assert.ok(resources.includes(name as string), name);
     for (const [, name] of text.matchAll(/\$\(output (\w+)\)/g))
       assert.ok(Object.hasOwn(template().Outputs, name as string), name);
-    const names = functions().map(([, { FunctionName }]) => String(FunctionName));
+    const names = [
+      ...functions().map(([, { FunctionName }]) => String(FunctionName)),
+      `${service}-prod-notifier`,
+    ];
     for (const [, name] of text.matchAll(/(?:\$STACK-|^(?:errors|query) )([a-z-]+)/gm))
       assert.ok(names.includes(`${service}-prod-${name}`), name);
     const { error, status, stderr } = spawnSync('bash', ['-n'], {
