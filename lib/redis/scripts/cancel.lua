@@ -9,8 +9,19 @@
 -- Returns 1; 0 when every known enqueue has its outcome.
 
 -- @include includes/order.lua
+-- @include includes/identities.lua
 -- @include includes/clock.lua
 -- @include includes/index.lua
+
+-- The records of an earlier cancellation may still be in the queue. Twice as many are listed as an announcement lists.
+local function withEarlier(list, earlier)
+  local count = 0
+  for _ in string.gmatch(list, '%S+') do count = count + 1 end
+  for one in string.gmatch(earlier, '%S+') do
+    if count < 14 and not has(list, one) then list, count = list .. ' ' .. one, count + 1 end
+  end
+  return list
+end
 
 local options = cjson.decode(ARGV[1])
 local result, state, newestKey, ttl = KEYS[1], KEYS[2], KEYS[3], options.ttlMs
@@ -22,10 +33,11 @@ if pending == '' then
   if status == 'cancelled' then return 1 end
   if newest or held[2] or redis.call('EXISTS', result) == 1 then return 0 end
 end
+local cancelled = withEarlier(pending, status == 'cancelled' and redis.call('HGET', result, 'cancelled') or '')
 redis.call('DEL', result)
 redis.call('HSET', result, 'status', 'cancelled', 'value', 'NaN', 'error', options.error, 'model', '', 'finishedAt', options.now,
   'identity', '')
-if pending ~= '' then redis.call('HSET', result, 'cancelled', pending) end
+if cancelled ~= '' then redis.call('HSET', result, 'cancelled', cancelled) end
 if newest then redis.call('HSET', result, 'after', newest) end
 redis.call('PEXPIRE', result, ttl)
 -- `~` sorts after every identity that was sent in the same ms.

@@ -223,7 +223,8 @@ function cancelled(state: UriState): Step {
       ...state,
       newest: place,
       visible: { ...place, kind: 'cancelled' },
-      cancelled: announced,
+      // Those of an earlier cancellation stay cancelled.
+      cancelled: [...announced, ...state.cancelled.filter((one) => !announced.includes(one))],
       after: newest,
       announced: [],
     },
