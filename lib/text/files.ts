@@ -13,7 +13,7 @@ import { readTokenizer, type Tokenizer } from './tokenizer.ts';
 export interface TextModel {
   readonly settings: TextSettings;
   readonly tokenizer: Tokenizer;
-  /** What changes a text's vector before it is scaled. Absent: nothing. */
+  /** The layers that a text's vector passes before it is scaled. Absent: none. */
   readonly chain?: Chain;
 }
 

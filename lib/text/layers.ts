@@ -90,7 +90,7 @@ function dense(
   const change: Change = CHANGES[activation];
   return (vector) => {
     const { length } = vector;
-    if (weight.length !== width * length) throw misfit(weight.length, length);
+    if (weight.length !== width * length) throw mismatch(weight.length, length);
     const result = new Float64Array(width);
     for (let row = 0; row < width; row++) {
       const start = row * length;
@@ -106,7 +106,7 @@ function dense(
 function layerNorm(weight: Float32Array, bias: Float32Array): Chain {
   return (vector) => {
     const { length } = vector;
-    if (weight.length !== length || bias.length !== length) throw misfit(weight.length, length);
+    if (weight.length !== length || bias.length !== length) throw mismatch(weight.length, length);
     const mean = vector.reduce((sum, value) => sum + value, 0) / length;
     const variance = vector.reduce((sum, value) => sum + (value - mean) ** 2, 0) / length;
     const scale = 1 / Math.sqrt(variance + 1e-5);
@@ -117,7 +117,7 @@ function layerNorm(weight: Float32Array, bias: Float32Array): Chain {
   };
 }
 
-function misfit(weights: number, length: number) {
+function mismatch(weights: number, length: number) {
   return badModel(
     `${LAYERS_FILE}: a layer of ${weights} weights got a vector of ${length} numbers; import the model again`,
   );

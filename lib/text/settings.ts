@@ -27,7 +27,7 @@ export interface TextSettings {
   readonly activation: Activation;
   /** How the vectors of tokens become one, several after one another; empty where the model gives one. */
   readonly pooling: readonly Pooling[];
-  /** What changes the vector before it is scaled, in this order. Absent: nothing. */
+  /** The layers that the vector passes before it is scaled, in this order. Absent: none. */
   readonly layers?: readonly Layer[];
   /** True if vectors are scaled to length 1. */
   readonly normalize: boolean;

@@ -1,6 +1,6 @@
 /**
  * Unpacks tar archives, gzipped or not, such as the model.tar.gz of SageMaker: files and folders alone, each with a checked
- * header, within limits of count, depth and bytes, and never outside of the folder. Whoever wrote the archive is not trusted.
+ * header, within limits of count, depth and bytes, and never outside of the folder. The author of an archive is not trusted.
  */
 import { createReadStream } from 'node:fs';
 import { mkdir, open } from 'node:fs/promises';

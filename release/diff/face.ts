@@ -1,4 +1,4 @@
-/** What clients see of a version: its inputs and outputs, the names of columns and classes, how it reads pictures and texts. */
+/** Reads the parts of a version that clients see: its inputs and outputs, the names of columns and classes, how it reads pictures and texts. */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

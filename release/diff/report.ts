@@ -1,4 +1,4 @@
-/** What a person reads of a comparison of two versions, and the changes by which clients would get wrong results unnoticed. */
+/** Reports a comparison of two versions to a person, with the changes by which clients would get wrong results unnoticed. */
 import { goldenText, isFailure } from '../golden/check.ts';
 import type { OutputDifference } from './answers.ts';
 import { type Break, breaksOf, portText } from './breaks.ts';

@@ -44,7 +44,7 @@ export interface Diff {
 
 const ROWS = 32;
 const WARM_UP = 4;
-/** Of a shorter run the clock says little. */
+/** A shorter run is below what the clock tells apart. */
 const LEAST_MS = 0.2;
 /** Until so much time has passed, further rows are asked. */
 const LIMIT_MS = 20_000;
@@ -133,7 +133,7 @@ async function compareSessions(
   const until = performance.now() + LIMIT_MS;
   for (let row = 0; row < ROWS && (row === 0 || performance.now() < until); row++) {
     const feeds = [...rowsOf(row)][way];
-    // Of all values, some may be out of the range of a table.
+    // Some of its values may be out of the range of a table.
     const pair = feeds && (await ask(feeds).catch(() => undefined));
     if (pair) pairs.push(pair);
   }

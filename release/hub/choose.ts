@@ -24,7 +24,7 @@ export interface Chosen {
 }
 
 const BESIDE: readonly string[] = [TOKENIZER_FILE, ...CONFIG_FILES, ...IGNORABLE, NAMES_FILE, 'labels.txt'];
-/** What sentence-transformers keeps of each module. */
+/** The files that sentence-transformers keeps of each module. */
 const MODULE_FILE = /^\d{1,2}_\w{1,40}\/(config\.json|model\.safetensors)$/;
 const PLAIN = ['model.onnx', 'onnx/model.onnx'];
 const PICKLES = /\.(bin|pt|pth|ckpt|pkl|pickle|joblib|dill)$/i;

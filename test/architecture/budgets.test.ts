@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 39_600 },
+  { folders: ['functions', 'lib'], lines: 39_900 },
   { folders: ['local'], lines: 10_900 },
   { folders: ['cli'], lines: 9_150 },
-  { folders: ['infra'], lines: 7_150 },
+  { folders: ['infra'], lines: 7_200 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 65_300 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 66_400 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -33,7 +33,7 @@ test('a row whose largest value is at another place is a flip', () => {
   assert.equal(differencesOf(BEFORE, rows([0, 3, 2], [3, 1, 0], [0, 100, 50], [9, 6, 5]))[0]?.flips, 2);
 });
 
-test('the same values in another order are told by their places', () => {
+test('the same values in another order are reported by their places', () => {
   const after = rows([2, 0, 1], [0, 3, 1], [50, 0, 100], [9, 5, 6]);
   assert.deepEqual(differencesOf(BEFORE, after)[0]?.order, [1, 2, 0]);
 });
@@ -45,7 +45,7 @@ test('an order is not told where one row has other values, values are alike, or 
   assert.equal(order(rows([1, 2], [2, 3]), rows([2, 1], [3, 2])), undefined);
 });
 
-test('another shape, dtype or text, and a number in place of none, is another form', () => {
+test('another shape, dtype or text, and a number instead of none, is another form', () => {
   const text = (value: string): NamedTensor[] => [
     { name: 'word', dtype: 'string', shape: [1], data: [value] },
   ];

@@ -4,12 +4,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { readPointer } from '../../lib/registry/download.ts';
-import { startAws } from '../../local/aws/aws.ts';
-import { onnxModel } from '../support/onnx.ts';
-import { temporaryFolder } from '../support/runner.ts';
-import type { CliAnswer } from './cli.ts';
-import { warmCli, warmCliJson } from './warm.ts';
+import { readPointer } from '../../../lib/registry/download.ts';
+import { startAws } from '../../../local/aws/aws.ts';
+import { onnxModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import type { CliAnswer } from '../cli.ts';
+import { warmCli, warmCliJson } from '../warm.ts';
 
 const LABELS = ['ant', 'bee', 'cat', 'dog'];
 const TO = ['--to', 's3://models-here/jobs/a'];
@@ -19,7 +19,7 @@ interface Choice {
   /** Which class of the first model each class is. */
   readonly order?: readonly number[];
   readonly labels?: readonly string[];
-  /** What is added to each weight. */
+  /** A number that is added to each weight. */
   readonly more?: number;
 }
 

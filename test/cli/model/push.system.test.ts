@@ -4,15 +4,15 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
-import type { Verification } from '../../lib/contract/verification.ts';
-import { readPointer } from '../../lib/registry/download.ts';
-import { type LocalAws, startAws } from '../../local/aws/aws.ts';
-import { identityModel, onnxModel } from '../support/onnx.ts';
-import { temporaryFolder } from '../support/runner.ts';
-import { until } from '../support/until.ts';
-import { type CliAnswer, MODEL, serviceFolder } from './cli.ts';
-import { runHere } from './in-process.ts';
-import { warmCli, warmCliJson } from './warm.ts';
+import type { Verification } from '../../../lib/contract/verification.ts';
+import { readPointer } from '../../../lib/registry/download.ts';
+import { type LocalAws, startAws } from '../../../local/aws/aws.ts';
+import { identityModel, onnxModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { until } from '../../support/until.ts';
+import { type CliAnswer, MODEL, serviceFolder } from '../cli.ts';
+import { runHere } from '../in-process.ts';
+import { warmCli, warmCliJson } from '../warm.ts';
 
 const NET = `
 name: "tiny"
