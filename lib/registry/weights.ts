@@ -4,6 +4,7 @@
  * bytes stay as they are. A file with anything unusual is left alone, because it is served as well as before.
  */
 import { constants, copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { withPathAs } from '../contract/errors.ts';
@@ -57,7 +58,7 @@ export async function withSplitWeights<T>(
   work: (directory: string) => Promise<T>,
 ): Promise<T> {
   const [directory, name] = [dirname(model), basename(model)];
-  if (paths.includes(`${name}.data`)) return work(directory);
+  if (paths.includes(`${name}.data`) || (await stat(model)).size < LEAST_MODEL_BYTES) return work(directory);
   const copy = mkdtempSync(join(tmpdir(), 'cluster-serving-split-'));
   try {
     if (!splitWhereRoom(model, join(copy, name))) return await work(directory);

@@ -199,6 +199,9 @@ const OTHERS = [
   'lazy',
   'hash',
   'ignore-scripts',
+  'dereference',
+  'value',
+  'type',
 ];
 
 test('each option that a text of the code names is an option of a command', async () => {

@@ -58,11 +58,11 @@ test('model push takes a prefix, and a single object', async (t) => {
     ['s3://their-models/caffe/net/', 'caffe'],
     ['s3://their-models/onnx/digits.onnx', 'onnx'],
   ] as const) {
-    const args = ['model', 'push', source, '--to', 's3://their-models/served/a'];
+    const args = ['model', 'push', source, '--to', `s3://their-models/served/${format}`];
     const pushed = (await warmCliJson(args, { cwd, env })) as CliAnswer<{ version: string; format: string }>;
     assert.equal(pushed.code, 0, pushed.stderr);
     assert.equal(pushed.json.format, format);
-    const location = { bucket: 'their-models', prefix: 'served/a/' };
+    const location = { bucket: 'their-models', prefix: `served/${format}/` };
     assert.equal((await readPointer(aws.s3, location)).version, pushed.json.version);
   }
   assert.deepEqual(await readdir(TMPDIR), []);

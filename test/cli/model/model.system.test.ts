@@ -18,12 +18,12 @@ import { onnxBytes } from '../../../onnx-import/onnx/write.ts';
 import { convertOptionsOf } from '../../../onnx-import/options.ts';
 import type { ImportReport } from '../../../onnx-import/report/import-report.ts';
 import type { ImageAdvice } from '../../../release/image-advice.ts';
+import { npyBytes } from '../../onnx-import/support/npy-bytes.ts';
 import { childEnvironment } from '../../support/environment.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
 import { type CliAnswer, cli, MODEL, ROOT, serviceFolder } from '../cli.ts';
-import { npyBytes } from '../../onnx-import/support/npy-bytes.ts';
 import { warmCli, warmCliJson } from '../warm.ts';
 
 const NET = `

@@ -226,7 +226,7 @@ const REFUSED: readonly (readonly [expression: string, message: RegExp])[] = [
   ['torch.div(int(torch.sum(x)), 2)', /div of a number that the data decide/],
   ['torch.len(3)', /has no length: an int/],
   ['torch.tolist(x)', /makes a list of what the data decide/],
-  ['torch.all([1])', /needs a known bool, got an int/],
+  ["torch.all(['a'])", /needs a known bool, got a text/],
   ['torch.keys([1])', /is no dict: a list/],
   ['torch.list(1)', /is no list: an int/],
   ['torch.dim(1)', /needs a tensor, got an int/],
