@@ -39,6 +39,8 @@ const UNUSED: Readonly<Record<string, string>> = {
   'SignLargeResults s3:GetObject':
     'An address is signed for a client, who then calls S3 with it; no result of this model is large enough.',
   'StoreLargeResults s3:PutObject': 'No result of this model is large enough.',
+  'ArchiveMessages s3:PutObject':
+    'Of the batch function, for records that end its process again and again, which none here does. The letters of the dead-letter function are compared above.',
   'SignIn elasticache:Connect':
     'The password is a signature, which a function makes by itself: no service is called, and only ElastiCache can check it.',
   'DecryptPassword kms:Decrypt':
