@@ -200,7 +200,10 @@ function recordOf(inputs: readonly InferenceInput[], { inputs: specs = [], names
   return record;
 }
 
-/** Clients in C fill texts up with NUL, which Triton takes for their end. One within a text is refused: Triton drops what follows. */
+/**
+ * Clients in C fill texts up with NUL, which Triton takes for their end. One within a text is refused, where Triton drops what
+ * follows, and so is a text of NUL alone, as by every other endpoint.
+ */
 function withoutPadding(tensor: Tensor): Tensor {
   if (tensor.dtype !== 'string' || !tensor.data.some((text) => text.endsWith('\0'))) return tensor;
   return { ...tensor, data: tensor.data.map((text) => text.slice(0, endOf(text))) };
@@ -209,7 +212,7 @@ function withoutPadding(tensor: Tensor): Tensor {
 function endOf(text: string): number {
   let end = text.length;
   while (text[end - 1] === '\0') end -= 1;
-  return end;
+  return end === 0 ? text.length : end;
 }
 
 /** Nested lists of these sizes, one of which is 0, or none at all. */
