@@ -60,7 +60,7 @@ const FOLDER = join(ROOT, 'node_modules/.cache/packages');
 const RESULTS = here('../results/packages.json');
 const PAGE = join(ROOT, 'docs/explanation/right-answers.md');
 const PYTHON = process.env['PYTHON'] ?? 'python3';
-const READY_MS = 300_000;
+const READY_MS = 600_000;
 const ANSWER_MS = 60_000;
 const AT_ONCE = 2;
 /** The largest right difference, in standard deviations of an output. */
