@@ -56,8 +56,7 @@ const TO_ONNX: ReadonlyMap<string, string> = new Map(
     catboost:
       'mlflow.catboost.load_model(dir).save_model("model.onnx", format="onnx") makes an ONNX model of it',
     spark: 'onnxmltools.convert_sparkml makes an ONNX model of it',
-    transformers: '`optimum-cli export onnx` makes an ONNX model of it',
-    sentence_transformers: '`optimum-cli export onnx` makes an ONNX model of it',
+    sentence_transformers: optimumCall('model.sentence_transformer', 'feature-extraction'),
     fastai: 'torch.jit.trace(learner.model.eval(), example).save("model.pt") makes a TorchScript model of it',
   }),
 );
@@ -100,9 +99,26 @@ export function readMlmodel(file: string): Mlmodel {
     return [{ name, path, facts: factsOf(name, flavor, inputs) }];
   });
   const others = flavors.filter((name) => !Object.hasOwn(FLAVORS, name) && name !== 'python_function');
-  const advice = others.map((name) => `${shown(name)}: ${TO_ONNX.get(name) ?? OTHERWISE}`);
+  const advice = others.map(
+    (name) => `${shown(name)}: ${adviceOnFlavor(name, fieldOf(fieldOf(root, 'flavors'), name))}`,
+  );
   const isCode = readable.length + others.length === 0;
   return { readable, others: isCode ? [`python_function: ${OTHERWISE}`] : advice };
+}
+
+/** optimum looks for the task on the hub, so a folder needs it. */
+function optimumCall(folder: string, task: string): string {
+  return `\`optimum-cli export onnx --model ${folder} --task ${task} onnx/\` makes an ONNX model of it`;
+}
+
+function adviceOnFlavor(name: string, flavor: Value | undefined): string {
+  if (name !== 'transformers') return TO_ONNX.get(name) ?? OTHERWISE;
+  const task = textOf(fieldOf(flavor, 'task')) ?? '';
+  const folder = textOf(fieldOf(flavor, 'model_binary')) ?? '';
+  return optimumCall(
+    /^\w[\w.-]{0,60}$/.test(folder) ? folder : 'model',
+    /^[a-z\d-]{1,60}$/.test(task) ? task : 'TASK',
+  );
 }
 
 /** Whether a flavor may hold a model of this kind. */

@@ -32,6 +32,8 @@ const ONNX =
   '\n  onnx:\n    code: null\n    data: model.onnx\n    onnx_version: 1.15.0\n    providers: [CPUExecutionProvider]';
 const SKLEARN =
   '\n  sklearn:\n    pickled_model: model.pkl\n    serialization_format: cloudpickle\n    sklearn_version: 1.3.2';
+const TRANSFORMERS = (task: string) =>
+  `\n  transformers:\n    framework: pt\n    model_binary: model\n    task: ${task}`;
 const KERAS = '\n  tensorflow:\n    code: null\n    data: data\n    model_type: keras\n    save_format: tf';
 const XGBOOST = (file: string) => `\n  xgboost:\n    data: ${file}\n    model_class: xgboost.core.Booster`;
 
@@ -261,6 +263,24 @@ const REFUSED: readonly (readonly [
     flavors(SKLEARN),
     ['model.pkl'],
     /MLmodel names no flavor that can be imported \(onnx, tensorflow, keras, pytorch, xgboost, lightgbm\): "sklearn": skl2onnx\.to_onnx/,
+  ],
+  [
+    'a pipeline of Transformers, with its task',
+    flavors(TRANSFORMERS('text-classification')),
+    ['model/model.safetensors'],
+    /"transformers": `optimum-cli export onnx --model model --task text-classification onnx\/` makes an ONNX model/,
+  ],
+  [
+    'a pipeline of Transformers with the task of a chat',
+    flavors(TRANSFORMERS('llm/v1/chat')),
+    ['model/model.safetensors'],
+    /"transformers": `optimum-cli export onnx --model model --task TASK onnx\/` makes an ONNX model/,
+  ],
+  [
+    'a model of sentence-transformers',
+    flavors('\n  sentence_transformers:\n    code: null\n    source_model_name: x/y'),
+    ['model.sentence_transformer/modules.json'],
+    /`optimum-cli export onnx --model model\.sentence_transformer --task feature-extraction onnx\/`/,
   ],
   [
     'a Keras file of Keras 3',
