@@ -201,11 +201,11 @@ function delivered(state: UriState, action: Extract<Action, { message: number }>
   }
   const isCancelled = state.visible?.kind === 'cancelled' && !isSettled && isLater(place, state.after);
   if (!isCancelled) return quiet(base, 0);
-  const [cancelled, settled] = [state.cancelled, state.settled].map((list) => [place.identity, ...list]);
-  return quiet({ ...base, cancelled: cancelled as string[], settled: settled as string[] }, 0);
+  const listed = (list: readonly string[]) => [place.identity, ...list];
+  return quiet({ ...base, cancelled: listed(state.cancelled), settled: listed(state.settled) }, 0);
 }
 
-/** What is settled once an enqueue has its outcome, or a cancellation came. */
+/** The settled identities after an outcome of this enqueue, or a cancellation. */
 function settledBefore({ newest, settled }: UriState, { identity }: Place): readonly string[] {
   const before = newest === undefined || [identity, '~'].includes(newest.identity) ? [] : [newest.identity];
   return [...before, ...settled];
