@@ -14,7 +14,7 @@ import type { RunningRecord } from '../pipeline/serve.ts';
 import type { Announcement, SentRecord } from '../pipeline/submit.ts';
 import type { States, StatesOptions } from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
-import { parseOrder } from './order.ts';
+import { parseIdempotencyRecord } from './order.ts';
 import { ResultIndex } from './result-index.ts';
 import { ANNOUNCE, CANCEL, MARK_RUNNING, WITHDRAW } from './scripts/generated.ts';
 import { script } from './scripts.ts';
@@ -109,7 +109,7 @@ export class RecordStates implements States {
     const found: Found = {
       result: result as Texts,
       state: state as Texts,
-      newest: parseOrder(newest as string | null)?.identity,
+      newest: parseIdempotencyRecord(newest as string | null)?.latest.identity,
       nowMs: Number(seconds) * 1000 + Number(micros) / 1000,
     };
     return identity === undefined ? statusOfUri(found) : statusOfEnqueue(found, identity);

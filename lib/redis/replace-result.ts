@@ -19,7 +19,7 @@ import type {
   StoredOutcome,
 } from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
-import { parseOrder, serializeOrder } from './order.ts';
+import { parseIdempotencyRecord, serializeOrder } from './order.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
 import { ResultIndex } from './result-index.ts';
 import { REPLACE } from './scripts/generated.ts';
@@ -158,8 +158,8 @@ export class ResultReplacer implements Replacer {
 function decide(held: StoredState, record: ReplacedRecord, payload: string): Replacement {
   const { status, identity, exists } = held;
   const { enqueue } = record;
-  const newest = parseOrder(held.newest ?? null);
-  if (newest && !isLater(enqueue, newest)) {
+  const { latest: newest, settled } = parseIdempotencyRecord(held.newest ?? null) ?? {};
+  if (newest && (!isLater(enqueue, newest) || settled?.includes(enqueue.identity))) {
     // The outcome of an older enqueue is never shown again: this replay was done before, or a later enqueue has its outcome.
     const isSame = newest.identity === enqueue.identity || isAnnounced(held, payload, newest.identity);
     return isSame || status === 'cancelled' ? 'superseded' : 'conflict';

@@ -7,6 +7,7 @@ import type { EnqueueFact, ReadFact } from './history.ts';
 import { Disk } from './machine/disk.ts';
 import { SimulatedProcess } from './machine/process.ts';
 import { KINDS, modelFile } from './models/inference.ts';
+import { TARGET } from './notices.ts';
 import type { AskStep, CallStep, ChangeStep, EnqueueStep, PredictStep, ReadStep } from './plan.ts';
 import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
 
@@ -116,7 +117,7 @@ export class Actors {
     );
   }
 
-  #enqueue({ client, uri, number, what, way }: EnqueueStep): void {
+  #enqueue({ client, uri, number, what, way, notifies }: EnqueueStep): void {
     const world = this.#world;
     const name = `client ${client}`;
     this.#call(name, async ({ process, ...queues }) => {
@@ -131,6 +132,7 @@ export class Actors {
         identity,
         endedMs: undefined,
         isAccepted: false,
+        notifies,
       };
       world.history.enqueues.push(fact);
       const kind =
@@ -146,7 +148,7 @@ export class Actors {
       const x = { data: Float32Array.of(number, KINDS.indexOf(what)), shape: [2] };
       const queue = way === 'sqs' ? queues.sqs : queues.https;
       try {
-        await queue.enqueue(uri, { x }, { identity });
+        await queue.enqueue(uri, { x }, { identity, ...(notifies ? { notify: TARGET } : {}) });
         fact.isAccepted = true;
       } catch (error) {
         world.tell(
@@ -175,6 +177,7 @@ export class Actors {
         identity: undefined,
         endedMs: undefined,
         isAccepted: false,
+        notifies: false,
       };
       world.history.enqueues.push(fact);
       world.tell('old client', 'Redis', `The old client adds record ${number} under ${uri} to the stream.`, [

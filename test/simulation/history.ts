@@ -16,6 +16,17 @@ export interface EnqueueFact {
   identity: string | undefined;
   endedMs: number | undefined;
   isAccepted: boolean;
+  /** A target is notified of its outcome. */
+  readonly notifies: boolean;
+}
+
+/** A notice that the receiver took. */
+export interface NoticeFact {
+  readonly id: string;
+  readonly uri: string;
+  readonly identity: string;
+  readonly status: string;
+  readonly atMs: number;
 }
 
 /** A message that SQS took. */
@@ -132,6 +143,7 @@ export class History {
   readonly enqueues: EnqueueFact[] = [];
   readonly messages: MessageFact[] = [];
   readonly outcomes: OutcomeFact[] = [];
+  readonly notices: NoticeFact[] = [];
   readonly reads: ReadFact[] = [];
   readonly predictions: PredictionFact[] = [];
   readonly activations: ActivationFact[] = [];

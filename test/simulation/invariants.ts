@@ -327,10 +327,25 @@ export const endsClean: Invariant = (history) => {
   return violations;
 };
 
+/** Whom an accepted record names is notified of it, under one id. */
+export const targetNotified: Invariant = (history) => {
+  return history.enqueues.flatMap(({ uri, number, identity, isAccepted, notifies }) => {
+    if (!notifies || !isAccepted) return [];
+    const notices = history.notices.filter((one) => one.identity === identity);
+    const ids = new Set(notices.map(({ id }) => id));
+    const isForeign = notices.some((one) => one.uri !== uri);
+    if (ids.size === 1 && !isForeign) return [];
+    const problem = isForeign ? 'a notice of another uri' : `notices with ${ids.size} ids`;
+    const text = `record ${number} of ${uri} names a target, which got ${problem}`;
+    return [{ invariant: 'a target is notified', text, atMs: history.facts.endMs, about: [uri] }];
+  });
+};
+
 export const INVARIANTS: readonly Invariant[] = [
   oneOutcomePerIdentity,
   lastEnqueueWins,
   nothingLost,
+  targetNotified,
   noForeignAnswer,
   rightStatus,
   versionsNamed,

@@ -21,6 +21,10 @@ export interface Settings {
   readonly hasBridge: boolean;
   /** The longest delay of the network, which few bytes have. */
   readonly tailMs: number;
+  /** The job has a target, and some records name it. */
+  readonly notifies: boolean;
+  /** The share of calls to the target that go wrong. */
+  readonly receiverFails: number;
 }
 
 interface Timed {
@@ -37,6 +41,7 @@ export interface EnqueueStep extends OfClient {
   readonly number: number;
   readonly what: Kind;
   readonly way: Way;
+  readonly notifies: boolean;
 }
 
 export interface ReadStep extends OfClient {
@@ -140,6 +145,8 @@ function settingsOf(choices: Choices): Settings {
     clients: pick([1, 2, 3]),
     hasBridge: choices.chance('settings', 0.15),
     tailMs: pick([1, 20, 80]),
+    notifies: choices.chance('notices', 0.5),
+    receiverFails: choices.pick('notices', [0, 0.1, 0.5, 0.9]),
   };
 }
 
@@ -163,6 +170,7 @@ export function drawPlan(seed: number): Plan {
     draft.predict(choices.between('predict', 0, endMs));
   draft.changes();
   for (let count = choices.whole('trouble', 0, 7); count > 0; count--) draft.trouble(bursts);
+  if (settings.notifies) draft.notifierEnds();
   draft.steps.sort((a, b) => a.atMs - b.atMs);
   return { seed, settings, endMs, steps: draft.steps };
 }
@@ -201,6 +209,7 @@ class Draft {
     const client = choices.whole('client', 1, this.#settings.clients);
     const isPoison = choices.chance('poison', this.#poison);
     const what: Kind = isPoison ? choices.pick('poison', ['fails', 'crashes', 'endless', 'slow']) : 'good';
+    const way = choices.pick('way', this.#ways);
     this.#add({
       atMs,
       kind: 'enqueue',
@@ -208,7 +217,8 @@ class Draft {
       uri,
       number: ++this.#number,
       what,
-      way: choices.pick('way', this.#ways),
+      way,
+      notifies: this.#settings.notifies && way !== 'stream' && choices.chance('notices', 0.5),
     });
     if (choices.chance('read', 0.6))
       this.#add(
@@ -256,6 +266,17 @@ class Draft {
       if (choices.chance('trouble', 0.5)) this.predict(laterMs);
       else this.#enqueue(laterMs);
     }
+  }
+
+  notifierEnds(): void {
+    const choices = this.#choices;
+    for (let count = choices.whole('notices', 0, 2); count > 0; count--)
+      this.#add({
+        atMs: choices.between('notices', 0, this.#endMs),
+        kind: choices.pick('notices', ['kill', 'kill', 'reap']),
+        program: 'notifier',
+        afterMs: choices.between('notices', 0, 500),
+      });
   }
 
   #add(step: Step): void {

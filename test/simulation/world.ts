@@ -20,8 +20,10 @@ import { httpsModule } from './models/http.ts';
 import { onnxModule } from './models/inference.ts';
 import { type Environment, FunctionModel, type Invocation, type Release } from './models/lambda.ts';
 import { netModule } from './models/net.ts';
+import { webhookModule } from './models/receiver.ts';
 import { S3Model } from './models/s3.ts';
 import { type Attribute, SqsQueue } from './models/sqs.ts';
+import { NOTIFIER_MS, NOTIFIER_VARIABLES, Notices, TARGETS } from './notices.ts';
 import type { Plan, Step } from './plan.ts';
 import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
 import { isTrouble, Troubles } from './trouble.ts';
@@ -65,9 +67,13 @@ export class World implements Stage {
   readonly s3: S3Model;
   readonly queue: SqsQueue;
   readonly deadLetters: SqsQueue;
+  readonly notices: Notices;
   readonly services: Services;
   readonly functions: Readonly<
-    Record<'batch' | 'dead-letter' | 'predict' | 'predictions' | 'enqueue' | 'status', FunctionModel>
+    Record<
+      'batch' | 'dead-letter' | 'notifier' | 'predict' | 'predictions' | 'enqueue' | 'status',
+      FunctionModel
+    >
   >;
   readonly actors: Actors;
   readonly troubles: Troubles;
@@ -129,6 +135,7 @@ export class World implements Stage {
       this.choices,
       now,
     );
+    this.notices = new Notices(this, settings.receiverFails, now);
     this.services = {
       serve: (call, process) => this.#serve(call, process),
       fate: (call, process) => this.#fate(call.service, process),
@@ -172,6 +179,7 @@ export class World implements Stage {
     this.actors.publishFirst();
     const source = this.#source('batch', this.queue, this.plan.settings.eventSize, 0);
     const dead = this.#source('dead-letter', this.deadLetters, 10, 0);
+    const notices = this.#source('notifier', this.notices.queue, 10, 0);
     for (const step of this.plan.steps)
       this.scheduler.after(step.atMs + 2_000, undefined, () => this.#begin(step));
     await this.scheduler.run(this.plan.endMs + 2_000);
@@ -187,7 +195,7 @@ export class World implements Stage {
       this.history.stuck.push(
         this.history.enqueueOf(attributes['identity']?.StringValue ?? '')?.uri ?? 'unknown',
       );
-    void [source, dead];
+    void [source, dead, notices];
     const violations = judgeHistory(this.history);
     return { history: this.history, violations, virtualMs: this.nowMs, events: this.scheduler.ran };
   }
@@ -198,6 +206,7 @@ export class World implements Stage {
       isIdle &&
       this.queue.messages.size === 0 &&
       this.deadLetters.messages.size === 0 &&
+      this.notices.queue.messages.size === 0 &&
       this.actors.underWay === 0
     );
   }
@@ -208,13 +217,19 @@ export class World implements Stage {
     this.slowMs = 0;
     this.delivery = { twice: 0, lostDelete: 0, delayMs: 0 };
     this.troubled.clear();
+    this.notices.share = 0;
     for (const link of this.network.links) link.resume();
     if (this.redis?.state === 'ended') this.startRedis();
     this.troubles.calm();
     this.actors.calm();
   }
 
-  #source(name: 'batch' | 'dead-letter', queue: SqsQueue, batchSize: number, windowMs: number): EventSource {
+  #source(
+    name: 'batch' | 'dead-letter' | 'notifier',
+    queue: SqsQueue,
+    batchSize: number,
+    windowMs: number,
+  ): EventSource {
     const pool = this.functions[name];
     const options = {
       queue,
@@ -261,13 +276,7 @@ export class World implements Stage {
   #functions(): World['functions'] {
     const { settings } = this.plan;
     const timeoutMs = settings.timeoutSeconds * 1000;
-    const make = (
-      name: string,
-      program: string,
-      most: number,
-      has: 'redis' | 'queue' | 'both',
-      limitMs = timeoutMs,
-    ) => {
+    const make = (name: string, program: string, most: number, has: Reached, limitMs = timeoutMs) => {
       const release: Release = { evaluate: this.options.evaluate, variables: this.#variables(name, has) };
       return new FunctionModel(
         this.machine,
@@ -292,6 +301,7 @@ export class World implements Stage {
     return {
       batch: make('batch', 'batch', settings.environments, 'redis'),
       'dead-letter': make('dead-letter', 'dead-letter', 1, 'redis'),
+      notifier: make('notifier', 'notifier', 2, 'notices', NOTIFIER_MS),
       predict: make('predict', 'predict', 3, 'both'),
       predictions: make('predictions', 'predictions', 8, 'redis', 30_000),
       enqueue: make('enqueue', 'predictions', 8, 'queue', 30_000),
@@ -299,7 +309,7 @@ export class World implements Stage {
     };
   }
 
-  #variables(name: string, has: 'redis' | 'queue' | 'both', ttlSeconds = 86_400): Record<string, string> {
+  #variables(name: string, has: Reached, ttlSeconds = 86_400): Record<string, string> {
     const { settings } = this.plan;
     const config = {
       jobName: JOB,
@@ -313,13 +323,15 @@ export class World implements Stage {
         maxReceiveCount: settings.maxReceiveCount,
       },
       function: { timeoutSeconds: settings.timeoutSeconds },
+      ...(settings.notifies ? { notify: TARGETS } : {}),
     };
     return {
       CLUSTER_SERVING_CONFIG: JSON.stringify(config),
       CLUSTER_SERVING_BUCKET: BUCKET,
       CLUSTER_SERVING_METRICS: 'off',
-      ...(has === 'queue' ? {} : { CLUSTER_SERVING_REDIS_URL: REDIS_URL }),
-      ...(has === 'redis' ? {} : { CLUSTER_SERVING_QUEUE_URL: QUEUE_URL }),
+      ...(has === 'redis' || has === 'both' ? { CLUSTER_SERVING_REDIS_URL: REDIS_URL } : {}),
+      ...(has === 'queue' || has === 'both' ? { CLUSTER_SERVING_QUEUE_URL: QUEUE_URL } : {}),
+      ...(has === 'notices' ? NOTIFIER_VARIABLES : {}),
       AWS_REGION: 'eu-west-1',
       AWS_ACCESS_KEY_ID: 'id',
       AWS_SECRET_ACCESS_KEY: 'key',
@@ -331,9 +343,13 @@ export class World implements Stage {
 
   /** Environments that start from now on have other settings, and other code if there is any. */
   deploy(ttlSeconds: number): void {
+    const others: Readonly<Record<string, Reached>> = {
+      enqueue: 'queue',
+      predict: 'both',
+      notifier: 'notices',
+    };
     for (const pool of Object.values(this.functions)) {
-      const has =
-        pool.options.name === 'enqueue' ? 'queue' : pool.options.name === 'predict' ? 'both' : 'redis';
+      const has = others[pool.options.name] ?? 'redis';
       pool.release = {
         evaluate: this.options.nextEvaluate ?? this.options.evaluate,
         variables: this.#variables(pool.options.name, has, ttlSeconds),
@@ -360,11 +376,17 @@ export class World implements Stage {
     const vary = (about: string, ms: number) =>
       this.choices.between(`${about} ${process.name}`, 0.5 * ms, 1.5 * ms);
     const s3 = () => sdkModule(process, this.services, 's3');
+    const https = () => {
+      const usual = httpsModule(process, this.services);
+      const { receiver } = this.notices;
+      return process.name.startsWith('notifier') ? webhookModule(process, receiver, usual) : usual;
+    };
     return {
       net: () => netModule(this.network, process),
       tls: () => netModule(this.network, process),
-      http: () => httpsModule(process, this.services),
-      https: () => httpsModule(process, this.services),
+      http: https,
+      https,
+      'dns/promises': () => ({}),
       ioredis: () => this.options.ioredis,
       child_process: () =>
         childModule(process, {
@@ -453,15 +475,19 @@ export class World implements Stage {
     if (service === 's3') {
       const answer = this.s3.serve(operation, input);
       if (operation === 'PutObject') this.#activated(input);
+      if (operation === 'PutObject') this.notices.onPut(input);
       return answer;
     }
     const isPartial = trouble?.how === 'partial';
-    const before = this.queue.messages.size;
-    const known = new Set(this.queue.messages.keys());
-    const answer = this.queue.sendBatch(input, {
+    const chances = {
       refuses: () => isPartial && this.choices.chance(`partial ${process.name}`, trouble.share),
       delayMs: () => this.choices.between('delayed', 0, this.delivery.delayMs),
-    });
+    };
+    const ofNotices = this.notices.queueOf(input);
+    if (ofNotices) return ofNotices.sendBatch(input, chances);
+    const before = this.queue.messages.size;
+    const known = new Set(this.queue.messages.keys());
+    const answer = this.queue.sendBatch(input, chances);
     if (this.queue.messages.size > before)
       for (const { id, attributes, sentAt } of this.queue.messages.values())
         if (!known.has(id)) this.#sent(process, id, attributes, sentAt);
@@ -559,6 +585,9 @@ export class World implements Stage {
     if (owner instanceof SimulatedProcess) owner.end('exit code 1');
   }
 }
+
+/** The addresses that a function knows. */
+type Reached = 'redis' | 'queue' | 'both' | 'notices';
 
 interface RedisStoreHolder {
   readonly store: { readonly hash: (key: string) => ReadonlyMap<string, string> | undefined };

@@ -43,7 +43,8 @@ redis.call('PEXPIRE', result, ttl)
 -- `~` sorts after every identity that was sent in the same ms.
 local at = math.max(today, tonumber(options.latestOrder))
 if newest then at = math.max(at, (orderOf(newest))) end
-redis.call('SET', newestKey, string.format('%.0f ~', at), 'PX', ttl)
+local record = recordAfter(string.format('%.0f ~', at), newest)
+redis.call('SET', newestKey, withSettled(record, cancelled), 'PX', ttl)
 if redis.call('PEXPIRE', state, ttl) == 1 then redis.call('HSET', state, 'pending', '', 'done', 1) end
 list(KEYS[4], options.uri, ttl)
 redis.call('PUBLISH', options.channel, 'cancelled')

@@ -49,7 +49,7 @@ for _, name in ipairs({'error', 'outputs', 'exact', 'large'}) do
   if options[name] then redis.call('HSET', result, name, options[name]) end
 end
 redis.call('PEXPIRE', result, ttl)
-redis.call('SET', KEYS[4], options.order, 'PX', math.max(tonumber(ttl), tonumber(keep)))
+redis.call('SET', KEYS[4], recordAfter(options.order, held.newest), 'PX', math.max(tonumber(ttl), tonumber(keep)))
 list(KEYS[3], options.uri, ttl)
 if held.payload then
   local left = without(pending, identity)

@@ -40,6 +40,7 @@ end
 -- An outcome becomes the result of its uri when its enqueue is later than every enqueue that has had an outcome. Without an
 -- idempotency record, which a full Redis may have evicted, it is when it was sent after the result was finished.
 local function isNew(key, status, held, order, identity, state)
+  if held and isSettled(held, identity) then return false end
   if held and not isLater(order, held) and not isAnnouncedAfter(held, state, identity) then return false end
   if not status then return true end
   local was = call('HMGET', key, 'identity', 'finishedAt', 'cancelled')
@@ -47,12 +48,11 @@ local function isNew(key, status, held, order, identity, state)
   return held or was[1] ~= identity and orderOf(order) > (tonumber(was[2] or '') or 0)
 end
 
--- A record that a cancellation came before has that as its outcome, unless it is older than what was there before.
-local function noteCancelled(key, order)
-  local was = call('HMGET', key, 'after', 'cancelled')
-  local _, identity = orderOf(order)
-  if identity == '' or was[1] and not isLater(order, was[1]) then return end
-  call('HSET', key, 'cancelled', withFirst(was[2] or '', identity))
+-- A record that a cancellation came before has that as its outcome, unless it had one, or is older than what was there before.
+local function isCancelled(key, held, order, identity)
+  if identity == '' or isSettled(held, identity) then return false end
+  local after = call('HGET', key, 'after')
+  return not after or isLater(order, after)
 end
 
 -- Removes an enqueue from `pending` once it has an outcome.
@@ -90,6 +90,10 @@ for i, record in ipairs(records) do
 end
 local announced = #states > 0 and call('EXISTS', unpack(states)) > 0
 local orders, latest = #newest > 0 and call('MGET', unpack(newest)) or {}, {}
+local function remember(i, key, record)
+  call('SET', newest[i], record, 'PX', options.newestTtlMs)
+  latest[key] = record
+end
 local fields, filled = {'HSET', '', 'status', '', 'value', '', 'model', model, 'finishedAt', now, 'identity', ''}, 12
 local function put(name, text)
   if not text then return end
@@ -117,17 +121,16 @@ for i, record in ipairs(records) do
       if replays > 0 then put('replays', replays) end
       call(unpack(fields, 1, filled))
       call('PEXPIRE', key, ttl)
-      call('SET', newest[i], order, 'PX', options.newestTtlMs)
-      latest[key] = order
+      remember(i, key, recordAfter(order, held))
       listed[#listed + 1] = expiry
       listed[#listed + 1] = uri
       call('PUBLISH', channel .. uri, record.status)
       replies[1] = replies[1] + 1
     elseif held and isRetry(order, held) then
-      call('SET', newest[i], order, 'PX', options.newestTtlMs)
-      latest[key] = order
-    elseif before == 'cancelled' and held then
-      noteCancelled(key, order)
+      remember(i, key, recordAfter(order, held))
+    elseif before == 'cancelled' and held and isCancelled(key, held, order, identity) then
+      call('HSET', key, 'cancelled', withFirst(call('HGET', key, 'cancelled') or '', identity, 14))
+      remember(i, key, withSettled(held, identity))
     end
     if announced then settle(states[i], identity) end
   end

@@ -57,6 +57,12 @@ export class Disk {
     }
   }
 
+  #makeTemporary(prefix: string): string {
+    const path = `${prefix}${++this.#lastName}`;
+    this.#makeFolder(path);
+    return path;
+  }
+
   #below(path: string): string[] {
     return [...this.#entries.keys()].filter((name) => name.startsWith(`${path}/`));
   }
@@ -171,6 +177,7 @@ export class Disk {
     constants,
     existsSync: (path: string) => this.#entries.has(path),
     mkdirSync: (path: string) => this.#makeFolder(path),
+    mkdtempSync: (prefix: string) => this.#makeTemporary(prefix),
     readdirSync: (path: string, options?: ListOptions) => this.#readdir(path, options),
     rmSync: (path: string, options?: RemoveOptions) => this.#remove(path, options),
     unlinkSync: (path: string) => this.#remove(path),
@@ -204,11 +211,7 @@ export class Disk {
   /** The module `fs/promises`. Each call ends in the turn in which it began. */
   readonly promises = {
     mkdir: async (path: string) => this.#makeFolder(path),
-    mkdtemp: async (prefix: string) => {
-      const path = `${prefix}${++this.#lastName}`;
-      this.#makeFolder(path);
-      return path;
-    },
+    mkdtemp: async (prefix: string) => this.#makeTemporary(prefix),
     readdir: async (path: string, options?: ListOptions) => this.#readdir(path, options),
     rename: async (from: string, to: string) => this.#rename(from, to),
     rm: async (path: string, options?: RemoveOptions) => this.#remove(path, options),

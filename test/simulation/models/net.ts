@@ -11,6 +11,7 @@ export function netModule(network: Network, process: SimulatedProcess) {
     Socket,
     connect,
     createConnection: connect,
+    BlockList: net.BlockList,
     isIP: net.isIP,
     isIPv4: net.isIPv4,
     isIPv6: net.isIPv6,

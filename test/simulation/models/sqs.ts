@@ -127,6 +127,7 @@ export class SqsQueue {
         readonly MessageBody?: string;
         readonly MessageAttributes?: Readonly<Record<string, Attribute>>;
         readonly MessageGroupId?: string;
+        readonly DelaySeconds?: number;
       }[];
     },
     { refuses, delayMs }: { readonly refuses: () => boolean; readonly delayMs: () => number },
@@ -140,12 +141,23 @@ export class SqsQueue {
       throw awsError('BatchRequestTooLong', 'Batch requests cannot be longer than 1048576 bytes.', 400);
     const Successful: object[] = [];
     const Failed: object[] = [];
-    for (const { Id, MessageBody = '', MessageAttributes = {}, MessageGroupId } of Entries) {
+    for (const {
+      Id,
+      MessageBody = '',
+      MessageAttributes = {},
+      MessageGroupId,
+      DelaySeconds = 0,
+    } of Entries) {
       if (refuses()) {
         Failed.push({ Id, SenderFault: false, Code: 'InternalError', Message: 'try again' });
         continue;
       }
-      const { id } = this.add(MessageBody, MessageAttributes, MessageGroupId, delayMs());
+      const { id } = this.add(
+        MessageBody,
+        MessageAttributes,
+        MessageGroupId,
+        delayMs() + 1000 * DelaySeconds,
+      );
       Successful.push({
         Id,
         MessageId: id,

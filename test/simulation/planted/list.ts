@@ -64,11 +64,20 @@ export const PLANTED: readonly PlantedFault[] = [
     seenBy: ['nothing is lost', 'nothing is left at an answer'],
   },
   {
-    name: 'order after a cancellation',
-    what: 'an enqueue has its place in the order an hour after its time, so that it comes after its own cancellation',
-    file: 'lib/redis/order.ts',
-    find: 'return replays === 0 ? `${sentAt} ${identity}` :',
-    replace: 'return replays === 0 ? `${sentAt + 3_600_000} ${identity}` :',
-    seenBy: ['what is cancelled stays so'],
+    name: 'forgotten outcomes',
+    what: 'an enqueue that had its outcome before a later one, or was cancelled, can have another',
+    file: 'lib/redis/scripts/generated.ts',
+    find: 'if held and isSettled(held, identity) then return false end',
+    replace: '',
+    seenBy: ['one outcome per identity', 'what is cancelled stays so'],
+  },
+  {
+    name: 'outbox emptied early',
+    what: 'the notifier removes an object of the outbox before its notices are delivered or in a queue',
+    file: 'lib/notify/notifier.ts',
+    find: 'await Promise.all(parcels.map((parcel) => round.settle(parcel)));',
+    replace:
+      'if (keys.length > 0) await outbox.remove(keys); await Promise.all(parcels.map((parcel) => round.settle(parcel)));',
+    seenBy: ['a target is notified'],
   },
 ];

@@ -24,6 +24,8 @@ export interface UriState {
   readonly announced: readonly string[];
   /** The latest enqueue, or cancellation, that had an outcome. */
   readonly newest: Place | undefined;
+  /** Identities that had their outcome before it, or were cancelled, the latest first. */
+  readonly settled: readonly string[];
   /** The result of `query`. */
   readonly visible: Outcome | undefined;
   /** For a cancellation: the enqueues that it cancelled, and the newest before. */
@@ -41,6 +43,7 @@ export const START: UriState = {
   messages: [],
   announced: [],
   newest: undefined,
+  settled: [],
   visible: undefined,
   cancelled: [],
   after: undefined,
@@ -173,11 +176,19 @@ function delivered(state: UriState, action: Extract<Action, { message: number }>
     announced: state.announced.filter((one) => one !== message.identity),
     archived: action.do === 'fail' && isFirst ? [...state.archived, place] : state.archived,
   };
-  if (isLatest(state, place) && !state.cancelled.includes(place.identity)) {
+  const isSettled = state.settled.includes(place.identity);
+  if (isLatest(state, place) && !isSettled) {
     const kind = action.do === 'fail' ? 'failed' : 'succeeded';
     const visible: Outcome = { ...place, kind };
     return {
-      state: { ...base, newest: place, visible, cancelled: [], after: undefined },
+      state: {
+        ...base,
+        newest: place,
+        settled: settledBefore(state, place),
+        visible,
+        cancelled: [],
+        after: undefined,
+      },
       answer: 1,
       notified: 1,
     };
@@ -188,9 +199,16 @@ function delivered(state: UriState, action: Extract<Action, { message: number }>
     const sentAt = Math.max(newest.sentAt, place.sentAt);
     return quiet({ ...base, newest: { ...newest, sentAt } }, 0);
   }
-  const isCancelled = state.visible?.kind === 'cancelled' && isLater(place, state.after);
-  const listed = [place.identity, ...state.cancelled.filter((one) => one !== place.identity)];
-  return quiet(isCancelled ? { ...base, cancelled: listed } : base, 0);
+  const isCancelled = state.visible?.kind === 'cancelled' && !isSettled && isLater(place, state.after);
+  if (!isCancelled) return quiet(base, 0);
+  const listed = (list: readonly string[]) => [place.identity, ...list];
+  return quiet({ ...base, cancelled: listed(state.cancelled), settled: listed(state.settled) }, 0);
+}
+
+/** The settled identities after an outcome of this enqueue, or a cancellation. */
+function settledBefore({ newest, settled }: UriState, { identity }: Place): readonly string[] {
+  const before = newest === undefined || [identity, '~'].includes(newest.identity) ? [] : [newest.identity];
+  return [...before, ...settled];
 }
 
 /** A cancellation stays. */
@@ -223,6 +241,7 @@ function cancelled(state: UriState): Step {
       ...state,
       newest: place,
       visible: { ...place, kind: 'cancelled' },
+      settled: unique([...announced, ...settledBefore(state, place)]),
       // Those of an earlier cancellation stay cancelled.
       cancelled: [...announced, ...state.cancelled.filter((one) => !announced.includes(one))],
       after: newest,
@@ -233,12 +252,14 @@ function cancelled(state: UriState): Step {
   };
 }
 
+const unique = (list: readonly string[]) => [...new Set(list)];
+
 /** The finding of a replay: its own failure, its own result, or another's. */
 function verdict(
-  { newest, visible, announced }: UriState,
+  { newest, settled, visible, announced }: UriState,
   replay: Place,
 ): 'replaced' | 'superseded' | 'conflict' {
-  if (!isLater(replay, newest)) {
+  if (!isLater(replay, newest) || settled.includes(replay.identity)) {
     return newest?.identity === replay.identity || visible?.kind === 'cancelled' ? 'superseded' : 'conflict';
   }
   // Another record was announced, which the replay would hide until it has its outcome.
@@ -253,7 +274,8 @@ function replayed(state: UriState, archived: Place): Step {
   if (answer !== 'replaced') return quiet(state, answer);
   const visible: Outcome = { ...replay, kind: 'succeeded' };
   const announced = state.announced.filter((identity) => identity !== replay.identity);
-  const next = { ...state, newest: replay, visible, announced, cancelled: [], after: undefined };
+  const settled = settledBefore(state, replay);
+  const next = { ...state, newest: replay, settled, visible, announced, cancelled: [], after: undefined };
   return { state: next, answer, notified: 1 };
 }
 

@@ -10,11 +10,11 @@ local function without(list, identity)
   end
   return table.concat(left, ' ')
 end
--- Seven are listed: one that seven others followed no longer matters.
-local function withFirst(list, identity)
+-- Seven are listed unless a caller says more: one that seven others followed no longer matters.
+local function withFirst(list, identity, most)
   local all = {identity}
   for one in string.gmatch(without(list, identity), '%S+') do
-    if #all < 7 then all[#all + 1] = one end
+    if #all < (most or 7) then all[#all + 1] = one end
   end
   return table.concat(all, ' ')
 end

@@ -77,6 +77,33 @@ export function describeCancelling(at: At): void {
     assert.deepEqual([await outcomeOf(results, 'a'), await states.status('a')], [2, 'succeeded']);
   });
 
+  test('what was cancelled stays so when a record that the cancellation does not know takes its place', async (t) => {
+    const { results, states } = at(t).open();
+    const later = Date.now() + HOUR_MS;
+    for (const replaced of ['saved', 'taken'] as const) {
+      const uri = `a ${replaced}`;
+      await states.announce(announced(uri, 'one'));
+      await states.cancel(uri);
+      assert.equal(await results.save([success(uri, 2, enqueued('unknown', later))], 'v'), 1);
+      if (replaced === 'taken') await results.take(uri);
+      assert.equal(await results.save([success(uri, 1, enqueued('one', later + 1))], 'v'), 0);
+      assert.equal(await results.get(uri, { identity: 'one' }), undefined);
+    }
+  });
+
+  test('all that are announced stay cancelled while others hear that they were', async (t) => {
+    const { results, states } = at(t).open();
+    const later = Date.now() + HOUR_MS;
+    const known = Array.from({ length: 7 }, (_, i) => `known-${i}`);
+    for (const identity of known) await states.announce(announced('a', identity));
+    await states.cancel('a');
+    for (const identity of ['x', 'y', 'z']) await results.save([success('a', 1, enqueued(identity, 1))], 'v');
+    const again = [...known, 'x'].map((identity) => success('a', 1, enqueued(identity, later)));
+    assert.equal(await results.save(again, 'v'), 0);
+    for (const identity of [...known, 'x'])
+      await assert.rejects(results.get('a', { identity }), { code: 'cancelled' });
+  });
+
   test('a record that was not announced hears that it was cancelled when it has run', async (t) => {
     const { results, states } = at(t).open();
     await results.save([success('a', 1, one)], 'v');

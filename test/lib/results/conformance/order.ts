@@ -5,7 +5,7 @@ import { isLater } from '../../../../lib/contract/enqueue.ts';
 import { serializeResult } from '../../../../lib/results/fields.ts';
 import { enqueued } from '../../../support/enqueue.ts';
 import fc from '../../../support/fast-check.ts';
-import { drained, failure, outcomeOf, sentAt, success } from './records.ts';
+import { announced, drained, failure, outcomeOf, sentAt, success } from './records.ts';
 import type { At } from './world.ts';
 
 const enqueue = fc.record({
@@ -88,6 +88,33 @@ export function describeOrder(at: At): void {
       assert.equal(await results.save(others, 'v'), first.enqueue?.identity === 'two' ? 1 : 0);
       assert.equal((await results.get(first.uri))?.identity, 'one');
     }
+  });
+
+  test('a retry whose enqueue had its outcome before that of a later enqueue makes no second one', async (t) => {
+    const { results, states } = at(t).open();
+    const [early, late, between] = [enqueued('one', 1), enqueued('one', 3), enqueued('two', 2)];
+    for (const one of [early, between]) assert.equal(await results.save([success('a', 1, one)], 'v'), 1);
+    assert.equal(await results.save([success('a', 9, late)], 'v'), 0);
+    assert.equal((await results.take('a'))?.identity, 'two');
+    assert.equal(await results.save([success('a', 9, late)], 'v'), 0, 'though the later one was taken');
+    await states.announce(announced('a', 'one'));
+    const batch = [success('a', 3, enqueued('three', 4)), success('a', 9, enqueued('one', 5))];
+    assert.equal(await results.save(batch, 'v'), 1, 'though it is announced again, and in one batch');
+    assert.deepEqual([await outcomeOf(results, 'a'), await states.status('a')], [3, 'succeeded']);
+    await states.announce(announced('a', 'four'));
+    await states.cancel('a');
+    const after = Date.now() + 3_600_000;
+    assert.equal(await results.save([success('a', 9, enqueued('three', after))], 'v'), 0);
+    assert.equal(await results.save([success('a', 9, enqueued('one', after))], 'v'), 0);
+    assert.equal(await results.get('a', { identity: 'one' }), undefined, 'it was not cancelled either');
+    assert.equal(await results.save([success('a', 5, enqueued('five', after))], 'v'), 1);
+  });
+
+  test('the last fourteen enqueues that had their outcomes before are remembered', async (t) => {
+    const { results } = at(t).open();
+    for (let i = 1; i <= 16; i++) assert.equal(await results.save([success('a', i, sentAt(i))], 'v'), 1);
+    const late = (i: number) => results.save([success('a', i, enqueued(`m${i}`, 99))], 'v');
+    assert.deepEqual([await late(2), await late(15), await late(1)], [0, 0, 1]);
   });
 
   test('a uri ends with the outcome of its latest enqueue, in whichever order they come and in batches of any size', async (t) => {

@@ -43,6 +43,14 @@ export function describeReplacer(at: At): void {
     );
   });
 
+  test('the replay of a retry is not shown when a later enqueue had its outcome after that of the first message', async (t) => {
+    const { replacer, outcome, fail, save } = open(at(t));
+    await fail();
+    assert.equal(await save(2, 'm2', 2), 1);
+    assert.equal(await replacer.store(record('m1', 'the message', 3), fieldsOf(1), 'v1'), 'conflict');
+    assert.equal(await outcome(), 2);
+  });
+
   test('somebody who waits for a uri without a result gets the replayed one', async (t) => {
     const place = at(t);
     const { states, replacer, announce } = open(place);
