@@ -65,8 +65,6 @@ const ANSWER_MS = 60_000;
 const AT_ONCE = 2;
 /** The largest right difference, in standard deviations of an output. */
 export const OF_SPREAD = 1e-4;
-/** The most that is allowed where onnxruntime's own levels of optimization differ by more than OF_SPREAD. */
-export const OF_SPREAD_ROUNDED = 1e-2;
 
 function python(args: readonly string[]): void {
   const { status } = spawnSync(PYTHON, args, {
@@ -214,14 +212,12 @@ function inputsText({ v2 }: Call): string {
   return v2.inputs.map(({ name, shape }) => `${name} [${shape.join(', ')}]`).join(', ');
 }
 
-function isWrong({ own }: Line, value: number | string): boolean {
-  // Two answers may each be off by that much, in two directions.
-  const allowed = Math.max(OF_SPREAD, Math.min(OF_SPREAD_ROUNDED, 2 * Number(own)));
-  return typeof value === 'number' && !(value <= allowed);
+function isWrong(value: number | string): boolean {
+  return typeof value === 'number' && !(value <= OF_SPREAD);
 }
 
 export function wrongLines(lines: readonly Line[]): readonly Line[] {
-  return lines.filter((line) => isWrong(line, line.predict) || isWrong(line, line.v2));
+  return lines.filter((line) => isWrong(line.predict) || isWrong(line.v2));
 }
 
 export function packagesTable(lines: readonly Line[]): string {
@@ -238,8 +234,8 @@ export function packagesTable(lines: readonly Line[]): string {
     line.by,
     line.inputs,
     shown(line.own),
-    shown(line.predict, isWrong(line, line.predict)),
-    shown(line.v2, isWrong(line, line.v2)),
+    shown(line.predict, isWrong(line.predict)),
+    shown(line.v2, isWrong(line.v2)),
   ]);
   return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }

@@ -298,7 +298,7 @@ test('--job publishes for a job of the local service, which takes the model over
   const { code, stdout, stderr } = await warmCli(['start', '--port', '0'], { cwd });
   assert.equal(code, 0, stderr);
   assert.doesNotMatch(stdout, /imported/);
-  const args = ['model', 'import', 'net', '--job', 'serving_stream'];
+  const args = ['model', 'import', 'net', '--job', 'serving_stream', '--accept', 'all'];
   const { json } = (await warmCliJson(args, { cwd })) as CliAnswer<ImportAnswer>;
   assert.equal(json.published?.to, 's3://cluster-serving/models/serving_stream/');
   const url = /ready (\S+)/.exec(stdout)?.[1] as string;
@@ -342,7 +342,7 @@ test('an ONNX directory is checked and copied', async (t) => {
 });
 
 const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
-  ['no action', [], /expected import, check, push, golden, list, rollback, prune or ops, got nothing/],
+  ['no action', [], /expected import, check, push, diff, golden, list, rollback, prune or ops, got nothing/],
   ['an action there is not', ['export', 'net'], /prune or ops, got "export"/],
   ['no directory', ['import'], /model import: which directory\?/],
   ['two directories', ['import', 'net', 'net2'], /unexpected "net2"/],

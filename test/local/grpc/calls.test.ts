@@ -150,7 +150,7 @@ describe('the service before one job for each model', () => {
         );
       }
     }
-    const texts = ['a\0\0', '\0'];
+    const texts = ['a\0\0', 'b\0'];
     for (const form of [
       { raw: textBytes(texts) },
       { typed: Buffer.concat(texts.map((one) => bytes(8, one))) },
@@ -158,11 +158,12 @@ describe('the service before one job for each model', () => {
       const { raw } = await infer('texts', [{ datatype: 'BYTES', shape: [1, 2], ...form }]);
       assert.deepEqual(
         raw.map((one) => Buffer.from(one)),
-        [textBytes(['a', ''])],
+        [textBytes(['a', 'b'])],
       );
     }
     for (const [model, sent] of [
       ['texts', { datatype: 'BYTES', shape: [1, 1], raw: textBytes(['a\0b']) }],
+      ['texts', { datatype: 'BYTES', shape: [1, 1], raw: textBytes(['\0']) }],
       ['vector', { datatype: 'FP32', shape: [0, 2], raw: Buffer.alloc(0) }],
       ['pair', { datatype: 'FP32', shape: [1, 0], raw: Buffer.alloc(0) }],
     ] as const)
