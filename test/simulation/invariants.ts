@@ -327,7 +327,7 @@ export const endsClean: Invariant = (history) => {
   return violations;
 };
 
-/** Whom an accepted record names is notified of it, under one id. */
+/** The target of an accepted record is notified at least once, under one id. */
 export const targetNotified: Invariant = (history) => {
   return history.enqueues.flatMap(({ uri, number, identity, isAccepted, notifies }) => {
     if (!notifies || !isAccepted) return [];
