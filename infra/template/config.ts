@@ -90,7 +90,7 @@ export function readSettings(
     problems.push(asError(error).message);
   }
   const deployed = deployedJob(job, problems);
-  problems.push(...notifyProblems(job));
+  problems.push(...notifyProblems(job, queueName(job.jobName, stage)));
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
   if (deployment.workerImage !== '' && language !== 'python')
     problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');

@@ -12,10 +12,10 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 39_600 },
+  { folders: ['functions', 'lib'], lines: 40_250 },
   { folders: ['local'], lines: 10_900 },
   { folders: ['cli'], lines: 9_150 },
-  { folders: ['infra'], lines: 7_150 },
+  { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 65_300 },
 ];

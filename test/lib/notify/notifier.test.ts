@@ -172,6 +172,7 @@ test('a notice for a target that the config does not have is given up at once; o
   const deliver = deliverer({
     targets: { shop: { url: 'https://shop.example/', secret: '/shop' } },
     webhooks: { send: async () => ({ ok: (calls++, true) }) },
+    sendToAws: () => assert.fail('no target is of AWS'),
     readSecret: async () => (calls === 0 ? Promise.reject(new Error('AccessDenied')) : SECRET),
     now: () => 0,
   });
