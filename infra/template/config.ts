@@ -20,6 +20,7 @@ import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
+import { bucketRules } from './bucket-rules.ts';
 import type { Conventions } from './conventions.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import { notifyProblems, notifySettings } from './notify.ts';
@@ -168,8 +169,7 @@ function settingsOfJob(job: JobConfig) {
     deadLetterPrefix: deadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
     largeResultPrefix: largeResultPrefix(job.jobName),
-    // S3 counts whole days, from the midnight after.
-    largeResultDays: Math.ceil(job.resultTtlSeconds / 86_400) + 1,
+    bucketRules: bucketRules(job),
     // For osls: false allows no origin.
     cors: corsRules(job.http.corsOrigins) ?? (false as const),
   };

@@ -30,7 +30,7 @@ test('a job without targets has no resource, output or property for them', () =>
   assert.equal(found, null);
 });
 
-test('a job with targets adds two queues, a function with its role and log, three policies and two alarms', async (t) => {
+test('a job with targets adds two queues, a function with its role and log, three policies, a rule and two alarms', async (t) => {
   const [without, template] = [composeJob(), await withTargets(t)];
   const added = Object.keys(template.Resources).filter((name) => !Object.hasOwn(without.Resources, name));
   assert.deepEqual(added.toSorted(), [
@@ -45,6 +45,7 @@ test('a job with targets adds two queues, a function with its role and log, thre
     'NotifyQueue',
     'NotifyQueuePolicy',
     'OutboxPolicy',
+    'OutboxRule',
   ]);
   assert.deepEqual(
     Object.keys(without.Resources).filter((name) => !Object.hasOwn(template.Resources, name)),
@@ -189,6 +190,33 @@ test('S3 tells the queue of new objects of the outbox alone, once the queue lets
   const queue = propertiesOf(template, 'NotifyQueue');
   const seconds = Number(propertiesOf(template, 'NotifierLambdaFunction')['Timeout']);
   assert.ok(Number(queue['VisibilityTimeout']) >= 6 * seconds);
+});
+
+test('a rule lets the notifier look at the outbox every 15 minutes, and what nobody took in 15 days is removed', async (t) => {
+  const template = await withTargets(t);
+  const rule = propertiesOf(template, 'OutboxRule');
+  assert.equal(rule['ScheduleExpression'], 'rate(15 minutes)');
+  assert.deepEqual(rule['Targets'], [
+    { Id: 'notifier', Arn: { 'Fn::GetAtt': ['NotifyQueue', 'Arn'] }, Input: '{"look":"outbox"}' },
+  ]);
+  assert.match(
+    JSON.stringify(propertiesOf(template, 'NotifyQueuePolicy')),
+    /"Service":"events.amazonaws.com".*"ArnEquals":\{"aws:SourceArn":\{"Fn::GetAtt":\["OutboxRule","Arn"\]/,
+  );
+  const rulesOf = (of: typeof template) => {
+    const { Rules }: { Rules?: readonly object[] } = Object(
+      propertiesOf(of, 'Bucket')['LifecycleConfiguration'],
+    );
+    return Rules ?? [];
+  };
+  const [own, plain] = [rulesOf(template), rulesOf(composeJob())];
+  assert.deepEqual(own.slice(0, -1), plain);
+  assert.deepEqual(own.at(-1), {
+    Id: 'outbox',
+    Status: 'Enabled',
+    Prefix: 'outbox/',
+    ExpirationInDays: 15,
+  });
 });
 
 test('monitoring=full watches the notifier, and the deployer may tell the bucket of its queue', async (t) => {

@@ -122,7 +122,11 @@ export async function allAnnounced(t: TestContext, records: number, random: () =
   const webhooks = new Webhooks(receiver.options);
   t.after(async () => webhooks.close());
   const notify = notifyTargets({
-    outbox: { read: mortal((key) => reader.read(key)), remove: mortal((keys) => reader.remove(keys)) },
+    outbox: {
+      read: mortal((key) => reader.read(key)),
+      remove: mortal((keys) => reader.remove(keys)),
+      pages: () => reader.pages(),
+    },
     pauses: new PausedTargets(aws.s3, { bucket: BUCKET, job: JOB, now: () => performance.now() }),
     deliver: deliverer({
       targets: TARGETS,
