@@ -49,7 +49,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     },
     notify: {
       value: 'name',
-      about: 'a target of `notify` in config.yaml, which is told when each of the records is done',
+      about: 'a target of `notify` in config.yaml, which gets a notice when each of the records is done',
     },
     job: JOB,
   },

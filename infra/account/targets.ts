@@ -98,7 +98,7 @@ export async function assertTargets(ask: Ask, notify: Targets, region: string): 
   throw new ServingError('bad_config', `${problems.join('\n')}\nNothing was changed.`);
 }
 
-/** What packaging knows. @throws bad_config for a target of another region */
+/** The part that packaging can check. @throws bad_config for a target of another region */
 export function assertRegion({ notifyTargets }: { readonly notifyTargets: Targets }, region: string): void {
   const problems = placeProblems(notifyTargets, { region, account: undefined });
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));

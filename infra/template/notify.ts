@@ -18,9 +18,9 @@ export function notifySettings(job: JobConfig, queue: string) {
     notifyReceives: NOTIFIER_RECEIVES,
     outboxPrefix: outboxPrefix(job.jobName),
     pausedPrefix: pausedPrefix(job.jobName),
-    /** What the notifier's role may do at the targets. */
+    /** Rights of the notifier's role at the targets. */
     notifyRights: rightsOf(job.notify),
-    /** What a deployment looks for in the account. */
+    /** A deployment looks for them in the account. */
     notifyTargets: job.notify,
     /** Names of the parameters with secrets. */
     notifySecretNames: Object.values(job.notify).flatMap(({ secret }) => secret ?? []),
@@ -39,7 +39,7 @@ interface Right {
   readonly Condition?: Readonly<Record<string, Readonly<Record<string, Sub | readonly Sub[]>>>>;
 }
 
-/** Of this account and region: other targets are refused. */
+/** An ARN in this account and region: other targets are refused. */
 function arnOf(service: string, rest: string): Sub {
   return { 'Fn::Sub': `arn:\${AWS::Partition}:${service}:\${AWS::Region}:\${AWS::AccountId}:${rest}` };
 }

@@ -50,7 +50,7 @@ function requestOf(notice: Notice, address: AwsAddress, place: AwsPlace, options
 /** The JSON of a notice with its id, as text: numbers of a result keep their digits. */
 function documentOf({ id, body }: Notice): string {
   const text = `{"id":${JSON.stringify(id)},${body.slice(1)}`;
-  // SQS and SNS refuse what is no character, and JSON can escape it.
+  // SQS and SNS refuse these two, and JSON can escape them.
   return text.replace(/[\ufffe\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
 }
 
@@ -161,7 +161,7 @@ function messageOf(
   };
 }
 
-/** What was refused for want of a right, or because nothing has that name, may be set right within the day. */
+/** A missing right or a name that nothing has may be set right within the day, so such a refusal is not final. */
 function deliveryOf({ status }: AwsAnswer, refusal: string | undefined): Delivery {
   if (refusal === undefined) return { ok: true };
   if (FINAL.test(refusal)) return { ok: false, reason: refusal, isFinal: true };

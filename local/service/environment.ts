@@ -91,7 +91,7 @@ export async function createQueues(aws: LocalAws, job: JobConfig): Promise<JobQu
   return { queue, deadLetterUrl, notices };
 }
 
-/** What one machine can call, and the secrets, which a deployment reads from Systems Manager. @throws bad_config */
+/** Targets that one machine can call, and the secrets, which a deployment reads from Systems Manager. @throws bad_config */
 function assertTargets({ notify, jobName }: JobConfig): void {
   for (const [name, target] of Object.entries(notify)) {
     const address = awsAddressOf(target);

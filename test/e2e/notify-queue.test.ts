@@ -1,4 +1,4 @@
-/** A queue that is told when a record is done, on one machine; and the targets that one machine does not have. */
+/** A queue that gets a notice when a record is done, on one machine; and the targets that one machine does not have. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
