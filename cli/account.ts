@@ -47,7 +47,8 @@ export async function accountAnswers(
     zones: zones.filter((zone) => typeof zone === 'string'),
     ownNetwork: files.network === 'own',
     memoryMB: job.function.memoryMB,
-    secrets: Object.values(facts.job.notify).flatMap(({ secret }) => secret ?? []),
+    targets: job.notify,
+    secrets: Object.values(job.notify).flatMap(({ secret }) => secret ?? []),
     environments: [...queueConcurrency(facts).values()].reduce((sum, count) => sum + count, provisioned),
   };
   const clients = accountClients(region, project);

@@ -75,20 +75,22 @@ class BundlePlugin {
   }
 
   async prepare() {
+    const provider = this.serverless.getProvider('aws');
+    const { assertRegion } = await importModule('account/targets');
+    assertRegion(this.serverless.service.custom.settings, provider.getRegion());
     if (configOf(this.options) === SAMPLE && existsSync(join(serviceFolder, 'config.yaml')))
       this.log.notice('the sample has a config of its own: config.yaml is not used');
     const { prepareModel } = await importModule('publish');
     const { directory, isThere, notes } = await prepareModel({
       root: serviceFolder,
       config: configOf(this.options),
-      client: () => this.serverless.getProvider('aws').getAwsSdkV3Config(),
+      client: () => provider.getAwsSdkV3Config(),
     });
     for (const note of notes) this.log.notice(note);
     this.missingModel = isThere || (await this.isWorker()) ? undefined : directory;
-    if (!isThere)
-      this.log.notice(
-        `no model directory ${directory}: ${await this.lack('the stack will have no model yet')}`,
-      );
+    if (isThere) return;
+    const lack = await this.lack('the stack will have no model yet');
+    this.log.notice(`no model directory ${directory}: ${lack}`);
   }
 
   /** Consequences of having no model directory; a worker needs none. */
@@ -108,24 +110,21 @@ class BundlePlugin {
   async assertDeployable() {
     this.isLookedAt = true;
     const provider = this.serverless.getProvider('aws');
-    const { jobName, sharedRedis, network } = this.serverless.service.custom.settings;
-    const planned = {
-      stackName: provider.naming.getStackName(),
-      jobName,
-      missingModel: this.missingModel,
-      network,
-    };
+    const { settings } = this.serverless.service.custom;
+    const { jobName, sharedRedis, network } = settings;
+    const { missingModel } = this;
+    const planned = { stackName: provider.naming.getStackName(), jobName, missingModel, network };
     const { assertDeployable, outputsOf } = await importModule('account/deployed-stack');
     const cloudFormation = await provider.getCloudFormationClient();
     const outputs = (stack) => outputsOf((command) => cloudFormation.send(command), stack, ofOsls);
-    const { GetTemplateCommand } = ofOsls('@aws-sdk/client-cloudformation');
     const deployed = await outputs(planned.stackName);
     if (sharedRedis) {
       const { assertSharedRedis } = await importModule('template/shared-redis');
       assertSharedRedis(await outputs(sharedRedis.stack), sharedRedis);
     }
-    const { assertSecrets } = await importModule('account/secrets');
-    await assertSecrets(provider, this.serverless.service.custom.settings, ofOsls, this.log);
+    const { assertNotified } = await importModule('account/targets');
+    await assertNotified(provider, settings, ofOsls, this.log);
+    const { GetTemplateCommand } = ofOsls('@aws-sdk/client-cloudformation');
     await assertDeployable(deployed, planned, {
       template: () => cloudFormation.send(new GetTemplateCommand({ StackName: planned.stackName })),
     });

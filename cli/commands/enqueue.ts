@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { isTargetName, NAME_RULE } from '../../lib/contract/notice.ts';
 import type { QueueRecord } from '../../sdk/index.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -46,9 +47,15 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       about:
         'whose records they are: SQS delivers those of a tenant who sends many after the others (not with --url)',
     },
+    notify: {
+      value: 'name',
+      about: 'a target of `notify` in config.yaml, which gets a notice when each of the records is done',
+    },
     job: JOB,
   },
-  async run({ dir, file, prefix, input, tenant, 'uri-column': uriColumn, ...values }, output, pairs) {
+  async run({ dir, file, prefix, input, tenant, notify, 'uri-column': uriColumn, ...values }, output, pairs) {
+    if (notify !== undefined && !isTargetName(notify))
+      throw wrongUse(`--notify ${JSON.stringify(notify)}: expected ${NAME_RULE}`);
     const sources = [dir, file, pairs[0]].filter((source) => source !== undefined);
     if (sources.length !== 1) throw wrongUse('enqueue takes one of: <uri>=<image>..., --dir, --file');
     if (prefix !== undefined && dir === undefined) throw wrongUse('--prefix goes with --dir');
@@ -59,7 +66,11 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     if (tenant !== undefined && service.http !== undefined && service.queueUrl === undefined)
       throw wrongUse('--tenant goes with a queue: pass --stack or --queue-url');
     const sendAll = (records: readonly QueueRecord[]) =>
-      send(tenant === undefined ? records : records.map((one) => ({ ...one, tenant })), service, output);
+      send(
+        records.map((one) => ({ ...one, ...(tenant && { tenant }), ...(notify && { notify }) })),
+        service,
+        output,
+      );
     if (isTable) return sendAll(recordsOfTable(await readTable(file), uriColumn));
     if (dir !== undefined) return sendAll(await recordsOfFolder(dir, prefix ?? '', input));
     if (file === undefined) {
@@ -68,7 +79,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     const content = recordsOf(await readInput(file), file === '-' ? 'stdin' : file);
     if ('records' in content) return sendAll(content.records);
     if (tenant !== undefined) throw wrongUse('--tenant goes with records, not with a request {"instances"}');
-    return sendRequest(content.body, service, output);
+    return sendRequest(content.body, notify, service, output);
   },
 });
 
@@ -126,8 +137,14 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 }
 
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
-async function sendRequest(body: string, service: Service, output: Output): Promise<number> {
-  const sent = { path: '/predictions', body, command: 'a request {"instances"}' };
+async function sendRequest(
+  body: string,
+  notify: string | undefined,
+  service: Service,
+  output: Output,
+): Promise<number> {
+  const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
+  const sent = { path: `/predictions${query}`, body, command: 'a request {"instances"}' };
   const uris = await post(service, sent, (answer) => textsOf(answer['uris'] ?? [answer['uri']]));
   output.answer({ enqueued: uris.length, failed: [], uris }, uris.join('\n'));
   return EXIT.ok;

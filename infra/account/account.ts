@@ -4,21 +4,15 @@
  */
 
 import { asError, ServingError } from '../../lib/contract/errors.ts';
+import type { Targets } from '../../lib/contract/notice.ts';
 import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from '../doctor/template.ts';
 import type { SharedRedis } from '../template/resources.ts';
 import { assertSharedRedis } from '../template/shared-redis.ts';
-import { type AccountAnswer, type Answered, answered } from './answer.ts';
+import { type AccountAnswer, type Answered, type Ask, answered } from './answer.ts';
 import { assertDeployable, outputsIn, type Planned, templateIn } from './deployed-stack.ts';
 import { secretsAnswer } from './secrets.ts';
+import { hasAwsTargets, targetsAnswer } from './targets.ts';
 import { updateAnswer } from './update.ts';
-
-/** @param action as in the API. @returns the answer of AWS, as its SDK reads it. @throws its errors */
-export type Ask = (
-  service: Service,
-  action: string,
-  input?: Readonly<Record<string, unknown>>,
-) => Promise<unknown>;
-export type Service = 'sts' | 'lambda' | 'ec2' | 'cloudformation' | 'sqs' | 's3' | 'logs' | 'ssm';
 
 export interface AccountRequest {
   readonly region: string;
@@ -38,6 +32,7 @@ export interface AccountRequest {
   readonly environments: number;
   /** Names of the parameters with the secrets of targets. */
   readonly secrets: readonly string[];
+  readonly targets: Targets;
 }
 
 /** Environments that a new account has instead of 1,000. */
@@ -70,6 +65,13 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
       ? [
           answered('secrets', 'ssm:GetParameter', () =>
             secretsAnswer((Name) => ask('ssm', 'GetParameter', { Name }), request.secrets),
+          ),
+        ]
+      : []),
+    ...(hasAwsTargets(request.targets)
+      ? [
+          answered('targets', 'sqs:GetQueueUrl, sns:GetTopicAttributes or events:DescribeEventBus', () =>
+            targetsAnswer(ask, request.targets, request.region),
           ),
         ]
       : []),

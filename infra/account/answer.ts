@@ -1,6 +1,24 @@
 /** One answer of an account to `doctor --account`. */
 import { asError } from '../../lib/contract/errors.ts';
 
+/** @param action as in the API. @returns the answer of AWS, as its SDK reads it. @throws its errors */
+export type Ask = (
+  service: Service,
+  action: string,
+  input?: Readonly<Record<string, unknown>>,
+) => Promise<unknown>;
+export type Service =
+  | 'sts'
+  | 'lambda'
+  | 'ec2'
+  | 'cloudformation'
+  | 'sqs'
+  | 's3'
+  | 'logs'
+  | 'ssm'
+  | 'sns'
+  | 'eventbridge';
+
 /** ok: asked, and nothing is in the way. note: could not be asked. */
 export type AnswerKind = 'ok' | 'note' | 'warning' | 'error';
 

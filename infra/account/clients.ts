@@ -10,7 +10,7 @@ import { presign } from '../../lib/codecs/sigv4.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { present } from '../../lib/contract/present.ts';
 import { type Variables, variables } from '../../lib/contract/variables.ts';
-import type { Ask, Service } from './account.ts';
+import type { Ask, Service } from './answer.ts';
 
 const CALL_MS = 10_000;
 const MAX_ANSWER_BYTES = 1024 * 1024;
@@ -24,6 +24,8 @@ const CLIENTS: Readonly<Record<Exclude<Service, 'ec2'>, readonly [module: string
   s3: ['@aws-sdk/client-s3', 'S3Client'],
   logs: ['@aws-sdk/client-cloudwatch-logs', 'CloudWatchLogsClient'],
   ssm: ['@aws-sdk/client-ssm', 'SSMClient'],
+  sns: ['@aws-sdk/client-sns', 'SNSClient'],
+  eventbridge: ['@aws-sdk/client-eventbridge', 'EventBridgeClient'],
 };
 
 interface Client {
@@ -45,13 +47,21 @@ export function accountClients(
   region: string,
   project: string,
 ): { readonly ask: Ask; readonly close: () => void } {
+  return clientsOf(moduleLoader(project), { region });
+}
+
+/** @param load imports modules of osls. @param config of every client: its region, and credentials where they are not the usual */
+export function clientsOf(
+  load: (module: string) => Readonly<Record<string, Made | undefined>>,
+  config: { readonly region: string },
+): { readonly ask: Ask; readonly close: () => void } {
+  const { region } = config;
   const clients = new Map<string, Client>();
-  const load = moduleLoader(project);
   const open = (service: Exclude<Service, 'ec2'>): Client => {
     const [module, name] = CLIENTS[service];
     const client =
       clients.get(service) ??
-      (new (present(load(module)[name], name))({ region, maxAttempts: MAX_ATTEMPTS }) as Client);
+      (new (present(load(module)[name], name))({ ...config, maxAttempts: MAX_ATTEMPTS }) as Client);
     clients.set(service, client);
     return client;
   };

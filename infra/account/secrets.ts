@@ -48,22 +48,3 @@ export async function refuseMissing(
     `notify: ${problems.join('; ')}. Nothing was changed. Make it: ${MAKE_SECRET}`,
   );
 }
-
-interface Ssm {
-  readonly SSMClient: new (config: object) => { send(command: unknown): Promise<unknown> };
-  readonly GetParameterCommand: new (input: { readonly Name: string }) => unknown;
-}
-
-/** @param load imports modules of osls. @throws bad_config for a secret that the notifier could not read */
-export async function assertSecrets(
-  provider: { getAwsSdkV3Config(): Promise<object> },
-  { notifySecretNames: names }: { readonly notifySecretNames: readonly string[] },
-  load: (module: string) => Ssm,
-  log: { warning(text: string): void },
-): Promise<void> {
-  if (names.length === 0) return;
-  const { GetParameterCommand, SSMClient } = load('@aws-sdk/client-ssm');
-  const client = new SSMClient(await provider.getAwsSdkV3Config());
-  const note = await refuseMissing((Name) => client.send(new GetParameterCommand({ Name })), names);
-  if (note !== undefined) log.warning(note);
-}

@@ -81,6 +81,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     data: 'models and dead letters',
   },
   'AWS::S3::BucketPolicy': { fixed: 'Bucket' },
+  'AWS::Events::Rule': { name: 'Name', fixed: 'EventBusName' },
   'AWS::SNS::Subscription': { fixed: 'Endpoint Protocol TopicArn' },
   'AWS::SNS::Topic': { name: 'TopicName', fixed: 'FifoTopic', data: 'subscriptions' },
   'AWS::SNS::TopicPolicy': {},

@@ -52,7 +52,7 @@ const LOADED = [
   'template/config',
   'template/conventions',
   'account/deployed-stack',
-  'account/secrets',
+  'account/targets',
   'publish',
   'template/shared-redis',
   'template/stage-parameters',

@@ -20,6 +20,7 @@ import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
+import { bucketRules } from './bucket-rules.ts';
 import type { Conventions } from './conventions.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import { notifyProblems, notifySettings } from './notify.ts';
@@ -90,7 +91,7 @@ export function readSettings(
     problems.push(asError(error).message);
   }
   const deployed = deployedJob(job, problems);
-  problems.push(...notifyProblems(job));
+  problems.push(...notifyProblems(job, queueName(job.jobName, stage)));
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
   if (deployment.workerImage !== '' && language !== 'python')
     problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');
@@ -168,8 +169,7 @@ function settingsOfJob(job: JobConfig) {
     deadLetterPrefix: deadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
     largeResultPrefix: largeResultPrefix(job.jobName),
-    // S3 counts whole days, from the midnight after.
-    largeResultDays: Math.ceil(job.resultTtlSeconds / 86_400) + 1,
+    bucketRules: bucketRules(job),
     // For osls: false allows no origin.
     cors: corsRules(job.http.corsOrigins) ?? (false as const),
   };

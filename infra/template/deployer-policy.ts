@@ -98,6 +98,7 @@ function scopesOf(request: PolicyRequest): Scope {
     ),
     cache: [arn('elasticache', '*')],
     alarms: [arn('cloudwatch', `alarm:${made}*`), arn('cloudwatch', `dashboard/${stack}`, '')],
+    rules: [arn('events', `rule/${made}*`)],
     topics: [arn('sns', `${made}*`)],
     stack: [arn('cloudformation', `stack/${stack}/*`)],
     redisStack: [arn('cloudformation', `stack/${redisStack}/*`)],

@@ -116,6 +116,13 @@ export const RIGHTS_OF_TYPES: Readonly<Record<string, readonly Rights[] | undefi
   ),
   'AWS::ElastiCache::User': cache('CreateUser DeleteUser DescribeUsers ModifyUser'),
   'AWS::ElastiCache::UserGroup': cache('CreateUserGroup DeleteUserGroup DescribeUserGroups ModifyUserGroup'),
+  'AWS::Events::Rule': [
+    of(
+      'events',
+      'rules',
+      'DeleteRule DescribeRule ListTagsForResource ListTargetsByRule PutRule PutTargets RemoveTargets TagResource',
+    ),
+  ],
   'AWS::IAM::Policy': [of('iam', 'roles', 'DeleteRolePolicy GetRolePolicy ListRolePolicies PutRolePolicy')],
   'AWS::IAM::Role': roles,
   'AWS::Lambda::Alias': [

@@ -2,6 +2,7 @@
 import { parameterValue } from '../aws/parameter.ts';
 import type { Environment } from '../config/environment.ts';
 import { badConfig } from '../contract/errors.ts';
+import { type AwsSenderOptions, awsSender } from '../notify/aws.ts';
 import { deliverer } from '../notify/deliver.ts';
 import type { NotifierDeps } from '../notify/notifier.ts';
 import { type WebhookOptions, Webhooks } from '../notify/webhook.ts';
@@ -16,13 +17,13 @@ import type { Scope } from './scope.ts';
 /** @param own what only a single machine may do */
 export async function composeNotifier(
   scope: Scope,
-  own: Pick<WebhookOptions, 'allowsLoopback'> = {},
+  { queueUrl, ...own }: Pick<WebhookOptions, 'allowsLoopback'> & Pick<AwsSenderOptions, 'queueUrl'> = {},
 ): Promise<NotifierDeps> {
   const { environment } = scope;
   const { bucket, job, notifyQueueUrl, notifyDeadLetterUrl } = environment;
   const s3 = scope.get(s3Client);
-  const sender = (queueUrl: string) =>
-    new QueueSender(scope.get(sqsClient), { queueUrl, limitMs: () => scope.limitMs() });
+  const sender = (url: string) =>
+    new QueueSender(scope.get(sqsClient), { queueUrl: url, limitMs: () => scope.limitMs() });
   const [queue, deadLetters] = [sender(notifyQueueUrl), sender(notifyDeadLetterUrl)];
   return {
     outbox: new OutboxReader(s3, bucket, job.jobName),
@@ -30,6 +31,10 @@ export async function composeNotifier(
     deliver: deliverer({
       targets: job.notify,
       webhooks: new Webhooks({ ...own, now: Date.now }),
+      sendToAws: awsSender({
+        place: () => ({ ...environment.role, endpoint: environment.aws.endpoint }),
+        queueUrl,
+      }),
       readSecret: async (name, { secret }) => secretText(environment, name, secret),
       now: CLOCK.now,
     }),

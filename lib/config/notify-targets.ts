@@ -1,4 +1,5 @@
-/** Reads who is notified of outcomes: `{shop: {url: https://shop.example/hooks, secret: /shop/hook-secret}}`. */
+/** Reads who is notified of outcomes: `{shop: {url: https://shop.example/hooks, secret: /shop/hook-secret}, stock: {eventBridge: default}}`. */
+import { busOf, queueOf, topicOf } from '../contract/aws-address.ts';
 import { badConfig } from '../contract/errors.ts';
 import {
   isLoopbackUrl,
@@ -26,9 +27,21 @@ const KEYS: Readonly<Record<Key, Check>> = {
     text.length <= MAX_PARAMETER_LENGTH && PARAMETER.test(text)
       ? undefined
       : 'expected the name of a parameter in Systems Manager, such as /shop/hook-secret; the secret itself is never in this file',
+  eventBridge: (text) =>
+    busOf(text) === undefined
+      ? 'expected the name or the ARN of an event bus, such as default or arn:aws:events:eu-west-1:123456789012:event-bus/orders'
+      : undefined,
+  sns: (text) =>
+    topicOf(text) === undefined
+      ? 'expected the ARN of a topic, such as arn:aws:sns:eu-west-1:123456789012:orders'
+      : undefined,
+  sqs: (text) =>
+    queueOf(text) === undefined
+      ? 'expected the URL or the ARN of a queue, such as arn:aws:sqs:eu-west-1:123456789012:orders'
+      : undefined,
   include: (text) => (text === 'result' ? undefined : `expected result, got ${shown(text)}`),
 };
-const ADDRESSES: readonly Key[] = ['url'];
+const ADDRESSES: readonly Key[] = ['url', 'eventBridge', 'sns', 'sqs'];
 
 /** Undefined for a value that has no names with keys. @throws bad_config for what is wrong below a name */
 export function targetsOf(value: Value): Targets | undefined {

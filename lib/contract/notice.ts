@@ -22,6 +22,12 @@ export interface Target {
   readonly url?: string;
   /** Name of the parameter in Systems Manager with the webhook's secret. */
   readonly secret?: string;
+  /** Name or ARN of a bus. */
+  readonly eventBridge?: string;
+  /** ARN of a topic. */
+  readonly sns?: string;
+  /** URL or ARN of a queue. */
+  readonly sqs?: string;
   /** `result`: its JSON is in the body, up to RESULT_BYTES. */
   readonly include?: 'result';
 }

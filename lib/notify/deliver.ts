@@ -1,4 +1,5 @@
 /** Delivers a notice to the target that it names, in the way of that target. */
+import { type AwsAddress, awsAddressOf } from '../contract/aws-address.ts';
 import { asError } from '../contract/errors.ts';
 import type { Notice, Target, Targets } from '../contract/notice.ts';
 import { type Delivery, secretKeys, type Webhooks } from './webhook.ts';
@@ -6,6 +7,8 @@ import { type Delivery, secretKeys, type Webhooks } from './webhook.ts';
 export interface DeliverOptions {
   readonly targets: Targets;
   readonly webhooks: Pick<Webhooks, 'send'>;
+  /** Sends to a bus, a topic or a queue. Never throws. */
+  readonly sendToAws: (notice: Notice, address: AwsAddress) => Promise<Delivery>;
   /** The text of a target's secret. @throws why it cannot be read */
   readonly readSecret: (name: string, target: Target) => Promise<string>;
   /** A clock in ms. */
@@ -35,6 +38,8 @@ export function deliverer(options: DeliverOptions): (notice: Notice) => Promise<
     const { target: name } = notice;
     const target = Object.hasOwn(options.targets, name) ? options.targets[name] : undefined;
     if (!target) return { ok: false, isFinal: true, reason: `no target ${name} in the job's config.yaml` };
+    const address = awsAddressOf(target);
+    if (address) return options.sendToAws(notice, address);
     try {
       return await options.webhooks.send(notice, target.url ?? '', await keysOf(name, target));
     } catch (error) {

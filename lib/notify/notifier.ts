@@ -8,13 +8,21 @@ import { logError, logLine, logWarning } from '../contract/log.ts';
 import type { Notice } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import { deadlineOf, type InvocationClock } from '../pipeline/deadline.ts';
-import { encodeParcel, type Parcel, readParcels } from './parcels.ts';
+import { encodeObjectEvent, encodeParcel, type Parcel, readParcels } from './parcels.ts';
 import type { Delivery } from './webhook.ts';
 
 export interface Outbox {
   /** @returns undefined for an object that is gone: its notices were sent. */
   read(key: string): Promise<readonly Notice[] | undefined>;
   remove(keys: readonly string[]): Promise<void>;
+  /** Its objects. */
+  pages(): AsyncIterable<readonly WaitingObject[]>;
+}
+
+interface WaitingObject {
+  readonly key: string;
+  /** In ms since 1970. */
+  readonly modifiedAt: number;
 }
 
 /** Targets that asked to be called no more. */
@@ -44,6 +52,10 @@ const TOGETHER = 16;
 const CALL_MS = 10_000;
 /** Failures of one target in a row after which the rest of its notices wait without a call. */
 const MOST_AWAY = 5;
+/** An object that is still there then is put into the queue again. */
+const FORGOTTEN_MS = 600_000;
+/** In one look; the next one is after 15 minutes. */
+const MOST_FORGOTTEN = 1_000;
 const GIVE_UP_MS = 86_400_000;
 const FIRST_DELAY_SECONDS = 5;
 /** The maximum of SQS. */
@@ -59,9 +71,11 @@ export const notifyTargets =
   };
 
 /** A message that fails comes again, and after some deliveries is moved to the dead-letter queue as it is. */
-async function isFailed({ messageId, body }: SQSRecord, round: Round, { outbox }: NotifierDeps) {
+async function isFailed({ messageId, body, attributes }: SQSRecord, round: Round, deps: NotifierDeps) {
+  const { outbox } = deps;
   try {
-    const { keys, parcels } = await readParcels(body, (key) => outbox.read(key));
+    const { isLook, keys, parcels } = await readParcels(body, (key) => outbox.read(key));
+    if (isLook) await reportForgotten(Number(attributes.SentTimestamp), deps);
     await Promise.all(parcels.map((parcel) => round.settle(parcel)));
     // If this fails, the notices are sent again, which receivers see by their ids.
     if (keys.length > 0) await outbox.remove(keys);
@@ -70,6 +84,25 @@ async function isFailed({ messageId, body }: SQSRecord, round: Round, { outbox }
     logError(error, { messageId });
     return true;
   }
+}
+
+/**
+ * Puts objects into the queue whose event was lost, or whose message was. What only waits in the queue is there twice then, and is
+ * sent once, because the object is gone afterwards. @throws queue_unavailable, errors of S3
+ */
+async function reportForgotten(sentAt: number, { outbox, sendLater, now }: NotifierDeps): Promise<void> {
+  // When messages have waited, each of the rule would report the same objects.
+  if (now() - sentAt > FORGOTTEN_MS) return;
+  let reported = 0;
+  for await (const page of outbox.pages()) {
+    const forgotten = page.filter(({ modifiedAt }) => now() - modifiedAt > FORGOTTEN_MS);
+    const some = forgotten.slice(0, MOST_FORGOTTEN - reported);
+    for (let i = 0; i < some.length; i += TOGETHER)
+      await Promise.all(some.slice(i, i + TOGETHER).map(({ key }) => sendLater(encodeObjectEvent(key), 0)));
+    reported += some.length;
+    if (reported >= MOST_FORGOTTEN) break;
+  }
+  if (reported > 0) logWarning(`${reported} objects of the outbox waited for over 10 minutes`, {});
 }
 
 /** The calls of one event. */

@@ -14,6 +14,8 @@ export interface Parcel {
 }
 
 interface Opened {
+  /** True for the message of a rule: to look for objects whose events were lost. */
+  readonly isLook: boolean;
   /** The objects that the parcels come from. */
   readonly keys: readonly string[];
   readonly parcels: readonly Parcel[];
@@ -35,19 +37,24 @@ export async function readParcels(
   read: (key: string) => Promise<readonly Notice[] | undefined>,
 ): Promise<Opened> {
   const message: Message = Object(JSON.parse(body));
-  if (message.notice !== undefined) return { keys: [], parcels: [parcelOf(message)] };
+  if (message.notice !== undefined) return { ...NOTHING, parcels: [parcelOf(message)] };
   // S3 sends it once, when it is notified of the queue.
-  if (message.Event === 's3:TestEvent') return { keys: [], parcels: [] };
+  if (message.Event === 's3:TestEvent') return NOTHING;
+  if (message.look === 'outbox') return { ...NOTHING, isLook: true };
   if (!Array.isArray(message.Records)) throw unknown();
   const keys = message.Records.map(keyOf);
   const found = await Promise.all(keys.map(read));
   return {
+    ...NOTHING,
     keys: keys.filter((_, i) => found[i] !== undefined),
     parcels: found.flatMap((notices) => (notices ?? []).map((notice) => ({ notice, attempt: 0 }))),
   };
 }
 
+const NOTHING: Opened = { isLook: false, keys: [], parcels: [] };
+
 interface Message {
+  readonly look?: unknown;
   readonly notice?: unknown;
   readonly attempt?: unknown;
   readonly since?: unknown;

@@ -56,3 +56,9 @@ export function deadLetterQueueName(queue: string): string {
 export function notifyQueueName(queue: string): string {
   return `${queue}-notify`;
 }
+
+/** True for the names of the queues that a job has beside each other. @param queue the name of the queue of records */
+export function isQueueOfJob(name: string, queue: string): boolean {
+  const queues = [queue, notifyQueueName(queue)];
+  return [...queues, ...queues.map(deadLetterQueueName)].includes(name);
+}

@@ -14,11 +14,12 @@ import {
   NOTIFIER_RECEIVES,
   NOTIFIER_SECONDS,
 } from '../../lib/config/job.ts';
+import { type AwsAddress, awsAddressOf, isFifo } from '../../lib/contract/aws-address.ts';
 import { asError, badConfig } from '../../lib/contract/errors.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { secretKeys } from '../../lib/notify/webhook.ts';
 import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
-import { notifyQueueName, queueName } from '../../lib/queue/names.ts';
+import { isQueueOfJob, notifyQueueName, queueName } from '../../lib/queue/names.ts';
 import type { LocalAws, LocalQueue } from '../aws/aws.ts';
 import type { JobServices, ServedJob } from './runs.ts';
 
@@ -70,7 +71,7 @@ export function environmentOf(
 
 /** Makes the bucket and the job's queues, where they are not there yet. */
 export async function createQueues(aws: LocalAws, job: JobConfig): Promise<JobQueues> {
-  assertSecrets(job);
+  assertTargets(job);
   await aws.createBucket(LOCAL_BUCKET);
   const queue = await aws.createQueue({
     name: queueName(job.jobName),
@@ -90,10 +91,15 @@ export async function createQueues(aws: LocalAws, job: JobConfig): Promise<JobQu
   return { queue, deadLetterUrl, notices };
 }
 
-/** A deployment reads them from Systems Manager. @throws bad_config */
-function assertSecrets({ notify }: JobConfig): void {
-  for (const [name, { url }] of Object.entries(notify)) {
-    if (url === undefined) continue;
+/** Targets that one machine can call, and the secrets, which a deployment reads from Systems Manager. @throws bad_config */
+function assertTargets({ notify, jobName }: JobConfig): void {
+  for (const [name, target] of Object.entries(notify)) {
+    const address = awsAddressOf(target);
+    if (address) {
+      const problem = problemHere(address, queueName(jobName));
+      if (problem !== undefined) throw badConfig(`notify.${name}: ${problem}`);
+      continue;
+    }
     const variable = notifySecretVariable(name);
     const secret = notifySecretOf(name, variables);
     if (secret === undefined)
@@ -106,4 +112,13 @@ function assertSecrets({ notify }: JobConfig): void {
       throw badConfig(`${variable}: ${asError(error).message}`);
     }
   }
+}
+
+const INSTEAD = 'try it with a webhook (url: http://localhost:3000/hooks) or a queue (sqs)';
+
+function problemHere(address: AwsAddress, own: string): string | undefined {
+  if (address.service !== 'sqs')
+    return `there is no ${address.service === 'sns' ? 'SNS' : 'EventBridge'} on one machine; ${INSTEAD}, and deploy it with this target`;
+  if (isFifo(address)) return `the SQS of one machine has no FIFO queues; ${INSTEAD} that is none`;
+  return isQueueOfJob(address.name, own) ? `${address.name} is a queue of the job itself` : undefined;
 }

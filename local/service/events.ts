@@ -5,9 +5,12 @@ import { composeDeadLetter } from '../../lib/compose/dead-letter.ts';
 import { observeHandler } from '../../lib/compose/observe-handler.ts';
 import { s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
-import { hasTargets, NOTIFIER_SECONDS } from '../../lib/config/job.ts';
+import { hasTargets, type JobConfig, NOTIFIER_SECONDS } from '../../lib/config/job.ts';
+import { awsAddressOf } from '../../lib/contract/aws-address.ts';
+import { present } from '../../lib/contract/present.ts';
 import { serveEvent } from '../../lib/pipeline/event.ts';
 import { OutboxReader } from '../../lib/s3/outbox-reader.ts';
+import type { LocalAws } from '../aws/aws.ts';
 import { type PollerOptions, startPoller } from '../event-source/poller.ts';
 import type { JobServices, OnClose, Runs } from './runs.ts';
 
@@ -42,13 +45,21 @@ export async function openEventSources(
     maximumConcurrency: 2,
   });
   onClose(() => deadLetters.close());
-  if (hasTargets(job)) await openNotifier(scope, common, onClose);
+  if (hasTargets(job)) await openNotifier(scope, common, await targetQueues(aws, job), onClose);
+}
+
+/** Makes the queues that targets name. @returns their URLs by their names */
+async function targetQueues(aws: LocalAws, { notify }: JobConfig): Promise<ReadonlyMap<string, string>> {
+  const names = Object.values(notify).flatMap((target) => awsAddressOf(target)?.name ?? []);
+  const made = names.map(async (name) => [name, (await aws.createQueue({ name })).url] as const);
+  return new Map(await Promise.all(made));
 }
 
 /** Loaded for jobs that have targets. */
 async function openNotifier(
   scope: Scope,
   common: Pick<PollerOptions, 'sqs' | 'log'>,
+  queues: ReadonlyMap<string, string>,
   onClose: OnClose,
 ): Promise<void> {
   const [{ composeNotifier }, { notifyTargets }, { watchOutbox }] = await Promise.all([
@@ -56,7 +67,10 @@ async function openNotifier(
     import('../../lib/notify/notifier.ts'),
     import('../event-source/outbox.ts'),
   ]);
-  const deps = await composeNotifier(scope, { allowsLoopback: true });
+  const deps = await composeNotifier(scope, {
+    allowsLoopback: true,
+    queueUrl: (name) => present(queues.get(name), name),
+  });
   const poller = await startPoller({
     ...common,
     functionTimeoutMs: NOTIFIER_SECONDS * 1000,

@@ -12,6 +12,7 @@ import { quietLog } from '../support/faults/quiet.ts';
 import { SECRET } from '../support/receiver.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
+import { cli } from './cli.ts';
 
 test('410 pauses a target and gives its notices up; `notify resume` sends them again, under the ids that they had', async (t) => {
   quietLog(t);
@@ -58,4 +59,30 @@ test('410 pauses a target and gives its notices up; `notify resume` sends them a
   await until(() => new Set(ids.filter((id) => id.endsWith('204'))).size === 3);
   for (const id of refused) assert.ok(ids.includes(id.replace('410', '204')));
   assert.deepEqual(await notices.facts(), { waiting: 0, outbox: 0, givenUp: 0, paused: [] });
+});
+
+test('enqueue --notify names a target for each record, and a target that the job does not have is refused', async (t) => {
+  const ids: string[] = [];
+  const server = createServer((request, response) => {
+    ids.push(String(request.headers['webhook-id']));
+    request.resume().once('end', () => response.writeHead(204).end());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  process.env['CLUSTER_SERVING_NOTIFY_SECRET_SHOP'] = SECRET;
+  t.after(() => {
+    delete process.env['CLUSTER_SERVING_NOTIFY_SECRET_SHOP'];
+  });
+  const { port } = server.address() as AddressInfo;
+  const config = `imageResize: 8,8\nnotify: {shop: {url: 'http://127.0.0.1:${port}/'}}`;
+  const stack = await testStack(t, { config });
+  const image = join(SAMPLE, 'images/digit-3.png');
+  const enqueue = (target: string) => cli(['enqueue', `a=${image}`, '--notify', target, '--url', stack.url]);
+  const told = await enqueue('shop');
+  assert.equal(told.code, 0, told.stderr);
+  await until(() => ids.length > 0);
+  const unknown = await enqueue('shpo');
+  assert.notEqual(unknown.code, 0);
+  assert.match(unknown.stderr, /no target "shpo" in the job's config.yaml; did you mean "shop"/);
+  assert.match((await enqueue('no name')).stderr, /--notify "no name": expected a name of 1 to 40/);
 });

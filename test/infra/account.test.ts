@@ -39,6 +39,7 @@ const REQUEST: AccountRequest = {
   memoryMB: 1769,
   environments: 12,
   secrets: [],
+  targets: {},
 };
 
 const failed = (name: string, message = name, status = 400) =>
@@ -269,4 +270,18 @@ test('the command asks with the clients of the AWS SDK, and prints the answers a
   });
   assert.match(account.find(({ question }) => question === 'vpcs')?.found ?? '', /us-east-1 has 6,/);
   assert.ok(seen.includes('DescribeAvailabilityZones'));
+});
+
+test('a bus, topic or queue that is notified must be of the account and region, and there', async () => {
+  const targets = {
+    stock: { sqs: 'arn:aws:sqs:us-east-1:123456789012:stock' },
+    bus: { eventBridge: 'default' },
+  };
+  const absent = await answersOf({}, { targets });
+  assert.equal(absent.of('targets')?.kind, 'error');
+  assert.match(absent.of('targets')?.found ?? '', /notify.stock: there is no queue stock; create it first/);
+  const there = await answersOf({ GetQueueUrl: { QueueUrl: 'https://' } }, { targets });
+  assert.equal(there.of('targets')?.kind, 'ok');
+  const elsewhere = await answersOf({}, { targets, region: 'eu-west-1' });
+  assert.match(elsewhere.of('targets')?.found ?? '', /it is in us-east-1, and the stack in eu-west-1/);
 });

@@ -3,9 +3,12 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { Ask } from '../../infra/account/answer.ts';
 import { refuseMissing } from '../../infra/account/secrets.ts';
+import { assertRegion, assertTargets } from '../../infra/account/targets.ts';
 import { idlePrice } from '../../infra/doctor/idle-price.ts';
 import { deployerPolicies } from '../../infra/template/deployer-policy.ts';
+import type { Targets } from '../../lib/contract/notice.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { propertiesOf, resourcesOf, roleStatements } from '../support/template.ts';
 import { composeJob } from './compose.ts';
@@ -27,7 +30,7 @@ test('a job without targets has no resource, output or property for them', () =>
   assert.equal(found, null);
 });
 
-test('a job with targets adds two queues, a function with its role and log, three policies and two alarms', async (t) => {
+test('a job with targets adds two queues, a function with its role and log, three policies, a rule and two alarms', async (t) => {
   const [without, template] = [composeJob(), await withTargets(t)];
   const added = Object.keys(template.Resources).filter((name) => !Object.hasOwn(without.Resources, name));
   assert.deepEqual(added.toSorted(), [
@@ -42,6 +45,7 @@ test('a job with targets adds two queues, a function with its role and log, thre
     'NotifyQueue',
     'NotifyQueuePolicy',
     'OutboxPolicy',
+    'OutboxRule',
   ]);
   assert.deepEqual(
     Object.keys(without.Resources).filter((name) => !Object.hasOwn(template.Resources, name)),
@@ -88,6 +92,91 @@ test('the notifier is outside the VPC, and may do what it does and nothing else'
   assert.match(secrets, /parameter\/shop\/hook-secret".*parameter\/crm"/);
 });
 
+test('the notifier may reach the buses, topics and queues that are named, and asks for no secret where none is', async (t) => {
+  const config = await configOf(
+    t,
+    `notify:
+  bus: {eventBridge: orders}
+  other-bus: {eventBridge: 'arn:aws:events:us-east-1:123456789012:event-bus/other'}
+  topic: {sns: 'arn:aws:sns:us-east-1:123456789012:done.fifo', include: result}
+  queue: {sqs: 'https://sqs.us-east-1.amazonaws.com/123456789012/done'}`,
+  );
+  const template = composeJob({ config });
+  const statements = roleStatements(template).flatMap(({ role, statement }) =>
+    role === 'NotifierRole' ? [statement] : [],
+  );
+  const ours = statements.filter(({ Sid = '' }) => /PutEvents|Topics|Queues|Secret/.test(Sid));
+  const arn = (rest: string) => {
+    const [service = '', ...name] = rest.split(':');
+    const place = `\${AWS::Region}:\${AWS::AccountId}`;
+    return { 'Fn::Sub': `arn:\${AWS::Partition}:${service}:${place}:${name.join(':')}` };
+  };
+  const encrypted = (Sid: string, service: string, context: string, resource: object) => ({
+    Sid,
+    Effect: 'Allow',
+    Action: ['kms:Decrypt', 'kms:GenerateDataKey'],
+    Resource: arn('kms:key/*'),
+    Condition: {
+      StringEquals: {
+        'kms:ViaService': { 'Fn::Sub': `${service}.\${AWS::Region}.\${AWS::URLSuffix}` },
+        [`kms:EncryptionContext:${context}`]: [resource],
+      },
+    },
+  });
+  const [topic, queue] = [arn('sns:done.fifo'), arn('sqs:done')];
+  assert.deepEqual(ours, [
+    {
+      Sid: 'PutEvents',
+      Effect: 'Allow',
+      Action: 'events:PutEvents',
+      Resource: [arn('events:event-bus/orders'), arn('events:event-bus/other')],
+    },
+    { Sid: 'PublishToTopics', Effect: 'Allow', Action: 'sns:Publish', Resource: [topic] },
+    encrypted('EncryptForTopics', 'sns', 'aws:sns:topicArn', topic),
+    { Sid: 'SendToQueues', Effect: 'Allow', Action: 'sqs:SendMessage', Resource: [queue] },
+    encrypted('EncryptForQueues', 'sqs', 'aws:sqs:arn', queue),
+  ]);
+});
+
+const PLACED: Targets = {
+  bus: { eventBridge: 'orders' },
+  topic: { sns: 'arn:aws:sns:us-east-1:123456789012:done' },
+  queue: { sqs: 'https://sqs.us-east-1.amazonaws.com/123456789012/done' },
+};
+
+test('targets of another account or region, and those that are not there, are refused before a deployment changes anything', async () => {
+  const asked: string[] = [];
+  const ask =
+    (account: string, absent?: string): Ask =>
+    async (_service, action) => {
+      asked.push(action);
+      if (action === absent) throw Object.assign(new Error('no such thing'), { name: 'NotFoundException' });
+      return { Account: account };
+    };
+  assert.equal(await assertTargets(ask('123456789012'), PLACED, 'us-east-1'), undefined);
+  assert.deepEqual(asked, ['GetCallerIdentity', 'DescribeEventBus', 'GetTopicAttributes', 'GetQueueUrl']);
+  await assert.rejects(assertTargets(ask('999999999999'), PLACED, 'us-east-1'), {
+    code: 'bad_config',
+    message: /notify.topic: it is of the account 123456789012, and the stack of 999999999999.*\nnotify.queue/,
+  });
+  await assert.rejects(assertTargets(ask('123456789012'), PLACED, 'eu-west-1'), {
+    message: /notify.topic: it is in us-east-1, and the stack in eu-west-1/,
+  });
+  await assert.rejects(assertTargets(ask('123456789012', 'DescribeEventBus'), PLACED, 'us-east-1'), {
+    message: /notify.bus: there is no event bus orders; create it first/,
+  });
+  const denied: Ask = async () => {
+    throw Object.assign(new Error('not authorized'), { name: 'AccessDeniedException' });
+  };
+  assert.match((await assertTargets(denied, PLACED, 'us-east-1')) ?? '', /could not be looked for: not auth/);
+  // A package is made without an account.
+  assertRegion({ notifyTargets: PLACED }, 'us-east-1');
+  assert.throws(() => assertRegion({ notifyTargets: PLACED }, 'us-west-2'), {
+    code: 'bad_config',
+    message: /in us-west-2/,
+  });
+});
+
 test('S3 tells the queue of new objects of the outbox alone, once the queue lets it', async (t) => {
   const template = await withTargets(t);
   assert.deepEqual([template.Resources['Bucket']?.DependsOn].flat(), ['NotifyQueuePolicy']);
@@ -101,6 +190,33 @@ test('S3 tells the queue of new objects of the outbox alone, once the queue lets
   const queue = propertiesOf(template, 'NotifyQueue');
   const seconds = Number(propertiesOf(template, 'NotifierLambdaFunction')['Timeout']);
   assert.ok(Number(queue['VisibilityTimeout']) >= 6 * seconds);
+});
+
+test('a rule lets the notifier look at the outbox every 15 minutes, and what nobody took in 15 days is removed', async (t) => {
+  const template = await withTargets(t);
+  const rule = propertiesOf(template, 'OutboxRule');
+  assert.equal(rule['ScheduleExpression'], 'rate(15 minutes)');
+  assert.deepEqual(rule['Targets'], [
+    { Id: 'notifier', Arn: { 'Fn::GetAtt': ['NotifyQueue', 'Arn'] }, Input: '{"look":"outbox"}' },
+  ]);
+  assert.match(
+    JSON.stringify(propertiesOf(template, 'NotifyQueuePolicy')),
+    /"Service":"events.amazonaws.com".*"ArnEquals":\{"aws:SourceArn":\{"Fn::GetAtt":\["OutboxRule","Arn"\]/,
+  );
+  const rulesOf = (of: typeof template) => {
+    const { Rules }: { Rules?: readonly object[] } = Object(
+      propertiesOf(of, 'Bucket')['LifecycleConfiguration'],
+    );
+    return Rules ?? [];
+  };
+  const [own, plain] = [rulesOf(template), rulesOf(composeJob())];
+  assert.deepEqual(own.slice(0, -1), plain);
+  assert.deepEqual(own.at(-1), {
+    Id: 'outbox',
+    Status: 'Enabled',
+    Prefix: 'outbox/',
+    ExpirationInDays: 15,
+  });
 });
 
 test('monitoring=full watches the notifier, and the deployer may tell the bucket of its queue', async (t) => {
@@ -135,6 +251,18 @@ const REFUSED: readonly (readonly [config: string, message: RegExp])[] = [
   ['{shop: {url: https://user:pw@shop.example/, secret: a}}', /password/],
   ['{shop: {url: https://shop.example/, secrte: a}}', /did you mean secret/],
   ['{shop: {secret: a}}', /expected one of url/],
+  ['{shop: {eventBridge: default, sqs: "arn:aws:sqs:us-east-1:123456789012:q"}}', /expected one of url/],
+  ['{shop: {eventBridge: default, secret: a}}', /secret belongs to a url/],
+  ['{shop: {eventBridge: "arn:aws:sns:us-east-1:123456789012:q"}}', /the ARN of an event bus/],
+  ['{shop: {sns: orders}}', /the ARN of a topic/],
+  ['{shop: {sns: "arn:aws:sns:us-east-1:12345:q"}}', /the ARN of a topic/],
+  ['{shop: {sns: "arn:aws-cn:sns:us-east-1:123456789012:q"}}', /the ARN of a topic/],
+  ['{shop: {sqs: "https://sqs.example/123456789012/q"}}', /the URL or the ARN of a queue/],
+  ['{shop: {sqs: "http://169.254.169.254/123456789012/q"}}', /the URL or the ARN of a queue/],
+  [
+    '{shop: {sqs: "arn:aws:sqs:us-east-1:123456789012:cluster-serving-dev-queue-notify"}}',
+    /is a queue of the job itself/,
+  ],
   ['{shop: {url: https://shop.example/, secret: whsec_AAAA+/==}}', /never in this file/],
   ['{"1shop": {url: https://shop.example/, secret: a}}', /begins with a letter/],
   ['{shop: {url: https://a.example/, secret: a, include: all}}', /expected result/],

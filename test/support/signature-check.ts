@@ -22,6 +22,8 @@ export interface Received {
 export interface Expected {
   readonly keys: Keys;
   readonly region: string;
+  /** Default: API Gateway. */
+  readonly service?: string | undefined;
   /** ms since 1970. */
   readonly now: number;
 }
@@ -29,18 +31,20 @@ export interface Expected {
 /** The clock difference that AWS allows. */
 const MAX_SKEW_MS = 5 * 60_000;
 const HEAD =
-  /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/execute-api\/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$/;
+  /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/([a-z-]+)\/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$/;
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex');
 const hmac = (key: string | Buffer, data: string) => createHmac('sha256', key).update(data).digest();
 
 /** @returns why the request is refused; undefined when it is signed right */
-export function refusal(request: Received, { keys, region, now }: Expected): string | undefined {
+export function refusal(request: Received, expected: Expected): string | undefined {
+  const { keys, region, service = 'execute-api', now } = expected;
   const { authorization = '', 'x-amz-date': date } = request.headers;
-  const [, id, day, scopeRegion, list = '', signature] = HEAD.exec(authorization) ?? [];
+  const [, id, day, scopeRegion, scopeService, list = '', signature] = HEAD.exec(authorization) ?? [];
   if (id === undefined || day === undefined) return `no signature: ${authorization}`;
   if (id !== keys.accessKeyId) return `the key ${id}`;
   if (scopeRegion !== region) return `the region ${scopeRegion}`;
+  if (scopeService !== service) return `the service ${scopeService}`;
   const at = String(date);
   const time = Date.parse(at.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'));
   if (!at.startsWith(day) || !(Math.abs(time - now) <= MAX_SKEW_MS)) return `the time ${at}`;
@@ -53,7 +57,7 @@ export function refusal(request: Received, { keys, region, now }: Expected): str
   if ((request.headers['x-amz-content-sha256'] ?? hash) !== hash) return 'the hash of the body';
   const canonical = canonicalOf(request, signed, hash);
   if (canonical === undefined) return `a url that can be read in two ways: ${request.url}`;
-  const scope = `${day}/${region}/execute-api/aws4_request`;
+  const scope = `${day}/${region}/${service}/aws4_request`;
   const key = scope.split('/').reduce<string | Buffer>(hmac, `AWS4${keys.secretAccessKey}`);
   const own = hmac(key, `AWS4-HMAC-SHA256\n${at}\n${scope}\n${sha256(canonical)}`).toString('hex');
   return own === signature ? undefined : `the signature of ${JSON.stringify(canonical)}`;

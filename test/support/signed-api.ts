@@ -37,20 +37,22 @@ export interface SignedApiOptions {
   readonly behind: string | ((request: Received) => Response | Promise<Response>);
   /** Its clock minus that of this machine. */
   readonly aheadMs?: number;
+  /** As signatures name it. Default: API Gateway. */
+  readonly service?: string;
   /** Who may call. Default: KEYS. */
   readonly keys?: Keys;
 }
 
 export async function startSignedApi(
   t: Hooks,
-  { behind, aheadMs = 0, keys = KEYS }: SignedApiOptions,
+  { behind, aheadMs = 0, keys = KEYS, service }: SignedApiOptions,
 ): Promise<SignedApi> {
   const seen: Received[] = [];
   const refused: string[] = [];
   const answer = async (request: Received): Promise<Response> => {
     seen.push(request);
     const now = Date.now() + aheadMs;
-    const why = refusal(request, { keys, region: SIGNED_REGION, now });
+    const why = refusal(request, { keys, region: SIGNED_REGION, service, now });
     if (why !== undefined) {
       refused.push(why);
       return Response.json({ message: 'Forbidden' }, { status: 403 });

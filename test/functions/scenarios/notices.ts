@@ -122,9 +122,19 @@ export async function allAnnounced(t: TestContext, records: number, random: () =
   const webhooks = new Webhooks(receiver.options);
   t.after(async () => webhooks.close());
   const notify = notifyTargets({
-    outbox: { read: mortal((key) => reader.read(key)), remove: mortal((keys) => reader.remove(keys)) },
+    outbox: {
+      read: mortal((key) => reader.read(key)),
+      remove: mortal((keys) => reader.remove(keys)),
+      pages: () => reader.pages(),
+    },
     pauses: new PausedTargets(aws.s3, { bucket: BUCKET, job: JOB, now: () => performance.now() }),
-    deliver: deliverer({ targets: TARGETS, webhooks, readSecret: async () => SECRET, now: Date.now }),
+    deliver: deliverer({
+      targets: TARGETS,
+      webhooks,
+      sendToAws: () => assert.fail('no target is of AWS'),
+      readSecret: async () => SECRET,
+      now: Date.now,
+    }),
     // A second instead of the seconds and minutes of a real back-off.
     sendLater: mortal((text, seconds) => notices1.send(text, {}, undefined, Math.min(1, seconds))),
     giveUp: () => assert.fail('no notice is given up within a day'),

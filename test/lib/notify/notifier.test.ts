@@ -20,12 +20,17 @@ function world(
   const paused = new Set<string>();
   const called: string[] = [];
   const later: { parcel: Parcel; seconds: number }[] = [];
+  const messages: string[] = [];
   const given: Parcel[] = [];
   const clock = { ms: 1_000_000 };
+  const writtenAt = clock.ms;
   const deps: NotifierDeps = {
     outbox: {
       read: async (key) => outbox.get(key),
       remove: async (keys) => keys.forEach((key) => outbox.delete(key)),
+      async *pages() {
+        yield [...outbox.keys()].map((key) => ({ key, modifiedAt: writtenAt }));
+      },
     },
     pauses: {
       isPaused: async (target) => paused.has(target),
@@ -35,17 +40,31 @@ function world(
       called.push(notice.id);
       return answer(notice);
     },
-    sendLater: async (text, seconds) => void later.push({ parcel: JSON.parse(text) as Parcel, seconds }),
+    sendLater: async (text, seconds) => {
+      messages.push(text);
+      later.push({ parcel: JSON.parse(text) as Parcel, seconds });
+    },
     giveUp: async (text) => void given.push(JSON.parse(text) as Parcel),
     now: () => clock.ms,
     random: () => 1,
   };
-  const run = (bodies: readonly string[], leftMs = 60_000, own: Partial<NotifierDeps> = {}) =>
+  const run = (
+    bodies: readonly string[],
+    leftMs = 60_000,
+    own: Partial<NotifierDeps> = {},
+    sentAt = clock.ms,
+  ) =>
     notifyTargets({ ...deps, ...own })(
-      { Records: bodies.map((body, i) => ({ messageId: `m${i}`, body })) } as unknown as SQSEvent,
+      {
+        Records: bodies.map((body, i) => ({
+          messageId: `m${i}`,
+          body,
+          attributes: { SentTimestamp: sentAt },
+        })),
+      } as unknown as SQSEvent,
       { getRemainingTimeInMillis: () => leftMs },
     );
-  return { outbox, paused, called, later, given, clock, run };
+  return { outbox, paused, called, later, messages, given, clock, run };
 }
 
 const idsOf = ({ batchItemFailures }: { batchItemFailures: { itemIdentifier: string }[] }) =>
@@ -60,6 +79,47 @@ test('each notice of an object is delivered once, and the object is removed', as
   // The event of S3 comes twice.
   assert.deepEqual(idsOf(await run([encodeObjectEvent(KEY)])), []);
   assert.equal(called.length, 50);
+});
+
+const LOOK = '{"look":"outbox"}';
+
+test('an object whose event was lost is put into the queue once it is there for ten minutes, and its notices are delivered', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const { run, called, outbox, messages, clock } = world(
+    () => ({ ok: true }),
+    new Map([[KEY, [noticeOf(1)]]]),
+  );
+  assert.deepEqual(idsOf(await run([LOOK])), []);
+  assert.deepEqual(messages, []);
+  clock.ms += 600_001;
+  assert.deepEqual(idsOf(await run([LOOK])), []);
+  assert.deepEqual(messages, [encodeObjectEvent(KEY)]);
+  assert.deepEqual(called, []);
+  await run(messages);
+  assert.deepEqual([called, outbox.size], [['msg_1'], 0]);
+  // The event of S3 comes after all.
+  await run([encodeObjectEvent(KEY)]);
+  assert.deepEqual(called, ['msg_1']);
+});
+
+test('a look reports 1,000 objects at most, and one that waited for over ten minutes itself reports none', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const objects = Array.from({ length: 1500 }, (_, i) => [`outbox/job/${i}.json`, [noticeOf(i)]] as const);
+  const { run, messages, clock } = world(() => ({ ok: true }), new Map(objects));
+  const sentAt = clock.ms;
+  clock.ms += 600_001;
+  await run([LOOK], 60_000, {}, sentAt);
+  assert.equal(messages.length, 0);
+  await run([LOOK]);
+  assert.equal(new Set(messages).size, 1000);
+});
+
+test('a look that S3 or the queue does not serve comes again', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const { run, clock } = world(() => ({ ok: true }), new Map([[KEY, [noticeOf(1)]]]));
+  clock.ms += 600_001;
+  const away = { sendLater: () => Promise.reject(new Error('SQS is away')) };
+  assert.deepEqual(idsOf(await run([LOOK], 60_000, away)), ['m0']);
 });
 
 test('a failed notice comes again after longer and longer, at most 15 minutes, for a day, and is then given up', async () => {
@@ -172,6 +232,7 @@ test('a notice for a target that the config does not have is given up at once; o
   const deliver = deliverer({
     targets: { shop: { url: 'https://shop.example/', secret: '/shop' } },
     webhooks: { send: async () => ({ ok: (calls++, true) }) },
+    sendToAws: () => assert.fail('no target is of AWS'),
     readSecret: async () => (calls === 0 ? Promise.reject(new Error('AccessDenied')) : SECRET),
     now: () => 0,
   });

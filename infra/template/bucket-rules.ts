@@ -1,0 +1,26 @@
+/** When S3 removes objects of the bucket by itself. Models never expire. */
+import { hasTargets, type JobConfig } from '../../lib/config/job.ts';
+
+/** Read in infra/stack/bucket.yml. */
+export function bucketRules(job: Pick<JobConfig, 'notify' | 'resultTtlSeconds'>) {
+  const expiring = (id: string, days: number, prefix = `${id}/`) => ({
+    Id: id,
+    Status: 'Enabled',
+    Prefix: prefix,
+    ExpirationInDays: days,
+  });
+  return [
+    expiring('dead-letters', 30),
+    // A message is dead-lettered at most 14 days after it was sent; its payload must outlive it, or replay fails.
+    expiring('payloads', 45),
+    // They outlive their pointers in Redis. S3 counts whole days, from the midnight after.
+    expiring('large-results', Math.ceil(job.resultTtlSeconds / 86_400) + 1, 'results/'),
+    {
+      Id: 'torn-uploads',
+      Status: 'Enabled',
+      AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 },
+    },
+    // Notices are sent again for a day, and given up ones stay in their queue for 14.
+    ...(hasTargets(job) ? [expiring('outbox', 15)] : []),
+  ];
+}

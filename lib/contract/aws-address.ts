@@ -1,0 +1,62 @@
+/** Targets of notices in AWS, as config.yaml writes them: a bus of EventBridge, a topic of SNS, a queue of SQS. */
+import type { Target } from './notice.ts';
+
+export interface AwsAddress {
+  /** As in an ARN. */
+  readonly service: 'events' | 'sns' | 'sqs';
+  readonly name: string;
+  /** Undefined for a bus that is given by its name. */
+  readonly place?: { readonly region: string; readonly account: string } | undefined;
+}
+
+const ARN =
+  /^arn:(aws(?:-cn|-us-gov)?):(events|sns|sqs):([a-z]{2}(?:-[a-z]+)+-\d):(\d{12}):(?:event-bus\/)?(.+)$/;
+const QUEUE_URL = /^https:\/\/sqs\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?\/(\d{12})\/(.+)$/;
+const NAMES = {
+  events: /^[A-Za-z0-9._-]{1,256}$/,
+  sns: /^(?=.{1,256}$)[A-Za-z0-9_-]+(\.fifo)?$/,
+  sqs: /^(?=.{1,80}$)[A-Za-z0-9_-]+(\.fifo)?$/,
+} as const;
+
+/** @returns undefined for what is neither the name nor the ARN of a bus */
+export function busOf(text: string): AwsAddress | undefined {
+  return NAMES.events.test(text) ? { service: 'events', name: text } : ofArn('events', text);
+}
+
+/** @returns undefined for what is no ARN of a topic */
+export function topicOf(text: string): AwsAddress | undefined {
+  return ofArn('sns', text);
+}
+
+/** @returns undefined for what is neither the URL nor the ARN of a queue */
+export function queueOf(text: string): AwsAddress | undefined {
+  const [, region, account, name] = QUEUE_URL.exec(text) ?? [];
+  if (region === undefined || account === undefined || name === undefined) return ofArn('sqs', text);
+  return NAMES.sqs.test(name) ? { service: 'sqs', name, place: { region, account } } : undefined;
+}
+
+function ofArn(service: AwsAddress['service'], text: string): AwsAddress | undefined {
+  const [, partition, product, region, account, name] = ARN.exec(text) ?? [];
+  if (product !== service || region === undefined || account === undefined || name === undefined)
+    return undefined;
+  if (partition !== partitionOf(region) || text.includes(':event-bus/') !== (service === 'events'))
+    return undefined;
+  return NAMES[service].test(name) ? { service, name, place: { region, account } } : undefined;
+}
+
+/** @returns undefined for a webhook */
+export function awsAddressOf({ eventBridge, sns, sqs }: Target): AwsAddress | undefined {
+  if (eventBridge !== undefined) return busOf(eventBridge);
+  if (sns !== undefined) return topicOf(sns);
+  return sqs === undefined ? undefined : queueOf(sqs);
+}
+
+/** Topics and queues alone have it. */
+export function isFifo({ name }: AwsAddress): boolean {
+  return name.endsWith('.fifo');
+}
+
+export function partitionOf(region: string): 'aws' | 'aws-cn' | 'aws-us-gov' {
+  if (region.startsWith('cn-')) return 'aws-cn';
+  return region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';
+}
