@@ -12,10 +12,10 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 39_900 },
+  { folders: ['functions', 'lib'], lines: 40_150 },
   { folders: ['local'], lines: 10_900 },
   { folders: ['cli'], lines: 9_150 },
-  { folders: ['infra'], lines: 7_200 },
+  { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 66_400 },
 ];
