@@ -202,6 +202,7 @@ const OTHERS = [
   'dereference',
   'value',
   'type',
+  'task',
 ];
 
 test('each option that a text of the code names is an option of a command', async () => {
