@@ -42,6 +42,7 @@ class BundlePlugin {
       'before:package:createDeploymentArtifacts': async () => {
         // First, so that a model that cannot serve stops a package or deploy before anything is created.
         await this.during('Looking at the model', () => this.prepare());
+        await this.during('Looking at the targets', () => this.assertRegion());
         if (this.isDeploy()) await this.during('Looking at the stack', () => this.assertDeployable());
         await this.during('Bundling the functions', () => this.bundle());
       },
@@ -75,22 +76,25 @@ class BundlePlugin {
   }
 
   async prepare() {
-    const provider = this.serverless.getProvider('aws');
-    const { assertRegion } = await importModule('account/targets');
-    assertRegion(this.serverless.service.custom.settings, provider.getRegion());
     if (configOf(this.options) === SAMPLE && existsSync(join(serviceFolder, 'config.yaml')))
       this.log.notice('the sample has a config of its own: config.yaml is not used');
     const { prepareModel } = await importModule('publish');
     const { directory, isThere, notes } = await prepareModel({
       root: serviceFolder,
       config: configOf(this.options),
-      client: () => provider.getAwsSdkV3Config(),
+      client: () => this.serverless.getProvider('aws').getAwsSdkV3Config(),
     });
     for (const note of notes) this.log.notice(note);
     this.missingModel = isThere || (await this.isWorker()) ? undefined : directory;
     if (isThere) return;
     const lack = await this.lack('the stack will have no model yet');
     this.log.notice(`no model directory ${directory}: ${lack}`);
+  }
+
+  /** A target of AWS has to be in the region of the stack. */
+  async assertRegion() {
+    const { assertRegion } = await importModule('account/targets');
+    assertRegion(this.serverless.service.custom.settings, this.serverless.getProvider('aws').getRegion());
   }
 
   /** Consequences of having no model directory; a worker needs none. */

@@ -287,4 +287,4 @@ async function main(names: readonly string[]): Promise<void> {
   process.exitCode = 1;
 }
 
-if (import.meta.main) await main(process.argv.slice(2));
+if (import.meta.main) void main(process.argv.slice(2));

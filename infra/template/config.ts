@@ -87,11 +87,11 @@ export function readSettings(
   const deployment = readDeployment(parameters, problems);
   try {
     assertStage(stage);
+    problems.push(...notifyProblems(job, queueName(job.jobName, stage)));
   } catch (error) {
     problems.push(asError(error).message);
   }
   const deployed = deployedJob(job, problems);
-  problems.push(...notifyProblems(job, queueName(job.jobName, stage)));
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
   if (deployment.workerImage !== '' && language !== 'python')
     problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');
