@@ -42,7 +42,6 @@ class BundlePlugin {
       'before:package:createDeploymentArtifacts': async () => {
         // First, so that a model that cannot serve stops a package or deploy before anything is created.
         await this.during('Looking at the model', () => this.prepare());
-        await this.during('Looking at the targets', () => this.assertRegion());
         if (this.isDeploy()) await this.during('Looking at the stack', () => this.assertDeployable());
         await this.during('Bundling the functions', () => this.bundle());
       },
@@ -85,16 +84,12 @@ class BundlePlugin {
       client: () => this.serverless.getProvider('aws').getAwsSdkV3Config(),
     });
     for (const note of notes) this.log.notice(note);
+    const { assertRegion } = await importModule('account/targets');
+    assertRegion(this.serverless.service.custom.settings, this.serverless.getProvider('aws').getRegion());
     this.missingModel = isThere || (await this.isWorker()) ? undefined : directory;
     if (isThere) return;
     const lack = await this.lack('the stack will have no model yet');
     this.log.notice(`no model directory ${directory}: ${lack}`);
-  }
-
-  /** A target of AWS has to be in the region of the stack. */
-  async assertRegion() {
-    const { assertRegion } = await importModule('account/targets');
-    assertRegion(this.serverless.service.custom.settings, this.serverless.getProvider('aws').getRegion());
   }
 
   /** Consequences of having no model directory; a worker needs none. */
