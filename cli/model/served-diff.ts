@@ -3,7 +3,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { readCurrent } from '../../lib/registry/pointer.ts';
-import { type VersionPlace, withVersionCopy } from '../../lib/registry/version-copy.ts';
+import { type ModelPlace, withVersionCopy } from '../../lib/registry/version-copy.ts';
 import { ALL, assertUnbroken, type DiffOptions, diffVersions } from '../../release/diff/diff.ts';
 import type { DiffReport } from '../../release/diff/report.ts';
 import type { Side } from '../../release/diff/run.ts';
@@ -21,7 +21,7 @@ export interface ServedDiffOptions extends DiffOptions {
  * @throws bad_model for changes that are not accepted; the signal's reason
  */
 export async function diffWithServed(
-  place: VersionPlace,
+  place: ModelPlace,
   after: Side,
   { accept, activate, ...options }: ServedDiffOptions,
   output: Output,

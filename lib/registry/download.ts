@@ -48,6 +48,11 @@ const SHA256 = /^[0-9a-f]{64}$/;
 /** Must differ from the folder of a running download, whose content is not verified. */
 const VERSION = /^(?!.*\.partial-)\w[\w.-]{0,79}$/;
 
+/** The key of a file of a version. */
+export function versionKey({ prefix }: ModelLocation, version: string, path: string): string {
+  return `${prefix}versions/${version}/${path}`;
+}
+
 export function addressText({ bucket, prefix }: ModelLocation): string {
   return `s3://${bucket}/${prefix}`;
 }
@@ -92,7 +97,6 @@ export async function readPointer(
 }
 
 function parsePointer(text: string, location: ModelLocation): ModelPointer {
-  const { prefix } = location;
   try {
     const { version, files, verification }: Unknown<ModelPointer> = JSON.parse(text);
     if (!isVersion(version)) throw new Error('version');
@@ -107,7 +111,7 @@ function parsePointer(text: string, location: ModelLocation): ModelPointer {
         if (!isCount(bytes)) throw new Error('bytes');
         // Anything else would not be compared, because an ETag of several parts, `…-7`, is not a digest.
         if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');
-        return { path, bytes, sha256, key: `${prefix}versions/${version}/${path}` };
+        return { path, bytes, sha256, key: versionKey(location, version, path) };
       }),
       verification: readVerification(verification),
     };

@@ -2,14 +2,12 @@
  * Golden requests outlive the version that brought them: a new version without them would serve unguarded. They are copied
  * from the serving version, asked of the new one, and stored with it.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { S3Client } from '../s3/objects.ts';
-import { downloadModel, type ModelLocation } from './download.ts';
+import type { ModelLocation } from './download.ts';
 import { isGolden } from './golden.ts';
 import type { VersionFile } from './pointer.ts';
-import { readManifest } from './versions.ts';
+import { withVersionCopy } from './version-copy.ts';
+import { pointerOf, readManifest } from './versions.ts';
 
 export interface KeptGolden {
   /** The serving version. */
@@ -34,15 +32,6 @@ export async function withKeptGolden<T>(
   const manifest = version === undefined ? undefined : await readManifest(s3, location, version);
   const files = (manifest?.files ?? []).filter(({ path }) => isGolden(path) && !paths.includes(path));
   if (version === undefined || files.length === 0) return work(undefined);
-  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-golden-'));
-  try {
-    const keyed = files.map((file) => ({
-      ...file,
-      key: `${location.prefix}versions/${version}/${file.path}`,
-    }));
-    const directory = await downloadModel(s3, location, { version, files: keyed }, folder);
-    return await work({ version, directory, files });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  const requests = pointerOf({ version, files }, location);
+  return withVersionCopy({ s3, location }, requests, (directory) => work({ version, directory, files }));
 }

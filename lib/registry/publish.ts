@@ -17,6 +17,7 @@ import {
   type ModelLocation,
   type ModelPointer,
   unreachable,
+  versionKey,
 } from './download.ts';
 import { type KeptGolden, withKeptGolden } from './kept-golden.ts';
 import { findModelFile } from './onnx-file.ts';
@@ -145,17 +146,13 @@ async function publishFiles(
   if (activate) await promoteUpload(s3, location, current, { version, files, verification }, at);
   return {
     version,
-    files: files.map((file) => ({ ...file, key: keyOf(location, version, file.path) })),
+    files: files.map((file) => ({ ...file, key: versionKey(location, version, file.path) })),
     verification,
     skipped,
     before: current.version,
     keptGolden: kept?.files.length ?? 0,
     serves: activate || current.version === version,
   };
-}
-
-function keyOf({ prefix }: ModelLocation, version: string, path: string): string {
-  return `${prefix}versions/${version}/${path}`;
 }
 
 /** @returns the number of files that existed already */
@@ -175,7 +172,7 @@ async function uploadFiles(
   };
   for (const { path, file, bytes, sha256 } of files) {
     signal?.throwIfAborted();
-    const address = { bucket: location.bucket, key: keyOf(location, version, path) };
+    const address = { bucket: location.bucket, key: versionKey(location, version, path) };
     // A version's folder is never rewritten, so an object with the right size has the right content.
     if ((await sizeOf(s3, address)) === bytes) {
       skipped++;

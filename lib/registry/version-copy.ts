@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { modelUnavailable, withPathAs } from '../contract/errors.ts';
 import type { S3Client } from '../s3/objects.ts';
 import { downloadModel, type ModelLocation, type ModelPointer } from './download.ts';
-import { readManifest } from './versions.ts';
+import { pointerOf, readManifest } from './versions.ts';
 
-export interface VersionPlace {
+export interface ModelPlace {
   readonly s3: S3Client;
   readonly location: ModelLocation;
 }
@@ -17,7 +17,7 @@ export interface VersionPlace {
  * @throws model_unavailable; the errors of `work`, in which the version stands for the folder
  */
 export async function withVersionCopy<T>(
-  { s3, location }: VersionPlace,
+  { s3, location }: ModelPlace,
   version: ModelPointer,
   work: (directory: string) => Promise<T>,
 ): Promise<T> {
@@ -32,15 +32,11 @@ export async function withVersionCopy<T>(
 }
 
 /** A version by its name, whether or not it serves. @throws model_unavailable when it is not there, or incomplete */
-export async function readVersion({ s3, location }: VersionPlace, version: string): Promise<ModelPointer> {
+export async function readVersion({ s3, location }: ModelPlace, version: string): Promise<ModelPointer> {
   const manifest = await readManifest(s3, location, version);
   if (!manifest)
     throw modelUnavailable(
       `version ${version}: there is none, or its upload broke off; \`model list\` shows all`,
     );
-  const files = manifest.files.map((file) => ({
-    ...file,
-    key: `${location.prefix}versions/${version}/${file.path}`,
-  }));
-  return { version, files, verification: manifest.verification };
+  return pointerOf(manifest, location);
 }

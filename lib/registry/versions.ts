@@ -14,6 +14,7 @@ import {
   type ModelLocation,
   type ModelPointer,
   unreachable,
+  versionKey,
 } from './download.ts';
 import { isGolden } from './golden.ts';
 import { type Activation, type CurrentModel, promote, readCurrent, type VersionContent } from './pointer.ts';
@@ -178,8 +179,12 @@ export async function rollBack(
   return { version: wanted, from: current.version };
 }
 
-function pointerOf({ version, files, verification }: Manifest, { prefix }: ModelLocation): ModelPointer {
-  const keyed = files.map((file) => ({ ...file, key: `${prefix}versions/${version}/${file.path}` }));
+/** The version that a manifest describes, as something that can be downloaded. */
+export function pointerOf(
+  { version, files, verification }: Pick<Manifest, 'version' | 'files' | 'verification'>,
+  location: ModelLocation,
+): ModelPointer {
+  const keyed = files.map((file) => ({ ...file, key: versionKey(location, version, file.path) }));
   return { version, files: keyed, verification };
 }
 
@@ -195,9 +200,9 @@ function historyBackTo(
 }
 
 async function assertFiles(s3: S3Client, location: ModelLocation, { version, files }: Manifest) {
-  const { bucket, prefix } = location;
+  const { bucket } = location;
   await readAll(files, async ({ path, bytes }) => {
-    const found = await sizeOf(s3, { bucket, key: `${prefix}versions/${version}/${path}` });
+    const found = await sizeOf(s3, { bucket, key: versionKey(location, version, path) });
     if (found === bytes) return;
     const got = found === undefined ? 'nothing' : `${found}`;
     throw modelUnavailable(
@@ -223,7 +228,7 @@ export async function removeVersion(
   location: ModelLocation,
   version: string,
 ): Promise<boolean> {
-  const { bucket, prefix } = location;
+  const { bucket } = location;
   try {
     const manifest = await readManifest(s3, location, version);
     await removeObjects(s3, bucket, [manifestKey(location, version)]);
@@ -232,7 +237,7 @@ export async function removeVersion(
       if (manifest) await writeManifest(s3, location, manifest);
       return false;
     }
-    for await (const page of listPages(s3, bucket, `${prefix}versions/${version}/`)) {
+    for await (const page of listPages(s3, bucket, versionKey(location, version, ''))) {
       await removeObjects(
         s3,
         bucket,

@@ -2,11 +2,11 @@
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { ModelPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import { type VersionPlace, withVersionCopy } from '../../lib/registry/version-copy.ts';
+import { type ModelPlace, withVersionCopy } from '../../lib/registry/version-copy.ts';
 
 /** Asks the version its golden requests, in a copy on this machine. @throws bad_model */
 export async function assertGoldenHere(
-  place: VersionPlace,
+  place: ModelPlace,
   version: ModelPointer,
   job: JobConfig,
 ): Promise<void> {

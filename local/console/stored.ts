@@ -2,10 +2,9 @@
 import type { DeadLetterPage, Done, Versions } from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
-import type { ModelLocation } from '../../lib/registry/download.ts';
+import type { ModelPlace } from '../../lib/registry/version-copy.ts';
 import { listVersions, rollBack } from '../../lib/registry/versions.ts';
 import type { DeadLetterHead } from '../../lib/s3/dead-letters.ts';
-import type { S3Client } from '../../lib/s3/objects.ts';
 import { assertGoldenHere } from './golden.ts';
 import { type OnReplaced, Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
 
@@ -72,9 +71,7 @@ export async function replayOne(
   return { done: `${done}; the dead letter was removed.` };
 }
 
-export interface VersionPlace {
-  readonly s3: S3Client;
-  readonly location: ModelLocation;
+export interface VersionPlace extends ModelPlace {
   readonly job: ReplayPlace['job'];
 }
 
