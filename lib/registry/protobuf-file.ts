@@ -1,10 +1,10 @@
 /** Reads the fields of a protobuf file where they lie, and writes pieces of it, so that a model of 2 GB takes no memory. */
-import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { FileWindow } from './file-window.ts';
 
 /** The limit of one message. A graph has tens of thousands. */
 const MOST_FIELDS = 1_000_000;
 const MOST_PACKED_BYTES = 1024;
-const WINDOW_BYTES = 64 * 1024;
 const COPY_BYTES = 4 * 1024 * 1024;
 
 /** A piece of the file, from `start` to before `end`, in bytes. */
@@ -24,23 +24,7 @@ export interface Field extends Span {
 /** A piece of the file, or new bytes. */
 export type Piece = Span | Uint8Array;
 
-export class ProtobufFile {
-  /** In bytes. */
-  readonly size: number;
-  readonly #fd: number;
-  readonly #window = Buffer.alloc(WINDOW_BYTES);
-  #start = 0;
-  #length = 0;
-
-  constructor(path: string) {
-    this.#fd = openSync(path, 'r');
-    this.size = fstatSync(this.#fd).size;
-  }
-
-  close(): void {
-    closeSync(this.#fd);
-  }
-
+export class ProtobufFile extends FileWindow {
   /** The fields of a message; undefined when it is damaged, has very many, or groups, which ONNX does not use. */
   fields({ start, end }: Span): Field[] | undefined {
     const fields: Field[] = [];
@@ -77,7 +61,7 @@ export class ProtobufFile {
           continue;
         }
         for (let at = piece.start; at < piece.end; ) {
-          const read = readSync(this.#fd, buffer, 0, Math.min(COPY_BYTES, piece.end - at), at);
+          const read = this.read(buffer.subarray(0, Math.min(COPY_BYTES, piece.end - at)), at);
           if (read === 0) throw new Error(`${path}: the source became shorter while it was read`);
           writeWhole(fd, buffer.subarray(0, read));
           at += read;
@@ -108,19 +92,11 @@ export class ProtobufFile {
   #number(at: number, most: number): { readonly value: number; readonly end: number } | undefined {
     let value = 0;
     for (let i = 0, scale = 1; i < 10 && at + i < most; i++, scale *= 128) {
-      const byte = this.#byte(at + i);
+      const byte = this.byte(at + i) ?? 0;
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return { value, end: at + i + 1 };
     }
     return undefined;
-  }
-
-  #byte(at: number): number {
-    if (at < this.#start || at >= this.#start + this.#length) {
-      this.#start = at;
-      this.#length = readSync(this.#fd, this.#window, 0, WINDOW_BYTES, at);
-    }
-    return this.#window[at - this.#start] ?? 0;
   }
 }
 

@@ -2,8 +2,8 @@
  * Reads a protobuf file without what is large in it: long fields are stepped over on disk, so that the graph of a model
  * of 500 MB is read in milliseconds and little memory.
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
+import { FileWindow } from '../../lib/registry/file-window.ts';
 import { MOST_TEXTS } from '../graph/rows/node.ts';
 import { bytes, type Chunk, message } from '../wire/chunk.ts';
 import type { Table } from '../wire/table.ts';
@@ -16,28 +16,19 @@ const SHORT_BYTES = 1024;
 const MAX_BYTES = 48 * 1024 * 1024;
 /** Where a protobuf ends. */
 const MAX_FILE_BYTES = 2 ** 31;
-const WINDOW_BYTES = 64 * 1024;
 const MAX_DEPTH = 100;
 
 /** The message in the file, encoded again without its long fields and without what the table does not name. @throws bad_model */
 export function skimMessage(path: string, table: Table): Uint8Array {
-  const descriptor = openFile(path);
+  let file: FileWindow | undefined;
   try {
-    const { size } = fstatSync(descriptor);
-    if (size >= MAX_FILE_BYTES) throw new Error('it is over 2 GB, which no ONNX file can be');
-    return Buffer.concat(new Skimmer(descriptor, path).message(0, size, table, 1).parts);
+    file = new FileWindow(path);
+    if (file.size >= MAX_FILE_BYTES) throw new Error('it is over 2 GB, which no ONNX file can be');
+    return Buffer.concat(new Skimmer(file, path).message(0, file.size, table, 1).parts);
   } catch (error) {
     throw error instanceof ServingError ? error : unreadable(path, error);
   } finally {
-    closeSync(descriptor);
-  }
-}
-
-function openFile(path: string): number {
-  try {
-    return openSync(path, 'r');
-  } catch (error) {
-    throw unreadable(path, error);
+    file?.close();
   }
 }
 
@@ -46,16 +37,13 @@ function unreadable(path: string, error: unknown): ServingError {
 }
 
 class Skimmer {
-  private readonly descriptor: number;
+  private readonly file: FileWindow;
   private readonly path: string;
-  private readonly window = Buffer.alloc(WINDOW_BYTES);
-  private windowStart = 0;
-  private windowLength = 0;
   private at = 0;
   private kept = 0;
 
-  constructor(descriptor: number, path: string) {
-    this.descriptor = descriptor;
+  constructor(file: FileWindow, path: string) {
+    this.file = file;
     this.path = path;
   }
 
@@ -112,7 +100,7 @@ class Skimmer {
     const part = Buffer.alloc(length);
     let done = 0;
     while (done < length) {
-      const read = readSync(this.descriptor, part, done, length - done, from + done);
+      const read = this.file.read(part.subarray(done), from + done);
       if (read === 0) this.fail('the file ends early');
       done += read;
     }
@@ -123,21 +111,12 @@ class Skimmer {
     let value = 0;
     for (let scale = 1; ; scale *= 128) {
       if (this.at >= end) this.fail('a number is cut off');
-      const byte = this.byte();
+      const byte = this.file.byte(this.at) ?? this.fail('the file ends early');
       this.at += 1;
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return value;
       if (scale > 2 ** 63) this.fail('a number is longer than ten bytes');
     }
-  }
-
-  private byte(): number {
-    const offset = this.at - this.windowStart;
-    if (offset >= 0 && offset < this.windowLength) return this.window[offset] as number;
-    this.windowStart = this.at;
-    this.windowLength = readSync(this.descriptor, this.window, 0, WINDOW_BYTES, this.at);
-    if (this.windowLength === 0) this.fail('the file ends early');
-    return this.window[0] as number;
   }
 
   private fail(problem: string): never {

@@ -95,6 +95,7 @@ const ONNX_IMPORT_SHARES: readonly string[] = [
   'lib/pipeline/bind/image-choice.ts',
   'lib/registry/download-folder.ts',
   'lib/registry/digest.ts',
+  'lib/registry/file-window.ts',
   'lib/registry/names.ts',
   'lib/registry/onnx-file.ts',
   'lib/text/',
