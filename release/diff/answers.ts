@@ -5,6 +5,7 @@
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
+import { spreadOf } from '../spread.ts';
 
 export interface OutputDifference {
   readonly output: string;
@@ -79,15 +80,6 @@ function distance(was: Tensor, is: Tensor, whole: number): number | undefined {
 
 function numbersOf({ dtype, data }: Tensor): number[] {
   return dtype === 'string' ? [] : Array.from<number | bigint, number>(data, Number);
-}
-
-/** Largest minus smallest; of values that are all the same, their size. */
-function spreadOf(values: readonly number[]): number {
-  const finite = values.filter(Number.isFinite);
-  const least = finite.reduce((min, value) => Math.min(min, value), Infinity);
-  const most = finite.reduce((max, value) => Math.max(max, value), -Infinity);
-  if (finite.length === 0) return 0;
-  return most === least ? Math.abs(most) : most - least;
 }
 
 function largestAt(values: readonly number[]): number {

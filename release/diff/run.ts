@@ -120,19 +120,12 @@ async function compareSessions(
     const [after, afterMs] = await timed(() => second.run(others));
     return { before, after, ms: [beforeMs, afterMs] };
   };
-  let refusal = 'no made-up row runs on both';
-  let way = -1;
-  for (const [i, feeds] of [...rowsOf(0)].entries()) {
-    const error = await ask(feeds).then(() => undefined, asError);
-    if (error) refusal = `no made-up row runs on both: ${error.message}`;
-    else way = i;
-    if (way >= 0) break;
-  }
-  if (way < 0) return { answers: refusal, time: undefined };
+  const way = await wayThatRuns(rowsOf(0), ask);
+  if (typeof way === 'string') return { answers: way, time: undefined };
   const pairs: Pair[] = [];
   const until = performance.now() + LIMIT_MS;
   for (let row = 0; row < ROWS && (row === 0 || performance.now() < until); row++) {
-    const feeds = [...rowsOf(row)][way];
+    const feeds = elementOf(rowsOf(row), way);
     // Some of its values may be out of the range of a table.
     const pair = feeds && (await ask(feeds).catch(() => undefined));
     if (pair) pairs.push(pair);
@@ -143,6 +136,29 @@ async function compareSessions(
   const [was, is] = ([0, 1] as const).map((side) => median(warm.map(({ ms }) => ms[side])));
   const isLong = was !== undefined && is !== undefined && was > LEAST_MS;
   return { answers: differencesOf(before, after), time: isLong ? is / was : undefined };
+}
+
+/** @returns the place of the first row that both models take, or why there is none */
+async function wayThatRuns(
+  rows: Iterable<readonly Tensor[]>,
+  ask: (feeds: readonly Tensor[]) => Promise<Pair>,
+): Promise<number | string> {
+  let refusal = 'no made-up row runs on both';
+  let way = 0;
+  for (const feeds of rows) {
+    const error = await ask(feeds).then(() => undefined, asError);
+    if (!error) return way;
+    refusal = `no made-up row runs on both: ${error.message}`;
+    way++;
+  }
+  return refusal;
+}
+
+/** Makes up no rows behind it: those of pictures are large. */
+function elementOf<T>(values: Iterable<T>, place: number): T | undefined {
+  let at = 0;
+  for (const value of values) if (at++ === place) return value;
+  return undefined;
 }
 
 async function timed<T>(work: () => Promise<T>): Promise<readonly [T, number]> {

@@ -3,6 +3,7 @@
  * exponent in the text, and may differ by a share of the spread of their output.
  */
 import { elementAt, present } from '../../lib/contract/present.ts';
+import { spreadOf } from '../spread.ts';
 
 export interface Difference {
   /** 0 for the first output. */
@@ -32,7 +33,7 @@ export function firstDifference(
   for (const [output, tokens] of wanted.entries()) {
     const others = present(found[output], 'output');
     if (tokens.length !== others.length) return { output, ...form };
-    const spread = spreadOf(tokens);
+    const spread = spreadOf(floatsIn(tokens));
     let element = -1;
     for (const [place, token] of tokens.entries()) {
       if (isValue(token)) element++;
@@ -75,18 +76,8 @@ function isClose(expected: string, got: string, allowed: number): boolean {
   return Math.abs(Number(expected) - Number(got)) <= allowed;
 }
 
-/** Largest minus smallest float; of values that are all the same, their size. */
-function spreadOf(tokens: readonly string[]): number {
-  let [least, most] = [Infinity, -Infinity];
-  for (const token of tokens) {
-    if (token.startsWith('"') || !FLOAT.test(token)) continue;
-    const value = Number(token);
-    if (!Number.isFinite(value)) continue;
-    least = Math.min(least, value);
-    most = Math.max(most, value);
-  }
-  if (most === -Infinity) return 0;
-  return most === least ? Math.abs(most) : most - least;
+function* floatsIn(tokens: readonly string[]): Generator<number> {
+  for (const token of tokens) if (!token.startsWith('"') && FLOAT.test(token)) yield Number(token);
 }
 
 function shown(text: string): string {
