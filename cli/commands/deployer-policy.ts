@@ -4,6 +4,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { partitionOf } from '../../lib/contract/aws-address.ts';
 import { serviceName } from '../../lib/queue/names.ts';
 import { defineCommand, unexpected, wrongUse } from '../command.ts';
 import { DEPLOYMENT_OPTIONS, deploymentRequest } from '../deployment-options.ts';
@@ -40,7 +41,7 @@ Run \`npx serverless package\` first, with the same stage and parameters.
     if (region !== undefined && !REGION.test(region))
       throw unexpected('region', 'a region, as us-east-1', region);
     const { readFacts } = await import('../../infra/doctor/facts.ts');
-    const { deployerPolicies, MAX_POLICY_CHARACTERS, partitionOf } = await import(
+    const { deployerPolicies, MAX_POLICY_CHARACTERS } = await import(
       '../../infra/template/deployer-policy.ts'
     );
     const { sharedStackOf } = await import('../../infra/doctor/template.ts');
@@ -63,7 +64,7 @@ Run \`npx serverless package\` first, with the same stage and parameters.
       redisStack: sharedRedis?.stack,
       account,
       region,
-      partition: partitionOf(region),
+      partition: partitionOf(region ?? ''),
       deploymentRole,
     });
     const [policy] = policies;

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { presign } from '../../lib/codecs/sigv4.ts';
+import { domainOf } from '../../lib/contract/aws-address.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { present } from '../../lib/contract/present.ts';
 import { type Variables, variables } from '../../lib/contract/variables.ts';
@@ -126,9 +127,7 @@ async function askEc2(
 
 function ec2Endpoint(region: string, from: Variables): { readonly scheme: string; readonly host: string } {
   const own = from['AWS_ENDPOINT_URL_EC2'] || from['AWS_ENDPOINT_URL'];
-  const { protocol: scheme, host } = new URL(
-    own || `https://ec2.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
-  );
+  const { protocol: scheme, host } = new URL(own || `https://ec2.${region}.${domainOf(region)}`);
   return { scheme, host };
 }
 

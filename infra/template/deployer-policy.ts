@@ -222,12 +222,6 @@ function passRole({ deploymentRole }: PolicyRequest): Statement {
   };
 }
 
-/** Returns the partition in a region's ARNs. */
-export function partitionOf(region = ''): string {
-  if (region.startsWith('cn-')) return 'aws-cn';
-  return region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';
-}
-
 function wrong(message: string): ServingError {
   return new ServingError('bad_config', message);
 }

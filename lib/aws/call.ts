@@ -2,6 +2,7 @@
 import { request as requestOverHttp } from 'node:http';
 import { request as requestOverHttps } from 'node:https';
 import { type Credentials, signedHeaders } from '../codecs/sigv4.ts';
+import { domainOf } from '../contract/aws-address.ts';
 
 export interface AwsPlace {
   readonly region: string;
@@ -28,8 +29,7 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 /** @throws errors of the connection, and for an answer that takes too long or is too large */
 export function callAws(place: AwsPlace, { service, headers, body, limitMs }: AwsCall): Promise<AwsAnswer> {
   const { region, endpoint } = place;
-  const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  const url = new URL(endpoint ?? `https://${service}.${region}.${suffix}`);
+  const url = new URL(endpoint ?? `https://${service}.${region}.${domainOf(region)}`);
   const signed = signedHeaders({
     ...place,
     method: 'POST',

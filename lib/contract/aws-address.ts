@@ -1,4 +1,7 @@
-/** Targets of notices in AWS, as config.yaml writes them: a bus of EventBridge, a topic of SNS, a queue of SQS. */
+/**
+ * Addresses in AWS: the domain and the partition of a region, and targets of notices as config.yaml writes them, which are a bus of
+ * EventBridge, a topic of SNS or a queue of SQS.
+ */
 import type { Target } from './notice.ts';
 
 export interface AwsAddress {
@@ -54,6 +57,11 @@ export function awsAddressOf({ eventBridge, sns, sqs }: Target): AwsAddress | un
 /** Topics and queues alone have it. */
 export function isFifo({ name }: AwsAddress): boolean {
   return name.endsWith('.fifo');
+}
+
+/** The domain of the services of a region. */
+export function domainOf(region: string): string {
+  return region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
 }
 
 export function partitionOf(region: string): 'aws' | 'aws-cn' | 'aws-us-gov' {

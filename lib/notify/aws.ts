@@ -1,6 +1,6 @@
 /** Sends a notice to a bus of EventBridge, a topic of SNS or a queue of SQS: one signed call, without the client of the AWS SDK. */
 import { type AwsAnswer, type AwsCall, type AwsPlace, callAws, parsed, reasonOf } from '../aws/call.ts';
-import { type AwsAddress, isFifo, partitionOf } from '../contract/aws-address.ts';
+import { type AwsAddress, domainOf, isFifo, partitionOf } from '../contract/aws-address.ts';
 import { asError } from '../contract/errors.ts';
 import type { Notice } from '../contract/notice.ts';
 import type { Delivery } from './webhook.ts';
@@ -145,12 +145,12 @@ function messageOf(
   { queueUrl }: AwsSenderOptions,
 ): Request {
   const { account = '' } = address.place ?? {};
-  const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
   const attributes = attributesOf(notice).map(
     ([name, StringValue]) => [name, { DataType: 'String', StringValue }] as const,
   );
   const input = {
-    QueueUrl: queueUrl?.(address.name) ?? `https://sqs.${region}.${suffix}/${account}/${address.name}`,
+    QueueUrl:
+      queueUrl?.(address.name) ?? `https://sqs.${region}.${domainOf(region)}/${account}/${address.name}`,
     MessageBody: documentOf(notice),
     MessageAttributes: Object.fromEntries(attributes),
     ...fifoOf(notice, address),

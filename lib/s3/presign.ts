@@ -1,5 +1,6 @@
 /** Presigned URLs of large results, made without the AWS SDK, which would be half of a cold start. Nothing is sent. */
 import { type Credentials, presign } from '../codecs/sigv4.ts';
+import { domainOf } from '../contract/aws-address.ts';
 
 /** Where S3 is, and who asks it. */
 export interface S3Place {
@@ -32,8 +33,7 @@ export function presignedUrl(bucket: string, key: string, place: S3Place, now: n
 
 /** @param key letters, digits and `/._-` */
 export function objectUrl(bucket: string, key: string, { region, endpoint }: S3Place): URL {
-  const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
   return endpoint === undefined
-    ? new URL(`https://${bucket}.s3.${region}.${suffix}/${key}`)
+    ? new URL(`https://${bucket}.s3.${region}.${domainOf(region)}/${key}`)
     : new URL(`/${bucket}/${key}`, endpoint);
 }
