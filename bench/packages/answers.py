@@ -199,7 +199,7 @@ def row(array, axis):
 
 
 def short(values, array):
-    """With the digits of float32 alone, so that the row of a picture is no larger than it has to be."""
+    """Write a number with the digits of float32, which keeps the row of a picture small."""
     if array.dtype != np.float32:
         return values
     if isinstance(values, list):

@@ -9,7 +9,7 @@ import { refuseMissing } from './secrets.ts';
 
 export interface Place {
   readonly region: string;
-  /** Undefined where nobody asked yet. */
+  /** Undefined until it was asked for. */
   readonly account: string | undefined;
 }
 

@@ -7,7 +7,7 @@ export interface Notice {
   /** The same for each announcement of this outcome, so that a receiver can drop what it has. */
   readonly id: string;
   readonly target: string;
-  /** JSON, sent as it is. */
+  /** JSON that is sent unchanged. */
   readonly body: string;
 }
 

@@ -6,7 +6,7 @@ import type { Notice } from '../contract/notice.ts';
 import type { Delivery } from './webhook.ts';
 
 export interface AwsSenderOptions {
-  /** Where the stack is, with the credentials of now. */
+  /** Region and endpoint of the stack, with the current credentials. */
   readonly place: () => AwsPlace;
   /** The URL of a queue by its name, where it is not AWS that has it. */
   readonly queueUrl?: ((name: string) => string) | undefined;

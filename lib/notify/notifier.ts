@@ -70,7 +70,7 @@ export const notifyTargets =
     return { batchItemFailures: again.map(({ messageId }) => ({ itemIdentifier: messageId })) };
   };
 
-/** A message that fails comes again, and after some deliveries is moved to the dead-letter queue as it is. */
+/** SQS delivers a message that fails again, and moves it to the dead-letter queue after some deliveries. */
 async function isFailed({ messageId, body, attributes }: SQSRecord, round: Round, deps: NotifierDeps) {
   const { outbox } = deps;
   try {

@@ -5,7 +5,7 @@ import { isNotice, type Notice } from '../contract/notice.ts';
 /** A notice on its way. */
 export interface Parcel {
   readonly notice: Notice;
-  /** How often it was tried. */
+  /** Number of attempts so far. */
   readonly attempt: number;
   /** The first failure, in ms since 1970. */
   readonly since?: number | undefined;

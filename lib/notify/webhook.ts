@@ -11,7 +11,7 @@ import { SERVER_VERSION } from '../contract/names.ts';
 import { isLoopbackUrl, type Notice } from '../contract/notice.ts';
 import { isPublicAddress, pinnedTo, systemAddresses } from './public-address.ts';
 
-/** How an attempt ended. */
+/** The outcome of an attempt. */
 export type Delivery =
   | { readonly ok: true }
   | {
@@ -36,9 +36,9 @@ export interface WebhookOptions {
   readonly isAllowed?: (address: string) => boolean;
   /** Certificates to trust instead of the system's. */
   readonly ca?: string;
-  /** Where port 443 is. Default 443. */
+  /** The port that tests call instead of 443. Default 443. */
   readonly port?: number;
-  /** How long a call may take, in ms. Default 5,000. */
+  /** The limit of a call, in ms. Default 5,000. */
   readonly timeoutMs?: number;
   /** Wall clock, in ms. */
   readonly now: () => number;

@@ -74,7 +74,7 @@ export async function withSplitWeights<T>(
   }
 }
 
-/** A model that has no room here twice is served as it is. */
+/** @returns false where the disk has no room for a copy, too: the model is served unsplit then */
 function splitWhereRoom(model: string, copy: string): boolean {
   try {
     return splitWeights(model, copy);

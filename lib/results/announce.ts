@@ -33,7 +33,7 @@ export type Announce = (stored: StoredOutcomes) => Promise<readonly string[]>;
 
 interface AnnounceOptions {
   readonly targets: Targets;
-  /** Where a redelivered record has its outcome. */
+  /** Reads the outcome that a redelivered record has already. */
   readonly results: Pick<Results, 'get'>;
   /** @throws results_unavailable */
   readonly put: (notices: readonly Notice[]) => Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * Stands in for the events of S3 about the outbox, which the S3 of one machine does not send: looks for its objects twice a second.
+ * Replaces the events of S3 about the outbox, which the S3 of one machine does not send: it looks for new objects twice a second.
  * What is there when the service starts was left by the one before.
  */
 import { logError } from '../../lib/contract/log.ts';

@@ -104,7 +104,7 @@ class Client:
 
         A uri may be used again: the last one counts. `identity` (1 to 64 letters, digits, ".", "_", "-"; by default
         random) names this enqueue; give it when you try the same enqueue once more, which then makes no second result.
-        `notify` names the target of the job's config.yaml that is told when the record is done.
+        `notify` names the target of the job's config.yaml that is notified when the record is done.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
         (outcome,) = self._enqueue_all([(uri, inputs, identity, notify)], timeout)

@@ -123,7 +123,7 @@ test('what was announced before a service ended is sent by the next one on its f
   withSecrets(t, ['CLUSTER_SERVING_NOTIFY_SECRET_SHOP', 'CLUSTER_SERVING_NOTIFY_SECRET_WHOLE_RESULTS']);
   const { url, told } = await receiver(t);
   const dataDir = await temporaryFolder(t);
-  // Nobody listens there.
+  // Nothing listens there.
   const first = await testStack(t, { config: CONFIG('http://127.0.0.1:9/'), dataDir });
   const image = (await readFile(join(SAMPLE, 'images/digit-3.png'))).toString('base64');
   const sent = await fetch(`${first.url}/predictions?notify=shop`, {

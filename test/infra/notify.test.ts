@@ -192,7 +192,7 @@ test('S3 tells the queue of new objects of the outbox alone, once the queue lets
   assert.ok(Number(queue['VisibilityTimeout']) >= 6 * seconds);
 });
 
-test('a rule lets the notifier look at the outbox every 15 minutes, and what nobody took in 15 days is removed', async (t) => {
+test('a rule lets the notifier look at the outbox every 15 minutes, and a lifecycle rule removes what was not sent within 15 days', async (t) => {
   const template = await withTargets(t);
   const rule = propertiesOf(template, 'OutboxRule');
   assert.equal(rule['ScheduleExpression'], 'rate(15 minutes)');

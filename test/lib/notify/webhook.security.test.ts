@@ -8,7 +8,7 @@ import { isSigned, RECEIVER_URL, SECRET, startReceiver } from '../../support/rec
 
 const KEYS = secretKeys(SECRET);
 const NOTICE = { id: 'msg_1', target: 'shop', body: '{"type":"record.succeeded"}' };
-const NOBODY: WebhookOptions = { now: Date.now, resolve: () => assert.fail('its name was resolved') };
+const NO_LOOKUP: WebhookOptions = { now: Date.now, resolve: () => assert.fail('its name was resolved') };
 
 const send = async (url: string, options: WebhookOptions) => {
   const webhooks = new Webhooks(options);
@@ -149,7 +149,7 @@ describe('hostile targets', () => {
   ];
   for (const url of literals) {
     test(`${url} is refused without a connection`, async () => {
-      assert.deepEqual(await send(url, NOBODY), { ok: false, reason: 'its address is not public' });
+      assert.deepEqual(await send(url, NO_LOOKUP), { ok: false, reason: 'its address is not public' });
     });
   }
 
@@ -160,7 +160,8 @@ describe('hostile targets', () => {
     ['ftp://shop.example/', 'only https is called'],
   ] as const;
   for (const [url, reason] of elsewhere) {
-    test(`${url}: ${reason}`, async () => assert.deepEqual(await send(url, NOBODY), { ok: false, reason }));
+    test(`${url}: ${reason}`, async () =>
+      assert.deepEqual(await send(url, NO_LOOKUP), { ok: false, reason }));
   }
 
   for (const addresses of [
@@ -216,6 +217,6 @@ describe('hostile targets', () => {
     assert.deepEqual(await send(here, { now: Date.now }), { ok: false, reason: 'only https is called' });
     assert.equal(calls, 1);
     for (const url of ['https://10.0.0.1/', 'https://169.254.169.254/', 'https://127.0.0.1.nip.io:99/'])
-      assert.equal((await send(url, { ...NOBODY, allowsLoopback: true })).ok, false);
+      assert.equal((await send(url, { ...NO_LOOKUP, allowsLoopback: true })).ok, false);
   });
 });
