@@ -42,7 +42,8 @@ async function answer(
       if (made) return { outputs: made };
       const outcomes = await opened.run(unpackRecords(request.run, request.bindings), policy);
       const outputs = pack(outcomes.map((outcome) => (outcome.ok ? outcome.outputs : [])));
-      return outputs && outcomes.every(({ ok }) => ok) ? { outputs } : { outcomes: outcomes.map(sent) };
+      if (!outputs || !outcomes.every(({ ok }) => ok)) return { outcomes: outcomes.map(sent) };
+      return { outputs, places: outcomes.map((outcome) => (outcome.ok ? outcome.place : undefined)) };
     }
     const { inputs, outputs, separable, names, image } = opened;
     return { facts: { inputs, outputs, separable, names, image } };

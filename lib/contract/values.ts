@@ -84,6 +84,14 @@ export type NamedTensor = Tensor & {
   readonly logits?: readonly number[];
 };
 
+/** The place of a record in a run of the model: bits of its answer may follow it. */
+export interface RunPlace {
+  /** The first row of the record, from 0. */
+  readonly row: number;
+  /** Rows of the run. */
+  readonly rows: number;
+}
+
 /** The outcome of one record: the model's outputs in its order, a worker's value that is not tensors, or an error. */
 export type Outcome =
   | {
@@ -93,6 +101,8 @@ export type Outcome =
       readonly value?: WorkerValue;
       /** True: a worker returned its only output as an array, not in a dict. */
       readonly isArray?: true;
+      /** Where the record was in its run; undefined for a worker's. */
+      readonly place?: RunPlace | undefined;
     }
   | { readonly ok: false; readonly error: ServingError };
 
@@ -133,6 +143,8 @@ export interface RunPolicy {
   readonly exactSignature?: boolean;
   /** True: records and outputs have no batch dimension, regardless of the job's inputAlreadyBatched. Default false. */
   readonly isRow?: boolean;
+  /** The id of the request, as in the log of its function. Asked for only where it is kept. */
+  readonly requestId?: (() => string) | undefined;
   /** Called with false when records of the call run after all of them had waited, and with true when the rest waits. */
   readonly onWait?: (waits: boolean) => void;
 }

@@ -5,7 +5,15 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
-import type { Binding, Inputs, ModelNames, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
+import type {
+  Binding,
+  Inputs,
+  ModelNames,
+  Outcome,
+  RunPlace,
+  RunPolicy,
+  TensorSpec,
+} from '../contract/values.ts';
 import type { Block } from '../pipeline/bind/block.ts';
 import type { ImageChoice } from '../pipeline/bind/image-choice.ts';
 import { bindingsOf, packRecords, type SentRecords, unpack } from './packed.ts';
@@ -35,8 +43,8 @@ export type IsolatedRequest =
   | { readonly describe: true };
 export type IsolatedReply =
   | { readonly outcomes: readonly SentOutcome[] }
-  /** The outputs of records that all succeeded. */
-  | { readonly outputs: Block }
+  /** The outputs of records that all succeeded, and their places in runs. Default: they were one run, a row each. */
+  | { readonly outputs: Block; readonly places?: readonly (RunPlace | undefined)[] }
   | { readonly facts: ModelFacts }
   | { readonly failed: ErrorRecord };
 
@@ -242,7 +250,11 @@ function on(records: readonly Inputs[]): string {
 
 /** @returns undefined for a reply without outcomes */
 export function receivedOutcomes(reply: IsolatedReply): Outcome[] | undefined {
-  if ('outputs' in reply) return unpack(reply.outputs).map((outputs) => ({ ok: true, outputs }));
+  if ('outputs' in reply) {
+    const { outputs: block, places } = reply;
+    const placeOf = (row: number) => (places ? places[row] : { row, rows: block.count });
+    return unpack(block).map((outputs, i) => ({ ok: true, outputs, place: placeOf(i) }));
+  }
   if (!('outcomes' in reply)) return undefined;
   return reply.outcomes.map((sent) => (sent.ok ? sent : { ok: false, error: receivedError(sent.error) }));
 }

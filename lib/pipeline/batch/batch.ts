@@ -218,7 +218,8 @@ function split(
   { total, axes }: Split,
 ): Outcome[] {
   const [only] = records;
-  if (only?.keepsBatchDim && only.rows === total) return [{ ok: true, outputs }];
+  if (only?.keepsBatchDim && only.rows === total)
+    return [{ ok: true, outputs, place: { row: 0, rows: total } }];
   for (const [i, output] of outputs.entries()) assertRows(output, axes[i] ?? 0, records.length, total);
   let row = 0;
   return records.map((record) => {
@@ -226,6 +227,7 @@ function split(
     row += record.rows;
     return {
       ok: true,
+      place: { row: start, rows: total },
       outputs: outputs.map((output, i) => {
         const axis = axes[i] ?? 0;
         return axis === 'none' ? output : rowsOf(output, axis, start, record);

@@ -72,7 +72,8 @@ describe('a block', () => {
       assert.ok(made);
       assert.deepEqual(runs, [[sent.count, 2]]);
       const alone = await infer(recordsOf(sent), inputs, { ...SETTINGS, ...settings }, new Model().run);
-      const outcomes = unpack(made).map((outputs) => ({ ok: true, outputs }));
+      const rows = settings?.fixedRows ?? sent.count;
+      const outcomes = unpack(made).map((outputs, row) => ({ ok: true, outputs, place: { row, rows } }));
       assert.deepEqual(outcomes, alone);
     });
   }
