@@ -50,6 +50,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     () => import('./commands/deployer-policy.ts'),
   ),
   dlq: entry('list, show, replay or delete dead-lettered records', () => import('./dlq/dlq.ts')),
+  capture: entry(
+    'list, export or delete captured requests and records',
+    () => import('./capture/capture.ts'),
+  ),
   notify: entry('show and resume what targets are notified', () => import('./notify/notify.ts')),
 };
 

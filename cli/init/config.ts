@@ -13,6 +13,8 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
   queue: 'The SQS queue and the functions that read it.',
   function: 'The Lambda functions.',
   http: 'The HTTPS API.',
+  capture: 'What is kept of requests and records, to be replayed (docs/how-to/replay.md).',
+  release: 'What a new version of the model has to pass.',
   worker: 'Your own code instead of a model (docs/how-to/serve-your-own-code.md).',
 };
 

@@ -1,8 +1,9 @@
 /** When S3 removes objects of the bucket by itself. Models never expire. */
 import { hasTargets, type JobConfig } from '../../lib/config/job.ts';
+import { isCapturing } from '../../lib/contract/capture.ts';
 
 /** Read in infra/stack/bucket.yml. */
-export function bucketRules(job: Pick<JobConfig, 'notify' | 'resultTtlSeconds'>) {
+export function bucketRules(job: Pick<JobConfig, 'notify' | 'capture' | 'resultTtlSeconds'>) {
   const expiring = (id: string, days: number, prefix = `${id}/`) => ({
     Id: id,
     Status: 'Enabled',
@@ -22,5 +23,7 @@ export function bucketRules(job: Pick<JobConfig, 'notify' | 'resultTtlSeconds'>)
     },
     // Notices are sent again for a day, and given up ones stay in their queue for 14.
     ...(hasTargets(job) ? [expiring('outbox', 15)] : []),
+    // Those of a job that captures no longer are purged by hand.
+    ...(isCapturing(job.capture) ? [expiring('captures', job.capture.days)] : []),
   ];
 }

@@ -13,8 +13,15 @@ import {
   visibilityTimeoutSeconds,
 } from '../../lib/config/job.ts';
 
+import { isCapturing } from '../../lib/contract/capture.ts';
 import { asError, ServingError } from '../../lib/contract/errors.ts';
-import { deadLetterPrefix, largeResultPrefix, modelPrefix, payloadPrefix } from '../../lib/contract/names.ts';
+import {
+  capturesPrefix,
+  deadLetterPrefix,
+  largeResultPrefix,
+  modelPrefix,
+  payloadPrefix,
+} from '../../lib/contract/names.ts';
 import { corsRules } from '../../lib/http/cors.ts';
 import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
@@ -70,7 +77,7 @@ export interface Settings
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
-  readonly files: ReturnType<typeof filesOf> & { readonly notify: 'on' | 'off' };
+  readonly files: ReturnType<typeof filesOf> & Readonly<Record<'notify' | 'capture', 'on' | 'off'>>;
 }
 
 // Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
@@ -114,7 +121,11 @@ export function readSettings(
     ),
     ...queueNames(job, stage),
     ...notifySettings(job, queueName(jobName, stage)),
-    files: { ...filesOf(deployment), notify: hasTargets(job) ? 'on' : 'off' },
+    files: {
+      ...filesOf(deployment),
+      notify: hasTargets(job) ? 'on' : 'off',
+      capture: isCapturing(job.capture) ? 'on' : 'off',
+    },
     monitoring: monitoringOf(deployment, job, {
       service,
       stage,
@@ -168,6 +179,7 @@ function settingsOfJob(job: JobConfig) {
     modelPrefix: modelPrefix(job.jobName),
     deadLetterPrefix: deadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
+    capturesPrefix: capturesPrefix(job.jobName),
     largeResultPrefix: largeResultPrefix(job.jobName),
     bucketRules: bucketRules(job),
     // For osls: false allows no origin.
@@ -221,12 +233,12 @@ export function configPath(root: string, config: string | undefined): string {
   return resolve(root, config ?? 'config.yaml');
 }
 
-/** Without `modelPath` and `import`, which Lambda does not need: they name files of this machine. */
+/** Without `modelPath`, `import` and `release`, which Lambda does not need: they are about files of this machine. */
 function deployedJob(config: JobConfig, problems: string[]): string {
-  const { modelPath: _here, import: _made, worker, notify, ...job } = config;
+  const { modelPath: _here, import: _made, release: _gate, worker, notify, capture, ...job } = config;
   const deployed = deployedSettings(worker, DEFAULT_JOB.worker, problems);
-  const targets = hasTargets(config) ? { notify } : {};
-  const text = JSON.stringify({ ...job, ...targets, worker: deployed });
+  const parts = { ...(hasTargets(config) && { notify }), ...(isCapturing(capture) && { capture }) };
+  const text = JSON.stringify({ ...job, ...parts, worker: deployed });
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_JOB_BYTES) {
     problems.push(`the job's settings are ${bytes} bytes as JSON, over the limit of ${MAX_JOB_BYTES}`);

@@ -9,6 +9,7 @@ import type { Observer } from '../pipeline/observer.ts';
 import { RunningReports } from '../results/running.ts';
 import { resultSink } from '../results/sink.ts';
 import { announcement } from './announce.ts';
+import { startCapture } from './capture-slot.ts';
 import { CLOCK } from './clock.ts';
 import { observers, timers } from './observers.ts';
 import { connection, results } from './results.ts';
@@ -42,6 +43,7 @@ export function endingsOf(
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
 export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
   const { postProcessing, queue } = scope.environment.job;
+  startCapture(scope);
   const filter = parseFilter(postProcessing);
   const told = scope.get(observers);
   const store = scope.get(results);

@@ -1,6 +1,7 @@
 /** Composes the observers of an environment: those that it asks for, as one. */
 
 import type { Environment } from '../config/environment.ts';
+import { isCapturing } from '../contract/capture.ts';
 import { asError } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
 import { emf } from '../observe/emf.ts';
@@ -9,6 +10,7 @@ import { Inferences } from '../observe/inferences.ts';
 import { DeliveredTimers } from '../observe/timers.ts';
 import { together } from '../observe/together.ts';
 import type { Observers } from '../pipeline/observer.ts';
+import { captureSlot } from './capture-slot.ts';
 import { CLOCK } from './clock.ts';
 import type { Scope } from './scope.ts';
 import type { Tracing } from './traced.ts';
@@ -31,7 +33,7 @@ export function inferences(): Inferences {
 
 export function observers(scope: Scope): Observers {
   const { environment, own } = scope;
-  const { inLambda, hasMetrics, hasRedis } = environment;
+  const { job, inLambda, hasMetrics, hasRedis } = environment;
   const all = [
     ...(own.observers ?? []),
     ...(own.tracing ? [own.tracing.spans] : []),
@@ -39,6 +41,7 @@ export function observers(scope: Scope): Observers {
     ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
     scope.get(inferences),
     FAILURES,
+    ...(isCapturing(job.capture) ? [scope.get(captureSlot)] : []),
   ];
   return together(all, CLOCK.now);
 }

@@ -118,7 +118,10 @@ export async function openOnnx(file: string, version: string, given: OnnxSetting
     maxRows: model.inputs[0]?.isText ? Math.max(settings.batchSize, SORTED_TEXTS) : settings.batchSize,
     maxBytes: RUN_BYTES,
     // Texts are cut into runs by their runner.
-    runSize: model.inputs[0]?.isText ? undefined : new RunSize(settings.batchSize, CLOCK.now),
+    runSize:
+      model.inputs[0]?.isText || settings.hasSteadyRuns
+        ? undefined
+        : new RunSize(settings.batchSize, CLOCK.now),
     fixedRows: model.fixedRows,
     separable: model.separable,
     inputAxes: model.inputs.map(batchAxisOf),

@@ -5,6 +5,7 @@
 import { badConfig } from '../contract/errors.ts';
 import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
+import { startCapture } from './capture-slot.ts';
 import { inferences, observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
@@ -14,6 +15,7 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
   const { job, hasQueue, hasRedis } = scope.environment;
   // Thrown in INIT rather than when the timers are due.
   if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
+  startCapture(scope);
   const limiting = job.http.tokenBucketEnabled ? await import('./limiter.ts') : undefined;
   const [queueing, states] = hasQueue
     ? await Promise.all([import('./accept.ts'), import('./states.ts')])

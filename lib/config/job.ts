@@ -81,6 +81,12 @@ export const NOTIFIER_SECONDS = 30;
 /** Deliveries of a message of the notifier, where even its queue did not take what is left. */
 export const NOTIFIER_RECEIVES = 100;
 
+/** The settings that decide the answers of a model, besides its files and its threads. */
+export function answerSettings(job: JobConfig): Readonly<Record<string, unknown>> {
+  const { batchSize, batching, inputAlreadyBatched, image, inputs, outputs, postProcessing } = job;
+  return { batchSize, batching, inputAlreadyBatched, image, inputs, outputs, postProcessing };
+}
+
 /** True if records can name somebody who is notified when they are done. */
 export function hasTargets({ notify }: Pick<JobConfig, 'notify'>): boolean {
   return Object.keys(notify).length > 0;

@@ -20,6 +20,8 @@ export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfi
     queue: read('queue'),
     function: read('function'),
     http: read('http'),
+    capture: read('capture'),
+    release: read('release'),
     worker: read('worker'),
   });
   return { job, problems };

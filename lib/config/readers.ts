@@ -93,6 +93,15 @@ const MAX_TEXTS = 20;
 export const texts = (expected: string, isFit: (text: string) => boolean) =>
   list(`at most ${MAX_TEXTS} ${expected}`, textOf, isFit, (count) => count <= MAX_TEXTS);
 
+const MAX_ORIGIN_LENGTH = 255;
+
+export const isHost = (word: string) => /^[a-z0-9][a-z0-9.-]{0,252}$/.test(word);
+
+export function isOrigin(word: string): boolean {
+  if (word === '*') return true;
+  return word.length <= MAX_ORIGIN_LENGTH && URL.canParse(word) && new URL(word).origin === word;
+}
+
 /** The old system accepted `file://` before a path; `s3://` and `hdfs://` were for Flink. */
 export const folder: Reader<string> = {
   expected: 'the path of a folder on this machine (the model is uploaded from there)',

@@ -2,6 +2,7 @@
  * Checks settings against each other and finds those without effect. AWS would refuse most invalid combinations too,
  * but minutes into a deployment and less clearly.
  */
+import { isCapturing } from '../contract/capture.ts';
 import { type JobConfig, predictTimeoutSeconds } from './job.ts';
 import { isInHub } from './model-path.ts';
 
@@ -17,7 +18,7 @@ const MAX_UNGATHERED = 10;
 const MB_PER_VCPU = 1_769;
 
 export function brokenRules(job: JobConfig, isSet: (path: string) => boolean): Finding[] {
-  const { queue, image, http } = job;
+  const { queue, image, http, capture } = job;
   const findings: Finding[] = [];
   const rule = (holds: boolean, path: string, text: string) => {
     if (!holds) findings.push({ path, text });
@@ -53,6 +54,8 @@ export function brokenRules(job: JobConfig, isSet: (path: string) => boolean): F
     'http.tokenAcquireTimeoutMs',
     `${http.tokenAcquireTimeoutMs} ms of waiting leave nothing of the ${predictMs} ms that POST /predict may take`,
   );
+  const both = capture.include.find((name) => capture.leaveOut.includes(name));
+  rule(both === undefined, 'capture.leaveOut', `${both} is in capture.include, too; keep one`);
   rule(
     http.corsOrigins.length < 2 || !http.corsOrigins.includes('*'),
     'http.corsOrigins',
@@ -66,6 +69,11 @@ export function advice(job: JobConfig, isSet: (path: string) => boolean): Findin
   const tokens = ['http.tokensPerSecond', 'http.tokenAcquireTimeoutMs']
     .filter((path) => isSet(path) && !job.http.tokenBucketEnabled)
     .map((path) => ({ path, text: 'no effect without http.tokenBucketEnabled: true' }));
+  if (isCapturing(job.capture) && job.worker.class !== undefined)
+    tokens.push({
+      path: 'capture.share',
+      text: 'no effect with a worker: only what a model answers is captured',
+    });
   const vCpus = job.function.memoryMB / MB_PER_VCPU;
   if (job.threadPerModel <= Math.max(1, Math.ceil(vCpus))) return tokens;
   const text =

@@ -6,6 +6,7 @@ import { assertJobName, DEFAULT_JOB_NAME } from '../contract/names.ts';
 import type { Targets } from '../contract/notice.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
+import { CAPTURE, RELEASE } from './capture-settings.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
 import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, shapesOf } from './import-values.ts';
 import { targetsOf } from './notify-targets.ts';
@@ -13,6 +14,8 @@ import {
   choice,
   fitting,
   flag,
+  isHost,
+  isOrigin,
   modelPlace,
   number,
   or,
@@ -26,15 +29,6 @@ import {
 } from './readers.ts';
 import type { Value } from './value.ts';
 import { WORKER } from './worker-settings.ts';
-
-const MAX_ORIGIN_LENGTH = 255;
-
-const isHost = (word: string) => /^[a-z0-9][a-z0-9.-]{0,252}$/.test(word);
-
-function isOrigin(word: string): boolean {
-  if (word === '*') return true;
-  return word.length <= MAX_ORIGIN_LENGTH && URL.canParse(word) && new URL(word).origin === word;
-}
 
 const ports: Reader<Ports> = {
   expected: 'axes by name: {state: {batchAxis: 1}, rate: {batchAxis: none}}',
@@ -289,6 +283,8 @@ export const GROUPS = {
   queue: QUEUE,
   function: FUNCTION,
   http: HTTP,
+  capture: CAPTURE,
+  release: RELEASE,
   worker: WORKER,
 };
 

@@ -42,6 +42,11 @@ export class JsonNumbers {
     return this.#parts;
   }
 
+  /** The JSON of the array, as it was sent. */
+  get text(): string {
+    return this.#text;
+  }
+
   /** The number that parsing the whole text would have given; takes as long the first time. */
   nested(): unknown {
     this.#nested ??= this.#reader.nested(this.#text);

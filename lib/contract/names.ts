@@ -131,6 +131,11 @@ export function pausedPrefix(job: string): string {
   return `paused/${job}/`;
 }
 
+/** Captured requests and records, by version of the model. */
+export function capturesPrefix(job: string): string {
+  return `captures/${job}/`;
+}
+
 export function payloadPrefix(job: string): string {
   return `payloads/${job}/`;
 }

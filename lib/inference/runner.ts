@@ -20,11 +20,13 @@ export interface OnnxSettings extends BatchingChoice {
   readonly image: ImageChoice;
   /** The batch axes of outputs. Default: as the verification or the declared shapes have them. */
   readonly outputAxes?: BatchAxes | undefined;
+  /** True: runs have as many rows as there are, up to `batchSize`. Default: as many as take the least time for a row. */
+  readonly hasSteadyRuns?: boolean;
   /** The data stored with the model's version. */
   readonly verification?: Verification | undefined;
 }
 
-type TensorSettings = Omit<OnnxSettings, 'batchSize' | 'inputAlreadyBatched'>;
+type TensorSettings = Omit<OnnxSettings, 'batchSize' | 'inputAlreadyBatched' | 'hasSteadyRuns'>;
 
 /** @throws model_unavailable with onnxruntime's reason, or when the batch axes do not fit the model */
 export async function openTensorRunner(file: string, settings: TensorSettings): Promise<TensorRunner> {

@@ -11,6 +11,7 @@ const FACTS: Readonly<Record<Fact, null>> = {
   requestAnswered: null,
   recordsArrived: null,
   recordsRan: null,
+  recordsAnswered: null,
   runEnded: null,
   recordsStored: null,
   functionOpened: null,

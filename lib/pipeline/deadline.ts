@@ -15,6 +15,7 @@ export interface Deadline {
 /** Lambda's data about an invocation. */
 export interface InvocationClock {
   getRemainingTimeInMillis(): number;
+  readonly awsRequestId?: string;
   /** Who waits for the answer. Only a single machine sees its clients leave. */
   readonly caller?: Caller | undefined;
 }
@@ -58,12 +59,13 @@ export function deadlineCheck(remainingMs: () => number): () => boolean {
  */
 export function requestPolicy(
   clock: InvocationClock | undefined,
-): Required<Pick<RunPolicy, 'isOver'>> & Pick<RunPolicy, 'caller'> {
+): Required<Pick<RunPolicy, 'isOver'>> & Pick<RunPolicy, 'caller' | 'requestId'> {
   if (!clock) return { isOver: () => false };
   const { caller } = clock;
   let check: (() => boolean) | undefined;
   const isLate = () => (check ??= deadlineCheck(() => clock.getRemainingTimeInMillis()))();
-  return { isOver: () => isLate() || caller?.presence === 'gone', caller };
+  const requestId = () => clock.awsRequestId ?? '';
+  return { isOver: () => isLate() || caller?.presence === 'gone', caller, requestId };
 }
 
 /** The error of a request whose answer cannot be delivered. */

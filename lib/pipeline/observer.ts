@@ -5,7 +5,7 @@
  */
 import type { ErrorCode, ServingError } from '../contract/errors.ts';
 import type { TraceSpan } from '../contract/trace.ts';
-import type { Outcome } from '../contract/values.ts';
+import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
 import type { FinishedRecord, ReturnedMessage } from './decode.ts';
 
 /** Where records come from. */
@@ -28,6 +28,20 @@ export interface MessageProblem {
   readonly error: ServingError;
   readonly messageId: string;
   readonly traceId: string | undefined;
+}
+
+/** The records of a request, or a record of the queue, with what came of them. */
+export interface AnsweredRecords {
+  readonly source: Source;
+  /** The version that ran them. */
+  readonly model: string;
+  /** The uri of a record of the queue, the id of a request. */
+  readonly id: () => string;
+  readonly traceId: string | undefined;
+  readonly policy: Pick<RunPolicy, 'exactSignature' | 'isRow'>;
+  readonly records: readonly Inputs[];
+  /** The error of a request, which fails as a whole. */
+  readonly outcomes: readonly Outcome[] | ServingError;
 }
 
 /** An event of the queue, with a span of its own and one for each of its records. */
@@ -93,6 +107,8 @@ export interface Observer {
     readonly outcomes: readonly Outcome[];
     readonly tookMs: number;
   }): void;
+  /** Records have their outcomes, which no client has yet. Their memory is reused afterwards. */
+  recordsAnswered?(answered: AnsweredRecords): void;
   /** A process of a single machine has run records. `samples`: what a worker's code recorded. */
   runEnded?(run: {
     readonly records: number;

@@ -22,7 +22,7 @@ import {
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
-import { observeRun } from './observed.ts';
+import { observeRecords, observeRequest, observeRun } from './observed.ts';
 import type { Observers } from './observer.ts';
 import { assertOneEach } from './outcomes.ts';
 
@@ -62,11 +62,23 @@ function decodeAndRun(chunk: readonly Message[], steps: Pick<Steps, 'decode' | '
  * Serves a request, whose records are answered together.
  * @throws the first failure with its index, even if the run stage does not stop at it
  */
-export async function serveRequest(
+export function serveRequest(
   records: readonly Inputs[],
   runner: Runner,
   policy: RunPolicy,
   observers?: Observers,
+): Promise<Outcome[]> {
+  const answer = () => runRequest(records, runner, policy, observers);
+  return observers?.recordsAnswered
+    ? observeRequest(answer, { records, runner, policy }, observers)
+    : answer();
+}
+
+async function runRequest(
+  records: readonly Inputs[],
+  runner: Runner,
+  policy: RunPolicy,
+  observers: Observers | undefined,
 ): Promise<Outcome[]> {
   const own = { ...policy, failFast: true };
   const run = () => runner.run(records, own);
@@ -121,6 +133,8 @@ export function queueSteps(parts: StepParts): Steps {
       const stop = await running.begin(decoded.records);
       const { outcomes, settle } = await runQueued(decoded.records, parts);
       const notified = stop();
+      if (observers.recordsAnswered)
+        observeRecords(decoded.records, outcomes, parts.runner.version, observers);
       const ran = sortOutcomes(decoded, outcomes, buffers);
       // Messages for which no time was left did not run.
       if (decoded.records.length > 0 || !isLate(decoded)) stopRun?.();

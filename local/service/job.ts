@@ -3,11 +3,13 @@
  */
 import { MOST_RECORDS } from '../../console/api.ts';
 import { sqsClient } from '../../lib/compose/accept.ts';
+import { captureSlot } from '../../lib/compose/capture-slot.ts';
 import { openTracing } from '../../lib/compose/observers.ts';
 import { results } from '../../lib/compose/results.ts';
 import { s3Client } from '../../lib/compose/s3.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
+import { isCapturing } from '../../lib/contract/capture.ts';
 import { logError } from '../../lib/contract/log.ts';
 import { RecentRecords } from '../../lib/observe/recent.ts';
 import type { LocalAws } from '../aws/aws.ts';
@@ -70,12 +72,7 @@ export async function openJob(
     latestOrder: () => aws.latestOrder(),
     observers: [...statistics.observers, recent],
   });
-  const [s3, sqs, store] = [scope.get(s3Client), scope.get(sqsClient), scope.get(results)];
-  onClose(async () => s3.destroy());
-  onClose(async () => sqs.destroy());
-  onClose(() => store.close());
-  const sweeping = { bucket: LOCAL_BUCKET, job: job.jobName, ttlSeconds: job.resultTtlSeconds };
-  onClose(sweepLargeResults(s3, sweeping));
+  openStores(scope, onClose);
 
   // The runner of its records.
   const { runs, ...facts } = await (job.worker.class === undefined
@@ -105,6 +102,18 @@ export async function openJob(
   }
   onClose(async () => parts.close());
   return { ...facts, job: job.jobName, url: gateway.url, queueUrl: queue.url, deadLetterUrl };
+}
+
+/** The clients of what keeps records, results and captures. */
+function openStores(scope: Scope, onClose: OnClose): void {
+  const { job } = scope.environment;
+  const [s3, sqs, store] = [scope.get(s3Client), scope.get(sqsClient), scope.get(results)];
+  onClose(async () => s3.destroy());
+  onClose(async () => sqs.destroy());
+  onClose(() => store.close());
+  if (isCapturing(job.capture)) onClose(() => scope.get(captureSlot).close());
+  const sweeping = { bucket: LOCAL_BUCKET, job: job.jobName, ttlSeconds: job.resultTtlSeconds };
+  onClose(sweepLargeResults(s3, sweeping));
 }
 
 /** @param secondPort another port with the same routes */

@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 40_150 },
+  { folders: ['functions', 'lib'], lines: 41_080 },
   { folders: ['local'], lines: 10_900 },
-  { folders: ['cli'], lines: 9_150 },
+  { folders: ['cli'], lines: 9_560 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 66_400 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 67_230 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -52,6 +52,15 @@ export interface Answer {
   readonly version: number;
 }
 
+/** A captured request or record that was answered. */
+export interface CaptureFact {
+  readonly id: string;
+  /** As its object says it. */
+  readonly model: string;
+  readonly number: number | undefined;
+  readonly answer: Answer;
+}
+
 /** The answer to a client that asked for a uri. */
 export interface ReadFact {
   readonly client: string;
@@ -144,6 +153,8 @@ export class History {
   readonly messages: MessageFact[] = [];
   readonly outcomes: OutcomeFact[] = [];
   readonly notices: NoticeFact[] = [];
+  /** All that was captured, read at the end. */
+  readonly captures: CaptureFact[] = [];
   readonly reads: ReadFact[] = [];
   readonly predictions: PredictionFact[] = [];
   readonly activations: ActivationFact[] = [];

@@ -341,6 +341,15 @@ export const targetNotified: Invariant = (history) => {
   });
 };
 
+/** A captured answer is that of its record, by the version that its object names. */
+export const capturedRight: Invariant = (history) =>
+  history.captures.flatMap(({ id, model, number, answer }) => {
+    const isRight = number === answer.number && history.versionOf(model) === answer.version;
+    if (isRight) return [];
+    const text = `the capture of ${id} has record ${number ?? '(none)'} with the answer ${answer.number} of version ${answer.version}, below ${model}`;
+    return [{ invariant: 'captures are right', text, atMs: history.facts.endMs, about: [] }];
+  });
+
 export const INVARIANTS: readonly Invariant[] = [
   oneOutcomePerIdentity,
   lastEnqueueWins,
@@ -349,6 +358,7 @@ export const INVARIANTS: readonly Invariant[] = [
   noForeignAnswer,
   rightStatus,
   versionsNamed,
+  capturedRight,
   takenOnce,
   cancelledStays,
   waitersWake,

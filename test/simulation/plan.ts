@@ -21,6 +21,8 @@ export interface Settings {
   readonly hasBridge: boolean;
   /** The longest delay of the network, which few bytes have. */
   readonly tailMs: number;
+  /** The job captures all requests and records. */
+  readonly captures: boolean;
   /** The job has a target, and some records name it. */
   readonly notifies: boolean;
   /** The share of calls to the target that go wrong. */
@@ -145,6 +147,7 @@ function settingsOf(choices: Choices): Settings {
     clients: pick([1, 2, 3]),
     hasBridge: choices.chance('settings', 0.15),
     tailMs: pick([1, 20, 80]),
+    captures: choices.chance('captures', 0.5),
     notifies: choices.chance('notices', 0.5),
     receiverFails: choices.pick('notices', [0, 0.1, 0.5, 0.9]),
   };

@@ -1,8 +1,10 @@
 /** A deployment in virtual time: runs a plan, writes down what happens, and judges it. */
+import zlib from 'node:zlib';
 import type { LuaWasm } from 'wasmoon';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { parseResult } from '../../lib/results/fields.ts';
 import { Actors } from './actors.ts';
+import { CAPTURE, readCaptures, zlibModule } from './captures.ts';
 import { History } from './history.ts';
 import { judgeHistory, type Violation } from './invariants.ts';
 import type { Evaluate } from './machine/bundle.ts';
@@ -196,6 +198,7 @@ export class World implements Stage {
         this.history.enqueueOf(attributes['identity']?.StringValue ?? '')?.uri ?? 'unknown',
       );
     void [source, dead, notices];
+    this.history.captures.push(...readCaptures(this.s3));
     const violations = judgeHistory(this.history);
     return { history: this.history, violations, virtualMs: this.nowMs, events: this.scheduler.ran };
   }
@@ -324,6 +327,7 @@ export class World implements Stage {
       },
       function: { timeoutSeconds: settings.timeoutSeconds },
       ...(settings.notifies ? { notify: TARGETS } : {}),
+      ...(settings.captures ? { capture: CAPTURE } : {}),
     };
     return {
       CLUSTER_SERVING_CONFIG: JSON.stringify(config),
@@ -387,6 +391,7 @@ export class World implements Stage {
       http: https,
       https,
       'dns/promises': () => ({}),
+      zlib: () => zlibModule(process, zlib),
       ioredis: () => this.options.ioredis,
       child_process: () =>
         childModule(process, {

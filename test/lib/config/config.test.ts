@@ -87,6 +87,8 @@ const CHOSEN = {
     corsOrigins: ['https://example.com', 'http://localhost:3000'],
     allowedHosts: ['ml.example.com', 'box'],
   },
+  capture: { share: 0.25, include: ['*', 'review'], leaveOut: ['name'] },
+  release: { maxFlips: 0.005 },
   worker: {
     class: 'package.server.Worker',
     modelName: 'model.hdf5',
@@ -137,7 +139,7 @@ describe('a config', () => {
     assert.deepEqual(parseConfig(JSON.stringify(DEFAULT_JOB), 'test'), DEFAULT_JOB);
     const paths = (job: object) =>
       Object.entries(job).flatMap(([key, value]) =>
-        ['image', 'import', 'queue', 'function', 'http', 'worker'].includes(key)
+        ['image', 'import', 'queue', 'function', 'http', 'capture', 'release', 'worker'].includes(key)
           ? Object.entries(value as object).map(([inner, leaf]) => [`${key}.${inner}`, leaf] as const)
           : [[key, value as unknown] as const],
       );
@@ -261,7 +263,7 @@ describe('a key', () => {
   test('that resembles nothing brings the list of what there is', () => {
     assert.match(
       lineOf('zzzzzzz: 1') ?? '',
-      /known are modelPath, jobName, .*, image, import, queue, function, http, worker$/,
+      /known are modelPath, jobName, .*, image, import, queue, function, http, capture, release, worker$/,
     );
     assert.match(lineOf('function: {zzzzzzz: 1}') ?? '', /known are memoryMB, timeoutSeconds$/);
   });

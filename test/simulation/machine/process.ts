@@ -53,7 +53,6 @@ const PURE: ReadonlySet<string> = new Set([
   'string_decoder',
   'url',
   'util',
-  'zlib',
 ]);
 
 export class SimulatedProcess implements Owner {

@@ -80,4 +80,20 @@ export const PLANTED: readonly PlantedFault[] = [
       'if (keys.length > 0) await outbox.remove(keys); await Promise.all(parcels.map((parcel) => round.settle(parcel)));',
     seenBy: ['a target is notified'],
   },
+  {
+    name: 'captures of two versions',
+    what: 'what a new version answers is stored below the version before',
+    file: 'lib/observe/capture.ts',
+    find: 'const lines = this.#held.get(version) ?? [];',
+    replace: '[version = version] = this.#held.keys(); const lines = this.#held.get(version) ?? [];',
+    seenBy: ['captures are right'],
+  },
+  {
+    name: 'captures under way',
+    what: 'captures are being stored when a function answers',
+    file: 'lib/observe/capture.ts',
+    find: 'return this.#isQueue ? this.#storeIfDue() : this.#storing;',
+    replace: 'return undefined;',
+    seenBy: ['nothing is left at an answer'],
+  },
 ];

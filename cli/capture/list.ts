@@ -1,0 +1,57 @@
+/** `capture list`. */
+import { readHeader } from '../../lib/codecs/capture/read.ts';
+import type { CapturedObject, CaptureFilter, CaptureReader } from '../../lib/s3/capture-reader.ts';
+import { EXIT, type Output } from '../output.ts';
+
+interface Day {
+  readonly version: string;
+  readonly day: string;
+  readonly objects: number;
+  readonly bytes: number;
+}
+
+export async function listCaptures(
+  reader: CaptureReader,
+  filter: CaptureFilter,
+  output: Output,
+): Promise<number> {
+  const days = new Map<string, Day>();
+  /** An environment counts what it lost since its start, so its last object of a day has the sum. */
+  const last = new Map<string, CapturedObject>();
+  for await (const page of reader.pages(filter)) {
+    for (const object of page) {
+      const day = new Date(object.writtenAt).toISOString().slice(0, 10);
+      const id = `${object.version} ${day}`;
+      const known = days.get(id) ?? { version: object.version, day, objects: 0, bytes: 0 };
+      days.set(id, { ...known, objects: known.objects + 1, bytes: known.bytes + object.bytes });
+      last.set(environmentOf(object), object);
+    }
+  }
+  let lost = 0;
+  for (const object of last.values()) lost += await lostOf(reader, object);
+  const list = [...days.values()];
+  const rows = list.map(
+    ({ version, day, objects, bytes }) =>
+      `${version.padEnd(14)}${day}  ${String(objects).padStart(8)} objects  ${(bytes / 1e6).toFixed(1)} MB`,
+  );
+  const missing = lost > 0 ? [`${lost} requests and records were drawn and could not be stored`] : [];
+  const text = rows.length === 0 ? ['nothing was captured: `capture.share` in config.yaml'] : rows;
+  output.answer({ captures: list, lost }, [...text, ...missing].join('\n'));
+  return EXIT.ok;
+}
+
+/** `093000123-0a1b2c3d-4.ndjson.gz` */
+function environmentOf({ key }: CapturedObject): string {
+  return key.split('-').at(-2) ?? key;
+}
+
+async function lostOf(reader: CaptureReader, object: CapturedObject): Promise<number> {
+  for await (const line of reader.lines(object)) {
+    try {
+      return 'text' in line ? readHeader(line.text).lost : 0;
+    } catch {
+      return 0;
+    }
+  }
+  return 0;
+}

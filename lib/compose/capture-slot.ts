@@ -1,0 +1,47 @@
+/** The place of what captures requests and records (capture.ts), which only functions that run a model load and fill. */
+import { isCapturing } from '../contract/capture.ts';
+import { leave } from '../contract/under-way.ts';
+import type { Capture } from '../observe/capture.ts';
+import type { Fact, Observer } from '../pipeline/observer.ts';
+import type { Scope } from './scope.ts';
+
+/** What comes before it is filled is not captured. */
+export class CaptureSlot implements Observer {
+  opening: Promise<Capture> | undefined;
+  #opened: Capture | undefined;
+
+  /** Loads the code, beside what else opens. */
+  fill(opening: Promise<Capture>): void {
+    this.opening = opening;
+    leave(opening.then((opened) => (this.#opened = opened)));
+  }
+
+  recordsAnswered(answered: Fact<'recordsAnswered'>): void {
+    this.#opened?.recordsAnswered(answered);
+  }
+
+  functionCalled(call: Fact<'functionCalled'>): void {
+    this.#opened?.functionCalled(call);
+  }
+
+  flush(): Promise<void> | undefined {
+    return this.#opened?.flush();
+  }
+
+  /** Stores what is held. */
+  async close(): Promise<void> {
+    await (await this.opening)?.close();
+  }
+}
+
+export function captureSlot(): CaptureSlot {
+  return new CaptureSlot();
+}
+
+/** Captures what this environment answers, if its job does. */
+export function startCapture(scope: Scope): void {
+  const { job } = scope.environment;
+  if (!isCapturing(job.capture) || job.worker.class !== undefined) return;
+  const slot = scope.get(captureSlot);
+  slot.fill(slot.opening ?? import('./capture.ts').then(({ openCapture }) => openCapture(scope)));
+}

@@ -1,0 +1,108 @@
+/** Lists, reads and removes captures (captures.ts), outside of the functions that write them. */
+import { pipeline, Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { GetObjectCommand } from '@aws-sdk/client-s3';
+import { asError, badRequest, ServingError } from '../contract/errors.ts';
+import { capturesPrefix } from '../contract/names.ts';
+import { putBytes, type S3Client } from './objects.ts';
+import { listPages, removeObjects } from './pages.ts';
+
+export interface CapturedObject {
+  readonly key: string;
+  readonly version: string;
+  /** When it was written, in ms since 1970. */
+  readonly writtenAt: number;
+  readonly bytes: number;
+}
+
+export interface CaptureFilter {
+  /** Only of this version. Default: of each. */
+  readonly version?: string | undefined;
+  /** Only what was written from here on, in ms since 1970. Default: from the beginning. */
+  readonly since?: number | undefined;
+}
+
+/** A line of an object, or what ends it before its end. */
+export type ReadLine =
+  | { readonly number: number; readonly text: string }
+  | { readonly number: number; readonly problem: string };
+
+const KEY = /^([^/]+)\/(\d{4}-\d\d-\d\d)\/(\d\d)(\d\d)(\d\d)(\d{3})-[\w-]+\.ndjson\.gz$/;
+const READ_MS = 60_000;
+/** Characters of an object: lines are at most a quarter of it, and a writer holds no more. */
+const MOST_CHARACTERS = 64 * 1024 * 1024;
+
+export class CaptureReader {
+  readonly #s3: S3Client;
+  readonly #bucket: string;
+  readonly #prefix: string;
+
+  constructor(s3: S3Client, bucket: string, job: string) {
+    this.#s3 = s3;
+    this.#bucket = bucket;
+    this.#prefix = capturesPrefix(job);
+  }
+
+  /** Pages in the order of versions, and of time within each. @throws S3's error */
+  async *pages({ version, since = 0 }: CaptureFilter = {}): AsyncGenerator<readonly CapturedObject[]> {
+    const prefix = version === undefined ? this.#prefix : `${this.#prefix}${version}/`;
+    for await (const page of listPages(this.#s3, this.#bucket, prefix)) {
+      const objects = page.flatMap(({ key, bytes }) => {
+        const object = objectOf(key, this.#prefix, bytes);
+        return object && object.writtenAt >= since ? [object] : [];
+      });
+      if (objects.length > 0) yield objects;
+    }
+  }
+
+  /** The lines of an object. What is damaged or cut ends with a problem. @throws S3's error, such as NoSuchKey */
+  async *lines({ key }: CapturedObject): AsyncGenerator<ReadLine> {
+    const get = new GetObjectCommand({ Bucket: this.#bucket, Key: key });
+    const { Body } = await this.#s3.send(get, { abortSignal: AbortSignal.timeout(READ_MS) });
+    // On Node the body is a stream of its bytes.
+    const body = Body instanceof Readable ? Body : Readable.from([]);
+    let number = 1;
+    let rest = '';
+    let characters = 0;
+    try {
+      // Its errors, and those of the connection, end the loop.
+      const unzipped = pipeline(body, createGunzip(), () => undefined).setEncoding('utf8');
+      for await (const part of unzipped) {
+        const chunk = String(part);
+        characters += chunk.length;
+        if (characters > MOST_CHARACTERS) throw badRequest(`more than ${MOST_CHARACTERS} characters`);
+        const lines = (rest + chunk).split('\n');
+        rest = lines.pop() ?? '';
+        for (const text of lines) yield { number: number++, text };
+      }
+    } catch (error) {
+      const { code = '', message } = asError(error);
+      if (!(error instanceof ServingError) && !String(code).startsWith('Z_')) throw error;
+      yield { number, problem: `cut or damaged: ${message}` };
+      return;
+    }
+    if (rest !== '') yield { number, problem: 'cut: the line has no end' };
+  }
+
+  /** Replaces an object by another form of it. */
+  async replace({ key }: CapturedObject, body: Uint8Array): Promise<void> {
+    const abortSignal = AbortSignal.timeout(READ_MS);
+    const address = { bucket: this.#bucket, key };
+    await putBytes(this.#s3, address, body, { type: 'application/gzip', abortSignal });
+  }
+
+  remove(objects: readonly CapturedObject[]): Promise<void> {
+    return removeObjects(
+      this.#s3,
+      this.#bucket,
+      objects.map(({ key }) => key),
+    );
+  }
+}
+
+/** @returns undefined for an object that no capture has named */
+function objectOf(key: string, prefix: string, bytes: number): CapturedObject | undefined {
+  const [, version, day, hour, minute, second, ms] = KEY.exec(key.slice(prefix.length)) ?? [];
+  const writtenAt = Date.parse(`${day}T${hour}:${minute}:${second}.${ms}Z`);
+  return version === undefined || Number.isNaN(writtenAt) ? undefined : { key, version, writtenAt, bytes };
+}
