@@ -2,5 +2,6 @@
 import { serveTasks, TASKS } from '../onnx-import/process.ts';
 import { DIFF } from './diff/tasks.ts';
 import { GOLDEN, PREPARE_ALL } from './golden/tasks.ts';
+import { REPLAY } from './replay/tasks.ts';
 
-serveTasks([...TASKS, GOLDEN, DIFF, PREPARE_ALL]);
+serveTasks([...TASKS, GOLDEN, DIFF, REPLAY, PREPARE_ALL]);

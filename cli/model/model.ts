@@ -38,11 +38,25 @@ const OPTIONS = {
     url: SERVICE_OPTIONS.url,
     'token-file': SERVICE_OPTIONS['token-file'],
   }),
-  ...only(['import', 'push', 'diff', 'list', 'rollback', 'prune'], {
+  ...only(['replay'], {
+    since: {
+      value: 'time',
+      about: 'captures from here on: 24h, 30m, 7d or 2026-11-28T08:00Z (default 24h)',
+    },
+    'answered-by': { value: 'version', about: 'only what this version answered (default: each)' },
+    by: { value: 'input', about: 'count the differences by the values of this input' },
+    'max-flips': {
+      value: 'percent',
+      range: [0, 100],
+      decimals: true,
+      about: 'records whose first class may change in another version (default: release.maxFlips, else any)',
+    },
+  }),
+  ...only(['import', 'push', 'diff', 'replay', 'list', 'rollback', 'prune'], {
     to: { value: 's3://bucket/prefix', about: 'the place; an import uploads the model there' },
     bucket: { value: 'name', about: 'bucket of a deployed service' },
   }),
-  ...only(['import', 'push', 'diff', 'golden', 'list', 'rollback', 'prune'], {
+  ...only(['import', 'push', 'diff', 'replay', 'golden', 'list', 'rollback', 'prune'], {
     job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
     'data-dir': { value: 'dir', about: 'data folder of the local service (default .cluster-serving)' },
   }),
@@ -62,9 +76,16 @@ const OPTIONS = {
   }),
 } as const;
 
+/** Loaded on demand. */
+const WITH_OPTIONS = {
+  golden: async () => (await import('./golden.ts')).golden,
+  diff: async () => (await import('./diff.ts')).diff,
+  replay: async () => (await import('./replay.ts')).replay,
+};
+
 export const command = defineCommand({
   name: 'model',
-  usage: ['<import | check | push | diff | golden | list | rollback | prune | ops> [<dir>] [options]'],
+  usage: ['<import | check | push | diff | replay | golden | list | rollback | prune | ops> [<dir>]'],
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
 *.index, *.data-*); Caffe (*.prototxt with *.caffemodel); OpenVINO (*.xml with *.bin); BigDL
@@ -86,6 +107,11 @@ hf://org/name@revision of Hugging Face, which is copied.`,
       'compare a model with the version that serves, or with another one: what changes for clients, how far answers differ; exit code 1 if clients would get wrong results',
       'writes nothing',
     ],
+    replay: [
+      '[<dir | version>]',
+      'ask the version that serves, or another model, what was captured, and compare the answers; exit code 1 if they differ where they must not',
+      'writes nothing',
+    ],
     golden: [
       '<add | list | run> <dir>',
       'record a request with its right answer in <dir>, list these, or ask the model; import, push, rollback, start and deployments ask them, too',
@@ -104,18 +130,15 @@ hf://org/name@revision of Hugging Face, which is copied.`,
     'model import s3://my-bucket/nets/resnet50',
     'model import hf://sentence-transformers/all-MiniLM-L6-v2',
     'model diff retrained --bucket my-bucket --job images',
+    'model replay retrained --since 7d --bucket my-bucket --job images',
     'model list --bucket my-bucket --job images',
     'model rollback --bucket my-bucket --job images',
     'model prune --keep 5 --bucket my-bucket --job images',
   ],
   async run(values, output, args, action) {
-    if (action === 'golden') {
-      const { golden } = await import('./golden.ts');
-      return golden(args, values, await importOptions(values, output), output);
-    }
-    if (action === 'diff') {
-      const { diff } = await import('./diff.ts');
-      return diff(args, values, await importOptions(values, output), output);
+    if (action === 'golden' || action === 'diff' || action === 'replay') {
+      const work = await WITH_OPTIONS[action]();
+      return work(args, values, await importOptions(values, output), output);
     }
     const [argument, surplus] = args;
     const stray = ['list', 'prune', 'ops'].includes(action) ? argument : surplus;
@@ -215,6 +238,7 @@ async function importTo(
       const { publishModel } = await import('../../lib/registry/publish.ts');
       const { verifyVersion } = await import('../../release/version.ts');
       const { diffWithServed } = await import('./served-diff.ts');
+      const { replayOnCandidate } = await import('./replay-gate.ts');
       const deployed = { job: options.job, signal, isDeployed: true };
       const changes = { ...deployed, accept: acceptedOf(values), activate: true };
       return publishModel(s3, location, imported.directory, {
@@ -222,7 +246,9 @@ async function importTo(
         dropGolden: values['drop-golden'],
         async verify(file, stored, kept) {
           const verified = await verifyVersion(file, { ...deployed, known: stored ?? verification, kept });
-          await diffWithServed({ s3, location }, { file, verification: verified }, changes, output);
+          const side = { file, verification: verified };
+          await diffWithServed({ s3, location }, side, changes, output);
+          await replayOnCandidate({ s3, location }, side, changes, output);
           return verified;
         },
         signal,

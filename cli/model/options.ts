@@ -2,7 +2,7 @@
 import { MAKING_OPTIONS } from '../../onnx-import/options.ts';
 import { only } from '../command.ts';
 
-export const CONFIG_OPTION = only(['import', 'check', 'push', 'golden', 'rollback'], {
+export const CONFIG_OPTION = only(['import', 'check', 'push', 'replay', 'golden', 'rollback'], {
   config: {
     short: 'c',
     value: 'file',

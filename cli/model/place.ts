@@ -86,3 +86,8 @@ async function findPlace({ to, bucket, job, 'data-dir': dataDir }: PlaceValues):
 function placeAt(bucket: string, prefix: string, endpoint?: string, region?: string): Place {
   return { location: { bucket, prefix }, endpoint, region, text: `s3://${bucket}/${prefix}` };
 }
+
+/** The job whose models have this place; undefined for a place of `--to`, beside which nothing is captured. */
+export function capturedJob({ location: { prefix } }: Pick<Place, 'location'>): string | undefined {
+  return /^models\/([^/]+)\/$/.exec(prefix)?.[1];
+}

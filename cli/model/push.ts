@@ -14,12 +14,14 @@ import type { ModelOrigin } from '../../lib/registry/versions.ts';
 import { check, needsImport, readFacts, referenceProblem, reportPath } from '../../onnx-import/index.ts';
 import { type DiffReport, reportText } from '../../release/diff/report.ts';
 import type { ImportOptions } from '../../release/import.ts';
+import { replayText } from '../../release/replay/report.ts';
 import { wrongUse } from '../command.ts';
 import { bytesText } from '../dlq/text.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { withImport } from './import.ts';
 import type { OpenPlace } from './place.ts';
+import type { JudgedReplay } from './replay-gate.ts';
 
 const MB = 1e6;
 /** As publishModel names it. */
@@ -67,21 +69,23 @@ export async function push(
       async (folder, source, known) => {
         const { verifyVersion } = await import('../../release/version.ts');
         const { diffWithServed } = await import('./served-diff.ts');
+        const { replayOnCandidate } = await import('./replay-gate.ts');
         let diff: DiffReport | undefined;
+        let replay: JudgedReplay | undefined;
         const verify: PublishOptions['verify'] = async (file, stored, kept) => {
           const verification = await verifyVersion(file, { ...deployed, known: stored ?? known, kept });
-          diff = await diffWithServed(
-            place,
+          const [side, choice] = [
             { file, verification },
             { ...deployed, accept, activate },
-            output,
-          );
+          ];
+          diff = await diffWithServed(place, side, choice, output);
+          replay = await replayOnCandidate(place, side, choice, output);
           return verification;
         };
         const files = source.format === WORKER ? { anyFiles: true } : { verify };
         const upload = { activate, dropGolden, source, signal: stop.signal, onBytes, ...files };
         const made = await publishModel(s3, location, folder, upload);
-        return { ...made, format: source.format, diff };
+        return { ...made, format: source.format, diff, replay };
       },
     );
     progress.end();
@@ -95,12 +99,17 @@ export async function push(
 }
 
 function answerOf(
-  published: Published & { readonly format: string; readonly diff: DiffReport | undefined },
+  published: Published & {
+    readonly format: string;
+    readonly diff: DiffReport | undefined;
+    readonly replay: JudgedReplay | undefined;
+  },
   text: string,
   { batching }: JobConfig,
   output: Output,
 ): void {
-  const { version, files, skipped, before, serves, format, verification, keptGolden, diff } = published;
+  const { version, files, skipped, before, serves, format, verification, keptGolden, diff, replay } =
+    published;
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const uploaded = files.length - skipped;
   const counts = { bytes, files: files.length, uploaded, skipped };
@@ -110,13 +119,27 @@ function answerOf(
     ? `serves from ${text}${was}`
     : `lies in ${text}; \`model rollback ${version}\` promotes it`;
   output.answer(
-    { version, to: text, format, ...counts, serves, before: before ?? null, keptGolden, verification, diff },
+    {
+      version,
+      to: text,
+      format,
+      ...counts,
+      serves,
+      before: before ?? null,
+      keptGolden,
+      verification,
+      diff,
+      replay,
+    },
     [
       `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}`,
       `version ${version} ${now}`,
       ...keptGoldenNotes(keptGolden),
       ...verificationNotes(verification, batching),
       ...(diff && before !== version ? ['', `changes since version ${before}:`, reportText(diff)] : []),
+      ...(replay
+        ? ['', `captures of version ${before} on this one:`, replayText(replay, replay.problems)]
+        : []),
     ].join('\n'),
   );
 }

@@ -4,6 +4,7 @@
  */
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
+import { valuesOf } from '../../lib/contract/tensor-values.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { spreadOf } from '../spread.ts';
 
@@ -62,7 +63,7 @@ function differenceOf(output: string, pairs: readonly (readonly [Tensor, Tensor]
 }
 
 /** @returns undefined for tensors that differ in form */
-function distance(was: Tensor, is: Tensor, whole: number): number | undefined {
+export function distance(was: Tensor, is: Tensor, whole: number): number | undefined {
   if (was.dtype !== is.dtype || was.shape.join() !== is.shape.join()) return undefined;
   if (was.dtype === 'string') return was.data.every((text, i) => text === is.data[i]) ? 0 : undefined;
   let most = 0;
@@ -78,11 +79,13 @@ function distance(was: Tensor, is: Tensor, whole: number): number | undefined {
   return most;
 }
 
-function numbersOf({ dtype, data }: Tensor): number[] {
-  return dtype === 'string' ? [] : Array.from<number | bigint, number>(data, Number);
+/** None for texts. */
+export function numbersOf(tensor: Tensor): number[] {
+  if (tensor.dtype === 'string') return [];
+  return Array.from<number | bigint | string, number>(valuesOf(tensor), Number);
 }
 
-function largestAt(values: readonly number[]): number {
+export function largestAt(values: readonly number[]): number {
   return values.reduce((best, value, i) => (value > elementAt(values, best, 'values') ? i : best), 0);
 }
 

@@ -1,0 +1,129 @@
+/** Asks a model what was captured, and compares the answers. Runs in a process that can be killed. */
+import { isDeepStrictEqual } from 'node:util';
+import type { CapturedLine, CapturedRecord } from '../../lib/codecs/capture/read.ts';
+import { modelSettings } from '../../lib/compose/model.ts';
+import { type OnnxRunner, openOnnx, RUNTIME } from '../../lib/compose/onnx.ts';
+import { answerSettings, type JobConfig } from '../../lib/config/job.ts';
+import type { CaptureForm, CaptureHeader } from '../../lib/contract/capture.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { elementAt } from '../../lib/contract/present.ts';
+import type { Outcome } from '../../lib/contract/values.ts';
+import type { Side } from '../diff/run.ts';
+import { compareRecord, Spreads } from './compare.ts';
+import { entriesOf } from './file.ts';
+import { type Item, type PackedRun, PackedRuns } from './packed-runs.ts';
+import { type Replay, Tally } from './tally.ts';
+
+export interface ReplayRun extends Side {
+  /** The version whose model it is; undefined for a folder. */
+  readonly version: string | undefined;
+  /** The settings under which it would serve. */
+  readonly job: JobConfig;
+  /** The job whose captures they are. */
+  readonly captured: string;
+  /** A copy of captures (file.ts). */
+  readonly captures: string;
+  /** The input by whose values differences are counted. */
+  readonly by: string | undefined;
+}
+
+interface About {
+  readonly header: CaptureHeader;
+  readonly line: CapturedLine;
+  readonly record: CapturedRecord;
+}
+
+/** @throws model_unavailable when the model does not open */
+export async function runReplay(run: ReplayRun): Promise<Replay> {
+  const { spreads, threads } = await readFirst(run);
+  const settings = { ...modelSettings(run.job, threads), threads: run.job.threadPerModel || threads };
+  const { file, verification } = run;
+  const runner = await openOnnx(file, 'replay', { ...settings, verification, hasSteadyRuns: true });
+  try {
+    const { job, captured, captures, by, version } = run;
+    const runtime = { ...RUNTIME, threads: settings.threads };
+    const tally = new Tally({ version, runtime, settings: answerSettings(job), by });
+    const packed = new PackedRuns<About>();
+    for await (const entry of entriesOf(captures, captured)) {
+      if ('unread' in entry) tally.addUnread(entry.unread);
+      else await replayLine(entry, { runner, packed, tally, spreads });
+    }
+    for (const rest of packed.rest()) await replayRun(rest, { runner, tally, spreads });
+    return tally.sum();
+  } finally {
+    await runner.close();
+  }
+}
+
+/** Reads how far single values spread, and with how many threads most captures were answered. */
+async function readFirst({ captures, captured }: ReplayRun) {
+  const spreads = new Spreads();
+  const counts = new Map<number, number>();
+  for await (const entry of entriesOf(captures, captured)) {
+    if ('unread' in entry) continue;
+    const { threads } = entry.header.runtime;
+    counts.set(threads, (counts.get(threads) ?? 0) + 1);
+    for (const { outputs = [] } of entry.line.records) spreads.add(outputs);
+  }
+  const [[threads] = [1]] = [...counts].sort(([, a], [, b]) => b - a);
+  return { spreads, threads: threads >= 1 && threads <= 64 ? threads : 1 };
+}
+
+interface Replaying {
+  readonly runner: OnnxRunner;
+  readonly packed: PackedRuns<About>;
+  readonly tally: Tally;
+  readonly spreads: Spreads;
+}
+
+async function replayLine(
+  { header, line, place: where }: Pick<About, 'header' | 'line'> & { readonly place: string },
+  { packed, ...parts }: Replaying,
+): Promise<void> {
+  const { tally, runner } = parts;
+  tally.addHeader(header, line, where);
+  const left = line.records.flatMap((record) => record.left);
+  if (left.length > 0) return tally.addLeft(line.records.length, left);
+  if (line.error !== undefined) {
+    const records = line.records.map(({ inputs }) => inputs);
+    const outcomes = await ask(runner, records, line.form);
+    const failure = outcomes.find((outcome) => !outcome.ok);
+    return tally.addFailure(line, failure?.ok === false ? failure.error.code : undefined);
+  }
+  for (const record of line.records) {
+    const { inputs, place } = record;
+    const ready = packed.add({ inputs, place, form: line.form, about: { header, line, record } });
+    if (ready) await replayRun(ready, parts);
+  }
+}
+
+async function replayRun(
+  { form, records, items }: PackedRun<About>,
+  { runner, tally, spreads }: Omit<Replaying, 'packed'>,
+): Promise<void> {
+  const outcomes = await ask(runner, records, form);
+  for (const [index, { about, place }] of items) {
+    const outcome = elementAt(outcomes, index, 'outcomes');
+    const { header, line, record } = about;
+    if (!outcome.ok) {
+      tally.addFailure(line, outcome.error.code);
+      continue;
+    }
+    const compared = compareRecord(record.outputs ?? [], outcome.outputs, spreads);
+    const isSamePlace = isDeepStrictEqual(outcome.place, place) && runner.inputs[0]?.isText !== true;
+    tally.addCompared({ header, line, record, compared, isSamePlace });
+  }
+}
+
+async function ask(
+  runner: OnnxRunner,
+  records: readonly Item<About>['inputs'][],
+  form: CaptureForm | undefined,
+): Promise<Outcome[]> {
+  try {
+    return await runner.run(records, { exactSignature: form === 'exact', isRow: form === 'row' });
+  } catch (error) {
+    const failed: Outcome = { ok: false, error: ServingError.from(error) };
+    return records.map(() => failed);
+  }
+}
