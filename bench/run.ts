@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { Bench, type Scenario } from './bench.ts';
 import { describeMachine, type Line, machineText, type Report, tableText } from './report.ts';
 import { batch } from './scenarios/batch.ts';
+import { capture } from './scenarios/capture.ts';
 import { cold, coldLarge } from './scenarios/cold.ts';
 import { decode } from './scenarios/decode.ts';
 import { fresh } from './scenarios/fresh.ts';
@@ -24,6 +25,7 @@ import { targetsText } from './targets.ts';
 
 const ALL: Scenario[] = [
   single,
+  capture,
   server,
   http,
   processes,

@@ -10,6 +10,7 @@ import { connect, openResults, openStates } from '../lib/compose/store.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelManager } from '../lib/inference/model-manager.ts';
 import { serveEvent } from '../lib/pipeline/event.ts';
+import type { Observer } from '../lib/pipeline/observer.ts';
 import { RunningReports } from '../lib/results/running.ts';
 import { resultSink } from '../lib/results/sink.ts';
 import type { Results } from '../lib/results/store.ts';
@@ -37,6 +38,8 @@ interface ServeOptions {
   readonly endpoint?: string;
   /** Threads of a run. Default 1. */
   readonly threads?: number | undefined;
+  /** Observe what is served. Default: none but the timers and the failures. */
+  readonly observers?: readonly Observer[];
   /** Default: in this process. */
   readonly openRunner?: typeof openOnnx;
 }
@@ -44,7 +47,13 @@ interface ServeOptions {
 export function serve(
   model: BenchModel,
   redisUrl: string,
-  { batchSize, endpoint = 'http://127.0.0.1:9', threads = THREADS, openRunner = openOnnx }: ServeOptions,
+  {
+    batchSize,
+    endpoint = 'http://127.0.0.1:9',
+    threads = THREADS,
+    observers: more = [],
+    openRunner = openOnnx,
+  }: ServeOptions,
 ): Served {
   const connection = connect({ redisUrl });
   const results = openResults(connection, { job: JOB, ttlSeconds: RESULT_TTL_SECONDS, now: Date.now });
@@ -65,7 +74,7 @@ export function serve(
     { refreshMs: MODEL_REFRESH_MS, now: Date.now, onError: (error) => logError(error) },
   );
   const payloads = new PayloadStore(openS3({ endpoint, region: 'local' }), 'bench', JOB);
-  const { timers, observers } = timersTo(results);
+  const { timers, observers } = timersTo(results, ...more);
   const deps = { model: host, payloads, observers };
   const running = new RunningReports(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   return {

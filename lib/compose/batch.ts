@@ -9,13 +9,13 @@ import type { Observer } from '../pipeline/observer.ts';
 import { RunningReports } from '../results/running.ts';
 import { resultSink } from '../results/sink.ts';
 import { announcement } from './announce.ts';
-import { startCapture } from './capture-slot.ts';
 import { CLOCK } from './clock.ts';
 import { observers, timers } from './observers.ts';
 import { connection, results } from './results.ts';
 import { archive, largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
+import { startCapture } from './start-capture.ts';
 import { recordStates } from './states.ts';
 import { openRunCounts } from './store.ts';
 

@@ -1,9 +1,7 @@
 /** The place of what captures requests and records (capture.ts), which only functions that run a model load and fill. */
-import { isCapturing } from '../contract/capture.ts';
 import { leave } from '../contract/under-way.ts';
 import type { Capture } from '../observe/capture.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
-import type { Scope } from './scope.ts';
 
 /** What comes before it is filled is not captured. */
 export class CaptureSlot implements Observer {
@@ -36,12 +34,4 @@ export class CaptureSlot implements Observer {
 
 export function captureSlot(): CaptureSlot {
   return new CaptureSlot();
-}
-
-/** Captures what this environment answers, if its job does. */
-export function startCapture(scope: Scope): void {
-  const { job } = scope.environment;
-  if (!isCapturing(job.capture) || job.worker.class !== undefined) return;
-  const slot = scope.get(captureSlot);
-  slot.fill(slot.opening ?? import('./capture.ts').then(({ openCapture }) => openCapture(scope)));
 }

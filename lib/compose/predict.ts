@@ -5,10 +5,10 @@
 import { badConfig } from '../contract/errors.ts';
 import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
-import { startCapture } from './capture-slot.ts';
 import { inferences, observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
+import { startCapture } from './start-capture.ts';
 
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
 export async function composePredict(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {

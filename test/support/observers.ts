@@ -12,8 +12,8 @@ export function quietObservers(...more: readonly Observer[]): Observers {
   return together([...more, FAILURES], now);
 }
 
-/** Timers that go to a store with its results, as those of a function. */
-export function timersTo(store: Pick<ResultStore, 'save'>) {
+/** Timers that go to a store with its results, as those of a function. @param more observe too */
+export function timersTo(store: Pick<ResultStore, 'save'>, ...more: readonly Observer[]) {
   const delivered = new DeliveredTimers({ now, deliver: (timers, model) => store.save([], model, timers) });
-  return { timers: delivered.timers, observers: quietObservers(delivered) };
+  return { timers: delivered.timers, observers: quietObservers(delivered, ...more) };
 }

@@ -1,0 +1,152 @@
+/**
+ * The time that capturing adds to a request, with a share of 1 and one of 5 %: each request as Lambda calls it, with the observers that it
+ * passes before its answer. Objects go to the S3 of this machine by the AWS SDK, which answers sooner than the one of Amazon.
+ */
+import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import { RUNTIME } from '../../lib/compose/onnx.ts';
+import { capturesPrefix, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import { elementAt } from '../../lib/contract/present.ts';
+import { Capture } from '../../lib/observe/capture.ts';
+import { CaptureWriter } from '../../lib/s3/captures.ts';
+import { listPages } from '../../lib/s3/pages.ts';
+import type { Bench, Scenario } from '../bench.ts';
+import { type Contender, interleave, type Measured, pairwise, quantile, spreadOf } from '../measure.ts';
+import { type BenchModel, randomRows } from '../models.ts';
+import { type Line, type Row } from '../report.ts';
+import { CONTEXT, nestedNumbers, predictEvent, type Served, serve } from '../served.ts';
+
+const REPEAT_MS = 600;
+const INPUTS = 16;
+const BUCKET = 'captures';
+const SHARES = [1, 0.05] as const;
+/** Of S3 in us-east-1: a write, in dollars. */
+const WRITE_DOLLARS = 5e-6;
+
+export const capture: Scenario = {
+  name: 'capture',
+  about: 'time that capturing adds to a request of POST /predict, bytes and dollars',
+  async run(bench) {
+    const lines: Line[] = [];
+    const model = await bench.model('mlp');
+    for (const share of SHARES) {
+      const name = `MLP, 64 floats as JSON, share ${share}`;
+      if (bench.wants(name)) lines.push(...(await measureShare(bench, model, share, name)));
+    }
+    return lines;
+  },
+};
+
+async function measureShare(bench: Bench, model: BenchModel, share: number, name: string): Promise<Row[]> {
+  const aws = await bench.aws();
+  await aws.createBucket(BUCKET);
+  const id = `share${share * 100}`;
+  const writer = new CaptureWriter(aws.s3, { bucket: BUCKET, now: Date.now, id });
+  const header = {
+    capture: 1,
+    job: DEFAULT_JOB_NAME,
+    settings: {},
+    runtime: { ...RUNTIME, threads: 1 },
+  } as const;
+  let stored = 0;
+  const observer = new Capture({
+    share,
+    include: [],
+    leaveOut: [],
+    failures: true,
+    now: Date.now,
+    isFrozen: true,
+    put: async ({ version, lines, lost }) => {
+      if (lost > 0) throw new Error(`${lost} requests were not captured`);
+      stored += lines.length;
+      await writer.put({ ...header, version: `${id}-${version}`, lost }, lines);
+    },
+  });
+  const { url } = await bench.redis();
+  const [off, on, again] = [[], [observer], []].map((observers) =>
+    serve(model, url, { batchSize: 1, observers }),
+  );
+  const rows = randomRows(31, model.rowShape, INPUTS);
+  const events = rows.map((row) =>
+    predictEvent(JSON.stringify({ instances: [{ [model.input]: nestedNumbers(row, model.rowShape) }] })),
+  );
+  let request = 0;
+  const contender = (
+    of: string,
+    served: Served | undefined,
+    own?: Capture,
+  ): Contender<APIGatewayProxyStructuredResultV2 | undefined> => ({
+    name: of,
+    async call(index) {
+      const awsRequestId = `request-${request++}`;
+      own?.functionCalled({ ids: {}, messages: undefined });
+      const event = elementAt(events, index % events.length, 'events');
+      const answer = await served?.predict(event, { ...CONTEXT, awsRequestId });
+      await own?.flush();
+      return answer;
+    },
+    verify: (answers) => {
+      if (!answers.every((answer) => answer?.statusCode === 200)) throw new Error(`${of}: not answered`);
+    },
+  });
+  try {
+    const contenders = [
+      contender('off', off),
+      contender('on', on, observer),
+      contender('off again', again),
+    ] as Contender[];
+    const measured = await interleave(contenders, { repeats: bench.repeats, repeatMs: bench.ms(REPEAT_MS) });
+    await observer.close();
+    let [bytes, objects] = [0, 0];
+    for await (const page of listPages(aws.s3, BUCKET, `${capturesPrefix(DEFAULT_JOB_NAME)}${id}-`))
+      for (const object of page) {
+        bytes += object.bytes;
+        objects++;
+      }
+    return rowsOf(name, measured, { perLine: bytes / stored, perWrite: stored / objects, share });
+  } finally {
+    for (const served of [off, on, again]) await served?.close();
+  }
+}
+
+interface Stored {
+  /** Bytes of S3 for a captured request. */
+  readonly perLine: number;
+  /** Captured requests of one object. */
+  readonly perWrite: number;
+  readonly share: number;
+}
+
+function rowsOf(name: string, measured: readonly Measured[], { perLine, perWrite, share }: Stored): Row[] {
+  const [off, on, control] = [0, 1, 2].map((i) => elementAt(measured, i, 'measured'));
+  if (!off || !on || !control) throw new Error('three were measured');
+  const minus = (a: number, b: number) => a - b;
+  const dollars = (1e6 * share * WRITE_DOLLARS) / perWrite;
+  const stored = `${perLine.toFixed(0)} bytes a captured request; ${dollars.toFixed(3)} dollars of writes a million requests`;
+  const latencies = [0.5, 0.99].map((part): Row => {
+    const at = (of: Measured) => of.repeats.map((sorted) => quantile(sorted, part));
+    const noise = pairwise(at(control), at(off), minus).median;
+    return {
+      scenario: 'capture',
+      name,
+      metric: `added p${part * 100}`,
+      unit: 'ms',
+      raw: spreadOf(at(off)).median,
+      ours: spreadOf(at(on)).median,
+      baseUnit: 'ms',
+      value: pairwise(at(on), at(off), minus),
+      note: `off against itself ${noise.toFixed(3)}`,
+    };
+  });
+  const value = pairwise(on.cpuMs, off.cpuMs, minus);
+  const cpu = { raw: spreadOf(off.cpuMs).median, ours: spreadOf(on.cpuMs).median, baseUnit: 'ms' };
+  const processor: Row = {
+    scenario: 'capture',
+    name,
+    metric: 'added processor time',
+    unit: 'ms',
+    ...cpu,
+    value,
+    note: stored,
+  };
+  return [...latencies, processor];
+}
