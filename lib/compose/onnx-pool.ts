@@ -12,7 +12,7 @@ import { Batcher, type BatchRunner, type Clock } from '../pipeline/batch/batcher
 import { flattenedLarge } from '../pipeline/bind/flatten.ts';
 import type { Observer } from '../pipeline/observer.ts';
 import { Pool } from '../workers/pool.ts';
-import { classLabels, hasKnownRows, labelled, type OnnxRunner } from './onnx.ts';
+import { classLabels, hasKnownRows, labelled, type OnnxRunner, RUNTIME, runtimeName } from './onnx.ts';
 
 export interface OnnxPoolOptions {
   /** Processes, each with the model in its memory. */
@@ -67,6 +67,7 @@ export async function openPooledOnnx(
   const batcher = new Batcher(runner, { ...batching, nextTurn: (call) => void setImmediate(call) });
   return {
     version,
+    runtime: runtimeName(RUNTIME),
     inputs,
     outputs,
     separable,

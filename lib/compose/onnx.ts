@@ -11,6 +11,7 @@ import type {
   TensorRunner,
   TensorSpec,
 } from '../contract/values.ts';
+import type { Runtime } from '../contract/verification.ts';
 import type { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUNTIME, startOnnx } from '../inference/session.ts';
@@ -62,6 +63,10 @@ export function labelled(outcomes: Outcome[], labels: ReturnType<typeof classLab
   return outcomes.map((outcome) =>
     outcome.ok ? { ...outcome, outputs: outcome.outputs.map(withLabels) } : outcome,
   );
+}
+
+export function runtimeName({ onnxruntime }: Runtime): string {
+  return `onnxruntime ${onnxruntime}`;
 }
 
 /** True if a verification, or the job's owner, states how rows relate. */
@@ -132,6 +137,7 @@ export async function openOnnx(file: string, version: string, given: OnnxSetting
   };
   return {
     version,
+    runtime: runtimeName(RUNTIME),
     names,
     image,
     inputs: model.inputs,

@@ -157,6 +157,8 @@ export interface RunPolicy {
 export interface Runner {
   /** Identifies the model version that made a result. */
   readonly version: string;
+  /** The runtime of a model, by name and version; undefined for a worker. */
+  readonly runtime?: string | undefined;
   /** The model's inputs and outputs with the batch dimension; undefined if unknown. */
   readonly inputs?: readonly TensorSpec[];
   readonly outputs?: readonly TensorSpec[];

@@ -4,6 +4,7 @@ import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
 import { serveRequest } from '../pipeline/serve.ts';
 import type { InferenceDeps } from './open-inference/run.ts';
 import { type HttpResponse, jsonText } from './response.ts';
+import { runHeaders } from './run-headers.ts';
 
 interface Asked {
   readonly records: readonly Inputs[];
@@ -34,17 +35,17 @@ export async function answerRecords<A extends Asked>(
   const { records, inPlace = raise, headers } = asked;
   observers.rowsRead?.(records.length);
   const stopRun = observers.start('run');
-  const { outcomes, version } = await model.use(async (runner) => {
-    assertServes?.(runner, asked);
+  const { outcomes, runner } = await model.use(async (serving) => {
+    assertServes?.(serving, asked);
     return {
-      outcomes: await serveRequest(records, runner, requestPolicy(clock), observers).catch(inPlace),
-      version: runner.version,
+      outcomes: await serveRequest(records, serving, requestPolicy(clock), observers).catch(inPlace),
+      runner: serving,
     };
   });
   stopRun();
   const text = await answer(outcomes, asked);
   stopRequest();
-  return jsonText(200, text, { 'model-version': version, ...headers });
+  return jsonText(200, text, { ...runHeaders(runner, outcomes), ...headers });
 }
 
 function raise(error: unknown): never {

@@ -34,6 +34,8 @@ export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefi
       'location',
       'retry-after',
       'model-version',
+      'model-runtime',
+      'run-rows',
       'inference-header-content-length',
       'traceparent',
       'warning',

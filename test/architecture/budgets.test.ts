@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 41_080 },
+  { folders: ['functions', 'lib'], lines: 41_120 },
   { folders: ['local'], lines: 10_900 },
   { folders: ['cli'], lines: 9_560 },
   { folders: ['infra'], lines: 7_450 },

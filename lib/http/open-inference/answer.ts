@@ -19,14 +19,13 @@ import type { AnsweredOutput, InferenceAnswer } from './run.ts';
  * @throws too_large when it exceeds Lambda's limit
  */
 export function inferenceAnswer(
-  { model, version, id, outputs }: InferenceAnswer,
+  { model, version, headers, id, outputs }: InferenceAnswer,
   allocate: (bytes: number) => Buffer,
 ): HttpResponse {
   assertSize(outputs);
   const named = { model_name: model, model_version: version, ...(id === undefined ? {} : { id }) };
   const head = JSON.stringify(named).slice(0, -1);
   const json = `${head},"outputs":[${outputs.map(outputText).join(',')}]}`;
-  const headers = { 'model-version': version };
   const tensors = outputs.filter((output) => output.binary).map(({ tensor }) => tensor);
   if (tensors.length === 0) return jsonText(200, assertAnswer(json), headers);
   const jsonLength = upToBoundary(Buffer.byteLength(json));

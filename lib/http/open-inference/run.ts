@@ -22,6 +22,7 @@ import { jsonTensor } from '../../pipeline/bind/numbers.ts';
 import type { requestPolicy } from '../../pipeline/deadline.ts';
 import type { Observers } from '../../pipeline/observer.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
+import { type RunHeaders, runHeaders } from '../run-headers.ts';
 import { assertClassified, classified } from './classification.ts';
 import { Phases } from './phases.ts';
 
@@ -55,6 +56,7 @@ export interface InferenceAnswer {
   readonly model: string;
   /** The version that answered. */
   readonly version: string;
+  readonly headers: RunHeaders;
   /** The id of the request. */
   readonly id: string | undefined;
   /** In the order of the request, or all of the model's. */
@@ -154,6 +156,7 @@ export async function runInference(
     return {
       model,
       version: runner.version,
+      headers: runHeaders(runner, outcomes),
       id: request.id,
       outputs: chosen(request, pictures ? await stacked(outcomes, runner) : outputs, runner.outputs),
     };

@@ -16,6 +16,7 @@ import { readInstances } from '../instances.ts';
 import type { InferenceDeps } from '../open-inference/run.ts';
 import { predictionsAnswer } from '../predictions.ts';
 import { jsonText } from '../response.ts';
+import { runHeaders } from '../run-headers.ts';
 
 export interface PredictDeps extends InferenceDeps {
   /** Handles `Prefer: respond-async`; without it the preference is ignored, as RFC 7240 allows. */
@@ -32,16 +33,16 @@ export const handle: Handle<PredictDeps> = async (request, deps, clock) => {
   deps.observers.rowsRead?.(records.length);
   const run = deps.observers.start('run');
   const policy = requestPolicy(clock);
-  const { outcomes, version } = await deps.model.use(async (runner) => ({
-    outcomes: await serveRequest(records, runner, policy, deps.observers).catch(inPlace),
-    version: runner.version,
+  const { outcomes, runner } = await deps.model.use(async (serving) => ({
+    outcomes: await serveRequest(records, serving, policy, deps.observers).catch(inPlace),
+    runner: serving,
   }));
   run();
   const body = isPlain
-    ? (await import('../plain.ts')).plainAnswer(outcomes, deps.filter, version)
+    ? (await import('../plain.ts')).plainAnswer(outcomes, deps.filter, runner.version)
     : predictionsAnswer(outcomes, deps.filter);
   stop();
-  return jsonText(200, body, { 'model-version': version, ...headers });
+  return jsonText(200, body, { ...runHeaders(runner, outcomes), ...headers });
 };
 
 export const declaration: Declaration = {

@@ -18,6 +18,7 @@ import { type InferenceDeps, jobOf } from '../open-inference/run.ts';
 import { assertAnswer } from '../predictions.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json, jsonText } from '../response.ts';
+import { runHeaders } from '../run-headers.ts';
 import { answerText, rowsText } from './answer.ts';
 import { batchOf, recordsOf, rowsAnswered } from './records.ts';
 
@@ -88,7 +89,7 @@ async function inferred(
   const read = decodeServing(request.body(), verb);
   assertSignature(read.signature, verb);
   const run = observers.start('run');
-  const { makeText, version } = await model.use(async (runner) => {
+  const { makeText, headers } = await model.use(async (runner) => {
     assertVersion(asked, runner);
     if (!runner.inputs)
       throw new ServingError('not_found', 'a worker serves here, which has no signature; ask POST /predict');
@@ -97,17 +98,18 @@ async function inferred(
     const { isWhole, isList, rows } = records;
     const policy = { exactSignature: isWhole, isRow: !isWhole, ...requestPolicy(clock) };
     const outcomes = await serveRequest(records.records, runner, policy, observers);
+    const named = runHeaders(runner, outcomes);
     if (verb === 'predict' && isList && !isWhole) {
       const each = rowsAnswered(outcomes, records);
-      return { makeText: () => rowsText(each), version: runner.version };
+      return { makeText: () => rowsText(each), headers: named };
     }
     const outputs = batchOf(outcomes, records, runner.outputs);
-    return { makeText: () => answerText(verb, outputs, rows, isList), version: runner.version };
+    return { makeText: () => answerText(verb, outputs, rows, isList), headers: named };
   });
   run();
   const text = assertAnswer(makeText());
   stop();
-  return jsonText(200, text, { 'model-version': version });
+  return jsonText(200, text, headers);
 }
 
 /** A model has the signature that was imported, under the default name and that of its method. @throws bad_request */

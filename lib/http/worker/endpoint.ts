@@ -17,6 +17,7 @@ import type { InferenceDeps } from '../open-inference/run.ts';
 import { assertAnswer } from '../predictions.ts';
 import { type HttpRequest, mediaType } from '../request.ts';
 import { type HttpResponse, json, jsonText } from '../response.ts';
+import { runHeaders } from '../run-headers.ts';
 import { readForm } from './form.ts';
 import { FRAME_TYPE, type Later, runFrame } from './frames.ts';
 import { imageItem, rgbImage } from './image.ts';
@@ -65,10 +66,11 @@ async function answerItem(request: HttpRequest, deps: WorkerDeps, policy: RunPol
   }
   const item = await readItem(request, deps);
   return deps.model.use(async (runner) => {
-    const [outcome] = await serveRequest([item(runner)], runner, policy, deps.observers);
+    const outcomes = await serveRequest([item(runner)], runner, policy, deps.observers);
+    const [outcome] = outcomes;
     const text = valueText(valueOf(outcome as Success, runner));
     const body = assertAnswer(`{"error_code":0,"error_message":"Success.","data":${text}}`);
-    return jsonText(200, body, { 'model-version': runner.version });
+    return jsonText(200, body, runHeaders(runner, outcomes));
   });
 }
 

@@ -239,7 +239,13 @@ test('POST /predict and POST /v2 take a token each, and are answered with 429 an
 test('binary outputs that cannot fit into an answer take no memory for it', () => {
   const data = new Float32Array(LIMITS.httpBodyBytes / 4);
   const tensor: NamedTensor = { name: 'y', dtype: 'float32', shape: [data.length], data };
-  const answer = { model: 'm', version: 'v', id: undefined, outputs: [{ tensor, binary: true }] };
+  const answer = {
+    model: 'm',
+    version: 'v',
+    headers: {},
+    id: undefined,
+    outputs: [{ tensor, binary: true }],
+  };
   const allocate = () => assert.fail('nothing is written');
   assert.throws(() => inferenceAnswer(answer, allocate), { code: 'too_large' });
 });
