@@ -19,7 +19,7 @@ const REPEAT_MS = 600;
 const INPUTS = 16;
 const BUCKET = 'captures';
 const SHARES = [1, 0.05] as const;
-/** Of S3 in us-east-1: a write, in dollars. */
+/** The price of a write of S3 in us-east-1, in dollars. */
 const WRITE_DOLLARS = 5e-6;
 
 export const capture: Scenario = {

@@ -15,7 +15,7 @@ interface PurgeOptions {
   /** Skips the question. */
   readonly yes: boolean;
   readonly job: string;
-  /** What is written later stays, in ms since 1970. */
+  /** Later captures stay, in ms since 1970. */
   readonly until: number;
 }
 

@@ -3,7 +3,7 @@ import { leave } from '../contract/under-way.ts';
 import type { Capture } from '../observe/capture.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
 
-/** What comes before it is filled is not captured. */
+/** Passes events on once it is filled: the first ones are not captured. */
 export class CaptureSlot implements Observer {
   opening: Promise<Capture> | undefined;
   #opened: Capture | undefined;

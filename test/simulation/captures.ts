@@ -1,4 +1,4 @@
-/** What the functions of a deployment captured: each line with the numbers by which its record and its answer are known. */
+/** Reads the captures of a deployment: each line with the numbers by which its record and its answer are known. */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { readHeader, readLine } from '../../lib/codecs/capture/read.ts';
 import { capturesPrefix } from '../../lib/contract/names.ts';
