@@ -17,7 +17,7 @@ import { ASKS_TENSORS, PRIMITIVES } from './python.ts';
 import { RECURRENT } from './recurrent.ts';
 import { REDUCTIONS } from './reduction.ts';
 import { RESIZE } from './resize.ts';
-import { callEntry, operators, type Result } from './schema.ts';
+import { callEntry, isValue, operators, type Result } from './schema.ts';
 import { expand } from './shaping.ts';
 import { STRIDED } from './strided.ts';
 import { kind } from './types.ts';
@@ -98,9 +98,7 @@ function hasTensors(value: Py): boolean {
 }
 
 function wrapped(c: Context, result: Result): Py {
-  const isValue =
-    typeof result === 'object' && result !== null && 'dtype' in result && !(result instanceof TensorRef);
-  return isValue ? c.tensor(result) : result;
+  return isValue(result) ? c.tensor(result) : result;
 }
 
 function ofSizes(

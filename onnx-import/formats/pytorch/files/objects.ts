@@ -33,9 +33,13 @@ export class Weights {
   }
 }
 
-/** A weight, which is read when it is needed. A write to it would outlive the call. */
 export function weightRef(c: Context, weights: Weights, call: PickledCall, name: string): TensorRef {
-  const make = () => c.g.constant(weights.tensor(call), name);
+  return storedRef(c, () => weights.tensor(call), name);
+}
+
+/** A weight, which is read when it is needed. A write to it would outlive the call. */
+export function storedRef(c: Context, read: () => Tensor, name: string): TensorRef {
+  const make = () => c.g.constant(read(), name);
   const fixed = `keeps a state from one call to the next (it writes to "${name}"), which cannot be served; if it is in training mode, call model.eval() before saving`;
   return new TensorRef(c.scopes, make, fixed);
 }
