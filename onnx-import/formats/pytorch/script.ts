@@ -50,7 +50,6 @@ export function readScript(
       hasDefault: parameter.fallback !== undefined,
     })),
     run: (c, problems, args) => {
-      const objects = new Objects(c, weights);
       const fixed = new Objects(c, constants);
       const table = script.constants instanceof PickledTuple ? script.constants.items : [];
       const library: Library = {
@@ -62,6 +61,9 @@ export function readScript(
         },
       };
       const interpreter = new Interpreter(c, library, problems);
+      const objects = new Objects(c, weights, undefined, (object, state) => {
+        interpreter.restore(object, state);
+      });
       const self = objects.value(root);
       if (!(self instanceof Obj)) throw badModel(`${name}: data.pkl holds no module`);
       return {

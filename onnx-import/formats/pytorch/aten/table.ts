@@ -14,6 +14,7 @@ import { NORMALIZATION } from './normalization.ts';
 import { arithmetic } from './numbers.ts';
 import { POOLING } from './pooling.ts';
 import { ASKS_TENSORS, PRIMITIVES } from './python.ts';
+import { callQuantized, QUANTIZED } from './quantized.ts';
 import { RECURRENT } from './recurrent.ts';
 import { REDUCTIONS } from './reduction.ts';
 import { RESIZE } from './resize.ts';
@@ -39,6 +40,7 @@ export const OPERATORS = operators(
   NORMALIZATION,
   RECURRENT,
   CREATION,
+  QUANTIZED,
 );
 
 /** For the list of what is supported. */
@@ -73,6 +75,11 @@ export function callOperator(
   args: readonly Py[],
   named: ReadonlyMap<string, Py>,
 ): Py {
+  const plain = () => callPlain(c, name, args, named);
+  return callQuantized(c, name, [...args, ...named.values()], plain) ?? plain();
+}
+
+function callPlain(c: Context, name: string, args: readonly Py[], named: ReadonlyMap<string, Py>): Py {
   const known = ofSizes(c, name, args, named);
   if (known) return known;
   const hasTensor = args.some(

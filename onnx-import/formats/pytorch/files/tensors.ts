@@ -42,6 +42,8 @@ export const STORAGES: Readonly<Record<string, StorageType>> = {
   'torch.CharStorage': { dtype: 'int8', size: 1 },
   'torch.ByteStorage': { dtype: 'uint8', size: 1 },
   'torch.BoolStorage': { dtype: 'bool', size: 1 },
+  'torch.QInt8Storage': { dtype: 'int8', size: 1 },
+  'torch.QUInt8Storage': { dtype: 'uint8', size: 1 },
 };
 
 /** The bytes of a storage by its key. */
@@ -67,6 +69,11 @@ export function readTensor(call: PickledCall, storages: Storages): Tensor {
     return readTensor(inner, storages);
   }
   if (!REBUILD.has(call.name)) throw badModel(`a tensor made by ${call.name} is not supported`);
+  return readStored(call, storages);
+}
+
+/** Of a call whose first arguments are storage, offset, sizes and strides. */
+export function readStored(call: PickledCall, storages: Storages): Tensor {
   const [storage, offset, sizes, strides] = call.operands;
   const shape = numbers(sizes, 'size');
   const steps = numbers(strides, 'stride');
