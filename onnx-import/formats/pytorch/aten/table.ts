@@ -22,6 +22,7 @@ import { callEntry, isValue, operators, type Result } from './schema.ts';
 import { expand } from './shaping.ts';
 import { STRIDED } from './strided.ts';
 import { kind } from './types.ts';
+import { upgrade } from './upgrade.ts';
 import { VIEWS } from './views.ts';
 
 export const OPERATORS = operators(
@@ -75,7 +76,8 @@ export function callOperator(
   args: readonly Py[],
   named: ReadonlyMap<string, Py>,
 ): Py {
-  const plain = () => callPlain(c, name, args, named);
+  const call = upgrade(c.archiveVersion, name, args, named);
+  const plain = () => callPlain(c, name, call.args, call.named);
   return callQuantized(c, name, [...args, ...named.values()], plain) ?? plain();
 }
 
