@@ -1,4 +1,5 @@
 /** `model import --with-python`: the owner's own exporter runs first, after a question where the file is code. */
+import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import type { ImportOptions } from '../../release/import.ts';
 import { confirmed } from '../confirm.ts';
@@ -20,7 +21,7 @@ export async function exportFirst(
   output: Output,
   run: Run,
 ): Promise<number> {
-  if (!isAsked) return run(directory, { reference });
+  if (!isAsked) return run(directory, { reference }).catch((error: unknown) => withHint(error, directory));
   const { exportable, withExport } = await import('../../onnx-import/index.ts');
   const found = await exportable(directory);
   const { file, packages, recipe } = found;
@@ -38,4 +39,17 @@ export async function exportFirst(
     output.note(`note: ${made.note}`);
     return run(made.directory, { notes: [made.note], reference: reference ?? made.reference });
   }).finally(progress.end);
+}
+
+/** Names the option where it would help. @throws always */
+async function withHint(error: unknown, directory: string): Promise<never> {
+  const known = ServingError.from(error);
+  if (known.code !== 'bad_model') throw error;
+  const { exportable } = await import('../../onnx-import/index.ts');
+  const found = await exportable(directory).catch(() => undefined);
+  if (!found) throw error;
+  throw badModel(
+    `${known.message}; or pass --with-python, which runs the exporter here${found.recipe.isCode ? ' (it loads the file, which is code)' : ''}`,
+    { cause: error },
+  );
 }
