@@ -1,6 +1,6 @@
 /**
  * A throw-away environment of Python. Each step has a limit of time, of the disk that it takes and of what it prints; what it starts
- * ends with it. It sees neither credentials nor the home folder in its variables, but it runs as the user: it is no sandbox.
+ * ends with it. It sees neither credentials nor the home folder in its variables, but it runs as the user, and nothing else confines it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { lstat, mkdir, readdir, statfs } from 'node:fs/promises';

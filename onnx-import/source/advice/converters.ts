@@ -19,7 +19,7 @@ export function mxnet(file: string, names: readonly string[]): string {
 }
 
 export function mxnetCall(graph: string, weights: string): string {
-  return `in Python: mxnet.onnx.export_model("${graph}", "${weights}", [shape]) makes an ONNX model`;
+  return `in Python, with mxnet==1.9.1, numpy<1.24 and onnx<1.15: mxnet.onnx.export_model("${graph}", "${weights}", [shape]) makes an ONNX model`;
 }
 
 export function paddle2onnx(graph: string): string {
