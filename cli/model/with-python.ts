@@ -21,7 +21,7 @@ export async function exportFirst(
   output: Output,
   run: Run,
 ): Promise<number> {
-  if (!isAsked) return run(directory, { reference }).catch((error: unknown) => withHint(error, directory));
+  if (!isAsked) return run(directory, { reference }).catch((error: unknown) => withHint(directory, error));
   const { exportable, withExport } = await import('../../onnx-import/index.ts');
   const found = await exportable(directory);
   const { file, packages, recipe } = found;
@@ -42,7 +42,7 @@ export async function exportFirst(
 }
 
 /** Names the option where it would help. @throws always */
-async function withHint(error: unknown, directory: string): Promise<never> {
+async function withHint(directory: string, error: unknown): Promise<never> {
   const known = ServingError.from(error);
   if (known.code !== 'bad_model') throw error;
   const { exportable } = await import('../../onnx-import/index.ts');
