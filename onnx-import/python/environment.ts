@@ -66,7 +66,7 @@ export class PythonEnvironment {
       ms,
     });
     if (made) return made;
-    const args = ['-m', 'pip', 'install', '--quiet', '--no-input', '--no-cache-dir', ...packages];
+    const args = ['-m', 'pip', 'install', '-q', ...packages];
     return this.run({ ...this.#python(args), what: `installing ${packages.join(' ')}`, ms });
   }
 
@@ -141,6 +141,8 @@ export class PythonEnvironment {
   #variables(): NodeJS.ProcessEnv {
     const passed = Object.entries(variables).filter(([name]) => PASSED.test(name));
     const own = {
+      PIP_NO_INPUT: '1',
+      PIP_NO_CACHE_DIR: '1',
       HOME: join(this.#folder, 'home'),
       TMPDIR: join(this.#folder, 'tmp'),
       PATH: [this.#bin, variables['PATH']].join(delimiter),
