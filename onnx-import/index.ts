@@ -12,6 +12,7 @@ import type { Choice } from './files/variants.ts';
 import type { Imported, ImportOptions } from './import/import.ts';
 import type { Found } from './import/stages.ts';
 import type { OnnxFacts } from './onnx/facts.ts';
+import type { Exportable, Exported, ExportOptions } from './python/export.ts';
 import type { FileFacts } from './source/sources.ts';
 import type { VerifyOptions } from './verify/verify.ts';
 
@@ -34,6 +35,7 @@ export { type Found, MODEL_FILE, type Reported, STAGES, type Stage } from './imp
 export type { OnnxFacts } from './onnx/facts.ts';
 export { takesPicturesOfAnySize } from './onnx/picture-size.ts';
 export type { ModelProcess } from './process/model-process.ts';
+export type { Exportable, Exported, ExportOptions } from './python/export.ts';
 export { layoutOf, type SaidPreprocessing, takesImages } from './report/image-reading.ts';
 export {
   configLines,
@@ -90,6 +92,23 @@ export async function importModel(directory: string, options: ImportOptions): Pr
 /** Like importModel, for a model that was found, and an output that is known to be free. */
 export async function importFound(found: Found, options: ImportOptions): Promise<Imported> {
   return (await import('./import/import.ts')).importFound(found, options);
+}
+
+/** Finds the file that the exporter of its own framework makes ONNX of, in Python. */
+export async function exportable(path: string): Promise<Exportable> {
+  return (await import('./python/export.ts')).exportable(path);
+}
+
+/**
+ * Installs the exporter into an environment that is thrown away, runs it, and calls `work` with what it made. A file that
+ * `isCode` runs whatever is in it, as the user: ask first.
+ */
+export async function withExport<T>(
+  exported: Exportable,
+  options: ExportOptions,
+  work: (made: Exported) => Promise<T>,
+): Promise<T> {
+  return (await import('./python/export.ts')).withExport(exported, options, work);
 }
 
 /** Runs an ONNX file on made-up inputs, and on its reference where there is one: what it takes, how long and how much. */

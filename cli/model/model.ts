@@ -15,6 +15,7 @@ import { uploadRefusal } from '../upload-refusal.ts';
 import { described, importHere, withImport } from './import.ts';
 import { CONFIG_OPTION, IMPORT_OPTIONS } from './options.ts';
 import { importPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
+import { exportFirst } from './with-python.ts';
 
 /** Keeping more would not be pruning. */
 const MAX_KEPT = 1_000;
@@ -27,6 +28,12 @@ const OPTIONS = {
       value: 'dir',
       about:
         'where the model is written (default: <dir>-onnx, beside <dir>; of s3://… and hf://… in this folder)',
+    },
+  }),
+  ...only(['import'], {
+    'with-python': {
+      about:
+        "have the framework's own exporter make ONNX of a file that only Python reads (scikit-learn, Keras 3, CatBoost, PaddlePaddle, torch.export), in an environment that is thrown away; PYTHON names the interpreter",
     },
   }),
   ...only(['import', 'golden'], {
@@ -70,9 +77,9 @@ const OPTIONS = {
     },
   }),
   ...only(['push'], { 'no-activate': { about: 'upload the version, but keep serving the current one' } }),
+  ...only(['import', 'prune'], { yes: YES }),
   ...only(['prune'], {
     keep: { value: 'n', range: [0, MAX_KEPT], about: 'how many versions to keep' },
-    yes: YES,
   }),
 } as const;
 
@@ -185,7 +192,9 @@ hf://org/name@revision of Hugging Face, which is copied.`,
       interruptible(`the ${action}`, output, async (signal) => {
         const stoppable = { ...options, proof: proofOptions(options.job), signal };
         if (action === 'check') return check(directory, stoppable, output);
-        return importTo(directory, { ...stoppable, out }, values, output);
+        const run = (from: string, more = {}) =>
+          importTo(from, { ...stoppable, ...more, out }, values, output);
+        return exportFirst(directory, { ...values, ...stoppable }, output, run);
       }),
     );
   },

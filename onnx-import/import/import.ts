@@ -41,6 +41,8 @@ export interface ImportOptions
   readonly image?: ImageChoice | undefined;
   /** Names of files beside the model whose advice is not followed, such as preprocessor_config.json. */
   readonly ignore?: readonly string[] | undefined;
+  /** Lines of the report in front of those that the import writes. */
+  readonly notes?: readonly string[] | undefined;
   /** The version that is recorded as the converter's. Default: that of this package. */
   readonly version?: string | undefined;
   /** Called at each stage, and with the progress of a long one, in bytes. */
@@ -78,11 +80,15 @@ export interface Imported {
  */
 export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
   options.onStage?.('reading');
-  const found = await detectModel(directory, options.convert);
+  const found = withNotes(await detectModel(directory, options.convert), options.notes);
   const given = { ...options, convert: withShapes(found.kind, options.convert ?? {}) };
   assertUsed(found.kind, given.convert);
   await assertOutput(options, found.home);
   return importFound(found, given);
+}
+
+function withNotes(found: Found, notes: readonly string[] = []): Found {
+  return notes.length > 0 ? { ...found, notes: [...notes, ...(found.notes ?? [])] } : found;
 }
 
 /** Like importModel, for a model and an output that were checked already. */

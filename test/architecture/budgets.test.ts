@@ -14,10 +14,10 @@ interface Budget {
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 41_120 },
   { folders: ['local'], lines: 10_900 },
-  { folders: ['cli'], lines: 9_560 },
+  { folders: ['cli'], lines: 9_620 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 67_380 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 68_930 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -53,6 +53,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['onnx-import/emit/'],
   ['onnx-import/formats/'],
   ['onnx-import/report/'],
+  ['onnx-import/python/'],
   ['onnx-import/import/'],
   ['onnx-import/'],
   // The checks that a version passes before it serves; they ask the model through the functions.

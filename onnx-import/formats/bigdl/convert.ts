@@ -75,7 +75,7 @@ function core(root: Module): Module {
   let module = root;
   for (;;) {
     const [first, ...others] = module.children;
-    const isWrapper = /(^|\.)(keras|internal)\./.test(module.type) && others.length === 0;
+    const isWrapper = /(^|\.)(keras|internal)\.|^net\.GraphNet$/.test(module.type) && others.length === 0;
     if (!first || !isWrapper) return module;
     module = first;
   }

@@ -12,13 +12,14 @@ import { Problems } from '../problems.ts';
 import { NeedsIndex } from './aten/indexing.ts';
 import { Raised } from './aten/python.ts';
 import { Failed, Stopped } from './code/library.ts';
+import { readProgram } from './exported.ts';
 import { openTorchFile, type TorchFile } from './files/archive.ts';
 import { type Given, givenInputs, type InputSpec, isSpec } from './inputs.ts';
 import { outputsOf } from './outputs.ts';
 import { readPickled } from './python/model.ts';
 import { Context } from './run/context.ts';
 import { SizeBound } from './run/sizes.ts';
-import { itemsOf, type Py } from './run/values.ts';
+import { Dict, itemsOf, type Py } from './run/values.ts';
 import { type Runnable, readScript } from './script.ts';
 
 /** @throws bad_model naming every operator that cannot be converted, or what the file is instead of a model */
@@ -33,7 +34,8 @@ export async function convertPytorch(
 }
 
 function runnable(file: TorchFile): Runnable {
-  const { script } = file;
+  const { script, program } = file;
+  if (program) return readProgram(program, file.name);
   return script ? readScript({ ...file, script }) : readPickled(file);
 }
 
@@ -64,6 +66,7 @@ function convertFile(model: Runnable, options: ConvertOptions, file: string): Om
 /** The inputs with a free batch, if they have one in common. */
 function withBatch(given: readonly Given[]): Given[] | undefined {
   const specs = given.filter(isSpec);
+  if (specs.some(({ isOfFile }) => isOfFile === true)) return undefined;
   const batch = commonBatch(specs.map(({ shape }) => shape));
   const isTaken = specs.some(({ shape }) => shape.includes(BATCH));
   if (typeof batch !== 'number' || isTaken) return undefined;
@@ -134,7 +137,8 @@ function inputValue(c: Context, { name, shape, dtype }: InputSpec, types: Readon
 }
 
 function hasFailed(value: Py): boolean {
-  return value instanceof Failed || (itemsOf(value)?.some(hasFailed) ?? false);
+  const items = value instanceof Dict ? [...value.items.values()] : itemsOf(value);
+  return value instanceof Failed || (items?.some(hasFailed) ?? false);
 }
 
 /** Errors of the model's code become problems of the place where they came up. */

@@ -15,6 +15,8 @@ export interface Parameter {
   /** The annotation, such as `Optional[Tensor]`. */
   readonly type: string;
   readonly hasDefault: boolean;
+  /** What the file says of its shape, which holds. */
+  readonly spec?: InputSpec;
 }
 
 export interface InputSpec {
@@ -22,6 +24,8 @@ export interface InputSpec {
   readonly shape: Shape;
   /** Undefined: the options do not say, so float32 unless the model needs whole numbers. */
   readonly dtype: DType | undefined;
+  /** The file says its shape. */
+  readonly isOfFile?: boolean;
 }
 
 /** What each parameter is given: an input of the graph, a fixed value, or its default (undefined). */
@@ -48,9 +52,11 @@ export function givenInputs(
     const { name, type } = parameter;
     const constant = options.constants?.[name];
     if (constant !== undefined) return { value: constantOf(constant, type) };
-    if (Object.hasOwn(shapes, name)) return specOf(name, shapes[name] as Shape, problems);
-    const inOrder = options.shapesInOrder?.[i];
-    if (inOrder) return specOf(name, inOrder, problems);
+    const said = Object.hasOwn(shapes, name) ? shapes[name] : options.shapesInOrder?.[i];
+    const { spec } = parameter;
+    const own = said && specOf(name, said, problems);
+    if (spec) return own ? narrowed(spec, own, problems) : spec;
+    if (own) return own;
     if (parameter.hasDefault) return undefined;
     if (/^(Optional\[)?(int|float|bool)\b/.test(type))
       problems.push(
@@ -68,6 +74,19 @@ export function givenInputs(
   });
   if (problems.length > 0) throw badModel(`${file}: ${problems.slice(0, 20).join('; ')}`);
   return given;
+}
+
+/** The sizes that the file fixes stay; one that it leaves free may be fixed. */
+function narrowed(spec: InputSpec, { shape, dtype }: InputSpec, problems: string[]): InputSpec {
+  const fits =
+    shape.length === spec.shape.length &&
+    (dtype === undefined || dtype === spec.dtype) &&
+    spec.shape.every((dim, i) => typeof dim === 'string' || dim === shape[i]);
+  if (!fits)
+    problems.push(
+      `input "${spec.name}" was exported as ${spec.dtype ?? 'float32'} [${spec.shape.join(',')}], which --input cannot change; export it again, with dynamic_shapes for a size that is to be free`,
+    );
+  return { ...spec, shape: spec.shape.map((dim, i) => (typeof shape[i] === 'number' ? shape[i] : dim)) };
 }
 
 function constantOf(number: number, type: string): Py {

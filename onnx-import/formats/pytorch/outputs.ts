@@ -29,6 +29,8 @@ export function outputsOf(c: Context, result: Py, wanted: readonly string[] | un
 
 function collect(c: Context, value: Py, name: string, found: NamedOutput[]): void {
   if (found.length >= MAX_OUTPUTS) throw badModel(`the model returns over ${MAX_OUTPUTS} tensors`);
+  if (value instanceof TensorRef && value.quantized)
+    throw badModel('the model returns a quantized tensor; let it end with dequantize()');
   if (value instanceof TensorRef) found.push({ name, value: value.value });
   else if (value instanceof Scalar) found.push({ name, value: value.value });
   else if (value instanceof List || value instanceof Tuple) {

@@ -50,7 +50,7 @@ export function readScript(
       hasDefault: parameter.fallback !== undefined,
     })),
     run: (c, problems, args) => {
-      const objects = new Objects(c, weights);
+      c.archiveVersion = versionOf(script.archive);
       const fixed = new Objects(c, constants);
       const table = script.constants instanceof PickledTuple ? script.constants.items : [];
       const library: Library = {
@@ -62,6 +62,9 @@ export function readScript(
         },
       };
       const interpreter = new Interpreter(c, library, problems);
+      const objects = new Objects(c, weights, undefined, (object, state) => {
+        interpreter.restore(object, state);
+      });
       const self = objects.value(root);
       if (!(self instanceof Obj)) throw badModel(`${name}: data.pkl holds no module`);
       return {
@@ -70,6 +73,13 @@ export function readScript(
       };
     },
   };
+}
+
+/** The version of the operators; archives of mobile may have none. */
+function versionOf(archive: Archive): number {
+  const entry = ['version', '.data/version'].find((name) => archive.names.includes(name));
+  const version = Number(entry && Buffer.from(archive.read(entry)).toString('utf8'));
+  return version > 0 ? version : Number.POSITIVE_INFINITY;
 }
 
 /** The code of an archive, parsed file by file when it is called. */

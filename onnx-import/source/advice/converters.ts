@@ -10,7 +10,7 @@ export function paddle(file: string, names: readonly string[]): string {
   const graph = [`${stem}.pdmodel`, `${stem}.json`].find((name) => names.includes(name));
   if (graph === undefined)
     return `${file} holds weights of PaddlePaddle; its graph, ${stem}.json or ${stem}.pdmodel, is missing`;
-  return `${file} is of PaddlePaddle; \`${paddle2onnx(graph)}\``;
+  return `${file} is of PaddlePaddle; after pip install paddlepaddle paddle2onnx packaging: \`${paddle2onnx(graph)}\``;
 }
 
 export function mxnet(file: string, names: readonly string[]): string {
@@ -19,7 +19,7 @@ export function mxnet(file: string, names: readonly string[]): string {
 }
 
 export function mxnetCall(graph: string, weights: string): string {
-  return `in Python: mxnet.onnx.export_model("${graph}", "${weights}", [shape]) makes an ONNX model`;
+  return `in Python, with mxnet==1.9.1, numpy<1.24 and onnx<1.15: mxnet.onnx.export_model("${graph}", "${weights}", [shape]) makes an ONNX model`;
 }
 
 export function paddle2onnx(graph: string): string {

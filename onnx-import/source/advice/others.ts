@@ -24,7 +24,7 @@ export const OTHERS: AdviceTable = [
   [
     /\.(dnn|cntk)$/i,
     (file) =>
-      `${file} is a model of CNTK; in Python: cntk.Function.load("${file}").save("model.onnx", format=cntk.ModelFormat.ONNX)`,
+      `${file} is a model of CNTK, whose package no newer Python than 3.6 installs; there, which was not tried: cntk.Function.load("${file}").save("model.onnx", format=cntk.ModelFormat.ONNX)`,
   ],
   [
     /^predict_net\.pb$/i,

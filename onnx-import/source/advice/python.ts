@@ -50,7 +50,7 @@ export const PYTHON: AdviceTable = [
   [
     /\.skops$/i,
     (file) =>
-      `${file} is a model of scikit-learn; in Python: skl2onnx.to_onnx(skops.io.load("${file}"), X[:1]) makes an ONNX model`,
+      `${file} is a model of scikit-learn; in Python: skl2onnx.to_onnx(skops.io.load("${file}", trusted=skops.io.get_untrusted_types(file="${file}")), X[:1]) makes an ONNX model, after a look at these types`,
   ],
   [
     /\.cbm$/i,

@@ -154,6 +154,22 @@ test('inputs of a graph keep names that are given, in the order of the graph', a
   assert.deepEqual([...output.data], [4, 5]);
 });
 
+test("Analytics Zoo's GraphNet is the graph inside of it", async () => {
+  const graph = graphOf(
+    { right: [], left: [], difference: ['left', 'right'] },
+    ['left', 'right'],
+    ['difference'],
+  );
+  const net = moduleBytes({ type: 'dllib.net.GraphNet', children: [graph] });
+  const made = await convertBytes(net, { inputShapes: { left: [1, 2], right: [1, 2] } });
+  const feed = [
+    [5, 7],
+    [1, 2],
+  ].map((data) => tensorOf({ shape: [1, 2], data }));
+  const [[output]] = (await runGraph(made, [feed])) as unknown as [[{ data: Float32Array }]];
+  assert.deepEqual([...output.data], [4, 5]);
+});
+
 test('a module in place is refused where another one takes its input, and converted in a chain', async () => {
   const place = moduleBytes({ type: 'nn.ReLU', attributes: { ip: true } });
   const other = moduleBytes({ type: 'nn.Tanh' });

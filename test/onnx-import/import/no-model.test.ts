@@ -24,7 +24,10 @@ const NAMES: readonly (readonly [names: readonly string[], advice: RegExp])[] = 
   [['gesture.task'], /`unzip gesture\.task -d model`, and convert the \*\.tflite in it by tf2onnx$/],
   [['net.tflite'], /`python -m tf2onnx\.convert --tflite net\.tflite --output model\.onnx`$/],
   [['model.pickle'], /code and is never loaded; in Python: skl2onnx\.to_onnx/],
-  [['model.skops'], /skl2onnx\.to_onnx\(skops\.io\.load\("model\.skops"\), X\[:1\]\)/],
+  [
+    ['model.skops'],
+    /skl2onnx\.to_onnx\(skops\.io\.load\("model\.skops", trusted=skops\.io\.get_untrusted_types\(file="model\.skops"\)\), X\[:1\]\)/,
+  ],
   [
     ['model.cbm'],
     /catboost\.CatBoost\(\)\.load_model\("model\.cbm"\)\.save_model\("model\.onnx", format="onnx"\)$/,

@@ -207,3 +207,12 @@ test('refused: an input without a shape, with the option that gives it', async (
       /shape of input "x"; give it with --input x:<shape>, like x:1,3,224,224 \(or x:int64,1,16 for whole numbers\)/,
   });
 });
+
+test('an archive of an older release divides whole numbers and fills as it did then', async (t) => {
+  const forward =
+    'a = torch.to(x, 3)\nb = torch.to(torch.div(a, 2), 6)\nc = torch.full([2, 2], 3)\nd = torch.div(c, 2)\nreturn torch.cat([b, torch.to(d, 6)], 0)';
+  const answers = async (version: number) =>
+    (await runScript(t, { forward, version }, floats([2, 2], [7, -7, 4, 5])))[0];
+  assert.deepEqual(await answers(3), [3, -3, 2, 2, 1.5, 1.5, 1.5, 1.5]);
+  assert.deepEqual(await answers(4), [3.5, -3.5, 2, 2.5, 1.5, 1.5, 1.5, 1.5]);
+});

@@ -60,7 +60,7 @@ def main():
         with torch.no_grad():
             answer = scripted(*inputs.values())
         flat = lambda tensor: {'shape': list(tensor.shape), 'data': [float(f'{value:.9g}') for value in tensor.flatten().tolist()]}
-        made.append({'name': name, 'model': plain(file), 'inputs': {key: flat(value) for key, value in inputs.items()}, 'output': flat(answer)})
+        made.append({'name': name, 'model': plain(file), 'inputs': {key: flat(value) for key, value in inputs.items()}, 'outputs': [flat(answer)]})
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'scripted.json.gz'), 'wb') as file:
         file.write(gzip.compress(json.dumps(made, ensure_ascii=False).encode(), 9, mtime=0))
 

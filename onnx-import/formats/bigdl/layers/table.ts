@@ -29,8 +29,8 @@ const MODULES: Readonly<Record<string, Rule>> = {
 /** For the list in docs/reference/operators.md. */
 export const MODULE_TYPES: readonly string[] = Object.keys(MODULES);
 
-/** The packages of layers in Keras's style: BigDL 0.x, BigDL 2.x (also `keras`), Analytics Zoo. */
-const WRAPPERS = /^(nn\.(keras|internal)|keras(\.(layers|models))?)\.\w+$/;
+/** The packages of layers in Keras's style: BigDL 0.x, BigDL 2.x (also `keras`), Analytics Zoo; and a graph of its nets. */
+const WRAPPERS = /^(nn\.(keras|internal)|keras(\.(layers|models))?)\.\w+$|^net\.GraphNet$/;
 
 /** Undefined for a type that is not converted. */
 export function ruleOf(type: string): Rule | undefined {

@@ -3,8 +3,8 @@ import { acrossChannels, batchNormalize, byRootMeanSquare, standardized } from '
 import type { Value } from '../../../graph/value.ts';
 import type { Context } from '../run/context.ts';
 import { type Int, product } from '../run/sizes.ts';
-import { refuse } from '../run/values.ts';
-import type { Rule, Table } from './schema.ts';
+import { refuse, Tuple, Unset } from '../run/values.ts';
+import { isValue, type Rule, type Table } from './schema.ts';
 import { reshape } from './shaping.ts';
 
 const EVAL = 'is in training mode; call model.eval() before saving the model';
@@ -106,6 +106,17 @@ const dropout: Rule = (c, a) => {
   return c.tensor(x.value).mayAlias(x);
 };
 
+/** The core operators return statistics, too, which only training needs. */
+const withoutStatistics =
+  (rule: Rule): Rule =>
+  (c, a) => {
+    const made = rule(c, a);
+    return new Tuple([isValue(made) ? c.tensor(made) : made, new Unset(), new Unset()]);
+  };
+
+const normalizeLayer: Rule = (c, a) =>
+  layerNorm(c, a.v('x'), a.ns('shape'), a.opt('weight'), a.opt('bias'), a.float('eps'));
+
 const NORM = 'Tensor? weight=None, Tensor? bias=None, Tensor? running_mean=None, Tensor? running_var=None';
 
 export const NORMALIZATION: Table = {
@@ -114,7 +125,13 @@ export const NORMALIZATION: Table = {
   [`instance_norm(Tensor x, ${NORM}, bool use_input_stats=True, float momentum=0.1, float eps=0.00001, bool cudnn_enabled=True)`]:
     instanceNorm,
   'layer_norm(Tensor x, int[] shape, Tensor? weight=None, Tensor? bias=None, float eps=0.00001, bool cudnn_enable=True)':
-    (c, a) => layerNorm(c, a.v('x'), a.ns('shape'), a.opt('weight'), a.opt('bias'), a.float('eps')),
+    normalizeLayer,
+  '_native_batch_norm_legit_no_training(Tensor x, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps)':
+    withoutStatistics(batchNorm),
+  'native_layer_norm(Tensor x, int[] shape, Tensor? weight, Tensor? bias, float eps)':
+    withoutStatistics(normalizeLayer),
+  'native_group_norm(Tensor x, Tensor? weight, Tensor? bias, Operand N, Operand C, Operand HxW, int num_groups, float eps)':
+    withoutStatistics(groupNorm),
   'group_norm(Tensor x, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=0.00001, bool cudnn_enabled=True)':
     groupNorm,
   'rms_norm(Tensor x, int[] shape, Tensor? weight=None, float? eps=None)': rmsNorm,

@@ -77,6 +77,9 @@ export const POOLING: Table = each((n) => ({
     maxima(n, true),
   [`avg_pool${n}d(Tensor x, int[] kernel_size, int[]? stride=None, int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor=None)`]:
     averages(n),
-  [`adaptive_avg_pool${n}d(Tensor x, int[] size)`]: adaptive(n, 'ReduceMean'),
+  [`adaptive_avg_pool${n}d(Tensor x, int[] size) | _adaptive_avg_pool${n}d(Tensor x, int[] size)`]: adaptive(
+    n,
+    'ReduceMean',
+  ),
   [`adaptive_max_pool${n}d(Tensor x, int[] size)`]: adaptive(n, 'ReduceMax', true),
 }));

@@ -138,7 +138,7 @@ export const PRIMITIVES: Readonly<Record<string, Prim>> = {
   is_cuda: () => false,
   is_mkldnn: () => false,
   is_nested: () => false,
-  is_quantized: () => false,
+  is_quantized: (_, x) => x instanceof TensorRef && x.quantized !== undefined,
   is_sparse: () => false,
   is_contiguous: () => refuse('asks whether a tensor is contiguous, which is not modelled'),
   requires_grad: () => false,

@@ -23,6 +23,12 @@ import {
 
 /** A value becomes a tensor. */
 export type Result = Value | Py;
+
+/** Whether it is a value of the graph, which becomes a tensor. */
+export function isValue(result: Result): result is Value {
+  return typeof result === 'object' && result !== null && 'dtype' in result && !(result instanceof TensorRef);
+}
+
 export type Rule = (c: Context, a: Args) => Result;
 export type Table = Readonly<Record<string, Rule>>;
 

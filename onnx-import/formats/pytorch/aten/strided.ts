@@ -1,9 +1,13 @@
-/** Views with strides of their own: diagonals and windows. They are read only. */
+/** Views with strides of their own: diagonals and windows. They are read only. Writes to a slice of a copy. */
 import { elementCount } from '../../../../lib/contract/tensor.ts';
 
+import type { Value } from '../../../graph/value.ts';
+import type { Context } from '../run/context.ts';
+import { add, type Int } from '../run/sizes.ts';
+import type { TensorRef } from '../run/tensor.ts';
 import { refuse } from '../run/values.ts';
 import type { Rule, Table } from './schema.ts';
-import { permute, reshape } from './shaping.ts';
+import { END, expand, permute, reshape, slice } from './shaping.ts';
 
 const diagonal: Rule = (c, a) => {
   const x = a.tensor('x');
@@ -79,7 +83,39 @@ const asStrided: Rule = (c, a) => {
     .mayAlias(x);
 };
 
+/** A copy of which a slice is written. */
+function written(c: Context, x: TensorRef, source: Value, { axis, start, end, step = 1 }: Range): TensorRef {
+  const made = c.tensor(x.value);
+  const part = slice(c, made, axis, start, end, step);
+  part.assign(expand(c, c.cast(source, x.dtype), c.shapeOf(part.value)), 'slice_scatter');
+  return made;
+}
+
+interface Range {
+  readonly axis: number;
+  readonly start: Int;
+  readonly end: Int;
+  readonly step?: number;
+}
+
+const sliceScatter: Rule = (c, a) => {
+  const x = a.tensor('x');
+  const [start, end] = [a.isSet('start') ? a.int('start') : 0, a.isSet('end') ? a.int('end') : END];
+  return written(c, x, a.v('source'), { axis: a.axis('dim', x), start, end, step: a.n('step') });
+};
+
+const selectScatter: Rule = (c, a) => {
+  const x = a.tensor('x');
+  const [axis, index] = [a.axis('dim', x), a.n('index')];
+  const start = index < 0 ? add(c.sizeOf(x.value, axis), index) : index;
+  const source = c.one('Unsqueeze', [a.v('source'), c.g.ints([axis])]);
+  return written(c, x, source, { axis, start, end: add(start, 1) });
+};
+
 export const STRIDED: Table = {
+  'slice_scatter(Tensor x, Tensor source, int dim=0, int? start=None, int? end=None, int step=1)':
+    sliceScatter,
+  'select_scatter(Tensor x, Tensor source, int dim, int index)': selectScatter,
   'diagonal(Tensor x, int offset=0, int dim1=0, int dim2=1)': diagonal,
   'unfold(Tensor x, int dim, int size, int step)': unfold,
   'as_strided(Tensor x, int[] size, int[] stride, int? storage_offset=None)': asStrided,

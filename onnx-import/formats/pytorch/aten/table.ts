@@ -14,13 +14,15 @@ import { NORMALIZATION } from './normalization.ts';
 import { arithmetic } from './numbers.ts';
 import { POOLING } from './pooling.ts';
 import { ASKS_TENSORS, PRIMITIVES } from './python.ts';
+import { callQuantized, QUANTIZED } from './quantized.ts';
 import { RECURRENT } from './recurrent.ts';
 import { REDUCTIONS } from './reduction.ts';
 import { RESIZE } from './resize.ts';
-import { callEntry, operators, type Result } from './schema.ts';
+import { callEntry, isValue, operators, type Result } from './schema.ts';
 import { expand } from './shaping.ts';
 import { STRIDED } from './strided.ts';
 import { kind } from './types.ts';
+import { upgrade } from './upgrade.ts';
 import { VIEWS } from './views.ts';
 
 export const OPERATORS = operators(
@@ -39,6 +41,7 @@ export const OPERATORS = operators(
   NORMALIZATION,
   RECURRENT,
   CREATION,
+  QUANTIZED,
 );
 
 /** For the list of what is supported. */
@@ -73,6 +76,12 @@ export function callOperator(
   args: readonly Py[],
   named: ReadonlyMap<string, Py>,
 ): Py {
+  const call = upgrade(c.archiveVersion, name, args, named);
+  const plain = () => callPlain(c, name, call.args, call.named);
+  return callQuantized(c, name, [...args, ...named.values()], plain) ?? plain();
+}
+
+function callPlain(c: Context, name: string, args: readonly Py[], named: ReadonlyMap<string, Py>): Py {
   const known = ofSizes(c, name, args, named);
   if (known) return known;
   const hasTensor = args.some(
@@ -98,9 +107,7 @@ function hasTensors(value: Py): boolean {
 }
 
 function wrapped(c: Context, result: Result): Py {
-  const isValue =
-    typeof result === 'object' && result !== null && 'dtype' in result && !(result instanceof TensorRef);
-  return isValue ? c.tensor(result) : result;
+  return isValue(result) ? c.tensor(result) : result;
 }
 
 function ofSizes(

@@ -268,6 +268,8 @@ export const VIEWS: Table = {
     alias,
   'to(Tensor x, int? dtype=None, bool non_blocking=False, bool copy=False, any memory_format=None) | to(Tensor x, device? device, int? dtype=None, bool non_blocking=False, bool copy=False, any memory_format=None) | to(Tensor x, *, int? dtype=None, any layout=None, any device=None, any pin_memory=None, bool non_blocking=False, bool copy=False, any memory_format=None)':
     to,
+  '_to_copy(Tensor x, *, int? dtype=None, any layout=None, any device=None, any pin_memory=None, bool non_blocking=False, any memory_format=None)':
+    (c, a) => converted(c, a.tensor('x'), a.dtype('dtype'), true),
   'to(Tensor x, Tensor other, bool non_blocking=False, bool copy=False, any memory_format=None) | type_as(Tensor x, Tensor other, bool copy=False)':
     (c, a) => converted(c, a.tensor('x'), a.tensor('other').dtype, a.bool('copy')),
   'float(Tensor x) | _cast_Float(Tensor x)': as(6),

@@ -1,16 +1,14 @@
 /** Evaluates the expressions of a TorchScript archive on symbolic values. */
-import { ServingError } from '../../../../lib/contract/errors.ts';
 import type { Problems } from '../../problems.ts';
-import { NeedsIndex } from '../aten/indexing.ts';
 import { getItem, keyOf } from '../aten/lists.ts';
+import { callNoted } from '../aten/noted.ts';
 import { convert } from '../aten/numbers.ts';
-import { callOperator, isOperator } from '../aten/table.ts';
+import { callOperator } from '../aten/table.ts';
 import type { Context } from '../run/context.ts';
 import {
   Callable,
   Dict,
   Float,
-  itemsOf,
   kindOf,
   Named,
   Obj,
@@ -268,27 +266,7 @@ export class Evaluator {
 
   /** Calls an operator; a problem is noted, and its result stands for nothing. */
   #operate(name: string, args: readonly Py[], named: ReadonlyMap<string, Py>, frame: Frame): Py {
-    const node = `${frame.where}:${frame.line}`;
-    if (!isOperator(name)) {
-      this.#note(name, node, 'is not supported');
-      return new Failed();
-    }
-    const all = [...args, ...named.values()];
-    if (all.some((arg) => arg instanceof Failed || itemsOf(arg)?.some((item) => item instanceof Failed)))
-      return new Failed();
-    try {
-      return callOperator(this.#c, name, args, named);
-    } catch (error) {
-      const isProblem = error instanceof ServingError && error.code === 'bad_model';
-      if (!isProblem || error instanceof NeedsIndex) throw error;
-      this.#note(name, node, error.message);
-      return new Failed();
-    }
-  }
-
-  #note(op: string, node: string, reason: string): void {
-    const isNew = !this.#problems.found.some((problem) => problem.op === op && problem.node === node);
-    if (isNew) this.#problems.add(op, node, reason);
+    return callNoted(this.#c, this.#problems, { name, args, named, node: `${frame.where}:${frame.line}` });
   }
 }
 

@@ -21,6 +21,7 @@ export class Interpreter {
   readonly #library: Library;
   readonly #evaluator: Evaluator;
   #frame: Frame | undefined;
+  #isRestoring = false;
 
   /** Where the run is, or ended: function and line. */
   get position(): string {
@@ -38,6 +39,15 @@ export class Interpreter {
     const definition = this.#library.class(self.type)?.methods.get(name);
     if (!definition) return refuse(`${self.type} has no method ${name}`);
     return this.#function(definition, `${self.type}.${name}`, [self, ...args], NO_NAMES);
+  }
+
+  /** Gives an object its state by its own code; objects of C++ keep theirs as it is. */
+  restore(object: Obj, state: Py): void {
+    if (this.#library.class(object.type)?.methods.has('__setstate__')) {
+      this.#isRestoring = true;
+      this.method(object, '__setstate__', [state]);
+      this.#isRestoring = false;
+    } else object.attributes.set('state', state);
   }
 
   #function(
@@ -132,7 +142,7 @@ export class Interpreter {
   #setAttribute(of: Py, name: string, value: Py): void {
     if (!(of instanceof Obj)) refuse(`sets an attribute of ${kindOf(of)}`);
     const isModule = this.#library.class(of.type)?.base === 'Module';
-    if (isModule)
+    if (isModule && !this.#isRestoring)
       refuse(
         `keeps a state from one call to the next (${of.type} sets its attribute ${name}), which cannot be served`,
       );

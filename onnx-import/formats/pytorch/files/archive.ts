@@ -13,6 +13,8 @@ export const ARCHIVE = { entries: 100_000, unpackedBytes: 256 * 1024 * 1024, has
 
 export interface TorchFile {
   readonly name: string;
+  /** Only in programs of torch.export, which have no pickle. */
+  readonly program?: Archive;
   /** The pickled object: a module, a state_dict or anything else. */
   readonly root: Pickled;
   readonly storages: Storages;
@@ -20,6 +22,14 @@ export interface TorchFile {
   readonly script:
     | { readonly constants: Pickled; readonly constantStorages: Storages; readonly archive: Archive }
     | undefined;
+}
+
+const NO_STORAGES: Storages = (key) => {
+  throw badModel(`the file has no storage ${key}`);
+};
+
+function isProgram({ names }: Archive): boolean {
+  return names.some((entry) => entry.startsWith('models/') || entry === 'serialized_exported_program.json');
 }
 
 /** @throws bad_model for files that are too large, broken, or of another kind */
@@ -35,12 +45,8 @@ export function readTorchFile(file: Buffer, name: string): TorchFile {
     throw badModel(
       `${name}: is a TorchScript archive of PyTorch 1.3 or older; load it in a newer PyTorch with torch.jit.load and save it again`,
     );
-  if (
-    archive.names.some((entry) => entry.startsWith('models/') || entry === 'serialized_exported_program.json')
-  )
-    throw badModel(
-      `${name}: is a program of torch.export, which is not read; in Python: torch.jit.trace(model.eval(), example).save("model.pt")`,
-    );
+  if (isProgram(archive))
+    return { name, root: null, storages: NO_STORAGES, script: undefined, program: archive };
   if (!has('data.pkl')) throw badModel(`${name}: is a zip archive without data.pkl, so no PyTorch model`);
   if (has('byteorder') && Buffer.from(archive.read('byteorder')).toString('utf8').trim() !== 'little')
     throw badModel(`${name}: was saved on a big-endian machine, which is not read`);

@@ -19,18 +19,19 @@ import {
   PickledTuple,
 } from '../../../files/pickled.ts';
 import { widenHalves } from '../../../graph/halves.ts';
+import { withValidSizes } from '../../problems.ts';
 
 const MAX_ELEMENTS = 2 ** 31 - 1;
 const MAX_RANK = 32;
 
-interface StorageType {
+export interface StorageType {
   readonly dtype: NumericDType;
   /** Bytes per element in the file. */
   readonly size: number;
   readonly half?: 'half' | 'bfloat16';
 }
 
-const STORAGES: Readonly<Record<string, StorageType>> = {
+export const STORAGES: Readonly<Record<string, StorageType>> = {
   'torch.FloatStorage': { dtype: 'float32', size: 4 },
   'torch.DoubleStorage': { dtype: 'float64', size: 8 },
   'torch.HalfStorage': { dtype: 'float32', size: 2, half: 'half' },
@@ -41,6 +42,8 @@ const STORAGES: Readonly<Record<string, StorageType>> = {
   'torch.CharStorage': { dtype: 'int8', size: 1 },
   'torch.ByteStorage': { dtype: 'uint8', size: 1 },
   'torch.BoolStorage': { dtype: 'bool', size: 1 },
+  'torch.QInt8Storage': { dtype: 'int8', size: 1 },
+  'torch.QUInt8Storage': { dtype: 'uint8', size: 1 },
 };
 
 /** The bytes of a storage by its key. */
@@ -66,13 +69,30 @@ export function readTensor(call: PickledCall, storages: Storages): Tensor {
     return readTensor(inner, storages);
   }
   if (!REBUILD.has(call.name)) throw badModel(`a tensor made by ${call.name} is not supported`);
+  return readStored(call, storages);
+}
+
+/** Of a call whose first arguments are storage, offset, sizes and strides. */
+export function readStored(call: PickledCall, storages: Storages): Tensor {
   const [storage, offset, sizes, strides] = call.operands;
   const shape = numbers(sizes, 'size');
   const steps = numbers(strides, 'stride');
   if (typeof offset !== 'number' || shape.length !== steps.length || shape.length > MAX_RANK)
     throw badModel('a tensor with a broken offset, size or stride');
   const { type, bytes } = storageOf(storage, storages);
-  const count = elementCount(shape, MAX_ELEMENTS);
+  return layTensor(type, bytes, { shape, steps, offset });
+}
+
+/** Where the elements of a tensor lie in its storage. */
+interface Layout {
+  readonly shape: readonly number[];
+  readonly steps: readonly number[];
+  readonly offset: number;
+}
+
+/** @throws bad_model for what lies outside of the storage */
+export function layTensor(type: StorageType, bytes: Uint8Array, { shape, steps, offset }: Layout): Tensor {
+  const count = withValidSizes(() => elementCount(shape, MAX_ELEMENTS));
   const last = offset + shape.reduce((at, dim, i) => at + Math.max(0, dim - 1) * (steps[i] as number), 0);
   if (offset < 0 || steps.some((step) => step < 0) || (count > 0 && last >= bytes.length / type.size))
     throw badModel(`a tensor of [${shape.join(',')}] lies outside of its storage`);

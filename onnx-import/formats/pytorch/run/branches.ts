@@ -75,6 +75,8 @@ function merge(
     return (chosen: readonly Value[]) => make(chosen[at] as Value);
   };
   const [one, other] = [outcomes[0].values.get(a), outcomes[1].values.get(b)];
+  if ((a instanceof TensorRef && a.quantized) || (b instanceof TensorRef && b.quantized))
+    return refuse('makes a quantized tensor in a branch that the data decide');
   if (a instanceof TensorRef && b instanceof TensorRef)
     return choose(one ?? a.value, other ?? b.value, (value) => c.tensor(value));
   if (isNumber(a) && isNumber(b) && !(a instanceof Expr || b instanceof Expr)) {

@@ -15,6 +15,8 @@ const MAX_ITEMS = 1_000_000;
 export class Context {
   readonly sizes = new Sizes();
   readonly notes = new Set<string>();
+  /** Of a TorchScript archive, whose operators may have meant something else. */
+  archiveVersion = Number.POSITIVE_INFINITY;
   readonly root = new GraphBuilder();
   #g = this.root;
   readonly #open: number[] = [0];

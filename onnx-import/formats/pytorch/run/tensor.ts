@@ -23,6 +23,16 @@ export interface Scopes {
   isOpen(scope: number): boolean;
 }
 
+/** How the numbers of a quantized tensor lie: its value holds whole numbers in float32, counted from the zero point. */
+export interface Quantization {
+  /** One, or of weights one for each place of the first axis. */
+  readonly scales: readonly number[];
+  readonly zeroPoint: number;
+  /** Of what the value holds. */
+  readonly low: number;
+  readonly high: number;
+}
+
 export class TensorRef {
   readonly scopes: Scopes;
   readonly scope: number;
@@ -32,6 +42,7 @@ export class TensorRef {
   isZero = false;
   /** The step of an arange from 0, by which bags of equal length are known. */
   even: Int | undefined;
+  quantized: Quantization | undefined;
   /** Why it must not be written: a parameter or buffer lives on after the call. */
   readonly fixed: string | undefined;
   #value: Value | undefined;

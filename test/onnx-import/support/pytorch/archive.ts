@@ -17,6 +17,8 @@ export interface Script {
   /** More code after the class. */
   readonly more?: string;
   readonly training?: boolean;
+  /** Of the archive. Default 10. */
+  readonly version?: number;
 }
 
 const u32 = (value: number) => {
@@ -59,6 +61,7 @@ export function scriptEntries({
   weights = {},
   more = '',
   training = false,
+  version = 10,
 }: Script): Map<string, Buffer> {
   const names = Object.keys(weights);
   const body = forward
@@ -81,7 +84,7 @@ export function scriptEntries({
     ['m/data.pkl', pickle],
     ['m/code/__torch__.py', Buffer.from(code)],
     ['m/constants.pkl', Buffer.from([0x80, 2, 0x29, 0x2e])],
-    ['m/version', Buffer.from('3\n')],
+    ['m/version', Buffer.from(`${version}\n`)],
     ...names.map((_, i): [string, Buffer] => [
       `m/data/${i}`,
       Buffer.from(Float32Array.from(Object.values(weights)[i]?.data ?? []).buffer),
