@@ -18,25 +18,34 @@ const CONCURRENCY_OF_LONG = 5;
 /** A process that ends by no means is ended, and has failed. */
 const PROCESS_MS = 600_000;
 
-/** Folders and files below test/ that share a process, those with the most time first. Others share that of their top folder. */
+/**
+ * Folders and files below test/ that share a process, in the order of their starts: those with the most time first, and at
+ * the end many short ones, which keep all processors busy until the last has ended. The longest name that fits counts;
+ * others share that of their top folder.
+ */
 const TOGETHER: readonly (readonly string[])[] = [
-  ['e2e'],
-  ['simulation'],
-  ['local/decentral', 'local/worker/http', 'sdk/worker', 'python/worker-client.test.ts'],
-  ['onnx-import/import'],
   ['lib/workers', 'local/worker'],
-  ['functions'],
-  ['cli'],
-  ['examples'],
-  ['console'],
-  ['architecture'],
-  ['onnx-import/batching', 'onnx-import/pytorch', 'onnx-import/trees'],
-  ['onnx-import/bigdl', 'onnx-import/caffe', 'onnx-import/openvino', 'onnx-import/tensorflow'],
-  ['onnx-import'],
-  ['lib/codecs'],
-  ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
-  ['lib/redis', 'lib/results'],
+  ['e2e'],
   ['lib'],
+  ['local'],
+  ['onnx-import/bigdl', 'onnx-import/caffe', 'onnx-import/openvino', 'onnx-import/tensorflow'],
+  ['cli'],
+  ['local/decentral', 'local/worker/http', 'sdk/worker', 'python/worker-client.test.ts'],
+  ['functions'],
+  ['lib/redis', 'lib/results'],
+  ['python'],
+  ['onnx-import'],
+  ['onnx-import/import'],
+  ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
+  ['onnx-import/batching', 'onnx-import/pytorch', 'onnx-import/trees'],
+  ['sdk'],
+  ['embedded-redis'],
+  ['lib/codecs'],
+  ['infra'],
+  ['architecture'],
+  ['docs'],
+  ['examples'],
+  ['simulation'],
 ];
 
 /** Those that take long have a process each, in this order; others follow. */
@@ -88,9 +97,12 @@ function processOf(file: string): string {
     const place = LONGEST.indexOf(path);
     return `${String(place < 0 ? LONGEST.length : place).padStart(2, '0')}-${path.replaceAll('/', '-')}`;
   }
-  const place = TOGETHER.findIndex((parts) => parts.some((part) => `${path}/`.startsWith(`${part}/`)));
+  const fitting = TOGETHER.flatMap((parts, place) =>
+    parts.filter((part) => `${path}/`.startsWith(`${part}/`)).map((part) => ({ part, place })),
+  );
+  const { place = TOGETHER.length } = fitting.toSorted((a, b) => b.part.length - a.part.length)[0] ?? {};
   const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? path.replace(/\/.*/, ''));
-  return `${String(place < 0 ? TOGETHER.length : place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
+  return `${String(place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
 }
 
 /** Returns the files of each process, in the order of their starts. */
