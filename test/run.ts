@@ -75,7 +75,6 @@ const ALONE: readonly string[] = [
   'bench/report.test.ts',
   'onnx-import/model-process.test.ts',
   'docs/reference.test.ts',
-  'e2e/rerank.test.ts',
   'lib/compose/log-fields.test.ts',
   'lib/inference/quantized.test.ts',
   'lib/observe/golden.test.ts',
