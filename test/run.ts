@@ -8,6 +8,7 @@ import { join, sep } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { FOUND, FOUND_PYTHON } from './support/python.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Ignored by git. */
@@ -125,6 +126,7 @@ function scripts(all: readonly string[]): string[] {
   });
 }
 
+process.env[FOUND_PYTHON] = FOUND;
 const all = testFiles(process.argv.slice(2));
 const concurrency = all.some((file) => LONG.test(file)) ? CONCURRENCY_OF_LONG : CONCURRENCY;
 run({ files: scripts(all), concurrency, timeout: PROCESS_MS, cwd: ROOT })
