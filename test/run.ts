@@ -82,6 +82,7 @@ const ALONE: readonly string[] = [
   'architecture/architecture.test.ts',
   'architecture/planted.test.ts',
   'bench/growth/run.test.ts',
+  'bench/packages.test.ts',
   'bench/processes.test.ts',
   'bench/report.test.ts',
   'onnx-import/model-process.test.ts',

@@ -40,7 +40,7 @@ class OneByOne extends ModelProcess {
   }
 }
 
-/** Of the question and of all files beside the model, wherever they lie; undefined where they are many or large. */
+/** A digest of the question and of all files beside the model, wherever they lie; undefined where they are many or large. */
 function digestOf(task: string, request: object): string | undefined {
   const file: unknown = Reflect.get(request, 'file');
   if (typeof file !== 'string' || !existsSync(file)) return undefined;

@@ -16,7 +16,7 @@ const { [FOUND_PYTHON]: given } = process.env;
 const found = given === undefined ? CANDIDATES.find((python) => has(python, 'numpy')) : given || undefined;
 export const PYTHON = found ?? 'python3';
 const hasNumpy = found !== undefined;
-/** What the processes of test/run.ts are told. */
+/** The value for the processes of test/run.ts. */
 export const FOUND = found ?? '';
 
 /** For the options of a test. */

@@ -1,4 +1,4 @@
-/** What test/untracked.ts promises of the files that share a process. */
+/** The promises of test/untracked.ts about the files that share a process. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';

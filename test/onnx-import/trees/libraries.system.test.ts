@@ -1,4 +1,4 @@
 /** The rest of the tree models. */
-import { libraryTests } from './libraries.ts';
+import { libraryTests } from './of-libraries.ts';
 
 libraryTests('others');

@@ -1,3 +1,3 @@
-import { libraryTests } from './libraries.ts';
+import { libraryTests } from './of-libraries.ts';
 
 libraryTests('first');

@@ -16,8 +16,9 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const PICTURE = 'docs/explanation/simulation-story.svg';
 
 for (const fault of PLANTED) {
-  test(`"${fault.name}" is found: ${fault.what}`, (t) =>
-    assertFound(t, fault, [fault.seed, ...firstSeeds()]));
+  test(`"${fault.name}" is found: ${fault.what}`, async (t) => {
+    await assertFound(t, fault, [fault.seed, ...firstSeeds()]);
+  });
 }
 
 test('the picture in the docs is what its seed draws', async () => {
