@@ -139,7 +139,7 @@ test('encodeAsync sends while it receives, to its end, and throws what its itera
 
 test('who stops reading ends the sending, also while it waits for room', { timeout: 60_000 }, async (t) => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
-  t.after(release);
+  t.after(() => release());
   const { url } = await workerService(t, async (value) => {
     if (value !== 0) await held;
     return value;
