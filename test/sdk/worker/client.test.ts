@@ -137,7 +137,7 @@ test('encodeAsync sends while it receives, to its end, and throws what its itera
   assert.deepEqual(new Set(got), new Set([0, 1, 2]));
 });
 
-test('who stops reading ends the sending, also while it waits for room', { timeout: 60_000 }, async (t) => {
+test('who stops reading ends the sending, also while it waits for room', { timeout: 30_000 }, async (t) => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   t.after(() => release());
   const { url } = await workerService(t, async (value) => {
@@ -145,6 +145,7 @@ test('who stops reading ends the sending, also while it waits for room', { timeo
     return value;
   });
   const client = new WKRClient({ url });
+  t.after(() => client.close());
   const { promise: isEnded, resolve: end } = Promise.withResolvers<void>();
   async function* items() {
     try {
