@@ -8,6 +8,7 @@ import { join, sep } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { FOUND, FOUND_PYTHON } from './support/python.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Ignored by git. */
@@ -18,42 +19,61 @@ const CONCURRENCY_OF_LONG = 5;
 /** A process that ends by no means is ended, and has failed. */
 const PROCESS_MS = 600_000;
 
-/** Folders and files below test/ that share a process, those with the most time first. Others share that of their top folder. */
+/**
+ * Folders and files below test/ that share a process, in the order of their starts: those with the most time first, and at
+ * the end many short ones, which keep all processors busy until the last has ended. The longest name that fits counts;
+ * others share that of their top folder.
+ */
 const TOGETHER: readonly (readonly string[])[] = [
-  ['e2e'],
-  ['simulation'],
-  ['local/decentral', 'local/worker/http', 'sdk/worker', 'python/worker-client.test.ts'],
-  ['onnx-import/import'],
   ['lib/workers', 'local/worker'],
-  ['functions'],
-  ['cli'],
-  ['examples'],
-  ['console'],
-  ['architecture'],
-  ['onnx-import/batching', 'onnx-import/pytorch', 'onnx-import/trees'],
-  ['onnx-import/bigdl', 'onnx-import/caffe', 'onnx-import/openvino', 'onnx-import/tensorflow'],
-  ['onnx-import'],
-  ['lib/codecs'],
-  ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
-  ['lib/redis', 'lib/results'],
+  ['e2e'],
   ['lib'],
+  ['local'],
+  ['onnx-import/bigdl', 'onnx-import/caffe', 'onnx-import/openvino', 'onnx-import/tensorflow'],
+  ['cli'],
+  ['local/decentral', 'local/worker/http', 'sdk/worker', 'python/worker-client.test.ts'],
+  ['functions'],
+  ['lib/redis', 'lib/results'],
+  ['python'],
+  ['onnx-import'],
+  ['onnx-import/import'],
+  ['lib/compose', 'lib/http', 'lib/inference', 'lib/metrics', 'lib/openapi'],
+  ['onnx-import/batching', 'onnx-import/pytorch', 'onnx-import/trees'],
+  ['sdk'],
+  ['embedded-redis'],
+  ['lib/codecs'],
+  ['infra'],
+  ['architecture'],
+  ['docs'],
+  ['examples'],
+  ['simulation'],
 ];
 
 /** Those that take long have a process each, in this order; others follow. */
 const LONG = /\.(system|deploy)\.test\.ts$/;
 const LONGEST: readonly string[] = [
   'functions/lambda/frozen.fault.system.test.ts',
-  'docs/tutorial.deploy.test.ts',
   'infra/packages/install.deploy.test.ts',
+  'docs/tutorial.deploy.test.ts',
+  'infra/packages/onnx-import.deploy.test.ts',
   'infra/commands.deploy.test.ts',
   'infra/every-stack/variants.deploy.test.ts',
   'e2e/endpoints/endpoints.system.test.ts',
   'console/console.system.test.ts',
+  'infra/package.system.test.ts',
+  'infra/worker/container-image.system.test.ts',
+  'infra/doctor/doctor.deploy.test.ts',
+  'local/overload/overload.fault.system.test.ts',
   'onnx-import/corpus/openvino.system.test.ts',
   'local/bridge/bridge.fault.system.test.ts',
+  'functions/notices.fault.system.test.ts',
+  'infra/worker/deployed-worker.system.test.ts',
   'functions/outage.fault.system.test.ts',
-  'local/overload/overload.fault.system.test.ts',
-  'infra/doctor/doctor.deploy.test.ts',
+  'cli/dlq/replay.system.test.ts',
+  'cli/golden.system.test.ts',
+  'cli/model/model.system.test.ts',
+  'examples/examples.system.test.ts',
+  'lib/redis/faults.fault.system.test.ts',
   'lib/redis/cluster.system.test.ts',
 ];
 
@@ -62,11 +82,11 @@ const ALONE: readonly string[] = [
   'architecture/architecture.test.ts',
   'architecture/planted.test.ts',
   'bench/growth/run.test.ts',
+  'bench/packages.test.ts',
   'bench/processes.test.ts',
   'bench/report.test.ts',
   'onnx-import/model-process.test.ts',
   'docs/reference.test.ts',
-  'e2e/rerank.test.ts',
   'lib/compose/log-fields.test.ts',
   'lib/inference/quantized.test.ts',
   'lib/observe/golden.test.ts',
@@ -88,9 +108,12 @@ function processOf(file: string): string {
     const place = LONGEST.indexOf(path);
     return `${String(place < 0 ? LONGEST.length : place).padStart(2, '0')}-${path.replaceAll('/', '-')}`;
   }
-  const place = TOGETHER.findIndex((parts) => parts.some((part) => `${path}/`.startsWith(`${part}/`)));
+  const fitting = TOGETHER.flatMap((parts, place) =>
+    parts.filter((part) => `${path}/`.startsWith(`${part}/`)).map((part) => ({ part, place })),
+  );
+  const { place = TOGETHER.length } = fitting.toSorted((a, b) => b.part.length - a.part.length)[0] ?? {};
   const name = ALONE.includes(path) ? path : (TOGETHER[place]?.[0] ?? path.replace(/\/.*/, ''));
-  return `${String(place < 0 ? TOGETHER.length : place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
+  return `${String(place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
 }
 
 /** Returns the files of each process, in the order of their starts. */
@@ -114,6 +137,7 @@ function scripts(all: readonly string[]): string[] {
   });
 }
 
+process.env[FOUND_PYTHON] = FOUND;
 const all = testFiles(process.argv.slice(2));
 const concurrency = all.some((file) => LONG.test(file)) ? CONCURRENCY_OF_LONG : CONCURRENCY;
 run({ files: scripts(all), concurrency, timeout: PROCESS_MS, cwd: ROOT })

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { suite, type TestContext, test } from 'node:test';
-import { readTokenizer } from '../../lib/text/tokenizer.ts';
+import { before, suite, type TestContext, test } from 'node:test';
+import { readTokenizer, type Tokenizer } from '../../lib/text/tokenizer.ts';
 import { onnxModel, type ValueSpec } from '../support/onnx.ts';
 import { testStack } from '../support/stack.ts';
 import { temporary, trainedTokenizer } from '../support/text-models.ts';
@@ -24,7 +24,7 @@ const { InferenceSession, Tensor } = createRequire(new URL('../../lib/package.js
   'onnxruntime-node',
 ) as Runtime;
 const TOKENIZER = JSON.stringify(trainedTokenizer('bert-uncased'));
-const tokenizer = await readTokenizer(TOKENIZER);
+let tokenizer: Tokenizer;
 const QUERY = 'The quick brown fox';
 const TEXTS = [
   'jumps over the lazy dog',
@@ -34,6 +34,10 @@ const TEXTS = [
   `${'quick brown '.repeat(12)}fox`,
   '👩‍👩‍👧‍👦 family',
 ];
+
+before(async () => {
+  tokenizer = await readTokenizer(TOKENIZER);
+});
 
 /** Adds up what each token of a pair counts; those of the second text count more. [N, 1] */
 function crossEncoder(t: TestContext, config: object = {}): string {

@@ -10,9 +10,14 @@ const CANDIDATES = ['python3', '/usr/bin/python3'];
 
 const has = (python: string, module: string) => spawnSync(python, ['-c', `import ${module}`]).status === 0;
 
-const found = CANDIDATES.find((python) => has(python, 'numpy'));
+/** test/run.ts looks once for all of its processes. Empty: there is none. */
+export const FOUND_PYTHON = 'TEST_PYTHON';
+const { [FOUND_PYTHON]: given } = process.env;
+const found = given === undefined ? CANDIDATES.find((python) => has(python, 'numpy')) : given || undefined;
 export const PYTHON = found ?? 'python3';
 const hasNumpy = found !== undefined;
+/** The value for the processes of test/run.ts. */
+export const FOUND = found ?? '';
 
 /** For the options of a test. */
 export const WITH_PYTHON = { skip: hasNumpy ? false : 'needs python3 with numpy (Debian: python3-numpy)' };

@@ -11,7 +11,7 @@ import type { Inputs } from '../../../lib/contract/values.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import type { Stack } from '../../../local/service/stack.ts';
 import { OutputQueue } from '../../../sdk/index.ts';
-import { loopModel } from '../../support/endless.ts';
+import { deadlyModel } from '../../support/endless.ts';
 import { quietLog } from '../../support/faults/quiet.ts';
 import { PATIENT } from '../../support/redis.ts';
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
@@ -35,7 +35,7 @@ export interface Dlq {
   readonly dlqJson: <T>(...args: string[]) => Promise<CliAnswer<T>>;
 }
 
-/** A record of the loop model, whose y is its rounds. */
+/** A record of the model, whose y is its rounds. */
 export function loopRecord(rounds: number): Inputs {
   const tensor = { dtype: 'float64' as const, shape: [], data: Float64Array.of(rounds) };
   return new Map([['rounds', { kind: 'tensor', tensor }]]);
@@ -53,7 +53,7 @@ export interface DlqService {
 
 export async function startService(hooks: Hooks): Promise<DlqService> {
   const folder = await temporaryFolder(hooks, 'cs-dlq-');
-  await writeFile(join(folder, 'model.onnx'), loopModel());
+  await writeFile(join(folder, 'model.onnx'), deadlyModel());
   return { stack: await testStack(hooks, { config: CONFIG, modelDirectory: folder }), folder };
 }
 

@@ -34,6 +34,15 @@ const MODELS: readonly (readonly [kind: string, folder: string, input?: string])
   ['lightgbm', sharedPath('corpus/fresh/trees/lgb_multi')],
 ];
 
+/** Kinds that this Node imports too. An older one imports all of them, and so do both in `npm run test:long`. */
+const ON_BOTH = ['onnx', 'pytorch'];
+
+async function nodesOf(kind: string): Promise<string[]> {
+  const older = await olderNode();
+  if (older === undefined) return [process.execPath];
+  return process.env['EVERY_NODE'] === '1' || ON_BOTH.includes(kind) ? [process.execPath, older] : [older];
+}
+
 const TYPED_PROGRAM = `
 import { ImportError, type Imported, type ImportReport, importModel, supported, verify } from 'onnx-import';
 import { convertOptionsOf } from 'onnx-import/options';
@@ -166,8 +175,7 @@ describe('onnx-import, as it is installed', () => {
       const { importReport } = await importModel(source, { out: join(made, 'ours'), convert });
       assert.equal(importReport.source.format, kind);
       const { measured: _, ...expected } = importReport;
-      for (const node of [process.execPath, await olderNode()]) {
-        if (node === undefined) continue;
+      for (const node of await nodesOf(kind)) {
         const out = join(made, `of-${node === process.execPath ? 'this' : 'older'}`);
         const words = [source, '--out', out, '--json', ...(input === undefined ? [] : ['--input', input])];
         const { code, stdout, stderr } = await command(node, ...words);

@@ -217,6 +217,17 @@ test('an instance has a schema by the name, dtype and shape of each input', () =
   assert.match(JSON.stringify(instance), /"x-columns":\["age","fare"\]/);
 });
 
+test('a request of /v2 has a list of the inputs of the model, by their names', () => {
+  const document = openApiDocument({ ...FACTS, model: modelFacts() }, ALL);
+  const { schemas } = document['components'] as { schemas: Record<string, object> };
+  const check = schemaChecks(document);
+  const request = schemas['InferenceRequest'] ?? assert.fail();
+  const ids = { name: 'ids', datatype: 'INT64', shape: [1, 2], data: [1, 2] };
+  check(request, { inputs: [ids] }, 'one input');
+  for (const inputs of [[{ ...ids, name: 'other' }], [{ ...ids, datatype: 'FP32' }], { ids }, 'ids'])
+    assert.throws(() => check(request, { inputs }, 'bad'), assert.AssertionError);
+});
+
 test('a table takes its columns by their names, and a model of texts no images', () => {
   const { names = { columns: {}, labels: {} } } = modelFacts();
   const row = { name: 'row', dtype: 'float32', shape: ['', 2] } as const;

@@ -25,7 +25,8 @@ const LOCATION = { bucket: 'models', prefix: 'models/job/' };
 
 /** x: float32 [N, 8] -> y: float32 [N, 8], with weights of 8 x `size` and `size` x 8. */
 function twoLayers(size: number): Uint8Array {
-  const data = Float32Array.from({ length: 8 * size }, (_, i) => Math.fround(Math.sin(i)));
+  const data = new Float32Array(8 * size);
+  for (let i = 0; i < data.length; i++) data[i] = Math.sin(i);
   return onnxModel({
     inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 8] }],
     outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 8] }],

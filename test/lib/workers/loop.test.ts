@@ -90,7 +90,7 @@ def predict(self, model, input):
     this.calls.push(['pre', envs]);
     return async (batch: any) => batch.map((item: number) => item + 1);
   }
-  getPostprocess(envs: any) {
+  async getPostprocess(envs: any) {
     this.calls.push(['post', envs]);
     return async (batch: any) => batch.map((item: number) => item * 10);
   }

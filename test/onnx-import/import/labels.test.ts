@@ -9,12 +9,13 @@ import { listOf } from '../../../onnx-import/onnx/labels.ts';
 import { bytes, message, text as textField } from '../../../onnx-import/wire/chunk.ts';
 import { modelOnTheWay } from '../../../release/cache.ts';
 import { importModel } from '../../../release/import.ts';
-import { models } from '../../support/models.ts';
+import { models, UNMEASURED } from '../../support/models.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { folderOf } from '../support/folder.ts';
 
 const float = (name: string, ...shape: (number | string)[]) => ({ name, dtype: 'float32', shape }) as const;
+const QUICK = { version: '1', process: models, ...UNMEASURED };
 const CLASSES = ['cat', 'dog', 'fish'];
 
 const relu = (columns: number | string = 3): ModelSpec => ({
@@ -34,12 +35,7 @@ function withMetadata(spec: ModelSpec, entries: Readonly<Record<string, string>>
 async function imported(t: TestContext, files: Readonly<Record<string, string | Uint8Array>>) {
   const directory = await folderOf(t, files);
   const out = join(await temporaryFolder(t), 'out');
-  const { importReport } = await importModel(directory, {
-    out,
-    version: '1',
-    measure: false,
-    process: models,
-  });
+  const { importReport } = await importModel(directory, { out, ...QUICK });
   const names = await readFile(join(out, 'names.json'), 'utf8').catch(() => '{}');
   const { labels } = JSON.parse(names) as { labels?: unknown };
   return { labels, notes: importReport.notes.filter((note) => note.includes('labels')) };
@@ -66,7 +62,7 @@ test('labels of the metadata, of a file beside the model, or of names.json, the 
 test('a model whose labels only an import finds is imported before it serves', async (t) => {
   const start = async (files: Readonly<Record<string, string | Uint8Array>>) => {
     const directory = await folderOf(t, files);
-    const options = { job: DEFAULT_JOB, cacheDir: await temporaryFolder(t), version: '1', process: models };
+    const options = { job: DEFAULT_JOB, cacheDir: await temporaryFolder(t), ...QUICK };
     const served = await modelOnTheWay(directory, options);
     const names = await readNames(served.directory, [float('y', 'N', 3)]);
     return { isImported: served.directory !== directory, names };

@@ -1,4 +1,4 @@
-"""Makes tree models of four libraries with what the libraries answer: the reference of libraries.test.ts.
+"""Makes tree models of four libraries with what the libraries answer: the reference of of-libraries.ts.
 
     python libraries.py libraries.gz
 

@@ -11,10 +11,13 @@ import { verifyVersion } from '../../../release/version.ts';
 import { strictStore } from '../../lib/registry/publish-store.ts';
 import { parseConfig } from '../../support/config.ts';
 import { endlessModel } from '../../support/endless.ts';
+import { models } from '../../support/models.ts';
 import { identityModel, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 const plainModel = () => identityModel([{ name: 'x', dtype: 'float32', shape: ['N'] }]);
+/** Of a model that ends. */
+const OPTIONS = { job: DEFAULT_JOB, process: models };
 /** What ends takes longer than this now and then; only what does not end is given so little. */
 const SHORT_MS = 300;
 /** Long enough for the process to load and to run the model, which only one test needs. */
@@ -39,10 +42,10 @@ test('a model that never ends on the zeros of its warm-up is refused', async (t)
 });
 
 test('a model that gets ready is not refused, and one that does not open is, by its own name and with advice', async (t) => {
-  await verifyVersion(join(await folderOf(t, plainModel()), 'model.onnx'), { job: DEFAULT_JOB });
+  await verifyVersion(join(await folderOf(t, plainModel()), 'model.onnx'), OPTIONS);
   for (const bytes of [Buffer.from('no model'), Buffer.from(plainModel()).subarray(0, -9)]) {
     const file = join(await folderOf(t, bytes), 'model.onnx');
-    await assert.rejects(verifyVersion(file, { job: DEFAULT_JOB }), {
+    await assert.rejects(verifyVersion(file, OPTIONS), {
       code: 'bad_model',
       message: `onnxruntime cannot load the model: Load model from ${file} failed:Protobuf parsing failed. (the file is damaged or cut off, or no ONNX model: fetch it again, or export it again)`,
     });
@@ -52,13 +55,13 @@ test('a model that gets ready is not refused, and one that does not open is, by 
 test('a model that opens for more than half of the time of a function is refused for a deployment, and served here', async (t) => {
   const file = join(await folderOf(t, plainModel()), 'model.onnx');
   const job = { ...DEFAULT_JOB, function: { ...DEFAULT_JOB.function, timeoutSeconds: 0.0001 } };
-  await assert.rejects(verifyVersion(file, { job, isDeployed: true }), {
+  await assert.rejects(verifyVersion(file, { ...OPTIONS, job, isDeployed: true }), {
     code: 'bad_model',
     message:
       /model\.onnx: opening the model took [\d.]+ s here; expected at most 0\.0000500 s, half of function\.timeoutSeconds, .* set function\.timeoutSeconds to \d+ or more/,
   });
-  await verifyVersion(file, { job });
-  await verifyVersion(file, { job: DEFAULT_JOB, isDeployed: true });
+  await verifyVersion(file, { ...OPTIONS, job });
+  await verifyVersion(file, { ...OPTIONS, isDeployed: true });
 });
 
 test('a model that onnxruntime takes and we do not serve is refused by the name of its file', async (t) => {
@@ -70,7 +73,7 @@ test('a model that onnxruntime takes and we do not serve is refused by the name 
   });
   const file = join(await folderOf(t, constant), 'model.onnx');
   const message = `${file}: the model has no inputs`;
-  await assert.rejects(verifyVersion(file, { job: DEFAULT_JOB }), { code: 'bad_model', message });
+  await assert.rejects(verifyVersion(file, OPTIONS), { code: 'bad_model', message });
 });
 
 test('a version that never gets ready is not uploaded, and what served before serves on', async (t) => {
@@ -92,7 +95,7 @@ async function starting(t: TestContext, modelDirectory: string, readyMs?: number
     jobs: [{ job: parseConfig('', 'test config'), modelDirectory }],
     dataDir: await temporaryFolder(t),
     ports: { http: 0, aws: 0, redis: 0 },
-    ...(readyMs === undefined ? {} : { readyMs }),
+    ...(readyMs === undefined ? { modelProcess: models } : { readyMs }),
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   });
   t.after(() => stack.close());
@@ -120,6 +123,7 @@ test('a start with settings that no request fits is refused, for a version that 
       jobs: [{ job: parseConfig(config, 'test config'), modelDirectory: folder }],
       dataDir,
       ports: { http: 0, aws: 0, redis: 0 },
+      modelProcess: models,
       log: { info: () => undefined, warn: () => undefined, error: () => undefined },
     });
     await stack.close();

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { readHubAddress } from '../../../lib/config/model-path.ts';
 import { GraphBuilder } from '../../../onnx-import/graph/builder.ts';
 import { importModel } from '../../../onnx-import/import/import.ts';
 import { writeOnnx } from '../../../onnx-import/onnx/write.ts';
@@ -254,6 +255,15 @@ describe('a refusal says what to do', () => {
       code: 'bad_config',
       message: /HF_ENDPOINT/,
     });
+  });
+
+  test('%2F in a revision stands for a slash', () => {
+    for (const revision of ['refs%2Fpr%2F1', 'refs%2fpr%2f1', 'refs/pr/1'])
+      assert.deepEqual(readHubAddress(`hf://org/name@${revision}/a.onnx`), {
+        repo: 'org/name',
+        revision: 'refs/pr/1',
+        file: 'a.onnx',
+      });
   });
 
   for (const address of [

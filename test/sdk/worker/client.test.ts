@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { encodeFrame } from '../../../lib/codecs/values/frame.ts';
 import { EncodedImage, Tuple, type WorkerValue } from '../../../lib/contract/worker-values.ts';
 import { WKRClient, type WKRResult } from '../../../sdk/worker-client.ts';
+import { until } from '../../support/until.ts';
 import { FRAME_TYPE, workerService } from '../../support/worker-service.ts';
 
 const echo = (value: unknown) => value;
@@ -54,7 +55,8 @@ test('twelve results come in the order of their ids, in whichever order they fin
     ids,
     numbers(12).map((i) => String(i + 1)),
   );
-  assert.deepEqual(client.status.pendingRequest, ids);
+  const { identity, status } = client;
+  assert.deepEqual(status, { identity, url, timeoutMs: 300_000, numRequest: 12, pendingRequest: ids });
   assert.deepEqual(
     await client.fetchAll(),
     numbers(12).map((value) => ({ id: String(value + 1), value })),
@@ -133,6 +135,33 @@ test('encodeAsync sends while it receives, to its end, and throws what its itera
   const failing = new WKRClient({ url });
   await assert.rejects(read(failing.encodeAsync(items(3, new Error('mine'))), got), { message: 'mine' });
   assert.deepEqual(new Set(got), new Set([0, 1, 2]));
+});
+
+test('who stops reading ends the sending, also while it waits for room', { timeout: 30_000 }, async (t) => {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  t.after(() => release());
+  const { url } = await workerService(t, async (value) => {
+    if (value !== 0) await held;
+    return value;
+  });
+  const client = new WKRClient({ url });
+  t.after(() => client.close());
+  const { promise: isEnded, resolve: end } = Promise.withResolvers<void>();
+  async function* items() {
+    try {
+      for (let i = 0; ; i++) yield i;
+    } finally {
+      end();
+    }
+  }
+  for await (const { value } of client.encodeAsync(items())) {
+    assert.equal(value, 0);
+    await until(() => client.status.pendingRequest.length === 256);
+    // The last of them is accepted.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    break;
+  }
+  await isEnded;
 });
 
 test('clients with one identity all receive what is theirs, and count alike', async (t) => {

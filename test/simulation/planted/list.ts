@@ -10,6 +10,8 @@ export interface PlantedFault extends Patch {
   readonly what: string;
   /** The invariants that may see it. */
   readonly seenBy: readonly string[];
+  /** The first that finds it. It changes with the plans that are drawn: `npm run test:simulation -- --planted`. */
+  readonly seed: number;
 }
 
 export const PLANTED: readonly PlantedFault[] = [
@@ -20,6 +22,7 @@ export const PLANTED: readonly PlantedFault[] = [
     find: '...(inLambda ? { leftMs: () => scope.leftMs(), random: Math.random } : {}),',
     replace: '...(inLambda ? { random: Math.random } : {}),',
     seenBy: ['new versions serve', 'nothing is left at an answer'],
+    seed: 1,
   },
   {
     name: 'starvation',
@@ -28,6 +31,7 @@ export const PLANTED: readonly PlantedFault[] = [
     find: 'const goesOn = isOpening && isTimeout(error) && started.waitedMs < MOST_OPENING_MS;',
     replace: 'const goesOn = isOpening && isTimeout(error) && started.waitedMs < 0;',
     seenBy: ['nothing is lost', 'the queue empties'],
+    seed: 17,
   },
   {
     name: 'bridge order',
@@ -37,6 +41,7 @@ export const PLANTED: readonly PlantedFault[] = [
     replace:
       'else void this.#turns.run(record.uri + entry.id, () => this.#deliver(entry, record, this.#term));',
     seenBy: ['last enqueue wins', 'nothing is lost'],
+    seed: 9,
   },
   {
     name: 'clock back',
@@ -45,6 +50,7 @@ export const PLANTED: readonly PlantedFault[] = [
     find: 'if (waitMs > 0 && waitMs <= this.#options.refreshMs) return undefined;',
     replace: 'if (waitMs > 0) return undefined;',
     seenBy: ['new versions serve'],
+    seed: 161,
   },
   {
     name: 'position of a Lua argument',
@@ -53,6 +59,7 @@ export const PLANTED: readonly PlantedFault[] = [
     find: '...finished.map(({ fields }) => fields.value));',
     replace: '...finished.map((_, i) => finished[Math.max(0, i - 1)].fields.value));',
     seenBy: ['no foreign answer', 'right status'],
+    seed: 1,
   },
   {
     name: 'await before the acknowledgement',
@@ -62,6 +69,7 @@ export const PLANTED: readonly PlantedFault[] = [
     replace:
       'const [unsaved] = await Promise.all([[], notified]); void Promise.resolve(ids).catch(() => undefined);',
     seenBy: ['nothing is lost', 'nothing is left at an answer'],
+    seed: 1,
   },
   {
     name: 'forgotten outcomes',
@@ -70,6 +78,7 @@ export const PLANTED: readonly PlantedFault[] = [
     find: 'if held and isSettled(held, identity) then return false end',
     replace: '',
     seenBy: ['one outcome per identity', 'what is cancelled stays so'],
+    seed: 45,
   },
   {
     name: 'outbox emptied early',
@@ -79,6 +88,7 @@ export const PLANTED: readonly PlantedFault[] = [
     replace:
       'if (keys.length > 0) await outbox.remove(keys); await Promise.all(parcels.map((parcel) => round.settle(parcel)));',
     seenBy: ['a target is notified'],
+    seed: 25,
   },
   {
     name: 'captures of two versions',

@@ -215,6 +215,11 @@ test('clients are counted, ten thousand of them', () => {
   const { clock, statistics, told } = openStatistics();
   const predict = { method: 'POST', route: '/predict', functionName: 'predict' };
   const ask = (client: string, bytes: number) => told.requestAccepted?.({ ...predict, client, bytes });
+  const perClient = () => {
+    const of = statistics.status().statistic as Numbers;
+    return ['avg', 'min', 'max'].map((name) => of[`${name}_request_per_client`]);
+  };
+  assert.deepEqual(perClient(), [0, 0, 0]);
   ask('a', 10);
   clock.ms += 200_000;
   ask('b', 20);
@@ -222,6 +227,7 @@ test('clients are counted, ten thousand of them', () => {
   const { num_total_client, num_active_client, max_request_per_client } = statistics.status()
     .statistic as Numbers;
   assert.deepEqual([num_total_client, num_active_client, max_request_per_client], [2, 1, 2]);
+  assert.deepEqual(perClient(), [1.5, 1, 2]);
   assert.equal(others(statistics)['sys_input_byte']?.['avg'], 20);
   for (let i = 0; i < 10_001; i++) ask(String(i), 1);
   assert.equal(statistics.status().statistic['num_total_client'], 10_000);
