@@ -97,6 +97,7 @@ export const PLANTED: readonly PlantedFault[] = [
     find: 'const lines = this.#held.get(version) ?? [];',
     replace: '[version = version] = this.#held.keys(); const lines = this.#held.get(version) ?? [];',
     seenBy: ['captures are right'],
+    seed: 19,
   },
   {
     name: 'captures under way',
@@ -105,5 +106,6 @@ export const PLANTED: readonly PlantedFault[] = [
     find: 'return this.#isQueue ? this.#storeIfDue() : this.#storing;',
     replace: 'return undefined;',
     seenBy: ['nothing is left at an answer'],
+    seed: 4,
   },
 ];
