@@ -19,6 +19,8 @@ export type Delivery =
       readonly reason: string;
       /** The receiver asks to be called no more. */
       readonly isGone?: boolean;
+      /** Nobody waits for it any more, so it is not kept either. */
+      readonly isOver?: boolean;
       /** Another attempt would end in the same way. */
       readonly isFinal?: boolean;
       /** Nothing answered, so the next notices will hardly fare better. */

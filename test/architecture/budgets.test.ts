@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 40_150 },
+  { folders: ['functions', 'lib'], lines: 40_350 },
   { folders: ['local'], lines: 10_900 },
   { folders: ['cli'], lines: 9_150 },
   { folders: ['infra'], lines: 7_450 },

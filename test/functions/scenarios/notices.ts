@@ -166,7 +166,7 @@ export async function allAnnounced(t: TestContext, records: number, random: () =
   const isTold = (i: number) => i % 4 !== 3;
   const sent: Promise<unknown>[] = [];
   for (let i = 0; i < records; i++) {
-    const attributes = newAttributes(`i-${i}`, undefined, isTold(i) ? 'shop' : undefined);
+    const attributes = newAttributes(`i-${i}`, undefined, isTold(i) ? { notify: 'shop' } : {});
     const send = records1.send(encodeMessage(`uri-${i}`, inputsOf(i)), attributes);
     sent.push(i % 5 === 0 ? send.then(() => states.cancel(`uri-${i}`)) : send);
     if (sent.length % 500 === 0) await Promise.all(sent);
