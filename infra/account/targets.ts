@@ -13,7 +13,7 @@ export interface Place {
   readonly account: string | undefined;
 }
 
-/** What looking for them needs. */
+/** The rights to look for them. */
 export const TARGET_RIGHTS =
   'sqs:GetQueueUrl, sns:GetTopicAttributes, events:DescribeEventBus or states:DescribeStateMachine';
 const CREATE = 'create it first, or correct `notify` in config.yaml';

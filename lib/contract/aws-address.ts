@@ -21,7 +21,7 @@ const NAMES = {
   sqs: /^(?=.{1,80}$)[A-Za-z0-9_-]+(\.fifo)?$/,
   states: /^[A-Za-z0-9_.+!@=-]{1,80}$/,
 } as const;
-/** What stands before the name in an ARN. */
+/** The text before the name in an ARN. */
 const KINDS: Readonly<Record<AwsAddress['service'], string>> = {
   events: 'event-bus/',
   sns: '',

@@ -27,10 +27,10 @@ export interface Notified {
   readonly taskToken?: string | undefined;
 }
 
-/** What may be one of them or anything else. */
+/** A type whose values were not checked yet. */
 export type Unchecked<T> = { readonly [K in keyof T]?: unknown };
 
-/** What makes no sense is left out. */
+/** Leaves out values that make no sense. */
 export function readNotified({ notify, taskToken }: Unchecked<Notified>): Notified {
   if (!isTargetName(notify)) return {};
   return { notify, ...(isTaskToken(taskToken) && { taskToken }) };

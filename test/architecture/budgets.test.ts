@@ -13,11 +13,11 @@ interface Budget {
 
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 40_350 },
-  { folders: ['local'], lines: 10_900 },
-  { folders: ['cli'], lines: 9_150 },
+  { folders: ['local'], lines: 11_350 },
+  { folders: ['cli'], lines: 9_250 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 66_400 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 66_600 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

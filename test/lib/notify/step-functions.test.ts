@@ -194,7 +194,7 @@ test('a notice that waits has no character that SQS refuses, and is opened as it
   assert.deepEqual(parcels[0]?.notice, notice);
 });
 
-test('a task whose end could not be told is told again, with its token', async (t) => {
+test('the end of a task that could not be reported waits to be reported again, with its token', async (t) => {
   const flow = await startStepFunctions(t, ['one'], () => true);
   const { later, run } = notifier(t, flow);
   await run(await noticesOf([['a', 'one', good(1)]]));
