@@ -88,7 +88,7 @@ async function noticesOf(
   return withNotices(known, (notices) => notices.facts()).catch(() => undefined);
 }
 
-/** Of the service of this machine, whose keys its record has. */
+/** The service of this machine, whose keys are in its record. */
 function placeOf({ bucket, environment }: StackRecord): Omit<NoticePlace, 'job' | 'queueUrl'> {
   setVariables(environment);
   return { bucket, endpoint: environment['AWS_ENDPOINT_URL'], region: environment['AWS_REGION'] };

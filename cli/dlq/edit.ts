@@ -70,7 +70,7 @@ async function payloadText(payload: string): Promise<string> {
   return payload.trimStart().startsWith('{') ? payload : (await readInput(payload)).toString();
 }
 
-/** What was written stays in its file if it cannot be sent. @returns undefined where nothing was changed */
+/** A text that cannot be sent stays in its file. @returns undefined where nothing was changed */
 async function withEditor<T>(text: string, send: (text: string) => Promise<T>): Promise<T | undefined> {
   const editor = variables['VISUAL'] || variables['EDITOR'];
   if (!editor || !canAsk())

@@ -131,6 +131,8 @@ export class Webhooks {
     if (this.#isHere(url)) return undefined;
     const host = url.hostname.replace(/^\[|\]$/g, '');
     if (url.protocol !== 'https:') return 'only https is called';
+    // The client would send it on as a header.
+    if (url.username !== '' || url.password !== '') return 'an address with a password is not called';
     if (url.port !== '') return 'only port 443 is called';
     return isIP(host) === 0 || this.#isAllowed(host) ? undefined : NOT_PUBLIC;
   }

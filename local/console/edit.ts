@@ -1,7 +1,7 @@
 /**
  * Sends a dead letter again with another payload. That is a new enqueue: the failure stays where it is until the new record has its
- * outcome. The dead letter is removed once the queue has the record, and the identity follows from what is sent, so whoever is killed
- * in between sends the same enqueue again, which has one outcome.
+ * outcome. The dead letter is removed once the queue has the record, and the identity follows from what is sent: a caller that is
+ * killed in between sends the same enqueue again, which has one outcome.
  */
 import { createHash } from 'node:crypto';
 import { type DeadLetter, uriOf } from '../../lib/codecs/dead-letter.ts';

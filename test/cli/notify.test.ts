@@ -16,7 +16,7 @@ import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 import { cli } from './cli.ts';
 
-/** Of several reasons, one is shown. */
+/** One of several reasons is shown. */
 function reasonless(facts: unknown): unknown {
   return JSON.parse(JSON.stringify(facts), (key, value: unknown) => (key === 'reason' ? '' : value));
 }
@@ -54,7 +54,7 @@ test('410 pauses a target and gives its notices up; `notify resume` sends them a
   const facts = present(await factsNow(), 'facts');
   const [shop] = facts.targets;
   const { reason } = present(shop, 'shop');
-  // Whoever came first was refused, and the others found the pause.
+  // The first one was refused, and the others found the pause.
   assert.match(reason ?? '', /^it answered 410$|^the target is paused$/);
   assert.deepEqual(facts, {
     ...none,

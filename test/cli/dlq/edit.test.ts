@@ -144,7 +144,7 @@ function ignore(): void {
   // Quiet.
 }
 
-test('whoever is killed before or after the enqueue finds the dead letter, and sends the same enqueue again', async (t) => {
+test('a caller that is killed before or after the enqueue finds the dead letter, and sends the same enqueue again', async (t) => {
   const place = await archiveOf(t, { body: '{"uri":"a","data":"AAAA"}', notify: 'shop', groupId: 'g' });
   const sent: SentRecord[] = [];
   const text = '{"instances": [{"x": 12345678901234567890}]}';
