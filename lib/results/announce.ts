@@ -49,6 +49,8 @@ interface AnnounceOptions {
   readonly place: string;
 }
 
+/** Characters of an error's message. A longer one is cut, so that each notice fits into every target. */
+const MOST_MESSAGE = 8_192;
 /** Reads of the store at the same time. */
 const TOGETHER = 16;
 
@@ -89,7 +91,8 @@ async function noticeOf(
   const { job, targets } = options;
   const ended =
     (stored.areNew ? undefined : await storedEnd(record, stored, options)) ?? ownEnd(record, stored);
-  const { status, version, error } = ended;
+  const { status, version } = ended;
+  const error = ended.error && { ...ended.error, message: ended.error.message.slice(0, MOST_MESSAGE) };
   const finishedAt = new Date(ended.finishedAt).toISOString();
   const data = { job, uri, identity, status, ...(version && { version }), finishedAt, error };
   const text = JSON.stringify({ type: `record.${status}`, timestamp: finishedAt, data });
