@@ -14,6 +14,7 @@ import { decode } from './scenarios/decode.ts';
 import { fresh } from './scenarios/fresh.ts';
 import { http } from './scenarios/http.ts';
 import { memory } from './scenarios/memory.ts';
+import { notify } from './scenarios/notify.ts';
 import { offline } from './scenarios/offline.ts';
 import { processes } from './scenarios/processes.ts';
 import { resnet } from './scenarios/resnet.ts';
@@ -28,6 +29,7 @@ const ALL: Scenario[] = [
   http,
   processes,
   batch,
+  notify,
   offline,
   resnet,
   decode,

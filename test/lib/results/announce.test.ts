@@ -62,11 +62,13 @@ test('the longest notice of each kind fits into 256 kB with its attributes, as S
   assert.equal(put.length, outcomes.length);
   const sizes: number[] = [];
   const api = createServer((request, response) => {
-    void text(request).then((body) => {
-      const sent: { MessageBody: string; MessageAttributes: MessageAttributes } = JSON.parse(body);
+    void (async () => {
+      const sent: { MessageBody: string; MessageAttributes: MessageAttributes } = JSON.parse(
+        await text(request),
+      );
       sizes.push(Buffer.byteLength(sent.MessageBody) + attributesBytes(sent.MessageAttributes));
       response.end('{}');
-    });
+    })();
   }).listen(0, '127.0.0.1');
   await once(api, 'listening');
   t.after(() => api.close());
