@@ -83,8 +83,9 @@ async function withEditor<T>(text: string, send: (text: string) => Promise<T>): 
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-edit-'));
   const file = join(folder, 'record.json');
   await writeFile(file, text, { mode: 0o600 });
-  // The variable may have options, which a shell splits.
-  const child = spawn('sh', ['-c', `${editor} "$1"`, 'sh', file], { stdio: 'inherit' });
+  // The variable may have options, as in "code --wait".
+  const [program = '', ...options] = editor.trim().split(/\s+/);
+  const child = spawn(program, [...options, file], { stdio: 'inherit' });
   const [code]: unknown[] = await once(child, 'exit');
   const edited = await readFile(file, 'utf8');
   if (code !== 0) throw kept(`the editor ended with ${String(code)}`, file);

@@ -1,7 +1,7 @@
-/** 100,000 outcomes through real kills (scenarios/notices-kills.ts); NOTICES=10000 sends fewer. */
+/** 100,000 outcomes through real kills (scenarios/through-kills.ts); NOTICES=10000 sends fewer. */
 import { test } from 'node:test';
 import { seeded } from '../support/faults/seeds.ts';
-import { allAnnouncedThroughKills } from './scenarios/notices-kills.ts';
+import { allAnnouncedThroughKills } from './scenarios/through-kills.ts';
 
 const RECORDS = Number(process.env['NOTICES'] ?? 100_000);
 

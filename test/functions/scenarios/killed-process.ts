@@ -1,5 +1,5 @@
 /**
- * One process of notices-kills.ts, which may be killed at any moment: the server of queues and objects, the batch function with its
+ * One process of through-kills.ts, which may be killed at any moment: the server of queues and objects, the batch function with its
  * poller, the notifier with its poller, or the receiver. What has to outlive it is on disk or elsewhere.
  */
 import { appendFileSync, readFileSync } from 'node:fs';

@@ -31,9 +31,9 @@ import { startStepFunctions } from '../../support/step-functions.ts';
 import { makeCertificate } from '../../support/tls.ts';
 import { until } from '../../support/until.ts';
 import { inputsOf } from './doubling.ts';
-import { JOB, type Places, queueUrlOf, ROLES, type Role } from './notices-process.ts';
+import { JOB, type Places, queueUrlOf, ROLES, type Role } from './killed-process.ts';
 
-const PROGRAM = fileURLToPath(new URL('notices-process.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('killed-process.ts', import.meta.url));
 const COMPILED = join(ROOT, 'node_modules/.cache/compile');
 const TOGETHER = 500;
 const HOUR_MS = 3_600_000;
@@ -99,7 +99,7 @@ class Part {
   }
 }
 
-/** What the receiver wrote: the ids of each identity, and what was said under each id. */
+/** The log of the receiver: the ids of each identity, and what was said under each id. */
 class Received {
   readonly ids = new Map<string, Set<string>>();
   readonly said = new Map<string, Set<string>>();
