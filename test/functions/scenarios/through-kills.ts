@@ -50,6 +50,7 @@ class Part {
   #working = Promise.withResolvers<void>();
   #isWorking = false;
   #isClosed = false;
+  #running: Promise<void> | undefined;
 
   constructor(role: Role, places: Places) {
     this.#role = role;
@@ -59,7 +60,7 @@ class Part {
 
   /** Resolves when it works. */
   start(): Promise<void> {
-    void this.#run();
+    this.#running = this.#run();
     return this.#working.promise;
   }
 
@@ -73,9 +74,10 @@ class Part {
     return true;
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#isClosed = true;
     this.#child?.kill('SIGKILL');
+    await this.#running;
     closeSync(this.#output);
   }
 
@@ -191,11 +193,13 @@ export async function allAnnouncedThroughKills(
   const numbers = Array.from({ length: records }, (_, i) => i);
   const chance = seeded(3);
   const tokens = numbers.filter(isTask).map((i) => `token-${i}`);
+  // Before their folder is removed.
+  const parts: { readonly role: Role; readonly part: Part }[] = [];
+  t.after(async () => void (await Promise.all(parts.map(({ part }) => part.close()))));
   const flow = await startStepFunctions(t, tokens, () => chance() < 0.03);
   const places = await placesOf(t, flow.url);
   if (!places) return t.skip('needs openssl');
-  const parts = ROLES.map((role) => ({ role, part: new Part(role, places) }));
-  t.after(async () => parts.forEach(({ part }) => part.close()));
+  for (const role of ROLES) parts.push({ role, part: new Part(role, places) });
   for (const { part } of parts) await part.start();
   const connection = new RedisConnection(places.redisUrl, PATIENT);
   const results = new ResultStore(connection, { job: JOB, ttlSeconds: 86_400, now: Date.now });
