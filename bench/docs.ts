@@ -16,6 +16,7 @@ const PAGES = 'docs/explanation';
 export async function renderDocs(): Promise<Readonly<Record<string, string>>> {
   const read = (path: string) => readFile(file(path), 'utf8');
   const report: Report = JSON.parse(await read('bench/results/run.json'));
+  const notices: Report = JSON.parse(await read('bench/results/notify.json'));
   const growth: Record<string, CurveRun> = JSON.parse(await read('bench/results/growth.json'));
   const [performancePage, scalingPage] = [`${PAGES}/performance.md`, `${PAGES}/scaling.md`];
   return {
@@ -26,6 +27,7 @@ export async function renderDocs(): Promise<Readonly<Record<string, string>>> {
       'bench:lambda': lambdaText(report.lines),
       'bench:targets': targetsText(report.lines, true),
       'bench:peers': peersText(report.lines),
+      'bench:notify': noticesText(notices),
     }),
     [scalingPage]: withBlocks(await read(scalingPage), { 'bench:growth': growthText(Object.values(growth)) }),
   };
@@ -46,6 +48,28 @@ function peersText(lines: readonly Line[]): string {
     new Set([1, 2, 3]),
     rows,
   );
+}
+
+/** A line for each size of a chunk, below the machine of their own run. */
+function noticesText({ lines, machine }: Report): string {
+  const rows = lines.filter((line): line is Row => !('skipped' in line));
+  const names = [...new Set(rows.map(({ name }) => name))];
+  const cells = names.map((name) => {
+    const of = (metric: string) => {
+      const row = rows.find((each) => each.name === name && each.metric.startsWith(metric));
+      return row ? `${short(row.value.median)} ${row.unit}`.trim() : '';
+    };
+    const off = rows.find((each) => each.name === name && each.metric.startsWith('objects'))?.raw ?? 0;
+    return [name, short(off), of('objects'), of('added processor'), of('dollars')];
+  });
+  const head = [
+    'records',
+    'calls without a target',
+    'objects a chunk',
+    'added processor time a record',
+    'a million',
+  ];
+  return `${rowsTable(head, new Set([1, 2, 3, 4]), cells)}\n\nOn ${machine.cpu}, ${machine.startedAt}, with a load of ${short(machine.loadBefore)} of other work.`;
 }
 
 const LAMBDA = [

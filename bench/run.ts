@@ -15,6 +15,7 @@ import { decode } from './scenarios/decode.ts';
 import { fresh } from './scenarios/fresh.ts';
 import { http } from './scenarios/http.ts';
 import { memory } from './scenarios/memory.ts';
+import { notify } from './scenarios/notify.ts';
 import { offline } from './scenarios/offline.ts';
 import { processes } from './scenarios/processes.ts';
 import { resnet } from './scenarios/resnet.ts';
@@ -30,6 +31,7 @@ const ALL: Scenario[] = [
   http,
   processes,
   batch,
+  notify,
   offline,
   resnet,
   decode,

@@ -157,6 +157,36 @@ export interface DeadLetterPage {
   readonly noReplay?: string | undefined;
 }
 
+/** GET console/api/dead-letter?id=: a record as a person changes it. POST console/api/edit {"id", "payload"} enqueues it. */
+export interface EditableLetter {
+  readonly text: string;
+}
+
+/** The longest payload that is changed in the page. */
+export const EDIT_CHARACTERS = 200_000;
+
+/** A target of notices. The counts are of what was looked at: the first objects and messages. */
+export interface TargetFacts {
+  readonly name: string;
+  readonly waiting: number;
+  readonly givenUp: number;
+  /** Why a notice was given up. */
+  readonly reason: string | undefined;
+  readonly isPaused: boolean;
+}
+
+/** GET console/api/notices: what targets of `notify` in config.yaml wait for. POST console/api/resume {"target"} sends again. */
+export interface NoticeFacts {
+  /** Notices that come again, and events of S3. */
+  readonly waiting: number;
+  /** Objects of the outbox, each with up to 500 notices. */
+  readonly outbox: number;
+  readonly givenUp: number;
+  readonly paused: readonly string[];
+  /** Those that something waits for, was given up of, or that are paused. */
+  readonly targets: readonly TargetFacts[];
+}
+
 /** GET console/api/versions: the newest first. */
 export interface Versions {
   readonly versions: readonly {

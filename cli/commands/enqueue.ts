@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { isTargetName, NAME_RULE } from '../../lib/contract/notice.ts';
+import { assertNotified, isTargetName, NAME_RULE, type Notified } from '../../lib/contract/notice.ts';
 import type { QueueRecord } from '../../sdk/index.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -51,11 +51,14 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       value: 'name',
       about: 'a target of `notify` in config.yaml, which gets a notice when each of the records is done',
     },
+    'task-token': {
+      value: 'token',
+      about: 'the task of Step Functions that one record ends, where the target has `stepFunctions`',
+    },
     job: JOB,
   },
-  async run({ dir, file, prefix, input, tenant, notify, 'uri-column': uriColumn, ...values }, output, pairs) {
-    if (notify !== undefined && !isTargetName(notify))
-      throw wrongUse(`--notify ${JSON.stringify(notify)}: expected ${NAME_RULE}`);
+  async run({ dir, file, prefix, input, tenant, 'uri-column': uriColumn, ...values }, output, pairs) {
+    const notified = notifiedOf(values);
     const sources = [dir, file, pairs[0]].filter((source) => source !== undefined);
     if (sources.length !== 1) throw wrongUse('enqueue takes one of: <uri>=<image>..., --dir, --file');
     if (prefix !== undefined && dir === undefined) throw wrongUse('--prefix goes with --dir');
@@ -67,7 +70,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       throw wrongUse('--tenant goes with a queue: pass --stack or --queue-url');
     const sendAll = (records: readonly QueueRecord[]) =>
       send(
-        records.map((one) => ({ ...one, ...(tenant && { tenant }), ...(notify && { notify }) })),
+        ofOneTask(records, notified).map((one) => ({ ...one, ...(tenant && { tenant }), ...notified })),
         service,
         output,
       );
@@ -79,9 +82,27 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     const content = recordsOf(await readInput(file), file === '-' ? 'stdin' : file);
     if ('records' in content) return sendAll(content.records);
     if (tenant !== undefined) throw wrongUse('--tenant goes with records, not with a request {"instances"}');
-    return sendRequest(content.body, notify, service, output);
+    return sendRequest(content.body, notified, service, output);
   },
 });
+
+function notifiedOf(values: {
+  readonly notify?: string | undefined;
+  readonly 'task-token'?: string | undefined;
+}): Notified {
+  const { notify, 'task-token': taskToken } = values;
+  if (notify !== undefined && !isTargetName(notify))
+    throw wrongUse(`--notify ${JSON.stringify(notify)}: expected ${NAME_RULE}`);
+  if (taskToken !== undefined && notify === undefined)
+    throw wrongUse('--task-token goes with --notify, the name of a target with stepFunctions');
+  return assertNotified({ notify, taskToken });
+}
+
+/** A task ends once. */
+function ofOneTask(records: readonly QueueRecord[], { taskToken }: Notified): readonly QueueRecord[] {
+  if (taskToken === undefined || records.length === 1) return records;
+  throw wrongUse(`--task-token goes with one record, got ${records.length}`);
+}
 
 /** Parses `a=b.png`. If the uri or the path contains "=", the split that names an existing file counts. */
 function recordOfPair(pair: string, input: string): QueueRecord {
@@ -139,10 +160,12 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
 async function sendRequest(
   body: string,
-  notify: string | undefined,
+  { notify, taskToken }: Notified,
   service: Service,
   output: Output,
 ): Promise<number> {
+  if (taskToken !== undefined)
+    throw wrongUse('--task-token goes with records; put taskToken into the request');
   const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
   const sent = { path: `/predictions${query}`, body, command: 'a request {"instances"}' };
   const uris = await post(service, sent, (answer) => textsOf(answer['uris'] ?? [answer['uri']]));

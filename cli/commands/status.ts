@@ -1,12 +1,14 @@
 /** `cluster-serving status`. The exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready. */
+import type { NoticeFacts } from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { setVariables } from '../../lib/contract/variables.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
-import { findRunning, type JobPlaces, type StackRecord } from '../../local/service/data-folder.ts';
+import { findRunning, type StackRecord } from '../../local/service/data-folder.ts';
 import { otherServices } from '../../local/service/services.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
 import { request } from '../../sdk/fetch.ts';
 import { defineCommand } from '../command.ts';
+import type { NoticePlace } from '../notify/notices.ts';
 import { noticesText } from '../notify/text.ts';
 import { jobTexts } from '../others.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -24,8 +26,7 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
   async run(values, output) {
     assertUrls(values);
     if ((values.url ?? values.stack) !== undefined) {
-      const { http = '', access } = (await findService(values)) as Service;
-      return remote(http, output, access);
+      return remote((await findService(values)) as Service, output);
     }
     const dataDir = dataDirOf(values);
     const running = await findRunning(dataDir);
@@ -53,7 +54,7 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
       record.jobs.map(async (job) => ({
         ...job,
         ...(await ask(job.http, access)),
-        notices: await noticesOf(job, record),
+        notices: await noticesOf({ ...job, ...placeOf(record) }),
       })),
     );
     const ready = jobs.every((job) => job.ready);
@@ -74,29 +75,34 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
 });
 
 /** @returns undefined for a job without targets, and where the queues do not answer */
-async function noticesOf({ job, queueUrl }: JobPlaces, { bucket, environment }: StackRecord) {
+async function noticesOf(
+  place: {
+    readonly [K in keyof NoticePlace]?: NoticePlace[K] | undefined;
+  },
+): Promise<NoticeFacts | undefined> {
+  const { job, bucket, queueUrl, endpoint, region } = place;
+  if (job === undefined || bucket === undefined || queueUrl === undefined) return undefined;
   // Loaded here, because without a service there is nothing to ask.
-  const { Notices } = await import('../notify/notices.ts');
-  setVariables(environment);
-  const notices = new Notices({
-    job,
-    bucket,
-    queueUrl,
-    endpoint: environment['AWS_ENDPOINT_URL'],
-    region: environment['AWS_REGION'],
-  });
-  try {
-    return await notices.facts();
-  } catch {
-    return undefined;
-  } finally {
-    notices.close();
-  }
+  const { withNotices } = await import('../notify/notices.ts');
+  const known = { job, bucket, queueUrl, endpoint, region };
+  return withNotices(known, (notices) => notices.facts()).catch(() => undefined);
 }
 
-async function remote(url: string, output: Output, access: AccessOptions): Promise<number> {
-  const { unreachable, ...answers } = await ask(url, access);
-  output.answer({ running: !unreachable, http: url, ...answers }, answerText({ unreachable, ...answers }));
+/** The service of this machine, whose keys are in its record. */
+function placeOf({ bucket, environment }: StackRecord): Omit<NoticePlace, 'job' | 'queueUrl'> {
+  setVariables(environment);
+  return { bucket, endpoint: environment['AWS_ENDPOINT_URL'], region: environment['AWS_REGION'] };
+}
+
+async function remote(service: Service, output: Output): Promise<number> {
+  const { http: url = '', access } = service;
+  // A caller of the API alone may not have the rights.
+  const [{ unreachable, ...answers }, notices] = await Promise.all([ask(url, access), noticesOf(service)]);
+  const text = answerText({ unreachable, ...answers });
+  output.answer(
+    { running: !unreachable, http: url, ...answers, notices },
+    notices ? `${text}\n${noticesText(notices)}` : text,
+  );
   if (unreachable) return EXIT.notRunning;
   return answers.ready ? EXIT.ok : EXIT.notReady;
 }

@@ -11,11 +11,16 @@ import { type ModelFacts as DescribedModel, modelOfMetadata } from '../../lib/op
 import { withInputAxes } from '../../lib/pipeline/batch/batch-axes.ts';
 import { exampleOfVersion } from '../../local/console/example.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
+import type { Notices } from '../../local/console/notices.ts';
 import type { ConsoleSource } from '../../local/console/source.ts';
 import {
   activateVersion,
   deadLetterPage,
+  editableLetter,
+  editOne,
+  noticeFacts,
   replayOne,
+  resumeTarget,
   type VersionPlace,
   versionsOf,
 } from '../../local/console/stored.ts';
@@ -23,7 +28,9 @@ import { installation } from '../../local/machine/installation.ts';
 import { type Fetch, request } from '../../sdk/fetch.ts';
 import type { DlqPlace } from '../dlq/place.ts';
 import { withRunner } from '../dlq/runner.ts';
+import { withNotices } from '../notify/notices.ts';
 import { answeredInstance } from '../openapi/openapi.ts';
+import { openQueue } from '../queue.ts';
 import type { Service } from '../service.ts';
 
 export interface RemoteOptions {
@@ -63,6 +70,18 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
         return place.results ? page : { ...page, noReplay: NO_REPLAY };
       }),
     versions: () => part(async () => (versions ? versionsOf(versions) : { unavailable: NO_BUCKET })),
+    editable: (id) => part(async () => (place ? editableLetter(place, id) : { unavailable: NO_BUCKET })),
+    edit: async (id, payload) => {
+      if (!place) throw new ServingError('bad_request', NO_BUCKET);
+      const queue = openQueue({ ...service, queueUrl: undefined, redisUrl: undefined });
+      try {
+        return await editOne(place, id, payload, (record) => queue.enqueueMessage(record));
+      } finally {
+        await queue.close();
+      }
+    },
+    notices: () => part(async () => withNoticesOf(options, noticeFacts)),
+    resume: (target) => withNoticesOf(options, (notices) => resumeTarget(notices, target)),
     replay: (id) => {
       if (!place?.results) throw new ServingError('bad_request', place ? NO_REPLAY : NO_BUCKET);
       return withRunner(place, undefined, (runner) => replayOne(place, runner, id));
@@ -72,6 +91,17 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
       return activateVersion(versions, version);
     },
   };
+}
+
+/** @throws bad_request where the bucket or the queue is not known */
+function withNoticesOf<T>(
+  { service, place }: RemoteOptions,
+  work: (notices: Notices) => Promise<T>,
+): Promise<T> {
+  const { job, queueUrl, region, endpoint } = service;
+  if (!place) throw new ServingError('bad_request', NO_BUCKET);
+  if (queueUrl === undefined) throw new ServingError('bad_request', 'Which queue? --stack finds it.');
+  return withNotices({ job, bucket: place.bucket, queueUrl, region, endpoint }, work);
 }
 
 /** Returns the result of the work, or why there is none. */

@@ -4,7 +4,7 @@
  */
 
 import { replayAttributes } from '../../lib/codecs/attributes.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { present } from '../../lib/contract/present.ts';
 import { queueName } from '../../lib/queue/names.ts';
 import type { Send } from '../../local/console/replay.ts';
@@ -26,7 +26,8 @@ max_receives_exceeded.
   uri=day1/*                    the uri, or how it begins; uri=none for messages without one
   since=2026-11-21, until=36h   archived since, or before: a time, or so long ago
 replay runs each record with the job's model, in a process that it may crash. Those that work leave the bucket, the
-others are reported with the reason. Exit code of replay: 0 when all succeeded, 1 when some still fail.`,
+others are reported with the reason. Exit code of replay: 0 when all succeeded, 1 when some still fail.
+replay <id> --edit, or --payload, sends one record with another payload: as a new enqueue, for the batch function to run.`,
   actions: {
     list: ['', 'list the dead letters: id, time, attempts, size, code of the stored result, uri'],
     show: ['<id>', 'show one message: its inputs with dtype, shape and first values, its text'],
@@ -51,9 +52,17 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
         about:
           'put the ones that work back into the queue, for the batch function to run, instead of storing results from here: for a Redis that cannot be reached (see docs/how-to/deploy.md)',
       },
+      edit: {
+        about: 'change the payload of one record in the editor of VISUAL or EDITOR, and enqueue it',
+      },
+      payload: {
+        value: 'json',
+        about:
+          'the payload instead of an editor: a file, "-" or {"instances": [{…}]}, as for POST /predictions; without "uri" that of the dead letter',
+      },
       timeout: { value: 's', range: [0, 900], about: 'of one record (default: function.timeoutSeconds)' },
-      'queue-url': { value: 'url', about: 'its queue, for --enqueue' },
-      stage: { value: 'name', about: 'stage of the deployment, whose queue --enqueue then finds' },
+      'queue-url': { value: 'url', about: 'its queue, for --enqueue and --edit' },
+      stage: { value: 'name', about: 'stage of the deployment, whose queue --enqueue and --edit then find' },
     }),
     ...only(['purge'], { yes: YES }),
     'data-dir': DATA_DIR,
@@ -68,6 +77,7 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
   examples: [
     'dlq list uri=day1/* since=2h',
     'dlq replay --all --dry-run',
+    'dlq replay 3f2a9c41-d07b-4a53-9f0e-0c8d7c5f8a11 --edit',
     'dlq replay code=max_receives_exceeded --bucket my-bucket --redis-url redis://localhost:6379',
     'dlq purge until=30d --yes',
   ],
@@ -85,8 +95,12 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
     if ((action === 'replay' || action === 'purge') && isSelected === (values.all ?? false)) {
       throw wrongUse(`dlq ${action} what? Give ids, conditions (uri=day1/*), or --all`);
     }
-    if (values.enqueue && values.bucket !== undefined && (values.stage ?? values['queue-url']) === undefined)
-      throw wrongUse('dlq replay --enqueue --bucket: into which queue? Give --stage or --queue-url');
+    const edits = values.edit === true || values.payload !== undefined;
+    if (edits && (ids.length !== 1 || conditions.length > 0 || values.enqueue === true))
+      throw wrongUse('dlq replay --edit and --payload go with one id, without conditions or --enqueue');
+    const sends = values.enqueue === true || edits;
+    if (sends && values.bucket !== undefined && (values.stage ?? values['queue-url']) === undefined)
+      throw wrongUse('dlq replay with --bucket: into which queue? Give --stage or --queue-url');
     const place = await openDlq(values);
     if (!place) return notRunning(values, output, '--bucket');
     try {
@@ -96,9 +110,15 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
       if (action === 'purge') {
         return await (await import('./purge.ts')).purge(place, where, values.yes ?? false, output);
       }
+      const dryRun = values['dry-run'] ?? false;
+      if (edits) {
+        const { replayEdit } = await import('./edit.ts');
+        const edit = { payload: values.payload, dryRun, queueUrl: await queueUrlOf(place, values.stage) };
+        return await replayEdit(place, present(id, 'id'), edit, output);
+      }
       const { reportReplay } = await import('./replay-output.ts');
       const limitMs = values.timeout ? values.timeout * 1000 : undefined;
-      const options = { dryRun: values['dry-run'] ?? false, limitMs, send: undefined };
+      const options = { dryRun, limitMs, send: undefined };
       if (!values.enqueue) return await reportReplay(place, where, options, output);
       return await withSender(place, values.stage, (send) =>
         reportReplay(place, where, { ...options, send }, output),
@@ -119,25 +139,39 @@ async function assertThere({ deadLetters, job }: DlqPlace, ids: readonly string[
   );
 }
 
+/** The queue of the records. @throws queue_unavailable */
+async function queueUrlOf(
+  { queueUrl, endpoint, region, job }: DlqPlace,
+  stage: string | undefined,
+): Promise<string> {
+  if (queueUrl !== undefined) return queueUrl;
+  const { openSqs } = await import('../../lib/queue/sender.ts');
+  const { GetQueueUrlCommand } = await import('@aws-sdk/client-sqs');
+  const sqs = openSqs({ endpoint, region });
+  const QueueName = queueName(job.jobName, stage);
+  try {
+    const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));
+    return present(QueueUrl, 'URL of the queue');
+  } catch (error) {
+    const message = `the queue ${QueueName} cannot be found (${asError(error).message}); --queue-url names it`;
+    throw new ServingError('queue_unavailable', message, { cause: error });
+  } finally {
+    sqs.destroy();
+  }
+}
+
 /** @param work gets a function that sends one message body */
 async function withSender(
-  { queueUrl, endpoint, region, job }: DlqPlace,
+  place: DlqPlace,
   stage: string | undefined,
   work: (send: Send) => Promise<number>,
 ): Promise<number> {
   const { openSqs, QueueSender } = await import('../../lib/queue/sender.ts');
-  const { GetQueueUrlCommand } = await import('@aws-sdk/client-sqs');
+  const queueUrl = await queueUrlOf(place, stage);
+  const { endpoint, region } = place;
   const sqs = openSqs({ endpoint, region });
   try {
-    const QueueName = queueName(job.jobName, stage);
-    const found =
-      queueUrl === undefined
-        ? await sqs.send(new GetQueueUrlCommand({ QueueName })).catch((cause: Error) => {
-            const message = `the queue ${QueueName} cannot be found (${cause.message}); --queue-url names it`;
-            throw new ServingError('queue_unavailable', message, { cause });
-          })
-        : { QueueUrl: queueUrl };
-    const sender = new QueueSender(sqs, { queueUrl: present(found.QueueUrl, 'URL of the queue') });
+    const sender = new QueueSender(sqs, { queueUrl });
     return await work((body, enqueue, groupId) => sender.send(body, replayAttributes(enqueue), groupId));
   } finally {
     sqs.destroy();

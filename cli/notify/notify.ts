@@ -3,7 +3,7 @@ import { isTargetName, NAME_RULE } from '../../lib/contract/notice.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT } from '../output.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
-import { Notices } from './notices.ts';
+import { withNotices } from './notices.ts';
 import { noticesText } from './text.ts';
 
 export const command = defineCommand({
@@ -12,7 +12,7 @@ export const command = defineCommand({
   about: `Targets of \`notify\` in config.yaml are notified when records are done. What a target did not take within a day is
 given up and kept for 14 days; a target that answered 410 is paused, and all of its notices are given up.`,
   actions: {
-    list: ['', 'show how many notices wait, how many were given up, and which targets are paused'],
+    list: ['', 'show what waits and what was given up, by target, and which targets are paused'],
     resume: ['[<target>]', 'end the pause of a target, or of all, and send again what was given up'],
   },
   options: {
@@ -32,23 +32,17 @@ given up and kept for 14 days; a target that answered 410 is paused, and all of 
     const { job, bucket, queueUrl, endpoint, region } = service;
     if (bucket === undefined || queueUrl === undefined)
       throw wrongUse('notify: which service? Give --stack, or --queue-url with --bucket');
-    const notices = new Notices({ job, bucket, queueUrl, endpoint, region });
-    try {
+    return withNotices({ job, bucket, queueUrl, endpoint, region }, async (notices) => {
       const facts = await notices.facts();
-      if (!facts) {
+      if (!facts)
         output.answer({ job, targets: false }, `the job ${job} has no targets: \`notify\` in config.yaml`);
-        return EXIT.ok;
+      else if (action === 'list') output.answer({ job, ...facts }, noticesText(facts));
+      else {
+        const sent = await notices.resume(target);
+        const whose = target === undefined ? 'all targets' : target;
+        output.answer({ job, target, sent }, `${sent} given up notices of ${whose} are sent again`);
       }
-      if (action === 'list') {
-        output.answer({ job, ...facts }, noticesText(facts));
-        return EXIT.ok;
-      }
-      const sent = await notices.resume(target);
-      const whose = target === undefined ? 'all targets' : target;
-      output.answer({ job, target, sent }, `${sent} given up notices of ${whose} are sent again`);
       return EXIT.ok;
-    } finally {
-      notices.close();
-    }
+    });
   },
 });

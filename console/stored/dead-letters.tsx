@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { DeadLetterPage, Done } from '../api.ts';
 import { act } from '../client.ts';
 import { type Asked, bytesText, Card, Confirm, Loaded, timeText, useAsked, Words } from '../ui.tsx';
+import { EditLetter } from './edit-letter.tsx';
 
 type Letter = DeadLetterPage['letters'][number];
 
@@ -34,9 +35,11 @@ interface LettersOptions {
 
 function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
   const [chosen, setChosen] = useState<Letter>();
+  const [edited, setEdited] = useState<Letter>();
   const { letters, next, noReplay } = page;
   const close = () => {
     setChosen(undefined);
+    setEdited(undefined);
     void asked.again();
     void onReplayed();
   };
@@ -59,23 +62,12 @@ function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
             key={letter.id}
             letter={letter}
             onReplay={noReplay === undefined ? setChosen : undefined}
+            onEdit={setEdited}
           />
         ))}
       </ul>
-      {(!isFirst || next !== undefined) && (
-        <p>
-          {!isFirst && (
-            <button type="button" onClick={() => onNext(undefined)}>
-              From the beginning
-            </button>
-          )}{' '}
-          {next !== undefined && (
-            <button type="button" onClick={() => onNext(next)}>
-              More
-            </button>
-          )}
-        </p>
-      )}
+      <Pages next={next} isFirst={isFirst} onNext={onNext} />
+      {edited && <EditLetter id={edited.id} uri={edited.uri} onClose={close} />}
       {chosen && (
         <Confirm
           title="Run this record again?"
@@ -93,6 +85,28 @@ function Letters({ page, asked, onReplayed, onNext, isFirst }: LettersOptions) {
   );
 }
 
+function Pages({
+  next,
+  isFirst,
+  onNext,
+}: Pick<LettersOptions, 'isFirst' | 'onNext'> & Pick<DeadLetterPage, 'next'>) {
+  if (isFirst && next === undefined) return null;
+  return (
+    <p>
+      {!isFirst && (
+        <button type="button" onClick={() => onNext(undefined)}>
+          From the beginning
+        </button>
+      )}{' '}
+      {next !== undefined && (
+        <button type="button" onClick={() => onNext(next)}>
+          More
+        </button>
+      )}
+    </p>
+  );
+}
+
 function attemptsText(attempts: number | undefined): string {
   if (attempts === undefined) return 'unknown number of attempts';
   return attempts === 1 ? '1 attempt' : `${attempts} attempts`;
@@ -101,9 +115,10 @@ function attemptsText(attempts: number | undefined): string {
 interface RowOptions {
   readonly letter: Letter;
   readonly onReplay: ((letter: Letter) => void) | undefined;
+  readonly onEdit: (letter: Letter) => void;
 }
 
-function LetterRow({ letter, onReplay }: RowOptions) {
+function LetterRow({ letter, onReplay, onEdit }: RowOptions) {
   return (
     <li class="letter">
       <span class="uri">{letter.uri ?? '(no uri)'}</span>
@@ -123,6 +138,14 @@ function LetterRow({ letter, onReplay }: RowOptions) {
           Replay
         </button>
       )}
+      <button
+        type="button"
+        class="small"
+        onClick={() => onEdit(letter)}
+        aria-label={`Edit ${letter.uri ?? letter.id}`}
+      >
+        Edit
+      </button>
     </li>
   );
 }

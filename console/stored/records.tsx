@@ -5,12 +5,14 @@ import { errorText, resultOf } from '../client.ts';
 import { clipped, indented } from '../try/answer.ts';
 import { Card, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
 import { DeadLettersCard } from './dead-letters.tsx';
+import { NoticesCard } from './notices.tsx';
 
 export function RecordsView() {
   const records = useAsked<RecentRecords>('records');
   return (
     <div class="stack">
       <DeadLettersCard onReplayed={records.again} />
+      <NoticesCard />
       <Card title="Recent records" aside={<span class="quiet">of the queue, newest first</span>}>
         <Loaded asked={records}>{(value) => <Records records={value.records} />}</Loaded>
       </Card>

@@ -11,7 +11,7 @@ import { assertSharedRedis } from '../template/shared-redis.ts';
 import { type AccountAnswer, type Answered, type Ask, answered } from './answer.ts';
 import { assertDeployable, outputsIn, type Planned, templateIn } from './deployed-stack.ts';
 import { secretsAnswer } from './secrets.ts';
-import { hasAwsTargets, targetsAnswer } from './targets.ts';
+import { hasAwsTargets, TARGET_RIGHTS, targetsAnswer } from './targets.ts';
 import { updateAnswer } from './update.ts';
 
 export interface AccountRequest {
@@ -69,11 +69,7 @@ export async function askAccount(ask: Ask, request: AccountRequest): Promise<Acc
         ]
       : []),
     ...(hasAwsTargets(request.targets)
-      ? [
-          answered('targets', 'sqs:GetQueueUrl, sns:GetTopicAttributes or events:DescribeEventBus', () =>
-            targetsAnswer(ask, request.targets, request.region),
-          ),
-        ]
+      ? [answered('targets', TARGET_RIGHTS, () => targetsAnswer(ask, request.targets, request.region))]
       : []),
     answered('stack', 'cloudformation:DescribeStacks and GetTemplate', async () => {
       if (stack instanceof Error) throw stack;

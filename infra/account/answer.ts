@@ -17,7 +17,8 @@ export type Service =
   | 'logs'
   | 'ssm'
   | 'sns'
-  | 'eventbridge';
+  | 'eventbridge'
+  | 'sfn';
 
 /** ok: asked, and nothing is in the way. note: could not be asked. */
 export type AnswerKind = 'ok' | 'note' | 'warning' | 'error';

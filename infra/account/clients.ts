@@ -1,11 +1,12 @@
 /**
- * The clients behind infra/account/account.ts: those of the AWS SDK that osls brings along, loaded when a question is asked. EC2 is
- * not among them, and has two questions, which are signed here.
+ * The clients behind infra/account/account.ts: those of the AWS SDK that osls brings along, loaded when a question is asked. EC2
+ * and Step Functions are not among them, and have three questions, which are signed here.
  */
 
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { callAws, parsed, reasonOf } from '../../lib/aws/call.ts';
 import { presign } from '../../lib/codecs/sigv4.ts';
 import { domainOf } from '../../lib/contract/aws-address.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -17,7 +18,9 @@ const CALL_MS = 10_000;
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const MAX_ATTEMPTS = 2;
 
-const CLIENTS: Readonly<Record<Exclude<Service, 'ec2'>, readonly [module: string, client: string]>> = {
+type SdkService = Exclude<Service, 'ec2' | 'sfn'>;
+
+const CLIENTS: Readonly<Record<SdkService, readonly [module: string, client: string]>> = {
   sts: ['@aws-sdk/client-sts', 'STSClient'],
   lambda: ['@aws-sdk/client-lambda', 'LambdaClient'],
   cloudformation: ['@aws-sdk/client-cloudformation', 'CloudFormationClient'],
@@ -58,7 +61,7 @@ export function clientsOf(
 ): { readonly ask: Ask; readonly close: () => void } {
   const { region } = config;
   const clients = new Map<string, Client>();
-  const open = (service: Exclude<Service, 'ec2'>): Client => {
+  const open = (service: SdkService): Client => {
     const [module, name] = CLIENTS[service];
     const client =
       clients.get(service) ??
@@ -71,6 +74,8 @@ export function clientsOf(
       const abortSignal = AbortSignal.timeout(CALL_MS);
       if (service === 'ec2')
         return askEc2(action, region, await open('sts').config.credentials(), abortSignal);
+      if (service === 'sfn')
+        return askStepFunctions(action, input, region, await open('sts').config.credentials());
       const command = new (present(load(CLIENTS[service][0])[`${action}Command`], action))(input);
       return open(service).send(command, { abortSignal });
     },
@@ -123,6 +128,28 @@ async function askEc2(
   const error = new Error(textIn(text, 'Message') ?? `EC2 answered ${response.status}`);
   error.name = textIn(text, 'Code') ?? 'Error';
   throw error;
+}
+
+async function askStepFunctions(
+  action: string,
+  input: object,
+  region: string,
+  { accessKeyId, secretAccessKey, sessionToken }: Credentials,
+): Promise<unknown> {
+  const endpoint = variables['AWS_ENDPOINT_URL_SFN'] || variables['AWS_ENDPOINT_URL'] || undefined;
+  const place = { region, credentials: { accessKeyId, secretAccessKey, sessionToken }, endpoint };
+  const answer = await callAws(place, {
+    service: 'states',
+    headers: {
+      'content-type': 'application/x-amz-json-1.0',
+      'x-amz-target': `AWSStepFunctions.${action}`,
+    },
+    body: JSON.stringify(input),
+    limitMs: CALL_MS,
+  });
+  if (answer.status === 200) return parsed(answer.text);
+  const [name = '', ...message] = reasonOf(answer).split(': ');
+  throw Object.assign(new Error(message.join(': ')), { name });
 }
 
 function ec2Endpoint(region: string, from: Variables): { readonly scheme: string; readonly host: string } {

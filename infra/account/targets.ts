@@ -1,5 +1,5 @@
-/** Looks for the buses, topics and queues that a job notifies: they must be of the account and the region of the stack, and there. */
-import { type AwsAddress, awsAddressOf, partitionOf } from '../../lib/contract/aws-address.ts';
+/** Looks for the buses, topics, queues and state machines that a job notifies: they must be of the account and the region of the stack, and there. */
+import { type AwsAddress, arnOf, awsAddressOf } from '../../lib/contract/aws-address.ts';
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import type { Targets } from '../../lib/contract/notice.ts';
 import { recordOf, textOf } from '../doctor/template.ts';
@@ -13,6 +13,9 @@ export interface Place {
   readonly account: string | undefined;
 }
 
+/** The rights to look for them. */
+export const TARGET_RIGHTS =
+  'sqs:GetQueueUrl, sns:GetTopicAttributes, events:DescribeEventBus or states:DescribeStateMachine';
 const CREATE = 'create it first, or correct `notify` in config.yaml';
 
 function addressesOf(notify: Targets) {
@@ -43,15 +46,14 @@ export function placeProblems(notify: Targets, here: Place): string[] {
   });
 }
 
-function lookFor({ service, name, place }: AwsAddress): Parameters<Ask> {
+function lookFor(address: AwsAddress): Parameters<Ask> {
+  const { service, name, place } = address;
   if (service === 'sqs') return ['sqs', 'GetQueueUrl', { QueueName: name }];
   if (service === 'events') return ['eventbridge', 'DescribeEventBus', { Name: name }];
   const { region = '', account = '' } = place ?? {};
-  return [
-    'sns',
-    'GetTopicAttributes',
-    { TopicArn: `arn:${partitionOf(region)}:sns:${region}:${account}:${name}` },
-  ];
+  const arn = arnOf(address, region, account);
+  if (service === 'states') return ['sfn', 'DescribeStateMachine', { stateMachineArn: arn }];
+  return ['sns', 'GetTopicAttributes', { TopicArn: arn }];
 }
 
 /** @returns what is not there. @throws other errors of AWS */
@@ -62,14 +64,15 @@ async function absentTargets(ask: Ask, notify: Targets): Promise<string[]> {
       await ask(...lookFor(address));
     } catch (error) {
       const { name: code, message } = asError(error);
-      if (!/NonExistentQueue|QueueDoesNotExist|NotFound/.test(`${code} ${message}`)) throw error;
+      if (!/NonExistentQueue|QueueDoesNotExist|StateMachineDoesNotExist|NotFound/.test(`${code} ${message}`))
+        throw error;
       problems.push(`notify.${name}: there is no ${WHAT[address.service]} ${address.name}; ${CREATE}`);
     }
   }
   return problems;
 }
 
-const WHAT = { events: 'event bus', sns: 'topic', sqs: 'queue' } as const;
+const WHAT = { events: 'event bus', sns: 'topic', sqs: 'queue', states: 'state machine' } as const;
 
 /** An answer of doctor. @throws errors of AWS */
 export async function targetsAnswer(ask: Ask, notify: Targets, region: string): Promise<Answered> {
@@ -109,7 +112,7 @@ interface Provider {
   getRegion(): string;
 }
 
-/** Secrets, buses, topics and queues of `notify`, before a deployment. @param load imports modules of osls. @throws bad_config */
+/** Secrets, buses, topics, queues and state machines of `notify`, before a deployment. @param load imports modules of osls. @throws bad_config */
 export async function assertNotified(
   provider: Provider,
   settings: { readonly notifyTargets: Targets; readonly notifySecretNames: readonly string[] },

@@ -40,11 +40,11 @@ interface Right {
 }
 
 /** An ARN in this account and region: other targets are refused. */
-function arnOf(service: string, rest: string): Sub {
+function arnHere(service: string, rest: string): Sub {
   return { 'Fn::Sub': `arn:\${AWS::Partition}:${service}:\${AWS::Region}:\${AWS::AccountId}:${rest}` };
 }
 
-const KEYS = arnOf('kms', 'key/*');
+const KEYS = arnHere('kms', 'key/*');
 
 function decryptionOf(
   sid: string,
@@ -62,12 +62,13 @@ function rightsOf(notify: Targets): Right[] {
   const targets = Object.values(notify);
   const addresses = targets.flatMap((target) => awsAddressOf(target) ?? []);
   const named = (service: AwsAddress['service'], prefix = '') =>
-    addresses.flatMap((one) => (one.service === service ? [arnOf(service, `${prefix}${one.name}`)] : []));
+    addresses.flatMap((one) => (one.service === service ? [arnHere(service, `${prefix}${one.name}`)] : []));
   const secrets = targets.flatMap(({ secret }) =>
-    secret === undefined ? [] : [arnOf('ssm', `parameter${secret.startsWith('/') ? '' : '/'}${secret}`)],
+    secret === undefined ? [] : [arnHere('ssm', `parameter${secret.startsWith('/') ? '' : '/'}${secret}`)],
   );
   const [buses, topics, queues] = [named('events', 'event-bus/'), named('sns'), named('sqs')];
-  const allow = (Sid: string, Action: string, Resource: readonly Sub[]): Right => ({
+  const machines = named('states', 'stateMachine:');
+  const allow = (Sid: string, Action: string | readonly string[], Resource: readonly Sub[]): Right => ({
     Sid,
     Effect: 'Allow',
     Action,
@@ -90,6 +91,12 @@ function rightsOf(notify: Targets): Right[] {
     ...ifAny(queues, () => [
       allow('SendToQueues', 'sqs:SendMessage', queues),
       decryptionOf('EncryptForQueues', encrypts, 'sqs', { 'kms:EncryptionContext:aws:sqs:arn': queues }),
+    ]),
+    ...ifAny(machines, () => [
+      allow('EndTasks', ['states:SendTaskSuccess', 'states:SendTaskFailure'], machines),
+      decryptionOf('EncryptForTasks', encrypts, 'states', {
+        'kms:EncryptionContext:aws:states:stateMachineArn': machines,
+      }),
     ]),
   ];
 }

@@ -3,26 +3,30 @@
  * clients and servers share its fields.
  */
 import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
-import { isTargetName } from '../contract/notice.ts';
+import { type Notified, readNotified } from '../contract/notice.ts';
 import { readTrace, type TraceContext, traceHeaders } from '../contract/trace.ts';
 
 const IDENTITY = 'identity';
 /** When SQS took the first message of a record that is sent again from the dead letters. */
 const ORIGINAL_SENT_TIMESTAMP = 'originalSentTimestamp';
 const REPLAYS = 'replays';
-const NOTIFY = 'notify';
 
 /** As SQS takes them. */
 export type MessageAttributes = Readonly<
   Record<string, { readonly DataType: 'String' | 'Number'; readonly StringValue: string }>
 >;
 
-/** Attributes for a new record. @param notify the target that is notified of its outcome */
-export function newAttributes(identity: string, trace?: TraceContext, notify?: string): MessageAttributes {
+/** Attributes for a new record. @param notified who is notified of its outcome */
+export function newAttributes(
+  identity: string,
+  trace?: TraceContext,
+  { notify, taskToken }: Notified = {},
+): MessageAttributes {
   return {
     [IDENTITY]: { DataType: 'String', StringValue: identity },
     ...traceAttributes(trace),
-    ...(notify !== undefined && { [NOTIFY]: { DataType: 'String', StringValue: notify } as const }),
+    ...(notify !== undefined && { notify: { DataType: 'String', StringValue: notify } as const }),
+    ...(taskToken !== undefined && { taskToken: { DataType: 'String', StringValue: taskToken } as const }),
   };
 }
 
@@ -33,9 +37,10 @@ export function traceAttributes(trace: TraceContext | undefined): MessageAttribu
 }
 
 /** Attributes for a record that is sent again. It keeps its identity and its place in the order. */
-export function replayAttributes({ identity, sentAt, replays, trace, notify }: Enqueue): MessageAttributes {
+export function replayAttributes(enqueue: Enqueue): MessageAttributes {
+  const { identity, sentAt, replays, trace } = enqueue;
   return {
-    ...newAttributes(identity, trace, notify),
+    ...newAttributes(identity, trace, enqueue),
     [ORIGINAL_SENT_TIMESTAMP]: { DataType: 'Number', StringValue: String(sentAt) },
     [REPLAYS]: { DataType: 'Number', StringValue: String(replays) },
   };
@@ -70,15 +75,14 @@ export function enqueueOf({ messageId, attributes, messageAttributes = {} }: Del
   // Those of a FIFO queue of AWS have twenty digits, too many for a safe integer.
   const sentAt = wholeNumber(attributes.SequenceNumber) || wholeNumber(attributes.SentTimestamp);
   const original = messageAttributes[ORIGINAL_SENT_TIMESTAMP]?.stringValue;
-  const { traceparent, tracestate } = messageAttributes;
-  const notify = messageAttributes[NOTIFY]?.stringValue;
+  const { traceparent, tracestate, notify, taskToken } = messageAttributes;
   const trace = readTrace({ traceparent: traceparent?.stringValue, tracestate: tracestate?.stringValue });
   return {
     identity: isIdentity(identity) ? identity : messageId,
     sentAt: original === undefined ? sentAt : Math.min(sentAt, wholeNumber(original)),
     replays: wholeNumber(messageAttributes[REPLAYS]?.stringValue),
     ...(trace && { trace }),
-    ...(isTargetName(notify) && { notify }),
+    ...readNotified({ notify: notify?.stringValue, taskToken: taskToken?.stringValue }),
   };
 }
 

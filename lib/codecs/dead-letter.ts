@@ -5,11 +5,11 @@
 import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
 import { asError, badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
-import { isTargetName } from '../contract/notice.ts';
+import { type Notified, readNotified } from '../contract/notice.ts';
 import { readTrace, type TraceContext, type TraceHeaders, traceHeaders } from '../contract/trace.ts';
 import { decodeMessage } from './message.ts';
 
-export interface DeadLetter {
+export interface DeadLetter extends Notified {
   /** SQS's id, which is also the file name. */
   readonly messageId: string;
   /** When its record was first sent, in ms since 1970; undefined if the file does not contain it. */
@@ -24,8 +24,6 @@ export interface DeadLetter {
   readonly groupId?: string | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;
-  /** The target that is notified of its outcome. */
-  readonly notify?: string | undefined;
   readonly body: string;
 }
 
@@ -41,7 +39,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
-  const { messageId, sentAt, identity, replays, attempts, groupId, notify, body } = parsed ?? {};
+  const { messageId, sentAt, identity, replays, attempts, groupId, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
   }
@@ -53,14 +51,15 @@ export function decodeDeadLetter(text: string): DeadLetter {
     attempts: numberOf(attempts),
     ...(typeof groupId === 'string' && { groupId }),
     trace: readTrace(parsed ?? {}),
-    ...(isTargetName(notify) && { notify }),
+    ...readNotified(parsed ?? {}),
     body,
   };
 }
 
 /** The record sent again: it keeps its identity and its time, so what was enqueued later under its uri stays later. */
-export function replayOf({ identity, sentAt = 0, replays, trace, notify }: DeadLetter): Enqueue {
-  return { identity, sentAt, replays: replays + 1, trace, ...(notify !== undefined && { notify }) };
+export function replayOf(letter: DeadLetter): Enqueue {
+  const { identity, sentAt = 0, replays, trace } = letter;
+  return { identity, sentAt, replays: replays + 1, trace, ...readNotified(letter) };
 }
 
 type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders, unknown>>;

@@ -11,6 +11,7 @@ import { OutboxReader } from '../s3/outbox-reader.ts';
 import { PausedTargets } from '../s3/pauses.ts';
 import { sqsClient } from './accept.ts';
 import { CLOCK } from './clock.ts';
+import { observers } from './observers.ts';
 import { s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 
@@ -40,6 +41,7 @@ export async function composeNotifier(
     }),
     sendLater: (message, delaySeconds) => queue.send(message, {}, undefined, delaySeconds),
     giveUp: (message) => deadLetters.send(message),
+    onDropped: (target) => scope.get(observers).noticeDropped?.(target),
     now: Date.now,
     random: Math.random,
   };

@@ -1,5 +1,5 @@
 /** Reads who is notified of outcomes: `{shop: {url: https://shop.example/hooks, secret: /shop/hook-secret}, stock: {eventBridge: default}}`. */
-import { busOf, queueOf, topicOf } from '../contract/aws-address.ts';
+import { busOf, queueOf, stateMachineOf, topicOf } from '../contract/aws-address.ts';
 import { badConfig } from '../contract/errors.ts';
 import {
   isLoopbackUrl,
@@ -39,9 +39,13 @@ const KEYS: Readonly<Record<Key, Check>> = {
     queueOf(text) === undefined
       ? 'expected the URL or the ARN of a queue, such as arn:aws:sqs:eu-west-1:123456789012:orders'
       : undefined,
+  stepFunctions: (text) =>
+    stateMachineOf(text) === undefined
+      ? 'expected the ARN of a state machine, such as arn:aws:states:eu-west-1:123456789012:stateMachine:orders'
+      : undefined,
   include: (text) => (text === 'result' ? undefined : `expected result, got ${shown(text)}`),
 };
-const ADDRESSES: readonly Key[] = ['url', 'eventBridge', 'sns', 'sqs'];
+const ADDRESSES: readonly Key[] = ['url', 'eventBridge', 'sns', 'sqs', 'stepFunctions'];
 
 /** Undefined for a value that has no names with keys. @throws bad_config for what is wrong below a name */
 export function targetsOf(value: Value): Targets | undefined {
@@ -79,6 +83,8 @@ function targetOf(name: string, value: Value): Target {
   const addresses = ADDRESSES.filter((key) => texts.has(key));
   if (addresses.length !== 1) throw badConfig(`${name}: expected one of ${ADDRESSES.join(', ')}`);
   if (texts.has('secret') && !texts.has('url')) throw badConfig(`${name}: secret belongs to a url`);
+  if (texts.has('include') && texts.has('stepFunctions'))
+    throw badConfig(`${name}: a task gets the result without \`include\`; leave it out`);
   const { include: _, ...others }: Partial<Record<Key, string>> = Object.fromEntries(texts);
   return { ...others, ...(texts.has('include') && { include: 'result' }) };
 }

@@ -3,10 +3,11 @@
  * so a uri alone does not say whose result is stored under it.
  */
 import { badRequest } from './errors.ts';
+import type { Notified } from './notice.ts';
 import type { TraceContext } from './trace.ts';
 
 /** One enqueue of a uri, and what decides its place among all enqueues of that uri. */
-export interface Enqueue {
+export interface Enqueue extends Notified {
   /** Made by the sender once, and kept by retries and replays; SQS's message id where the sender made none. */
   readonly identity: string;
   /**
@@ -18,8 +19,6 @@ export interface Enqueue {
   readonly replays: number;
   /** The sender's trace context, if it sent one. */
   readonly trace?: TraceContext | undefined;
-  /** The target that is notified of its outcome (lib/contract/notice.ts). */
-  readonly notify?: string | undefined;
 }
 
 /**

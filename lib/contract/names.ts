@@ -144,3 +144,8 @@ export function payloadPrefix(job: string): string {
 export function largeResultPrefix(job: string): string {
   return `results/${job}/`;
 }
+
+/** Where a result is asked for over HTTP. API Gateway would interpret `?`, `/` and `..` of the uri in a path. */
+export function locationOf(uri: string): string {
+  return /^[\w-]+$/.test(uri) ? `/predictions/${uri}` : `/predictions?uri=${encodeURIComponent(uri)}`;
+}

@@ -6,6 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { assertIdentity } from '../contract/enqueue.ts';
 import { logError } from '../contract/log.ts';
+import { locationOf } from '../contract/names.ts';
 import { assertTarget, type Targets } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import { readTrace } from '../contract/trace.ts';
@@ -23,7 +24,6 @@ import { formRecord, imageRecord, isForm, isImage } from './files.ts';
 import {
   fileSubmission,
   instanceSubmission,
-  locationOf,
   type NameRecord,
   readSubmission,
   readSubmissions,
@@ -112,7 +112,7 @@ const KEY = 'idempotency-key';
  * @throws bad_request for a bad key, and for a target that the job does not have
  */
 function identified(
-  { notify: named, ...submission }: Submission,
+  { notify, taskToken, ...submission }: Submission,
   { headers, parameters }: HttpRequest,
   { settings }: AcceptDeps,
   request: NamedRequest | undefined,
@@ -121,12 +121,8 @@ function identified(
   const key = headers[KEY];
   const trace = readTrace(headers);
   // An image, a form or a table has no place for it.
-  const target = named ?? parameters['notify'];
-  const record = {
-    ...submission,
-    trace,
-    ...(target !== undefined && { notify: assertTarget(target, settings.notify) }),
-  };
+  const given = { notify: notify ?? parameters['notify'], taskToken };
+  const record = { ...submission, trace, ...assertTarget(given, settings.notify) };
   if (key === undefined) return { ...record, identity: randomUUID() };
   const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);
   return { ...record, identity, request };

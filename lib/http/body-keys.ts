@@ -13,9 +13,9 @@ const INSTANCES = 'instances';
 /** Keys that a body to `POST /predict` may have. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
 /** Keys that a body to `POST /predictions` may have. */
-export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris', 'notify'];
+export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris', 'notify', 'taskToken'];
 /** Keys of a record as clients of the queue write it. */
-export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde', 'notify'];
+export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde', 'notify', 'taskToken'];
 
 /**
  * Keys that TensorFlow Serving, the Open Inference Protocol Vertex AI and MLflow define; the last three are those of a golden

@@ -9,7 +9,8 @@ import { decodeData, encodeBinaryMessage, wireRecord } from '../codecs/message.t
 import { quoteName } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { assertUri } from '../contract/names.ts';
+import { assertUri, locationOf } from '../contract/names.ts';
+import type { Notified, Unchecked } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
@@ -24,12 +25,11 @@ export interface Submissions {
   readonly ignored: readonly string[];
 }
 
-export interface Submission {
+/** Who is notified of its outcome is checked when the record is sent. */
+export interface Submission extends Unchecked<Notified> {
   readonly uri: string;
   /** Body of the SQS message. */
   readonly message: string;
-  /** The target that is notified of its outcome. Its name is checked when the record is sent. */
-  readonly notify?: unknown;
 }
 
 /** Names a record that has no uri. @param data its instance as text */
@@ -66,16 +66,20 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
     const record = wireRecord(parsed);
     // Errors that need no model are reported now: broken base64, invalid Arrow, two instances.
     decodeData(record);
-    const { notify } = parsed;
-    return { submissions: [{ uri: record.uri, message: JSON.stringify(record), notify }], ignored };
+    const { notify, taskToken } = parsed;
+    const message = JSON.stringify(record);
+    return { submissions: [{ uri: record.uri, message, notify, taskToken }], ignored };
   }
   const ignored = checkInstances(parsed, SUBMIT_KEYS);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
-  const { notify }: { readonly notify?: unknown } = Object(parsed);
+  const { notify, taskToken }: Unchecked<Notified> = Object(parsed);
+  if (taskToken !== undefined && instances.length > 1)
+    throw badRequest(`taskToken: one record ends a task, and the body has ${instances.length}`);
   const submissions = instances.map((instance, i) => ({
     ...instanceSubmission(uris?.[i], instance, nameRecord),
     notify,
+    taskToken,
   }));
   return { submissions, ignored };
 }
@@ -188,11 +192,6 @@ export function pageText(page: readonly Dequeued[] | undefined): string {
 function pageItem(result: Result): string {
   const { uri, large } = result;
   return large ? largeText(result, large.json, locationOf(uri)) : resultText(result);
-}
-
-/** API Gateway would interpret `?`, `/` and `..` of the uri in a path. */
-export function locationOf(uri: string): string {
-  return /^[\w-]+$/.test(uri) ? `/predictions/${uri}` : `/predictions?uri=${encodeURIComponent(uri)}`;
 }
 
 /** An answer must fit into Lambda's 6 MiB. @throws too_large, before anything is deleted */

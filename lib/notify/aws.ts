@@ -1,6 +1,10 @@
-/** Sends a notice to a bus of EventBridge, a topic of SNS or a queue of SQS: one signed call, without the client of the AWS SDK. */
+/**
+ * Sends a notice to a bus of EventBridge, a topic of SNS or a queue of SQS, or ends the task of Step Functions that waits for it: one
+ * signed call, without the client of the AWS SDK.
+ */
 import { type AwsAnswer, type AwsCall, type AwsPlace, callAws, parsed, reasonOf } from '../aws/call.ts';
-import { type AwsAddress, domainOf, isFifo, partitionOf } from '../contract/aws-address.ts';
+import { forSqs } from '../codecs/sqs-text.ts';
+import { type AwsAddress, arnOf, domainOf, isFifo } from '../contract/aws-address.ts';
 import { asError } from '../contract/errors.ts';
 import type { Notice } from '../contract/notice.ts';
 import type { Delivery } from './webhook.ts';
@@ -16,13 +20,22 @@ const CALL_MS = 5_000;
 /** `source` of the events. */
 export const EVENT_SOURCE = 'cluster-serving';
 /** Another attempt with the same notice ends in the same way. */
-const FINAL = /^(Validation|InvalidParameter|InvalidMessageContents|MalformedDetail|InvalidArgument)/;
+const FINAL =
+  /^(Validation|InvalidParameter|InvalidMessageContents|MalformedDetail|InvalidArgument|InvalidToken|InvalidOutput)/;
+/** A task that has ended: by an earlier announcement of this outcome, its own time limit, or the end of its execution. */
+const OVER = /^(TaskTimedOut|TaskDoesNotExist)/;
 
 /** @returns a function that never throws */
 export function awsSender(
   options: AwsSenderOptions,
 ): (notice: Notice, address: AwsAddress) => Promise<Delivery> {
   return async (notice, address) => {
+    if (address.service === 'states' && notice.taskToken === undefined)
+      return {
+        ok: false,
+        isFinal: true,
+        reason: 'the record has no token of a task: its attribute taskToken',
+      };
     try {
       const place = options.place();
       const { call, refusalOf } = requestOf(notice, address, place, options);
@@ -42,6 +55,7 @@ interface Request {
 
 function requestOf(notice: Notice, address: AwsAddress, place: AwsPlace, options: AwsSenderOptions): Request {
   if (address.service === 'events') return eventOf(notice, address);
+  if (address.service === 'states') return endOfTask(notice);
   return address.service === 'sns'
     ? publishOf(notice, address, place)
     : messageOf(notice, address, place, options);
@@ -49,9 +63,7 @@ function requestOf(notice: Notice, address: AwsAddress, place: AwsPlace, options
 
 /** The JSON of a notice with its id, as text: numbers of a result keep their digits. */
 function documentOf({ id, body }: Notice): string {
-  const text = `{"id":${JSON.stringify(id)},${body.slice(1)}`;
-  // SQS and SNS refuse these two, and JSON can escape them.
-  return text.replace(/[\ufffe\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
+  return forSqs(`{"id":${JSON.stringify(id)},${body.slice(1)}`);
 }
 
 function headOf({ body }: Notice): { readonly type: string; readonly timestamp: string } {
@@ -113,7 +125,7 @@ function publishOf(notice: Notice, address: AwsAddress, { region }: AwsPlace): R
   const form = new URLSearchParams({
     Action: 'Publish',
     Version: '2010-03-31',
-    TopicArn: `arn:${partitionOf(region)}:sns:${region}:${account}:${address.name}`,
+    TopicArn: arnOf(address, region, account),
     Message: documentOf(notice),
     ...fifoOf(notice, address),
   });
@@ -161,9 +173,42 @@ function messageOf(
   };
 }
 
+/** An outcome for Step Functions, and how it names a failure. */
+interface TaskBody {
+  readonly data: {
+    readonly status: string;
+    readonly error?: { readonly code: string; readonly message: string };
+  };
+}
+
+/** The limits of Step Functions for the name and the cause of a failure. */
+const MOST_ERROR = 256;
+const MOST_CAUSE = 32_768;
+const DATA = '"data":';
+
+function endOfTask({ body, taskToken }: Notice): Request {
+  const { data }: TaskBody = JSON.parse(body);
+  const { status, error } = data;
+  // As text: numbers of a result keep their digits.
+  const output = body.slice(body.indexOf(DATA) + DATA.length, -1);
+  const call =
+    status === 'succeeded'
+      ? jsonCall('states', '1.0', 'AWSStepFunctions.SendTaskSuccess', { taskToken, output })
+      : jsonCall('states', '1.0', 'AWSStepFunctions.SendTaskFailure', {
+          taskToken,
+          error: (error?.code ?? status).slice(0, MOST_ERROR),
+          cause:
+            Buffer.byteLength(output) <= MOST_CAUSE
+              ? output
+              : (error?.message ?? status).slice(0, MOST_CAUSE / 4),
+        });
+  return { call, refusalOf: (answer) => (answer.status === 200 ? undefined : reasonOf(answer)) };
+}
+
 /** A missing right or a name that nothing has may be set right within the day, so such a refusal is not final. */
 function deliveryOf({ status }: AwsAnswer, refusal: string | undefined): Delivery {
   if (refusal === undefined) return { ok: true };
+  if (OVER.test(refusal)) return { ok: false, reason: refusal, isOver: true };
   if (FINAL.test(refusal)) return { ok: false, reason: refusal, isFinal: true };
   return { ok: false, reason: refusal, isAway: status >= 500 };
 }

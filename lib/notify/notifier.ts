@@ -40,6 +40,8 @@ export interface NotifierDeps {
   readonly sendLater: (message: string, delaySeconds: number) => Promise<void>;
   /** Puts a message into the dead-letter queue of that queue. */
   readonly giveUp: (message: string) => Promise<void>;
+  /** Called for a notice that nobody waits for any more. */
+  readonly onDropped?: ((target: string) => void) | undefined;
   /** Wall clock, in ms. */
   readonly now: () => number;
   /** From 0 to 1. */
@@ -153,15 +155,16 @@ class Round {
 
   async #fail(parcel: Parcel, failure: Extract<Delivery, { ok: false }>): Promise<void> {
     const { notice, attempt, since = this.#deps.now() } = parcel;
+    const { target, id } = notice;
     const { reason, isGone = false, isFinal = isGone, retryAfterSeconds = 0 } = failure;
-    if (isGone) await this.#deps.pauses.pause(notice.target, reason);
+    if (failure.isOver === true) {
+      logWarning(`a notice was dropped: ${reason}`, { target, notice: id });
+      return this.#deps.onDropped?.(target);
+    }
+    if (isGone) await this.#deps.pauses.pause(target, reason);
     if (isFinal || this.#deps.now() - since >= GIVE_UP_MS)
       return this.#giveUp({ ...parcel, since, attempt: attempt + 1 }, reason);
-    logWarning(`a notice was not delivered: ${reason}`, {
-      target: notice.target,
-      notice: notice.id,
-      attempt,
-    });
+    logWarning(`a notice was not delivered: ${reason}`, { target, notice: id, attempt });
     const delay = Math.max(retryAfterSeconds, this.#backOffSeconds(attempt));
     const seconds = Math.min(MAX_DELAY_SECONDS, Math.ceil(delay));
     await this.#deps.sendLater(encodeParcel({ notice, attempt: attempt + 1, since }), seconds);

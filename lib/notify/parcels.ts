@@ -1,4 +1,5 @@
 /** The messages of the notifier's queue: events of S3 about objects of the outbox, and notices that come again. */
+import { forSqs } from '../codecs/sqs-text.ts';
 import { badRequest } from '../contract/errors.ts';
 import { isNotice, type Notice } from '../contract/notice.ts';
 
@@ -22,7 +23,7 @@ interface Opened {
 }
 
 export function encodeParcel(parcel: Parcel): string {
-  return JSON.stringify(parcel);
+  return forSqs(JSON.stringify(parcel));
 }
 
 /** An event of S3 about a new object. */

@@ -19,6 +19,8 @@ export type Delivery =
       readonly reason: string;
       /** The receiver asks to be called no more. */
       readonly isGone?: boolean;
+      /** Nobody waits for it any more, so it is not kept either. */
+      readonly isOver?: boolean;
       /** Another attempt would end in the same way. */
       readonly isFinal?: boolean;
       /** Nothing answered, so the next notices will hardly fare better. */
@@ -129,6 +131,8 @@ export class Webhooks {
     if (this.#isHere(url)) return undefined;
     const host = url.hostname.replace(/^\[|\]$/g, '');
     if (url.protocol !== 'https:') return 'only https is called';
+    // The client would send it on as a header.
+    if (url.username !== '' || url.password !== '') return 'an address with a password is not called';
     if (url.port !== '') return 'only port 443 is called';
     return isIP(host) === 0 || this.#isAllowed(host) ? undefined : NOT_PUBLIC;
   }

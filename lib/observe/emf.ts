@@ -27,6 +27,8 @@ const METRICS = {
   Failures: { unit: 'Count', join: add },
   /** Messages that were archived as dead letters. */
   DeadLettered: { unit: 'Count', join: add },
+  /** Notices for tasks of Step Functions that had ended. */
+  NoticesDropped: { unit: 'Count', join: add },
 } as const;
 
 export type MetricName = keyof typeof METRICS;
@@ -85,6 +87,7 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
     },
     resultRefused: ({ error }) => fail(error.code),
     messageArchived: () => measure('DeadLettered', 1),
+    noticeDropped: () => measure('NoticesDropped', 1),
     chunkServed({ finished, returned }) {
       measure('Rows', finished.length + returned.length);
       for (const { outcome } of finished) if (!outcome.ok) fail(outcome.error.code);

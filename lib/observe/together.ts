@@ -24,6 +24,7 @@ const FACTS: Readonly<Record<Fact, null>> = {
   messageSent: null,
   resultRefused: null,
   messageArchived: null,
+  noticeDropped: null,
   chunkServed: null,
   eventFailed: null,
   eventServed: null,

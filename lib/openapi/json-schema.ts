@@ -1,4 +1,5 @@
 /** Parts of which the schemas are made, as JSON Schema 2020-12. */
+import { TASK_TOKEN_LENGTH } from '../contract/notice.ts';
 import type { Json } from './facts.ts';
 
 /** A JSON object with any keys. */
@@ -17,3 +18,10 @@ export function object(properties: Json, optional: readonly string[] = []): Json
 export function list(items: Json, most?: number): Json {
   return { type: 'array', items, ...(most === undefined ? {} : { minItems: 1, maxItems: most }) };
 }
+
+export const TARGET: Json = { ...TEXT, pattern: '^[A-Za-z][A-Za-z0-9_-]{0,39}$' };
+/** Keys of a record. */
+export const NOTIFIED: Readonly<Record<string, Json>> = {
+  notify: TARGET,
+  taskToken: { ...TEXT, pattern: `^[!-~]{1,${TASK_TOKEN_LENGTH}}$` },
+};

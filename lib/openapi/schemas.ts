@@ -4,7 +4,7 @@ import { LIMITS } from '../contract/limits.ts';
 import { TIMERS } from '../metrics/timers.ts';
 import type { Json, ServiceFacts } from './facts.ts';
 import { instanceSchemas, ref, tensorSchema } from './inputs.ts';
-import { COUNT, list, OBJECT, object, TEXT } from './json-schema.ts';
+import { COUNT, list, NOTIFIED, OBJECT, object, TEXT } from './json-schema.ts';
 import { MODEL } from './model-schemas.ts';
 
 export const IDENTITY = {
@@ -68,8 +68,6 @@ function closed(properties: Json, optional: readonly string[]): Json {
   return { ...object(properties, optional), additionalProperties: false };
 }
 
-export const TARGET: Json = { ...TEXT, pattern: '^[A-Za-z][A-Za-z0-9_-]{0,39}$' };
-
 /** The format tells a generator of requests what the text is. */
 function wireRecord(serde: string, encoding: Json): Json {
   return closed(
@@ -77,9 +75,9 @@ function wireRecord(serde: string, encoding: Json): Json {
       uri: URI,
       data: { ...TEXT, ...encoding, format: serde },
       serde: { type: 'string', const: serde },
-      notify: TARGET,
+      ...NOTIFIED,
     },
-    serde === 'arrow' ? ['serde', 'notify'] : ['notify'],
+    [...(serde === 'arrow' ? ['serde'] : []), ...Object.keys(NOTIFIED)],
   );
 }
 
@@ -90,10 +88,10 @@ const RECORDS: Json = {
         instances: list({ type: 'object', minProperties: 1 }, LIMITS.instances),
         uri: URI,
         uris: { ...list(URI, LIMITS.instances), uniqueItems: true, type: ['array', 'null'] },
-        notify: TARGET,
+        ...NOTIFIED,
         ...BESIDE,
       },
-      ['uri', 'uris', 'notify', ...Object.keys(BESIDE)],
+      ['uri', 'uris', ...Object.keys(NOTIFIED), ...Object.keys(BESIDE)],
     ),
     anyOf: [{ properties: { uris: { type: 'null' } } }, { not: { required: ['uri'] } }],
     description: 'Instances with a uri (one) or uris (one each); missing ones are made.',

@@ -128,6 +128,8 @@ export interface Observer {
   resultRefused?(problem: MessageProblem): void;
   /** A message was archived as a dead letter. */
   messageArchived?(messageId: string): void;
+  /** A notice was dropped, because the task of Step Functions that waited for it has ended. */
+  noticeDropped?(target: string): void;
   /** The records of a chunk have their outcomes, which are stored. */
   chunkServed?(chunk: Chunk): void;
   /** An event failed as a whole, and all of its messages are delivered again. */

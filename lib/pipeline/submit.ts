@@ -5,14 +5,16 @@
 
 import { attributesBytes, type MessageAttributes, newAttributes } from '../codecs/attributes.ts';
 import { encodePointer } from '../codecs/pointer.ts';
+import { forSqs } from '../codecs/sqs-text.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
+import type { Notified } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import type { TraceContext } from '../contract/trace.ts';
 import { allEnded } from '../contract/under-way.ts';
 
 /** A record to send. */
-export interface SentRecord {
+export interface SentRecord extends Notified {
   readonly uri: string;
   /** Made once per enqueue; sending the same record again because an answer was lost keeps it. */
   readonly identity: string;
@@ -24,8 +26,6 @@ export interface SentRecord {
   readonly request?: NamedRequest | undefined;
   /** Travels with its message. */
   readonly trace?: TraceContext | undefined;
-  /** The target that is notified of its outcome. */
-  readonly notify?: string | undefined;
 }
 
 /** A request that its client may send again. Its name is never used for another one. */
@@ -58,13 +58,6 @@ export interface LargeRecords {
 }
 
 /**
- * JSON may contain U+FFFE and U+FFFF, but SQS accepts neither, because they are not characters. JSON can escape them.
- */
-function forSqs(json: string): string {
-  return json.replace(/[\ufffe\uffff]/g, (unit) => (unit === '\ufffe' ? '\\ufffe' : '\\uffff'));
-}
-
-/**
  * @param payloads undefined without S3: a large record is then refused
  * @throws too_large, queue_unavailable
  */
@@ -73,9 +66,9 @@ export async function submit(
   payloads: (() => Promise<LargeRecords>) | undefined,
   { trace, ...record }: SentRecord,
 ): Promise<void> {
-  const { uri, identity, groupId, notify } = record;
+  const { uri, identity, groupId } = record;
   const message = forSqs(record.message);
-  const attributes = newAttributes(identity, trace, notify);
+  const attributes = newAttributes(identity, trace, record);
   const bytes = Buffer.byteLength(message);
   if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)
     return sender.send(message, attributes, groupId);

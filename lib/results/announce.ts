@@ -6,7 +6,14 @@
 import { createHash } from 'node:crypto';
 import { type ErrorRecord, ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
-import { type Notice, RESULT_BYTES, type Targets } from '../contract/notice.ts';
+import { locationOf } from '../contract/names.ts';
+import {
+  type Notice,
+  RESULT_BYTES,
+  TASK_OUTPUT_BYTES,
+  type Target,
+  type Targets,
+} from '../contract/notice.ts';
 import type { Result } from '../contract/result.ts';
 import { resultText } from '../pipeline/answer/result-text.ts';
 import type { FinishedRecord } from '../pipeline/decode.ts';
@@ -42,6 +49,8 @@ interface AnnounceOptions {
   readonly place: string;
 }
 
+/** Characters of an error's message. A longer one is cut, so that each notice fits into every target. */
+const MOST_MESSAGE = 8_192;
 /** Reads of the store at the same time. */
 const TOGETHER = 16;
 
@@ -78,16 +87,24 @@ async function noticeOf(
   options: AnnounceOptions,
 ): Promise<Notice> {
   const { uri, enqueue } = record;
-  const { identity, notify: target = '' } = enqueue;
+  const { identity, notify: target = '', taskToken } = enqueue;
   const { job, targets } = options;
   const ended =
     (stored.areNew ? undefined : await storedEnd(record, stored, options)) ?? ownEnd(record, stored);
-  const { status, version, error } = ended;
+  const { status, version } = ended;
+  const error = ended.error && { ...ended.error, message: ended.error.message.slice(0, MOST_MESSAGE) };
   const finishedAt = new Date(ended.finishedAt).toISOString();
   const data = { job, uri, identity, status, ...(version && { version }), finishedAt, error };
   const text = JSON.stringify({ type: `record.${status}`, timestamp: finishedAt, data });
-  const includes = Object.hasOwn(targets, target) && targets[target]?.include === 'result';
-  return { id: idOf(record, options), target, body: includes ? withResult(text, ended.result?.()) : text };
+  const most = Object.hasOwn(targets, target) ? mostBytes(targets[target], text) : 0;
+  const body = most > 0 ? withResult(text, ended.result?.(), { most, uri }) : text;
+  return { id: idOf(record, options), target, body, taskToken };
+}
+
+/** @returns the longest result that the notice `text` may have; 0 for none */
+function mostBytes(target: Target | undefined, text: string): number {
+  if (target?.stepFunctions !== undefined) return TASK_OUTPUT_BYTES - Buffer.byteLength(text);
+  return target?.include === 'result' ? RESULT_BYTES : 0;
 }
 
 /** A replay of the same enqueue has an outcome of its own. No uri has a line feed. */
@@ -136,9 +153,13 @@ function textOf(result: Result | undefined): string {
   return !result || result.large ? '' : resultText(result);
 }
 
-function withResult(text: string, result: string | undefined): string {
+function withResult(
+  text: string,
+  result: string | undefined,
+  { most, uri }: { readonly most: number; readonly uri: string },
+): string {
   if (result === undefined) return text;
   const inner = text.slice(0, -2);
-  const isLeftOut = result === '' || Buffer.byteLength(result) > RESULT_BYTES;
-  return isLeftOut ? `${inner},"resultTooLarge":true}}` : `${inner},"result":${result}}}`;
+  if (result !== '' && Buffer.byteLength(result) <= most) return `${inner},"result":${result}}}`;
+  return `${inner},"resultTooLarge":true,"location":${JSON.stringify(locationOf(uri))}}}`;
 }

@@ -1,15 +1,19 @@
 /** The console of the single machine, which is in the process of the service. */
 import type { Example, LiveFacts, ModelFacts, Part } from '../../console/api.ts';
+import { accept, sqsClient } from '../../lib/compose/accept.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
 import { connection } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
+import { recordStates } from '../../lib/compose/states.ts';
 import { openReplacer } from '../../lib/compose/store.ts';
+import { hasTargets } from '../../lib/config/job.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import type { RecentRecords } from '../../lib/observe/recent.ts';
 import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
+import { type SentRecord, sendAnnounced, submit } from '../../lib/pipeline/submit.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import type { ImportReport } from '../../onnx-import/index.ts';
 import { answeredInstance } from '../description/routes.ts';
@@ -17,9 +21,20 @@ import { installation } from '../machine/installation.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
 import { exampleOfVersion } from './example.ts';
 import { inputFacts, outputFacts, sharing } from './model.ts';
+import { Notices } from './notices.ts';
 import type { ReplayPlace } from './replay.ts';
 import type { ConsoleSource } from './source.ts';
-import { activateVersion, deadLetterPage, replayOne, versionsOf } from './stored.ts';
+import {
+  activateVersion,
+  deadLetterPage,
+  editableLetter,
+  editOne,
+  NO_TARGETS,
+  noticeFacts,
+  replayOne,
+  resumeTarget,
+  versionsOf,
+} from './stored.ts';
 
 /** The model or worker that serves, since the start. */
 export interface ServedFacts {
@@ -58,6 +73,9 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
     deadLetters: new DeadLetters(s3, bucket, job.jobName),
     results: openReplacer(scope.get(connection), settings),
   };
+  const { notifyQueueUrl: queueUrl, notifyDeadLetterUrl: deadLetterUrl } = scope.environment;
+  const notices = () =>
+    new Notices({ sqs: scope.get(sqsClient), s3, job: job.jobName, bucket, queueUrl, deadLetterUrl });
   const isWorker = job.worker.class !== undefined;
   const limitMs = job.function.timeoutSeconds * 1000;
   return {
@@ -67,6 +85,10 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
     records: async () => ({ records: recent.list() }),
     deadLetters: (after) => deadLetterPage(place, after),
     versions: async () => (isWorker ? { unavailable: NO_VERSIONS } : versionsOf({ s3, location, job })),
+    editable: (id) => editableLetter(place, id),
+    edit: (id, payload) => editOne(place, id, payload, (record) => enqueue(scope, record)),
+    notices: async () => (hasTargets(job) ? noticeFacts(notices()) : { unavailable: NO_TARGETS }),
+    resume: (target) => resumeTarget(notices(), target),
     replay: (id) =>
       model.use((runner) =>
         replayOne(
@@ -82,6 +104,12 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
       ),
     activate: (version) => activateVersion({ s3, location, job }, version),
   };
+}
+
+/** As POST /predictions does. @throws queue_unavailable, results_unavailable */
+function enqueue(scope: Scope, record: SentRecord): Promise<void> {
+  const { queue, payloads } = accept(scope);
+  return sendAnnounced(scope.get(recordStates), [record], (one) => submit(queue(), payloads, one));
 }
 
 async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOptions): Promise<ModelFacts> {

@@ -3,7 +3,7 @@
  * for needs the service's token, as everything else, and comes from pages of the service itself alone: those of other
  * origins get nothing, even where http.corsOrigins lists them.
  */
-import { ACTION_HEADER, type Done } from '../../console/api.ts';
+import { ACTION_HEADER, type Done, EDIT_CHARACTERS } from '../../console/api.ts';
 import { badRequest, ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
 import { type HttpRequest, readRequest } from '../../lib/http/request.ts';
@@ -16,7 +16,7 @@ import type { ConsoleSource } from './source.ts';
 const API = '/console/api';
 /** A replay opens what runs its record, and a version answers its golden requests. */
 const ACTION_MS = 30_000;
-const ACTION_BYTES = 4_096;
+const ACTION_CHARACTERS = 4_096;
 
 /** How errors are answered to who started the console: in full, and not logged. */
 export const OWNER: [log: () => void, bodyOf: ErrorBody] = [
@@ -41,13 +41,13 @@ export function consoleRoutes({
   root,
 }: ConsoleRouteOptions): GatewayRoute[] {
   const errors: [log: typeof logError, bodyOf?: ErrorBody] = isOwner ? OWNER : [logError];
-  const route = (method: 'GET' | 'POST', path: string, work: (request: HttpRequest) => Promise<object>) => ({
+  const route: MakeRoute = (method, path, work) => ({
     method,
     path: `${API}/${path}`,
     functionName: 'console',
     ownSlots: true,
     timeoutMs: ACTION_MS,
-    handler: (event: Parameters<GatewayRoute['handler']>[0]) =>
+    handler: (event) =>
       respond(
         async () => {
           const request = readRequest(event);
@@ -75,14 +75,39 @@ export function consoleRoutes({
       isOpen: ({ accept }) => asksForHtml(accept),
       handler: (event, context) => (asksForHtml(event.headers['accept']) ? page() : root(event, context)),
     },
+    ...apiRoutes(source, route),
+  ];
+}
+
+type MakeRoute = (
+  method: 'GET' | 'POST',
+  path: string,
+  work: (request: HttpRequest) => Promise<object>,
+) => GatewayRoute;
+
+function apiRoutes(source: ConsoleSource, route: MakeRoute): GatewayRoute[] {
+  return [
     route('GET', 'model', () => source.model()),
     route('GET', 'example', () => source.example()),
     route('GET', 'live', () => source.live()),
     route('GET', 'records', () => source.records()),
     route('GET', 'dead-letters', ({ parameters }) => source.deadLetters(parameters['after'])),
+    route('GET', 'dead-letter', ({ parameters }) => source.editable(parameters['id'] ?? '')),
+    route('GET', 'notices', () => source.notices()),
     route('GET', 'versions', () => source.versions()),
-    route('POST', 'replay', (request) => action(request, 'id', (id) => source.replay(id))),
-    route('POST', 'activate', (request) => action(request, 'version', (version) => source.activate(version))),
+    route('POST', 'replay', (request) => action(request, ['id'], ([id = '']) => source.replay(id))),
+    route('POST', 'edit', (request) =>
+      action(
+        request,
+        ['id', 'payload'],
+        ([id = '', text = '']) => source.edit(id, text),
+        EDIT_CHARACTERS * 6,
+      ),
+    ),
+    route('POST', 'resume', (request) => action(request, ['target'], ([name = '']) => source.resume(name))),
+    route('POST', 'activate', (request) =>
+      action(request, ['version'], ([one = '']) => source.activate(one)),
+    ),
   ];
 }
 
@@ -102,16 +127,20 @@ function assertOwnPage({ headers, method }: HttpRequest, allowedHosts: readonly 
     throw new ServingError('unauthorized', `an action of the console needs the header ${ACTION_HEADER}`);
 }
 
-/** @throws bad_request without the field */
+/** @param most characters of a body. @throws bad_request without a field */
 async function action(
   request: HttpRequest,
-  field: string,
-  act: (value: string) => Promise<Done>,
+  fields: readonly string[],
+  act: (values: readonly string[]) => Promise<Done>,
+  most = ACTION_CHARACTERS,
 ): Promise<Done> {
   const text = Buffer.from(request.body()).toString();
-  const value = text.length > ACTION_BYTES ? undefined : readField(text, field);
-  if (typeof value !== 'string' || value === '') throw badRequest(`expected {"${field}": "…"}`);
-  return act(value);
+  const values = fields.map((field) => {
+    const value = text.length > most ? undefined : readField(text, field);
+    if (typeof value !== 'string' || value === '') throw badRequest(`expected {"${field}": "…"}`);
+    return value;
+  });
+  return act(values);
 }
 
 function readField(text: string, field: string): unknown {

@@ -2,9 +2,11 @@
 import type {
   DeadLetterPage,
   Done,
+  EditableLetter,
   Example,
   LiveFacts,
   ModelFacts,
+  NoticeFacts,
   Part,
   RecentRecords,
   TimerFacts,
@@ -19,6 +21,13 @@ export interface ConsoleSource {
   /** @param after continues after this id */
   deadLetters(after: string | undefined): Promise<Part<DeadLetterPage>>;
   versions(): Promise<Part<Versions>>;
+  /** The payload of a dead letter. */
+  editable(id: string): Promise<Part<EditableLetter>>;
+  /** Enqueues a dead letter with another payload. @throws what says why not */
+  edit(id: string, payload: string): Promise<Done>;
+  notices(): Promise<Part<NoticeFacts>>;
+  /** Ends the pause of a target, and sends again what was given up of it. @throws what says why not */
+  resume(target: string): Promise<Done>;
   /** Runs a dead letter again. @throws what says why not */
   replay(id: string): Promise<Done>;
   /** Makes a version serve. @throws what says why not */

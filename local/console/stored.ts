@@ -1,11 +1,21 @@
 /** Reads S3 and Redis for a console: dead letters with their reasons, and the versions of the model. */
-import type { DeadLetterPage, Done, Versions } from '../../console/api.ts';
+import {
+  type DeadLetterPage,
+  type Done,
+  EDIT_CHARACTERS,
+  type EditableLetter,
+  type NoticeFacts,
+  type Part,
+  type Versions,
+} from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import type { ModelPlace } from '../../lib/registry/version-copy.ts';
 import { listVersions, rollBack } from '../../lib/registry/versions.ts';
 import type { DeadLetterHead } from '../../lib/s3/dead-letters.ts';
+import { type EditPlace, editableText, replayEdited } from './edit.ts';
 import { assertGoldenHere } from './golden.ts';
+import type { Notices } from './notices.ts';
 import { type OnReplaced, Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
 
 const PAGE_LETTERS = 50;
@@ -69,6 +79,37 @@ export async function replayOne(
   if (failure) throw failure;
   const done = replay.counts.over > 0 ? 'It has a result already' : 'It ran, and its result is stored';
   return { done: `${done}; the dead letter was removed.` };
+}
+
+/** @throws not_found, bad_request */
+export async function editableLetter(place: EditPlace, id: string): Promise<Part<EditableLetter>> {
+  const text = await editableText(place, id);
+  if (text.length <= EDIT_CHARACTERS) return { text };
+  return {
+    unavailable: `It is too long for this page: \`cluster-serving dlq replay ${id} --edit\` opens an editor.`,
+  };
+}
+
+/** @param enqueue resolves when the queue has the record. @throws not_found, bad_request, queue_unavailable */
+export async function editOne(
+  place: EditPlace,
+  id: string,
+  payload: string,
+  enqueue: Parameters<typeof replayEdited>[3],
+): Promise<Done> {
+  const { uri } = await replayEdited(place, id, payload, enqueue);
+  return { done: `${uri} was enqueued with this payload; the dead letter was removed.` };
+}
+
+export const NO_TARGETS = 'The job has no targets: `notify` in config.yaml.';
+
+export async function noticeFacts(notices: Notices): Promise<Part<NoticeFacts>> {
+  return (await notices.facts()) ?? { unavailable: NO_TARGETS };
+}
+
+export async function resumeTarget(notices: Notices, target: string): Promise<Done> {
+  const sent = await notices.resume(target);
+  return { done: `${sent} given up notices of ${target} are sent again.` };
 }
 
 export interface VersionPlace extends ModelPlace {

@@ -114,11 +114,12 @@ function assertTargets({ notify, jobName }: JobConfig): void {
   }
 }
 
+const ABSENT = { sns: 'SNS', events: 'EventBridge', states: 'Step Functions' } as const;
 const INSTEAD = 'try it with a webhook (url: http://localhost:3000/hooks) or a queue (sqs)';
 
 function problemHere(address: AwsAddress, own: string): string | undefined {
   if (address.service !== 'sqs')
-    return `there is no ${address.service === 'sns' ? 'SNS' : 'EventBridge'} on one machine; ${INSTEAD}, and deploy it with this target`;
+    return `there is no ${ABSENT[address.service]} on one machine; ${INSTEAD}, and deploy it with this target`;
   if (isFifo(address)) return `the SQS of one machine has no FIFO queues; ${INSTEAD} that is none`;
   return isQueueOfJob(address.name, own) ? `${address.name} is a queue of the job itself` : undefined;
 }

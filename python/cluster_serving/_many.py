@@ -29,6 +29,7 @@ class Record(NamedTuple):
     inputs: Mapping[str, Input]
     identity: Optional[str] = None
     notify: Optional[str] = None
+    task_token: Optional[str] = None
 
 
 class EnqueueError(ServingError):

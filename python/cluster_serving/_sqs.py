@@ -34,6 +34,7 @@ class Message(NamedTuple):
     enqueued: Enqueued
     body: bytes
     notify: Optional[str] = None
+    task_token: Optional[str] = None
 
 
 class Sqs:
@@ -104,8 +105,9 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
     """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none."""
     entries: List[Dict[str, Any]] = []
     total = 0
-    for i, ((_, identity), body, notify) in enumerate(messages):
-        named = {"identity": identity, **({} if notify is None else {"notify": notify})}
+    for i, ((_, identity), body, notify, token) in enumerate(messages):
+        optional = {"notify": notify, "taskToken": token}
+        named = {"identity": identity, **{name: text for name, text in optional.items() if text is not None}}
         size = len(body) + sum(len(name) + len("String") + len(text) for name, text in named.items())
         if size > _CALL_BYTES:
             errors[str(i)] = ServingError("too_large", f"the record is {size} bytes as a message, over the limit of "

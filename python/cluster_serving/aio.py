@@ -58,9 +58,11 @@ class AsyncClient:
         return await self._run(timeout, lambda: self._client.predict(inputs, timeout=timeout))
 
     async def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
-                      notify: Optional[str] = None, timeout: Optional[float] = None) -> Enqueued:
+                      notify: Optional[str] = None, task_token: Optional[str] = None,
+                      timeout: Optional[float] = None) -> Enqueued:
         """As `Client.enqueue`."""
-        return await self._run(timeout, lambda: self._client.enqueue(uri, inputs, identity=identity, notify=notify, timeout=timeout))
+        return await self._run(timeout, lambda: self._client.enqueue(
+            uri, inputs, identity=identity, notify=notify, task_token=task_token, timeout=timeout))
 
     async def enqueue_many(self, records: _Records, *, timeout: Optional[float] = None) -> List[Enqueued]:
         """As `Client.enqueue_many`; the iterable may be asynchronous."""

@@ -29,6 +29,7 @@ _LOOK_SECONDS = 0.25
 _IN_FLIGHT = 16
 _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_TOKEN = re.compile(r"[!-~]{1,2048}")
 _JSON = {"Content-Type": "application/json"}
 _STATUSES = ("queued", "running", "succeeded", "failed", "expired", "cancelled", "unknown")
 
@@ -99,22 +100,24 @@ class Client:
         return results[0] if is_one else results
 
     def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
-                notify: Optional[str] = None, timeout: Optional[float] = None) -> Enqueued:
+                notify: Optional[str] = None, task_token: Optional[str] = None,
+                timeout: Optional[float] = None) -> Enqueued:
         """Returns when the queue has the record, whose result is then found under `uri`. Inputs are those of `predict`.
 
         A uri may be used again: the last one counts. `identity` (1 to 64 letters, digits, ".", "_", "-"; by default
         random) names this enqueue; give it when you try the same enqueue once more, which then makes no second result.
-        `notify` names the target of the job's config.yaml that is notified when the record is done.
+        `notify` names the target of the job's config.yaml that is notified when the record is done; `task_token` is the
+        token of the task of Step Functions that it ends, for a target with `stepFunctions`.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
-        (outcome,) = self._enqueue_all([(uri, inputs, identity, notify)], timeout)
+        (outcome,) = self._enqueue_all([(uri, inputs, identity, notify, task_token)], timeout)
         if isinstance(outcome, ServingError):
             raise outcome
         return outcome
 
     def enqueue_many(self, records: Iterable[Union[Record, Tuple[str, Mapping[str, Input]]]], *,
                      timeout: Optional[float] = None) -> List[Enqueued]:
-        """Enqueues the records `(uri, inputs)`, `(uri, inputs, identity)` or `(uri, inputs, identity, notify)` of any
+        """Enqueues the records `(uri, inputs)`, `(uri, inputs, identity)` or `Record(uri, inputs, identity, notify, task_token)` of any
         iterable: over HTTPS 16 at a time, to SQS in 16 calls of ten.
 
         Of several records under one uri the last one counts. The iterable is read as fast as the queue accepts. `timeout` is that of one call. Raises EnqueueError.
@@ -316,7 +319,7 @@ class Client:
         made = [_message_of(record) for record in records]
         messages = [each for each in made if isinstance(each, Message)]
         sent = zip(messages, self._send(messages, timeout))
-        outcomes = (error.with_uri(enqueued.uri) if error else enqueued for (enqueued, _, _), error in sent)
+        outcomes = (error.with_uri(enqueued.uri) if error else enqueued for (enqueued, *_), error in sent)
         return [next(outcomes) if isinstance(each, Message) else each for each in made]
 
     def _send(self, messages: Sequence[Message], timeout: Optional[float]) -> List[Optional[ServingError]]:
@@ -325,9 +328,12 @@ class Client:
         try:
             if self._sqs is not None:
                 return self._sqs.send(messages, self._limit(timeout, str(self._sqs)))
-            ((enqueued, body, notify),) = messages
+            ((enqueued, body, notify, token),) = messages
             headers = {**_JSON, "Idempotency-Key": enqueued.identity}
             path = "/predictions" + ("" if notify is None else f"?notify={quote(notify)}")
+            if token is not None:
+                # In the body, because addresses are logged on the way.
+                body = b'{"taskToken":%s,%s' % (dump(token), body[1:])
             self._over_http.json("POST", path, self._limit(timeout), body, headers)
             return [None]
         except ServingError as error:
@@ -428,12 +434,13 @@ def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
 
 
 def _message_of(record: Any) -> Union[Message, ServingError]:
-    if not isinstance(record, tuple) or not 2 <= len(record) <= 4:
+    if not isinstance(record, tuple) or not 2 <= len(record) <= 5:
         return bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
-    uri, inputs, identity, notify = Record(*record)
+    uri, inputs, identity, notify, token = Record(*record)
     try:
         body = record_of(uri, inputs)
-        return Message(Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4())), body, _checked_target(notify))
+        enqueued = Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4()))
+        return Message(enqueued, body, _checked_target(notify), _checked_token(token, notify))
     except ServingError as error:
         return error.with_uri(uri)
 
@@ -452,6 +459,16 @@ def _checked_target(notify: Any) -> Optional[str]:
     if notify is not None and not (isinstance(notify, str) and _TARGET.fullmatch(notify)):
         raise bad_request('notify: expected a name of 1 to 40 letters, digits, "-" and "_" that begins with a letter')
     return notify
+
+
+def _checked_token(token: Any, notify: Any) -> Optional[str]:
+    if token is None:
+        return None
+    if not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+        raise bad_request("task_token: expected the token of a task of Step Functions, of at most 2048 characters")
+    if notify is None:
+        raise bad_request("task_token: needs notify, the name of a target with stepFunctions")
+    return token
 
 
 def _parameters(uri: str, identity: Optional[str]) -> str:

@@ -3,9 +3,9 @@
 import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertIdentity } from '../../lib/contract/enqueue.ts';
-import { badConfig, badRequest, withUri } from '../../lib/contract/errors.ts';
+import { badConfig, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
-import { isTargetName, NAME_RULE } from '../../lib/contract/notice.ts';
+import { assertNotified, type Notified } from '../../lib/contract/notice.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/batch/turns.ts';
@@ -41,6 +41,8 @@ export interface EnqueueOptions extends CallOptions, Traced {
   readonly tenant?: string | undefined;
   /** The target of the job's config.yaml that is notified when the record is done. */
   readonly notify?: string | undefined;
+  /** The token of the task of Step Functions that the record ends, where the target has `stepFunctions`. */
+  readonly taskToken?: string | undefined;
   /** Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
@@ -52,12 +54,11 @@ export interface Enqueued {
   readonly identity: string;
 }
 
-export interface QueueRecord extends Traced {
+export interface QueueRecord extends Traced, Notified {
   readonly uri: string;
   readonly inputs: RecordInputs;
   readonly identity?: string | undefined;
   readonly tenant?: string | undefined;
-  readonly notify?: string | undefined;
 }
 
 export interface EnqueueManyOptions extends CallOptions {
@@ -75,15 +76,13 @@ export interface PredictRequest {
 }
 
 /** The part of a record that is sent. */
-export interface Message extends Traced {
+export interface Message extends Traced, Notified {
   readonly uri: string;
   readonly identity: string;
   /** JSON: uri, data and serde. */
   readonly message: string;
   /** The tenant's group. */
   readonly groupId?: string | undefined;
-  /** The target that is notified. */
-  readonly notify?: string | undefined;
   /** The identity, where the caller gave it and may have used it before. */
   readonly key?: string | undefined;
 }
@@ -126,12 +125,15 @@ export abstract class RecordWriter {
 
   /** Sends a message whose parts were checked. */
   protected async send(
-    { message, identity, notify, ...traced }: Message,
+    { message, identity, notify, taskToken, ...traced }: Message,
     signal: AbortSignal,
   ): Promise<void> {
     const headers = { 'idempotency-key': identity, ...traceHeader(traced) };
     const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
-    await this.#post(`/predictions${query}`, message, signal, headers);
+    // In the body, because addresses are logged on the way.
+    const body =
+      taskToken === undefined ? message : `{"taskToken":${JSON.stringify(taskToken)},${message.slice(1)}`;
+    await this.#post(`/predictions${query}`, body, signal, headers);
   }
 
   /**
@@ -145,8 +147,7 @@ export abstract class RecordWriter {
       const identity = assertIdentity(key ?? newIdentity());
       if (groupId !== undefined) this.assertTenant(groupId);
       // Over HTTPS the service knows the targets.
-      if (options.notify !== undefined && !isTargetName(options.notify))
-        throw badRequest(`notify: expected ${NAME_RULE}`);
+      assertNotified(options);
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
       const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
       made.catch(() => undefined);

@@ -83,6 +83,8 @@ test('processes are started by these files only, never through a shell', () => {
     // `serverless package`, to see whether it would work: this very Node, no word of a caller.
     'cli/commands/doctor.ts',
     // Measures a point of `tune`: this very program.
+    // The editor of VISUAL or EDITOR, for `dlq replay --edit`.
+    'cli/dlq/edit.ts',
     'cli/tune/process.ts',
     // Packaging, on the developer's machine.
     'infra/build/cold-start/code-cache.ts',

@@ -527,6 +527,34 @@ describe('the console', () => {
       }
     });
 
+    test('a record whose payload is repaired in the page gets its result as a new enqueue', async () => {
+      const uri = 'edited';
+      const data = JSON.stringify({ instances: [{ image: 'no image' }] });
+      const MessageBody = JSON.stringify({ uri, data, serde: 'stream' });
+      await stack.aws.sqs.send(new SendMessageCommand({ QueueUrl: stack.deadLetterUrl, MessageBody }));
+      const { page, problems } = await openConsole(SMALL);
+      await view(page, 'Records');
+      await page.getByRole('button', { name: `Edit ${uri}` }).click();
+      const payload = page.getByLabel('Payload, as for POST /predictions');
+      await payload.waitFor();
+      assert.match(await payload.inputValue(), /"no image"/);
+      await payload.fill('{"instances": []}');
+      await page.getByRole('dialog').getByRole('button', { name: 'Enqueue' }).click();
+      assert.match((await page.getByRole('dialog').getByRole('alert').textContent()) ?? '', /instances/);
+      await assertNarrow(page);
+      await payload.fill(JSON.stringify({ instances: [{ image: zeros() }] }));
+      await page.getByRole('dialog').getByRole('button', { name: 'Enqueue' }).click();
+      assert.match((await page.getByRole('status').textContent()) ?? '', /edited was enqueued/);
+      await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+      await page.getByRole('button', { name: `Edit ${uri}` }).waitFor({ state: 'detached' });
+      await until(async () => (await fetch(`${stack.url}/predictions/${uri}`)).status === 200);
+      assert.deepEqual(
+        problems.filter((text) => !text.includes('400')),
+        [],
+      );
+      await page.context().close();
+    });
+
     test('a service with a token shows the page to all, and everything else to those who have it', async (t) => {
       const unavailable = async () => ({ unavailable: 'Nothing is here.' });
       const model = async () => WORKER;
@@ -538,7 +566,14 @@ describe('the console', () => {
         records: unavailable,
         versions: unavailable,
       };
-      const source = { ...reads, deadLetters: unavailable, replay: never, activate: never };
+      const actions = { replay: never, edit: never, resume: never, activate: never };
+      const source = {
+        ...reads,
+        deadLetters: unavailable,
+        editable: unavailable,
+        notices: unavailable,
+        ...actions,
+      };
       const log = { info: () => undefined, warn: () => undefined, error: console.error };
       const root = async () => ({ statusCode: 200, body: 'welcome' });
       const answer = { error_code: 0, error_message: 'Success.', data: { words: ['<b>'] } };

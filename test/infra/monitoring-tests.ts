@@ -67,7 +67,9 @@ async function ofOtherStacks(): Promise<string[]> {
   };
   const ofNode = await names('redis/node');
   const ofServerless = (await names('redis/serverless')).filter((name) => !ofNode.includes(name));
-  return [...ofServerless, ...(await names('notify/on'))];
+  // As monitoring=full adds for each function.
+  const ofNotifier = ['Errors', 'Throttles', 'Duration'].map((kind) => `Notifier${kind}Alarm`);
+  return [...ofServerless, ...(await names('notify/on')), ...ofNotifier];
 }
 
 export function monitoringTests(template: () => Template, service: string): void {

@@ -4,12 +4,16 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Ask } from '../../infra/account/answer.ts';
+import { accountClients } from '../../infra/account/clients.ts';
 import { refuseMissing } from '../../infra/account/secrets.ts';
 import { assertRegion, assertTargets } from '../../infra/account/targets.ts';
 import { idlePrice } from '../../infra/doctor/idle-price.ts';
 import { deployerPolicies } from '../../infra/template/deployer-policy.ts';
 import type { Targets } from '../../lib/contract/notice.ts';
+import { useAws } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
+import { SIGNED_ENVIRONMENT, SIGNED_REGION, startSignedApi } from '../support/signed-api.ts';
+import { ROOT } from '../support/start.ts';
 import { propertiesOf, resourcesOf, roleStatements } from '../support/template.ts';
 import { composeJob } from './compose.ts';
 
@@ -99,13 +103,14 @@ test('the notifier may reach the buses, topics and queues that are named, and as
   bus: {eventBridge: orders}
   other-bus: {eventBridge: 'arn:aws:events:us-east-1:123456789012:event-bus/other'}
   topic: {sns: 'arn:aws:sns:us-east-1:123456789012:done.fifo', include: result}
-  queue: {sqs: 'https://sqs.us-east-1.amazonaws.com/123456789012/done'}`,
+  queue: {sqs: 'https://sqs.us-east-1.amazonaws.com/123456789012/done'}
+  flow: {stepFunctions: 'arn:aws:states:us-east-1:123456789012:stateMachine:orders'}`,
   );
   const template = composeJob({ config });
   const statements = roleStatements(template).flatMap(({ role, statement }) =>
     role === 'NotifierRole' ? [statement] : [],
   );
-  const ours = statements.filter(({ Sid = '' }) => /PutEvents|Topics|Queues|Secret/.test(Sid));
+  const ours = statements.filter(({ Sid = '' }) => /PutEvents|Topics|Queues|Secret|Tasks/.test(Sid));
   const arn = (rest: string) => {
     const [service = '', ...name] = rest.split(':');
     const place = `\${AWS::Region}:\${AWS::AccountId}`;
@@ -124,6 +129,7 @@ test('the notifier may reach the buses, topics and queues that are named, and as
     },
   });
   const [topic, queue] = [arn('sns:done.fifo'), arn('sqs:done')];
+  const machine = arn('states:stateMachine:orders');
   assert.deepEqual(ours, [
     {
       Sid: 'PutEvents',
@@ -135,6 +141,13 @@ test('the notifier may reach the buses, topics and queues that are named, and as
     encrypted('EncryptForTopics', 'sns', 'aws:sns:topicArn', topic),
     { Sid: 'SendToQueues', Effect: 'Allow', Action: 'sqs:SendMessage', Resource: [queue] },
     encrypted('EncryptForQueues', 'sqs', 'aws:sqs:arn', queue),
+    {
+      Sid: 'EndTasks',
+      Effect: 'Allow',
+      Action: ['states:SendTaskSuccess', 'states:SendTaskFailure'],
+      Resource: [machine],
+    },
+    encrypted('EncryptForTasks', 'states', 'aws:states:stateMachineArn', machine),
   ]);
 });
 
@@ -142,6 +155,7 @@ const PLACED: Targets = {
   bus: { eventBridge: 'orders' },
   topic: { sns: 'arn:aws:sns:us-east-1:123456789012:done' },
   queue: { sqs: 'https://sqs.us-east-1.amazonaws.com/123456789012/done' },
+  flow: { stepFunctions: 'arn:aws:states:us-east-1:123456789012:stateMachine:orders' },
 };
 
 test('targets of another account or region, and those that are not there, are refused before a deployment changes anything', async () => {
@@ -154,7 +168,13 @@ test('targets of another account or region, and those that are not there, are re
       return { Account: account };
     };
   assert.equal(await assertTargets(ask('123456789012'), PLACED, 'us-east-1'), undefined);
-  assert.deepEqual(asked, ['GetCallerIdentity', 'DescribeEventBus', 'GetTopicAttributes', 'GetQueueUrl']);
+  assert.deepEqual(asked, [
+    'GetCallerIdentity',
+    'DescribeEventBus',
+    'GetTopicAttributes',
+    'GetQueueUrl',
+    'DescribeStateMachine',
+  ]);
   await assert.rejects(assertTargets(ask('999999999999'), PLACED, 'us-east-1'), {
     code: 'bad_config',
     message: /notify.topic: it is of the account 123456789012, and the stack of 999999999999.*\nnotify.queue/,
@@ -222,10 +242,14 @@ test('a rule lets the notifier look at the outbox every 15 minutes, and a lifecy
 test('monitoring=full watches the notifier, and the deployer may tell the bucket of its queue', async (t) => {
   const template = await withTargets(t, { monitoring: 'full' });
   const alarms = resourcesOf(template, 'AWS::CloudWatch::Alarm').map(([name]) => name);
-  assert.ok(
-    alarms.some((name) => name.startsWith('Notifier')),
-    alarms.join(),
-  );
+  // They have entries in docs/how-to/runbook.md (monitoring-tests.ts).
+  assert.deepEqual(alarms.filter((name) => name.startsWith('Notif')).toSorted(), [
+    'NotifierDurationAlarm',
+    'NotifierErrorsAlarm',
+    'NotifierThrottlesAlarm',
+    'NotifyAgeAlarm',
+    'NotifyGivenUpAlarm',
+  ]);
   const policies = deployerPolicies({
     kind: 'deployer',
     template,
@@ -241,7 +265,43 @@ test('monitoring=full watches the notifier, and the deployer may tell the bucket
   assert.match(JSON.stringify(policies), /s3:PutBucketNotification/);
 });
 
+test('Step Functions is asked for a state machine by a signed call, and one that is not there is refused by name', async (t) => {
+  const seen: string[] = [];
+  const api = await startSignedApi(t, {
+    service: 'states',
+    behind: ({ headers, body }) => {
+      seen.push(`${String(headers['x-amz-target'])} ${body.toString()}`);
+      if (seen.length > 1)
+        return Response.json({ __type: 'StateMachineDoesNotExist', message: 'no' }, { status: 400 });
+      return Response.json({ name: 'orders' });
+    },
+  });
+  useAws({ ...SIGNED_ENVIRONMENT, AWS_ENDPOINT_URL_SFN: api.url });
+  const { ask: askAws, close } = accountClients(SIGNED_REGION, ROOT);
+  t.after(async () => close());
+  const ask: Ask = (service, action, input) =>
+    service === 'sts' ? Promise.resolve({ Account: '123456789012' }) : askAws(service, action, input);
+  const notify: Targets = {
+    flow: { stepFunctions: `arn:aws:states:${SIGNED_REGION}:123456789012:stateMachine:orders` },
+  };
+  assert.equal(await assertTargets(ask, notify, SIGNED_REGION), undefined);
+  assert.deepEqual(seen, [
+    `AWSStepFunctions.DescribeStateMachine {"stateMachineArn":"${notify['flow']?.stepFunctions}"}`,
+  ]);
+  await assert.rejects(assertTargets(ask, notify, SIGNED_REGION), {
+    message: /notify.flow: there is no state machine orders; create it first/,
+  });
+  assert.deepEqual(api.refused, []);
+});
+
 const REFUSED: readonly (readonly [config: string, message: RegExp])[] = [
+  ['{flow: {stepFunctions: orders}}', /the ARN of a state machine/],
+  ['{flow: {stepFunctions: "arn:aws:states:us-east-1:123456789012:activity:orders"}}', /a state machine/],
+  ['{flow: {stepFunctions: "arn:aws:states:us-east-1:123456789012:stateMachine:o:1"}}', /a state machine/],
+  [
+    '{flow: {stepFunctions: "arn:aws:states:us-east-1:123456789012:stateMachine:o", include: result}}',
+    /without `include`/,
+  ],
   ['{shop: {url: http://localhost:3000/hooks, secret: a}}', /an address of this machine/],
   ['{shop: {url: https://shop.example/}}', /reads the secret from Systems Manager/],
   ['{shop: {url: https://169.254.169.254/, secret: a}}', /the address is not public/],

@@ -2,9 +2,10 @@
 import { LIMITS } from '../../contract/limits.ts';
 import type { Declaration } from '../../openapi/declaration.ts';
 import { ref } from '../../openapi/inputs.ts';
+import { TARGET } from '../../openapi/json-schema.ts';
 import { parameter } from '../../openapi/operation.ts';
 import { ENQUEUED, FILES } from '../../openapi/records.ts';
-import { IDENTITY, TARGET } from '../../openapi/schemas.ts';
+import { IDENTITY } from '../../openapi/schemas.ts';
 import { type AcceptDeps, acceptRecords } from '../accept.ts';
 import type { Handle } from '../handle.ts';
 

@@ -10,7 +10,6 @@ import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Targets } from '../../../lib/contract/notice.ts';
 import { elementAt } from '../../../lib/contract/present.ts';
-import type { Inputs, Model, Outcome } from '../../../lib/contract/values.ts';
 import { deliverer } from '../../../lib/notify/deliver.ts';
 import { notifyTargets } from '../../../lib/notify/notifier.ts';
 import { Webhooks } from '../../../lib/notify/webhook.ts';
@@ -32,6 +31,7 @@ import { quietObservers } from '../../support/observers.ts';
 import { isSigned, RECEIVER_URL, SECRET, startReceiver } from '../../support/receiver.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
+import { inputsOf, model } from './doubling.ts';
 
 const JOB = 'job';
 const BUCKET = 'bucket';
@@ -46,26 +46,6 @@ interface Body {
   readonly type: string;
   readonly data: { readonly uri: string; readonly identity: string; readonly status: string };
 }
-
-const inputsOf = (value: number): Inputs =>
-  new Map([
-    ['x', { kind: 'tensor', tensor: { dtype: 'float32', shape: [1], data: Float32Array.of(value) } }],
-  ]);
-
-/** Fails every seventh record; the rest is doubled. */
-const runner = {
-  version: 'v1',
-  close: async () => undefined,
-  run: async (records: readonly Inputs[]) =>
-    records.map((record): Outcome => {
-      const x = record.get('x');
-      const value = x?.kind === 'tensor' ? Number(x.tensor.data[0]) : 0;
-      if (value % 7 === 0) return { ok: false, error: new ServingError('model_failed', 'seven') };
-      const data = Float32Array.of(2 * value);
-      return { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [1], data }] };
-    }),
-};
-const model: Model = { use: (work) => work(runner) };
 
 /** @param random from 0 to 1 */
 export async function allAnnounced(t: TestContext, records: number, random: () => number): Promise<void> {
@@ -166,7 +146,7 @@ export async function allAnnounced(t: TestContext, records: number, random: () =
   const isTold = (i: number) => i % 4 !== 3;
   const sent: Promise<unknown>[] = [];
   for (let i = 0; i < records; i++) {
-    const attributes = newAttributes(`i-${i}`, undefined, isTold(i) ? 'shop' : undefined);
+    const attributes = newAttributes(`i-${i}`, undefined, isTold(i) ? { notify: 'shop' } : {});
     const send = records1.send(encodeMessage(`uri-${i}`, inputsOf(i)), attributes);
     sent.push(i % 5 === 0 ? send.then(() => states.cancel(`uri-${i}`)) : send);
     if (sent.length % 500 === 0) await Promise.all(sent);

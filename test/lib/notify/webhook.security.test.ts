@@ -1,10 +1,14 @@
 /** The sender of webhooks against a real receiver over TLS, and against hostile targets. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
-import { describe, test } from 'node:test';
+import { readFile } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
 import { secretKeys, signatureHeaders, type WebhookOptions, Webhooks } from '../../../lib/notify/webhook.ts';
 import { isSigned, RECEIVER_URL, SECRET, startReceiver } from '../../support/receiver.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { makeCertificate } from '../../support/tls.ts';
 
 const KEYS = secretKeys(SECRET);
 const NOTICE = { id: 'msg_1', target: 'shop', body: '{"type":"record.succeeded"}' };
@@ -127,6 +131,43 @@ describe('a receiver over https', () => {
   });
 });
 
+/** Answers each connection as it likes, below HTTP. @param answer begins, and returns what ends it */
+async function rawReceiver(
+  t: TestContext,
+  isSilent: boolean,
+  answer: (write: (text: string) => boolean) => () => void,
+): Promise<WebhookOptions | undefined> {
+  const files = makeCertificate(await temporaryFolder(t));
+  if (!files) return undefined;
+  const [cert, key] = [await readFile(files.certificate, 'utf8'), await readFile(files.key)];
+  const serve = (socket: Socket) => {
+    socket.on('error', () => undefined);
+    if (isSilent) return;
+    socket.once('data', () => {
+      const end = answer((text) => socket.writable && socket.write(text));
+      socket.once('close', end);
+    });
+  };
+  const server = (isSilent ? createServer(serve) : createTlsServer({ cert, key }, serve)).listen(
+    0,
+    '127.0.0.1',
+  );
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  await once(server, 'listening');
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return {
+    now: Date.now,
+    resolve: async () => ['127.0.0.1'],
+    isAllowed: () => true,
+    ca: cert,
+    port: (server.address() as AddressInfo).port,
+  };
+}
+
 describe('hostile targets', () => {
   const literals = [
     'https://169.254.169.254/latest/meta-data/',
@@ -146,6 +187,18 @@ describe('hostile targets', () => {
     'https://[fe80::1]/',
     'https://[fc00::1]/',
     'https://[2002:7f00:1::]/',
+    'https://[2001:0:7f00:1::]/',
+    'https://[::7f00:1]/',
+    'https://[64:ff9b:1::a9fe:a9fe]/',
+    'https://[fec0::1]/',
+    'https://[ff02::1]/',
+    'https://[2001:db8::1]/',
+    'https://[::]/',
+    'https://0177.0.0.1/',
+    'https://192.88.99.1/',
+    'https://198.18.0.1/',
+    'https://255.255.255.255/',
+    'https://168.63.129.16.:443/',
   ];
   for (const url of literals) {
     test(`${url} is refused without a connection`, async () => {
@@ -158,6 +211,8 @@ describe('hostile targets', () => {
     ['https://shop.example:8443/', 'only port 443 is called'],
     ['http://localhost:3000/', 'only https is called'],
     ['ftp://shop.example/', 'only https is called'],
+    ['https://user:password@shop.example/', 'an address with a password is not called'],
+    ['https://shop.example@169.254.169.254/', 'an address with a password is not called'],
   ] as const;
   for (const [url, reason] of elsewhere) {
     test(`${url}: ${reason}`, async () =>
@@ -169,6 +224,9 @@ describe('hostile targets', () => {
     ['8.8.8.8', '10.0.0.1'],
     ['::ffff:127.0.0.1'],
     ['fd00:ec2::254'],
+    ['2606:4700::1111', '64:ff9b::a9fe:a9fe'],
+    ['2002:a9fe:a9fe::1'],
+    ['no address'],
     [],
   ]) {
     test(`a name with the addresses ${addresses.join(' and ') || 'of none'} is refused`, async () => {
@@ -200,6 +258,43 @@ describe('hostile targets', () => {
     const isAllowed = () => true;
     const options = { now: Date.now, resolve: async () => ['127.0.0.1'], isAllowed, port };
     assert.equal((await send('https://shop.example/', options)).ok, false);
+  });
+
+  const slow = {
+    'a TLS handshake that nobody answers': () => undefined,
+    'informational answers without end': (write: (text: string) => boolean) =>
+      write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
+    'a header that drips': (write: (text: string) => boolean, n: number) =>
+      write(n === 0 ? 'HTTP/1.1 204 No Content\r\n' : `x-${n}: y\r\n`),
+  };
+  for (const [what, answer] of Object.entries(slow))
+    test(`${what}: the call ends at the time limit`, async (t) => {
+      const isSilent = what.startsWith('a TLS');
+      const raw = await rawReceiver(t, isSilent, (write) => {
+        let n = 0;
+        const timer = setInterval(() => answer(write, n++), 5);
+        return () => clearInterval(timer);
+      });
+      if (!raw) return t.skip('needs openssl');
+      const began = performance.now();
+      assert.deepEqual(await send('https://localhost/hooks', { ...raw, timeoutMs: 400 }), {
+        ok: false,
+        reason: 'no answer within 400 ms',
+        isAway: true,
+      });
+      assert.ok(performance.now() - began < 5_000);
+    });
+
+  test('headers of 64 kB are a failure, and cost no more', async (t) => {
+    const raw = await rawReceiver(t, false, (write) => {
+      write('HTTP/1.1 204 No Content\r\n');
+      for (let i = 0; i < 64; i++) write(`x-${i}: ${'y'.repeat(1_000)}\r\n`);
+      write('\r\n');
+      return () => undefined;
+    });
+    if (!raw) return t.skip('needs openssl');
+    const delivery = await send('https://localhost/hooks', raw);
+    assert.match(delivery.ok ? '' : delivery.reason, /Header overflow/i);
   });
 
   test('this machine is called on one machine alone, and nothing else private with it', async (t) => {

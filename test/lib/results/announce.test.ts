@@ -1,9 +1,16 @@
 /** Notices of outcomes on their way to the outbox, with a real store. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { attributesBytes, type MessageAttributes } from '../../../lib/codecs/attributes.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Notice } from '../../../lib/contract/notice.ts';
 import type { Outcome } from '../../../lib/contract/values.ts';
+import { awsSender } from '../../../lib/notify/aws.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
@@ -20,6 +27,61 @@ const recordOf = (uri: string, outcome: Outcome, replays = 0) => ({
   uri,
   enqueue: { identity: `i-${uri}`, sentAt: 1_000, replays, notify: 'shop' },
   outcome,
+});
+
+test('the longest notice of each kind fits into 256 kB with its attributes, as SQS, SNS and EventBridge count', async (t) => {
+  quietLog(t);
+  const connection = new RedisConnection(await redisUrl(t), PATIENT);
+  const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, now: Date.now });
+  t.after(() => results.close());
+  const put: Notice[] = [];
+  const announce = announceOutcomes({
+    targets: { shop: { sqs: 'arn:aws:sqs:us-east-1:123456789012:done', include: 'result' } },
+    results,
+    put: async (notices) => void put.push(...notices),
+    job: 'j'.repeat(60),
+    place: 'bucket',
+  });
+  const sink = resultSink(results, { announce });
+  // Characters that JSON and SQS write as six.
+  const uri = '\uffff'.repeat(Math.floor(LIMITS.uriBytes / 3));
+  const outcomes: Outcome[] = [
+    { ok: false, error: new ServingError('bad_input', '\u0001'.repeat(1_000_000)) },
+    {
+      ok: true,
+      outputs: [
+        { name: 'y', dtype: 'float32', shape: [7_000], data: new Float32Array(7_000).fill(0.123_456) },
+      ],
+    },
+    { ok: true, outputs: [{ name: 'y', dtype: 'string', shape: [1], data: ['\uffff'.repeat(21_000)] }] },
+  ];
+  for (const [i, outcome] of outcomes.entries()) {
+    const enqueue = { identity: 'i'.repeat(63) + i, sentAt: 1_000 + i, replays: 0, notify: 'shop' };
+    assert.deepEqual(await sink.save([{ id: 'm', uri, enqueue, outcome }], 'v'.repeat(12)), []);
+  }
+  assert.equal(put.length, outcomes.length);
+  const sizes: number[] = [];
+  const api = createServer((request, response) => {
+    void (async () => {
+      const sent: { MessageBody: string; MessageAttributes: MessageAttributes } = JSON.parse(
+        await text(request),
+      );
+      sizes.push(Buffer.byteLength(sent.MessageBody) + attributesBytes(sent.MessageAttributes));
+      response.end('{}');
+    })();
+  }).listen(0, '127.0.0.1');
+  await once(api, 'listening');
+  t.after(() => api.close());
+  const endpoint = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const credentials = { accessKeyId: 'a', secretAccessKey: 's', sessionToken: undefined };
+  const send = awsSender({ place: () => ({ region: 'us-east-1', credentials, endpoint }) });
+  for (const notice of put)
+    assert.deepEqual(await send(notice, { service: 'sqs', name: 'done' }), { ok: true });
+  assert.ok(
+    put.slice(1).every(({ body }) => body.includes('"result":')),
+    'a result was left out',
+  );
+  for (const size of sizes) assert.ok(size > 40_000 && size <= 262_144, `${size} bytes`);
 });
 
 test('each outcome with a target is announced as it is stored, under one id; others cost no call', async (t) => {
