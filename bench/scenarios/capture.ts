@@ -2,7 +2,7 @@
  * The time that capturing adds to a request, with a share of 1 and one of 5 %: each request as Lambda calls it, with the observers that it
  * passes before its answer. Objects go to the S3 of this machine by the AWS SDK, which answers sooner than the one of Amazon.
  */
-import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { RUNTIME } from '../../lib/compose/onnx.ts';
 import { capturesPrefix, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { elementAt } from '../../lib/contract/present.ts';
@@ -12,7 +12,7 @@ import { listPages } from '../../lib/s3/pages.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { type Contender, interleave, type Measured, pairwise, quantile, spreadOf } from '../measure.ts';
 import { type BenchModel, randomRows } from '../models.ts';
-import { type Line, type Row } from '../report.ts';
+import type { Line, Row } from '../report.ts';
 import { CONTEXT, nestedNumbers, predictEvent, type Served, serve } from '../served.ts';
 
 const REPEAT_MS = 600;
@@ -40,44 +40,69 @@ async function measureShare(bench: Bench, model: BenchModel, share: number, name
   const aws = await bench.aws();
   await aws.createBucket(BUCKET);
   const id = `share${share * 100}`;
-  const writer = new CaptureWriter(aws.s3, { bucket: BUCKET, now: Date.now, id });
-  const header = {
-    capture: 1,
-    job: DEFAULT_JOB_NAME,
-    settings: {},
-    runtime: { ...RUNTIME, threads: 1 },
-  } as const;
-  let stored = 0;
-  const observer = new Capture({
+  const counts = { lines: 0 };
+  const observer = captureTo(new CaptureWriter(aws.s3, { bucket: BUCKET, now: Date.now, id }), share, counts);
+  const { url } = await bench.redis();
+  const [off, on, again] = [[], [observer], []].map((observers) =>
+    serve(model, url, { batchSize: 1, observers }),
+  );
+  const events = randomRows(31, model.rowShape, INPUTS).map((row) =>
+    predictEvent(JSON.stringify({ instances: [{ [model.input]: nestedNumbers(row, model.rowShape) }] })),
+  );
+  try {
+    const contenders = [
+      contender('off', off, events),
+      contender('on', on, events, observer),
+      contender('off again', again, events),
+    ] as Contender[];
+    const measured = await interleave(contenders, {
+      repeats: bench.repeats,
+      repeatMs: bench.ms(REPEAT_MS),
+    });
+    await observer.close();
+    let [bytes, objects] = [0, 0];
+    for await (const page of listPages(aws.s3, BUCKET, `${capturesPrefix(DEFAULT_JOB_NAME)}${id}/`))
+      for (const object of page) {
+        bytes += object.bytes;
+        objects++;
+      }
+    return rowsOf(name, measured, { perLine: bytes / counts.lines, perWrite: counts.lines / objects, share });
+  } finally {
+    for (const served of [off, on, again]) await served?.close();
+  }
+}
+
+/** @param counts how many lines were stored. Those of each share are stored as a version of their own */
+function captureTo(writer: CaptureWriter, share: number, counts: { lines: number }): Capture {
+  const runtime = { ...RUNTIME, threads: 1 };
+  const header = { capture: 1, job: DEFAULT_JOB_NAME, settings: {}, runtime } as const;
+  return new Capture({
     share,
     include: [],
     leaveOut: [],
     failures: true,
     now: Date.now,
     isFrozen: true,
-    put: async ({ version, lines, lost }) => {
+    put: async ({ lines, lost }) => {
       if (lost > 0) throw new Error(`${lost} requests were not captured`);
-      stored += lines.length;
-      await writer.put({ ...header, version: `${id}-${version}`, lost }, lines);
+      counts.lines += lines.length;
+      await writer.put({ ...header, version: `share${share * 100}`, lost }, lines);
     },
   });
-  const { url } = await bench.redis();
-  const [off, on, again] = [[], [observer], []].map((observers) =>
-    serve(model, url, { batchSize: 1, observers }),
-  );
-  const rows = randomRows(31, model.rowShape, INPUTS);
-  const events = rows.map((row) =>
-    predictEvent(JSON.stringify({ instances: [{ [model.input]: nestedNumbers(row, model.rowShape) }] })),
-  );
-  let request = 0;
-  const contender = (
-    of: string,
-    served: Served | undefined,
-    own?: Capture,
-  ): Contender<APIGatewayProxyStructuredResultV2 | undefined> => ({
-    name: of,
+}
+
+let requests = 0;
+
+function contender(
+  name: string,
+  served: Served | undefined,
+  events: readonly APIGatewayProxyEventV2[],
+  own?: Capture,
+): Contender<APIGatewayProxyStructuredResultV2 | undefined> {
+  return {
+    name,
     async call(index) {
-      const awsRequestId = `request-${request++}`;
+      const awsRequestId = `request-${requests++}`;
       own?.functionCalled({ ids: {}, messages: undefined });
       const event = elementAt(events, index % events.length, 'events');
       const answer = await served?.predict(event, { ...CONTEXT, awsRequestId });
@@ -85,27 +110,9 @@ async function measureShare(bench: Bench, model: BenchModel, share: number, name
       return answer;
     },
     verify: (answers) => {
-      if (!answers.every((answer) => answer?.statusCode === 200)) throw new Error(`${of}: not answered`);
+      if (!answers.every((answer) => answer?.statusCode === 200)) throw new Error(`${name}: not answered`);
     },
-  });
-  try {
-    const contenders = [
-      contender('off', off),
-      contender('on', on, observer),
-      contender('off again', again),
-    ] as Contender[];
-    const measured = await interleave(contenders, { repeats: bench.repeats, repeatMs: bench.ms(REPEAT_MS) });
-    await observer.close();
-    let [bytes, objects] = [0, 0];
-    for await (const page of listPages(aws.s3, BUCKET, `${capturesPrefix(DEFAULT_JOB_NAME)}${id}-`))
-      for (const object of page) {
-        bytes += object.bytes;
-        objects++;
-      }
-    return rowsOf(name, measured, { perLine: bytes / stored, perWrite: stored / objects, share });
-  } finally {
-    for (const served of [off, on, again]) await served?.close();
-  }
+  };
 }
 
 interface Stored {
