@@ -32,8 +32,19 @@ export const command = defineCommand({
   usage: ['[options] <image>... | <request.json> | - | --file <table.csv> | --text <text>'],
   about: `Sends images, a JSON request {"instances": [...]} (- reads it from stdin), the rows of a table, or a text, to POST
 /predict and prints the predictions.`,
-  options: { file: TABLE, text: TEXT, input: INPUT, ...SERVICE_OPTIONS, job: JOB },
-  async run({ file, text, input, ...values }, output, paths) {
+  options: {
+    file: TABLE,
+    text: TEXT,
+    input: INPUT,
+    'show-input': {
+      about: 'print the tensors that the model gets, instead of predictions; reads the model from S3',
+    },
+    config: { short: 'c', value: 'file', about: 'config.yaml of the job, for --show-input of a deployment' },
+    ...SERVICE_OPTIONS,
+    bucket: { group: 'Connection', value: 'name', about: 'bucket of another service, for --show-input' },
+    job: JOB,
+  },
+  async run({ file, text, input, 'show-input': isShown = false, ...values }, output, paths) {
     const given = [file !== undefined, text !== undefined, paths.length > 0].filter(Boolean);
     if (given.length !== 1) {
       throw wrongUse(
@@ -42,12 +53,17 @@ export const command = defineCommand({
     }
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --stack');
+    if (isShown && file !== undefined) throw wrongUse('--show-input takes no table; give a JSON request');
     if (file !== undefined) return predictTable(await readTable(file), service, output);
     const predictions: string[] = [];
     const lines: string[] = [];
     const names = output.json ? undefined : namesOfClasses(service);
     const body = text === undefined ? undefined : JSON.stringify({ instances: [{ text }] });
     const asked = body === undefined ? requests(paths, input) : [{ names: [], instances: [], body }];
+    if (isShown) {
+      const { showInputs } = await import('./show-input.ts');
+      return showInputs(bodiesOf(asked), service, values, output);
+    }
     for await (const request of asked) {
       const answered = await ask(service, request);
       predictions.push(...answered.map((one) => one.text));
@@ -58,6 +74,12 @@ export const command = defineCommand({
     return EXIT.ok;
   },
 });
+
+async function* bodiesOf(
+  asked: AsyncIterable<PredictRequest> | Iterable<PredictRequest>,
+): AsyncGenerator<string> {
+  for await (const { body, instances } of asked) yield body ?? JSON.stringify({ instances });
+}
 
 /** Sends the rows of a table, some at a time; a prediction is printed with its line. */
 async function predictTable(table: Table, service: Service, output: Output): Promise<number> {

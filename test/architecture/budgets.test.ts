@@ -14,7 +14,7 @@ interface Budget {
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 41_320 },
   { folders: ['local'], lines: 11_350 },
-  { folders: ['cli'], lines: 9_720 },
+  { folders: ['cli'], lines: 9_860 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 69_280 },
