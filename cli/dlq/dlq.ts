@@ -27,7 +27,7 @@ max_receives_exceeded.
   since=2026-11-21, until=36h   archived since, or before: a time, or so long ago
 replay runs each record with the job's model, in a process that it may crash. Those that work leave the bucket, the
 others are reported with the reason. Exit code of replay: 0 when all succeeded, 1 when some still fail.
-replay <id> --edit, or --payload, sends one record with another payload: as a new enqueue, for the batch function to run.`,
+replay <id> --edit, or --payload, sends one record with another payload, as a new enqueue.`,
   actions: {
     list: ['', 'list the dead letters: id, time, attempts, size, code of the stored result, uri'],
     show: ['<id>', 'show one message: its inputs with dtype, shape and first values, its text'],

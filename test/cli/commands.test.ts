@@ -77,7 +77,7 @@ test('start takes the options of `npm start`, and restart the same without --onc
 test('options that say which service is meant are in one group of the help', async () => {
   const service = ['data-dir', 'url', 'stack', 'region', 'profile', 'auth', 'token-file', 'api-key-file'];
   for (const [name, more] of [
-    ['predict', ['job']],
+    ['predict', ['bucket', 'job']],
     ['enqueue', ['queue-url', 'bucket', 'redis-url', 'job']],
     ['query', ['redis-url', 'job']],
     ['status', []],
