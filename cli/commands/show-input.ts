@@ -23,7 +23,7 @@ interface ShownTensor {
   readonly name: string;
   readonly dtype: string;
   readonly shape: readonly number[];
-  /** Of numbers: the least, the most and the mean. */
+  /** The least, the most and the mean, where there are numbers. */
   readonly least?: number;
   readonly most?: number;
   readonly mean?: number;
