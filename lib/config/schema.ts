@@ -197,6 +197,11 @@ const IMPORT = {
     'Which variant of the model: `quantized` takes `model_quantized.onnx`.',
     { byDefault: 'the plain one', example: 'quantized' },
   ),
+  before: setting(
+    fitting('the name of one file beside the model', (name) => /^[^/\\]{1,512}$/.test(name)),
+    'ONNX file beside the model that runs before it; both become one model. A longer chain is a worker.',
+    { byDefault: 'none', example: 'preprocessor.onnx' },
+  ),
   ignore: setting(
     { expected: `files among ${IGNORABLE.join(', ')}`, read: ignoredOf },
     'Files that say how inputs are made, where clients do that themselves.',
