@@ -198,8 +198,11 @@ const IMPORT = {
     { byDefault: 'the plain one', example: 'quantized' },
   ),
   before: setting(
-    fitting('the name of one file beside the model', (name) => /^[^/\\]{1,512}$/.test(name)),
-    'ONNX file beside the model that runs before it; both become one model. A longer chain is a worker.',
+    {
+      expected: 'the name of one file; a longer chain is a worker',
+      read: (value) => (typeof value === 'string' && /^[^/\\]{1,512}$/.test(value) ? value : undefined),
+    },
+    'ONNX file beside the model that runs before it: both become one model.',
     { byDefault: 'none', example: 'preprocessor.onnx' },
   ),
   ignore: setting(
