@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 41_126 },
+  { folders: ['functions', 'lib'], lines: 41_127 },
   { folders: ['local'], lines: 10_900 },
   { folders: ['cli'], lines: 9_620 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 69_530 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 69_524 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

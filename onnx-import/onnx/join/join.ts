@@ -13,22 +13,12 @@ import { readOnnx, readOnnxFacts } from '../facts.ts';
 import { LABEL_KEYS } from '../labels.ts';
 import { asIs, fieldsOf, type RawField } from '../rewrite/fields.ts';
 import { joinedNames } from './names.ts';
-import { type Pair, type Ports, pairsOf, portsOf } from './ports.ts';
+import { type Pair, type Part, type Ports, pairsOf, portsOf } from './ports.ts';
 import { Renamer, textIn } from './renamer.ts';
 
 export interface Joined {
   readonly model: Chunk;
   readonly notes: readonly string[];
-}
-
-/** One of the two files. */
-export interface Part {
-  readonly ports: Ports;
-  readonly irVersion: number;
-  /** Versions by domain; the standard one is ''. */
-  readonly opsets: ReadonlyMap<string, number>;
-  readonly fields: readonly RawField[];
-  readonly graph: readonly RawField[];
 }
 
 /** Where a protobuf ends. */

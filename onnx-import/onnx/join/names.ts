@@ -2,8 +2,7 @@
 import { readMessage } from '../../wire/binary.ts';
 import { textOf } from '../../wire/message.ts';
 import type { Table } from '../../wire/table.ts';
-import type { Part } from './join.ts';
-import type { Pair } from './ports.ts';
+import type { Pair, Part } from './ports.ts';
 import { type Names, Renamer } from './renamer.ts';
 
 interface JoinedNames {

@@ -3,6 +3,7 @@ import { badModel } from '../../../lib/contract/errors.ts';
 import { dtypeIn } from '../../graph/attributes.ts';
 import { has, messageOf, messagesOf, numberOf, textOf } from '../../wire/message.ts';
 import type { Message } from '../../wire/table.ts';
+import type { RawField } from '../rewrite/fields.ts';
 
 export interface Port {
   readonly name: string;
@@ -18,6 +19,16 @@ export interface Ports {
   readonly outputs: readonly Port[];
   /** Inputs that have a value in the file. */
   readonly defaults: ReadonlySet<string>;
+}
+
+/** One of the two files. */
+export interface Part {
+  readonly ports: Ports;
+  readonly irVersion: number;
+  /** Versions by domain; the standard one is ''. */
+  readonly opsets: ReadonlyMap<string, number>;
+  readonly fields: readonly RawField[];
+  readonly graph: readonly RawField[];
 }
 
 export type Pair = readonly [output: Port, input: Port];
