@@ -27,6 +27,12 @@ export const MAKING_OPTIONS = {
     value: 'name',
     about: 'which variant of the model: quantized takes model_quantized.onnx (default: the plain one)',
   },
+  before: {
+    value: 'name',
+    multiple: true,
+    about:
+      'ONNX file beside the model that runs before it, joined with it into one: --before preprocessor.onnx',
+  },
   reference: {
     value: 'path',
     about:
@@ -48,6 +54,11 @@ export type MakingValues = {
 /** @throws bad_config naming the option and what was expected */
 export function convertOptionsOf(values: MakingValues): ConvertOptions {
   const { input = [], output = [], constant = [], signature, tag = [], missing, file, variant } = values;
+  const [before, ...more] = values.before ?? [];
+  if (more.length > 0)
+    throw badConfig(
+      "--before: one file is joined with the model; a longer chain is a worker's, which runs code of yours",
+    );
   const inputs = input.map(readInput);
   const constants = constant.map(readConstant);
   for (const [option, names] of [
@@ -71,6 +82,7 @@ export function convertOptionsOf(values: MakingValues): ConvertOptions {
     ...(missing === undefined ? {} : { missing: missingOf(missing) }),
     ...(file === undefined ? {} : { file }),
     ...(variant === undefined ? {} : { variant }),
+    ...(before === undefined ? {} : { before: before.replace(/^\.\//, '') }),
     ...(tag.length > 0 ? { tags: tag } : {}),
   };
 }

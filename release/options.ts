@@ -15,6 +15,7 @@ export function convertOptions({
   missing,
   file,
   variant,
+  before,
 }: ImportConfig): ConvertOptions {
   const shapes = Array.isArray(inputs) ? undefined : (inputs as ConvertOptions['inputShapes']);
   return {
@@ -29,6 +30,7 @@ export function convertOptions({
     ...(missing === undefined ? {} : { missing }),
     ...(file === undefined ? {} : { file }),
     ...(variant === undefined ? {} : { variant }),
+    ...(before === undefined ? {} : { before }),
   };
 }
 
@@ -51,7 +53,7 @@ export function forConfig(text: string): string {
       /--(inputs?|outputs?|constants?)\b/g,
       (_, name: string) => `import.${name.replace(/s?$/, 's')} in config.yaml`,
     )
-    .replaceAll(/--(file|variant)\b/g, 'import.$1 in config.yaml')
+    .replaceAll(/--(file|variant|before)\b/g, 'import.$1 in config.yaml')
     .replaceAll('--signature', 'import.signature in config.yaml')
     .replaceAll('--missing', 'import.missing in config.yaml')
     .replaceAll('--tag', 'import.tags in config.yaml')

@@ -27,6 +27,12 @@ export function namesOf(value: Value): readonly string[] | undefined {
   return list.every(isName) && new Set(list).size === list.length ? list : undefined;
 }
 
+/** One file in the folder of the model. */
+export const ONE = {
+  expected: 'the name of one file; a longer chain is a worker',
+  read: (value: Value) => (typeof value === 'string' && /^[^/\\]{1,512}$/.test(value) ? value : undefined),
+};
+
 export function ignoredOf(value: Value): readonly IgnoredFile[] | undefined {
   const found = namesOf(value)?.map((name) => IGNORABLE.find((file) => file === name));
   return found?.every((file) => file !== undefined) ? found : undefined;

@@ -8,7 +8,7 @@ import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
 import { CAPTURE, RELEASE } from './capture-settings.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
-import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, shapesOf } from './import-values.ts';
+import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, ONE, shapesOf } from './import-values.ts';
 import { targetsOf } from './notify-targets.ts';
 import {
   choice,
@@ -197,6 +197,10 @@ const IMPORT = {
     'Which variant of the model: `quantized` takes `model_quantized.onnx`.',
     { byDefault: 'the plain one', example: 'quantized' },
   ),
+  before: setting(ONE, 'ONNX file beside the model that runs before it: both become one model.', {
+    byDefault: 'none',
+    example: 'preprocessor.onnx',
+  }),
   ignore: setting(
     { expected: `files among ${IGNORABLE.join(', ')}`, read: ignoredOf },
     'Files that say how inputs are made, where clients do that themselves.',

@@ -8,6 +8,8 @@ export interface Choice {
   readonly file?: string | undefined;
   /** What its name says behind that of the plain model: `quantized` of model_quantized.onnx. */
   readonly variant?: string | undefined;
+  /** The name of an ONNX file beside it that is to run before it. */
+  readonly before?: string | undefined;
 }
 
 export interface Chosen<T> {
@@ -69,8 +71,8 @@ function isVariant(path: string, plain: string): boolean {
 }
 
 /** @throws bad_model */
-export function severalModels(folder: string, found: readonly string[], example: string): never {
+export function severalModels(folder: string, found: readonly string[], advice: string): never {
   throw badModel(
-    `model directory ${folder}: expected one model, found ${found.length}: ${shownNames(found)}; choose one: --file ${example}`,
+    `model directory ${folder}: expected one model, found ${found.length}: ${shownNames(found)}; ${advice}`,
   );
 }

@@ -1,4 +1,5 @@
 /** Found -> Converted: writes the model as ONNX. An ONNX model is copied, but for what no service can run. */
+import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { NO_NAMES } from '../../lib/registry/names.ts';
 import { convertModel } from '../formats/convert.ts';
@@ -54,25 +55,27 @@ async function write(
 }
 
 /** With its external weights. */
-async function keep(found: Found, { folder, signal, process }: Workshop): Promise<Converted> {
+async function keep(found: Found, { folder, signal, process, joined }: Workshop): Promise<Converted> {
   const [name] = found.files as readonly [string];
-  const [source, target] = [join(found.directory, name), join(folder, MODEL_FILE)];
+  const [source, target] = [joined?.path ?? join(found.directory, name), join(folder, MODEL_FILE)];
   const { externalFiles, externalBytes, shapelessInputs, shapelessOutputs } = await readOnnxFacts(source);
   await assertWeights(dirname(source), basename(source), externalBytes);
   const rewritten = await rewriteOnnx(source);
   for (const path of externalFiles) await copySource(found, join(dirname(name), path), join(folder, path));
   if (rewritten.model) await writeParts(target, rewritten.model.parts);
+  else if (joined) await rename(source, target);
   else await copySource(found, name, target);
   // The nodes of the source as they are answered now: the check compares those of the new file, in which most have no
   // transform.
   const request = { file: source, isMended: true };
   const open = rewritten.model ? await inModelProcess(NODES, request, { ms: NODES_MS, signal }, process) : [];
+  if (joined) await rm(source, { force: true });
   return {
     found,
     facts: await readOnnxFacts(target),
     shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
-    sources: found.isText ? found.files : [name, ...externalFiles],
-    notes: [...rewritten.notes, ...open],
+    sources: found.isText || joined ? found.files : [name, ...externalFiles],
+    notes: [...(joined?.notes ?? []), ...rewritten.notes, ...open],
     image: undefined,
     isFreed: false,
     names: { columns: {}, labels: rewritten.labels },

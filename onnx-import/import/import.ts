@@ -4,13 +4,15 @@
  */
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError, withPathAs } from '../../lib/contract/errors.ts';
+import { badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import type { ImageChoice } from '../../lib/pipeline/bind/image-choice.ts';
 import { readModel } from '../batching/model.ts';
 import type { ProofOptions } from '../batching/verdict.ts';
 import type { CheckOptions } from '../check/check.ts';
 import type { Convert } from '../formats/convert.ts';
+import { joinOnnx } from '../onnx/join/join.ts';
+import { writeParts } from '../onnx/write.ts';
 import { ModelProcess } from '../process/model-process.ts';
 import { type ImportReport, importReportText } from '../report/import-report.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from '../report/report-file.ts';
@@ -28,7 +30,15 @@ import { assertUsed, withShapes } from './options.ts';
 import { assertOutput, type Output, takeOver, temporaryBeside } from './output-folder.ts';
 import { sizesOfPictures } from './picture-sizes.ts';
 import { reportVerified } from './report.ts';
-import { type Found, MODEL_FILE, type Pictures, type Reported, type Stage, type Workshop } from './stages.ts';
+import {
+  type Found,
+  type JoinedSource,
+  MODEL_FILE,
+  type Pictures,
+  type Reported,
+  type Stage,
+  type Workshop,
+} from './stages.ts';
 import { VERSION } from './version.ts';
 
 export interface ImportOptions
@@ -61,6 +71,9 @@ export interface ImportOptions
 
 /** In the advice of all that reads a folder. */
 const INTO_SETTINGS = 'into the settings';
+
+/** Is gone at the end of an import. */
+const JOINED_FILE = 'joined.onnx';
 
 export interface Accepted {
   readonly importReport: ImportReport;
@@ -99,9 +112,10 @@ export async function importFound(found: Found, options: ImportOptions): Promise
   await options.inspect?.(found);
   const pictures = await picturesOf(found, options);
   const folder = await temporaryBeside(options.out);
-  const sizes = sizesOf(found, options, pictures);
-  const workshop: Workshop = { ...asked, version, folder, process, startMs, pictures, sizes };
   try {
+    const joined = await joinedSource(found, folder, pictures);
+    const sizes = sizesOf(found, options, pictures, joined);
+    const workshop: Workshop = { ...asked, version, folder, process, startMs, pictures, sizes, joined };
     const converted = await convertFound(found, workshop);
     const checked = await checkConverted(converted, workshop);
     const verified = await verifyChecked(checked, workshop);
@@ -115,6 +129,24 @@ export async function importFound(found: Found, options: ImportOptions): Promise
     if (!options.process) process.close();
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Two files in a row as one. */
+async function joinedSource(
+  { before, directory, files }: Found,
+  folder: string,
+  pictures: Pictures | undefined,
+): Promise<JoinedSource | undefined> {
+  if (before === undefined) return undefined;
+  const file = elementAt(files, 0, 'files');
+  if (pictures)
+    throw badModel(
+      `${pictures.source} says how pictures are prepared, and ${before} runs before ${file}: which of them prepares the pictures? If it is ${before}, import: {ignore: [${pictures.source}]} ${INTO_SETTINGS}; if not, leave out --before`,
+    );
+  const { model, notes } = await joinOnnx(directory, before, file);
+  const path = join(folder, JOINED_FILE);
+  await writeParts(path, model.parts);
+  return { path, notes };
 }
 
 async function acceptAll({ importReport }: Reported): Promise<Accepted> {
@@ -144,9 +176,10 @@ function sizesOf(
   { kind, directory, files, triton }: Found,
   { convert: { inputShapes } = {}, image = {} }: ImportOptions,
   pictures: Pictures | undefined,
+  joined: JoinedSource | undefined,
 ): GivenShapes {
   if (!isOnnx(kind)) return undefined;
-  const file = join(directory, elementAt(files, 0, 'files'));
+  const file = joined?.path ?? join(directory, elementAt(files, 0, 'files'));
   const ofPictures = pictures && sizesOfPictures(file, pictures.fit, image);
   const said = triton && tritonSizes(triton, readModel(file).graph);
   return ofPictures || said ? { ...said, ...ofPictures, ...inputShapes } : inputShapes;

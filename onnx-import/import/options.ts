@@ -11,7 +11,7 @@ const OF_SAVED_MODELS = ['signature', 'tags'] as const;
 const SIZES = ['inputShapes', 'shapesInOrder'];
 
 /** Options that say which model of a folder is meant. */
-const CHOICES = ['file', 'variant'];
+const CHOICES = ['file', 'variant', 'before'];
 
 /** Explains which options have no effect; undefined when all have one. */
 export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {

@@ -34,6 +34,8 @@ export interface Workshop extends CheckOptions {
   /** What is made lies here until the import is done. */
   readonly folder: string;
   readonly process: ModelProcess;
+  /** Two files, joined into one in `folder`. */
+  readonly joined?: JoinedSource | undefined;
   /** `performance.now()` of its start. */
   readonly startMs: number;
   readonly version: string;
@@ -45,6 +47,11 @@ export interface Workshop extends CheckOptions {
   readonly converter?: Convert | undefined;
   readonly proof?: ProofOptions | undefined;
   readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
+}
+
+export interface JoinedSource {
+  readonly path: string;
+  readonly notes: readonly string[];
 }
 
 export interface Pictures {

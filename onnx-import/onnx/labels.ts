@@ -8,7 +8,7 @@ import type { Message } from '../wire/table.ts';
 import { constantsOf } from './facts.ts';
 
 /** What exporters call the list: `names` is that of YOLO. The first that is there counts. */
-const LABEL_KEYS = ['id2label', 'names', 'class_names', 'classes', 'labels'];
+export const LABEL_KEYS = ['id2label', 'names', 'class_names', 'classes', 'labels'];
 /** Operators that keep which class is which. */
 const PASSING = new Set(['Identity', 'Softmax', 'LogSoftmax', 'Sigmoid', 'Normalizer', 'Cast']);
 const MAX_METADATA = 1_000;

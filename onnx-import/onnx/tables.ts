@@ -56,7 +56,7 @@ const NODE: Table = {
 };
 const DIMENSION: Table = { 1: { name: 'value', type: 'int64' }, 2: text('name') };
 const SHAPE: Table = { 1: { name: 'dims', type: () => DIMENSION, repeated: true } };
-const TENSOR_TYPE: Table = { 2: { name: 'shape', type: () => SHAPE } };
+const TENSOR_TYPE: Table = { 1: { name: 'type', type: 'int32' }, 2: { name: 'shape', type: () => SHAPE } };
 const TYPE: Table = { 1: { name: 'tensor', type: () => TENSOR_TYPE } };
 const VALUE: Table = { 1: text('name'), 2: { name: 'type', type: () => TYPE } };
 const GRAPH: Table = {

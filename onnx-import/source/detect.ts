@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readlink, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { asError, badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts';
+import { asError, badConfig, badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts';
 import { NAMES_FILE } from '../../lib/registry/names.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../../lib/registry/onnx-file.ts';
 import type { Choice } from '../files/variants.ts';
@@ -47,6 +47,8 @@ export interface FoundModel {
   readonly isText?: boolean;
   /** All files of the model, relative to the directory, with `/`, sorted. */
   readonly files: readonly string[];
+  /** The ONNX file that runs before the model, among `files`. */
+  readonly before?: string;
   /** What an MLmodel said. */
   readonly mlflow?: MlflowFacts;
   /** What the config.pbtxt of Triton says of it. */
@@ -84,6 +86,23 @@ async function modelFiles(path: string, choice: Choice): Promise<ModelFiles> {
 }
 
 async function modelAt(place: Place, choice: Choice): Promise<ModelFiles> {
+  const found = await plainModelAt(place, choice);
+  const { before } = choice;
+  if (before === undefined) return found;
+  const refuse = (why: string) => badConfig(`--before ${before}: ${why}`);
+  if (found.kind !== 'onnx')
+    throw refuse(`a file is joined to an ONNX model, and this is a model of ${KINDS[found.kind].title}`);
+  if (found.mlflow) throw refuse(`${MLMODEL} says what the model takes; name the ONNX file itself`);
+  const others = place.names.filter((name) => /\.onnx$/i.test(name) && !found.files.includes(name));
+  if (!others.includes(before))
+    throw refuse(
+      `there is no such ONNX file beside ${found.files[0]}; found ${shownNames(others) || 'none'}`,
+    );
+  await assertContents(found.directory, found.kind, [before]);
+  return { ...found, files: [...found.files, before], before };
+}
+
+async function plainModelAt(place: Place, choice: Choice): Promise<ModelFiles> {
   const { home, folder, names, notes, triton } = place;
   const more = { home, ...(triton && { triton }) };
   if (names.includes(MLMODEL) && place.only === undefined)
@@ -244,11 +263,14 @@ async function nothing(folder: string, names: readonly string[]): Promise<Servin
  * one with only ONNX models, is left to the code that opens the model. An ONNX model that is to be rewritten counts too,
  * and one of MLflow, whose MLmodel says more of it.
  */
-export async function needsImport(directory: string, { file, variant }: Choice = {}): Promise<boolean> {
+export async function needsImport(
+  directory: string,
+  { file, variant, before }: Choice = {},
+): Promise<boolean> {
   const found = await stat(directory).catch(() => undefined);
   if (!found?.isDirectory()) return found !== undefined;
   const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
-  const isChosen = file !== undefined || variant !== undefined;
+  const isChosen = (file ?? variant ?? before) !== undefined;
   if (isChosen || names.includes(MLMODEL) || names.includes(CONFIG_PBTXT)) return true;
   const models = candidatesIn(names.sort());
   // What is wrong with its files is reported by the import.

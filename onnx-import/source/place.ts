@@ -9,6 +9,7 @@ import { badModel, ServingError, withPathAs } from '../../lib/contract/errors.ts
 import { shownNames, unreadable } from '../../lib/registry/onnx-file.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
 import { type Choice, type Chosen, chooseModel, severalModels } from '../files/variants.ts';
+import { fitsBefore } from '../onnx/join/join.ts';
 import { adviceOnFile } from './advice/folder.ts';
 import { isArchive, unpackModel } from './archive.ts';
 import { type Candidate, candidatesIn } from './candidates.ts';
@@ -192,7 +193,7 @@ export async function fileNames(folder: string): Promise<string[]> {
 
 /** The model of a place; undefined where there is none. @throws bad_model, bad_config for a choice that is not there */
 export function candidateAt({ folder, names, only }: Place, choice: Choice): Chosen<Candidate> | undefined {
-  const all = candidatesIn(names);
+  const all = candidatesIn(names).filter(({ file }) => file !== choice.before);
   const named = all.filter(({ file }) => file === only);
   const own = only === undefined ? all : named.length > 0 ? named : candidatesIn([only]);
   const [first] = own;
@@ -202,6 +203,17 @@ export function candidateAt({ folder, names, only }: Place, choice: Choice): Cho
   return severalModels(
     folder,
     own.map(({ kind, file }) => `${file} (${KINDS[kind].title})`),
-    (own.find(({ kind }) => kind === 'onnx') ?? first).file,
+    adviceOnSeveral(folder, own, first),
   );
+}
+
+/** Two files that fit are joined when that is asked for. */
+function adviceOnSeveral(folder: string, found: readonly Candidate[], first: Candidate): string {
+  const nets = found.filter(({ kind }) => kind === 'onnx').map(({ file }) => file);
+  const one = `choose one: --file ${nets[0] ?? first.file}`;
+  const [a, b] = nets;
+  if (nets.length !== 2 || a === undefined || b === undefined) return one;
+  const before = fitsBefore(folder, a, b) ? a : fitsBefore(folder, b, a) ? b : undefined;
+  if (before === undefined) return one;
+  return `${one}, or join them, as ${before} gives what ${before === a ? b : a} takes: --before ${before}`;
 }

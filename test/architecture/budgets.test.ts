@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 41_320 },
+  { folders: ['functions', 'lib'], lines: 41_330 },
   { folders: ['local'], lines: 11_350 },
-  { folders: ['cli'], lines: 9_860 },
+  { folders: ['cli'], lines: 9_880 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 69_280 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 69_900 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -40,7 +40,7 @@ interface Runtime {
   readonly Tensor: new (dtype: string, data: Data, shape: readonly number[]) => object;
 }
 
-const ort: Runtime = createRequire(new URL('../../../../lib/package.json', import.meta.url))(
+export const ort: Runtime = createRequire(new URL('../../../../lib/package.json', import.meta.url))(
   'onnxruntime-node',
 );
 
