@@ -2,7 +2,7 @@
  * The time that capturing adds to a request, with a share of 1 and one of 5 %: each request as Lambda calls it, with the observers that it
  * passes before its answer. Objects go to the S3 of this machine by the AWS SDK, which answers sooner than the one of Amazon.
  */
-import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { RUNTIME } from '../../lib/compose/onnx.ts';
 import { capturesPrefix, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { elementAt } from '../../lib/contract/present.ts';
@@ -54,7 +54,7 @@ async function measureShare(bench: Bench, model: BenchModel, share: number, name
       contender('off', off, events),
       contender('on', on, events, observer),
       contender('off again', again, events),
-    ] as Contender[];
+    ];
     const measured = await interleave(contenders, {
       repeats: bench.repeats,
       repeatMs: bench.ms(REPEAT_MS),
@@ -98,7 +98,7 @@ function contender(
   served: Served | undefined,
   events: readonly APIGatewayProxyEventV2[],
   own?: Capture,
-): Contender<APIGatewayProxyStructuredResultV2 | undefined> {
+): Contender {
   return {
     name,
     async call(index) {
@@ -110,7 +110,8 @@ function contender(
       return answer;
     },
     verify: (answers) => {
-      if (!answers.every((answer) => answer?.statusCode === 200)) throw new Error(`${name}: not answered`);
+      if (!answers.every((answer) => Object(answer).statusCode === 200))
+        throw new Error(`${name}: not answered`);
     },
   };
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../support/runner.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
-import { type CliAnswer } from './cli.ts';
+import type { CliAnswer } from './cli.ts';
 import { warmCli, warmCliJson } from './warm.ts';
 
 interface Shown {

@@ -342,7 +342,11 @@ test('an ONNX directory is checked and copied', async (t) => {
 });
 
 const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
-  ['no action', [], /expected import, check, push, diff, replay, golden, list, rollback, prune or ops, got nothing/],
+  [
+    'no action',
+    [],
+    /expected import, check, push, diff, replay, golden, list, rollback, prune or ops, got nothing/,
+  ],
   ['an action there is not', ['export', 'net'], /prune or ops, got "export"/],
   ['no directory', ['import'], /model import: which directory\?/],
   ['two directories', ['import', 'net', 'net2'], /unexpected "net2"/],

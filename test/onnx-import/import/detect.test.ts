@@ -149,7 +149,7 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
   [
     'has files of PaddlePaddle',
     { 'inference.pdmodel': 'x' },
-    /inference\.pdmodel is .*; `paddle2onnx --model_dir/,
+    /inference\.pdmodel is of PaddlePaddle; after pip install paddlepaddle paddle2onnx packaging: `paddle2onnx --model_dir/,
   ],
   ['has weights alone', { 'net.safetensors': 'x' }, /weights without a graph/],
   [

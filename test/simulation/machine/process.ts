@@ -53,6 +53,7 @@ const PURE: ReadonlySet<string> = new Set([
   'string_decoder',
   'url',
   'util',
+  'zlib',
 ]);
 
 export class SimulatedProcess implements Owner {
@@ -268,8 +269,8 @@ export class SimulatedProcess implements Owner {
     };
     return (given) => {
       const name = given.replace(/^node:/, '');
-      if (PURE.has(name)) return realRequire(`node:${name}`);
       const maker = makers[name];
+      if (!maker && PURE.has(name)) return realRequire(`node:${name}`);
       if (!maker) throw new Error(`the simulation has no ${name}`);
       if (!made.has(name)) made.set(name, maker());
       return made.get(name);
