@@ -46,7 +46,8 @@ export async function textModelFiles(
   const models = [...names, ...inner].filter((name) => name.endsWith('.onnx'));
   if (models.length === 0) return openvinoFiles(folder, names, choice);
   const chosen =
-    chooseModel(models, (name) => name, choice) ?? severalModels(folder, models, models[0] as string);
+    chooseModel(models, (name) => name, choice) ??
+    severalModels(folder, models, `choose one: --file ${models[0]}`);
   const { item: model, note } = chosen;
   const weights = [...names, ...inner].filter(
     (name) => name.startsWith(`${model}_`) || name.startsWith(`${model}.`),
