@@ -8,5 +8,6 @@ export function startCapture(scope: Scope): void {
   const { job } = scope.environment;
   if (!isCapturing(job.capture) || job.worker.class !== undefined) return;
   const slot = scope.get(captureSlot);
-  slot.fill(slot.opening ?? import('./capture.ts').then(({ openCapture }) => openCapture(scope)));
+  // Both functions of a single machine share the scope.
+  if (!slot.opening) slot.fill(import('./capture.ts').then(({ openCapture }) => openCapture(scope)));
 }

@@ -16,7 +16,7 @@ export interface CaptureHeader {
   readonly lost: number;
 }
 
-/** How the records of a request bind: as the model declares its inputs (`exact`), or without the batch dimension (`row`). */
+/** The form of a request's records: as the model declares its inputs (`exact`), or without the batch dimension (`row`). */
 export type CaptureForm = 'exact' | 'row';
 
 /** Facts of a line besides its records. */

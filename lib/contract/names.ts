@@ -145,7 +145,7 @@ export function largeResultPrefix(job: string): string {
   return `results/${job}/`;
 }
 
-/** Where a result is asked for over HTTP. API Gateway would interpret `?`, `/` and `..` of the uri in a path. */
+/** The path of a result over HTTP. API Gateway would interpret `?`, `/` and `..` of the uri in a path. */
 export function locationOf(uri: string): string {
   return /^[\w-]+$/.test(uri) ? `/predictions/${uri}` : `/predictions?uri=${encodeURIComponent(uri)}`;
 }

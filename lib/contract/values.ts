@@ -101,7 +101,7 @@ export type Outcome =
       readonly value?: WorkerValue;
       /** True: a worker returned its only output as an array, not in a dict. */
       readonly isArray?: true;
-      /** Where the record was in its run; undefined for a worker's. */
+      /** The place of the record in its run; undefined for a worker. */
       readonly place?: RunPlace | undefined;
     }
   | { readonly ok: false; readonly error: ServingError };

@@ -2,15 +2,3 @@
 export function threadsForMemory(memoryMB: number): number {
   return Math.max(1, Math.floor(memoryMB / 1769));
 }
-
-interface ThreadFacts {
-  /** The setting of the job; 0 for one per vCPU. */
-  readonly threadPerModel: number;
-  readonly cpus?: number | undefined;
-  readonly memoryMB: number;
-}
-
-/** Threads of one run. */
-export function threadsOf({ threadPerModel, cpus, memoryMB }: ThreadFacts): number {
-  return threadPerModel || (cpus ?? threadsForMemory(memoryMB));
-}

@@ -40,7 +40,7 @@ export interface NotifierDeps {
   readonly sendLater: (message: string, delaySeconds: number) => Promise<void>;
   /** Puts a message into the dead-letter queue of that queue. */
   readonly giveUp: (message: string) => Promise<void>;
-  /** Called for a notice that nobody waits for any more. */
+  /** Called for a notice whose task has ended. */
   readonly onDropped?: ((target: string) => void) | undefined;
   /** Wall clock, in ms. */
   readonly now: () => number;

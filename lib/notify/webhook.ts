@@ -19,7 +19,7 @@ export type Delivery =
       readonly reason: string;
       /** The receiver asks to be called no more. */
       readonly isGone?: boolean;
-      /** Nobody waits for it any more, so it is not kept either. */
+      /** The task that waited for it has ended, so the notice is dropped. */
       readonly isOver?: boolean;
       /** Another attempt would end in the same way. */
       readonly isFinal?: boolean;

@@ -27,10 +27,10 @@ interface CaptureOptions extends CaptureSettings {
   readonly isFrozen: boolean;
 }
 
-/** An environment that ends loses at most so many lines, or those of so long. */
+/** The most lines that an environment loses when it ends, and the age from which they are stored. */
 const MOST_LOST = 64;
 const LONGEST_MS = 60_000;
-/** The same where a timer runs: people look at once. */
+/** The age where a timer runs: it is short because people of a single machine look at once. */
 const TIMER_MS = 2_000;
 /** Half of them, because others arrive while these are being stored. */
 const DUE_LINES = MOST_LOST / 2;

@@ -68,10 +68,9 @@ export function serveRequest(
   policy: RunPolicy,
   observers?: Observers,
 ): Promise<Outcome[]> {
+  if (!observers?.recordsAnswered) return runRequest(records, runner, policy, observers);
   const answer = () => runRequest(records, runner, policy, observers);
-  return observers?.recordsAnswered
-    ? observeRequest(answer, { records, runner, policy }, observers)
-    : answer();
+  return observeRequest(answer, { records, runner, policy }, observers);
 }
 
 async function runRequest(

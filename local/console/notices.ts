@@ -29,7 +29,7 @@ const MOST_COUNTED = 10_000;
 /** Objects of the outbox that are read, and messages that are looked at, to know their targets. */
 const MOST_OBJECTS = 10;
 const MOST_LOOKED = 200;
-/** How long messages are hidden while they are looked at. */
+/** The time for which messages that are counted are hidden from others. */
 const LOOK_SECONDS = 30;
 /** Those of other targets are hidden until all have been seen. */
 const HIDDEN_SECONDS = 300;
@@ -64,14 +64,13 @@ export class Notices {
     }
     const givenUp = (await this.#count(deadLetterUrl)) ?? 0;
     const paused = await this.#pauses.list();
-    const tallies = new Map<string, Tally>(
-      paused.map((name) => [name, { waiting: 0, givenUp: 0, reason: undefined }]),
-    );
+    const tallies = new Map<string, Tally>();
     const tallyOf = (name: string) => {
       const tally = tallies.get(name) ?? { waiting: 0, givenUp: 0, reason: undefined };
       tallies.set(name, tally);
       return tally;
     };
+    for (const name of paused) tallyOf(name);
     for (const key of keys.slice(0, MOST_OBJECTS))
       for (const { target } of (await this.#outbox.read(key)) ?? []) tallyOf(target).waiting++;
     if (givenUp > 0) await this.#look(tallyOf);

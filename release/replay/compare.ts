@@ -2,6 +2,7 @@
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { distance, largestAt, numbersOf } from '../diff/answers.ts';
+import { spreadOf } from '../spread.ts';
 
 /** An output of one record, before and after. */
 export interface Compared {
@@ -29,8 +30,8 @@ export class Spreads {
 
   /** 0 for an output of several values. */
   of(name: string): number {
-    const { least, most } = this.#bounds.get(name) ?? { least: 0, most: 0 };
-    return most === least ? Math.abs(most) : most - least;
+    const bounds = this.#bounds.get(name);
+    return spreadOf(bounds ? [bounds.least, bounds.most] : []);
   }
 }
 

@@ -36,7 +36,7 @@ interface About {
 /** @throws model_unavailable when the model does not open */
 export async function runReplay(run: ReplayRun): Promise<Replay> {
   const { spreads, threads } = await readFirst(run);
-  const settings = { ...modelSettings(run.job, threads), threads: run.job.threadPerModel || threads };
+  const settings = modelSettings(run.job, threads);
   const { file, verification } = run;
   const runner = await openOnnx(file, 'replay', { ...settings, verification, hasSteadyRuns: true });
   try {

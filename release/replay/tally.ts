@@ -127,7 +127,8 @@ export class Tally {
   readonly #unread: Unread[] = [];
   readonly #otherEnds: OtherEnd[] = [];
   readonly #lost = new Map<string, number>();
-  readonly #headers = new Set<CaptureHeader>();
+  /** Why answers below a header are not compared bit for bit; one header has many. */
+  readonly #reasons = new WeakMap<CaptureHeader, readonly string[]>();
   #worst: WorstRecord[] = [];
   #bits = { records: 0, differ: 0 };
   #tolerance = { records: 0, differ: 0 };
@@ -156,9 +157,8 @@ export class Tally {
     this.#versions.set(header.version, (this.#versions.get(header.version) ?? 0) + 1);
     this.#from = Math.min(at, this.#from ?? at);
     this.#to = Math.max(at, this.#to ?? at);
-    if (this.#headers.has(header)) return;
-    this.#headers.clear();
-    this.#headers.add(header);
+    if (this.#reasons.has(header)) return;
+    this.#reasons.set(header, this.#reasonsOf(header));
     const { settings } = this.#options;
     for (const key of new Set([...Object.keys(settings), ...Object.keys(header.settings)])) {
       const [was, is] = [header.settings[key], settings[key]];
@@ -181,8 +181,11 @@ export class Tally {
   }
 
   addCompared({ header, line, record, compared, isSamePlace }: ComparedRecord): void {
-    const isExact = isSamePlace && this.#isSameRuntime(header);
-    if (!isSamePlace) this.#because.add('another number of rows shared the run');
+    const reasons = isSamePlace
+      ? (this.#reasons.get(header) ?? this.#reasonsOf(header))
+      : ['another number of rows shared the run'];
+    const isExact = reasons.length === 0;
+    for (const reason of reasons) this.#because.add(reason);
     const differs = compared.some(
       ({ isSame, distance }) => !isSame && (isExact || distance === undefined || distance > TOLERANCE),
     );
@@ -222,8 +225,7 @@ export class Tally {
     };
   }
 
-  /** Notes what differs. */
-  #isSameRuntime({ runtime, settings, version }: CaptureHeader): boolean {
+  #reasonsOf({ runtime, settings, version }: CaptureHeader): readonly string[] {
     const here = this.#options;
     const reasons: string[] = [];
     if (version !== here.version) reasons.push('another version answered');
@@ -231,8 +233,7 @@ export class Tally {
       if (!isDeepStrictEqual(runtime[key], here.runtime[key]))
         reasons.push(`${key} ${textOf(runtime[key])} -> ${textOf(here.runtime[key])}`);
     if (JSON.stringify(settings) !== JSON.stringify(here.settings)) reasons.push('the settings are others');
-    for (const reason of reasons) this.#because.add(reason);
-    return reasons.length === 0;
+    return reasons;
   }
 
   #addOutput({ output, distance, flips }: Compared): void {

@@ -88,7 +88,7 @@ export function pairsOf(first: Ports, second: Ports): readonly Pair[] {
   return pairs;
 }
 
-/** Nobody says whether two inputs of one name are the same, and outputs keep their names. */
+/** Refuses inputs of one name, which may be the same or not, and outputs that have the name of an input. */
 function assertApart(first: Ports, second: Ports, pairs: readonly Pair[]): void {
   const left = second.inputs.filter((port) => pairs.every(([, input]) => input !== port));
   for (const [what, ports] of [

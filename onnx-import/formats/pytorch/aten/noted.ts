@@ -11,7 +11,7 @@ interface Call {
   readonly name: string;
   readonly args: readonly Py[];
   readonly named: ReadonlyMap<string, Py>;
-  /** Where it is, for the problem. */
+  /** The name of the node, which a problem names. */
   readonly node: string;
 }
 

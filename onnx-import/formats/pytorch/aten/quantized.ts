@@ -21,7 +21,7 @@ const FACTS = new Set(
     ' ',
   ),
 );
-/** What moves numbers, or takes the largest: the result has the steps of its argument. */
+/** Operators that move numbers or take the largest, so that the result has the steps of its argument. */
 const SAME = new Set(
   'view reshape flatten unflatten permute transpose swapaxes t contiguous clone detach alias select slice narrow unsqueeze squeeze chunk split split_with_sizes unbind expand flip roll channel_shuffle pixel_shuffle dropout feature_dropout relu max_pool1d max_pool2d adaptive_max_pool2d upsample_nearest2d cat concat stack'.split(
     ' ',
