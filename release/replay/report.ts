@@ -11,6 +11,11 @@ export interface Judged {
 /** @returns why it is not good, a line each; none for a good one */
 export function problemsOf(replay: Replay, { version, maxFlips }: Judged): string[] {
   const { bits, tolerance, failures, flips, compared, settings, versions, outputs } = replay;
+  const all = compared + failures.records;
+  if (all === 0) {
+    const left = replay.leftOut.length > 0 ? `: they lack ${replay.leftOut.join(', ')}` : '';
+    return [`none of ${replay.lines} captured requests and records can be replayed${left}`];
+  }
   const isOwn = version !== undefined && Object.keys(versions).every((name) => name === version);
   if (isOwn) {
     return [
@@ -31,8 +36,7 @@ export function problemsOf(replay: Replay, { version, maxFlips }: Judged): strin
   if (maxFlips === undefined) return [];
   const forms = outputs.reduce((most, { otherForm }) => Math.max(most, otherForm), 0);
   const changed = Math.max(flips, forms) + failures.differ;
-  const all = compared + failures.records;
-  const part = all === 0 ? 0 : changed / all;
+  const part = changed / all;
   const text = `${changed} of ${all} captured records have another first class, form or end: ${percent(part)}, over release.maxFlips ${percent(maxFlips)}`;
   return part > maxFlips ? [text] : [];
 }

@@ -48,7 +48,7 @@ export function readHeader(line: string): CaptureHeader {
     runtime: {
       onnxruntime: String(onnxruntime),
       architecture: String(architecture),
-      features: Array.isArray(features) ? features.map(String) : [],
+      features: Array.isArray(features) ? features.map(String) : undefined,
       threads: Number(threads),
     },
     lost: typeof lost === 'number' ? lost : 0,

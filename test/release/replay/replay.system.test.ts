@@ -211,6 +211,24 @@ describe('a made day', () => {
     assert.equal(distances.length, 10);
   });
 
+  test('of which no record can be replayed is never good', async () => {
+    const without = join(folder, 'without.ndjson');
+    const runtime = { ...RUNTIME, threads: 1 };
+    const header = { capture: 1, job: JOB, version: 'v1', settings: answerSettings(job()), runtime, lost: 0 };
+    const left = '{"at":1,"source":"request","id":"a","records":[{"inputs":{},"left":["x"],"outputs":[]}]}';
+    await writeFile(without, `${[objectLine('o'), JSON.stringify(header), left, left].join('\n')}\n`);
+    const found = await replay(first, { captures: without });
+    for (const [version, maxFlips] of [
+      ['v1', undefined],
+      [undefined, 0.5],
+      [undefined, undefined],
+    ] as const)
+      assert.match(
+        problemsOf(found, { version, maxFlips }).join(),
+        /^none of 2 captured requests and records can be replayed: they lack x/,
+      );
+  });
+
   test('with lines of something else names each with its place, and replays the rest', async () => {
     const damaged = join(folder, 'damaged.ndjson');
     const other = { capture: 1, job: 'other', version: 'v1', settings: {}, runtime: RUNTIME, lost: 0 };

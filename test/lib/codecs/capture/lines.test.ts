@@ -181,6 +181,8 @@ test('a line that is damaged, cut or of something else is refused with what is w
     lost: 4,
   } as const;
   assert.deepEqual(readHeader(headerLine(header)), header);
+  const unnamed = { ...header, runtime: { ...header.runtime, features: undefined } };
+  assert.deepEqual(readHeader(headerLine(unnamed)), unnamed);
   assert.throws(() => readHeader(line), { code: 'bad_request', message: /not a capture/ });
   assert.throws(() => readHeader('{"capture":2}'), { message: /not a capture that this release reads/ });
 });
