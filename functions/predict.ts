@@ -7,6 +7,7 @@ import { type DepsOf, findHandle } from '../lib/http/handle.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { respondWithin } from '../lib/http/response.ts';
 import { HANDLES } from '../lib/http/routes/lists/predict.ts';
+import { modelFor } from '../lib/http/side.ts';
 import type { InvocationClock } from '../lib/pipeline/deadline.ts';
 
 export type PredictDeps = DepsOf<typeof HANDLES>;
@@ -18,10 +19,22 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
   return respondWithin(
     clock?.getRemainingTimeInMillis(),
     // Values that are already available are not awaited: each await costs a request to POST /predict a microsecond with its promises.
-    () => handle(readRequest(event), deps, clock),
+    () => handle(readRequest(event), sideOf(event, deps, clock), clock),
     logError,
     handle.errorBody,
   );
 };
+
+/** The same dependencies, or with the model of a canary that takes the request. What is asked of a model is that of the serving one. */
+function sideOf(
+  { headers, rawPath, requestContext: { http, requestId } }: APIGatewayProxyEventV2,
+  deps: PredictDeps,
+  clock: InvocationClock | undefined,
+): PredictDeps {
+  if (!deps.model.canary || http.method !== 'POST') return deps;
+  const version = /\/versions\/([^/]+)/.exec(rawPath)?.[1];
+  const asked = { headers, version, requestId: () => clock?.awsRequestId ?? requestId };
+  return { ...deps, model: modelFor(deps.model, asked) };
+}
 
 export const handler = lambdaHandler('http', predict, composePredict);

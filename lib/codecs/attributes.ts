@@ -10,6 +10,8 @@ const IDENTITY = 'identity';
 /** When SQS took the first message of a record that is sent again from the dead letters. */
 const ORIGINAL_SENT_TIMESTAMP = 'originalSentTimestamp';
 const REPLAYS = 'replays';
+/** By its value a canary takes a record or not; also a header of requests. */
+export const CANARY_KEY = 'canary-key';
 
 /** As SQS takes them. */
 export type MessageAttributes = Readonly<

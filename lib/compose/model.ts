@@ -11,7 +11,7 @@ import { isByPosition } from '../pipeline/bind/match-inputs.ts';
 import type { ModelPointer } from '../registry/download.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
 import { CLOCK } from './clock.ts';
-import { observers } from './observers.ts';
+import { observers, trialWatch } from './observers.ts';
 import type { OnnxRunner, openOnnx } from './onnx.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
@@ -116,7 +116,7 @@ export function model(scope: Scope): ModelManager<OnnxRunner> {
 
 /** Where the environment finds versions, and where they go. */
 export function versionsOf(scope: Scope) {
-  const { job, modelDirectory, inLambda } = scope.environment;
+  const { job, modelDirectory, inLambda, hasRedis } = scope.environment;
   return {
     s3: scope.get(s3Client),
     location: scope.get(modelLocation),
@@ -126,6 +126,7 @@ export function versionsOf(scope: Scope) {
     now: inLambda ? Date.now : CLOCK.now,
     onError: (error: ServingError) => logError(error, { phase: 'model' }),
     onChange: (version: string) => scope.get(observers).modelChanged?.(version),
+    ...(hasRedis && { canaries: scope.get(trialWatch) }),
     ...(inLambda ? { leftMs: () => scope.leftMs(), random: Math.random } : {}),
   };
 }

@@ -9,6 +9,7 @@ import { FAILURES } from '../observe/failures.ts';
 import { Inferences } from '../observe/inferences.ts';
 import { DeliveredTimers } from '../observe/timers.ts';
 import { together } from '../observe/together.ts';
+import { TrialWatch } from '../observe/trial.ts';
 import type { Observers } from '../pipeline/observer.ts';
 import { captureSlot } from './capture-slot.ts';
 import { CLOCK } from './clock.ts';
@@ -26,6 +27,17 @@ export function timers(scope: Scope): DeliveredTimers {
   });
 }
 
+/** Counts what decides about a canary. Redis is loaded only when there is one. */
+export function trialWatch(scope: Scope): TrialWatch {
+  return new TrialWatch({
+    deliver: async (trial, counts) => {
+      const { trialCounts } = await import('./states.ts');
+      await scope.get(trialCounts).add(trial, counts);
+    },
+    now: CLOCK.now,
+  });
+}
+
 /** Counts inferences for GET /v2/models/<name>/stats. */
 export function inferences(): Inferences {
   return new Inferences(Date.now);
@@ -37,7 +49,7 @@ export function observers(scope: Scope): Observers {
   const all = [
     ...(own.observers ?? []),
     ...(own.tracing ? [own.tracing.spans] : []),
-    ...(hasRedis ? [scope.get(timers)] : []),
+    ...(hasRedis ? [scope.get(timers), scope.get(trialWatch)] : []),
     ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
     scope.get(inferences),
     FAILURES,

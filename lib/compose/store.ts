@@ -6,4 +6,5 @@ export {
   openResults,
   openRunCounts,
   openStates,
+  openTrialCounts,
 } from '../redis/store.ts';

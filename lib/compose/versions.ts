@@ -6,10 +6,17 @@
 import { ServingError } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
 import { leave } from '../contract/under-way.ts';
-import type { Runner } from '../contract/values.ts';
+import type { CanaryShare, Runner } from '../contract/values.ts';
 import { LoadStopped, type LoadTime, waitWithin } from '../inference/load-time.ts';
-import { type ManagerOptions, ModelManager } from '../inference/model-manager.ts';
-import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from '../registry/download.ts';
+import type { ManagerOptions } from '../inference/manager-options.ts';
+import { ModelManager } from '../inference/model-manager.ts';
+import {
+  downloadModel,
+  type ModelLocation,
+  type ModelPointer,
+  readPointer,
+  type ServingPointer,
+} from '../registry/download.ts';
 import { makeFolder, removeOthers } from '../registry/download-folder.ts';
 import type { S3Client } from '../s3/objects.ts';
 
@@ -35,11 +42,11 @@ export function openVersions<R extends Runner>(options: VersionsOptions<R>): Mod
 
 class Versions<R extends Runner> {
   readonly #options: VersionsOptions<R>;
-  #pointer: ModelPointer | undefined;
+  #pointer: ServingPointer | undefined;
   readonly #open: R[] = [];
   /**
-   * The version that serves or is being opened. It is kept when the model manager closes, so that the next process
-   * finds it.
+   * The versions that serve or are being opened. They are kept when the model manager closes, so that the next process
+   * finds them.
    */
   #latest: readonly string[] = [];
   /** An opening that outlasted the time of its invocation. */
@@ -56,13 +63,19 @@ class Versions<R extends Runner> {
     return this.#pointer.version;
   }
 
+  get canary(): CanaryShare | undefined {
+    const { canary } = this.#pointer ?? {};
+    return canary && { version: canary.version, share: canary.share, since: canary.since };
+  }
+
   async open(version: string, time?: LoadTime): Promise<R> {
-    const wanted = this.#pointer?.version === version ? this.#pointer : await this.#read(time?.signal);
+    const known = [this.#pointer, this.#pointer?.canary].find((one) => one?.version === version);
+    const wanted = known ?? (await this.#read(time?.signal));
     const before = this.#latest;
     this.#latest = [...this.#open.map((runner) => runner.version), wanted.version];
     try {
       const runner = await this.#lasts(wanted, time);
-      this.#latest = [wanted.version];
+      this.#latest = [this.#pointer, this.#pointer?.canary].flatMap((one) => one?.version ?? []);
       this.#open.push(runner);
       return tidyAfter(runner, async () => {
         this.#open.splice(this.#open.indexOf(runner), 1);
@@ -122,7 +135,7 @@ class Versions<R extends Runner> {
     throw stopped(wanted, 'it is here, and the next request opens it', true);
   }
 
-  #read(signal?: AbortSignal): Promise<ModelPointer> {
+  #read(signal?: AbortSignal): Promise<ServingPointer> {
     const { s3, location, withoutFiles } = this.#options;
     return readPointer(s3, location, withoutFiles, signal);
   }

@@ -75,6 +75,11 @@ export function requestKey(job: string, key: string): string {
   return stateKey(job, `idempotency-key\t${key}`);
 }
 
+/** Counts of the trial of a canary. As with `requestKey`, it is the state of no uri. */
+export function trialKey(job: string, trial: string): string {
+  return stateKey(job, `trial\t${trial}`);
+}
+
 /** The sorted set of uris with a result, scored by expiry (ms), which `dequeue` walks instead of KEYS. */
 export function indexKey(job: string): string {
   return `cluster-serving-index_${job}`;

@@ -182,6 +182,25 @@ export interface Model {
   /** The version that serves, once one does. */
   readonly version?: string | undefined;
   use<T>(work: (runner: Runner) => Promise<T>): Promise<T>;
+  /** Undefined while no other version takes a share. */
+  readonly canary?: Canary | undefined;
+}
+
+/** The share of the records that a version takes. */
+export interface CanaryShare {
+  readonly version: string;
+  /** From 0 to 0.5. */
+  readonly share: number;
+  /** When it began, ISO 8601. */
+  readonly since: string;
+}
+
+/** A version that takes a share of the records beside the one that serves. */
+export interface Canary {
+  /** @param key that of a request or a record: each of its deliveries is of the same side */
+  readonly takes: (key: string) => boolean;
+  /** Its runner; the serving one where it is not open. */
+  readonly model: Pick<Model, 'version' | 'use'>;
 }
 
 /** A model of tensors: takes `feeds` in the order of `inputs` and returns tensors in the order of `outputs`. */

@@ -1,48 +1,16 @@
 /**
- * Keeps the runner that serves a job's model and replaces it for new versions. Running requests keep the runner they
- * started with, which closes after the last of them. A version that does not load is reported while the old one keeps
- * serving. At most two versions are open, because memory and /tmp have no room for a third.
+ * Keeps the runner that serves a job's model and replaces it for new versions, and beside it that of a canary while there is
+ * one. Running requests keep the runner they started with, which closes after the last of them. A version that does not load
+ * is reported while the old one keeps serving. At most two versions are open, because memory and /tmp have no room for a third.
  *
  * On Lambda nothing goes on after an answer, so what is due is awaited there, within a share of the invocation's time.
  */
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
-import type { Runner } from '../contract/values.ts';
-import { LoadStopped, type LoadTime, waitWithin, withinTime } from './load-time.ts';
-
-interface RunnerSource<R extends Runner> {
-  /** Returns the version that should serve. Cheap. */
-  version(signal?: AbortSignal): Promise<string>;
-  /**
-   * Downloads, verifies, opens and warms up a version. Expensive.
-   * @param time ends the download. Default: it may take as long as it takes
-   * @throws LoadStopped at the end of its time
-   */
-  open(version: string, time?: LoadTime): Promise<R>;
-}
-
-export interface ManagerOptions {
-  /** How long the result of `version` is used, in ms. */
-  readonly refreshMs: number;
-  readonly now: () => number;
-  /** Called when a version did not load, once per attempt. */
-  readonly onError: (error: ServingError) => void;
-  /** Called with each version from when it serves. */
-  readonly onChange?: ((version: string) => void) | undefined;
-  /**
-   * The time that the running invocation has left, in ms: checks and loads are awaited, and stop within it. Undefined:
-   * they go on in the background.
-   */
-  readonly leftMs?: (() => number) | undefined;
-  /** From 0 to below 1. With `leftMs`, it spreads the checks of environments that started together. Default: 0. */
-  readonly random?: (() => number) | undefined;
-}
-
-interface OpenRunner<R> {
-  readonly runner: R;
-  users: number;
-  retired: boolean;
-  closed: boolean;
-}
+import type { Canary, CanaryShare, Runner } from '../contract/values.ts';
+import { isOfCanary } from './canary-share.ts';
+import { LoadStopped, withinTime } from './load-time.ts';
+import type { ManagerOptions, RunnerSource } from './manager-options.ts';
+import { LeavingRunners, OpenRunner } from './open-runner.ts';
 
 /** S3 answers within a tenth of a second. */
 const CHECK_MS = 300;
@@ -57,9 +25,12 @@ export class ModelManager<R extends Runner = Runner> {
   readonly #source: RunnerSource<R>;
   readonly #options: ManagerOptions;
   #current: OpenRunner<R> | undefined;
-  /** The previous runner, while it is not closed. */
-  #leaving: OpenRunner<R> | undefined;
-  #closing: Promise<void> | undefined;
+  #canary: OpenRunner<R> | undefined;
+  /** The share of a canary, whether or not it is open. */
+  #share: CanaryShare | undefined;
+  /** A canary that did not open, until it is due again. */
+  #refused: string | undefined;
+  readonly #leaving = new LeavingRunners<R>();
   #opening: Promise<OpenRunner<R>> | undefined;
   #refreshing: Promise<void> | undefined;
   #dueAt = Number.NEGATIVE_INFINITY;
@@ -72,7 +43,21 @@ export class ModelManager<R extends Runner = Runner> {
 
   /** The version that serves, once one does. */
   get version(): string | undefined {
-    return this.#current?.runner.version;
+    return this.#current?.version;
+  }
+
+  /** Undefined while there is none. */
+  get canary(): Canary | undefined {
+    const share = this.#share;
+    if (!share) return undefined;
+    return {
+      takes: (key) => isOfCanary(key, share),
+      model: {
+        version: share.version,
+        use: (work) =>
+          this.#use(work, () => (this.#canary?.version === share.version ? this.#canary : undefined)),
+      },
+    };
   }
 
   /** Opens the model before the first request. @throws model_unavailable, timeout; the next call tries again */
@@ -84,19 +69,34 @@ export class ModelManager<R extends Runner = Runner> {
    * Calls `work` with the serving runner, which stays open until `work` is done.
    * @throws model_unavailable or timeout when none has loaded yet, and the errors of `work`
    */
-  async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
+  use<T>(work: (runner: R) => Promise<T>): Promise<T> {
+    return this.#use(work);
+  }
+
+  /** @param preferred the runner to use where there is one. Default: the serving one */
+  #use<T>(work: (runner: R) => Promise<T>, preferred?: () => OpenRunner<R> | undefined): Promise<T> {
     const refreshing = this.#refreshWhenDue();
-    if (refreshing) await refreshing;
-    let opened = this.#current ?? (await this.#first());
-    // A swap may close it before this line runs; from here to `users++` nothing can.
-    while (opened.closed) opened = this.#current ?? (await this.#first());
-    opened.users++;
-    try {
-      return await work(opened.runner);
-    } finally {
-      opened.users--;
-      this.#closeWhenIdle(opened);
-    }
+    const opened = refreshing ? undefined : (preferred?.() ?? this.#current);
+    if (!opened) return this.#useLater(work, refreshing, preferred);
+    return this.#run(opened, work);
+  }
+
+  async #useLater<T>(
+    work: (runner: R) => Promise<T>,
+    refreshing?: Promise<void>,
+    preferred?: () => OpenRunner<R> | undefined,
+  ): Promise<T> {
+    await refreshing;
+    let opened = preferred?.() ?? this.#current ?? (await this.#first());
+    // A swap may close it before this line runs; from here to the use nothing can.
+    while (opened.isClosed) opened = this.#current ?? (await this.#first());
+    return this.#run(opened, work);
+  }
+
+  /** While there is a canary, the answers of both sides are counted. */
+  #run<T>(opened: OpenRunner<R>, work: (runner: R) => Promise<T>): Promise<T> {
+    const { canaries } = this.#options;
+    return opened.use(work, this.#share && canaries?.counted(opened.runner, this.#share));
   }
 
   /**
@@ -119,8 +119,10 @@ export class ModelManager<R extends Runner = Runner> {
   async close(): Promise<void> {
     await this.#refreshing;
     await this.#opening?.catch(() => undefined);
-    if (this.#current) this.#retire(this.#current);
+    this.#leaving.add(this.#current);
+    this.#leaving.add(this.#canary);
     this.#current = undefined;
+    this.#canary = undefined;
   }
 
   /** @returns what a call has to wait for: undefined when nothing is due, or when it goes on in the background */
@@ -130,9 +132,14 @@ export class ModelManager<R extends Runner = Runner> {
     if (isAwaited && this.#refreshing) return this.#refreshing;
     const waitMs = this.#dueAt - this.#options.now();
     // A clock that was set back makes it due.
-    if (waitMs > 0 && waitMs <= this.#options.refreshMs) return undefined;
+    if (waitMs > 0 && waitMs <= this.#options.refreshMs && !this.#lacksCanary) return undefined;
     const refreshing = this.refresh();
     return isAwaited ? refreshing : undefined;
+  }
+
+  /** True in an environment that has opened the serving version only. */
+  get #lacksCanary(): boolean {
+    return this.#share !== undefined && !this.#canary && this.#refused !== this.#share.version;
   }
 
   /** An opening of an earlier invocation, INIT for one, had less time than this one has. */
@@ -149,6 +156,7 @@ export class ModelManager<R extends Runner = Runner> {
     this.#opening ??= this.#open()
       .then((opened) => {
         this.#serve(opened);
+        this.#share = this.#source.canary;
         return opened;
       })
       .finally(() => {
@@ -163,7 +171,7 @@ export class ModelManager<R extends Runner = Runner> {
     try {
       return await withinTime(leftMs && leftMs() - RESERVE_MS, async (signal) => {
         const version = await this.#source.version(signal);
-        return openRunner(await this.#source.open(version, signal && { signal, mayOpen: () => true }));
+        return this.#opened(await this.#source.open(version, signal && { signal, mayOpen: () => true }));
       });
     } catch (error) {
       throw asModelError(error);
@@ -172,9 +180,9 @@ export class ModelManager<R extends Runner = Runner> {
 
   async #refresh(): Promise<void> {
     const { leftMs } = this.#options;
-    if (this.#closing && leftMs) await this.#closed(leftMs());
+    if (leftMs) await this.#leaving.closed(leftMs() * LOAD_SHARE);
     // The next call after it is closed looks again.
-    if (this.#leaving) return;
+    if (this.#leaving.hasAny) return;
     const wasDueAt = this.#dueAt;
     this.#dueAt = this.#nextCheck();
     let isChecked = false;
@@ -183,7 +191,7 @@ export class ModelManager<R extends Runner = Runner> {
         this.#source.version(signal),
       );
       isChecked = true;
-      if (version !== this.version) await this.#load(version);
+      if (!(await this.#arrange(version, this.#source.canary))) this.#dueAt = wasDueAt;
     } catch (error) {
       const isUnderWay = error instanceof LoadStopped && error.progressed;
       if (leftMs && (!isChecked || isUnderWay)) this.#dueAt = wasDueAt;
@@ -191,31 +199,81 @@ export class ModelManager<R extends Runner = Runner> {
     }
   }
 
+  /**
+   * Closes, swaps and opens what a pointer asks for.
+   * @returns false where a runner that was replaced still runs, and nothing may be opened beside it
+   */
+  async #arrange(version: string, share: CanaryShare | undefined): Promise<boolean> {
+    this.#share = share;
+    this.#refused = undefined;
+    const old = this.#current;
+    if (this.#canary && this.#canary.version === version && old?.version !== version) {
+      this.#serve(this.#canary);
+      this.#canary = undefined;
+      this.#leaving.add(old);
+    }
+    if (this.#canary && this.#canary.version !== share?.version) {
+      this.#leaving.add(this.#canary);
+      this.#canary = undefined;
+    }
+    if (version !== this.version) {
+      if (!(await this.#hasRoom())) return false;
+      await this.#load(version);
+    }
+    if (!share || this.#canary) return true;
+    if (!(await this.#hasRoom())) return false;
+    await this.#loadCanary(share);
+    return true;
+  }
+
+  async #hasRoom(): Promise<boolean> {
+    const { leftMs } = this.#options;
+    if (leftMs) await this.#leaving.closed(leftMs() * LOAD_SHARE);
+    return !this.#leaving.hasAny;
+  }
+
   #serve(opened: OpenRunner<R>): void {
     this.#current = opened;
-    this.#options.onChange?.(opened.runner.version);
+    this.#options.onChange?.(opened.version);
   }
 
   async #load(version: string): Promise<void> {
-    const { leftMs, now } = this.#options;
+    const { leftMs } = this.#options;
     const old = this.#current;
+    this.#serve(await this.#openWithin(version));
+    this.#leaving.add(old);
+    if (leftMs) await this.#leaving.closed(leftMs() * LOAD_SHARE);
+  }
+
+  /** While it is not open, its share is answered by the serving version, which each answer names. */
+  async #loadCanary(share: CanaryShare): Promise<void> {
+    const { canaries } = this.#options;
+    try {
+      await canaries?.opening(share);
+      this.#canary = await this.#openWithin(share.version);
+      canaries?.opened(share);
+    } catch (error) {
+      if (!(error instanceof LoadStopped && error.progressed)) {
+        this.#refused = share.version;
+        canaries?.opened(share, asModelError(error));
+      }
+      throw error;
+    }
+  }
+
+  /** Opens a version within the share of the time that a request leaves for it. */
+  #openWithin(version: string): Promise<OpenRunner<R>> {
+    const { leftMs, now } = this.#options;
     const limitMs = leftMs && leftMs() * LOAD_SHARE;
     const startedAt = now();
     const mayOpen = () => now() - startedAt <= (limitMs ?? 0) / 2;
-    const runner = await withinTime(limitMs, (signal) =>
-      this.#source.open(version, signal && { signal, mayOpen }),
+    return withinTime(limitMs, async (signal) =>
+      this.#opened(await this.#source.open(version, signal && { signal, mayOpen })),
     );
-    this.#serve(openRunner(runner));
-    if (!old) return;
-    this.#retire((this.#leaving = old));
-    if (leftMs) await this.#closed(leftMs());
   }
 
-  /** Waits for the end of the runner that was replaced, as long as there is time. Never throws. */
-  async #closed(leftMs: number): Promise<void> {
-    const closing = this.#closing;
-    if (!closing) return;
-    await withinTime(leftMs * LOAD_SHARE, (signal) => waitWithin(signal, closing)).catch(() => undefined);
+  #opened(runner: R): OpenRunner<R> {
+    return new OpenRunner(runner, (error) => this.#options.onError(asModelError(error)));
   }
 
   #nextCheck(): number {
@@ -230,28 +288,6 @@ export class ModelManager<R extends Runner = Runner> {
     this.#reportAt = now() + refreshMs * SPREAD;
     onError(asModelError(error));
   }
-
-  #retire(opened: OpenRunner<R>): void {
-    opened.retired = true;
-    this.#closeWhenIdle(opened);
-  }
-
-  #closeWhenIdle(opened: OpenRunner<R>): void {
-    if (!opened.retired || opened.closed || opened.users > 0) return;
-    opened.closed = true;
-    const closing = opened.runner
-      .close()
-      .catch((error: unknown) => this.#options.onError(asModelError(error)))
-      .finally(() => {
-        if (this.#leaving === opened) this.#leaving = undefined;
-        if (this.#closing === closing) this.#closing = undefined;
-      });
-    this.#closing = closing;
-  }
-}
-
-function openRunner<R>(runner: R): OpenRunner<R> {
-  return { runner, users: 0, retired: false, closed: false };
 }
 
 function asModelError(error: unknown): ServingError {

@@ -29,7 +29,8 @@ const PER_OCTAVE = 8;
 const LOWEST_MS = 0.001;
 const LAST_BUCKET = 256;
 
-function bucketOf(ms: number): number {
+/** The histogram's bucket of a time. */
+export function bucketOf(ms: number): number {
   if (!(ms > LOWEST_MS)) return 0;
   return Math.min(LAST_BUCKET, 1 + Math.floor(Math.log2(ms / LOWEST_MS) * PER_OCTAVE));
 }

@@ -4,7 +4,7 @@
  * once, because a message may point at thousands of times its size.
  */
 
-import { type DeliveredMessage, enqueueOf } from '../codecs/attributes.ts';
+import { CANARY_KEY, type DeliveredMessage, enqueueOf } from '../codecs/attributes.ts';
 import { uriOf } from '../codecs/dead-letter.ts';
 import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
@@ -26,6 +26,8 @@ export interface Message {
   readonly enqueue: Enqueue;
   /** The number of its deliveries, including this one. */
   readonly attempts: number;
+  /** The attribute `canary-key`, else the tenant. */
+  readonly key?: string | undefined;
   /** The message, or why it could not be read (with its uri, if known). */
   readonly body: string | ServingError;
 }
@@ -94,9 +96,10 @@ function withBody(message: Unloaded, body: Message['body']): Message {
 }
 
 function messageOf(delivered: Delivered): Unloaded {
-  const { messageId, attributes, body } = delivered;
+  const { messageId, attributes, messageAttributes = {}, body } = delivered;
   const attempts = Number(attributes.ApproximateReceiveCount ?? 1);
-  return { id: messageId, enqueue: enqueueOf(delivered), attempts, body };
+  const key = messageAttributes[CANARY_KEY]?.stringValue ?? attributes.MessageGroupId;
+  return { id: messageId, enqueue: enqueueOf(delivered), attempts, key, body };
 }
 
 function isFresh({ attempts }: Message): boolean {

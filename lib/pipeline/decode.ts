@@ -21,6 +21,8 @@ export interface QueuedRecord {
   /** The number of deliveries of its message. */
   readonly attempts: number;
   readonly inputs: Inputs;
+  /** Its sender's choice of what decides whether a canary runs it. Default: its uri. */
+  readonly key?: string | undefined;
 }
 
 export interface FinishedRecord {
@@ -67,13 +69,13 @@ export function decodeMessages(
   const records: QueuedRecord[] = [];
   const finished: FinishedRecord[] = [];
   const returned: ReturnedMessage[] = [];
-  for (const { id, enqueue, attempts, body } of messages) {
+  for (const { id, enqueue, attempts, body, key } of messages) {
     // A text is all that reading takes. An error stands for what is not here: S3 is away, or the time is over.
     const isDead = typeof body === 'string' && attempts >= most;
     try {
       const { uri, inputs } =
         body instanceof ServingError ? unread(body) : decodeMessage(body, allocate, parseInstances);
-      if (!(inputs instanceof ServingError)) records.push({ id, enqueue, uri, attempts, inputs });
+      if (!(inputs instanceof ServingError)) records.push({ id, enqueue, uri, attempts, inputs, key });
       else {
         const error = isDead && inputs.retryable ? exceeded(id, attempts, inputs) : inputs;
         if (error.retryable) returned.push({ id, error, trace: enqueue.trace });

@@ -9,7 +9,14 @@ import type { Model } from '../contract/values.ts';
 import { ageLimit, chunksOf, type Delivered, type Payloads } from './chunks.ts';
 import { deadlineOf, type InvocationClock } from './deadline.ts';
 import type { Observers } from './observer.ts';
-import { type Endings, queueSteps, type RunningReports, type Sink, serveQueue } from './serve.ts';
+import {
+  type Endings,
+  queueSteps,
+  type RunningReports,
+  type Sink,
+  type StepParts,
+  serveQueue,
+} from './serve.ts';
 
 export interface EventDeps {
   readonly model: Model;
@@ -38,8 +45,8 @@ export const serveEvent =
     }
     try {
       return failures(
-        await model.use((runner) => {
-          const steps = queueSteps({ ...parts, runner, deadline, ...endings?.(Records) });
+        await withRunners(model, (runners) => {
+          const steps = queueSteps({ ...parts, ...runners, deadline, ...endings?.(Records) });
           const chunks = chunksOf(Records, payloads, deadline, ageLimit(recordTtlSeconds, now));
           return serveQueue(chunks, steps);
         }),
@@ -50,6 +57,19 @@ export const serveEvent =
       return failures(Records.map(({ messageId }) => messageId));
     }
   };
+
+/** Calls `work` with the runner that serves, and that of a canary while there is one. */
+function withRunners<T>(
+  model: Model,
+  work: (runners: Pick<StepParts, 'runner' | 'canary'>) => Promise<T>,
+): Promise<T> {
+  const { canary } = model;
+  if (!canary) return model.use((runner) => work({ runner }));
+  const { takes } = canary;
+  return model.use((runner) =>
+    canary.model.use((other) => work({ runner, canary: { takes, runner: other } })),
+  );
+}
 
 function failures(ids: readonly string[]): SQSBatchResponse {
   return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };

@@ -8,7 +8,7 @@
 import { inInstance } from '../codecs/instances.ts';
 import { elementAt } from '../contract/present.ts';
 import { sliceTensor } from '../contract/tensor.ts';
-import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
+import type { Canary, Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { type Scratch, withScratch } from './batch/buffer-pool.ts';
 import type { Message } from './chunks.ts';
 import { type RunCounts, runCounted } from './counted-runs.ts';
@@ -36,25 +36,34 @@ export interface RanRecords {
   readonly settle?: (() => Promise<void>) | undefined;
 }
 
+/** Records that one version of the model ran. */
+interface RanBy extends RanRecords {
+  readonly version: string;
+}
+
 /** The steps of the queue's path. */
 export interface Steps {
   decode(chunk: readonly Message[], buffers: Scratch): Decoded;
-  run(decoded: Decoded, buffers: Scratch): Promise<RanRecords>;
+  /** @returns one entry for each version that ran any of the records */
+  run(decoded: Decoded, buffers: Scratch): Promise<readonly RanBy[]>;
   /** @returns ids of the messages to deliver again */
-  save(ran: RanRecords): Promise<readonly string[]>;
+  save(ran: RanBy): Promise<readonly string[]>;
 }
 
 /** @returns ids of the messages to deliver again. @throws model_unavailable, results_unavailable */
 export async function serveQueue(chunks: AsyncIterable<readonly Message[]>, steps: Steps): Promise<string[]> {
   const again: string[] = [];
   for await (const chunk of chunks) {
-    again.push(...(await steps.save(await decodeAndRun(chunk, steps))));
+    for (const ran of await decodeAndRun(chunk, steps)) again.push(...(await steps.save(ran)));
   }
   return again;
 }
 
 /** Releases the decoded chunk before its results are saved, which may wait for Redis. */
-function decodeAndRun(chunk: readonly Message[], steps: Pick<Steps, 'decode' | 'run'>): Promise<RanRecords> {
+function decodeAndRun<T>(
+  chunk: readonly Message[],
+  steps: Pick<Steps, 'decode'> & { run(decoded: Decoded, buffers: Scratch): Promise<T> },
+): Promise<T> {
   return withScratch(async (buffers) => steps.run(steps.decode(chunk, buffers), buffers));
 }
 
@@ -112,8 +121,10 @@ export interface Endings {
 }
 
 /** Without endings, records are run as often as they are delivered. */
-interface StepParts extends Partial<Endings> {
+export interface StepParts extends Partial<Endings> {
   readonly runner: Runner;
+  /** The runner of a version that takes a share of the records. */
+  readonly canary?: (Pick<Canary, 'takes'> & { readonly runner: Runner }) | undefined;
   readonly running: RunningReports;
   readonly sink: Sink;
   readonly deadline: Deadline;
@@ -121,7 +132,7 @@ interface StepParts extends Partial<Endings> {
 }
 
 export function queueSteps(parts: StepParts): Steps {
-  const { running, runs, observers } = parts;
+  const { runs, observers } = parts;
   let stopRun: (() => void) | undefined;
   return {
     decode(chunk, buffers) {
@@ -129,15 +140,11 @@ export function queueSteps(parts: StepParts): Steps {
       return decodeMessages(chunk, buffers, runs?.most);
     },
     async run(decoded, buffers) {
-      const stop = await running.begin(decoded.records);
-      const { outcomes, settle } = await runQueued(decoded.records, parts);
-      const notified = stop();
-      if (observers.recordsAnswered)
-        observeRecords(decoded.records, outcomes, parts.runner.version, observers);
-      const ran = sortOutcomes(decoded, outcomes, buffers);
+      const ran: RanBy[] = [];
+      for (const side of sidesOf(decoded, parts)) ran.push(await runSide(side, buffers, parts));
       // Messages for which no time was left did not run.
       if (decoded.records.length > 0 || !isLate(decoded)) stopRun?.();
-      return { ...ran, notified, settle };
+      return ran;
     },
     async save(ran) {
       const stopWrite = observers.start('write');
@@ -149,14 +156,44 @@ export function queueSteps(parts: StepParts): Steps {
   };
 }
 
-async function saveRan({ finished, returned, notified, settle }: RanRecords, parts: StepParts) {
-  const { runner, deadline, runs, archive, sink } = parts;
+interface Side {
+  readonly decoded: Decoded;
+  readonly runner: Runner;
+}
+
+/** The records of each version: one goes to the same at each delivery. The rest of the chunk goes with the first. */
+function sidesOf(decoded: Decoded, { runner, canary }: StepParts): Side[] {
+  if (!canary) return [{ decoded, runner }];
+  const isTaken = ({ key, uri }: QueuedRecord) => canary.takes(key ?? uri);
+  const taken = decoded.records.filter(isTaken);
+  if (taken.length === 0) return [{ decoded, runner }];
+  const rest = { ...decoded, records: decoded.records.filter((record) => !isTaken(record)) };
+  const isAll = [rest.records, rest.finished, rest.returned].every(({ length }) => length === 0);
+  const side = { decoded: { records: taken, finished: [], returned: [] }, runner: canary.runner };
+  return isAll ? [side] : [{ decoded: rest, runner }, side];
+}
+
+async function runSide(
+  { decoded, runner }: Side,
+  buffers: Scratch,
+  { running, ...parts }: StepParts,
+): Promise<RanBy> {
+  const { version } = runner;
+  const stop = await running.begin(decoded.records);
+  const { outcomes, settle } = await runQueued(decoded.records, { ...parts, running, runner });
+  const notified = stop();
+  if (parts.observers.recordsAnswered) observeRecords(decoded.records, outcomes, version, parts.observers);
+  return { ...sortOutcomes(decoded, outcomes, buffers), version, notified, settle };
+}
+
+async function saveRan({ finished, returned, version, notified, settle }: RanBy, parts: StepParts) {
+  const { deadline, runs, archive, sink } = parts;
   const dead = deadOf({ finished, returned }, runs?.most);
   const lost = dead && archive && (await archive(dead, deadlineCheck(deadline.remainingMs)));
   const savable = lost ? finished.filter(({ id }) => !lost.has(id)) : finished;
   const again = lost ? returned.filter(({ id, dead: isDead }) => !isDead || lost.has(id)) : returned;
   try {
-    const ids = isLate({ finished, returned }) ? [] : sink.save(savable, runner.version);
+    const ids = isLate({ finished, returned }) ? [] : sink.save(savable, version);
     const [unsaved] = await Promise.all([ids, notified]);
     const unarchived = lost ? finished.filter(({ id }) => lost.has(id)) : [];
     return [...[...again, ...unarchived].map(({ id }) => id), ...unsaved];

@@ -8,19 +8,29 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { isCount } from '../contract/present.ts';
+import type { CanaryShare } from '../contract/values.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
 import { hasDigest, type ModelFile, verify } from './digest.ts';
 import { inPartial } from './download-folder.ts';
 import { downloadFile } from './model-file.ts';
 
-/** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
+/** A version of a model that can be downloaded. */
 export interface ModelPointer {
   readonly version: string;
   readonly files: readonly ModelFile[];
   /** Undefined for a model that was copied by hand, or pushed by a release that made none. */
   readonly verification?: Verification | undefined;
 }
+
+/** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
+export interface ServingPointer extends ModelPointer {
+  /** Another version, and its share of the records. */
+  readonly canary?: (ModelPointer & CanaryShare) | undefined;
+}
+
+/** The largest share of a canary: with more of them it would be the version that serves. */
+export const MOST_SHARE = 0.5;
 
 /** Options for a download. */
 export interface DownloadOptions extends ReadLimits {
@@ -83,7 +93,7 @@ export async function readPointer(
   location: ModelLocation,
   withoutFiles?: string,
   signal?: AbortSignal,
-): Promise<ModelPointer> {
+): Promise<ServingPointer> {
   const { bucket, prefix } = location;
   try {
     const text = await getText(s3, { bucket, key: `${prefix}current.json` }, { signal });
@@ -96,30 +106,50 @@ export async function readPointer(
   }
 }
 
-function parsePointer(text: string, location: ModelLocation): ModelPointer {
+function parsePointer(text: string, location: ModelLocation): ServingPointer {
   try {
-    const { version, files, verification }: Unknown<ModelPointer> = JSON.parse(text);
-    if (!isVersion(version)) throw new Error('version');
-    if (!Array.isArray(files) || files.length === 0 || files.length > MAX_MODEL_FILES)
-      throw new Error(`files: expected 1 to ${MAX_MODEL_FILES}`);
-    const seen = new Set<string>();
-    return {
-      version,
-      files: files.map(({ path, bytes, sha256 }: { path: unknown; bytes: unknown; sha256: unknown }) => {
-        if (typeof path !== 'string' || !isModelPath(path) || seen.has(path)) throw new Error('path');
-        seen.add(path);
-        if (!isCount(bytes)) throw new Error('bytes');
-        // Anything else would not be compared, because an ETag of several parts, `…-7`, is not a digest.
-        if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');
-        return { path, bytes, sha256, key: versionKey(location, version, path) };
-      }),
-      verification: readVerification(verification),
-    };
+    const { canary, ...serving }: Unknown<ServingPointer> = JSON.parse(text);
+    return { ...readVersionOf(serving, location), canary: readCanary(canary, location) };
   } catch (error) {
     throw modelUnavailable(
       `${addressText(location)}current.json is not a model pointer: ${asError(error).message}`,
     );
   }
+}
+
+/** The version that serves does not depend on it: a canary that cannot be read takes no share. */
+function readCanary(canary: unknown, location: ModelLocation): ServingPointer['canary'] {
+  const { share, since, ...version }: Unknown<NonNullable<ServingPointer['canary']>> = Object(canary);
+  if (typeof share !== 'number' || !(share >= 0 && share <= MOST_SHARE) || typeof since !== 'string')
+    return undefined;
+  try {
+    return { ...readVersionOf(version, location), share, since };
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws Error naming the field that is wrong */
+function readVersionOf(
+  { version, files, verification }: Unknown<ModelPointer>,
+  location: ModelLocation,
+): ModelPointer {
+  if (!isVersion(version)) throw new Error('version');
+  if (!Array.isArray(files) || files.length === 0 || files.length > MAX_MODEL_FILES)
+    throw new Error(`files: expected 1 to ${MAX_MODEL_FILES}`);
+  const seen = new Set<string>();
+  return {
+    version,
+    files: files.map(({ path, bytes, sha256 }: { path: unknown; bytes: unknown; sha256: unknown }) => {
+      if (typeof path !== 'string' || !isModelPath(path) || seen.has(path)) throw new Error('path');
+      seen.add(path);
+      if (!isCount(bytes)) throw new Error('bytes');
+      // Anything else would not be compared, because an ETag of several parts, `…-7`, is not a digest.
+      if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');
+      return { path, bytes, sha256, key: versionKey(location, version, path) };
+    }),
+    verification: readVerification(verification),
+  };
 }
 
 async function pointerFromListing(

@@ -21,13 +21,30 @@ import {
 } from './download.ts';
 import { type KeptGolden, withKeptGolden } from './kept-golden.ts';
 import { findModelFile } from './onnx-file.ts';
-import { type CurrentModel, promote, readCurrent, type VersionContent, type VersionFile } from './pointer.ts';
+import {
+  assertNoCanary,
+  type CurrentModel,
+  promote,
+  type RunningCanary,
+  readCurrent,
+  replaceCurrent,
+  type VersionContent,
+  type VersionFile,
+} from './pointer.ts';
+import { assertShare, startCanary, startShadow } from './trial.ts';
 import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
 import { withSplitWeights } from './weights.ts';
+
+/** A version on trial: it answers captured requests, or a share of the records (from 0 to 0.5). */
+export type Trial = { readonly kind: 'shadow' } | { readonly kind: 'canary'; readonly share: number };
 
 export interface PublishOptions {
   /** False: upload only. Default true. */
   readonly activate?: boolean | undefined;
+  /** How the version is tried instead of serving. Default: it serves. */
+  readonly trial?: Trial | undefined;
+  /** True: a canary of another version ends, because the folder is what the service was started with. Default: a conflict. */
+  readonly endsCanary?: boolean | undefined;
   /** The source of the model. Default: an ONNX directory, or a worker's. */
   readonly source?: ModelOrigin | undefined;
   /** True: a worker's folder, which may hold any files; `verify` is not called. Default false. */
@@ -100,6 +117,8 @@ async function publishFolder(
   try {
     // Read before the upload, so that a version that starts to serve during it is not overridden.
     const current = await readCurrent(s3, location);
+    if (options.trial || (options.activate !== false && !options.endsCanary))
+      assertFree(location, current, options.trial);
     const guarded = anyFiles || dropGolden ? undefined : current.version;
     return await withKeptGolden(s3, location, guarded, paths, (kept) => {
       const more = kept?.files.map((file) => ({ ...file, file: join(kept.directory, file.path) })) ?? [];
@@ -143,7 +162,10 @@ async function publishFiles(
   if (!stored || verification !== known?.verification) {
     await writeManifest(s3, location, { version, files, uploadedAt: at, source, ...stored, verification });
   }
-  if (activate) await promoteUpload(s3, location, current, { version, files, verification }, at);
+  const serves = activate && !options.trial;
+  const uploaded = { version, files, verification };
+  if (serves) await promoteUpload(s3, location, current, uploaded, { at, endsCanary: options.endsCanary });
+  if (options.trial) await tryUpload(s3, location, current, { ...uploaded, since: at }, options.trial);
   return {
     version,
     files: files.map((file) => ({ ...file, key: versionKey(location, version, file.path) })),
@@ -151,7 +173,7 @@ async function publishFiles(
     skipped,
     before: current.version,
     keptGolden: kept?.files.length ?? 0,
-    serves: activate || current.version === version,
+    serves: serves || current.version === version,
   };
 }
 
@@ -184,16 +206,41 @@ async function uploadFiles(
   return skipped;
 }
 
+/** Checked before an upload that takes minutes. @throws bad_config, conflict */
+function assertFree(location: ModelLocation, current: CurrentModel, trial: Trial | undefined): void {
+  if (trial?.kind === 'canary') assertShare(trial.share);
+  assertNoCanary(location, current);
+}
+
+function tryUpload(
+  s3: S3Client,
+  location: ModelLocation,
+  current: CurrentModel,
+  version: Omit<RunningCanary, 'share'>,
+  trial: Trial,
+): Promise<void> {
+  if (trial.kind === 'shadow')
+    return startShadow(s3, location, current, { version: version.version, since: version.since });
+  return startCanary(s3, location, current, { ...version, share: trial.share });
+}
+
 async function promoteUpload(
   s3: S3Client,
   location: ModelLocation,
   current: CurrentModel,
   { version, ...content }: VersionContent & { readonly version: string },
-  at: string,
+  { at, endsCanary }: { readonly at: string; readonly endsCanary: boolean | undefined },
 ): Promise<void> {
+  const { canary } = current;
   if (current.version === version) {
     // Written again, though nothing changes: by hand somebody may have spoiled the list of its files.
-    return promote(s3, location, current, content, current.history);
+    return replaceCurrent(s3, location, current, { content }, version);
+  }
+  if (canary && endsCanary) {
+    const reason = 'the service was started with another model';
+    const ended = { version: canary.version, end: 'rolled back', reason, at } as const;
+    const change = { version, content, history: [...current.history, { version, at }], canary: undefined };
+    return replaceCurrent(s3, location, current, { ...change, ended }, version);
   }
   return promote(s3, location, current, content, [...current.history, { version, at }]);
 }

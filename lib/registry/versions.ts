@@ -18,6 +18,7 @@ import {
 } from './download.ts';
 import { isGolden } from './golden.ts';
 import { type Activation, type CurrentModel, promote, readCurrent, type VersionContent } from './pointer.ts';
+import { endCanary } from './trial.ts';
 
 /** `manifests/<version>.json`. */
 interface Manifest extends VersionContent {
@@ -47,6 +48,8 @@ export interface ModelVersion {
   readonly serves: boolean;
   /** The target of a rollback without a name. */
   readonly before: boolean;
+  /** How it is tried beside the version that serves. */
+  readonly trial?: 'canary' | 'shadow' | undefined;
 }
 
 function manifestKey({ prefix }: ModelLocation, version: string): string {
@@ -96,6 +99,7 @@ export async function listVersions(s3: S3Client, location: ModelLocation): Promi
       ...(manifests[i]?.verification && { verification: manifests[i].verification }),
       serves: version === current.version,
       before: version === before,
+      trial: trialOf(version, current),
     }));
     return versions.sort((a, b) => b.uploadedAt.localeCompare(a.uploadedAt));
   } catch (error) {
@@ -126,6 +130,11 @@ async function foldersOf(s3: S3Client, { bucket, prefix }: ModelLocation) {
   return folders;
 }
 
+function trialOf(version: string, { canary, shadow }: CurrentModel): ModelVersion['trial'] {
+  if (version === canary?.version) return 'canary';
+  return version === shadow?.version ? 'shadow' : undefined;
+}
+
 function versionBefore({ version, history }: CurrentModel): string | undefined {
   return history.findLast((one) => one.version !== version)?.version;
 }
@@ -139,12 +148,13 @@ export interface RollBackOptions {
 
 interface RolledBack {
   readonly version: string;
-  /** The version that served until now. */
+  /** The version that served until now, or the canary that took a share. */
   readonly from: string | undefined;
 }
 
 /**
- * Makes an earlier version serve: the previous one, or `version`, after checking that all its files exist.
+ * Makes an earlier version serve: the previous one, or `version`, after checking that all its files exist. While a canary runs,
+ * it ends, and the version that serves answers all records again.
  * @throws not_found when there is no such version, model_unavailable when a file of it is missing or has another
  * size, conflict when another version was made to serve meanwhile
  */
@@ -155,6 +165,11 @@ export async function rollBack(
   { check, now = Date.now }: RollBackOptions = {},
 ): Promise<RolledBack> {
   const current = await readCurrent(s3, location);
+  if (current.canary && current.version && (version ?? current.version) === current.version) {
+    const end = { isPromoted: false, reason: 'by hand', at: new Date(now()).toISOString() };
+    const canary = await endCanary(s3, location, current, end);
+    return { version: current.version, from: canary.version };
+  }
   const wanted = version ?? versionBefore(current);
   const where = addressText(location);
   if (wanted === undefined) throw new ServingError('not_found', `${where}: no version served before`);
@@ -212,15 +227,14 @@ async function assertFiles(s3: S3Client, location: ModelLocation, { version, fil
   });
 }
 
-/** The versions that a prune to `keep` deletes: all but the newest ones and the one that serves. */
+/** The versions that a prune to `keep` deletes: all but the newest ones and those that are in use. */
 export function surplus(versions: readonly ModelVersion[], keep: number): ModelVersion[] {
-  const others = versions.filter(({ serves }) => !serves);
-  const kept = versions.length > others.length ? keep - 1 : keep;
-  return others.slice(Math.max(0, kept));
+  const others = versions.filter(({ serves, trial }) => !serves && !trial);
+  return others.slice(Math.max(0, keep - (versions.length - others.length)));
 }
 
 /**
- * @returns false when it serves by now, and nothing is deleted
+ * @returns false when it serves by now, or is tried, and nothing is deleted
  * @throws model_unavailable
  */
 export async function removeVersion(
@@ -233,7 +247,8 @@ export async function removeVersion(
     const manifest = await readManifest(s3, location, version);
     await removeObjects(s3, bucket, [manifestKey(location, version)]);
     // No rollback can select it from now on, but one may just have.
-    if ((await readCurrent(s3, location)).version === version) {
+    const current = await readCurrent(s3, location);
+    if (current.version === version || trialOf(version, current)) {
       if (manifest) await writeManifest(s3, location, manifest);
       return false;
     }

@@ -129,6 +129,18 @@ export interface Limiter {
   acquire(caller?: Caller): Promise<void>;
 }
 
+/** What the environments of a job have counted of a canary's trial, together. It is forgotten two days after the last addition. */
+export interface TrialCounts {
+  /**
+   * Adds whole numbers. May be called again after a failure, and then counts twice at worst.
+   * @param trial the name of the trial
+   * @throws results_unavailable
+   */
+  add(trial: string, counts: ReadonlyMap<string, number>): Promise<void>;
+  /** Empty where nothing was counted. @throws results_unavailable */
+  read(trial: string): Promise<ReadonlyMap<string, number>>;
+}
+
 /** A dead letter that was replayed. */
 export interface ReplacedRecord {
   readonly uri: string;
@@ -229,5 +241,6 @@ export interface Store<C extends StoreConnection, P = never> {
   readonly openStates: (connection: C, options: StatesOptions) => States;
   readonly openRunCounts: (connection: C, options: RunCountsOptions) => RunCounts;
   readonly openLimiter: (connection: C, options: LimiterOptions) => Limiter;
+  readonly openTrialCounts: (connection: C, options: { readonly job: string }) => TrialCounts;
   readonly openReplacer: (connection: C, options: ReplacerOptions) => Replacer;
 }

@@ -2,6 +2,8 @@
  * The methods of `inference.GRPCInferenceService`. What REST answers as JSON has the names of protobuf's fields, so only
  * inference is different here. All jobs of the service share one port, because a request names its model.
  */
+import { randomUUID } from 'node:crypto';
+import { CANARY_KEY } from '../../lib/codecs/attributes.ts';
 import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.ts';
 import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';
@@ -16,6 +18,7 @@ import {
   jobOf,
   runInference,
 } from '../../lib/http/open-inference/run.ts';
+import { modelFor } from '../../lib/http/side.ts';
 import { type InvocationClock, requestPolicy } from '../../lib/pipeline/deadline.ts';
 import type { Table } from '../../onnx-import/protobuf.ts';
 import { tooMany } from './admission.ts';
@@ -45,8 +48,8 @@ export type Jobs = readonly [GrpcJob, ...GrpcJob[]];
 /** A call: its message, and the time that it has. */
 interface Call {
   readonly bytes: Uint8Array;
-  /** Its metadata, which has the trace that it belongs to. */
-  readonly headers: TraceHeaders;
+  /** Its metadata, which has the trace that it belongs to, and what a canary goes by. */
+  readonly headers: TraceHeaders & { readonly [CANARY_KEY]?: unknown };
   /** @param timeoutMs from now, unless the client has less time */
   readonly clock: (timeoutMs: number) => InvocationClock;
 }
@@ -169,12 +172,18 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
   const within = clock(timeoutMs);
   deps.observers.requestArrived?.(INFER_ROUTE);
   const routeKey = `${INFER_ROUTE.method} ${INFER_ROUTE.route}`;
+  const side = () =>
+    modelFor(deps.model, {
+      headers,
+      version: version || undefined,
+      requestId: () => within.awsRequestId ?? randomUUID(),
+    });
   const outcome = await trace({ headers, routeKey, clock: within }, async () => {
     try {
       if (refuses()) throw tooMany('more requests than this machine can serve');
       const policy = requestPolicy(within);
       const answer = await admitted(model, deps, within.caller, async (phases) =>
-        answerOf(await runInference(request, deps, { version, policy, phases })),
+        answerOf(await runInference(request, { ...deps, model: side() }, { version, policy, phases })),
       );
       return { statusCode: 200, answer };
     } catch (error) {

@@ -40,8 +40,17 @@ export function withoutWaits(model: Model, now: () => number, mostMs: number): Q
       onWait(false);
     }
   };
+  const timed = (one: Pick<Model, 'use'>): Pick<Model, 'use'> => ({
+    use: (work) => one.use((runner) => work(replaced(runner, run))),
+  });
   return {
-    model: { use: (work) => model.use((runner) => work(replaced(runner, run))) },
+    model: {
+      ...timed(model),
+      get canary() {
+        const { canary } = model;
+        return canary && { ...canary, model: timed(canary.model) };
+      },
+    },
     invoke: (work) => invocations.run({ waitedMs: 0 }, work),
     functionClock: () => {
       const { waitedMs = 0, sinceMs } = invocations.getStore() ?? {};

@@ -1,0 +1,22 @@
+/** Chooses the version that answers a request, while a canary takes a share. */
+import { CANARY_KEY } from '../codecs/attributes.ts';
+import type { Model } from '../contract/values.ts';
+
+interface Asked {
+  readonly headers: { readonly [CANARY_KEY]?: unknown };
+  /** The version that it names. Default: any. */
+  readonly version: string | undefined;
+  readonly requestId: () => string;
+}
+
+/** @returns the same model, or that of the canary: by the header `canary-key`, else for a share of the requests */
+export function modelFor(model: Model, { headers, version, requestId }: Asked): Model {
+  const { canary } = model;
+  if (!canary) return model;
+  const key = headers[CANARY_KEY];
+  const isTaken =
+    version === undefined
+      ? canary.takes(typeof key === 'string' && key !== '' ? key : requestId())
+      : version === canary.model.version;
+  return isTaken ? canary.model : model;
+}

@@ -1,0 +1,33 @@
+/** The counts of a canary's trial: a hash for each trial, to which every environment adds. */
+import type { Redis } from 'ioredis';
+import { trialKey } from '../contract/names.ts';
+import type { TrialCounts } from '../results/store.ts';
+import type { RedisConnection } from './connection.ts';
+
+const TTL_SECONDS = 2 * 86_400;
+
+export class StoredTrialCounts implements TrialCounts {
+  readonly #connection: RedisConnection;
+  readonly #job: string;
+
+  constructor(connection: RedisConnection, { job }: { readonly job: string }) {
+    this.#connection = connection;
+    this.#job = job;
+  }
+
+  async add(trial: string, counts: ReadonlyMap<string, number>): Promise<void> {
+    const key = trialKey(this.#job, trial);
+    const send = async (redis: Redis) => {
+      const commands = redis.multi();
+      for (const [name, count] of counts) commands.hincrby(key, name, count);
+      await commands.expire(key, TTL_SECONDS).exec();
+    };
+    await this.#connection.use(send, false, key);
+  }
+
+  async read(trial: string): Promise<ReadonlyMap<string, number>> {
+    const key = trialKey(this.#job, trial);
+    const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
+    return new Map(Object.entries(fields).map(([name, count]) => [name, Number(count)]));
+  }
+}
