@@ -5,6 +5,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { isRemote, readHubAddress } from '../../lib/config/model-path.ts';
+import type { Trial } from '../../lib/registry/publish.ts';
 import { convertOptionsOf, toleranceOf } from '../../onnx-import/options.ts';
 import type { ImportOptions } from '../../release/import.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
@@ -59,11 +60,11 @@ const OPTIONS = {
       about: 'records whose first class may change in another version (default: release.maxFlips, else any)',
     },
   }),
-  ...only(['import', 'push', 'diff', 'replay', 'list', 'rollback', 'prune'], {
+  ...only(['import', 'push', 'diff', 'replay', 'list', 'trial', 'promote', 'rollback', 'prune'], {
     to: { value: 's3://bucket/prefix', about: 'the place; an import uploads the model there' },
     bucket: { value: 'name', about: 'bucket of a deployed service' },
   }),
-  ...only(['import', 'push', 'diff', 'replay', 'golden', 'list', 'rollback', 'prune'], {
+  ...only(['import', 'push', 'diff', 'replay', 'golden', 'list', 'trial', 'promote', 'rollback', 'prune'], {
     job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
     'data-dir': { value: 'dir', about: 'data folder of the local service (default .cluster-serving)' },
   }),
@@ -76,7 +77,19 @@ const OPTIONS = {
       about: 'changes of which clients know, by the names that `model diff` gives them, or all',
     },
   }),
-  ...only(['push'], { 'no-activate': { about: 'upload the version, but keep serving the current one' } }),
+  ...only(['push'], {
+    'no-activate': { about: 'upload the version, but keep serving the current one' },
+    canary: {
+      value: 'percent',
+      range: [0, 50],
+      decimals: true,
+      about: 'answer this part of the records with it; it is rolled back when it is worse, and after a day',
+    },
+    shadow: {
+      about: 'let it answer captured requests beside the version that serves, and count what differs',
+    },
+  }),
+  ...only(['trial'], { end: { about: 'end what is on trial; the version that serves stays' } }),
   ...only(['import', 'prune'], { yes: YES }),
   ...only(['prune'], {
     keep: { value: 'n', range: [0, MAX_KEPT], about: 'how many versions to keep' },
@@ -92,7 +105,9 @@ const WITH_OPTIONS = {
 
 export const command = defineCommand({
   name: 'model',
-  usage: ['<import | check | push | diff | replay | golden | list | rollback | prune | ops> [<dir>]'],
+  usage: [
+    '<import | check | push | diff | replay | golden | list | trial | promote | rollback | prune | ops> [<dir>]',
+  ],
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
 *.index, *.data-*); Caffe (*.prototxt with *.caffemodel); OpenVINO (*.xml with *.bin); BigDL
@@ -124,9 +139,11 @@ hf://org/name@revision of Hugging Face, which is copied.`,
       'record a request with its right answer in <dir>, list these, or ask the model; import, push, rollback, start and deployments ask them, too',
     ],
     list: ['', 'list the versions: size, time, source format, and which one serves'],
+    trial: ['', 'show the canary and the shadow beside the version that serves, and what was found of them'],
+    promote: ['', 'serve the canary, or the shadow, instead of the version that serves'],
     rollback: [
       '[<version>]',
-      'serve the previous version again, or the given one, after a check of its files',
+      'end the canary; without one, serve the previous version again, or the given one, after a check of its files',
     ],
     prune: ['--keep <n>', 'delete all but the newest versions and the one that serves, after a confirmation'],
     ops: ['', 'list the layers and operations that can be converted'],
@@ -134,6 +151,7 @@ hf://org/name@revision of Hugging Face, which is copied.`,
   options: OPTIONS,
   examples: [
     'model push resnet50 --bucket my-bucket --job images',
+    'model push retrained --canary 5 --bucket my-bucket --job images',
     'model import s3://my-bucket/nets/resnet50',
     'model import hf://sentence-transformers/all-MiniLM-L6-v2',
     'model diff retrained --bucket my-bucket --job images',
@@ -148,13 +166,19 @@ hf://org/name@revision of Hugging Face, which is copied.`,
       return work(args, values, await importOptions(values, output), output);
     }
     const [argument, surplus] = args;
-    const stray = ['list', 'prune', 'ops'].includes(action) ? argument : surplus;
+    const stray = ['list', 'trial', 'promote', 'prune', 'ops'].includes(action) ? argument : surplus;
     if (stray !== undefined) throw wrongUse(`model ${action}: unexpected ${JSON.stringify(stray)}`);
     if (action === 'ops') {
       const { supported, supportedOpsText } = await import('../../onnx-import/index.ts');
       const operations = await supported();
       output.answer(operations, supportedOpsText(operations));
       return EXIT.ok;
+    }
+    if (action === 'trial' || action === 'promote') {
+      const { promote, trial } = await import('./trial.ts');
+      return withPlace(values, output, (place) =>
+        action === 'trial' ? trial(place, values.end ?? false, output) : promote(place, output),
+      );
     }
     if (action === 'list' || action === 'rollback' || action === 'prune') {
       const { keep, yes = false } = values;
@@ -178,6 +202,7 @@ hf://org/name@revision of Hugging Face, which is copied.`,
         activate: !values['no-activate'],
         dropGolden: values['drop-golden'] ?? false,
         accept: acceptedOf(values),
+        trial: trialOf(values),
       };
       const { push } = await import('./push.ts');
       return withPlace(values, output, (place) =>
@@ -199,6 +224,18 @@ hf://org/name@revision of Hugging Face, which is copied.`,
     );
   },
 });
+
+function trialOf({
+  canary,
+  shadow,
+  'no-activate': isStored,
+}: Pick<Values<typeof OPTIONS>, 'canary' | 'shadow' | 'no-activate'>): Trial | undefined {
+  const given = [canary !== undefined && '--canary', shadow && '--shadow', isStored && '--no-activate'];
+  const names = given.filter(Boolean);
+  if (names.length > 1) throw wrongUse(`${names.join(' and ')}: which one?`);
+  if (canary !== undefined) return { kind: 'canary', share: canary / 100 };
+  return shadow ? { kind: 'shadow' } : undefined;
+}
 
 /** `model` -> `model-onnx`, in the same folder; of a model elsewhere in this one. */
 function usualOutput(source: string): string {

@@ -9,7 +9,8 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { keptGoldenNotes, verificationNotes } from '../../lib/contract/verification-text.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import { type Published, type PublishOptions, publishModel } from '../../lib/registry/publish.ts';
+import { percentText } from '../../lib/registry/pointer.ts';
+import { type Published, type PublishOptions, publishModel, type Trial } from '../../lib/registry/publish.ts';
 import type { ModelOrigin } from '../../lib/registry/versions.ts';
 import { check, needsImport, readFacts, referenceProblem, reportPath } from '../../onnx-import/index.ts';
 import { type DiffReport, reportText } from '../../release/diff/report.ts';
@@ -22,6 +23,7 @@ import { showProgress } from '../progress.ts';
 import { withImport } from './import.ts';
 import type { OpenPlace } from './place.ts';
 import type { JudgedReplay } from './replay-gate.ts';
+import { assertTriable } from './trial.ts';
 
 const MB = 1e6;
 /** As publishModel names it. */
@@ -31,6 +33,8 @@ type Options = Omit<ImportOptions, 'out' | 'version' | 'job'>;
 
 export interface PushOptions extends Options {
   readonly activate: boolean;
+  /** How it is tried instead of serving. */
+  readonly trial?: Trial | undefined;
   /** True: golden requests of the serving version are neither asked nor kept. */
   readonly dropGolden: boolean;
   /** Names of changes of which clients know. */
@@ -42,7 +46,7 @@ export interface PushOptions extends Options {
 export async function push(
   place: OpenPlace,
   directory: string,
-  { activate, dropGolden, accept, job, ...options }: PushOptions,
+  { activate, trial, dropGolden, accept, job, ...options }: PushOptions,
   output: Output,
 ): Promise<number> {
   const { s3, location, text, workerConfig } = place;
@@ -70,22 +74,25 @@ export async function push(
         const { verifyVersion } = await import('../../release/version.ts');
         const { diffWithServed } = await import('./served-diff.ts');
         const { replayOnCandidate } = await import('./replay-gate.ts');
+        await assertTriable(place, trial, folder);
+        // A shadow answers nobody.
+        const isServed = activate && trial?.kind !== 'shadow';
         let diff: DiffReport | undefined;
         let replay: JudgedReplay | undefined;
         const verify: PublishOptions['verify'] = async (file, stored, kept) => {
           const verification = await verifyVersion(file, { ...deployed, known: stored ?? known, kept });
           const [side, choice] = [
             { file, verification },
-            { ...deployed, accept, activate },
+            { ...deployed, accept, activate: isServed },
           ];
           diff = await diffWithServed(place, side, choice, output);
           replay = await replayOnCandidate(place, side, choice, output);
           return verification;
         };
         const files = source.format === WORKER ? { anyFiles: true } : { verify };
-        const upload = { activate, dropGolden, source, signal: stop.signal, onBytes, ...files };
+        const upload = { activate, trial, dropGolden, source, signal: stop.signal, onBytes, ...files };
         const made = await publishModel(s3, location, folder, upload);
-        return { ...made, format: source.format, diff, replay };
+        return { ...made, trial, format: source.format, diff, replay };
       },
     );
     progress.end();
@@ -103,12 +110,13 @@ function answerOf(
     readonly format: string;
     readonly diff: DiffReport | undefined;
     readonly replay: JudgedReplay | undefined;
+    readonly trial: Trial | undefined;
   },
   text: string,
   { batching }: JobConfig,
   output: Output,
 ): void {
-  const { version, files, skipped, before, serves, format, verification, keptGolden, diff, replay } =
+  const { version, files, skipped, before, serves, format, verification, keptGolden, diff, replay, trial } =
     published;
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const uploaded = files.length - skipped;
@@ -117,7 +125,7 @@ function answerOf(
   const there = skipped > 0 ? `; ${skipped} were there` : '';
   const now = serves
     ? `serves from ${text}${was}`
-    : `lies in ${text}; \`model rollback ${version}\` promotes it`;
+    : (trialText(trial, before) ?? `lies in ${text}; \`model rollback ${version}\` promotes it`);
   output.answer(
     {
       version,
@@ -125,6 +133,7 @@ function answerOf(
       format,
       ...counts,
       serves,
+      trial: trial ?? null,
       before: before ?? null,
       keptGolden,
       verification,
@@ -142,6 +151,15 @@ function answerOf(
         : []),
     ].join('\n'),
   );
+}
+
+function trialText(trial: Trial | undefined, before: string | undefined): string | undefined {
+  if (!trial) return undefined;
+  const next =
+    '`model trial` shows what is found, `model promote` makes it serve, `model trial --end` ends it';
+  if (trial.kind === 'shadow')
+    return `answers what was captured of version ${before}, and nobody else; ${next}`;
+  return `answers ${percentText(trial.share)} of the records beside version ${before}; ${next}`;
 }
 
 /** Calls `work` with a worker's folder, which may hold any files: only its code knows what they are. */

@@ -113,7 +113,7 @@ export function assertNoCanary(location: ModelLocation, { canary }: CurrentModel
   throw new ServingError(
     'conflict',
     `${addressText(location)}: version ${canary.version} is a canary since ${canary.since} and answers ${percentText(canary.share)} of the records; ` +
-      'nothing was changed. End it first: `model promote` makes it serve, `model rollback` ends it',
+      'nothing was changed. First `model promote` makes it serve, or `model trial --end` ends it',
   );
 }
 

@@ -35,9 +35,18 @@ export interface ShadowReport {
   readonly problem?: string | undefined;
 }
 
+/** What a canary finds where it would be opened. */
+export interface Room {
+  readonly memoryMB: number;
+  readonly diskMB: number;
+  /** True: the version that serves is in that memory, too. */
+  readonly isShared: boolean;
+}
+
 export interface TrialReport {
-  /** When it was looked at, ISO 8601. */
+  /** When it was looked at, ISO 8601. Where nothing is on trial, about once an hour. */
   readonly at: string;
+  readonly room: Room;
   readonly canary?: CanaryReport | undefined;
   readonly shadow?: ShadowReport | undefined;
 }
@@ -50,7 +59,7 @@ export async function readTrialReport(
   const text = await getText(s3, addressOf(location));
   try {
     const report: Unknown<TrialReport> | null = JSON.parse(text ?? 'null');
-    return typeof report?.at === 'string' ? (report as TrialReport) : undefined;
+    return typeof report?.at === 'string' && report.room ? (report as TrialReport) : undefined;
   } catch {
     return undefined;
   }

@@ -34,6 +34,7 @@ import {
   serveModel,
   serveWorker,
 } from './runs.ts';
+import { watchTrialsHere } from './trials.ts';
 
 /** The addresses of one job. */
 export interface JobAddresses extends ServedFacts {
@@ -101,6 +102,7 @@ export async function openJob(
     onClose(forget);
   }
   onClose(async () => parts.close());
+  if (job.worker.class === undefined) onClose(watchTrialsHere(scope, services.trialMs));
   return { ...facts, job: job.jobName, url: gateway.url, queueUrl: queue.url, deadLetterUrl };
 }
 

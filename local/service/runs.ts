@@ -60,6 +60,8 @@ export interface JobServices {
   readonly terminate?: ((how: string) => void) | undefined;
   /** How long a new model may take to become ready, in ms. Default as in release/version.ts. */
   readonly readyMs?: number | undefined;
+  /** How often versions on trial are looked at, in ms. Default a minute. */
+  readonly trialMs?: number | undefined;
   /** Where a new model is tried. Default: a process of its own. */
   readonly modelProcess?: ModelProcess | undefined;
   readonly log: LocalLog;
@@ -193,6 +195,7 @@ async function publish(
     directory,
     {
       dropGolden,
+      endsCanary: true,
       verify: async (file, stored, kept) => {
         // Loaded on demand, because publishing needs no converter.
         const { verifyVersion } = await import('../../release/version.ts');

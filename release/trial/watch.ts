@@ -5,32 +5,40 @@
 import { ServingError } from '../../lib/contract/errors.ts';
 import { trialSums } from '../../lib/metrics/trial.ts';
 import type { ModelPointer } from '../../lib/registry/download.ts';
-import { type CurrentModel, type RunningCanary, readCurrent } from '../../lib/registry/pointer.ts';
+import {
+  type CurrentModel,
+  type RunningCanary,
+  readCurrent,
+  type Shadow,
+} from '../../lib/registry/pointer.ts';
 import { endCanary } from '../../lib/registry/trial.ts';
 import {
   type CanaryReport,
+  type Room,
   readTrialReport,
+  type ShadowReport,
   type TrialReport,
   writeTrialReport,
 } from '../../lib/registry/trial-report.ts';
 import { type ModelPlace, readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
 import type { TrialCounts } from '../../lib/results/store.ts';
 import { endedEnvironments, judge, unended } from './judge.ts';
+import { askShadow, type ShadowParts } from './shadow.ts';
 
-export interface WatchParts extends ModelPlace {
+export interface WatchParts extends ModelPlace, ShadowParts {
   readonly counts: Pick<TrialCounts, 'read'>;
   /**
    * Opens a version, whose files are in the directory, and asks it its golden requests.
    * @returns how many there are. @throws what says why the version cannot serve
    */
   readonly askGolden: (directory: string, version: ModelPointer) => Promise<number>;
-  /** Wall clock in ms. */
-  readonly now: () => number;
+  readonly room: () => Promise<Room>;
   /** Told that a canary was rolled back. */
   readonly onRolledBack?: ((version: string, reason: string) => void) | undefined;
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** Attempts to open the canary that may end without an answer. */
 const MOST_ATTEMPTS = 2;
 
@@ -38,25 +46,46 @@ const MOST_ATTEMPTS = 2;
 export async function watchTrials(parts: WatchParts): Promise<TrialReport | undefined> {
   const { s3, location, now } = parts;
   const current = await readCurrent(s3, location);
-  const { canary } = current;
-  if (!canary) return undefined;
+  const { canary, shadow } = current;
   const before = await readTrialReport(s3, location);
-  const at = new Date(now()).toISOString();
-  const known = before?.canary?.version === canary.version && before.canary.since === canary.since;
-  const report = await lookAt(canary, known ? before.canary : undefined, parts);
-  const found = { at, canary: report };
-  await writeTrialReport(s3, location, found);
-  if (report.verdict === 'roll back') await end(current, report.reason, at, parts);
-  return found;
+  const isOver = before?.canary?.version !== canary?.version || before?.shadow?.version !== shadow?.version;
+  if (!canary && !shadow) {
+    // Written so that `model push` knows that somebody looks.
+    if (!before || isOver || now() - Date.parse(before.at) > HOUR_MS) await write(parts, {});
+    return undefined;
+  }
+  const known = { canary: sameTrial(before?.canary, canary), shadow: sameTrial(before?.shadow, shadow) };
+  const report = canary && (await lookAt(canary, known, parts));
+  const found = { canary: report, shadow: shadow && (await askShadow(shadow, known.shadow, parts)) };
+  const written = await write(parts, found);
+  if (report?.verdict === 'roll back') await end(current, report.reason, written.at, parts);
+  return written;
 }
 
-async function lookAt(
-  canary: RunningCanary,
-  before: CanaryReport | undefined,
-  parts: WatchParts,
-): Promise<CanaryReport> {
+/** What was found of this trial, not of one before. */
+export function sameTrial<R extends CanaryReport | ShadowReport>(
+  report: R | undefined,
+  trial: Shadow | undefined,
+): R | undefined {
+  return trial && report?.version === trial.version && report.since === trial.since ? report : undefined;
+}
+
+async function write(
+  { s3, location, room, now }: WatchParts,
+  found: Pick<TrialReport, 'canary' | 'shadow'>,
+): Promise<TrialReport> {
+  const report = { at: new Date(now()).toISOString(), room: await room(), ...found };
+  await writeTrialReport(s3, location, report);
+  return report;
+}
+
+/** What was found before. */
+type Known = Pick<TrialReport, 'canary' | 'shadow'>;
+
+async function lookAt(canary: RunningCanary, known: Known, parts: WatchParts): Promise<CanaryReport> {
   const { version, since } = canary;
-  const tried = await tryOut(canary, before, parts);
+  const before = known.canary;
+  const tried = await tryOut(canary, known, parts);
   const common = { version, since, looks: before?.looks ?? 0, unended: 0, ...tried };
   if (tried.problem !== undefined) return { ...common, verdict: 'roll back', reason: tried.problem };
   if (parts.now() - Date.parse(since) > DAY_MS)
@@ -80,7 +109,7 @@ interface Tried extends Pick<CanaryReport, 'golden' | 'attempts'> {
 /** Asks the golden requests once. That it is about to is written before, because opening a model may end this process. */
 async function tryOut(
   { version, since }: RunningCanary,
-  before: CanaryReport | undefined,
+  { canary: before, shadow }: Known,
   parts: WatchParts,
 ): Promise<Tried> {
   if (before && before.golden !== 'asking') return { golden: before.golden, attempts: before.attempts };
@@ -90,7 +119,6 @@ async function tryOut(
     const problem = `the function that tries it ended ${MOST_ATTEMPTS} times while it opened it`;
     return { ...asking, problem };
   }
-  const { s3, location, now, askGolden } = parts;
   const pointer = await readVersion(parts, version);
   return withVersionCopy(parts, pointer, async (directory): Promise<Tried> => {
     const reason = 'it is being tried';
@@ -103,9 +131,9 @@ async function tryOut(
       unended: 0,
       ...asking,
     } as const;
-    await writeTrialReport(s3, location, { at: new Date(now()).toISOString(), canary });
+    await write(parts, { canary, shadow });
     try {
-      const requests = await askGolden(directory, pointer);
+      const requests = await parts.askGolden(directory, pointer);
       return { golden: requests > 0 ? 'passed' : 'none', attempts };
     } catch (error) {
       return { ...asking, problem: ServingError.from(error).message };

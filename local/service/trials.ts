@@ -1,0 +1,64 @@
+/** Looks at the versions on trial each minute, as a scheduled function does in AWS. Models are tried in a process that can be killed. */
+import { statfs } from 'node:fs/promises';
+import { availableMemory } from 'node:process';
+import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
+import type { Scope } from '../../lib/compose/scope.ts';
+import { trialCounts } from '../../lib/compose/states.ts';
+import { logError, logWarning } from '../../lib/contract/log.ts';
+import { findModelFile } from '../../lib/registry/onnx-file.ts';
+import { readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
+import type { WatchParts } from '../../release/trial/watch.ts';
+
+const LOOK_MS = 60_000;
+const MB = 1024 * 1024;
+
+/** Looks now, and each minute. @returns a function that ends it */
+export function watchTrialsHere(scope: Scope, lookMs = LOOK_MS): () => Promise<void> {
+  const look = async () => {
+    const { watchTrials } = await import('../../release/trial/watch.ts');
+    await watchTrials(partsOf(scope));
+  };
+  const safely = () => look().catch((error: unknown) => logError(error, { phase: 'trial' }));
+  let looking = safely();
+  const timer = setInterval(() => {
+    looking = looking.then(safely);
+  }, lookMs).unref();
+  return async () => {
+    clearInterval(timer);
+    await looking;
+  };
+}
+
+function partsOf(scope: Scope): WatchParts {
+  const { job, modelDirectory } = scope.environment;
+  const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
+  return {
+    ...place,
+    counts: scope.get(trialCounts),
+    now: Date.now,
+    async room() {
+      const { bavail, bsize } = await statfs(modelDirectory);
+      const memoryMB = Math.floor(availableMemory() / MB / job.processes);
+      return { memoryMB, diskMB: Math.floor((bavail * bsize) / MB), isShared: false };
+    },
+    async askGolden(directory, { verification }) {
+      const { assertGolden } = await import('../../release/golden/check.ts');
+      const file = await findModelFile(directory);
+      // Without golden requests, one made-up request says that it runs.
+      return (await assertGolden(directory, { file, job, verification, gate: true })).count;
+    },
+    async replay(version, filter) {
+      const [{ replayCaptures }, { CaptureReader }] = await Promise.all([
+        import('../../release/replay/replay.ts'),
+        import('../../lib/s3/capture-reader.ts'),
+      ]);
+      const captures = new CaptureReader(place.s3, place.location.bucket, job.jobName);
+      const pointer = await readVersion(place, version);
+      return withVersionCopy(place, pointer, async (directory) => {
+        const side = { file: await findModelFile(directory), verification: pointer.verification };
+        return replayCaptures(side, { captures, captured: job.jobName, filter, version, job });
+      });
+    },
+    onRolledBack: (version, reason) => logWarning(`the canary ${version} was rolled back: ${reason}`),
+  };
+}

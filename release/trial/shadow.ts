@@ -1,0 +1,50 @@
+/** Asks a shadow what was captured since it was last asked, and adds up what differs. */
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { Shadow } from '../../lib/registry/pointer.ts';
+import type { ShadowReport } from '../../lib/registry/trial-report.ts';
+import type { CaptureFilter } from '../../lib/s3/capture-reader.ts';
+import type { Replay } from '../replay/tally.ts';
+
+export interface ShadowParts {
+  /** Replays captures on a version. @returns undefined where nothing was captured */
+  readonly replay: (version: string, filter: CaptureFilter) => Promise<Replay | undefined>;
+  /** Wall clock in ms. */
+  readonly now: () => number;
+}
+
+/** Captures are written up to a minute after their answers, and by many environments. */
+const SETTLED_MS = 120_000;
+/** Captured requests wait at least so long, and are asked at most for so long a time at once. */
+const LEAST_MS = 180_000;
+const MOST_MS = 3_600_000;
+
+/** @returns the same report where it is not time yet. Never throws: a problem is part of the report */
+export async function askShadow(
+  { version, since }: Shadow,
+  before: ShadowReport | undefined,
+  { replay, now }: ShadowParts,
+): Promise<ShadowReport> {
+  const start = { version, since, until: Date.parse(since), compared: 0, flips: 0, differ: 0 };
+  const { problem: _, ...report } = before ?? { ...start, otherEnds: 0, notReplayable: 0 };
+  const settled = now() - SETTLED_MS;
+  if (settled - report.until < LEAST_MS) return before ?? report;
+  const until = Math.min(settled, report.until + MOST_MS);
+  try {
+    const found = await replay(version, { since: report.until, until: until - 1 });
+    return { ...added(report, found), until };
+  } catch (error) {
+    return { ...report, problem: ServingError.from(error).message };
+  }
+}
+
+function added(report: ShadowReport, found: Replay | undefined): ShadowReport {
+  if (!found) return report;
+  return {
+    ...report,
+    compared: report.compared + found.compared,
+    flips: report.flips + found.flips,
+    differ: report.differ + found.bits.differ + found.tolerance.differ,
+    otherEnds: report.otherEnds + found.failures.differ,
+    notReplayable: report.notReplayable + found.notReplayable,
+  };
+}
