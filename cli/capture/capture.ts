@@ -55,7 +55,7 @@ export const command = defineCommand({
       if (action === 'list') return await listCaptures(reader, filter, output);
       if (action === 'export') return await exportCaptures(reader, filter, output);
       const { uri, yes = false } = values;
-      return await purgeCaptures(reader, { filter, uri, yes, job, until: now }, output);
+      return await purgeCaptures(reader, { filter: { ...filter, until: now }, uri, yes, job }, output);
     } finally {
       s3.destroy();
     }

@@ -15,18 +15,15 @@ interface PurgeOptions {
   /** Skips the question. */
   readonly yes: boolean;
   readonly job: string;
-  /** Later captures stay, in ms since 1970. */
-  readonly until: number;
 }
 
 export async function purgeCaptures(
   reader: CaptureReader,
-  { filter, uri, yes, job, until }: PurgeOptions,
+  { filter, uri, yes, job }: PurgeOptions,
   output: Output,
 ): Promise<number> {
   const objects: CapturedObject[] = [];
-  for await (const page of reader.pages(filter))
-    objects.push(...page.filter(({ writtenAt }) => writtenAt <= until));
+  for await (const page of reader.pages(filter)) objects.push(...page);
   const what = uri === undefined ? `${objects.length} objects of captures` : `the captures of ${uri}`;
   if (objects.length > 0 && !yes && !(await confirmed(`deletes ${what} of the job ${job} for good`))) {
     output.answer({ objects: 0, lines: 0 }, 'nothing was deleted');

@@ -1,11 +1,14 @@
 /** `model replay`: asks a model what was captured, and compares its answers with those that clients got. */
-
+import { join } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
-import { badRequest } from '../../lib/contract/errors.ts';
+import { asError, badRequest } from '../../lib/contract/errors.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
+import { installation } from '../../local/machine/installation.ts';
+import { claimFolder, REPLAYS } from '../../local/service/data-folder.ts';
 import type { Side } from '../../release/diff/run.ts';
 import { newModelProcess } from '../../release/model-process.ts';
+import { folderDigest, type ProgressOptions } from '../../release/replay/progress.ts';
 import { type ReplayOptions, replayCaptures } from '../../release/replay/replay.ts';
 import { problemsOf, replayText } from '../../release/replay/report.ts';
 import { sinceOf } from '../capture/since.ts';
@@ -14,7 +17,7 @@ import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { dataDirOf } from '../service.ts';
-import { capturedJob, type PlaceValues, withPlace } from './place.ts';
+import { capturedJob, type OpenPlace, type PlaceValues, withPlace } from './place.ts';
 import { type DiffSettings, SERVING, withSide } from './side.ts';
 
 export interface ReplayValues extends PlaceValues {
@@ -23,7 +26,10 @@ export interface ReplayValues extends PlaceValues {
   readonly 'answered-by'?: string | undefined;
   readonly by?: string | undefined;
   readonly 'max-flips'?: number | undefined;
+  readonly fresh?: boolean | undefined;
 }
+
+const SINCE = '24h';
 
 /** @returns exit code 1 for a replay that is not good */
 export async function replay(
@@ -34,7 +40,7 @@ export async function replay(
 ): Promise<number> {
   const [argument = SERVING, surplus] = args;
   if (surplus !== undefined) throw wrongUse(`model replay: unexpected ${JSON.stringify(surplus)}`);
-  const since = sinceOf(values.since ?? '24h', Date.now());
+  const since = sinceOf(values.since ?? SINCE, Date.now());
   return withPlace(values, output, (place) => {
     const captured = capturedJob(place);
     if (captured === undefined)
@@ -45,6 +51,8 @@ export async function replay(
       const given = { ...settings, dataDir: dataDirOf(values), signal, process };
       return withSide(place, argument, given, output, async (side, version) => {
         const job = values.config === undefined ? undefined : settings.job;
+        const model = version ?? (await folderDigest(side.file));
+        const question = { ...questionOf(values, place, job), model };
         const options: ReplayOptions = {
           captures: new CaptureReader(place.s3, place.location.bucket, captured),
           captured,
@@ -52,6 +60,7 @@ export async function replay(
           version,
           job,
           by: values.by,
+          progress: await progressOf(values, question, output),
           signal,
           process,
           onCopied: (objects) => progress.update({ label: `${objects} objects of captures read` }),
@@ -65,6 +74,37 @@ export async function replay(
       process.close();
     });
   });
+}
+
+/** All that decides the answer, but the model and the captures. */
+function questionOf(
+  { since = SINCE, 'answered-by': version }: ReplayValues,
+  { location, endpoint }: OpenPlace,
+  job: JobConfig | undefined,
+) {
+  return { release: installation().version, location, endpoint, since, version, job };
+}
+
+/** @returns undefined where the folder cannot be written, which is noted */
+async function progressOf(
+  values: ReplayValues,
+  question: object,
+  output: Output,
+): Promise<ProgressOptions | undefined> {
+  const dataDir = dataDirOf(values);
+  try {
+    await claimFolder(dataDir);
+  } catch (error) {
+    output.note(`note: a replay that is stopped will begin anew: ${asError(error).message}`);
+    return undefined;
+  }
+  const folder = join(dataDir, REPLAYS);
+  return {
+    folder,
+    question,
+    isFresh: values.fresh ?? false,
+    onNote: (note) => output.note(`note: ${note}`),
+  };
 }
 
 async function answerReplay(

@@ -20,6 +20,8 @@ export interface CaptureFilter {
   readonly version?: string | undefined;
   /** Only what was written from here on, in ms since 1970. Default: from the beginning. */
   readonly since?: number | undefined;
+  /** Only what was written up to here, in ms since 1970. Default: to the end. */
+  readonly until?: number | undefined;
 }
 
 /** A line of an object, or what ends it before its end. */
@@ -44,12 +46,16 @@ export class CaptureReader {
   }
 
   /** Pages in the order of versions, and of time within each. @throws S3's error */
-  async *pages({ version, since = 0 }: CaptureFilter = {}): AsyncGenerator<readonly CapturedObject[]> {
+  async *pages({
+    version,
+    since = 0,
+    until = Infinity,
+  }: CaptureFilter = {}): AsyncGenerator<readonly CapturedObject[]> {
     const prefix = version === undefined ? this.#prefix : `${this.#prefix}${version}/`;
     for await (const page of listPages(this.#s3, this.#bucket, prefix)) {
       const objects = page.flatMap(({ key, bytes }) => {
         const object = objectOf(key, this.#prefix, bytes);
-        return object && object.writtenAt >= since ? [object] : [];
+        return object && object.writtenAt >= since && object.writtenAt <= until ? [object] : [];
       });
       if (objects.length > 0) yield objects;
     }

@@ -85,8 +85,22 @@ const MARK_TEXT = 'Data of a local cluster-serving. `cluster-serving shutdown` d
 const FOLDERS = ['aws', 'imported', 'models', 'redis'];
 /** Copies of models, where a job has its model elsewhere. */
 const COPIES = ['copied', 'hub'];
+/** The progress and the reports of `model replay`. */
+export const REPLAYS = 'replays';
 /** All names that a service creates in its folder. */
-const OURS = [...FOLDERS, ...COPIES, RECORD, OPTIONS, LOCK, LOG, `${LOG}.1`, CREDENTIALS, TOKEN, MARK];
+const OURS = [
+  ...FOLDERS,
+  ...COPIES,
+  REPLAYS,
+  RECORD,
+  OPTIONS,
+  LOCK,
+  LOG,
+  `${LOG}.1`,
+  CREDENTIALS,
+  TOKEN,
+  MARK,
+];
 /** For its user alone: credentials are also in the record and the log. */
 const FOLDER_MODE = 0o700;
 export const FILE_MODE = 0o600;

@@ -1,4 +1,5 @@
 /** Replays captures on a model: copies them to this machine, and asks the model in a process that can be killed. */
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -13,6 +14,7 @@ import { inModelProcess, type ModelProcess, withModelProcess } from '../../onnx-
 import type { Side } from '../diff/run.ts';
 import { newModelProcess } from '../model-process.ts';
 import { objectLine, problemLine } from './file.ts';
+import { Progress, type ProgressOptions } from './progress.ts';
 import type { Replay } from './tally.ts';
 import { REPLAY } from './tasks.ts';
 
@@ -28,6 +30,8 @@ export interface ReplayOptions {
   readonly job: JobConfig | undefined;
   /** The input by whose values differences are counted. */
   readonly by?: string | undefined;
+  /** Where the progress of a replay that is stopped is kept. Undefined: none is. */
+  readonly progress?: ProgressOptions | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly process?: ModelProcess | undefined;
   /** Told how many objects were copied. */
@@ -42,24 +46,43 @@ const MOST_COPIED = 8 * 1024 ** 3;
 export async function replayCaptures(side: Side, options: ReplayOptions): Promise<Replay | undefined> {
   const { captured, version, by, signal } = options;
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-replay-'));
+  const until = Date.now();
+  const progress = options.progress && (await Progress.find(options.progress, until));
   try {
     const file = join(folder, 'captures.ndjson');
-    const copied = await copyCaptures(file, options);
+    const window = { since: options.filter.since ?? 0, until };
+    const copy = () => copyCaptures(file, { ...options.filter, ...(progress?.window ?? window) }, options);
+    let copied = await copy();
+    // It has dropped its window then.
+    if (copied && progress && !(await progress.begin(copied.digest, window))) {
+      copied = await copy();
+      if (copied) await progress.begin(copied.digest, window);
+    }
     if (!copied) return undefined;
     const job = options.job ?? withDefaults(copied.settings);
-    const run = { ...side, version, job, captured, captures: file, by };
+    const run = { ...side, version, job, captured, captures: file, by, progress: progress?.file };
     const ask = (process: ModelProcess) => inModelProcess(REPLAY, run, { ms: LIMIT_MS, signal }, process);
-    return await withModelProcess(options.process, ask, newModelProcess);
+    const replay = await withModelProcess(options.process, ask, newModelProcess);
+    await progress?.end();
+    return replay;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** @returns the settings of the last capture that can be read; undefined where there is none */
+interface Copied {
+  /** Those of the last capture that can be read. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly digest: string;
+}
+
+/** @returns undefined where there is none */
 async function copyCaptures(
   file: string,
-  { captures, filter, signal, onCopied }: ReplayOptions,
-): Promise<{ readonly settings: Readonly<Record<string, unknown>> } | undefined> {
+  filter: CaptureFilter,
+  { captures, signal, onCopied }: ReplayOptions,
+): Promise<Copied | undefined> {
+  const hash = createHash('sha256');
   const out = createWriteStream(file);
   let settings: Readonly<Record<string, unknown>> = {};
   let objects = 0;
@@ -71,6 +94,7 @@ async function copyCaptures(
         'too_large',
         `more than ${MOST_COPIED} characters of captures; pass a later --since`,
       );
+    hash.update(`${line}\n`);
     if (!out.write(`${line}\n`)) await once(out, 'drain');
   };
   try {
@@ -90,7 +114,7 @@ async function copyCaptures(
     out.end();
     await finished(out);
   }
-  return objects === 0 ? undefined : { settings };
+  return objects === 0 ? undefined : { settings, digest: hash.digest('hex') };
 }
 
 function settingsOf(line: string): Readonly<Record<string, unknown>> | undefined {

@@ -11,6 +11,7 @@ import type { Outcome } from '../../lib/contract/values.ts';
 import type { Side } from '../diff/run.ts';
 import { compareRecord, Spreads } from './compare.ts';
 import { entriesOf } from './file.ts';
+import { type Asked, Journal } from './journal.ts';
 import { type Item, type PackedRun, PackedRuns } from './packed-runs.ts';
 import { type Replay, Tally } from './tally.ts';
 
@@ -25,6 +26,8 @@ export interface ReplayRun extends Side {
   readonly captures: string;
   /** The input by whose values differences are counted. */
   readonly by: string | undefined;
+  /** A file with the progress (progress.ts), which goes on. Undefined: none is kept. */
+  readonly progress?: string | undefined;
 }
 
 interface About {
@@ -39,18 +42,20 @@ export async function runReplay(run: ReplayRun): Promise<Replay> {
   const settings = modelSettings(run.job, threads);
   const { file, verification } = run;
   const runner = await openOnnx(file, 'replay', { ...settings, verification, hasSteadyRuns: true });
+  const runtime = { ...RUNTIME, threads: settings.threads };
+  const journal = run.progress === undefined ? undefined : await Journal.open(run.progress, runtime);
   try {
     const { job, captured, captures, by, version } = run;
-    const runtime = { ...RUNTIME, threads: settings.threads };
     const tally = new Tally({ version, runtime, settings: answerSettings(job), by });
     const packed = new PackedRuns<About>();
     for await (const entry of entriesOf(captures, captured)) {
       if ('unread' in entry) tally.addUnread(entry.unread);
-      else await replayLine(entry, { runner, packed, tally, spreads });
+      else await replayLine(entry, { runner, packed, tally, spreads, journal });
     }
-    for (const rest of packed.rest()) await replayRun(rest, { runner, tally, spreads });
+    for (const rest of packed.rest()) await replayRun(rest, { runner, tally, spreads, journal });
     return tally.sum();
   } finally {
+    await journal?.close();
     await runner.close();
   }
 }
@@ -74,21 +79,24 @@ interface Replaying {
   readonly packed: PackedRuns<About>;
   readonly tally: Tally;
   readonly spreads: Spreads;
+  readonly journal: Journal | undefined;
 }
 
 async function replayLine(
   { header, line, place: where }: Pick<About, 'header' | 'line'> & { readonly place: string },
   { packed, ...parts }: Replaying,
 ): Promise<void> {
-  const { tally, runner } = parts;
+  const { tally, runner, journal } = parts;
   tally.addHeader(header, line, where);
   const left = line.records.flatMap((record) => record.left);
   if (left.length > 0) return tally.addLeft(line.records.length, left);
   if (line.error !== undefined) {
-    const records = line.records.map(({ inputs }) => inputs);
-    const outcomes = await ask(runner, records, line.form);
-    const failure = outcomes.find((outcome) => !outcome.ok);
-    return tally.addFailure(line, failure?.ok === false ? failure.error.code : undefined);
+    const [failed] = await through(journal, 1, async () => {
+      const records = line.records.map(({ inputs }) => inputs);
+      const failure = (await ask(runner, records, line.form)).find((outcome) => !outcome.ok);
+      return [{ code: failure?.ok === false ? failure.error.code : undefined }];
+    });
+    return tally.addFailure(line, failed?.code);
   }
   for (const record of line.records) {
     const { inputs, place } = record;
@@ -98,21 +106,34 @@ async function replayLine(
 }
 
 async function replayRun(
-  { form, records, items }: PackedRun<About>,
-  { runner, tally, spreads }: Omit<Replaying, 'packed'>,
+  run: PackedRun<About>,
+  { journal, tally, ...parts }: Omit<Replaying, 'packed'>,
 ): Promise<void> {
-  const outcomes = await ask(runner, records, form);
-  for (const [index, { about, place }] of items) {
-    const outcome = elementAt(outcomes, index, 'outcomes');
-    const { header, line, record } = about;
-    if (!outcome.ok) {
-      tally.addFailure(line, outcome.error.code);
-      continue;
-    }
-    const compared = compareRecord(record.outputs ?? [], outcome.outputs, spreads);
-    const isSamePlace = isDeepStrictEqual(outcome.place, place) && runner.inputs[0]?.isText !== true;
-    tally.addCompared({ header, line, record, compared, isSamePlace });
+  const asked = await through(journal, run.items.length, () => compareRun(run, parts));
+  for (const [i, [, { about }]] of run.items.entries()) {
+    const { code, compared, isSamePlace = false } = elementAt(asked, i, 'asked');
+    if (compared) tally.addCompared({ ...about, compared, isSamePlace });
+    else tally.addFailure(about.line, code);
   }
+}
+
+async function compareRun(
+  { form, records, items }: PackedRun<About>,
+  { runner, spreads }: Pick<Replaying, 'runner' | 'spreads'>,
+): Promise<Asked[]> {
+  const outcomes = await ask(runner, records, form);
+  return items.map(([index, { about, place }]) => {
+    const outcome = elementAt(outcomes, index, 'outcomes');
+    if (!outcome.ok) return { code: outcome.error.code };
+    const compared = compareRecord(about.record.outputs ?? [], outcome.outputs, spreads);
+    const isSamePlace = isDeepStrictEqual(outcome.place, place) && runner.inputs[0]?.isText !== true;
+    return { compared, isSamePlace };
+  });
+}
+
+/** @returns what a journal knows already, or what `find` finds */
+function through(journal: Journal | undefined, records: number, find: () => Promise<readonly Asked[]>) {
+  return journal ? journal.through(records, find) : find();
 }
 
 async function ask(

@@ -17,7 +17,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], lines: 9_880 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 69_900 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 70_110 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

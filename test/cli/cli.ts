@@ -1,5 +1,5 @@
 /** Runs command lines and returns their output and exit code, in folders whose service ends with the test. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,11 +26,13 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Script of cli/bin, default cluster-serving. */
   readonly script?: string;
+  /** Gets the process, to stop it. */
+  readonly onStart?: (child: ChildProcess) => void;
 }
 
 /** Runs `cluster-serving <args>` without a terminal and without any account of this machine. */
 export async function cli(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const { cwd, stdin = '', env = {}, script = 'cluster-serving' } = options;
+  const { cwd, stdin = '', env = {}, script = 'cluster-serving', onStart } = options;
   const child = spawn(process.execPath, [join(ROOT, 'cli', 'bin', `${script}.mjs`), ...args], {
     cwd,
     env: childEnvironment(env),
@@ -39,6 +41,7 @@ export async function cli(args: readonly string[], options: RunOptions = {}): Pr
     child.once('close', resolve);
   });
   child.stdin.end(stdin);
+  onStart?.(child);
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return { code: await code, stdout, stderr };
 }

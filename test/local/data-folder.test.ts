@@ -82,7 +82,7 @@ test('the mark of a folder that is deleted goes last, and what is not of a servi
   const halves = ['stack.json.1', 'options.json.22', 'lock.json.333', 'credentials.json.4', 'token.5'];
   const others = ['stack.json.x', 'token.json', 'mine.json', 'xtoken.1'];
   for (const name of [...ours, ...halves, ...others]) await writeFile(join(dataDir, name), '');
-  for (const name of ['aws', 'imported', 'models', 'redis', 'copied', 'hub'])
+  for (const name of ['aws', 'imported', 'models', 'redis', 'copied', 'hub', 'replays'])
     await mkdir(join(dataDir, name));
   const left: string[][] = [];
   slowDisk(t, ['rm'], async (path) => {

@@ -1,6 +1,6 @@
 /** A day on one machine: a service captures, a worse model is refused with a table, a better one passes. */
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { InputQueue, OutputQueue } from '../../../sdk/index.ts';
@@ -8,10 +8,45 @@ import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { clientOptions, testStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import type { CliAnswer } from '../cli.ts';
+import { type CliAnswer, cli } from '../cli.ts';
 import { warmCli, warmCliJson } from '../warm.ts';
 
-/** x: float32 [N, 4], a secret that does nothing -> p: float32 [N, 3] */
+const SLOW = 2_048;
+
+/** x, age: float32 [N, 4] -> p: float32 [N, 3], in a time that can be stopped */
+function slowClassifier(): Uint8Array {
+  const weights = [
+    ['in', 4, SLOW],
+    ['w', SLOW, SLOW],
+    ['out', SLOW, 3],
+  ] as const;
+  const layers = Array.from({ length: 12 }, (_, i) => [
+    { op: 'MatMul', inputs: [`t${i}`, 'w'], outputs: [`h${i}`] },
+    { op: 'Tanh', inputs: [`h${i}`], outputs: [`t${i + 1}`] },
+  ]);
+  return onnxModel({
+    inputs: [
+      { name: 'x', dtype: 'float32', shape: ['N', 4] },
+      { name: 'age', dtype: 'float32', shape: ['N', 4] },
+    ],
+    outputs: [{ name: 'p', dtype: 'float32', shape: ['N', 3] }],
+    weights: weights.map(([name, rows, columns]) => ({
+      name,
+      dtype: 'float32',
+      shape: [rows, columns],
+      data: Float32Array.from({ length: rows * columns }, (_, i) => Math.sin(i) / 30),
+    })),
+    nodes: [
+      { op: 'Add', inputs: ['x', 'age'], outputs: ['sum'] },
+      { op: 'MatMul', inputs: ['sum', 'in'], outputs: ['t0'] },
+      ...layers.flat(),
+      { op: 'MatMul', inputs: ['t12', 'out'], outputs: ['z'] },
+      { op: 'Softmax', inputs: ['z'], outputs: ['p'], attributes: { axis: 1 } },
+    ],
+  });
+}
+
+/** x: float32 [N, 4], age: float32 [N, 4] -> p: float32 [N, 3] */
 function classifier(more: number): Uint8Array {
   const weight = Float32Array.from(
     { length: 12 },
@@ -42,18 +77,18 @@ interface Replayed {
 
 test('what a service captures is replayed, gates a push, and is exported and purged', async (t) => {
   const folder = await temporaryFolder(t);
-  const model = async (name: string, more: number) => {
+  const model = async (name: string, bytes: Uint8Array) => {
     await mkdir(join(folder, name));
-    await writeFile(join(folder, name, 'model.onnx'), classifier(more));
+    await writeFile(join(folder, name, 'model.onnx'), bytes);
     return join(folder, name);
   };
-  const modelDirectory = await model('first', 0);
+  const modelDirectory = await model('first', classifier(0));
   const config = 'capture: {share: 1}\nrelease: {maxFlips: 5%}\nmodelRefreshSeconds: 1';
   const file = join(folder, 'config.yaml');
   await writeFile(file, config);
   const stack = await testStack(t, { config, modelDirectory });
   const clients = clientOptions(stack);
-  const options = { env: stack.aws.environment };
+  const options = { env: stack.aws.environment, cwd: folder };
   const where = ['--bucket', stack.bucket, '--job', 'serving_stream'];
   const json = async <T>(...args: string[]) =>
     (await warmCliJson([...args, ...where], options)) as CliAnswer<T>;
@@ -87,7 +122,7 @@ test('what a service captures is replayed, gates a push, and is exported and pur
   assert.deepEqual(same.json.bits, { records: 50, differ: 0 });
   assert.deepEqual(same.json.problems, []);
 
-  const worse = await model('worse', 3);
+  const worse = await model('worse', classifier(3));
   const push = ['model', 'push', worse, '--config', file, ...where];
   const stopped = await warmCli(push, options);
   assert.equal(stopped.code, 1);
@@ -97,8 +132,34 @@ test('what a service captures is replayed, gates a push, and is exported and pur
   const other = await replayed(worse, '--max-flips', '5');
   assert.equal(other.code, 1);
   assert.ok(other.json.flips > 5);
+
+  const slow = await model('slow', slowClassifier());
+  const { version } = (await json<{ version: string }>('model', 'push', slow, '--no-activate')).json;
+  const replaySlow = ['model', 'replay', version, ...where];
+  const replays = join(folder, '.cluster-serving', 'replays');
+  const progressLines = async () => {
+    const [name] = await readdir(replays).catch(() => []);
+    return name === undefined ? 0 : (await readFile(join(replays, name), 'utf8')).split('\n').length;
+  };
+  for (const signal of ['SIGINT', 'SIGKILL'] as const) {
+    const known = await progressLines();
+    const killed = cli(replaySlow, {
+      ...options,
+      onStart: (child) =>
+        void until(async () => (await progressLines()) > known + 2).then(() => child.kill(signal)),
+    });
+    assert.equal((await killed).code, signal === 'SIGINT' ? 130 : null);
+  }
+  const before = await progressLines();
+  assert.ok(before > 4);
+  const wentOn = await warmCliJson(replaySlow, options);
+  assert.match(wentOn.stderr, /the replay that was started at .* goes on; --fresh begins anew/);
+  assert.equal(await progressLines(), 0);
+  const anew = await warmCliJson([...replaySlow, '--fresh'], options);
+  assert.doesNotMatch(anew.stderr, /goes on/);
+  assert.deepEqual(wentOn.json, anew.json);
   const better = await warmCli(
-    ['model', 'push', await model('better', 1e-4), '--config', file, ...where],
+    ['model', 'push', await model('better', classifier(1e-4)), '--config', file, ...where],
     options,
   );
   assert.equal(better.code, 0, better.stderr);
