@@ -83,8 +83,10 @@ function captureTo(writer: CaptureWriter, share: number, counts: { lines: number
     failures: true,
     now: Date.now,
     isFrozen: true,
+    onLost: (requests) => {
+      throw new Error(`${requests} requests were not captured`);
+    },
     put: async ({ lines, lost }) => {
-      if (lost > 0) throw new Error(`${lost} requests were not captured`);
       counts.lines += lines.length;
       await writer.put({ ...header, version: `share${share * 100}`, lost }, lines);
     },

@@ -5,6 +5,7 @@ import { defineCommand, only, wrongUse } from '../command.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS, YES } from '../service.ts';
 import { exportCaptures } from './export.ts';
 import { listCaptures } from './list.ts';
+import { askLost } from './lost.ts';
 import { purgeCaptures } from './purge.ts';
 import { sinceOf } from './since.ts';
 
@@ -52,7 +53,11 @@ export const command = defineCommand({
     const reader = new CaptureReader(s3, bucket, job);
     const filter = { version: values.version, since };
     try {
-      if (action === 'list') return await listCaptures(reader, filter, output);
+      if (action === 'list') {
+        // The service counts all; objects say it of those that the options choose.
+        const isAll = values.since === undefined && values.version === undefined;
+        return await listCaptures(reader, filter, output, isAll ? await askLost(service) : undefined);
+      }
       if (action === 'export') return await exportCaptures(reader, filter, output);
       const { uri, yes = false } = values;
       return await purgeCaptures(reader, { filter: { ...filter, until: now }, uri, yes, job }, output);

@@ -2,6 +2,7 @@
 import { readHeader } from '../../lib/codecs/capture/read.ts';
 import type { CapturedObject, CaptureFilter, CaptureReader } from '../../lib/s3/capture-reader.ts';
 import { EXIT, type Output } from '../output.ts';
+import { lostText } from './lost.ts';
 
 interface Day {
   readonly version: string;
@@ -10,10 +11,12 @@ interface Day {
   readonly bytes: number;
 }
 
+/** @param counted how many are lost, where the service says it: what was stored last does not know of what was refused since */
 export async function listCaptures(
   reader: CaptureReader,
   filter: CaptureFilter,
   output: Output,
+  counted?: number,
 ): Promise<number> {
   const days = new Map<string, Day>();
   /** An environment counts what it lost since its start, so its last object of a day has the sum. */
@@ -27,14 +30,14 @@ export async function listCaptures(
       last.set(environmentOf(object), object);
     }
   }
-  let lost = 0;
-  for (const object of last.values()) lost += await lostOf(reader, object);
+  let lost = counted ?? 0;
+  if (counted === undefined) for (const object of last.values()) lost += await lostOf(reader, object);
   const list = [...days.values()];
   const rows = list.map(
     ({ version, day, objects, bytes }) =>
       `${version.padEnd(14)}${day}  ${String(objects).padStart(8)} objects  ${(bytes / 1e6).toFixed(1)} MB`,
   );
-  const missing = lost > 0 ? [`${lost} requests and records were drawn and could not be stored`] : [];
+  const missing = lost > 0 ? [lostText(lost)] : [];
   const text = rows.length === 0 ? ['nothing was captured: `capture.share` in config.yaml'] : rows;
   output.answer({ captures: list, lost }, [...text, ...missing].join('\n'));
   return EXIT.ok;

@@ -7,6 +7,7 @@ import { findRunning, type StackRecord } from '../../local/service/data-folder.t
 import { otherServices } from '../../local/service/services.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
 import { request } from '../../sdk/fetch.ts';
+import { lostText } from '../capture/lost.ts';
 import { defineCommand } from '../command.ts';
 import type { NoticePlace } from '../notify/notices.ts';
 import { noticesText } from '../notify/text.ts';
@@ -112,12 +113,20 @@ async function ask(http: string, access: AccessOptions) {
   const send = authorizedFetch(http, access);
   try {
     const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS, undefined, send);
-    const { ready, model, serving }: Ready = Object(body);
+    const { ready, model, serving, lostCaptures }: Ready = Object(body);
     if (ready !== true)
       throw new ServingError('internal', `${http}/ready did not answer as this service does`);
     const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS, undefined, send);
     const counted = (metrics.body as TimerReport[]).filter(({ count }) => count > 0);
-    return { ready: true, model, serving, reason: undefined, metrics: counted, unreachable: false };
+    return {
+      ready: true,
+      model,
+      serving,
+      lostCaptures,
+      reason: undefined,
+      metrics: counted,
+      unreachable: false,
+    };
   } catch (error) {
     const known = ServingError.from(error);
     // Only if no server answered, the cause is the network's own error.
@@ -126,6 +135,7 @@ async function ask(http: string, access: AccessOptions) {
       ready: false,
       model: undefined,
       serving: undefined,
+      lostCaptures: undefined,
       reason: known.message,
       metrics: [],
       unreachable,
@@ -137,12 +147,14 @@ interface Ready {
   readonly ready?: unknown;
   readonly model?: string;
   readonly serving?: readonly { readonly version: string; readonly at: string }[];
+  readonly lostCaptures?: number;
 }
 
 function answerText({
   ready,
   model,
   serving = [],
+  lostCaptures = 0,
   reason,
   metrics,
 }: Awaited<ReturnType<typeof ask>>): string {
@@ -154,5 +166,8 @@ function answerText({
   );
   const others = serving.filter(({ version }) => version !== model);
   const old = others.map(({ version, at }) => `  version ${version} answered too, last at ${at}`);
-  return [`ready${model === undefined ? '' : `, model version ${model}`}`, ...old, ...rows].join('\n');
+  const lost = lostCaptures > 0 ? [`  ${lostText(lostCaptures)}; the log says why`] : [];
+  return [`ready${model === undefined ? '' : `, model version ${model}`}`, ...old, ...lost, ...rows].join(
+    '\n',
+  );
 }

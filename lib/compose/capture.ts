@@ -4,6 +4,7 @@ import { answerSettings } from '../config/job.ts';
 import { Capture } from '../observe/capture.ts';
 import { CaptureWriter } from '../s3/captures.ts';
 import { onnxSettings } from './model.ts';
+import { observers } from './observers.ts';
 import { s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 
@@ -15,6 +16,7 @@ export async function openCapture(scope: Scope): Promise<Capture> {
     ...job.capture,
     now: Date.now,
     isFrozen: inLambda,
+    onLost: (records) => scope.get(observers).capturesLost?.(records),
     async put({ version, lines, lost }) {
       // Loaded with the model, which has answered.
       const { RUNTIME } = await import('./onnx.ts');

@@ -2,11 +2,18 @@
  * Converts histograms to fields of one Redis hash that only grow (HINCRBYFLOAT), and back. Counts stay exact as floats
  * up to 2^53, while squares in whole microseconds would overflow HINCRBY's 64 bits after 92,000 requests of 10 s.
  */
-import { emptyHistogram, type Histogram, TIMERS, type TimerName } from './timers.ts';
+import {
+  emptyHistogram,
+  type Histogram,
+  LOST_CAPTURES,
+  type Measurement,
+  TIMERS,
+  type TimerName,
+} from './timers.ts';
 
 /** `[field, increment]` pairs for HINCRBYFLOAT. */
 export function toIncrements(
-  histograms: ReadonlyMap<TimerName, Histogram>,
+  histograms: ReadonlyMap<Measurement, Histogram>,
 ): [field: string, increment: string][] {
   const pairs: [string, string][] = [];
   for (const [name, { count, sum, squares, buckets }] of histograms) {
@@ -16,6 +23,9 @@ export function toIncrements(
   }
   return pairs;
 }
+
+/** The field with the requests and records that were to be captured and are lost. */
+export const LOST_FIELD = `${LOST_CAPTURES}|sum`;
 
 /** The field with the time of the job's first measurement, in ms since 1970. */
 export const SINCE_FIELD = 'since';

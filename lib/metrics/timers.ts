@@ -15,6 +15,10 @@ export const TIMERS = [
 ] as const;
 export type TimerName = (typeof TIMERS)[number];
 
+/** Requests and records that were to be captured and are lost. It adds up as timers do, and is none of the contract. */
+export const LOST_CAPTURES = 'captures.lost';
+export type Measurement = TimerName | typeof LOST_CAPTURES;
+
 export const TIMER_NAMES: Readonly<Record<Step, TimerName>> = {
   read: 'zoo.serving.redis.get',
   write: 'zoo.serving.redis.put',
@@ -58,9 +62,9 @@ export interface Histogram {
 
 /** The measurements of one environment since its last delivery. */
 export class Timers {
-  #histograms = new Map<TimerName, Histogram>();
+  #histograms = new Map<Measurement, Histogram>();
 
-  record(name: TimerName, ms: number): void {
+  record(name: Measurement, ms: number): void {
     let histogram = this.#histograms.get(name);
     if (!histogram) {
       histogram = emptyHistogram();
@@ -78,14 +82,14 @@ export class Timers {
   }
 
   /** Returns everything and starts again. */
-  take(): Map<TimerName, Histogram> {
+  take(): Map<Measurement, Histogram> {
     const taken = this.#histograms;
     this.#histograms = new Map();
     return taken;
   }
 
   /** Restores what could not be delivered. */
-  restore(histograms: ReadonlyMap<TimerName, Histogram>): void {
+  restore(histograms: ReadonlyMap<Measurement, Histogram>): void {
     for (const [name, from] of histograms) {
       const into = this.#histograms.get(name) ?? emptyHistogram();
       addTo(into, from);

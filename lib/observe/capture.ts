@@ -21,6 +21,8 @@ export interface CapturedLines {
 interface CaptureOptions extends CaptureSettings {
   /** Stores lines. */
   readonly put: (captured: CapturedLines) => Promise<void>;
+  /** Called with how many requests and records are lost now. */
+  readonly onLost: (records: number) => void;
   /** Wall clock in ms. */
   readonly now: () => number;
   /** True: the process is frozen between events, and may be ended then. */
@@ -138,6 +140,7 @@ export class Capture implements Observer {
   #lose(lines: number, why: string): void {
     const before = this.#lost;
     this.#lost += lines;
+    this.#options.onLost(lines);
     // At 1, 2, 4, 8 …
     if (Math.floor(Math.log2(this.#lost)) !== Math.floor(Math.log2(before)))
       logWarning(`requests and records were not captured: ${why}`, { lost: this.#lost });

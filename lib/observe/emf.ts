@@ -29,6 +29,8 @@ const METRICS = {
   DeadLettered: { unit: 'Count', join: add },
   /** Notices for tasks of Step Functions that had ended. */
   NoticesDropped: { unit: 'Count', join: add },
+  /** Requests and records that were to be captured and could not be stored. */
+  CapturesLost: { unit: 'Count', join: add },
 } as const;
 
 export type MetricName = keyof typeof METRICS;
@@ -88,6 +90,7 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
     resultRefused: ({ error }) => fail(error.code),
     messageArchived: () => measure('DeadLettered', 1),
     noticeDropped: () => measure('NoticesDropped', 1),
+    capturesLost: (records) => measure('CapturesLost', records),
     chunkServed({ finished, returned }) {
       measure('Rows', finished.length + returned.length);
       for (const { outcome } of finished) if (!outcome.ok) fail(outcome.error.code);

@@ -3,7 +3,7 @@
  * are delivered before it; a failing store must not fail the request.
  */
 import { logError } from '../contract/log.ts';
-import { TIMER_NAMES, Timers } from '../metrics/timers.ts';
+import { LOST_CAPTURES, TIMER_NAMES, Timers } from '../metrics/timers.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
 
 interface DeliveryOptions {
@@ -33,6 +33,10 @@ export class DeliveredTimers implements Observer {
 
   stepEnded({ step, tookMs }: Fact<'stepEnded'>): void {
     this.timers.record(TIMER_NAMES[step], tookMs);
+  }
+
+  capturesLost(records: number): void {
+    this.timers.record(LOST_CAPTURES, records);
   }
 
   modelChanged(version: string): void {

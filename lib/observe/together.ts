@@ -25,6 +25,7 @@ const FACTS: Readonly<Record<Fact, null>> = {
   resultRefused: null,
   messageArchived: null,
   noticeDropped: null,
+  capturesLost: null,
   chunkServed: null,
   eventFailed: null,
   eventServed: null,

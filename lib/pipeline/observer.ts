@@ -130,6 +130,8 @@ export interface Observer {
   messageArchived?(messageId: string): void;
   /** A notice was dropped, because the task of Step Functions that waited for it has ended. */
   noticeDropped?(target: string): void;
+  /** So many requests and records were to be captured, and could not be stored. */
+  capturesLost?(records: number): void;
   /** The records of a chunk have their outcomes, which are stored. */
   chunkServed?(chunk: Chunk): void;
   /** An event failed as a whole, and all of its messages are delivered again. */

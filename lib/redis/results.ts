@@ -7,6 +7,7 @@ import { ServingError } from '../contract/errors.ts';
 import { doneChannel, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import {
+  LOST_FIELD,
   type ServingVersion,
   SINCE_FIELD,
   servingFromFields,
@@ -174,6 +175,11 @@ export class ResultStore implements Results {
     const key = metricsKey(job);
     const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
     return servingFromFields(fields).filter(({ atMs }) => now() - atMs <= SERVING_MS);
+  }
+
+  async lostCaptures(): Promise<number> {
+    const key = metricsKey(this.#options.job);
+    return Number((await this.#connection.use((redis) => redis.hget(key, LOST_FIELD), true, key)) ?? 0);
   }
 
   async ping(): Promise<void> {

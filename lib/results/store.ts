@@ -87,6 +87,8 @@ export interface Results {
   metrics(): Promise<TimerReport[]>;
   /** The versions of the model with which measurements were saved within the last hour, the latest first. */
   serving(): Promise<ServingVersion[]>;
+  /** How many requests and records were to be captured and are lost, in all environments since the first measurement. */
+  lostCaptures(): Promise<number>;
   /** Resolves when the store answers. */
   ping(): Promise<void>;
   /** Ends its connection too, and with it all other parts. May be called twice. */

@@ -12,9 +12,9 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 41_330 },
+  { folders: ['functions', 'lib'], lines: 41_345 },
   { folders: ['local'], lines: 11_350 },
-  { folders: ['cli'], lines: 9_880 },
+  { folders: ['cli'], lines: 9_960 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 70_110 },

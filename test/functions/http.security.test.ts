@@ -104,6 +104,7 @@ test('every answer has one of two content types, which browsers must not guess',
   const endpoint = status({
     results: {
       serving: async () => [],
+      lostCaptures: async () => 0,
       timers: async () => ({ histograms: new Map(), seconds: 0 }),
     },
     settings: DEFAULT_JOB,

@@ -112,14 +112,14 @@ const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {
     looking({ states: () => ({ status: fail, cancel: fail }) }, 'POST', '/cancel', ASK),
   'status, the metrics': () =>
     status({
-      results: { timers: fail, serving: fail },
+      results: { timers: fail, serving: fail, lostCaptures: fail },
       modelVersion: fail,
       observers: quietObservers(),
       settings: DEFAULT_JOB,
     })(event('GET', '/metrics')),
   'status, readiness': () =>
     status({
-      results: { timers: fail, serving: fail },
+      results: { timers: fail, serving: fail, lostCaptures: fail },
       modelVersion: fail,
       observers: quietObservers(),
       settings: DEFAULT_JOB,

@@ -14,13 +14,16 @@ interface World {
   readonly serving?: () => Promise<{ version: string; atMs: number }[]>;
   readonly modelVersion?: () => Promise<string>;
   readonly observers?: Observers;
+  readonly lostCaptures?: number;
   readonly timers?: () => void;
   readonly accept?: string;
 }
 
-async function get(path: string, { serving, modelVersion, observers, timers, accept = '' }: World = {}) {
+async function get(path: string, world: World = {}) {
+  const { serving, modelVersion, observers, timers, lostCaptures = 0, accept = '' } = world;
   const handler = status({
     results: {
+      lostCaptures: async () => lostCaptures,
       serving: serving ?? (async () => []),
       timers: async () => {
         timers?.();
@@ -55,6 +58,11 @@ test('/ready names the version that was pushed, and apart from it those by which
       { version: 'v0', at: '1970-01-01T00:00:01.000Z' },
     ],
   });
+});
+
+test('/ready says how many requests and records were to be captured and are lost, where there are any', async () => {
+  const { body } = await get('/ready', { lostCaptures: 3 });
+  assert.deepEqual(JSON.parse(body), { ready: true, model: 'v1', lostCaptures: 3 });
 });
 
 test('/ready is 503 when Redis does not answer', async (t) => {

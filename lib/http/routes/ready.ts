@@ -6,7 +6,7 @@ import { ServingError } from '../../contract/errors.ts';
 import { logError } from '../../contract/log.ts';
 import type { ServingVersion } from '../../metrics/fields.ts';
 import type { Declaration } from '../../openapi/declaration.ts';
-import { list, object, TEXT } from '../../openapi/json-schema.ts';
+import { COUNT, list, object, TEXT } from '../../openapi/json-schema.ts';
 import { answer } from '../../openapi/operation.ts';
 import type { Handle } from '../handle.ts';
 import { errorResponse, json } from '../response.ts';
@@ -15,6 +15,8 @@ export interface ReadyDeps {
   readonly results: {
     /** The versions that environments answered with. @throws results_unavailable */
     serving(): Promise<readonly ServingVersion[]>;
+    /** @throws results_unavailable */
+    lostCaptures(): Promise<number>;
   };
   /** The version of the model. @throws model_unavailable, with S3's error as its cause where S3 is away */
   readonly modelVersion: () => Promise<string>;
@@ -22,9 +24,12 @@ export interface ReadyDeps {
 
 /** @throws any error but an absence */
 export const handle: Handle<ReadyDeps> = async (_, deps) => {
-  const [model, serving] = await Promise.allSettled([deps.modelVersion(), deps.results.serving()]);
+  const { results, modelVersion } = deps;
+  const figures = Promise.all([results.serving(), results.lostCaptures()]);
+  const [model, serving] = await Promise.allSettled([modelVersion(), figures]);
   if (model.status === 'fulfilled' && serving.status === 'fulfilled') {
-    const versions = serving.value.map(({ version, atMs }) => ({
+    const [served, lostCaptures] = serving.value;
+    const versions = served.map(({ version, atMs }) => ({
       version,
       at: new Date(atMs).toISOString(),
     }));
@@ -32,6 +37,7 @@ export const handle: Handle<ReadyDeps> = async (_, deps) => {
       ready: true,
       model: model.value,
       ...(versions.length > 0 ? { serving: versions } : {}),
+      ...(lostCaptures > 0 ? { lostCaptures } : {}),
     });
   }
   const errors = [serving, model].flatMap((check) =>
@@ -57,9 +63,15 @@ export const declaration: Declaration = {
   operations: () => {
     const served = object({ version: TEXT, at: { ...TEXT, format: 'date-time' } });
     // `model` was pushed; environments have answered with those of `serving`.
-    const ready = object({ ready: { type: 'boolean', const: true }, model: TEXT, serving: list(served) }, [
-      'serving',
-    ]);
+    const ready = object(
+      {
+        ready: { type: 'boolean', const: true },
+        model: TEXT,
+        serving: list(served),
+        lostCaptures: COUNT,
+      },
+      ['serving', 'lostCaptures'],
+    );
     return [
       {
         id: 'ready',

@@ -1,5 +1,5 @@
 /** The figures that every environment of a job delivers to Redis, as histograms, and what serves. */
-import { type Histogram, TIMERS, type TimerName, upToOctave } from '../timers.ts';
+import { type Histogram, type Measurement, TIMERS, type TimerName, upToOctave } from '../timers.ts';
 import type { Distribution, Family } from './families.ts';
 
 /** The contract's timers under the names that Prometheus' conventions ask for. */
@@ -24,7 +24,7 @@ const NAMES: Readonly<Record<TimerName, readonly [name: string, help: string]>> 
 /** Powers of two of a microsecond: 0.5 ms to 4.5 min. */
 const OCTAVES = Array.from({ length: 20 }, (_, i) => i + 9);
 
-export function timerFamilies(histograms: ReadonlyMap<TimerName, Histogram>): Family[] {
+export function timerFamilies(histograms: ReadonlyMap<Measurement, Histogram>): Family[] {
   return TIMERS.flatMap((timer) => {
     const histogram = histograms.get(timer);
     const [name, help] = NAMES[timer];

@@ -17,6 +17,7 @@ function environment(
 ) {
   quietLog(t);
   let now = 0;
+  let lost = 0;
   const stored: CapturedLines[] = [];
   let answer: () => Promise<void> = async () => undefined;
   const capture = new Capture({
@@ -27,6 +28,7 @@ function environment(
     isFrozen: true,
     ...options,
     now: () => now,
+    onLost: (records) => void (lost += records),
     put: async (lines) => {
       await answer();
       stored.push(lines);
@@ -54,6 +56,7 @@ function environment(
     passes: (ms: number) => void (now += ms),
     answersWith: (answering: () => Promise<void>) => void (answer = answering),
     call: (messages?: number) => capture.functionCalled({ ids: {}, messages }),
+    lostSoFar: () => lost,
     ids: () => stored.flatMap(({ lines }) => lines.map((line) => readLine(line).id)),
   };
 }
@@ -124,7 +127,7 @@ describe('a frozen environment', () => {
   });
 
   test('loses what S3 refuses, says so, and goes on', async (t) => {
-    const { call, many, answersWith, stored } = environment(t);
+    const { call, many, answersWith, stored, lostSoFar } = environment(t);
     answersWith(() => Promise.reject(new Error('AccessDenied')));
     call(40);
     many(40);
@@ -138,6 +141,7 @@ describe('a frozen environment', () => {
       stored.map(({ lines, lost }) => [lines.length, lost]),
       [[32, 40]],
     );
+    assert.equal(lostSoFar(), 40);
   });
 
   test('never stores the lines of two versions together', async (t) => {

@@ -41,6 +41,7 @@ export function describeFaults(at: At): void {
       () => results.timers(),
       () => results.metrics(),
       () => results.serving(),
+      () => results.lostCaptures(),
       () => results.ping(),
       () => states.announce(announced('a', 'one')),
       () => states.status('a'),

@@ -1,7 +1,7 @@
 /** The measurements of a job's environments, and the versions they serve with. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TIMERS, Timers } from '../../../../lib/metrics/timers.ts';
+import { LOST_CAPTURES, TIMERS, Timers } from '../../../../lib/metrics/timers.ts';
 import { success } from './records.ts';
 import type { At } from './world.ts';
 
@@ -51,6 +51,20 @@ export function describeMeasurements(at: At): void {
     const { count, sum, squares } = histograms.get('zoo.serving.request.predict') ?? assert.fail();
     assert.deepEqual([seconds, count, sum, squares], [90, 2, 10, 50]);
     assert.equal(histograms.get('zoo.serving.redis.put')?.count, 0);
+  });
+
+  test('lost captures add up over environments, and are no timer', async (t) => {
+    const place = at(t);
+    const { results } = place.open();
+    assert.equal(await results.lostCaptures(), 0);
+    for (const lost of [3, 40]) {
+      const timers = new Timers();
+      timers.record(LOST_CAPTURES, lost);
+      await place.open().results.save([], 'v', timers);
+    }
+    assert.equal(await results.lostCaptures(), 43);
+    const names = (await results.metrics()).map(({ name }) => name).sort();
+    assert.deepEqual(names, [...TIMERS].sort());
   });
 
   test('the versions that served within the last hour are known, the latest first', async (t) => {
