@@ -118,7 +118,8 @@ async function ofReference(folder: string, path: string, { job, convert }: Setti
 }
 
 async function run(directory: string, { job, convert }: Settings, output: Output): Promise<number> {
-  const { goldenAnswer, goldenText, isFailure } = await import('../../release/golden/check.ts');
+  const { goldenText, isFailure } = await import('../../release/golden/ask.ts');
+  const { goldenAnswer } = await import('../../release/golden/check.ts');
   const { proofOptions } = await import('../../release/options.ts');
   const { verify } = await import('../../onnx-import/index.ts');
   const { newModelProcess } = await import('../../release/model-process.ts');

@@ -75,15 +75,14 @@ export async function push(
         const { diffWithServed } = await import('./served-diff.ts');
         const { replayOnCandidate } = await import('./replay-gate.ts');
         await assertTriable(place, trial, folder);
-        // A shadow answers nobody.
-        const isServed = activate && trial?.kind !== 'shadow';
         let diff: DiffReport | undefined;
         let replay: JudgedReplay | undefined;
         const verify: PublishOptions['verify'] = async (file, stored, kept) => {
           const verification = await verifyVersion(file, { ...deployed, known: stored ?? known, kept });
           const [side, choice] = [
             { file, verification },
-            { ...deployed, accept, activate: isServed },
+            // A shadow answers nobody.
+            { ...deployed, accept, activate: activate && trial?.kind !== 'shadow' },
           ];
           diff = await diffWithServed(place, side, choice, output);
           replay = await replayOnCandidate(place, side, choice, output);

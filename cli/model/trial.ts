@@ -61,7 +61,7 @@ function mb(bytes: readonly number[]): number {
 }
 
 /** @param isEnded ends what is on trial */
-export async function trial(
+export async function showTrial(
   { s3, location, text }: OpenPlace,
   isEnded: boolean,
   output: Output,

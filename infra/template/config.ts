@@ -10,6 +10,7 @@ import {
   hasTargets,
   type JobConfig,
   predictTimeoutSeconds,
+  trialsSeconds,
   visibilityTimeoutSeconds,
 } from '../../lib/config/job.ts';
 
@@ -63,6 +64,7 @@ export interface Settings
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
     ReturnType<typeof notifySettings>,
+    ReturnType<typeof trialSettings>,
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
   /** The tags of every resource. */
   readonly tags: Readonly<Record<string, string>>;
@@ -77,7 +79,8 @@ export interface Settings
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
-  readonly files: ReturnType<typeof filesOf> & Readonly<Record<'notify' | 'capture', 'on' | 'off'>>;
+  readonly files: ReturnType<typeof filesOf> &
+    Readonly<Record<'notify' | 'capture' | 'trials', 'on' | 'off'>>;
 }
 
 // Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
@@ -121,10 +124,17 @@ export function readSettings(
     ),
     ...queueNames(job, stage),
     ...notifySettings(job, queueName(jobName, stage)),
+    ...trialSettings(job, [
+      code.code.predict.name,
+      code.code.batch.name,
+      ...['predictions', 'status', 'dead-letter'].map((name) => `${service}-${stage}-${name}`),
+      ...(job.release.trials ? [`${service}-${stage}-trials`] : []),
+    ]),
     files: {
       ...filesOf(deployment),
       notify: hasTargets(job) ? 'on' : 'off',
       capture: isCapturing(job.capture) ? 'on' : 'off',
+      trials: job.release.trials ? 'on' : 'off',
     },
     monitoring: monitoringOf(deployment, job, {
       service,
@@ -132,6 +142,25 @@ export function readSettings(
       batchName: code.code.batch.name,
       alarmActions: resources.alarmActions,
     }),
+  };
+}
+
+/**
+ * The functions with Redis and their roles, and the functions that this stack does not have.
+ * @param withRedis names of those functions
+ */
+function trialSettings(job: JobConfig, withRedis: readonly string[]) {
+  const has = job.release.trials;
+  const redisRoles = ['PredictRole', 'BatchRole', 'PredictionsRole', 'StatusRole', 'DeadLetterRole'];
+  if (has) redisRoles.push('TrialsRole');
+  return {
+    redisRoles: redisRoles.map((Ref) => ({ Ref })),
+    functionGroupDependencies: [...redisRoles, 'InterfacesPolicy'],
+    redisFunctions: withRedis.map((name) => ({
+      'Fn::Sub': `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:${name}`,
+    })),
+    trialsSeconds: trialsSeconds(job),
+    absentFunctions: [...(hasTargets(job) ? [] : ['notifier']), ...(has ? [] : ['trials'])],
   };
 }
 
@@ -163,6 +192,7 @@ function monitoringOf(
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     hasTargets: hasTargets(job),
+    trialsSeconds: job.release.trials ? trialsSeconds(job) : 0,
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
     redisNodeType: deployment.redisNodeType,
   });

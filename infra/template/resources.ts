@@ -22,7 +22,16 @@ type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::
 
 export type Variables = Readonly<Record<string, CfnValue>>;
 
-const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter', 'notifier'] as const;
+const FUNCTIONS = [
+  'predict',
+  'batch',
+  'submit',
+  'predictions',
+  'status',
+  'deadLetter',
+  'notifier',
+  'trials',
+] as const;
 
 /** Read in serverless.yml and infra/stack/ as ${self:custom.settings.<name>}. */
 export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> {
@@ -200,6 +209,7 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
     // Most of its requests ask whether the service is well.
     status: { ...untraced, ...bucket, ...redis },
     deadLetter: { ...config, ...bucket, ...redis },
+    trials: { ...untraced, ...bucket, ...redis },
     notifier: {
       ...untraced,
       ...bucket,

@@ -16,6 +16,8 @@ export interface MonitoringRequest {
   readonly predictTimeoutSeconds: number;
   /** True for a stack with the notifier. */
   readonly hasTargets: boolean;
+  /** The timeout of trials; 0 for a stack that does not look at versions on trial. */
+  readonly trialsSeconds: number;
   /** 0 when Redis is not in this stack. */
   readonly redisNodes: number;
   readonly redisNodeType: string;
@@ -39,7 +41,7 @@ export const OURS = 'ClusterServing';
 
 /** The functions in serverless.yml. */
 export function watchedFunctions(request: MonitoringRequest): Watched[] {
-  const { timeoutSeconds, predictTimeoutSeconds, hasTargets } = request;
+  const { timeoutSeconds, predictTimeoutSeconds, hasTargets, trialsSeconds } = request;
   const notifier = { name: 'notifier', logicalName: 'Notifier', timeoutSeconds: NOTIFIER_SECONDS };
   return [
     { name: 'predict', logicalName: 'Predict', timeoutSeconds: predictTimeoutSeconds },
@@ -49,6 +51,7 @@ export function watchedFunctions(request: MonitoringRequest): Watched[] {
     { name: 'status', logicalName: 'Status', timeoutSeconds: 10 },
     { name: 'dead-letter', logicalName: 'DeadDashletter', timeoutSeconds: 30 },
     ...(hasTargets ? [notifier] : []),
+    ...(trialsSeconds > 0 ? [{ name: 'trials', logicalName: 'Trials', timeoutSeconds: trialsSeconds }] : []),
   ];
 }
 

@@ -9,11 +9,12 @@ import { badRequest } from '../contract/errors.ts';
 export type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 
 /** The arguments of a function. */
-export type EventKind = 'sqs' | 'http';
+export type EventKind = 'sqs' | 'http' | 'schedule';
 
 const EXPECTED: Readonly<Record<EventKind, string>> = {
   sqs: 'an event of its SQS queue',
   http: 'a request of the HTTP API, payload format 2.0',
+  schedule: 'an event of its schedule',
 };
 
 /** A name of an event's property may be anything. */
@@ -22,11 +23,17 @@ const MAX_KEY_LENGTH = 40;
 
 /** @throws bad_request for an event of another kind. Its error names the keys and no value. */
 export function assertEvent(event: unknown, kind: EventKind): void {
-  if (kind === 'sqs' ? isQueueEvent(event) : isHttpEvent(event)) return;
+  if (IS_OF[kind](event)) return;
   throw badRequest(
     `unknown event: expected ${EXPECTED[kind]}, got ${described(event)}; call the function through what feeds it`,
   );
 }
+
+const IS_OF: Readonly<Record<EventKind, (event: unknown) => boolean>> = {
+  sqs: isQueueEvent,
+  http: isHttpEvent,
+  schedule: (event) => propertiesOf(event)['source'] === 'aws.events',
+};
 
 function isQueueEvent(event: unknown): boolean {
   const { Records } = propertiesOf(event);

@@ -30,6 +30,7 @@ export class Tracing {
 
   /** @param kind of the handler's events, which says what its answers are */
   handler<E, R>(kind: EventKind, handler: Handler<E, R>, told: Observers): Handler<E, R> {
+    if (kind === 'schedule') return handler;
     const serve: Serve<never, unknown> = kind === 'http' ? serveCall : serveEvent;
     return serve(handler, this.#begin, told) as Handler<E, R>;
   }

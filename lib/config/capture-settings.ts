@@ -37,4 +37,8 @@ export const RELEASE = {
     { byDefault: 'nothing is replayed', example: '0.5%' },
   ),
   days: setting(or(whole(1, 365), 1), 'Days of captures that are replayed before.'),
+  trials: setting(
+    or(flag, false),
+    'Whether a deployment looks at canaries and shadows each minute, which they need. [Try a version](../how-to/try-a-version.md) explains it. On one machine it always does.',
+  ),
 };

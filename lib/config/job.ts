@@ -76,6 +76,11 @@ export function predictTimeoutSeconds({ http, function: { timeoutSeconds } }: Jo
   return Math.min(seconds, MAX_PREDICT_SECONDS);
 }
 
+/** The time limit of the function that looks at versions on trial: it opens models, and replays captures until the next minute. */
+export function trialsSeconds({ function: { timeoutSeconds } }: Pick<JobConfig, 'function'>): number {
+  return Math.max(60, timeoutSeconds);
+}
+
 /** The time limit of the notifier, in which it makes its calls and puts what is left into its queue again. */
 export const NOTIFIER_SECONDS = 30;
 /** Deliveries of a message of the notifier, where even its queue did not take what is left. */

@@ -3,7 +3,7 @@
  * inference is different here. All jobs of the service share one port, because a request names its model.
  */
 import { randomUUID } from 'node:crypto';
-import { CANARY_KEY } from '../../lib/codecs/attributes.ts';
+import type { CANARY_KEY } from '../../lib/codecs/attributes.ts';
 import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.ts';
 import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';

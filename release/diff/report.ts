@@ -1,5 +1,5 @@
 /** Reports a comparison of two versions to a person, with the changes by which clients would get wrong results unnoticed. */
-import { goldenText, isFailure } from '../golden/check.ts';
+import { goldenText, isFailure } from '../golden/ask.ts';
 import type { OutputDifference } from './answers.ts';
 import { type Break, breaksOf, portText } from './breaks.ts';
 import type { Port } from './face.ts';

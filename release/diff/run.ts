@@ -10,8 +10,9 @@ import type { Verification } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { modelBytes, readFacts } from '../../onnx-import/index.ts';
 import { singleRows } from '../../onnx-import/inputs.ts';
+import type { GoldenResult } from '../golden/ask.ts';
 import type { GoldenRequest } from '../golden/file.ts';
-import { type GoldenResult, runGolden } from '../golden/run.ts';
+import { runGolden } from '../golden/run.ts';
 import { differencesOf, type OutputDifference } from './answers.ts';
 import { type Face, faceOf } from './face.ts';
 

@@ -4,8 +4,9 @@ import { type GivenShapes, readFacts } from '../../onnx-import/index.ts';
 import { inModelProcess, type ModelProcess, withModelProcess } from '../../onnx-import/process.ts';
 import type { AnsweredSample } from '../gate/sample.ts';
 import { newModelProcess } from '../model-process.ts';
+import { type GoldenSettings, goldenText, isFailure } from './ask.ts';
 import { goldenRequests } from './file.ts';
-import type { GateRun, GoldenAnswer, GoldenResult, GoldenSettings } from './run.ts';
+import type { GateRun, GoldenAnswer } from './run.ts';
 import { GOLDEN } from './tasks.ts';
 
 const LIMIT_MS = 300_000;
@@ -68,24 +69,4 @@ export async function assertGolden(
 
 function advice({ version }: ServedGolden): string {
   return `\nVersion ${version}, which serves, brought golden requests that this directory does not have. If its answers may change, record them again in this directory under the same names, or pass --drop-golden to \`model push\`, \`start\` or \`serverless publish\`.`;
-}
-
-export function isFailure({ difference, error }: GoldenResult): boolean {
-  return difference !== undefined || error !== undefined;
-}
-
-/** One line for a person. */
-export function goldenText(result: GoldenResult): string {
-  const text = differenceText(result);
-  return result.because === undefined ? text : `${text}; ${result.because}`;
-}
-
-function differenceText({ name, tolerance, difference, error }: GoldenResult): string {
-  if (error !== undefined) return `${name}: failed: ${error}`;
-  if (!difference) return `${name}: ok`;
-  const { instance, output, element, expected, got, spread } = difference;
-  const place = `${name}: instance ${instance}, output ${output}`;
-  if (element === undefined) return `${place}: expected ${expected}, got ${got}`;
-  const allowed = spread > 0 ? ` (tolerance ${tolerance} of the output's spread, ${spread})` : '';
-  return `${place}, element ${element}: expected ${expected}, got ${got}${allowed}`;
 }

@@ -75,7 +75,7 @@ export function endedEnvironments(sums: TrialSums, before: number): string | und
 }
 
 function failuresOf({ failures }: SideCounts): number {
-  return [...failures.values()].reduce((sum, count) => sum + count, 0);
+  return [...failures.values()].reduce((all, count) => all + count, 0);
 }
 
 function answeredBy(side: SideCounts): number {

@@ -1,0 +1,68 @@
+/** Composes the scheduled function, which opens the versions on trial where they will serve. */
+import { mkdtemp, rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
+import type { Scope } from '../../lib/compose/scope.ts';
+import { trialCounts } from '../../lib/compose/states.ts';
+import { badModel } from '../../lib/contract/errors.ts';
+import { logWarning } from '../../lib/contract/log.ts';
+import { findModelFile } from '../../lib/registry/onnx-file.ts';
+import { readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
+import { CaptureReader } from '../../lib/s3/capture-reader.ts';
+import { askRequests, explained, goldenText, isFailure, openGolden } from '../golden/ask.ts';
+import { goldenRequests } from '../golden/file.ts';
+import { copyCaptures } from '../replay/copy.ts';
+import { runReplay } from '../replay/run.ts';
+import { type WatchParts, watchTrials } from './watch.ts';
+
+const MB = 1024 * 1024;
+/** The function without a model, rounded up. */
+const FUNCTION_MB = 128;
+
+/** @returns the handler of the schedule */
+export async function composeTrials(scope: Scope): Promise<WatchParts> {
+  const { job, bucket, memoryMB } = scope.environment;
+  const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
+  const captured = job.jobName;
+  return {
+    ...place,
+    counts: scope.get(trialCounts),
+    now: Date.now,
+    async room() {
+      const { blocks, bsize } = await statfs(tmpdir());
+      return {
+        memoryMB: memoryMB - FUNCTION_MB,
+        diskMB: Math.floor((blocks * bsize) / MB),
+        isShared: true,
+      };
+    },
+    async askGolden(directory, { verification }) {
+      const requests = await goldenRequests(directory);
+      const asked = { file: await findModelFile(directory), requests, job, verification };
+      const runner = await openGolden(asked);
+      const answered = await askRequests(runner, asked).finally(() => runner.close());
+      const failed = (await explained(answered, asked)).filter(isFailure).map(goldenText);
+      if (failed.length === 0) return requests.length;
+      throw badModel(`${failed.length} of ${requests.length} golden requests: ${failed.join('; ')}`);
+    },
+    async replay(version, filter) {
+      const captures = new CaptureReader(place.s3, bucket, captured);
+      const pointer = await readVersion(place, version);
+      const folder = await mkdtemp(join(tmpdir(), 'captures-'));
+      try {
+        const file = join(folder, 'captures.ndjson');
+        if (!(await copyCaptures(file, filter, { captures }))) return undefined;
+        return await withVersionCopy(place, pointer, async (directory) => {
+          const side = { file: await findModelFile(directory), verification: pointer.verification };
+          return runReplay({ ...side, version, job, captured, captures: file, by: undefined });
+        });
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+    onRolledBack: (version, reason) => logWarning(`the canary ${version} was rolled back: ${reason}`),
+  };
+}
+
+export const watch = (parts: WatchParts) => async (): Promise<unknown> => (await watchTrials(parts)) ?? {};
