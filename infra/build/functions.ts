@@ -52,6 +52,8 @@ const DECODERS: Readonly<
 
 /** Entry points that are imported late, but before each first answer. */
 const EARLY = ['lib/compose/onnx.ts'];
+/** Functions that are not in `functions`. */
+const ENTRIES: Readonly<Partial<Record<FunctionName, string>>> = { trials: 'release/trial/handler.ts' };
 /** The separate processes of a function, which are built next to its bundle. */
 const PROCESSES: Readonly<Partial<Record<FunctionName, readonly { in: string; out: string }[]>>> = {
   batch: [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }],
@@ -126,7 +128,10 @@ function contentsOf(
 
 function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest) {
   return {
-    entryPoints: [{ in: `functions/${name}.ts`, out: basename(START, '.js') }, ...(PROCESSES[name] ?? [])],
+    entryPoints: [
+      { in: ENTRIES[name] ?? `functions/${name}.ts`, out: basename(START, '.js') },
+      ...(PROCESSES[name] ?? []),
+    ],
     absWorkingDir: root,
     bundle: true,
     platform: 'node',

@@ -29,7 +29,6 @@ const NOT_OURS: ReadonlySet<string> = new Set(['cancelled', 'rate_limited']);
 export class TrialWatch implements Observer {
   readonly #options: TrialWatchOptions;
   #trial: Trial | undefined;
-  #counted = new WeakMap<Runner, { readonly trial: Trial; readonly runner: Runner }>();
   #dueAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: TrialWatchOptions) {
@@ -51,14 +50,8 @@ export class TrialWatch implements Observer {
 
   /** The same runner; each of its answers is counted. */
   counted<R extends Runner>(runner: R, canary: CanaryShare): R {
-    const trial = this.#of(canary);
-    const known = this.#counted.get(runner);
-    // The value was created by this key, whose type determines it.
-    if (known?.trial === trial) return known.runner as R;
     const side = runner.version === canary.version ? 'canary' : 'serving';
-    const counted = this.#count(runner, side, trial.meter);
-    this.#counted.set(runner, { trial, runner: counted });
-    return counted;
+    return this.#count(runner, side, this.#of(canary).meter);
   }
 
   /** Delivers when a second has passed since the last time. Never rejects. @returns undefined when nothing is due */

@@ -58,11 +58,16 @@ export async function readTrialReport(
 ): Promise<TrialReport | undefined> {
   const text = await getText(s3, addressOf(location));
   try {
-    const report: Unknown<TrialReport> | null = JSON.parse(text ?? 'null');
-    return typeof report?.at === 'string' && report.room ? (report as TrialReport) : undefined;
+    const report: unknown = JSON.parse(text ?? 'null');
+    return isReport(report) ? report : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isReport(value: unknown): value is TrialReport {
+  const { at, room }: Unknown<TrialReport> = Object(value);
+  return typeof at === 'string' && typeof room === 'object' && room !== null;
 }
 
 export async function writeTrialReport(s3: S3Client, location: ModelLocation, report: TrialReport) {
