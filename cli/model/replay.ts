@@ -1,5 +1,6 @@
 /** `model replay`: asks a model what was captured, and compares its answers with those that clients got. */
 import { join } from 'node:path';
+import type { ReplayFacts } from '../../console/api.ts';
 import { SHARE } from '../../lib/config/capture-settings.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
@@ -128,6 +129,17 @@ async function answerReplay(
       `nothing was captured of the job ${options.captured} since then; ${adviceFor(options.job)}`,
     );
   const problems = problemsOf(found, options);
+  const { captures, version } = options;
+  const report: ReplayFacts = {
+    form: 1,
+    at: new Date().toISOString(),
+    model: version ?? 'a folder',
+    ...found,
+    problems,
+  };
+  await captures.putReport(JSON.stringify(report)).catch((error: unknown) => {
+    output.note(`note: the console does not show this replay: ${asError(error).message}`);
+  });
   output.answer({ ...found, problems }, replayText(found, problems));
   return problems.length === 0 ? EXIT.ok : EXIT.failed;
 }
