@@ -226,7 +226,7 @@ export interface ReplayFacts {
 export interface CaptureFacts {
   /** Requests and records that were to be captured and could not be stored. */
   readonly lost: number;
-  /** What `model replay` found last. */
+  /** The report of the last `model replay`. */
   readonly replay: Part<ReplayFacts>;
 }
 

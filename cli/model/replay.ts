@@ -49,7 +49,7 @@ export async function replay(
       throw wrongUse(`${place.text} is not the place of a job, so nothing is captured beside it`);
     const process = newModelProcess();
     const progress = showProgress(output.json);
-    return interruptible('the replay', output, (signal) => {
+    return interruptible('the replay, which the same command continues,', output, (signal) => {
       const given = { ...settings, dataDir: dataDirOf(values), signal, process };
       return withSide(place, argument, given, output, async (side, version) => {
         const job = values.config === undefined ? undefined : settings.job;
@@ -104,7 +104,7 @@ async function progressOf(
   try {
     await claimFolder(dataDir);
   } catch (error) {
-    output.note(`note: a replay that is stopped will begin anew: ${asError(error).message}`);
+    output.note(`note: a replay that is stopped will start again: ${asError(error).message}`);
     return undefined;
   }
   const folder = join(dataDir, REPLAYS);

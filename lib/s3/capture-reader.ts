@@ -99,7 +99,7 @@ export class CaptureReader {
     await putBytes(this.#s3, address, body, { type: 'application/gzip', abortSignal });
   }
 
-  /** Stores the report of a replay in place of the last one. */
+  /** Stores the report of a replay instead of the last one. */
   putReport(text: string): Promise<void> {
     return putText(this.#s3, this.#report, text, { limitMs: READ_MS });
   }

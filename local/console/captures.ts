@@ -1,4 +1,4 @@
-/** What a console shows of captures: how many were lost, and what the last replay of them found. */
+/** Reads for a console how many captures were lost, and the report of the last replay. */
 import type { CaptureFacts, Part, ReplayFacts } from '../../console/api.ts';
 import type { CaptureReader } from '../../lib/s3/capture-reader.ts';
 
