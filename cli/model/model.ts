@@ -12,10 +12,10 @@ import { defineCommand, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { dataDirOf } from '../service.ts';
-import { uploadRefusal } from '../upload-refusal.ts';
-import { described, importHere, withImport } from './import.ts';
+import { described, withImport } from './import.ts';
+import { acceptedOf, importTo } from './import-to.ts';
 import { isPlaceAction, OPTIONS } from './options.ts';
-import { importPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
+import { withPlace } from './place.ts';
 import { exportFirst } from './with-python.ts';
 
 /** Loaded on demand. */
@@ -172,60 +172,6 @@ async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
     reference: reference === undefined ? undefined : resolve(reference),
     tolerance: toleranceOf(tolerance),
   };
-}
-
-interface AcceptValues {
-  readonly accept?: string | undefined;
-}
-
-function acceptedOf({ accept = '' }: AcceptValues): string[] {
-  return accept
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean);
-}
-
-async function importTo(
-  directory: string,
-  options: Omit<ImportOptions, 'version'> & { readonly job: JobConfig },
-  values: PlaceValues & AcceptValues & { readonly 'drop-golden'?: boolean | undefined },
-  output: Output,
-): Promise<number> {
-  // Checked first, because an import may take minutes.
-  const place = await importPlace(values);
-  const imported = await importHere(directory, options, output);
-  const { source, verification } = imported.importReport;
-  const { signal } = options;
-  const published =
-    place &&
-    (await withS3(place, async ({ s3, location }) => {
-      const { publishModel } = await import('../../lib/registry/publish.ts');
-      const { verifyVersion } = await import('../../release/version.ts');
-      const { diffWithServed } = await import('./served-diff.ts');
-      const { replayOnCandidate } = await import('./replay-gate.ts');
-      const deployed = { job: options.job, signal, isDeployed: true };
-      const changes = { ...deployed, accept: acceptedOf(values), activate: true };
-      return publishModel(s3, location, imported.directory, {
-        source,
-        dropGolden: values['drop-golden'],
-        async verify(file, stored, kept) {
-          const verified = await verifyVersion(file, { ...deployed, known: stored ?? verification, kept });
-          const side = { file, verification: verified };
-          await diffWithServed({ s3, location }, side, changes, output);
-          await replayOnCandidate({ s3, location }, side, changes, output);
-          return verified;
-        },
-        signal,
-      });
-    }).catch((error: unknown) => {
-      throw uploadRefusal(error, place, imported.directory);
-    }));
-  const { text, imageAdvice } = await described(imported.importReport, options.job);
-  const lines = [text, '', `written to ${imported.directory}`];
-  if (published) lines.push(`version ${published.version} serves from ${place.text}`);
-  const document = published ? { published: { to: place.text, version: published.version } } : {};
-  output.answer({ ...imported, imageAdvice, ...document }, lines.join('\n'));
-  return EXIT.ok;
 }
 
 /** Reads a config.yaml, or takes the defaults. */

@@ -51,10 +51,9 @@ export const OPTIONS = {
     by: { value: 'input', about: 'count the differences by the values of this input' },
     fresh: { about: 'begin anew, where a replay of the same was stopped and would go on' },
     'max-flips': {
-      value: 'percent',
-      range: [0, 100],
-      decimals: true,
-      about: 'records whose first class may change in another version (default: release.maxFlips, else any)',
+      value: 'share',
+      about:
+        'records whose first class may change in another version: 0.005 or 0.5% (default: release.maxFlips, else any)',
     },
   }),
   ...only(['import', 'push', 'diff', 'replay', 'list', 'trial', 'promote', 'rollback', 'prune'], {

@@ -13,13 +13,13 @@ import { percentText } from '../../lib/registry/pointer.ts';
 import { type Published, type PublishOptions, publishModel, type Trial } from '../../lib/registry/publish.ts';
 import type { ModelOrigin } from '../../lib/registry/versions.ts';
 import { check, needsImport, readFacts, referenceProblem, reportPath } from '../../onnx-import/index.ts';
-import { type DiffReport, reportText } from '../../release/diff/report.ts';
+import type { DiffReport } from '../../release/diff/report.ts';
 import type { ImportOptions } from '../../release/import.ts';
-import { replayText } from '../../release/replay/report.ts';
 import { wrongUse } from '../command.ts';
 import { bytesText } from '../dlq/text.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
+import { type Changes, changeLines } from './changes.ts';
 import { withImport } from './import.ts';
 import type { OpenPlace } from './place.ts';
 import type { JudgedReplay } from './replay-gate.ts';
@@ -105,12 +105,7 @@ export async function push(
 }
 
 function answerOf(
-  published: Published & {
-    readonly format: string;
-    readonly diff: DiffReport | undefined;
-    readonly replay: JudgedReplay | undefined;
-    readonly trial: Trial | undefined;
-  },
+  published: Published & Changes & { readonly format: string; readonly trial: Trial | undefined },
   text: string,
   { batching }: JobConfig,
   output: Output,
@@ -144,10 +139,7 @@ function answerOf(
       `version ${version} ${now}`,
       ...keptGoldenNotes(keptGolden),
       ...verificationNotes(verification, batching),
-      ...(diff && before !== version ? ['', `changes since version ${before}:`, reportText(diff)] : []),
-      ...(replay
-        ? ['', `captures of version ${before} on this one:`, replayText(replay, replay.problems)]
-        : []),
+      ...changeLines(published),
     ].join('\n'),
   );
 }

@@ -8,10 +8,8 @@ import { problemsOf, replayText } from '../../release/replay/report.ts';
 import type { Replay } from '../../release/replay/tally.ts';
 import type { Output } from '../output.ts';
 import { capturedJob } from './place.ts';
-import type { ServedDiffOptions } from './served-diff.ts';
+import { FLIPS, type ServedDiffOptions } from './served-diff.ts';
 
-/** Accepts a replay, as a name of `--accept`. */
-const FLIPS = 'flips';
 const DAY_MS = 86_400_000;
 
 export interface JudgedReplay extends Replay {

@@ -1,5 +1,6 @@
 /** `model replay`: asks a model what was captured, and compares its answers with those that clients got. */
 import { join } from 'node:path';
+import { SHARE } from '../../lib/config/capture-settings.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { asError, badRequest } from '../../lib/contract/errors.ts';
@@ -12,7 +13,7 @@ import { folderDigest, type ProgressOptions } from '../../release/replay/progres
 import { type ReplayOptions, replayCaptures } from '../../release/replay/replay.ts';
 import { problemsOf, replayText } from '../../release/replay/report.ts';
 import { sinceOf } from '../capture/since.ts';
-import { wrongUse } from '../command.ts';
+import { unexpected, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
@@ -25,7 +26,7 @@ export interface ReplayValues extends PlaceValues {
   readonly since?: string | undefined;
   readonly 'answered-by'?: string | undefined;
   readonly by?: string | undefined;
-  readonly 'max-flips'?: number | undefined;
+  readonly 'max-flips'?: string | undefined;
   readonly fresh?: boolean | undefined;
 }
 
@@ -66,7 +67,7 @@ export async function replay(
           onCopied: (objects) => progress.update({ label: `${objects} objects of captures read` }),
         };
         const maxFlips =
-          values['max-flips'] === undefined ? job?.release.maxFlips : values['max-flips'] / 100;
+          values['max-flips'] === undefined ? job?.release.maxFlips : maxFlipsOf(values['max-flips']);
         return answerReplay(side, { ...options, maxFlips }, output, () => progress.end());
       });
     }).finally(() => {
@@ -74,6 +75,13 @@ export async function replay(
       process.close();
     });
   });
+}
+
+/** As `release.maxFlips` in config.yaml. @throws bad_config */
+function maxFlipsOf(text: string): number {
+  const read = SHARE.read(text);
+  if (read !== undefined) return read;
+  throw unexpected('max-flips', SHARE.expected, text);
 }
 
 /** All that decides the answer, but the model and the captures. */

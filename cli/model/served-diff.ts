@@ -9,6 +9,9 @@ import type { DiffReport } from '../../release/diff/report.ts';
 import type { Side } from '../../release/diff/run.ts';
 import type { Output } from '../output.ts';
 
+/** Accepts a replay, as a name of `--accept`. */
+export const FLIPS = 'flips';
+
 export interface ServedDiffOptions extends DiffOptions {
   /** Names of changes of which clients know. */
   readonly accept: readonly string[];
@@ -42,7 +45,10 @@ export async function diffWithServed(
     );
     return undefined;
   }
-  const stray = accept.filter((name) => name !== ALL && !report.breaks.some((one) => one.name === name));
+  const known = [ALL, FLIPS];
+  const stray = accept.filter(
+    (name) => !known.includes(name) && !report.breaks.some((one) => one.name === name),
+  );
   if (stray.length > 0) output.note(`note: --accept ${stray.join(',')}: no such change`);
   if (activate) assertUnbroken(report, version, accept);
   return report;

@@ -2,7 +2,7 @@
 import { flag, or, type Reader, setting, texts, whole } from './readers.ts';
 import { numberOf } from './value.ts';
 
-const share: Reader<number> = {
+export const SHARE: Reader<number> = {
   expected: 'a share from 0 to 1, or a percentage: 0.05 or 5%',
   read: (value) => {
     const percent = typeof value === 'string' ? /^([\d.]+)\s*%$/.exec(value.trim())?.[1] : undefined;
@@ -15,7 +15,7 @@ const isColumn = (name: string) => name !== '' && name.length <= 512;
 
 export const CAPTURE = {
   share: setting(
-    or(share, 0),
+    or(SHARE, 0),
     'How many requests and records are captured with their answers, in S3: `0.05` or `5%`. 0: none. [Replay what was answered](../how-to/replay.md) explains it.',
   ),
   include: setting(
@@ -32,7 +32,7 @@ export const CAPTURE = {
 
 export const RELEASE = {
   maxFlips: setting(
-    share,
+    SHARE,
     'A model is not published when the first class of more captured records changes: `0.005` or `0.5%`.',
     { byDefault: 'nothing is replayed', example: '0.5%' },
   ),

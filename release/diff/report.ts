@@ -1,5 +1,6 @@
 /** Reports a comparison of two versions to a person, with the changes by which clients would get wrong results unnoticed. */
 import { goldenText, isFailure } from '../golden/ask.ts';
+import { answersText } from '../report-text.ts';
 import type { OutputDifference } from './answers.ts';
 import { type Break, breaksOf, portText } from './breaks.ts';
 import type { Port } from './face.ts';
@@ -47,11 +48,9 @@ export function reportText({ before, after, golden, answers, time, size, breaks 
 
 function answersLines(answers: Diff['answers']): string[] {
   if (typeof answers === 'string') return [row('answers', answers)];
-  return answers.map(({ output, rows, otherForm, median, largest, worstRow, flips }) => {
-    const flipped = flips === undefined ? [] : [`first class differs in ${share(flips, rows)}`];
-    const formed = otherForm === 0 ? [] : [`another form in ${share(otherForm, rows)}`];
-    const distance = `differs by ${percent(median)} of the spread in the median, ${percent(largest)} at most (row ${worstRow})`;
-    return row('answers', `${output}, ${rows} made-up rows: ${[...flipped, ...formed, distance].join('; ')}`);
+  return answers.map(({ rows, worstRow, ...sums }) => {
+    const text = answersText({ ...sums, records: rows }, ` (row ${worstRow})`);
+    return row('answers', `${sums.output}, ${rows} made-up rows: ${text}`);
   });
 }
 
@@ -59,8 +58,3 @@ const named = (port: Port) => `${port.name}: ${portText(port)}`;
 const runsText = (sharesRuns: boolean) => (sharesRuns ? 'records share runs' : 'records run one by one');
 const row = (what: string, text: string) => `${what.padEnd(10)}${text}`;
 const times = (value: number) => `${value.toFixed(2)} times that of before`;
-const share = (count: number, of: number) => `${count} of ${of}`;
-
-function percent(value: number): string {
-  return `${Number((value * 100).toPrecision(2))} %`;
-}

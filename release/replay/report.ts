@@ -1,4 +1,5 @@
 /** Reports a replay to a person, and judges it. */
+import { answersText, percent, share } from '../report-text.ts';
 import { type Counted, type Replay, TOLERANCE } from './tally.ts';
 
 export interface Judged {
@@ -54,12 +55,7 @@ export function replayText(replay: Replay, problems: readonly string[]): string 
   if (tolerance.records > 0)
     rows.push(['', `${differText(tolerance)} within ${TOLERANCE} of the spread${elsewhere}`]);
   for (const setting of replay.settings) rows.push(['setting', setting]);
-  for (const { output, records, otherForm, median, largest, flips } of replay.outputs) {
-    const flipped = flips === undefined ? [] : [`first class differs in ${share(flips, records)}`];
-    const formed = otherForm === 0 ? [] : [`another form in ${share(otherForm, records)}`];
-    const distance = `differs by ${percent(median)} of the spread in the median, ${percent(largest)} at most`;
-    rows.push(['answers', `${output}: ${[...flipped, ...formed, distance].join('; ')}`]);
-  }
+  for (const sums of replay.outputs) rows.push(['answers', `${sums.output}: ${answersText(sums)}`]);
   for (const { id, at, output, distance } of replay.worst)
     rows.push([
       'worst',
@@ -88,14 +84,6 @@ const MOST_SLICES = 10;
 
 function differText({ records, differ }: Counted): string {
   return `${records - differ} of ${records} the same`;
-}
-
-function share(part: number, whole: number): string {
-  return `${part} of ${whole}${whole === 0 ? '' : ` (${percent(part / whole)})`}`;
-}
-
-function percent(value: number): string {
-  return `${Number((100 * value).toPrecision(3))} %`;
 }
 
 function dateText(ms: number): string {

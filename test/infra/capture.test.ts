@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { idlePrice } from '../../infra/doctor/idle-price.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { propertiesOf } from '../support/template.ts';
+import { propertiesOf, roleStatements } from '../support/template.ts';
 import { composeJob } from './compose.ts';
 
 test('a job that captures nothing has nothing of it in its stack', () => {
@@ -20,13 +20,26 @@ test('a job that captures may write captures and read none, S3 deletes them in t
   );
   const [without, template] = [composeJob(), composeJob({ config })];
   const added = Object.keys(template.Resources).filter((name) => !Object.hasOwn(without.Resources, name));
-  assert.deepEqual(added, ['CapturePolicy']);
+  assert.deepEqual(added.sort(), ['CapturePolicy', 'CaptureReaderRole']);
   const policy = propertiesOf(template, 'CapturePolicy');
   assert.deepEqual(policy['Roles'], [{ Ref: 'PredictRole' }, { Ref: 'BatchRole' }]);
   assert.match(
     JSON.stringify(policy['PolicyDocument']),
     /"Action":"s3:PutObject","Resource":\{"Fn::Sub":"\$\{Bucket\.Arn\}\/captures\/day\/\*"\}/,
   );
+  const reads = roleStatements(template).flatMap(({ role, statement: { Action, Resource, Condition } }) =>
+    role === 'CaptureReaderRole' ? [[Action, Resource, Condition]] : [],
+  );
+  assert.deepEqual(reads, [
+    ['s3:ListBucket', { 'Fn::GetAtt': ['Bucket', 'Arn'] }, { StringLike: { 's3:prefix': 'captures/day/*' } }],
+    [
+      ['s3:GetObject', 's3:DeleteObject', 's3:PutObject'],
+      { 'Fn::Sub': '${Bucket.Arn}/captures/day/*' },
+      undefined,
+    ],
+  ]);
+  const trust = JSON.stringify(propertiesOf(template, 'CaptureReaderRole')['AssumeRolePolicyDocument']);
+  assert.match(trust, /iam::\$\{AWS::AccountId\}:root/);
   const bucket = JSON.stringify(propertiesOf(template, 'Bucket'));
   assert.match(bucket, /"Id":"captures","Status":"Enabled","Prefix":"captures\/","ExpirationInDays":7/);
   assert.equal(idlePrice(template).dollars, idlePrice(without).dollars);

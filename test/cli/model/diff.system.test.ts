@@ -117,7 +117,7 @@ test('a retrained model passes, and the push says how far its answers are from t
   assert.match(pushed.stdout, new RegExp(`changes since version ${first.json.version}:`));
   assert.match(
     pushed.stdout,
-    /answers {3}scores, 32 made-up rows: first class differs in \d+ of 32; differs by/,
+    /answers {3}scores, 32 made-up rows: first class differs in \d+ of 32 \([\d.]+ %\); differs by/,
   );
   assert.match(pushed.stdout, /breaks {4}none/);
 });

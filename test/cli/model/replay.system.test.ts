@@ -129,8 +129,12 @@ test('what a service captures is replayed, gates a push, and is exported and pur
   assert.match(stopped.stderr, /first class differs in \d+ of 50/);
   assert.match(stopped.stderr, /over release\.maxFlips 5 %/);
   assert.match(stopped.stderr, /--accept flips/);
-  const other = await replayed(worse, '--max-flips', '5');
+  const other = await replayed(worse, '--max-flips', '5%');
   assert.equal(other.code, 1);
+  assert.equal((await replayed(worse, '--max-flips', '0.999')).code, 0);
+  const asPercent = await warmCli(['model', 'replay', worse, '--max-flips', '5', ...where], options);
+  assert.equal(asPercent.code, 2);
+  assert.match(asPercent.stderr, /--max-flips: expected a share from 0 to 1, or a percentage: 0.05 or 5%/);
   assert.ok(other.json.flips > 5);
 
   const slow = await model('slow', slowClassifier());
@@ -158,10 +162,12 @@ test('what a service captures is replayed, gates a push, and is exported and pur
   const anew = await warmCliJson([...replaySlow, '--fresh'], options);
   assert.doesNotMatch(anew.stderr, /goes on/);
   assert.deepEqual(wentOn.json, anew.json);
-  const better = await warmCli(
-    ['model', 'push', await model('better', classifier(1e-4)), '--config', file, ...where],
-    options,
-  );
+  const next = await model('better', classifier(1e-4));
+  const imported = await warmCli(['model', 'import', next, '--config', file, ...where], options);
+  assert.equal(imported.code, 0, imported.stderr);
+  assert.match(imported.stdout, /captures of version .* on this one:/);
+  assert.equal((await json('model', 'rollback')).code, 0);
+  const better = await warmCli(['model', 'push', next, '--config', file, ...where], options);
   assert.equal(better.code, 0, better.stderr);
   assert.match(better.stdout, /captures of version .* on this one:/);
 
