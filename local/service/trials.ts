@@ -1,9 +1,9 @@
 /** Looks at the versions on trial each minute, as a scheduled function does in AWS. Models are tried in a process that can be killed. */
 import { statfs } from 'node:fs/promises';
 import { availableMemory } from 'node:process';
+import { trialCounts } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
-import { trialCounts } from '../../lib/compose/states.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { logError, logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';

@@ -2,9 +2,10 @@
 import { mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { observers } from '../../lib/compose/observers.ts';
+import { trialCounts } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
-import { trialCounts } from '../../lib/compose/states.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { logWarning } from '../../lib/contract/log.ts';
@@ -63,7 +64,10 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
         await rm(folder, { recursive: true, force: true });
       }
     },
-    onRolledBack: (version, reason) => logWarning(`the canary ${version} was rolled back: ${reason}`),
+    onRolledBack(version, reason) {
+      logWarning(`the canary ${version} was rolled back: ${reason}`);
+      scope.get(observers).canaryRolledBack?.(version);
+    },
   };
 }
 
