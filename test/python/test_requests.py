@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 import servers
-from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueError, ServingError, connect
+from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueError, Record, ServingError, connect
 from cluster_serving._inputs import InOrder, instance_of, record_of
 from cluster_serving._sigv4 import find_credentials, sign
 from cluster_serving.compat import OutputQueue
@@ -137,6 +137,36 @@ class Retries(unittest.TestCase):
             self.assertEqual(seen, [])
             Client(url).enqueue("u", {"x": 1}, identity="A-z_0.9" + "x" * 57)
             self.assertEqual(len(seen), 1)
+
+    def test_a_canary_key_is_a_header_and_one_word_of_128_characters(self):
+        def answer(request):
+            return (200, {"predictions": ["{value=[1]}"]}) if request.path == "/predict" else QUEUED
+
+        async def in_asyncio(url, key):
+            async with AsyncClient(url) as client:
+                await client.enqueue("u", {"x": 1}, canary_key=key)
+                await client.predict({"x": 1}, canary_key=key)
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600, name="j")
+            for key in ("a b", "", "a\n", "\u00e4", "x" * 129, 7):
+                with self.subTest(key):
+                    for call in (lambda: client.enqueue("u", {"x": 1}, canary_key=key),
+                                 lambda: client.predict({"x": 1}, canary_key=key)):
+                        error = error_of(call)
+                        self.assertEqual(error.code, "bad_request")
+                        self.assertIn("canary_key: expected 1 to 128", error.message)
+            self.assertEqual(seen, [])
+            key = "!~" * 64
+            client.enqueue("u", {"x": 1}, canary_key=key)
+            client.enqueue_many([Record("u", {"x": 1}, canary_key=key)])
+            client.predict({"x": 1}, canary_key=key)
+            asyncio.run(in_asyncio(url, key))
+            asked = [each for each in seen if each.path in ("/predict", "/predictions")]
+            self.assertEqual([each.headers.get("canary-key") for each in asked], [key] * 5)
+            seen.clear()
+            client.enqueue("u", {"x": 1})
+            self.assertNotIn("canary-key", seen[0].headers)
 
     def test_a_wait_asks_for_the_whole_seconds_that_are_left_and_20_at_most(self):
         for timeout, seconds in ((60.5, 20), (20.9, 20), (2.9, 2), (0.9, 0)):
@@ -469,6 +499,10 @@ class Sqs(unittest.TestCase):
             self.assertEqual((seen[0].path, seen[0].headers["x-amz-target"]), ("/", "AmazonSQS.SendMessageBatch"))
             self.assertIn("/eu-west-1/sqs/aws4_request", seen[0].headers["authorization"])
             self.assertEqual(json.loads(seen[0].body)["QueueUrl"], url + self.QUEUE)
+            seen.clear()
+            Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}, canary_key="user-1")
+            (entry,) = json.loads(seen[0].body)["Entries"]
+            self.assertEqual(entry["MessageAttributes"]["canary-key"], {"DataType": "String", "StringValue": "user-1"})
             seen.clear()
             large = {"x": np.zeros(100_000, np.float32)}
             Client(sqs=url + self.QUEUE, **self.keys).enqueue_many([("a", large), ("b", large), ("c", {"x": 1})])
