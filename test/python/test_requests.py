@@ -289,8 +289,28 @@ class Answers(unittest.TestCase):
                 found = Client(url, timeout=600).predict({"x": 1})
                 self.assertEqual((found.value, dict(found.outputs)), (value, {}))
 
+    def test_while_a_canary_answers_in_turn_each_version_has_its_own_names_and_is_asked_for_once(self):
+        described = {"/v2/models/j": ("v1", "p"), "/v2/models/j/versions/c1": ("c1", "c")}
+        state = {}
+
+        def answer(request):
+            if request.path == "/predict":
+                return 200, {"predictions": ['{value={"data":[0.1],"shape":[1]}}']}, {"Model-Version": state["version"]}
+            if request.path not in described:
+                return 404, {"error": "no version", "code": "not_found"}
+            version, name = described[request.path]
+            return 200, {"versions": [version], "outputs": [{"name": name, "datatype": "FP32"}]}
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600, name="j")
+            for version, name in [("v1", "p"), ("c1", "c")] * 3 + [("gone", "output0")]:
+                state["version"] = version
+                self.assertEqual(list(client.predict({"x": 1}).outputs), [name])
+            self.assertEqual([each.path for each in seen if each.path != "/predict"], [
+                "/v2/models/j", "/v2/models/j", "/v2/models/j/versions/c1", "/v2/models/j", "/v2/models/j/versions/gone"])
+
     def test_without_a_name_the_service_is_asked_once_for_its_job(self):
-        declared = {"versions": ["v1", "v2"], "outputs": [{"name": "p", "datatype": "FP32"}],
+        declared = {"versions": ["v1", "v2", "v3"], "outputs": [{"name": "p", "datatype": "FP32"}],
                     "parameters": {"post_processing": "topN(2)"}}
         state = {"job": "j", "version": "v1", "text": '{value={"data":[0.1],"shape":[1]}}'}
 
@@ -318,7 +338,7 @@ class Answers(unittest.TestCase):
             client.predict({"x": 1})
             self.assertEqual(asked(), ["/v2/models/j"])
             # Another job at the address.
-            state.update(job="k", version="v1")
+            state.update(job="k", version="v3")
             self.assertEqual(list(client.predict({"x": 1}).outputs), ["p"])
             self.assertEqual(asked(), ["/v2/models/j", "/v2/models/stats", "/v2/models/k"])
             state["text"] = "{value=[[3,0.9],[1,0.1]]}"
