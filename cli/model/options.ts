@@ -76,10 +76,9 @@ export const OPTIONS = {
   ...only(['push'], {
     'no-activate': { about: 'upload the version, but keep serving the current one' },
     canary: {
-      value: 'percent',
-      range: [0, 50],
-      decimals: true,
-      about: 'answer this part of the records with it; it is rolled back when it is worse, and after a day',
+      value: 'share',
+      about:
+        'answer this share of the records with it, 5% or 0.05, at most half; it is rolled back when it is worse, and after a day',
     },
     shadow: {
       about: 'let it answer captured requests beside the version that serves, and count what differs',

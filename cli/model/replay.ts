@@ -1,6 +1,5 @@
 /** `model replay`: asks a model what was captured, and compares its answers with those that clients got. */
 import { join } from 'node:path';
-import { SHARE } from '../../lib/config/capture-settings.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { asError, badRequest } from '../../lib/contract/errors.ts';
@@ -13,11 +12,12 @@ import { folderDigest, type ProgressOptions } from '../../release/replay/progres
 import { type ReplayOptions, replayCaptures } from '../../release/replay/replay.ts';
 import { problemsOf, replayText } from '../../release/replay/report.ts';
 import { sinceOf } from '../capture/since.ts';
-import { unexpected, wrongUse } from '../command.ts';
+import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { dataDirOf } from '../service.ts';
+import { readShare } from '../share.ts';
 import { capturedJob, type OpenPlace, type PlaceValues, withPlace } from './place.ts';
 import { type DiffSettings, SERVING, withSide } from './side.ts';
 
@@ -67,7 +67,9 @@ export async function replay(
           onCopied: (objects) => progress.update({ label: `${objects} objects of captures read` }),
         };
         const maxFlips =
-          values['max-flips'] === undefined ? job?.release.maxFlips : maxFlipsOf(values['max-flips']);
+          values['max-flips'] === undefined
+            ? job?.release.maxFlips
+            : readShare('max-flips', values['max-flips']);
         return answerReplay(side, { ...options, maxFlips }, output, () => progress.end());
       });
     }).finally(() => {
@@ -75,13 +77,6 @@ export async function replay(
       process.close();
     });
   });
-}
-
-/** As `release.maxFlips` in config.yaml. @throws bad_config */
-function maxFlipsOf(text: string): number {
-  const read = SHARE.read(text);
-  if (read !== undefined) return read;
-  throw unexpected('max-flips', SHARE.expected, text);
 }
 
 /** All that decides the answer, but the model and the captures. */

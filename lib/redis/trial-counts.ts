@@ -4,7 +4,7 @@ import { trialKey } from '../contract/names.ts';
 import type { TrialCounts } from '../results/store.ts';
 import type { RedisConnection } from './connection.ts';
 
-const TTL_SECONDS = 2 * 86_400;
+const TTL_MS = 2 * 86_400_000;
 
 export class StoredTrialCounts implements TrialCounts {
   readonly #connection: RedisConnection;
@@ -19,8 +19,8 @@ export class StoredTrialCounts implements TrialCounts {
     const key = trialKey(this.#job, trial);
     const send = async (redis: Redis) => {
       const commands = redis.multi();
-      for (const [name, count] of counts) commands.hincrby(key, name, count);
-      await commands.expire(key, TTL_SECONDS).exec();
+      for (const [name, count] of counts) commands.hincrbyfloat(key, name, count);
+      await commands.pexpire(key, TTL_MS).exec();
     };
     await this.#connection.use(send, false, key);
   }

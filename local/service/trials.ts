@@ -4,6 +4,7 @@ import { availableMemory } from 'node:process';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import { trialCounts } from '../../lib/compose/states.ts';
+import { isCapturing } from '../../lib/contract/capture.ts';
 import { logError, logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
@@ -35,6 +36,7 @@ function partsOf(scope: Scope): WatchParts {
   return {
     ...place,
     counts: scope.get(trialCounts),
+    isCapturing: isCapturing(job.capture),
     now: Date.now,
     async room() {
       const { bavail, bsize } = await statfs(modelDirectory);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import { trialCounts } from '../../lib/compose/states.ts';
+import { isCapturing } from '../../lib/contract/capture.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
@@ -28,6 +29,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
   return {
     ...place,
     counts: scope.get(trialCounts),
+    isCapturing: isCapturing(job.capture),
     now: Date.now,
     async room() {
       const { blocks, bsize } = await statfs(tmpdir());
