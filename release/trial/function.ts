@@ -12,7 +12,7 @@ import { logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
-import { askRequests, explained, goldenText, isFailure, openGolden } from '../golden/ask.ts';
+import { type Asked, askRequests, explained, goldenText, isFailure, openGolden } from '../golden/ask.ts';
 import { goldenRequests } from '../golden/file.ts';
 import { copyCaptures } from '../replay/copy.ts';
 import { runReplay } from '../replay/run.ts';
@@ -43,9 +43,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
     async askGolden(directory, { verification }) {
       const requests = await goldenRequests(directory);
       const asked = { file: await findModelFile(directory), requests, job, verification };
-      const runner = await openGolden(asked);
-      const answered = await askRequests(runner, asked).finally(() => runner.close());
-      const failed = (await explained(answered, asked)).filter(isFailure).map(goldenText);
+      const failed = (await explained(await answersTo(asked), asked)).filter(isFailure).map(goldenText);
       if (failed.length === 0) return requests.length;
       throw badModel(`${failed.length} of ${requests.length} golden requests: ${failed.join('; ')}`);
     },
@@ -69,6 +67,15 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
       scope.get(observers).canaryRolledBack?.(version);
     },
   };
+}
+
+async function answersTo(asked: Asked) {
+  const runner = await openGolden(asked);
+  try {
+    return await askRequests(runner, asked);
+  } finally {
+    await runner.close();
+  }
 }
 
 export const watch = (parts: WatchParts) => async (): Promise<unknown> => (await watchTrials(parts)) ?? {};
