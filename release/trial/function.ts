@@ -6,6 +6,7 @@ import { observers } from '../../lib/compose/observers.ts';
 import { trialCounts } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
+import { trialsSeconds } from '../../lib/config/job.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
@@ -62,6 +63,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
         await rm(folder, { recursive: true, force: true });
       }
     },
+    lookMs: trialsSeconds(job) * 1000,
     onRolledBack(version, reason) {
       logWarning(`the canary ${version} was rolled back: ${reason}`);
       scope.get(observers).canaryRolledBack?.(version);
