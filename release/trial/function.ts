@@ -1,4 +1,7 @@
-/** Composes the scheduled function, which opens the versions on trial where they will serve. */
+/**
+ * Composes the scheduled function, which opens the versions on trial where they will serve. Most minutes there is none, so what
+ * opens a model is loaded when there is one.
+ */
 import { mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,10 +15,6 @@ import { logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
-import { askRequests, explained, goldenText, isFailure, openGolden } from '../golden/ask.ts';
-import { goldenRequests } from '../golden/file.ts';
-import { copyCaptures } from '../replay/copy.ts';
-import { runReplay } from '../replay/run.ts';
 import { type WatchParts, watchTrials } from './watch.ts';
 
 const MB = 1024 * 1024;
@@ -40,6 +39,8 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
       };
     },
     async askGolden(directory, { verification }) {
+      const [{ askRequests, explained, goldenText, isFailure, openGolden }, { goldenRequests }] =
+        await Promise.all([import('../golden/ask.ts'), import('../golden/file.ts')]);
       const requests = await goldenRequests(directory);
       const asked = { file: await findModelFile(directory), requests, job, verification };
       const runner = await openGolden(asked);
@@ -49,6 +50,10 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
       throw badModel(`${failed.length} of ${requests.length} golden requests: ${failed.join('; ')}`);
     },
     async replay(version, filter) {
+      const [{ copyCaptures }, { runReplay }] = await Promise.all([
+        import('../replay/copy.ts'),
+        import('../replay/run.ts'),
+      ]);
       const captures = new CaptureReader(place.s3, bucket, captured);
       const pointer = await readVersion(place, version);
       const folder = await mkdtemp(join(tmpdir(), 'captures-'));
