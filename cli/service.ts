@@ -45,6 +45,11 @@ export const JOB = {
   value: 'name',
   about: `job (default: the first one of the local service; ${DEFAULT_JOB_NAME} for another service)`,
 } as const;
+export const CANARY_KEY = {
+  value: 'key',
+  about:
+    'what decides whether a canary answers, such as the id of a user (default: each uri or request by itself)',
+} as const;
 
 type ServiceOption =
   | Exclude<keyof typeof SERVICE_OPTIONS, 'auth'>
@@ -103,6 +108,7 @@ interface Sent {
   readonly command: string;
   /** Content type of the body. Default: JSON. */
   readonly type?: string;
+  readonly canaryKey?: string | undefined;
 }
 
 /**
@@ -111,12 +117,13 @@ interface Sent {
  */
 export async function post<T>(
   { http, access }: Service,
-  { path, body, command, type }: Sent,
+  { path, body, command, type, canaryKey }: Sent,
   pick: (answer: Readonly<Record<string, unknown>>, version: string) => T | undefined,
 ): Promise<T> {
   if (http === undefined) throw wrongUse(`${command} needs the HTTPS API: pass --url or --stack`);
   const url = `${http}${path}`;
-  const init = { method: 'POST', body, headers: { 'content-type': type ?? 'application/json' } };
+  const key = canaryKey === undefined ? undefined : { 'canary-key': canaryKey };
+  const init = { method: 'POST', body, headers: { 'content-type': type ?? 'application/json', ...key } };
   const answer = await request(url, init, POST_MS, undefined, authorizedFetch(http, access));
   const version = answer.headers.get('model-version') ?? '';
   const picked = pick(Object(answer.body), version);

@@ -1,5 +1,6 @@
 /** Answers directly with the open model, POST /predict and protocols: the routes of lib/http/routes/lists/predict.ts. */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { CANARY_KEY } from '../lib/codecs/attributes.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { logError } from '../lib/contract/log.ts';
@@ -25,14 +26,19 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
   );
 };
 
-/** The same dependencies, or with the model of a canary that takes the request. What is asked of a model is that of the serving one. */
+/**
+ * The same dependencies, or with the model of a canary that takes the request, or that the request names. What is asked about a
+ * model is otherwise that of the serving one.
+ */
 function sideOf(
   { headers, rawPath, requestContext: { http, requestId } }: APIGatewayProxyEventV2,
   deps: PredictDeps,
   clock: InvocationClock | undefined,
 ): PredictDeps {
-  if (!deps.model.canary || http.method !== 'POST') return deps;
-  const version = /\/versions\/([^/]+)/.exec(rawPath)?.[1];
+  if (!deps.model.canary && headers[CANARY_KEY] === undefined) return deps;
+  const version = /\/versions\/([^/:]+)/.exec(rawPath)?.[1];
+  const isRun = http.method === 'POST' && !rawPath.startsWith('/v2/repository');
+  if (!isRun && version === undefined) return deps;
   const asked = { headers, version, requestId: () => clock?.awsRequestId ?? requestId };
   return { ...deps, model: modelFor(deps.model, asked) };
 }

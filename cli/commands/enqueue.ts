@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
+import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { assertNotified, isTargetName, NAME_RULE, type Notified } from '../../lib/contract/notice.ts';
 import type { QueueRecord } from '../../sdk/index.ts';
@@ -13,7 +14,16 @@ import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { openQueue, QUEUE_OPTIONS } from '../queue.ts';
 import { readInput, recordsOf } from '../records.ts';
-import { findService, JOB, notRunning, post, SERVICE_OPTIONS, type Service, textsOf } from '../service.ts';
+import {
+  CANARY_KEY,
+  findService,
+  JOB,
+  notRunning,
+  post,
+  SERVICE_OPTIONS,
+  type Service,
+  textsOf,
+} from '../service.ts';
 import { readTable, recordsOfTable } from '../table.ts';
 import { INPUT } from './predict.ts';
 
@@ -47,6 +57,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       about:
         'whose records they are: SQS delivers those of a tenant who sends many after the others (not with --url)',
     },
+    'canary-key': CANARY_KEY,
     notify: {
       value: 'name',
       about: 'a target of `notify` in config.yaml, which gets a notice when each of the records is done',
@@ -57,8 +68,13 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     },
     job: JOB,
   },
-  async run({ dir, file, prefix, input, tenant, 'uri-column': uriColumn, ...values }, output, pairs) {
+  async run(
+    { dir, file, prefix, input, tenant, 'canary-key': key, 'uri-column': uriColumn, ...values },
+    output,
+    pairs,
+  ) {
     const notified = notifiedOf(values);
+    const canaryKey = key === undefined ? undefined : assertCanaryKey(key);
     const sources = [dir, file, pairs[0]].filter((source) => source !== undefined);
     if (sources.length !== 1) throw wrongUse('enqueue takes one of: <uri>=<image>..., --dir, --file');
     if (prefix !== undefined && dir === undefined) throw wrongUse('--prefix goes with --dir');
@@ -70,7 +86,12 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       throw wrongUse('--tenant goes with a queue: pass --stack or --queue-url');
     const sendAll = (records: readonly QueueRecord[]) =>
       send(
-        ofOneTask(records, notified).map((one) => ({ ...one, ...(tenant && { tenant }), ...notified })),
+        ofOneTask(records, notified).map((one) => ({
+          ...one,
+          ...(tenant && { tenant }),
+          canaryKey,
+          ...notified,
+        })),
         service,
         output,
       );
@@ -82,7 +103,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     const content = recordsOf(await readInput(file), file === '-' ? 'stdin' : file);
     if ('records' in content) return sendAll(content.records);
     if (tenant !== undefined) throw wrongUse('--tenant goes with records, not with a request {"instances"}');
-    return sendRequest(content.body, notified, service, output);
+    return sendRequest(content.body, { ...notified, canaryKey }, service, output);
   },
 });
 
@@ -160,14 +181,14 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
 async function sendRequest(
   body: string,
-  { notify, taskToken }: Notified,
+  { notify, taskToken, canaryKey }: Notified & { readonly canaryKey: string | undefined },
   service: Service,
   output: Output,
 ): Promise<number> {
   if (taskToken !== undefined)
     throw wrongUse('--task-token goes with records; put taskToken into the request');
   const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
-  const sent = { path: `/predictions${query}`, body, command: 'a request {"instances"}' };
+  const sent = { path: `/predictions${query}`, body, command: 'a request {"instances"}', canaryKey };
   const uris = await post(service, sent, (answer) => textsOf(answer['uris'] ?? [answer['uri']]));
   output.answer({ enqueued: uris.length, failed: [], uris }, uris.join('\n'));
   return EXIT.ok;

@@ -2,6 +2,7 @@
  * `cluster-serving predict`. A request has a limit of bytes and of instances, so many images become several requests;
  * the predictions are in the order of the images.
  */
+import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { predictionOf } from '../../sdk/http/predictions.ts';
 import { defineCommand, wrongUse } from '../command.ts';
@@ -9,7 +10,16 @@ import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { inputText, isJson, readInput } from '../records.ts';
 import { labelsText, namesOfClasses } from '../results.ts';
-import { findService, JOB, notRunning, post, SERVICE_OPTIONS, type Service, textsOf } from '../service.ts';
+import {
+  CANARY_KEY,
+  findService,
+  JOB,
+  notRunning,
+  post,
+  SERVICE_OPTIONS,
+  type Service,
+  textsOf,
+} from '../service.ts';
 import { csvText, inFile, partsOf, readTable, type Table } from '../table.ts';
 
 const TABLE = {
@@ -41,10 +51,16 @@ export const command = defineCommand({
     },
     config: { short: 'c', value: 'file', about: 'config.yaml of the job, for --show-input of a deployment' },
     ...SERVICE_OPTIONS,
+    'canary-key': CANARY_KEY,
     bucket: { group: 'Connection', value: 'name', about: 'bucket of another service, for --show-input' },
     job: JOB,
   },
-  async run({ file, text, input, 'show-input': isShown = false, ...values }, output, paths) {
+  async run(
+    { file, text, input, 'show-input': isShown = false, 'canary-key': key, ...values },
+    output,
+    paths,
+  ) {
+    const canaryKey = key === undefined ? undefined : assertCanaryKey(key);
     const given = [file !== undefined, text !== undefined, paths.length > 0].filter(Boolean);
     if (given.length !== 1) {
       throw wrongUse(
@@ -54,7 +70,8 @@ export const command = defineCommand({
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --stack');
     if (isShown && file !== undefined) throw wrongUse('--show-input takes no table; give a JSON request');
-    if (file !== undefined) return predictTable(await readTable(file), service, output);
+    const asking = { service, canaryKey };
+    if (file !== undefined) return predictTable(await readTable(file), asking, output);
     const predictions: string[] = [];
     const lines: string[] = [];
     const names = output.json ? undefined : namesOfClasses(service);
@@ -65,7 +82,7 @@ export const command = defineCommand({
       return showInputs(bodiesOf(asked), service, values, output);
     }
     for await (const request of asked) {
-      const answered = await ask(service, request);
+      const answered = await ask(asking, request);
       predictions.push(...answered.map((one) => one.text));
       const shown = await Promise.all(answered.map((one) => lineOf(one, names)));
       lines.push(...shown.map((line, i) => (request.body ? line : `${request.names[i]}  ${line}`)));
@@ -82,14 +99,14 @@ async function* bodiesOf(
 }
 
 /** Sends the rows of a table, some at a time; a prediction is printed with its line. */
-async function predictTable(table: Table, service: Service, output: Output): Promise<number> {
+async function predictTable(table: Table, { service, canaryKey }: Asking, output: Output): Promise<number> {
   const { name, columns, rows } = table;
   const progress = showProgress(output.json);
   const predictions: Answered[] = [];
   try {
     for (const part of partsOf(rows)) {
       const body = csvText(columns, part);
-      const sent = { path: '/predict', body, type: 'text/csv', command: 'predict' };
+      const sent = { path: '/predict', body, type: 'text/csv', command: 'predict', canaryKey };
       const answered = await post(service, sent, answersOf).catch((error: unknown) => {
         throw inFile(error, name, part);
       });
@@ -131,6 +148,11 @@ function answersOf(
   return textsOf(predictions)?.map((text) => ({ text, version }));
 }
 
+interface Asking {
+  readonly service: Service;
+  readonly canaryKey: string | undefined;
+}
+
 interface PredictRequest {
   /** The names of the images. */
   readonly names: readonly string[];
@@ -140,18 +162,18 @@ interface PredictRequest {
 }
 
 /** Sends a request, or its two halves if the answer would be too large. */
-async function ask(service: Service, request: PredictRequest): Promise<readonly Answered[]> {
-  const { names, instances, body } = request;
+async function ask(asking: Asking, request: PredictRequest): Promise<readonly Answered[]> {
+  const { names, instances, body = JSON.stringify({ instances }) } = request;
+  const { service, canaryKey } = asking;
   try {
-    const sent = { path: '/predict', body: body ?? JSON.stringify({ instances }), command: 'predict' };
-    return await post(service, sent, answersOf);
+    return await post(service, { path: '/predict', body, command: 'predict', canaryKey }, answersOf);
   } catch (error) {
     const isTooLarge = error instanceof ServingError && error.code === 'too_large';
     if (!isTooLarge || instances.length < 2) throw error;
     const middle = instances.length >> 1;
     const first = { names: names.slice(0, middle), instances: instances.slice(0, middle) };
     const second = { names: names.slice(middle), instances: instances.slice(middle) };
-    return [...(await ask(service, first)), ...(await ask(service, second))];
+    return [...(await ask(asking, first)), ...(await ask(asking, second))];
   }
 }
 

@@ -1,8 +1,10 @@
 /** `cluster-serving status`. The exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready. */
 import type { NoticeFacts } from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import type { CanaryShare, ServedVersions } from '../../lib/contract/values.ts';
 import { setVariables } from '../../lib/contract/variables.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
+import { percentText } from '../../lib/registry/pointer.ts';
 import { findRunning, type StackRecord } from '../../local/service/data-folder.ts';
 import { otherServices } from '../../local/service/services.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
@@ -113,7 +115,7 @@ async function ask(http: string, access: AccessOptions) {
   const send = authorizedFetch(http, access);
   try {
     const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS, undefined, send);
-    const { ready, model, serving, lostCaptures }: Ready = Object(body);
+    const { ready, model, canary, shadow, serving, lostCaptures }: Ready = Object(body);
     if (ready !== true)
       throw new ServingError('internal', `${http}/ready did not answer as this service does`);
     const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS, undefined, send);
@@ -121,6 +123,8 @@ async function ask(http: string, access: AccessOptions) {
     return {
       ready: true,
       model,
+      canary,
+      shadow,
       serving,
       lostCaptures,
       reason: undefined,
@@ -134,6 +138,8 @@ async function ask(http: string, access: AccessOptions) {
     return {
       ready: false,
       model: undefined,
+      canary: undefined,
+      shadow: undefined,
       serving: undefined,
       lostCaptures: undefined,
       reason: known.message,
@@ -146,6 +152,8 @@ async function ask(http: string, access: AccessOptions) {
 interface Ready {
   readonly ready?: unknown;
   readonly model?: string;
+  readonly canary?: CanaryShare;
+  readonly shadow?: ServedVersions['shadow'];
   readonly serving?: readonly { readonly version: string; readonly at: string }[];
   readonly lostCaptures?: number;
 }
@@ -153,6 +161,8 @@ interface Ready {
 function answerText({
   ready,
   model,
+  canary,
+  shadow,
   serving = [],
   lostCaptures = 0,
   reason,
@@ -164,10 +174,17 @@ function answerText({
     ({ name, count, mean, _99thPercentile }) =>
       `  ${name.padEnd(28)} ${String(count).padStart(8)} times  mean ${ms(mean)}  99 % ${ms(_99thPercentile)}`,
   );
-  const others = serving.filter(({ version }) => version !== model);
+  const trials = [
+    ...(canary
+      ? [
+          `  canary ${canary.version} answers ${percentText(canary.share)} of the records since ${canary.since}`,
+        ]
+      : []),
+    ...(shadow ? [`  shadow ${shadow.version} answers captured requests since ${shadow.since}`] : []),
+  ];
+  const others = serving.filter(({ version }) => version !== model && version !== canary?.version);
   const old = others.map(({ version, at }) => `  version ${version} answered too, last at ${at}`);
   const lost = lostCaptures > 0 ? [`  ${lostText(lostCaptures)}; the log says why`] : [];
-  return [`ready${model === undefined ? '' : `, model version ${model}`}`, ...old, ...lost, ...rows].join(
-    '\n',
-  );
+  const head = `ready${model === undefined ? '' : `, model version ${model}`}`;
+  return [head, ...trials, ...old, ...lost, ...rows].join('\n');
 }

@@ -12,6 +12,7 @@ import { defineCommand, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { dataDirOf } from '../service.ts';
+import { readShare } from '../share.ts';
 import { described, withImport } from './import.ts';
 import { acceptedOf, importTo } from './import-to.ts';
 import { isPlaceAction, OPTIONS } from './options.ts';
@@ -73,7 +74,7 @@ hf://org/name@revision of Hugging Face, which is copied.`,
   options: OPTIONS,
   examples: [
     'model push resnet50 --bucket my-bucket --job images',
-    'model push retrained --canary 5 --bucket my-bucket --job images',
+    'model push retrained --canary 5% --bucket my-bucket --job images',
     'model import s3://my-bucket/nets/resnet50',
     'model import hf://sentence-transformers/all-MiniLM-L6-v2',
     'model diff retrained --bucket my-bucket --job images',
@@ -151,7 +152,7 @@ function trialOf({
   const given = [canary !== undefined && '--canary', shadow && '--shadow', isStored && '--no-activate'];
   const names = given.filter(Boolean);
   if (names.length > 1) throw wrongUse(`${names.join(' and ')}: which one?`);
-  if (canary !== undefined) return { kind: 'canary', share: canary / 100 };
+  if (canary !== undefined) return { kind: 'canary', share: readShare('canary', canary) };
   return shadow ? { kind: 'shadow' } : undefined;
 }
 

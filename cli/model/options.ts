@@ -49,7 +49,7 @@ export const OPTIONS = {
     },
     'answered-by': { value: 'version', about: 'only what this version answered (default: each)' },
     by: { value: 'input', about: 'count the differences by the values of this input' },
-    fresh: { about: 'begin anew, where a replay of the same was stopped and would go on' },
+    fresh: { about: 'start again, where a replay of the same was stopped and would go on' },
     'max-flips': {
       value: 'share',
       about:
@@ -76,10 +76,9 @@ export const OPTIONS = {
   ...only(['push'], {
     'no-activate': { about: 'upload the version, but keep serving the current one' },
     canary: {
-      value: 'percent',
-      range: [0, 50],
-      decimals: true,
-      about: 'answer this part of the records with it; it is rolled back when it is worse, and after a day',
+      value: 'share',
+      about:
+        'answer this share of the records with it, 5% or 0.05, at most half; it is rolled back when it is worse, and after a day',
     },
     shadow: {
       about: 'let it answer captured requests beside the version that serves, and count what differs',

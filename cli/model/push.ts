@@ -55,6 +55,10 @@ export async function push(
       `the worker of ${workerConfig} is served from its folders, not from S3: change the files of its modelPath and run \`cluster-serving restart\``,
     );
   }
+  if (trial && job.worker.class !== undefined)
+    throw wrongUse(
+      'versions of a worker are not tried: what it answers is not captured, and it has no golden requests',
+    );
   const stop = new AbortController();
   const onSignal = () => stop.abort(new ServingError('cancelled', 'the upload was called off'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);

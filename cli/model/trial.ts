@@ -36,6 +36,11 @@ export async function assertTriable(
       'conflict',
       `nothing looks at versions on trial in ${addressText(location)}: set release.trials: true in config.yaml and deploy, or start the service; it looks within a minute then`,
     );
+  if (trial.kind === 'shadow' && !report.isCapturing)
+    throw new ServingError(
+      'conflict',
+      'nothing is captured that a shadow could answer: set capture.share in config.yaml, and deploy or restart',
+    );
   if (trial.kind === 'canary') await assertRoom(report, await readCurrent(s3, location), directory);
 }
 
@@ -85,7 +90,8 @@ export async function showTrial(
     lines.push(`shadow    ${shadow.version} since ${timeText(shadow.since)}`, ...shadowLines(found.shadow));
   if (ended)
     lines.push(`before    ${ended.version} was ${ended.end} at ${timeText(ended.at)}: ${ended.reason}`);
-  if (!canary && !shadow) lines.push('nothing is on trial; `model push --canary 5` or `--shadow` begins one');
+  if (!canary && !shadow)
+    lines.push('nothing is on trial; `model push --canary 5%` or `--shadow` begins one');
   output.answer(document, lines.join('\n'));
   return EXIT.ok;
 }

@@ -4,6 +4,7 @@
  */
 import type { JobConfig } from '../../lib/config/job.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
+import { percentText, readCurrent } from '../../lib/registry/pointer.ts';
 import {
   listVersions,
   type ModelVersion,
@@ -24,25 +25,38 @@ export async function list({ s3, location, text }: OpenPlace, output: Output): P
     return EXIT.ok;
   }
   const head = ['version     ', 'uploaded            ', '    size', 'files', 'from'].join('  ');
-  output.answer({ from: text, versions }, [head, ...versions.flatMap(linesOf)].join('\n'));
+  const { canary } = await readCurrent(s3, location);
+  const lines = versions.flatMap((one) => linesOf(one, canary?.share));
+  const share = canary && { version: canary.version, share: canary.share, since: canary.since };
+  output.answer({ from: text, versions, canary: share }, [head, ...lines].join('\n'));
   return EXIT.ok;
 }
 
 /** A line of the table, and below it what its verification says. */
-function linesOf({ verification, ...one }: ModelVersion): string[] {
-  return [lineOf(one), ...verificationNotes(verification).map((note) => `  ${note}`)];
+function linesOf({ verification, ...one }: ModelVersion, share: number | undefined): string[] {
+  return [
+    `${lineOf(one)}${usedAs(one, share)}`,
+    ...verificationNotes(verification).map((note) => `  ${note}`),
+  ];
 }
 
-function lineOf({ version, uploadedAt, bytes, files, format, serves, before }: ModelVersion): string {
-  const line = [
+function lineOf({ version, uploadedAt, bytes, files, format }: ModelVersion): string {
+  return [
     version.padEnd(12),
     `${uploadedAt.slice(0, 19)}Z`,
     bytesText(bytes).padStart(8),
     String(files).padStart(5),
     format ?? '(no manifest)',
   ].join('  ');
-  if (serves) return `${line}  <- serves`;
-  return before ? `${line}  <- rollback goes here` : line;
+}
+
+/** @param share that of the canary, if one runs */
+function usedAs({ serves, before, trial }: ModelVersion, share: number | undefined): string {
+  if (serves) return '  <- serves';
+  if (trial === 'canary' && share !== undefined) return `  <- canary, ${percentText(share)}`;
+  if (trial) return `  <- ${trial}`;
+  // While a canary runs, it ends the canary.
+  return before && share === undefined ? '  <- rollback goes here' : '';
 }
 
 export async function rollback(

@@ -2,7 +2,7 @@
  * The attributes of an SQS message that say which enqueue it belongs to. They are not part of the body, because old
  * clients and servers share its fields.
  */
-import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
+import { type Enqueue, isCanaryKey, isIdentity } from '../contract/enqueue.ts';
 import { type Notified, readNotified } from '../contract/notice.ts';
 import { readTrace, type TraceContext, traceHeaders } from '../contract/trace.ts';
 
@@ -18,17 +18,21 @@ export type MessageAttributes = Readonly<
   Record<string, { readonly DataType: 'String' | 'Number'; readonly StringValue: string }>
 >;
 
-/** Attributes for a new record. @param notified who is notified of its outcome */
+/** What a sender may say of a record. */
+type Said = Notified & Pick<Enqueue, 'canaryKey'>;
+
+/** Attributes for a new record. SQS takes ten, and a replay has two more. */
 export function newAttributes(
   identity: string,
   trace?: TraceContext,
-  { notify, taskToken }: Notified = {},
+  { notify, taskToken, canaryKey }: Said = {},
 ): MessageAttributes {
   return {
     [IDENTITY]: { DataType: 'String', StringValue: identity },
     ...traceAttributes(trace),
     ...(notify !== undefined && { notify: { DataType: 'String', StringValue: notify } as const }),
     ...(taskToken !== undefined && { taskToken: { DataType: 'String', StringValue: taskToken } as const }),
+    ...(canaryKey !== undefined && { [CANARY_KEY]: { DataType: 'String', StringValue: canaryKey } as const }),
   };
 }
 
@@ -79,11 +83,13 @@ export function enqueueOf({ messageId, attributes, messageAttributes = {} }: Del
   const original = messageAttributes[ORIGINAL_SENT_TIMESTAMP]?.stringValue;
   const { traceparent, tracestate, notify, taskToken } = messageAttributes;
   const trace = readTrace({ traceparent: traceparent?.stringValue, tracestate: tracestate?.stringValue });
+  const canaryKey = messageAttributes[CANARY_KEY]?.stringValue;
   return {
     identity: isIdentity(identity) ? identity : messageId,
     sentAt: original === undefined ? sentAt : Math.min(sentAt, wholeNumber(original)),
     replays: wholeNumber(messageAttributes[REPLAYS]?.stringValue),
     ...(trace && { trace }),
+    ...(isCanaryKey(canaryKey) && { canaryKey }),
     ...readNotified({ notify: notify?.stringValue, taskToken: taskToken?.stringValue }),
   };
 }

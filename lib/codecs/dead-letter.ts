@@ -2,7 +2,7 @@
  * The file in which a message that was delivered too often is archived. A listing reads only the first bytes of each file, so
  * short fields stand before the body, and the uri is found without the rest of the message.
  */
-import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
+import { type Enqueue, isCanaryKey, isIdentity } from '../contract/enqueue.ts';
 import { asError, badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
 import { type Notified, readNotified } from '../contract/notice.ts';
@@ -22,6 +22,8 @@ export interface DeadLetter extends Notified {
   readonly attempts: number | undefined;
   /** The tenant of the record. */
   readonly groupId?: string | undefined;
+  /** What decides whether a canary runs it, if its sender chose that. */
+  readonly canaryKey?: string | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;
   readonly body: string;
@@ -39,7 +41,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
-  const { messageId, sentAt, identity, replays, attempts, groupId, body } = parsed ?? {};
+  const { messageId, sentAt, identity, replays, attempts, groupId, canaryKey, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
   }
@@ -50,6 +52,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
     replays: numberOf(replays) ?? 0,
     attempts: numberOf(attempts),
     ...(typeof groupId === 'string' && { groupId }),
+    ...(isCanaryKey(canaryKey) && { canaryKey }),
     trace: readTrace(parsed ?? {}),
     ...readNotified(parsed ?? {}),
     body,
@@ -58,8 +61,8 @@ export function decodeDeadLetter(text: string): DeadLetter {
 
 /** The record sent again: it keeps its identity and its time, so what was enqueued later under its uri stays later. */
 export function replayOf(letter: DeadLetter): Enqueue {
-  const { identity, sentAt = 0, replays, trace } = letter;
-  return { identity, sentAt, replays: replays + 1, trace, ...readNotified(letter) };
+  const { identity, sentAt = 0, replays, trace, canaryKey } = letter;
+  return { identity, sentAt, replays: replays + 1, trace, canaryKey, ...readNotified(letter) };
 }
 
 type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders, unknown>>;

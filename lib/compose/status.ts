@@ -12,7 +12,7 @@ export async function composeStatus(scope: Scope) {
   return {
     settings: job,
     results: scope.get(results),
-    modelVersion: async () => (await readPointer(s3, location, job.worker.class)).version,
+    versions: () => readPointer(s3, location, job.worker.class),
     observers: scope.get(observers),
   };
 }

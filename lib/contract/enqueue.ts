@@ -19,6 +19,8 @@ export interface Enqueue extends Notified {
   readonly replays: number;
   /** The sender's trace context, if it sent one. */
   readonly trace?: TraceContext | undefined;
+  /** What decides whether a canary runs it, if its sender chose that. */
+  readonly canaryKey?: string | undefined;
 }
 
 /**
@@ -59,4 +61,18 @@ export function isIdentity(value: unknown): value is string {
 export function assertIdentity(value: unknown): string {
   if (isIdentity(value)) return value;
   throw badRequest('identity: expected 1 to 64 letters, digits, ".", "_" or "-", such as a UUID');
+}
+
+const CANARY_KEY = /^[!-~]{1,128}$/;
+
+export function isCanaryKey(value: unknown): value is string {
+  return typeof value === 'string' && CANARY_KEY.test(value);
+}
+
+/** @throws bad_request */
+export function assertCanaryKey(value: unknown): string {
+  if (isCanaryKey(value)) return value;
+  throw badRequest(
+    'canary-key: expected 1 to 128 letters, digits and punctuation of ASCII, such as the id of a user',
+  );
 }

@@ -195,6 +195,14 @@ export interface CanaryShare {
   readonly since: string;
 }
 
+/** The version that serves, and those on trial beside it. */
+export interface ServedVersions {
+  readonly version: string;
+  readonly canary?: CanaryShare | undefined;
+  /** It answers captured requests, and no others. */
+  readonly shadow?: Omit<CanaryShare, 'share'> | undefined;
+}
+
 /** A version that takes a share of the records beside the one that serves. */
 export interface Canary {
   /** @param key that of a request or a record: each of its deliveries is of the same side */

@@ -4,7 +4,8 @@
  */
 
 import { createHash, randomUUID } from 'node:crypto';
-import { assertIdentity } from '../contract/enqueue.ts';
+import { CANARY_KEY } from '../codecs/attributes.ts';
+import { assertCanaryKey, assertIdentity } from '../contract/enqueue.ts';
 import { logError } from '../contract/log.ts';
 import { locationOf } from '../contract/names.ts';
 import { assertTarget, type Targets } from '../contract/notice.ts';
@@ -109,7 +110,7 @@ const KEY = 'idempotency-key';
 
 /**
  * @param place of one of several, with which the request's key is continued
- * @throws bad_request for a bad key, and for a target that the job does not have
+ * @throws bad_request for a bad key of either kind, and for a target that the job does not have
  */
 function identified(
   { notify, taskToken, ...submission }: Submission,
@@ -122,7 +123,9 @@ function identified(
   const trace = readTrace(headers);
   // An image, a form or a table has no place for it.
   const given = { notify: notify ?? parameters['notify'], taskToken };
-  const record = { ...submission, trace, ...assertTarget(given, settings.notify) };
+  const said = headers[CANARY_KEY];
+  const canaryKey = said === undefined ? undefined : assertCanaryKey(said);
+  const record = { ...submission, trace, canaryKey, ...assertTarget(given, settings.notify) };
   if (key === undefined) return { ...record, identity: randomUUID() };
   const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);
   return { ...record, identity, request };

@@ -57,6 +57,7 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
   [/^(?:is)?async$|^sync$|^wait/, WAITS],
   [/timeout|deadline/, 'a client ends its own waiting'],
   [/idempoten|^identity$|^requestid$/, 'the header Idempotency-Key names an enqueue'],
+  [/^canary/, 'the header Canary-Key says by what a canary takes a request'],
   [/^tenant|^group$/, 'tenants are those of SQS: the SDK sends them'],
   [/batch|filter|^postprocess|^top[nk]$|^image$/, SETTING],
   [/^outputs?(?:filter)?$/, 'POST /v2/models/{job}/infer selects outputs'],

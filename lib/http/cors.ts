@@ -23,6 +23,7 @@ export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefi
       'content-type',
       'prefer',
       'idempotency-key',
+      'canary-key',
       'inference-header-content-length',
       'traceparent',
       'tracestate',

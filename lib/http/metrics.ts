@@ -3,6 +3,7 @@
  * answers, which only the single machine has: of deployed functions, each request may reach another one.
  */
 import { SERVER_VERSION } from '../contract/names.ts';
+import type { ServedVersions } from '../contract/values.ts';
 import type { Family } from '../metrics/exposition/families.ts';
 import { infoFamilies, timerFamilies } from '../metrics/exposition/shared.ts';
 import { CONTENT_TYPES, exposition, type Format } from '../metrics/exposition/text.ts';
@@ -12,13 +13,13 @@ import type { HttpResponse } from './response.ts';
 export interface ShownFigures {
   readonly job: string;
   readonly timers: SharedTimers;
-  /** The model's version; undefined while none can serve. */
-  readonly version: string | undefined;
+  /** Undefined while none can serve. */
+  readonly served: ServedVersions | undefined;
   readonly own: readonly Family[];
 }
 
-export function metricsAnswer({ job, timers, version, own }: ShownFigures, format: Format): HttpResponse {
-  const shared = [...infoFamilies(job, version, SERVER_VERSION), ...timerFamilies(timers.histograms)];
+export function metricsAnswer({ job, timers, served, own }: ShownFigures, format: Format): HttpResponse {
+  const shared = [...infoFamilies(job, served, SERVER_VERSION), ...timerFamilies(timers.histograms)];
   return {
     statusCode: 200,
     headers: { 'content-type': CONTENT_TYPES[format], 'x-content-type-options': 'nosniff' },

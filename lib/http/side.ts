@@ -1,5 +1,6 @@
 /** Chooses the version that answers a request, while a canary takes a share. */
 import { CANARY_KEY } from '../codecs/attributes.ts';
+import { assertCanaryKey } from '../contract/enqueue.ts';
 import type { Model } from '../contract/values.ts';
 
 interface Asked {
@@ -9,14 +10,15 @@ interface Asked {
   readonly requestId: () => string;
 }
 
-/** @returns the same model, or that of the canary: by the header `canary-key`, else for a share of the requests */
+/**
+ * @returns the same model, or that of the canary: by the header `canary-key`, else for a share of the requests
+ * @throws bad_request for a bad key, also while there is no canary
+ */
 export function modelFor(model: Model, { headers, version, requestId }: Asked): Model {
+  const said = headers[CANARY_KEY];
+  const key = said === undefined ? undefined : assertCanaryKey(said);
   const { canary } = model;
   if (!canary) return model;
-  const key = headers[CANARY_KEY];
-  const isTaken =
-    version === undefined
-      ? canary.takes(typeof key === 'string' && key !== '' ? key : requestId())
-      : version === canary.model.version;
+  const isTaken = version === undefined ? canary.takes(key ?? requestId()) : version === canary.model.version;
   return isTaken ? canary.model : model;
 }

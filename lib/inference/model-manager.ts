@@ -212,7 +212,8 @@ export class ModelManager<R extends Runner = Runner> {
       this.#canary = undefined;
       this.#leaving.add(old);
     }
-    if (this.#canary && this.#canary.version !== share?.version) {
+    // Also where it stays and another version serves: a third has no room.
+    if (this.#canary && (this.#canary.version !== share?.version || version !== this.version)) {
       this.#leaving.add(this.#canary);
       this.#canary = undefined;
     }

@@ -19,6 +19,8 @@ export function list(items: Json, most?: number): Json {
   return { type: 'array', items, ...(most === undefined ? {} : { minItems: 1, maxItems: most }) };
 }
 
+/** A header, and the attribute `canary-key` of a message. */
+export const CANARY_KEY: Json = { ...TEXT, pattern: '^[!-~]{1,128}$' };
 export const TARGET: Json = { ...TEXT, pattern: '^[A-Za-z][A-Za-z0-9_-]{0,39}$' };
 /** Keys of a record. */
 export const NOTIFIED: Readonly<Record<string, Json>> = {

@@ -1,6 +1,7 @@
 /** An operation of the HTTP API, and the parts that many have. */
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Json } from './facts.ts';
+import { CANARY_KEY } from './json-schema.ts';
 
 export interface Operation {
   readonly method: 'get' | 'post' | 'delete';
@@ -30,6 +31,15 @@ export const RUN_ERRORS: readonly ErrorCode[] = [
   'timeout',
   'results_unavailable',
 ];
+
+/** The header of what a canary may answer. */
+export const keyParameter = () =>
+  parameter(
+    'Canary-Key',
+    'header',
+    CANARY_KEY,
+    'While a canary takes a share: requests and records of one key go to one version.',
+  );
 
 export function parameter(
   name: string,

@@ -4,7 +4,7 @@
  * once, because a message may point at thousands of times its size.
  */
 
-import { CANARY_KEY, type DeliveredMessage, enqueueOf } from '../codecs/attributes.ts';
+import { type DeliveredMessage, enqueueOf } from '../codecs/attributes.ts';
 import { uriOf } from '../codecs/dead-letter.ts';
 import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
@@ -96,10 +96,10 @@ function withBody(message: Unloaded, body: Message['body']): Message {
 }
 
 function messageOf(delivered: Delivered): Unloaded {
-  const { messageId, attributes, messageAttributes = {}, body } = delivered;
+  const { messageId, attributes, body } = delivered;
   const attempts = Number(attributes.ApproximateReceiveCount ?? 1);
-  const key = messageAttributes[CANARY_KEY]?.stringValue ?? attributes.MessageGroupId;
-  return { id: messageId, enqueue: enqueueOf(delivered), attempts, key, body };
+  const enqueue = enqueueOf(delivered);
+  return { id: messageId, enqueue, attempts, key: enqueue.canaryKey ?? attributes.MessageGroupId, body };
 }
 
 function isFresh({ attempts }: Message): boolean {

@@ -22,6 +22,8 @@ export interface SentRecord extends Notified {
   readonly message: string;
   /** The tenant, for a fair queue. */
   readonly groupId?: string | undefined;
+  /** By its value a canary takes the record or not. Default: its tenant, or its uri. */
+  readonly canaryKey?: string | undefined;
   /** The request that it came with, where its client named that. */
   readonly request?: NamedRequest | undefined;
   /** Travels with its message. */

@@ -8,7 +8,7 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { isCount } from '../contract/present.ts';
-import type { CanaryShare } from '../contract/values.ts';
+import type { CanaryShare, ServedVersions } from '../contract/values.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
 import { hasDigest, type ModelFile, verify } from './digest.ts';
@@ -24,7 +24,7 @@ export interface ModelPointer {
 }
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
-export interface ServingPointer extends ModelPointer {
+export interface ServingPointer extends ModelPointer, ServedVersions {
   /** Another version, and its share of the records. */
   readonly canary?: (ModelPointer & CanaryShare) | undefined;
 }
@@ -108,8 +108,12 @@ export async function readPointer(
 
 function parsePointer(text: string, location: ModelLocation): ServingPointer {
   try {
-    const { canary, ...serving }: Unknown<ServingPointer> = JSON.parse(text);
-    return { ...readVersionOf(serving, location), canary: readCanary(canary, location) };
+    const { canary, shadow, ...serving }: Unknown<ServingPointer> = JSON.parse(text);
+    return {
+      ...readVersionOf(serving, location),
+      canary: readCanary(canary, location),
+      shadow: readShadow(shadow),
+    };
   } catch (error) {
     throw modelUnavailable(
       `${addressText(location)}current.json is not a model pointer: ${asError(error).message}`,
@@ -127,6 +131,11 @@ function readCanary(canary: unknown, location: ModelLocation): ServingPointer['c
   } catch {
     return undefined;
   }
+}
+
+function readShadow(shadow: unknown): ServedVersions['shadow'] {
+  const { version, since }: Unknown<NonNullable<ServedVersions['shadow']>> = Object(shadow);
+  return isVersion(version) && typeof since === 'string' ? { version, since } : undefined;
 }
 
 /** @throws Error naming the field that is wrong */

@@ -117,8 +117,6 @@ async function publishFolder(
   try {
     // Read before the upload, so that a version that starts to serve during it is not overridden.
     const current = await readCurrent(s3, location);
-    if (options.trial || (options.activate !== false && !options.endsCanary))
-      assertFree(location, current, options.trial);
     const guarded = anyFiles || dropGolden ? undefined : current.version;
     return await withKeptGolden(s3, location, guarded, paths, (kept) => {
       const more = kept?.files.map((file) => ({ ...file, file: join(kept.directory, file.path) })) ?? [];
@@ -153,6 +151,7 @@ async function publishFiles(
     .map(({ path, bytes, sha256 }) => ({ path, bytes, sha256 }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));
   const version = createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 12);
+  assertFree(location, current, version, options);
   const known = await readManifest(s3, location, version);
   const verified = model === undefined ? undefined : await options.verify?.(model, known?.verification, kept);
   const verification = verified ?? known?.verification;
@@ -207,9 +206,14 @@ async function uploadFiles(
 }
 
 /** Checked before an upload that takes minutes. @throws bad_config, conflict */
-function assertFree(location: ModelLocation, current: CurrentModel, trial: Trial | undefined): void {
+function assertFree(
+  location: ModelLocation,
+  current: CurrentModel,
+  version: string,
+  { trial, activate = true, endsCanary = false }: PublishOptions,
+): void {
   if (trial?.kind === 'canary') assertShare(trial.share);
-  assertNoCanary(location, current);
+  if (trial || (activate && !endsCanary && current.version !== version)) assertNoCanary(location, current);
 }
 
 function tryUpload(

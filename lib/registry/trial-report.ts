@@ -24,6 +24,8 @@ export interface ShadowReport {
   readonly since: string;
   /** Captures that were written before have been replayed, in ms since 1970. */
   readonly until: number;
+  /** The time of captures that is asked next, in ms. */
+  readonly windowMs: number;
   /** Records that were compared, those with another first class, and those beyond the tolerance. */
   readonly compared: number;
   readonly flips: number;
@@ -47,6 +49,8 @@ export interface TrialReport {
   /** When it was looked at, ISO 8601. Where nothing is on trial, about once an hour. */
   readonly at: string;
   readonly room: Room;
+  /** Whether anything is captured that a shadow could answer. */
+  readonly isCapturing: boolean;
   readonly canary?: CanaryReport | undefined;
   readonly shadow?: ShadowReport | undefined;
 }

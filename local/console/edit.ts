@@ -62,6 +62,7 @@ export async function replayEdited(
     message,
     identity: `edit-${digest.slice(0, 32)}`,
     groupId: letter.groupId,
+    canaryKey: letter.canaryKey,
     ...readNotified({
       notify: submission.notify ?? letter.notify,
       taskToken: submission.taskToken ?? letter.taskToken,

@@ -73,15 +73,15 @@ export const METHODS: Readonly<Record<string, Method>> = {
   ServerReady: {
     answer: tables.READY,
     run: async (jobs) => ({
-      ready: (await Promise.all(jobs.map((job) => isReady(job, '/v2/health/ready')))).every(Boolean),
+      ready: (await Promise.all(jobs.map(({ deps }) => isReady(deps, '/v2/health/ready')))).every(Boolean),
     }),
   },
   ServerMetadata: { answer: tables.SERVER_METADATA, run: ([{ deps }]) => rest(deps, 'GET', '/v2') },
   ModelReady: {
     answer: tables.READY,
     run: async (jobs, { bytes }) => {
-      const { job, path } = modelOf(jobs, bytes);
-      return { ready: await isReady(job, `${path}/ready`) };
+      const { deps, path } = modelOf(jobs, bytes);
+      return { ready: await isReady(deps, `${path}/ready`) };
     },
   },
   ModelMetadata: { answer: tables.MODEL_METADATA, run: (jobs, { bytes }) => ofModel(jobs, bytes, '') },
@@ -126,16 +126,20 @@ function jobNamed(jobs: Jobs, name: string): GrpcJob {
 }
 
 /** The model that a message names, and its path in REST. */
-function modelOf(jobs: Jobs, bytes: Uint8Array): { readonly job: GrpcJob; readonly path: string } {
+function modelOf(jobs: Jobs, bytes: Uint8Array): { readonly deps: InferenceDeps; readonly path: string } {
   const { name = '', version = '' } = readRequest(bytes, tables.MODEL) as Readonly<Record<string, string>>;
-  const job = jobNamed(jobs, name);
-  const ofVersion = version === '' ? '' : `/versions/${encodeURIComponent(version)}`;
-  return { job, path: `/v2/models/${name}${ofVersion}` };
+  const { deps } = jobNamed(jobs, name);
+  if (version === '') return { deps, path: `/v2/models/${name}` };
+  const model = modelFor(deps.model, { headers: {}, version, requestId: randomUUID });
+  return {
+    deps: { ...deps, model },
+    path: `/v2/models/${name}/versions/${encodeURIComponent(version)}`,
+  };
 }
 
 function ofModel(jobs: Jobs, bytes: Uint8Array, what: string): Promise<object> {
-  const { job, path } = modelOf(jobs, bytes);
-  return rest(job.deps, 'GET', `${path}${what}`);
+  const { deps, path } = modelOf(jobs, bytes);
+  return rest(deps, 'GET', `${path}${what}`);
 }
 
 /** Statistics of all models, if the request names none. */
@@ -155,7 +159,7 @@ async function rest(deps: InferenceDeps, method: 'GET' | 'POST', path: string, b
   return JSON.parse(answer.body as string) as object;
 }
 
-async function isReady({ deps }: GrpcJob, path: string): Promise<boolean> {
+async function isReady(deps: InferenceDeps, path: string): Promise<boolean> {
   try {
     await rest(deps, 'GET', path);
     return true;

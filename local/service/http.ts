@@ -63,7 +63,7 @@ export async function gatewayOptions(
       'http',
       status({
         ...(await composeStatus(scope)),
-        ...(version ? { modelVersion: version } : {}),
+        ...(version ? { versions: async () => ({ version: await version() }) } : {}),
         own: () => serviceFamilies(statistics.counts, live),
       }),
       false,

@@ -23,6 +23,7 @@ import type { GrpcJob } from '../grpc/methods.ts';
 import type { Access } from '../machine/access.ts';
 import { type QueuedModel, withoutWaits } from './function-clock.ts';
 import { servedModel } from './model.ts';
+import type { TrialOptions } from './trials.ts';
 
 /**
  * Concurrent events of the queue for each process: while one runs, the next is read. More would only wait and keep their
@@ -60,8 +61,7 @@ export interface JobServices {
   readonly terminate?: ((how: string) => void) | undefined;
   /** How long a new model may take to become ready, in ms. Default as in release/version.ts. */
   readonly readyMs?: number | undefined;
-  /** How often versions on trial are looked at, in ms. Default a minute. */
-  readonly trialMs?: number | undefined;
+  readonly trials?: TrialOptions | undefined;
   /** Where a new model is tried. Default: a process of its own. */
   readonly modelProcess?: ModelProcess | undefined;
   readonly log: LocalLog;
@@ -111,9 +111,10 @@ export async function serveModel(
   return { runs, model: version, modelNotes: notes, verification, importReport };
 }
 
-/** Opens models in processes of their own, and knows the one that was opened last. */
+/** Opens models in processes of their own, and knows those that are open: the oldest serves, beside a canary for one. */
 export function processRuns(job: JobConfig) {
-  let latest: PooledOnnx | undefined;
+  const open = new Set<PooledOnnx>();
+  const sum = (figure: (one: PooledOnnx) => number) => [...open].reduce((all, one) => all + figure(one), 0);
   const options = {
     processes: job.processes,
     // Before the function's own time is over, so that the other records of an event are returned by it.
@@ -125,20 +126,26 @@ export function processRuns(job: JobConfig) {
     model: readyModel,
     queued: (model) => withoutWaits(model, CLOCK.now, WAITED_TIMES * job.function.timeoutSeconds * 1000),
     load: {
-      workers: () => latest?.pool.size ?? 1,
-      waiting: () => latest?.batcher.waiting ?? 0,
-      busyMs: () => latest?.pool.busyMs ?? 0,
+      workers: () => sum(({ pool }) => pool.size) || 1,
+      waiting: () => sum(({ batcher }) => batcher.waiting),
+      busyMs: () => sum(({ pool }) => pool.busyMs),
     },
     events: EVENTS_PER_PROCESS * job.processes,
-    refuses: () => latest?.batcher.refuses() ?? false,
-    onLeave: () => latest?.batcher.review(),
+    // A canary that is stuck refuses nobody.
+    refuses: () => [...open][0]?.batcher.refuses() ?? false,
+    onLeave: () => {
+      for (const { batcher } of open) batcher.review();
+    },
   };
   return {
     runs,
     openRunner: async (told: Observer, ...[file, version, settings]: Parameters<typeof openOnnx>) => {
       const { openPooledOnnx } = await import('../../lib/compose/onnx-pool.ts');
       const runEnded: Observer['runEnded'] = (run) => told.runEnded?.(run);
-      return (latest = await openPooledOnnx(file, version, settings, { ...options, runEnded }));
+      const opened = await openPooledOnnx(file, version, settings, { ...options, runEnded });
+      open.add(opened);
+      const close = () => opened.close().finally(() => open.delete(opened));
+      return { ...opened, close };
     },
   };
 }

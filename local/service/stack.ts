@@ -45,6 +45,8 @@ interface StackOptions {
   readonly readyMs?: number;
   /** See JobServices. */
   readonly modelProcess?: JobServices['modelProcess'];
+  /** See JobServices. */
+  readonly trials?: JobServices['trials'];
   readonly log: LocalLog;
   /** See JobServices. */
   readonly terminate?: (how: string) => void;
@@ -98,6 +100,7 @@ async function openStack(
     access = readAccess({}),
     readyMs,
     modelProcess,
+    trials,
     log,
     terminate,
   } = options;
@@ -122,7 +125,17 @@ async function openStack(
     log,
   });
   onClose(() => aws.close());
-  const services = { aws, redisUrl: redis.url, dataDir, access, readyMs, modelProcess, log, terminate };
+  const services = {
+    aws,
+    redisUrl: redis.url,
+    dataDir,
+    access,
+    readyMs,
+    modelProcess,
+    trials,
+    log,
+    terminate,
+  };
   const opened: JobAddresses[] = [];
   const offered: GrpcJob[] = [];
   for (const [i, job] of jobs.entries()) {

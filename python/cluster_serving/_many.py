@@ -30,6 +30,7 @@ class Record(NamedTuple):
     identity: Optional[str] = None
     notify: Optional[str] = None
     task_token: Optional[str] = None
+    canary_key: Optional[str] = None
 
 
 class EnqueueError(ServingError):

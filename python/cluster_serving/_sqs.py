@@ -35,6 +35,7 @@ class Message(NamedTuple):
     body: bytes
     notify: Optional[str] = None
     task_token: Optional[str] = None
+    canary_key: Optional[str] = None
 
 
 class Sqs:
@@ -105,8 +106,8 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
     """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none."""
     entries: List[Dict[str, Any]] = []
     total = 0
-    for i, ((_, identity), body, notify, token) in enumerate(messages):
-        optional = {"notify": notify, "taskToken": token}
+    for i, ((_, identity), body, notify, token, key) in enumerate(messages):
+        optional = {"notify": notify, "taskToken": token, "canary-key": key}
         named = {"identity": identity, **{name: text for name, text in optional.items() if text is not None}}
         size = len(body) + sum(len(name) + len("String") + len(text) for name, text in named.items())
         if size > _CALL_BYTES:

@@ -30,6 +30,7 @@ _IN_FLIGHT = 16
 _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _TOKEN = re.compile(r"[!-~]{1,2048}")
+_KEY = re.compile(r"[!-~]{1,128}")
 _JSON = {"Content-Type": "application/json"}
 _STATUSES = ("queued", "running", "succeeded", "failed", "expired", "cancelled", "unknown")
 
@@ -75,24 +76,27 @@ class Client:
         self._left: Deque[Any] = deque()
 
     @overload
-    def predict(self, inputs: Mapping[str, Input], *, timeout: Optional[float] = None) -> Result: ...
+    def predict(self, inputs: Mapping[str, Input], *, canary_key: Optional[str] = None,
+                timeout: Optional[float] = None) -> Result: ...
 
     @overload
-    def predict(self, inputs: Sequence[Mapping[str, Input]], *, timeout: Optional[float] = None) -> List[Result]: ...
+    def predict(self, inputs: Sequence[Mapping[str, Input]], *, canary_key: Optional[str] = None,
+                timeout: Optional[float] = None) -> List[Result]: ...
 
-    def predict(self, inputs: Any, *, timeout: Optional[float] = None) -> Any:
+    def predict(self, inputs: Any, *, canary_key: Optional[str] = None, timeout: Optional[float] = None) -> Any:
         """Runs the model on the inputs of one record by name, or on a list of them, and returns a Result for each.
 
         An input is an array of the shape and dtype that the model has for one record; a number, nested lists, a text in
         a list; an image as bytes (JPEG, PNG, WebP, BMP, GIF, TIFF), a path or an open file, {"path"}, {"b64"}; a sparse
         tensor {"indices", "values", "shape"}; None, a missing value. Outputs have the model's dtypes where it says them
-        (workers and filters do not). Raises bad_input for what does not fit the model; model_failed, model_unavailable. A
+        (workers and filters do not). While a canary takes a share of the requests, `canary_key` (1 to 128 characters of
+        ASCII without spaces, such as the id of a user) decides which version answers. Raises bad_input for what does not fit the model; model_failed, model_unavailable. A
         prediction is sent again only where it certainly did nothing.
         """
         is_one = isinstance(inputs, Mapping)
         instances = [instance_of(inputs)] if is_one else [instance_of(each) for each in inputs]
         deadline = self._limit(timeout)
-        texts, model = self._texts(dump({"instances": instances}), deadline)
+        texts, model = self._texts(dump({"instances": instances}), deadline, canary_key)
         if len(texts) != len(instances):
             raise ServingError("internal", f"{self._over_http.url} answered another number of predictions")
         described = self._model(model, deadline)
@@ -100,25 +104,26 @@ class Client:
         return results[0] if is_one else results
 
     def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
-                notify: Optional[str] = None, task_token: Optional[str] = None,
+                notify: Optional[str] = None, task_token: Optional[str] = None, canary_key: Optional[str] = None,
                 timeout: Optional[float] = None) -> Enqueued:
         """Returns when the queue has the record, whose result is then found under `uri`. Inputs are those of `predict`.
 
         A uri may be used again: the last one counts. `identity` (1 to 64 letters, digits, ".", "_", "-"; by default
         random) names this enqueue; give it when you try the same enqueue once more, which then makes no second result.
         `notify` names the target of the job's config.yaml that is notified when the record is done; `task_token` is the
-        token of the task of Step Functions that it ends, for a target with `stepFunctions`.
+        token of the task of Step Functions that it ends, for a target with `stepFunctions`. While a canary takes a share of
+        the records, `canary_key` decides whether it takes this one, as for `predict`; by default its uri does.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
-        (outcome,) = self._enqueue_all([(uri, inputs, identity, notify, task_token)], timeout)
+        (outcome,) = self._enqueue_all([(uri, inputs, identity, notify, task_token, canary_key)], timeout)
         if isinstance(outcome, ServingError):
             raise outcome
         return outcome
 
     def enqueue_many(self, records: Iterable[Union[Record, Tuple[str, Mapping[str, Input]]]], *,
                      timeout: Optional[float] = None) -> List[Enqueued]:
-        """Enqueues the records `(uri, inputs)`, `(uri, inputs, identity)` or `Record(uri, inputs, identity, notify, task_token)` of any
-        iterable: over HTTPS 16 at a time, to SQS in 16 calls of ten.
+        """Enqueues the records `(uri, inputs)`, `(uri, inputs, identity)` or `Record(uri, inputs, identity, notify, task_token,
+        canary_key)` of any iterable: over HTTPS 16 at a time, to SQS in 16 calls of ten.
 
         Of several records under one uri the last one counts. The iterable is read as fast as the queue accepts. `timeout` is that of one call. Raises EnqueueError.
         """
@@ -257,13 +262,14 @@ class Client:
         texts, answer = self._answered(body, self._limit(timeout))
         return next(iter(texts), None), answer.body.decode("utf-8")
 
-    def _texts(self, body: bytes, deadline: Deadline) -> Tuple[List[Any], str]:
+    def _texts(self, body: bytes, deadline: Deadline, canary_key: Optional[str] = None) -> Tuple[List[Any], str]:
         """The texts `{value=…}` that answer the JSON of a prediction, and the version of the model."""
-        texts, answer = self._answered(body, deadline)
+        texts, answer = self._answered(body, deadline, canary_key)
         return texts, str(answer.headers.get("Model-Version", ""))
 
-    def _answered(self, body: bytes, deadline: Deadline) -> Tuple[List[Any], Any]:
-        answer = self._over_http.answer("POST", "/predict", deadline, body, _JSON)
+    def _answered(self, body: bytes, deadline: Deadline, canary_key: Optional[str] = None) -> Tuple[List[Any], Any]:
+        headers = {**_JSON, **_key_header(_checked_key(canary_key))}
+        answer = self._over_http.answer("POST", "/predict", deadline, body, headers)
         parsed = parse(answer.body, "the answer")
         texts = parsed.get("predictions") if isinstance(parsed, dict) else None
         if not isinstance(texts, list):
@@ -286,7 +292,9 @@ class Client:
             try:
                 models = self._models
                 if version not in models:
-                    models = self._models = {version: self._ask_model(version, deadline)}
+                    # A canary answers beside the version that serves.
+                    last = list(models.items())[-1:]
+                    models = self._models = dict([*last, (version, self._ask_model(version, deadline))])
             finally:
                 self._asking.release()
         return models[version]
@@ -298,6 +306,8 @@ class Client:
             if job is None:
                 return None
             metadata = self._over_http.json("GET", f"/v2/models/{quote(job)}", deadline)
+            if not _describes(metadata, version):
+                metadata = self._metadata_of(job, version, deadline)
         except ServingError as error:
             # For who may call /predict alone, and of a service without the metadata.
             if error.code in ("bad_config", "unauthorized"):
@@ -310,9 +320,16 @@ class Client:
             self._job = None
             return None if known is None else self._ask_model(version, deadline)
         self._job = job
-        versions = metadata.get("versions") if isinstance(metadata, dict) else None
-        # Another one if the model has just changed: then JSON alone says the dtypes.
-        return model_of(metadata) if isinstance(versions, list) and version in versions else None
+        return model_of(metadata) if _describes(metadata, version) else None
+
+    def _metadata_of(self, job: str, version: str, deadline: Deadline) -> Any:
+        """That of a canary; None if the model has just changed: then JSON alone says the dtypes."""
+        try:
+            return self._over_http.json("GET", f"/v2/models/{quote(job)}/versions/{quote(version)}", deadline)
+        except ServingError as error:
+            if error.code != "not_found":
+                raise
+            return None
 
     def _enqueue_all(self, records: Sequence[Any], timeout: Optional[float]) -> List[Union[Enqueued, ServingError]]:
         """Enqueues as many records as one call takes. Returns the error of each that the queue does not have."""
@@ -328,8 +345,8 @@ class Client:
         try:
             if self._sqs is not None:
                 return self._sqs.send(messages, self._limit(timeout, str(self._sqs)))
-            ((enqueued, body, notify, token),) = messages
-            headers = {**_JSON, "Idempotency-Key": enqueued.identity}
+            ((enqueued, body, notify, token, key),) = messages
+            headers = {**_JSON, "Idempotency-Key": enqueued.identity, **_key_header(key)}
             path = "/predictions" + ("" if notify is None else f"?notify={quote(notify)}")
             if token is not None:
                 # In the body, because addresses are logged on the way.
@@ -434,15 +451,20 @@ def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
 
 
 def _message_of(record: Any) -> Union[Message, ServingError]:
-    if not isinstance(record, tuple) or not 2 <= len(record) <= 5:
+    if not isinstance(record, tuple) or not 2 <= len(record) <= len(Record._fields):
         return bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
-    uri, inputs, identity, notify, token = Record(*record)
+    uri, inputs, identity, notify, token, key = Record(*record)
     try:
         body = record_of(uri, inputs)
         enqueued = Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4()))
-        return Message(enqueued, body, _checked_target(notify), _checked_token(token, notify))
+        return Message(enqueued, body, _checked_target(notify), _checked_token(token, notify), _checked_key(key))
     except ServingError as error:
         return error.with_uri(uri)
+
+
+def _describes(metadata: Any, version: str) -> bool:
+    versions = metadata.get("versions") if isinstance(metadata, dict) else None
+    return isinstance(versions, list) and version in versions
 
 
 def _is_large(answer: Any) -> bool:
@@ -469,6 +491,16 @@ def _checked_token(token: Any, notify: Any) -> Optional[str]:
     if notify is None:
         raise bad_request("task_token: needs notify, the name of a target with stepFunctions")
     return token
+
+
+def _checked_key(key: Any) -> Optional[str]:
+    if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
+        raise bad_request("canary_key: expected 1 to 128 letters, digits and punctuation of ASCII, such as the id of a user")
+    return key
+
+
+def _key_header(key: Optional[str]) -> Dict[str, str]:
+    return {} if key is None else {"Canary-Key": key}
 
 
 def _parameters(uri: str, identity: Optional[str]) -> str:

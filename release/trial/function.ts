@@ -10,6 +10,7 @@ import { trialCounts } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import { trialsSeconds } from '../../lib/config/job.ts';
+import { isCapturing } from '../../lib/contract/capture.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
@@ -29,6 +30,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
   return {
     ...place,
     counts: scope.get(trialCounts),
+    isCapturing: isCapturing(job.capture),
     now: Date.now,
     async room() {
       const { blocks, bsize } = await statfs(tmpdir());
@@ -44,7 +46,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
       const requests = await goldenRequests(directory);
       const asked = { file: await findModelFile(directory), requests, job, verification };
       const runner = await openGolden(asked);
-      const answered = await askRequests(runner, asked).finally(() => runner.close());
+      const answered = await askRequests(runner, asked).finally(async () => runner.close());
       const failed = (await explained(answered, asked)).filter(isFailure).map(goldenText);
       if (failed.length === 0) return requests.length;
       throw badModel(`${failed.length} of ${requests.length} golden requests: ${failed.join('; ')}`);

@@ -127,10 +127,11 @@ export function moreFailures(failed: number, all: number, failedBefore: number, 
   const failures = failed + failedBefore;
   const ways = logChoose(all + before, failures);
   let likely = 0;
+  // Up to the mean the terms grow, and fall from there on.
   for (let k = failed; k <= Math.min(failures, all); k++) {
     const term = Math.exp(logChoose(all, k) + logChoose(before, failures - k) - ways);
     likely += term;
-    if (term < likely * 1e-12) break;
+    if (k > (failures * all) / (all + before) && term <= likely * 1e-12) break;
   }
   return Math.min(1, likely);
 }
@@ -143,8 +144,7 @@ export function atLeast(hits: number, all: number, probability: number): number 
       logChoose(all, k) + k * Math.log(probability) + (all - k) * Math.log1p(-probability),
     );
     likely += term;
-    // Below the mean the terms grow first.
-    if (k > all * probability && term < likely * 1e-12) break;
+    if (k > all * probability && term <= likely * 1e-12) break;
   }
   return Math.min(1, likely);
 }

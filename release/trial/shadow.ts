@@ -14,24 +14,31 @@ export interface ShadowParts {
 
 /** Captures are written up to a minute after their answers, and by many environments. */
 const SETTLED_MS = 120_000;
-/** Captured requests wait at least so long, and are asked at most for so long a time at once. */
+/** The times of captures that are asked at once: at least, and at most. */
 const LEAST_MS = 180_000;
 const MOST_MS = 3_600_000;
 
-/** @returns the same report where it is not time yet. Never throws: a problem is part of the report */
+/**
+ * @param keep stores the report before the replay, which may outlast the function that makes it: the next one asks for less then
+ * @returns the same report where it is not time yet. A problem of the replay is part of the report
+ */
 export async function askShadow(
   { version, since }: Shadow,
   before: ShadowReport | undefined,
   { replay, now }: ShadowParts,
+  keep: (report: ShadowReport) => Promise<unknown>,
 ): Promise<ShadowReport> {
-  const start = { version, since, until: Date.parse(since), compared: 0, flips: 0, differ: 0 };
-  const { problem: _, ...report } = before ?? { ...start, otherEnds: 0, notReplayable: 0 };
+  const none = { compared: 0, flips: 0, differ: 0, otherEnds: 0, notReplayable: 0 };
+  const start: ShadowReport = { version, since, until: Date.parse(since), windowMs: MOST_MS, ...none };
+  const { problem: _, ...report } = before ?? start;
   const settled = now() - SETTLED_MS;
-  if (settled - report.until < LEAST_MS) return before ?? report;
-  const until = Math.min(settled, report.until + MOST_MS);
+  if (settled - report.until < LEAST_MS) return before ?? start;
+  const windowMs = Math.max(LEAST_MS, report.windowMs);
+  const until = Math.min(settled, report.until + windowMs);
+  await keep({ ...report, windowMs: windowMs / 2 });
   try {
     const found = await replay(version, { since: report.until, until: until - 1 });
-    return { ...added(report, found), until };
+    return { ...added(report, found), until, windowMs: Math.min(MOST_MS, 2 * windowMs) };
   } catch (error) {
     return { ...report, problem: ServingError.from(error).message };
   }

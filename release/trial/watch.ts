@@ -33,6 +33,7 @@ export interface WatchParts extends ModelPlace, ShadowParts {
    */
   readonly askGolden: (directory: string, version: ModelPointer) => Promise<number>;
   readonly room: () => Promise<Room>;
+  readonly isCapturing: boolean;
   /** Told that a canary was rolled back. */
   readonly onRolledBack?: ((version: string, reason: string) => void) | undefined;
   /** In which a look ends, in ms, where the next one may begin before. 0 where one follows the other. */
@@ -61,8 +62,9 @@ export async function watchTrials(parts: WatchParts): Promise<TrialReport | unde
   if (before && known.canary?.golden === 'asking' && parts.now() - Date.parse(before.at) < parts.lookMs)
     return before;
   const report = canary && (await lookAt(canary, known, parts));
-  const found = { canary: report, shadow: shadow && (await askShadow(shadow, known.shadow, parts)) };
-  const written = await write(parts, found);
+  const keep = (asking: ShadowReport) => write(parts, { canary: report, shadow: asking });
+  const asked = shadow && (await askShadow(shadow, known.shadow, parts, keep));
+  const written = await write(parts, { canary: report, shadow: asked });
   if (report?.verdict === 'roll back') await end(current, report.reason, written.at, parts);
   return written;
 }
@@ -76,10 +78,10 @@ export function sameTrial<R extends CanaryReport | ShadowReport>(
 }
 
 async function write(
-  { s3, location, room, now }: WatchParts,
+  { s3, location, room, isCapturing, now }: WatchParts,
   found: Pick<TrialReport, 'canary' | 'shadow'>,
 ): Promise<TrialReport> {
-  const report = { at: new Date(now()).toISOString(), room: await room(), ...found };
+  const report = { at: new Date(now()).toISOString(), room: await room(), isCapturing, ...found };
   await writeTrialReport(s3, location, report);
   return report;
 }

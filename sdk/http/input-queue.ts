@@ -2,7 +2,7 @@
 
 import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
-import { assertIdentity } from '../../lib/contract/enqueue.ts';
+import { assertCanaryKey, assertIdentity } from '../../lib/contract/enqueue.ts';
 import { badConfig, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { assertNotified, type Notified } from '../../lib/contract/notice.ts';
@@ -12,22 +12,16 @@ import { Turns } from '../../lib/pipeline/batch/turns.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
+import { headersOf, type Keyed, type TextHeaders, type Traced } from './headers.ts';
 import { stoppable } from './in-order.ts';
 import { type Prediction, predictionOf } from './predictions.ts';
 import { hexOf } from './redirect.ts';
 import { ServedModel } from './served-model.ts';
 import { instanceJson } from './tensors.ts';
 
-interface Traced {
-  /** The W3C trace that it belongs to, as the header `traceparent` has it. What is malformed is ignored. */
-  readonly traceparent?: string | undefined;
-  /** Data of other tracing systems, in the form of the header `tracestate`. */
-  readonly tracestate?: string | undefined;
-}
+export interface PredictOptions extends CallOptions, Traced, Keyed {}
 
-export interface PredictOptions extends CallOptions, Traced {}
-
-export interface EnqueueOptions extends CallOptions, Traced {
+export interface EnqueueOptions extends CallOptions, Traced, Keyed {
   /**
    * Names this enqueue, in 1 to 64 letters, digits, ".", "_" or "-". Default a random UUID. To be given when the same
    * enqueue is tried again after an error, because the queue may have the record although its answer was lost. Where the
@@ -54,7 +48,7 @@ export interface Enqueued {
   readonly identity: string;
 }
 
-export interface QueueRecord extends Traced, Notified {
+export interface QueueRecord extends Traced, Keyed, Notified {
   readonly uri: string;
   readonly inputs: RecordInputs;
   readonly identity?: string | undefined;
@@ -76,7 +70,7 @@ export interface PredictRequest {
 }
 
 /** The part of a record that is sent. */
-export interface Message extends Traced, Notified {
+export interface Message extends Traced, Keyed, Notified {
   readonly uri: string;
   readonly identity: string;
   /** JSON: uri, data and serde. */
@@ -86,8 +80,6 @@ export interface Message extends Traced, Notified {
   /** The identity, where the caller gave it and may have used it before. */
   readonly key?: string | undefined;
 }
-
-type TextHeaders = Readonly<Record<string, string>>;
 
 /** Concurrent records of `enqueueMany`: enough for 16 calls of ten to SQS, with little memory. */
 const IN_FLIGHT = 320;
@@ -125,10 +117,10 @@ export abstract class RecordWriter {
 
   /** Sends a message whose parts were checked. */
   protected async send(
-    { message, identity, notify, taskToken, ...traced }: Message,
+    { message, identity, notify, taskToken, ...said }: Message,
     signal: AbortSignal,
   ): Promise<void> {
-    const headers = { 'idempotency-key': identity, ...traceHeader(traced) };
+    const headers = { 'idempotency-key': identity, ...headersOf(said) };
     const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
     // In the body, because addresses are logged on the way.
     const body =
@@ -146,6 +138,7 @@ export abstract class RecordWriter {
       const { identity: key, tenant: groupId } = options;
       const identity = assertIdentity(key ?? newIdentity());
       if (groupId !== undefined) this.assertTenant(groupId);
+      if (options.canaryKey !== undefined) assertCanaryKey(options.canaryKey);
       // Over HTTPS the service knows the targets.
       assertNotified(options);
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
@@ -237,9 +230,9 @@ export abstract class RecordWriter {
     const {
       timeoutMs = PREDICT_MS,
       signal,
-      ...traced
+      ...said
     }: PredictOptions = typeof options === 'number' ? { timeoutMs: options } : options;
-    const headers = traceHeader(traced);
+    const headers = headersOf(said);
     const limit = { timeoutMs, signal, what: 'there was no prediction in' };
     return limited<string[] | Prediction | Prediction[]>(limit, async (end) => {
       const body = typeof given === 'string' || !isRequest(given) ? given : JSON.stringify(given);
@@ -283,12 +276,6 @@ export abstract class RecordWriter {
 function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[]): given is PredictRequest {
   const { instances }: { readonly instances?: unknown } = Object(given);
   return Array.isArray(instances) && instances.every(isObject);
-}
-
-/** The service passes over what is malformed; here is only kept out what no header can have. */
-function traceHeader({ traceparent = '', tracestate = '' }: Traced): TextHeaders {
-  if (!/^[\w-]{55,512}$/.test(traceparent)) return {};
-  return { traceparent, ...(/^[ -~]{1,512}$/.test(tracestate) && { tracestate }) };
 }
 
 /** Browsers have randomUUID on https and on localhost only. */

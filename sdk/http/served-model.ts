@@ -35,7 +35,8 @@ export class ServedModel {
   readonly #get: Get;
   readonly #name: string | undefined;
   #job: string | undefined;
-  #last: { readonly version: string; readonly facts: Promise<ModelFacts | undefined> } | undefined;
+  /** Of the last two versions that answered: a canary answers beside the version that serves. */
+  #known: readonly { readonly version: string; readonly facts: Promise<ModelFacts | undefined> }[] = [];
 
   /** @param name of the job; undefined to ask the service for it */
   constructor(name: string | undefined, get: Get) {
@@ -48,14 +49,14 @@ export class ServedModel {
    * @returns undefined when the service does not say it. @throws bad_config for a name of another job; and as `get`
    */
   of(version: string): Promise<ModelFacts | undefined> {
-    if (this.#last?.version !== version) {
-      const last = { version, facts: this.#ask(version) };
-      this.#last = last;
-      last.facts.catch(() => {
-        if (this.#last === last) this.#last = undefined;
-      });
-    }
-    return this.#last.facts;
+    const known = this.#known.find((one) => one.version === version);
+    if (known) return known.facts;
+    const asked = { version, facts: this.#ask(version) };
+    this.#known = [...this.#known.slice(-1), asked];
+    asked.facts.catch(() => {
+      this.#known = this.#known.filter((one) => one !== asked);
+    });
+    return asked.facts;
   }
 
   async #ask(version: string): Promise<ModelFacts | undefined> {
@@ -63,10 +64,12 @@ export class ServedModel {
     try {
       const job = known ?? (this.#job = await servedJob(this.#get));
       if (job === undefined) return undefined;
-      const metadata = await this.#get(`/v2/models/${encodeURIComponent(job)}`);
-      const { versions }: Fields = Object(metadata);
-      // Another one if the model has just changed: then JSON alone says the dtypes.
-      return Array.isArray(versions) && versions.includes(version) ? modelFacts(metadata) : undefined;
+      const path = `/v2/models/${encodeURIComponent(job)}`;
+      const serving = await this.#get(path);
+      if (isOf(serving, version)) return modelFacts(serving);
+      // A canary, or the model has just changed: then JSON alone says the dtypes.
+      const other = await this.#get(`${path}/versions/${encodeURIComponent(version)}`).catch(notFound);
+      return isOf(other, version) ? modelFacts(other) : undefined;
     } catch (error) {
       const { code, message } = ServingError.from(error);
       if (UNKNOWN.includes(code)) return undefined;
@@ -77,6 +80,16 @@ export class ServedModel {
       return known ? this.#ask(version) : undefined;
     }
   }
+}
+
+function isOf(metadata: unknown, version: string): boolean {
+  const { versions }: Fields = Object(metadata);
+  return Array.isArray(versions) && versions.includes(version);
+}
+
+/** @throws any other error */
+function notFound(error: unknown): undefined {
+  if (ServingError.from(error).code !== 'not_found') throw error;
 }
 
 /** The output with the names of its classes, if it has as many values as there are. */

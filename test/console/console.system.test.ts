@@ -572,6 +572,7 @@ describe('the console', () => {
         deadLetters: unavailable,
         editable: unavailable,
         notices: unavailable,
+        captures: unavailable,
         ...actions,
       };
       const log = { info: () => undefined, warn: () => undefined, error: console.error };

@@ -108,7 +108,7 @@ test('every answer has one of two content types, which browsers must not guess',
       timers: async () => ({ histograms: new Map(), seconds: 0 }),
     },
     settings: DEFAULT_JOB,
-    modelVersion: async () => 'v',
+    versions: async () => ({ version: 'v' }),
     observers: quietObservers(),
   });
   for (const path of ['/', '/metrics', '/ready', ...SHARP.map((sharp) => `/${sharp}`)])

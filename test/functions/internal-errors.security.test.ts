@@ -113,14 +113,14 @@ const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {
   'status, the metrics': () =>
     status({
       results: { timers: fail, serving: fail, lostCaptures: fail },
-      modelVersion: fail,
+      versions: fail,
       observers: quietObservers(),
       settings: DEFAULT_JOB,
     })(event('GET', '/metrics')),
   'status, readiness': () =>
     status({
       results: { timers: fail, serving: fail, lostCaptures: fail },
-      modelVersion: fail,
+      versions: fail,
       observers: quietObservers(),
       settings: DEFAULT_JOB,
     })(event('GET', '/ready')),

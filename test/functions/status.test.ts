@@ -4,6 +4,7 @@ import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { status } from '../../functions/status.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { modelUnavailable, ServingError } from '../../lib/contract/errors.ts';
+import type { ServedVersions } from '../../lib/contract/values.ts';
 import type { Timers } from '../../lib/metrics/timers.ts';
 import { DeliveredTimers } from '../../lib/observe/timers.ts';
 import { together } from '../../lib/observe/together.ts';
@@ -12,7 +13,7 @@ import { quietObservers } from '../support/observers.ts';
 
 interface World {
   readonly serving?: () => Promise<{ version: string; atMs: number }[]>;
-  readonly modelVersion?: () => Promise<string>;
+  readonly versions?: () => Promise<ServedVersions>;
   readonly observers?: Observers;
   readonly lostCaptures?: number;
   readonly timers?: () => void;
@@ -20,7 +21,7 @@ interface World {
 }
 
 async function get(path: string, world: World = {}) {
-  const { serving, modelVersion, observers, timers, lostCaptures = 0, accept = '' } = world;
+  const { serving, versions, observers, timers, lostCaptures = 0, accept = '' } = world;
   const handler = status({
     results: {
       lostCaptures: async () => lostCaptures,
@@ -31,7 +32,7 @@ async function get(path: string, world: World = {}) {
       },
     },
     settings: DEFAULT_JOB,
-    modelVersion: modelVersion ?? (async () => 'v1'),
+    versions: versions ?? (async () => ({ version: 'v1' })),
     observers: observers ?? quietObservers(),
   });
   const event = { rawPath: path, headers: { accept }, requestContext: { http: { method: 'GET' } } };
@@ -49,7 +50,7 @@ test('/ready names the version that was pushed, and apart from it those by which
     { version: 'v1', atMs: 2_000 },
     { version: 'v0', atMs: 1_000 },
   ];
-  const { body } = await get('/ready', { serving, modelVersion: async () => 'v2' });
+  const { body } = await get('/ready', { serving, versions: async () => ({ version: 'v2' }) });
   assert.deepEqual(JSON.parse(body), {
     ready: true,
     model: 'v2',
@@ -58,6 +59,24 @@ test('/ready names the version that was pushed, and apart from it those by which
       { version: 'v0', at: '1970-01-01T00:00:01.000Z' },
     ],
   });
+});
+
+test('/ready names the canary with its share, and the shadow, without what else their pointers have', async () => {
+  const since = '2026-11-29T08:00:00.000Z';
+  const canary = { version: 'v2', share: 0.05, since, files: [] };
+  const shadow = { version: 'v3', since };
+  const { body } = await get('/ready', { versions: async () => ({ version: 'v1', canary, shadow }) });
+  const named = { version: 'v2', share: 0.05, since };
+  assert.deepEqual(JSON.parse(body), { ready: true, model: 'v1', canary: named, shadow });
+});
+
+test('/metrics for Prometheus has an info of its own for a canary, beside that of the model', async () => {
+  const canary = { version: 'v2', share: 0.05, since: '2026-11-29T08:00:00.000Z' };
+  const versions = async () => ({ version: 'v1', canary });
+  const { body } = await get('/metrics', { versions, accept: 'text/plain' });
+  assert.match(body, /^cluster_serving_model_info\{model="serving_stream",version="v1"\} 1$/m);
+  assert.match(body, /^cluster_serving_canary_share\{model="serving_stream",version="v2"\} 0.05$/m);
+  assert.doesNotMatch((await get('/metrics', { accept: 'text/plain' })).body, /canary/);
 });
 
 test('/ready says how many requests and records were to be captured and are lost, where there are any', async () => {
@@ -75,7 +94,7 @@ test('/ready is 503 when Redis does not answer', async (t) => {
 test('/ready is 503 when no model can be found', async (t) => {
   t.mock.method(process.stdout, 'write', () => true);
   const { statusCode, body } = await get('/ready', {
-    modelVersion: () => Promise.reject(modelUnavailable('none')),
+    versions: () => Promise.reject(modelUnavailable('none')),
   });
   assert.deepEqual([statusCode, JSON.parse(body).code], [503, 'model_unavailable']);
 });
@@ -88,12 +107,12 @@ test('/ready says of everything that is away what it is, and no address', async 
   const errorOf = async (world: World) => JSON.parse((await get('/ready', world)).body).error as string;
   const [redis, model] = ['the results cannot be reached', 'the model cannot be reached (S3)'];
   assert.equal(await errorOf({ serving }), `not ready: ${redis}; the log says why`);
-  assert.equal(await errorOf({ modelVersion: s3 }), `not ready: ${model}; the log says why`);
+  assert.equal(await errorOf({ versions: s3 }), `not ready: ${model}; the log says why`);
   assert.equal(
-    await errorOf({ serving, modelVersion: s3 }),
+    await errorOf({ serving, versions: s3 }),
     `not ready: ${redis}, and ${model}; the log says why`,
   );
-  assert.equal(await errorOf({ modelVersion: none }), 'not ready: no model can be served; the log says why');
+  assert.equal(await errorOf({ versions: none }), 'not ready: no model can be served; the log says why');
 });
 
 test('GET / is the text of the old front end, /metrics a list, and any other path is not found', async () => {
@@ -106,8 +125,8 @@ test('GET / is the text of the old front end, /metrics a list, and any other pat
 });
 
 test('/metrics for Prometheus is answered while no model can be found, and names none', async () => {
-  const modelVersion = () => Promise.reject(modelUnavailable('none'));
-  const { statusCode, body } = await get('/metrics', { modelVersion, accept: 'text/plain' });
+  const versions = () => Promise.reject(modelUnavailable('none'));
+  const { statusCode, body } = await get('/metrics', { versions, accept: 'text/plain' });
   assert.equal(statusCode, 200);
   assert.match(body, /^cluster_serving_build_info\{version="[\d.]+"\} 1$/m);
   assert.doesNotMatch(body, /model_info/);

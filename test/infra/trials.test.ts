@@ -247,9 +247,5 @@ test('doctor counts the calls of each minute and the alarm, and looks at trials 
   const names = functionsOf(template).map(({ properties }) =>
     String(properties['FunctionName']).split('-').at(-1),
   );
-  assert.deepEqual(names.filter((name) => MODEL_FUNCTIONS.has(String(name))).toSorted(), [
-    'batch',
-    'predict',
-    'trials',
-  ]);
+  assert.deepEqual(new Set(names.filter((name) => MODEL_FUNCTIONS.has(String(name)))), MODEL_FUNCTIONS);
 });

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 import servers
-from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueError, ServingError, connect
+from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueError, Record, ServingError, connect
 from cluster_serving._inputs import InOrder, instance_of, record_of
 from cluster_serving._sigv4 import find_credentials, sign
 from cluster_serving.compat import OutputQueue
@@ -138,6 +138,36 @@ class Retries(unittest.TestCase):
             Client(url).enqueue("u", {"x": 1}, identity="A-z_0.9" + "x" * 57)
             self.assertEqual(len(seen), 1)
 
+    def test_a_canary_key_is_a_header_and_one_word_of_128_characters(self):
+        def answer(request):
+            return (200, {"predictions": ["{value=[1]}"]}) if request.path == "/predict" else QUEUED
+
+        async def in_asyncio(url, key):
+            async with AsyncClient(url) as client:
+                await client.enqueue("u", {"x": 1}, canary_key=key)
+                await client.predict({"x": 1}, canary_key=key)
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600, name="j")
+            for key in ("a b", "", "a\n", "\u00e4", "x" * 129, 7):
+                with self.subTest(key):
+                    for call in (lambda: client.enqueue("u", {"x": 1}, canary_key=key),
+                                 lambda: client.predict({"x": 1}, canary_key=key)):
+                        error = error_of(call)
+                        self.assertEqual(error.code, "bad_request")
+                        self.assertIn("canary_key: expected 1 to 128", error.message)
+            self.assertEqual(seen, [])
+            key = "!~" * 64
+            client.enqueue("u", {"x": 1}, canary_key=key)
+            client.enqueue_many([Record("u", {"x": 1}, canary_key=key)])
+            client.predict({"x": 1}, canary_key=key)
+            asyncio.run(in_asyncio(url, key))
+            asked = [each for each in seen if each.path in ("/predict", "/predictions")]
+            self.assertEqual([each.headers.get("canary-key") for each in asked], [key] * 5)
+            seen.clear()
+            client.enqueue("u", {"x": 1})
+            self.assertNotIn("canary-key", seen[0].headers)
+
     def test_a_wait_asks_for_the_whole_seconds_that_are_left_and_20_at_most(self):
         for timeout, seconds in ((60.5, 20), (20.9, 20), (2.9, 2), (0.9, 0)):
             with servers.api(answers(FOUND)) as (url, seen):
@@ -259,8 +289,28 @@ class Answers(unittest.TestCase):
                 found = Client(url, timeout=600).predict({"x": 1})
                 self.assertEqual((found.value, dict(found.outputs)), (value, {}))
 
+    def test_while_a_canary_answers_in_turn_each_version_has_its_own_names_and_is_asked_for_once(self):
+        described = {"/v2/models/j": ("v1", "p"), "/v2/models/j/versions/c1": ("c1", "c")}
+        state = {}
+
+        def answer(request):
+            if request.path == "/predict":
+                return 200, {"predictions": ['{value={"data":[0.1],"shape":[1]}}']}, {"Model-Version": state["version"]}
+            if request.path not in described:
+                return 404, {"error": "no version", "code": "not_found"}
+            version, name = described[request.path]
+            return 200, {"versions": [version], "outputs": [{"name": name, "datatype": "FP32"}]}
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600, name="j")
+            for version, name in [("v1", "p"), ("c1", "c")] * 3 + [("gone", "output0")]:
+                state["version"] = version
+                self.assertEqual(list(client.predict({"x": 1}).outputs), [name])
+            self.assertEqual([each.path for each in seen if each.path != "/predict"], [
+                "/v2/models/j", "/v2/models/j", "/v2/models/j/versions/c1", "/v2/models/j", "/v2/models/j/versions/gone"])
+
     def test_without_a_name_the_service_is_asked_once_for_its_job(self):
-        declared = {"versions": ["v1", "v2"], "outputs": [{"name": "p", "datatype": "FP32"}],
+        declared = {"versions": ["v1", "v2", "v3"], "outputs": [{"name": "p", "datatype": "FP32"}],
                     "parameters": {"post_processing": "topN(2)"}}
         state = {"job": "j", "version": "v1", "text": '{value={"data":[0.1],"shape":[1]}}'}
 
@@ -288,7 +338,7 @@ class Answers(unittest.TestCase):
             client.predict({"x": 1})
             self.assertEqual(asked(), ["/v2/models/j"])
             # Another job at the address.
-            state.update(job="k", version="v1")
+            state.update(job="k", version="v3")
             self.assertEqual(list(client.predict({"x": 1}).outputs), ["p"])
             self.assertEqual(asked(), ["/v2/models/j", "/v2/models/stats", "/v2/models/k"])
             state["text"] = "{value=[[3,0.9],[1,0.1]]}"
@@ -469,6 +519,10 @@ class Sqs(unittest.TestCase):
             self.assertEqual((seen[0].path, seen[0].headers["x-amz-target"]), ("/", "AmazonSQS.SendMessageBatch"))
             self.assertIn("/eu-west-1/sqs/aws4_request", seen[0].headers["authorization"])
             self.assertEqual(json.loads(seen[0].body)["QueueUrl"], url + self.QUEUE)
+            seen.clear()
+            Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}, canary_key="user-1")
+            (entry,) = json.loads(seen[0].body)["Entries"]
+            self.assertEqual(entry["MessageAttributes"]["canary-key"], {"DataType": "String", "StringValue": "user-1"})
             seen.clear()
             large = {"x": np.zeros(100_000, np.float32)}
             Client(sqs=url + self.QUEUE, **self.keys).enqueue_many([("a", large), ("b", large), ("c", {"x": 1})])

@@ -57,6 +57,36 @@ test('without a name the service is asked once for its job, and once for each ve
   );
 });
 
+test('while a canary answers in turn, each version has its own names, and is asked for once', async () => {
+  const { stub, named } = serviceOf({
+    other: (path) =>
+      path === '/v2/models/j/versions/c1'
+        ? Response.json({ versions: ['c1'], outputs: [{ name: 'c', datatype: 'FP64' }, OUTPUTS[1]] })
+        : undefined,
+    metadata: { versions: ['v1'] },
+  });
+  for (let i = 0; i < 3; i++) {
+    stub.version = 'v1';
+    assert.deepEqual(await named(), ['p float32', 'q int64']);
+    stub.version = 'c1';
+    assert.deepEqual(await named(), ['c float64', 'q int64']);
+  }
+  // A version that is not there any more has the names of JSON.
+  stub.version = 'gone';
+  assert.deepEqual(await named(), ['output0 float64', 'output1 string']);
+  assert.deepEqual(
+    stub.paths.filter((path) => path !== '/predict'),
+    [
+      '/v2/models/stats',
+      '/v2/models/j',
+      '/v2/models/j',
+      '/v2/models/j/versions/c1',
+      '/v2/models/j',
+      '/v2/models/j/versions/gone',
+    ],
+  );
+});
+
 test('an output has the names of its classes as labels, where it has as many values', async () => {
   const outputs = [
     { ...OUTPUTS[0], parameters: { names: ['cat', 'dog'] } },

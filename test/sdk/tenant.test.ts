@@ -1,4 +1,4 @@
-/** Records of tenants in the queue, at an SQS in this process. */
+/** Tenants and canary keys of records in the queue, at an SQS in this process. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,6 +15,7 @@ const QUIET = { info: () => undefined, warn: () => undefined, error: () => undef
 interface Entry {
   readonly MessageBody: string;
   readonly MessageGroupId?: string;
+  readonly MessageAttributes?: Readonly<Record<string, { readonly StringValue: string }>>;
 }
 
 /** A queue, and the entries of each request on its way to it: the SQS in this process forgets their groups. */
@@ -49,6 +50,53 @@ async function queueOf(t: Hooks) {
   t.after(() => input.close());
   return { input, calls };
 }
+
+test('the canary key of a record is an attribute of its message, and a record without one has none', async (t) => {
+  const { input, calls } = await queueOf(t);
+  const records = [
+    { uri: 'a', inputs: { x: [1] }, canaryKey: 'user-1' },
+    { uri: 'b', inputs: { x: [1] } },
+  ];
+  await input.enqueueMany(records);
+  await input.enqueue('c', { x: [1] }, { canaryKey: PUNCTUATION, tenant: 'shop' });
+  const sent = calls.flat().map(({ MessageBody, MessageGroupId, MessageAttributes = {} }) => {
+    const { uri } = JSON.parse(MessageBody) as { uri: string };
+    const names = Object.keys(MessageAttributes).sort();
+    return [
+      uri,
+      { names, key: MessageAttributes['canary-key']?.StringValue, tenant: MessageGroupId },
+    ] as const;
+  });
+  assert.deepEqual(Object.fromEntries(sent), {
+    a: { names: ['canary-key', 'identity'], key: 'user-1', tenant: undefined },
+    b: { names: ['identity'], key: undefined, tenant: undefined },
+    c: { names: ['canary-key', 'identity'], key: PUNCTUATION, tenant: 'shop' },
+  });
+});
+
+test('over HTTPS the canary key is a header of records and predictions', async () => {
+  const seen: (readonly [path: string, key: string | null])[] = [];
+  const input = new InputQueue({
+    frontendUrl: 'https://api.example',
+    auth: 'none',
+    fetch: async (url, init) => {
+      const { pathname } = new URL(String(url));
+      seen.push([pathname, new Headers(init?.headers).get('canary-key')]);
+      return Response.json({ predictions: ['{value=[1]}'] });
+    },
+  });
+  const request = { instances: [{ x: 1 }] };
+  await input.enqueue('a', { x: [1] }, { canaryKey: 'user-1' });
+  await input.enqueue('a', { x: [1] });
+  await input.predict(request, { canaryKey: 'k'.repeat(128) });
+  await input.predict(request);
+  assert.deepEqual(seen, [
+    ['/predictions', 'user-1'],
+    ['/predictions', null],
+    ['/predict', 'k'.repeat(128)],
+    ['/predict', null],
+  ]);
+});
 
 const PUNCTUATION = '!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~';
 
@@ -93,4 +141,14 @@ test('over HTTPS there is no queue to share, so a tenant is refused rather than 
     code: 'bad_config',
     message: /tenant.*queueUrl/,
   });
+});
+
+test('a canary key that is none is refused before anything is sent', async () => {
+  const never = async () => assert.fail('something was sent');
+  const input = new InputQueue({ frontendUrl: 'https://api.example', auth: 'none', fetch: never });
+  for (const canaryKey of ['', 'a b', 'ü', 'a\n', 'a'.repeat(129), 7 as unknown as string]) {
+    const refused = { code: 'bad_request', message: /^canary-key: expected 1 to 128 letters/ };
+    await assert.rejects(input.enqueue('a', { x: [1] }, { canaryKey }), { ...refused, uri: 'a' });
+    await assert.rejects(input.predict({ instances: [{}] }, { canaryKey }), refused);
+  }
 });

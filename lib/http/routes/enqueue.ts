@@ -3,7 +3,7 @@ import { LIMITS } from '../../contract/limits.ts';
 import type { Declaration } from '../../openapi/declaration.ts';
 import { ref } from '../../openapi/inputs.ts';
 import { TARGET } from '../../openapi/json-schema.ts';
-import { parameter } from '../../openapi/operation.ts';
+import { keyParameter, parameter } from '../../openapi/operation.ts';
 import { ENQUEUED, FILES } from '../../openapi/records.ts';
 import { IDENTITY } from '../../openapi/schemas.ts';
 import { type AcceptDeps, acceptRecords } from '../accept.ts';
@@ -26,6 +26,7 @@ export const declaration: Declaration = {
           IDENTITY,
           'Becomes the identity of the record. One key with another body is refused.',
         ),
+        keyParameter(),
         parameter(
           'notify',
           'query',

@@ -1,4 +1,5 @@
 /** GET /metrics: the timers of all functions of the job, as JSON and, where a client asks for that by `Accept`, for Prometheus. */
+import type { ServedVersions } from '../../contract/values.ts';
 import type { Family } from '../../metrics/exposition/families.ts';
 import { formatFor } from '../../metrics/exposition/text.ts';
 import { reports, type SharedTimers } from '../../metrics/timers.ts';
@@ -11,8 +12,8 @@ import { json } from '../response.ts';
 
 export interface MetricsDeps {
   readonly results: { timers(): Promise<SharedTimers> };
-  /** The version of the model that should serve. @throws model_unavailable */
-  readonly modelVersion: () => Promise<string>;
+  /** The version of the model that should serve, and those on trial. @throws model_unavailable */
+  readonly versions: () => Promise<ServedVersions>;
   readonly observers: Observers;
   readonly settings: { readonly jobName: string };
   /** Facts that only the process of a single machine knows. Default: none. */
@@ -20,15 +21,15 @@ export interface MetricsDeps {
 }
 
 export const handle: Handle<MetricsDeps> = async ({ headers }, deps) => {
-  const { results, modelVersion, observers, settings, own = () => [] } = deps;
+  const { results, versions, observers, settings, own = () => [] } = deps;
   const stop = observers.start('figures');
   const timers = await results.timers();
   stop();
   const format = formatFor(headers['accept']);
   if (!format) return json(200, reports(timers));
-  const version = await modelVersion().catch(() => undefined);
+  const served = await versions().catch(() => undefined);
   const { metricsAnswer } = await import('../metrics.ts');
-  return metricsAnswer({ job: settings.jobName, timers, version, own: own() }, format);
+  return metricsAnswer({ job: settings.jobName, timers, served, own: own() }, format);
 };
 
 export const declaration: Declaration = {

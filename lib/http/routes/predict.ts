@@ -5,7 +5,7 @@
 import type { Declaration } from '../../openapi/declaration.ts';
 import { ref } from '../../openapi/inputs.ts';
 import { TEXT } from '../../openapi/json-schema.ts';
-import { answer, parameter, RUN_ERRORS } from '../../openapi/operation.ts';
+import { answer, keyParameter, parameter, RUN_ERRORS } from '../../openapi/operation.ts';
 import { ENQUEUED, instancesBody, WARNING } from '../../openapi/records.ts';
 import type { Filter } from '../../pipeline/answer/postprocess.ts';
 import { requestPolicy } from '../../pipeline/deadline.ts';
@@ -55,6 +55,7 @@ export const declaration: Declaration = {
       summary: 'Answers instances at once',
       parameters: [
         parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.'),
+        keyParameter(),
         parameter('form', 'query', { type: 'string', const: 'plain' }, 'Answers as PlainPredictions.'),
       ],
       body: instancesBody(example),

@@ -4,6 +4,7 @@
  */
 import { ServingError } from '../../contract/errors.ts';
 import { logError } from '../../contract/log.ts';
+import type { ServedVersions } from '../../contract/values.ts';
 import type { ServingVersion } from '../../metrics/fields.ts';
 import type { Declaration } from '../../openapi/declaration.ts';
 import { COUNT, list, object, TEXT } from '../../openapi/json-schema.ts';
@@ -18,25 +19,25 @@ export interface ReadyDeps {
     /** @throws results_unavailable */
     lostCaptures(): Promise<number>;
   };
-  /** The version of the model. @throws model_unavailable, with S3's error as its cause where S3 is away */
-  readonly modelVersion: () => Promise<string>;
+  /** @throws model_unavailable, with S3's error as its cause where S3 is away */
+  readonly versions: () => Promise<ServedVersions>;
 }
 
 /** @throws any error but an absence */
 export const handle: Handle<ReadyDeps> = async (_, deps) => {
-  const { results, modelVersion } = deps;
+  const { results, versions } = deps;
   const figures = Promise.all([results.serving(), results.lostCaptures()]);
-  const [model, serving] = await Promise.allSettled([modelVersion(), figures]);
+  const [model, serving] = await Promise.allSettled([versions(), figures]);
   if (model.status === 'fulfilled' && serving.status === 'fulfilled') {
     const [served, lostCaptures] = serving.value;
-    const versions = served.map(({ version, atMs }) => ({
+    const answering = served.map(({ version, atMs }) => ({
       version,
       at: new Date(atMs).toISOString(),
     }));
     return json(200, {
       ready: true,
-      model: model.value,
-      ...(versions.length > 0 ? { serving: versions } : {}),
+      ...versionsText(model.value),
+      ...(answering.length > 0 ? { serving: answering } : {}),
       ...(lostCaptures > 0 ? { lostCaptures } : {}),
     });
   }
@@ -50,6 +51,15 @@ export const handle: Handle<ReadyDeps> = async (_, deps) => {
   return errorResponse(first, logError, ({ code }) => ({ error, code }));
 };
 
+function versionsText({ version, canary, shadow }: ServedVersions) {
+  return {
+    model: version,
+    // Without the files of a pointer.
+    ...(canary && { canary: { version: canary.version, share: canary.share, since: canary.since } }),
+    ...(shadow && { shadow: { version: shadow.version, since: shadow.since } }),
+  };
+}
+
 /** The part that is unavailable, without a host or a path. @throws any other error */
 function nameOf(error: ServingError): string {
   if (error.code === 'results_unavailable') return 'the results cannot be reached';
@@ -61,16 +71,19 @@ export const declaration: Declaration = {
   routes: ['GET /ready', 'HEAD /ready'],
   function: 'status',
   operations: () => {
-    const served = object({ version: TEXT, at: { ...TEXT, format: 'date-time' } });
+    const time = { ...TEXT, format: 'date-time' };
+    const served = object({ version: TEXT, at: time });
     // `model` was pushed; environments have answered with those of `serving`.
     const ready = object(
       {
         ready: { type: 'boolean', const: true },
         model: TEXT,
+        canary: object({ version: TEXT, share: { type: 'number', minimum: 0, maximum: 0.5 }, since: time }),
+        shadow: object({ version: TEXT, since: time }),
         serving: list(served),
         lostCaptures: COUNT,
       },
-      ['serving', 'lostCaptures'],
+      ['canary', 'shadow', 'serving', 'lostCaptures'],
     );
     return [
       {

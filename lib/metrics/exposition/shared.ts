@@ -1,4 +1,5 @@
 /** The figures that every environment of a job delivers to Redis, as histograms, and what serves. */
+import type { ServedVersions } from '../../contract/values.ts';
 import { type Histogram, type Measurement, TIMERS, type TimerName, upToOctave } from '../timers.ts';
 import type { Distribution, Family } from './families.ts';
 
@@ -43,9 +44,11 @@ function distribution(histogram: Histogram): Distribution {
   };
 }
 
-/** @param version of the model; undefined while none can serve */
-export function infoFamilies(job: string, version: string | undefined, release: string): Family[] {
-  const serving = version === undefined ? [] : [{ labels: { model: job, version }, value: 1 }];
+/** @param served undefined while none can serve */
+export function infoFamilies(job: string, served: ServedVersions | undefined, release: string): Family[] {
+  const serving = served ? [{ labels: { model: job, version: served.version }, value: 1 }] : [];
+  const { canary } = served ?? {};
+  const share = canary ? [{ labels: { model: job, version: canary.version }, value: canary.share }] : [];
   const build = [{ labels: { version: release }, value: 1 }];
   return [
     {
@@ -53,6 +56,12 @@ export function infoFamilies(job: string, version: string | undefined, release: 
       type: 'info',
       help: 'The version of the model that serves.',
       values: serving,
+    },
+    {
+      name: 'cluster_serving_canary_share',
+      type: 'gauge',
+      help: 'The part of the records that another version takes, while a canary runs.',
+      values: share,
     },
     { name: 'cluster_serving_build', type: 'info', help: 'The release of the service.', values: build },
   ];

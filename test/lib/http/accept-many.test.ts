@@ -65,10 +65,17 @@ async function post(
 
 /** A queue that takes everything. */
 function queue() {
-  const sent: { uri: string; body: string; identity: string; trace: string | undefined }[] = [];
-  const send: Send = async (body, { identity, traceparent }) => {
+  const sent: {
+    uri: string;
+    body: string;
+    identity: string;
+    trace: string | undefined;
+    canaryKey: string | undefined;
+  }[] = [];
+  const send: Send = async (body, { identity, traceparent, 'canary-key': key }) => {
     const { uri } = JSON.parse(body) as { uri: string };
-    sent.push({ uri, body, identity: identity?.StringValue ?? '', trace: traceparent?.StringValue });
+    const texts = { trace: traceparent?.StringValue, canaryKey: key?.StringValue };
+    sent.push({ uri, body, identity: identity?.StringValue ?? '', ...texts });
   };
   return { sent, send, uris: () => sent.map(({ uri }) => uri) };
 }
@@ -330,4 +337,32 @@ test('every body of N lines has N entries in order, of which exactly the good on
       );
     }),
   );
+});
+
+test('the header canary-key is the key of every record of the body, and a bad one refuses all', async () => {
+  for (const [body, type] of [
+    [`${line('a')}\n${line('b')}`, 'application/x-ndjson'],
+    ['uri,x\na,1\nb,2', 'text/csv'],
+    ['{"uris":["a","b"],"instances":[{"x":1},{"x":2}]}', 'application/json'],
+  ] as const) {
+    const { sent, send } = queue();
+    const headers = { 'content-type': type, 'canary-key': 'user-1' };
+    assert.equal((await post(body, { send, headers })).status, 202);
+    await post(body, { send, headers: { 'content-type': type } });
+    assert.deepEqual(
+      sent.map(({ uri, canaryKey }) => [uri, canaryKey]),
+      [
+        ['a', 'user-1'],
+        ['b', 'user-1'],
+        ['a', undefined],
+        ['b', undefined],
+      ],
+    );
+    for (const bad of ['', 'a b', 'ü', 'a'.repeat(129)]) {
+      const answer = await post(body, { send, headers: { ...headers, 'canary-key': bad } });
+      assert.equal(answer.status, 400);
+      assert.match(answer.body.error ?? '', /^canary-key: expected 1 to 128/);
+    }
+    assert.equal(sent.length, 4);
+  }
 });

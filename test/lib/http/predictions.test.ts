@@ -194,7 +194,7 @@ test('a run of a request is asked to end when the function has no time left', as
 test('no browser takes an answer for a page, runs what is in a page, or frames it', () => {
   const nosniff = { 'x-content-type-options': 'nosniff' };
   const typed = (type: string) => ({ 'content-type': type, ...nosniff });
-  const shown = { timers: { histograms: new Map(), seconds: 0 }, version: undefined, own: [] };
+  const shown = { timers: { histograms: new Map(), seconds: 0 }, served: undefined, own: [] };
   for (const [answer, expected] of [
     [text(200, 'x'), typed('text/plain; charset=utf-8')],
     [json(200, {}), typed('application/json; charset=utf-8')],

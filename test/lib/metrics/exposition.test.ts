@@ -110,8 +110,8 @@ test('the timers of all environments become histograms in seconds whose bounds a
 });
 
 test('a model that cannot serve has no version', () => {
-  const [model, build] = infoFamilies('job', undefined, '1.2.3');
-  assert.deepEqual(model?.values, []);
+  const [model, share, build] = infoFamilies('job', undefined, '1.2.3');
+  assert.deepEqual([model?.values, share?.values], [[], []]);
   assert.deepEqual(build?.values, [{ labels: { version: '1.2.3' }, value: 1 }]);
 });
 

@@ -14,6 +14,7 @@ import { describeSaving } from './conformance/saving.ts';
 import { describeStates } from './conformance/states.ts';
 import { describeTaking } from './conformance/taking.ts';
 import { describeTime } from './conformance/time.ts';
+import { describeTrialCounts } from './conformance/trial-counts.ts';
 import { describeWaiting } from './conformance/waiting.ts';
 import { type At, openPlace, type StoreAccess } from './conformance/world.ts';
 
@@ -30,6 +31,7 @@ const PARTS = [
   describeRunCounts,
   describeLimiter,
   describeReplacer,
+  describeTrialCounts,
   describeFaults,
 ];
 

@@ -11,7 +11,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Runner } from '../../../lib/contract/values.ts';
 import { startAws } from '../../../local/aws/aws.ts';
 import { onnxModel } from '../../support/onnx.ts';
-import { temporaryFolder } from '../../support/runner.ts';
+import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 
 export const LOCATION = { bucket: 'models', prefix: 'models/job/' };
 export const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -31,7 +31,7 @@ export function addModel(number: number): Uint8Array {
 /** The number of the model that made y of x; not a whole number if no model gave that answer. */
 export const numberOf = (x: number, y: number): number => (y - x) / STEP;
 
-export async function modelFolder(t: TestContext, bytes: Uint8Array): Promise<string> {
+export async function modelFolder(t: Hooks, bytes: Uint8Array): Promise<string> {
   const folder = await temporaryFolder(t);
   await writeFile(join(folder, 'model.onnx'), bytes);
   return folder;

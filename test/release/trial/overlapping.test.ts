@@ -42,6 +42,7 @@ test('looks that begin while another one asks a canary do not use up its attempt
     room: async () => ({ memoryMB: 1000, diskMB: 1000, isShared: true }),
     now: () => now,
     lookMs: LOOK_MS,
+    isCapturing: false,
     async askGolden() {
       asked += 1;
       if (asked === 1) {

@@ -11,6 +11,7 @@ import type {
   StatesOptions,
   Store,
   StoreConnection,
+  TrialCounts,
 } from '../../../../lib/results/store.ts';
 
 /** How to reach a store, and how to keep it from answering. */
@@ -35,6 +36,7 @@ export interface Environment {
   readonly states: States;
   readonly runs: RunCounts;
   readonly replacer: Replacer;
+  readonly trials: TrialCounts;
   openLimiter(options: Omit<LimiterOptions, 'job'>): Limiter;
 }
 
@@ -93,6 +95,7 @@ function openEnvironment<C extends StoreConnection>(
     results: store.openResults(connection, { job, ttlSeconds, now, ...rest }),
     states: store.openStates(connection, { job, now, latestOrder }),
     runs: store.openRunCounts(connection, { job, retentionSeconds: 60, most: MOST_RUNS }),
+    trials: store.openTrialCounts(connection, { job }),
     replacer: store.openReplacer(connection, { job, ttlSeconds, now }),
     openLimiter: (options) => store.openLimiter(connection, { job, ...options }),
   };

@@ -1,0 +1,26 @@
+/** What a caller may say of a record or a prediction, and the headers that carry it. */
+import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
+
+export interface Traced {
+  /** The W3C trace that it belongs to, as the header `traceparent` has it. What is malformed is ignored. */
+  readonly traceparent?: string | undefined;
+  /** Data of other tracing systems, in the form of the header `tracestate`. */
+  readonly tracestate?: string | undefined;
+}
+
+export interface Keyed {
+  /**
+   * By its value a canary takes a record or not, while there is one: such as the id of a user, in 1 to 128 letters, digits and
+   * punctuation of ASCII. Default: the tenant, else the uri; of a prediction, each request by itself.
+   */
+  readonly canaryKey?: string | undefined;
+}
+
+export type TextHeaders = Readonly<Record<string, string>>;
+
+/** The service passes over a malformed trace; here is only kept out what no header can have. @throws bad_request for the key */
+export function headersOf({ canaryKey, traceparent = '', tracestate = '' }: Traced & Keyed): TextHeaders {
+  const key = canaryKey === undefined ? undefined : { 'canary-key': assertCanaryKey(canaryKey) };
+  if (!/^[\w-]{55,512}$/.test(traceparent)) return { ...key };
+  return { ...key, traceparent, ...(/^[ -~]{1,512}$/.test(tracestate) && { tracestate }) };
+}
