@@ -43,6 +43,16 @@ export function openGolden({ file, job, verification }: Omit<Asked, 'requests'>)
   return openOnnx(file, 'golden', { ...modelSettings(job, THREADS), verification });
 }
 
+/** Opens the model for its golden requests alone. @throws model_unavailable */
+export async function answersTo(asked: Asked): Promise<GoldenResult[]> {
+  const runner = await openGolden(asked);
+  try {
+    return await explained(await askRequests(runner, asked), asked);
+  } finally {
+    await runner.close();
+  }
+}
+
 /** @returns one result for each request, in their order */
 export async function askRequests(runner: OnnxRunner, asked: Asked): Promise<GoldenResult[]> {
   const filter = parseFilter(asked.job.postProcessing);

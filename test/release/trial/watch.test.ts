@@ -45,6 +45,7 @@ async function worldOf(t: TestContext) {
         return counted;
       },
     },
+    lookMs: 0,
     room: async () => ({ memoryMB: 1_000, diskMB: 512, isShared: true }),
     isCapturing: true,
     now: () => clock.ms,
