@@ -88,7 +88,7 @@ function Since({ time }: { time: string }) {
 
 function Buttons({ version, onChoose }: { version: string; onChoose: (chosen: Chosen) => void }) {
   return (
-    <>
+    <span class="pair">
       {(['promote', 'end'] as const).map((action) => (
         <button
           key={action}
@@ -100,7 +100,7 @@ function Buttons({ version, onChoose }: { version: string; onChoose: (chosen: Ch
           {ACTIONS[action].verb}
         </button>
       ))}
-    </>
+    </span>
   );
 }
 
