@@ -81,6 +81,7 @@ test('an invocation writes one line, with metrics by job and function and the id
     timed(told, 'run', 5, 7);
     timed(told, 'write', 1000);
     told.chunkServed?.({
+      version: 'v',
       finished: [
         { id: 'a', enqueue: enqueued('a'), uri: 'a', outcome: { ok: true, outputs: [] } },
         {
