@@ -12,7 +12,7 @@ import { temporaryFolder } from '../../support/runner.ts';
 test('a device that is not there is refused, of the first processes and, where there may be more, of those', async (t) => {
   const folder = await temporaryFolder(t);
   const code = { version: 'v', directory: folder, modelDir: folder };
-  const worker = { ...DEFAULT_JOB.worker, class: 'server.Worker', numWorker: 1 };
+  const settings = { ...DEFAULT_JOB.worker, class: 'server.Worker', numWorker: 1 };
   // The next thing that is missing is the code.
   const noCode = /^worker\.class: there is no /;
   for (const [deviceMap, numWorkerExpanded, deviceToExpand, message] of [
@@ -24,7 +24,7 @@ test('a device that is not there is refused, of the first processes and, where t
   ] as const) {
     const job = {
       batchSize: 1,
-      worker: { ...worker, deviceMap: [...deviceMap], numWorkerExpanded, deviceToExpand },
+      worker: { ...settings, deviceMap: [...deviceMap], numWorkerExpanded, deviceToExpand },
     };
     await assert.rejects(openBatches(job, code), { code: 'bad_config', message });
   }
