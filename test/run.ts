@@ -21,7 +21,7 @@ const IN_MEMORY = '/dev/shm';
 /** A container often has 64 MB there, which is too little. */
 const MEMORY_BYTES = 8 * 1024 ** 3;
 /** A process that ends by no means is ended, and has failed. */
-const PROCESS_MS = 600_000;
+const PROCESS_MS = 1_200_000;
 
 /**
  * Folders and files below test/ that share a process, in the order of their starts: those with the most time first, and at
@@ -158,6 +158,7 @@ function keepFilesInMemory(): void {
   const folder = mkdtempSync(join(IN_MEMORY, 'cs-'));
   process.env['TMPDIR'] = folder;
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 }
 
 process.env[FOUND_PYTHON] = FOUND;

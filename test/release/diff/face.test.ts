@@ -1,4 +1,4 @@
-/** What clients see of a version comes from the model and from the files beside it. */
+/** A version shows clients what is in its model and in the files beside it. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
