@@ -3,7 +3,7 @@
  * files of a folder share a process, one after another (together.ts); those that take long (`.system`, `.deploy` in their
  * names) have one each. What takes longest starts first, so that nothing long is left at the end.
  */
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -16,12 +16,8 @@ const MADE = join(ROOT, 'node_modules', '.cache', 'tests');
 /** More than processors: most of them wait for a process, a server or the clock some of the time. */
 const CONCURRENCY = 4;
 const CONCURRENCY_OF_LONG = 5;
-/** Where Linux keeps files in memory. */
-const IN_MEMORY = '/dev/shm';
-/** A container often has 64 MB there, which is too little. */
-const MEMORY_BYTES = 8 * 1024 ** 3;
 /** A process that ends by no means is ended, and has failed. */
-const PROCESS_MS = 1_200_000;
+const PROCESS_MS = 600_000;
 
 /**
  * Folders and files below test/ that share a process, in the order of their starts: those with the most time first, and at
@@ -84,7 +80,10 @@ const LONGEST: readonly string[] = [
 /** A process each: a module of theirs has a top-level await, so that it does not load at once, or the first call counts. */
 const ALONE: readonly string[] = [
   'architecture/architecture.test.ts',
+  'architecture/planted.test.ts',
+  'bench/growth/run.test.ts',
   'bench/packages.test.ts',
+  'bench/processes.test.ts',
   'bench/report.test.ts',
   'onnx-import/model-process.test.ts',
   'docs/reference.test.ts',
@@ -138,31 +137,7 @@ function scripts(all: readonly string[]): string[] {
   });
 }
 
-/** True where files in memory have room, and may be programs. */
-function hasMemory(): boolean {
-  try {
-    const mount = readFileSync('/proc/mounts', 'utf8')
-      .split('\n')
-      .map((line) => line.split(' '))
-      .find(([, place]) => place === IN_MEMORY);
-    const { bavail, bsize } = statfsSync(IN_MEMORY);
-    return mount !== undefined && !mount[3]?.split(',').includes('noexec') && bavail * bsize >= MEMORY_BYTES;
-  } catch {
-    return false;
-  }
-}
-
-/** Tests make tens of thousands of small files, which on a disk is a tenth of their processor time. */
-function keepFilesInMemory(): void {
-  if (process.env['TMPDIR'] !== undefined || !hasMemory()) return;
-  const folder = mkdtempSync(join(IN_MEMORY, 'cs-'));
-  process.env['TMPDIR'] = folder;
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-}
-
 process.env[FOUND_PYTHON] = FOUND;
-keepFilesInMemory();
 const all = testFiles(process.argv.slice(2));
 const concurrency = all.some((file) => LONG.test(file)) ? CONCURRENCY_OF_LONG : CONCURRENCY;
 run({ files: scripts(all), concurrency, timeout: PROCESS_MS, cwd: ROOT })
