@@ -124,7 +124,7 @@ function warmEnvironments(
   return HOURS * 3600 * count * (memoryMB / 1024) * IDLE_PRICES.warmGBSecond;
 }
 
-/** Of the rules that call a function each minute; a rule that sends to a queue has no price here. */
+/** The price of rules that call a function each minute; a rule that sends to a queue has no price here. */
 function scheduledCalls(
   { ScheduleExpression, Targets }: Properties,
   { Resources }: Template,

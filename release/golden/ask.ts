@@ -18,7 +18,7 @@ export interface GoldenSettings {
   readonly verification: Verification | undefined;
 }
 
-/** What is asked, and of which model. */
+/** Requests, and the model that is asked. */
 export interface Asked extends GoldenSettings {
   readonly file: string;
   readonly requests: readonly GoldenRequest[];

@@ -60,7 +60,7 @@ describe('the packaged function that looks at versions on trial', () => {
   const current = () => readCurrent(s3(), LOCATION);
   const found = () => readTrialReport(s3(), LOCATION);
 
-  /** @param endpoint in place of S3 on this machine */
+  /** @param endpoint instead of S3 on this machine */
   const start = async (t: TestContext, endpoint?: string): Promise<Artifact> => {
     const { folder, handler, environment } = unpacked('trials');
     const artifact = await startArtifact({

@@ -22,7 +22,7 @@ async function withTrials(t: TestContext, request: Request = {}, text = TRIALS):
 
 const namesOf = ({ Resources }: Template) => Object.keys(Resources);
 
-/** What trials may do, without what it may do in the VPC. */
+/** The rights of trials, without those in the VPC. */
 const rightsOf = (template: Template) =>
   roleStatements(template)
     .filter(({ role, statement }) => role === 'TrialsRole' && statement.Sid !== 'AttachToVpc')
