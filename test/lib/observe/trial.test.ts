@@ -1,4 +1,4 @@
-/** What is counted of a canary's trial, and when it is delivered. */
+/** The counts of a canary's trial, and when they are delivered. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { badInput, badModel, ServingError } from '../../../lib/contract/errors.ts';
@@ -83,7 +83,7 @@ test('what throws counts for each of its records, or once for a request, and goe
   assert.deepEqual(sums().canary.failures, new Map([['model_failed', 7]]));
 });
 
-test('a client that left, and one that is limited, say nothing of a version', async () => {
+test('a client that left, and one that is limited, count for no version', async () => {
   const { watch, sums } = watchOf();
   const codes = ['cancelled', 'rate_limited', 'timeout'] as const;
   const run = async () => codes.map((code) => failed(new ServingError(code, code)));

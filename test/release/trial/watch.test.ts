@@ -1,4 +1,4 @@
-/** What the scheduled look does with versions on trial: it asks golden requests once, judges, ends, and says what it found. */
+/** The scheduled look at versions on trial: it asks golden requests once, judges, ends, and says what it found. */
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -83,7 +83,7 @@ test('where nothing is on trial it says once an hour that somebody looks', async
   assert.deepEqual(report.room, { memoryMB: 1_000, diskMB: 512, isShared: true });
 });
 
-test('golden requests are asked once, and a canary that is no worse stays until a day is over', async (t) => {
+test('golden requests are asked once, and a canary that is as good stays until a day is over', async (t) => {
   const { look, publish, asked, meter, clock, canary, ended, world } = await worldOf(t);
   await publish('a');
   const b = await publish('b', CANARY);
@@ -195,7 +195,7 @@ test('a pointer that was moved while it looked stays as it was moved', async (t)
   assert.notEqual(c, a);
 });
 
-test('a second trial of the same version begins anew', async (t) => {
+test('a second trial of the same version starts again', async (t) => {
   const { look, publish, asked, clock, s3 } = await worldOf(t);
   await publish('a');
   const b = await publish('b', CANARY);
