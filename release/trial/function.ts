@@ -46,8 +46,14 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
       const requests = await goldenRequests(directory);
       const asked = { file: await findModelFile(directory), requests, job, verification };
       const runner = await openGolden(asked);
-      const answered = await askRequests(runner, asked).finally(async () => runner.close());
-      const failed = (await explained(answered, asked)).filter(isFailure).map(goldenText);
+      const answer = async () => {
+        try {
+          return await askRequests(runner, asked);
+        } finally {
+          await runner.close();
+        }
+      };
+      const failed = (await explained(await answer(), asked)).filter(isFailure).map(goldenText);
       if (failed.length === 0) return requests.length;
       throw badModel(`${failed.length} of ${requests.length} golden requests: ${failed.join('; ')}`);
     },

@@ -15,7 +15,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 41_365 },
   { folders: ['local'], lines: 11_350 },
   { folders: ['cli'], lines: 9_995 },
-  { folders: ['infra'], lines: 7_450 },
+  { folders: ['infra'], lines: 7_530 },
   { folders: ['sdk'], lines: 3_600 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 70_400 },
 ];

@@ -155,7 +155,7 @@ test('only the first invocation is a cold start, and none is where the environme
   assert.deepEqual(metricsOf(parsed(warm.lines)[0]), { Requests: 1 });
 });
 
-test('a call by a schedule is no request, and writes no line when it measured nothing', async () => {
+test('a call by a schedule is not a request, and writes no line when it measured nothing', async () => {
   const scheduled = live({ isProvisioned: true });
   const event = { source: 'aws.events', 'detail-type': 'Scheduled Event' };
   await scheduled.invocation(event, IDS, async () => undefined);
