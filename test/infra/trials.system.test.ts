@@ -178,9 +178,9 @@ describe('the packaged function that looks at versions on trial', () => {
         attempts: 1,
       });
     }
-    const before = await current();
-    assert.equal(before.canary?.version, canary);
-    await endCanary(s3(), LOCATION, before, { isPromoted: false, reason: 'by hand', at: EVENT.time });
+    const running = await current();
+    assert.equal(running.canary?.version, canary);
+    await endCanary(s3(), LOCATION, running, { isPromoted: false, reason: 'by hand', at: EVENT.time });
   });
 
   test('a canary that is promoted while it is asked is not rolled back, whatever it has answered', async (t) => {
@@ -219,15 +219,15 @@ function memoryOf(template: Awaited<ReturnType<Packaged['template']>>) {
   return { MemorySize: Object.fromEntries(sizes) as Readonly<Record<string, unknown>> };
 }
 
-/** Stands before S3, and calls `before` with what is about to be written to trial.json. */
+/** Stands before S3, and calls `onWrite` with what is about to be written to trial.json. */
 async function between(
   t: TestContext,
   target: string,
-  before: (text: string) => Promise<void>,
+  onWrite: (text: string) => Promise<void>,
 ): Promise<string> {
   const pass = async (from: IncomingMessage, to: ServerResponse) => {
     const body = await buffer(from);
-    if (from.method === 'PUT' && from.url?.includes('trial.json')) await before(body.toString());
+    if (from.method === 'PUT' && from.url?.includes('trial.json')) await onWrite(body.toString());
     // The signature is over the host, too.
     const asked = request(new URL(from.url ?? '', target), { method: from.method, headers: from.headers });
     asked.on('response', (answer) => {
