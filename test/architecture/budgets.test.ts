@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 41_345 },
-  { folders: ['local'], lines: 11_350 },
-  { folders: ['cli'], lines: 9_975 },
+  { folders: ['functions', 'lib'], lines: 42_475 },
+  { folders: ['local'], lines: 11_525 },
+  { folders: ['cli'], lines: 10_300 },
   { folders: ['infra'], lines: 7_450 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 70_125 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 70_790 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
