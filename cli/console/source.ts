@@ -23,10 +23,9 @@ import {
   noticeFacts,
   replayOne,
   resumeTarget,
-  type VersionPlace,
   versionsOf,
 } from '../../local/console/stored.ts';
-import { endVersion, promoteVersion } from '../../local/console/trial.ts';
+import { endVersion, promoteVersion, type VersionPlace } from '../../local/console/trial.ts';
 import { installation } from '../../local/machine/installation.ts';
 import { type Fetch, request } from '../../sdk/fetch.ts';
 import { askLost } from '../capture/lost.ts';

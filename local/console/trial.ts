@@ -1,5 +1,6 @@
 /** The versions on trial as a console shows them, and what ends a trial by hand. */
 import type { Done, TrialFacts } from '../../console/api.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { ModelPointer } from '../../lib/registry/download.ts';
 import { isGolden } from '../../lib/registry/golden.ts';
@@ -10,7 +11,10 @@ import type { ModelPlace } from '../../lib/registry/version-copy.ts';
 import { pointerOf, readManifest, rollBack } from '../../lib/registry/versions.ts';
 import { sameTrial } from '../../release/trial/watch.ts';
 import { assertGoldenHere } from './golden.ts';
-import type { VersionPlace } from './stored.ts';
+
+export interface VersionPlace extends ModelPlace {
+  readonly job: JobConfig;
+}
 
 export async function trialFacts({ s3, location }: ModelPlace): Promise<TrialFacts> {
   const { canary, shadow, ended } = await readCurrent(s3, location);
