@@ -235,7 +235,16 @@ export function configPath(root: string, config: string | undefined): string {
 
 /** Without `modelPath`, `import` and `release`, which Lambda does not need: they are about files of this machine. */
 function deployedJob(config: JobConfig, problems: string[]): string {
-  const { modelPath: _here, import: _made, release: _gate, worker, notify, capture, ...job } = config;
+  const {
+    modelPath: _here,
+    import: _made,
+    release: _gate,
+    jobs: _,
+    worker,
+    notify,
+    capture,
+    ...job
+  } = config;
   const deployed = deployedSettings(worker, DEFAULT_JOB.worker, problems);
   const parts = { ...(hasTargets(config) && { notify }), ...(isCapturing(capture) && { capture }) };
   const text = JSON.stringify({ ...job, ...parts, worker: deployed });

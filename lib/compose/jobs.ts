@@ -1,6 +1,7 @@
 /** Composes the dependencies of the function of jobs over files, which is outside the VPC: its results are objects of S3. */
-import { plainAnswer } from '../http/plain.ts';
+
 import type { Model } from '../contract/values.ts';
+import { plainAnswer } from '../http/plain.ts';
 import type { JobDeps } from '../jobs/serve.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { QueueSender } from '../queue/sender.ts';

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { badRequest, type ServingError } from '../contract/errors.ts';
 import { fileJobsPrefix } from '../contract/names.ts';
-import { elementAt } from '../contract/present.ts';
+import { elementAt, present } from '../contract/present.ts';
 import {
   type Format,
   type JobKeys,
@@ -15,7 +15,7 @@ import {
   readRequest,
   requestedId,
 } from './request.ts';
-import type { JobDeps, ListedFile, Message } from './store.ts';
+import { type JobDeps, type ListedFile, type Message, readJson } from './store.ts';
 
 /** Files of one job. */
 const MOST_FILES = 100_000;
@@ -56,7 +56,10 @@ export interface Begun {
  * @param key of an object below `in/`: a request, or a file whose job has a default for everything
  * @returns the id of the job whose request or files cannot be read, with the reason
  */
-export async function begin(key: string, deps: JobDeps): Promise<{ id: string; error: ServingError } | undefined> {
+export async function begin(
+  key: string,
+  deps: JobDeps,
+): Promise<{ id: string; error: ServingError } | undefined> {
   const asked = await askedFor(key, deps);
   if (!asked) return undefined;
   const { id, text, etag } = asked;
@@ -83,7 +86,12 @@ async function askedFor(key: string, { job, bucket, store }: JobDeps) {
   for await (const [file] of store.pages({ bucket, key })) {
     if (file?.key !== key || file.bytes === 0) break;
     const digest = createHash('sha256').update(`${key}\n${file.etag}`).digest('hex').slice(0, 12);
-    const own = `${name.replace(/\W+/g, '-').replace(/^[-_]+/, '').slice(0, 60) || 'file'}-${digest}`;
+    const own = `${
+      name
+        .replace(/\W+/g, '-')
+        .replace(/^[-_]+/, '')
+        .slice(0, 60) || 'file'
+    }-${digest}`;
     const output = `s3://${bucket}/${fileJobsPrefix(job)}out/${own}/`;
     return { id: own, text: JSON.stringify({ input: `s3://${bucket}/${key}`, output }), etag: file.etag };
   }
@@ -96,23 +104,27 @@ interface Asked {
   readonly etag: string | undefined;
 }
 
-async function beginJob(id: string, request: JobRequest, { keys, text, etag }: Asked, deps: JobDeps): Promise<void> {
+async function beginJob(
+  id: string,
+  request: JobRequest,
+  { keys, text, etag }: Asked,
+  deps: JobDeps,
+): Promise<void> {
   const { store } = deps;
-  const begun = await store.text(keys.begun);
-  if (begun && (JSON.parse(begun.text) as Begun).etag === etag) return;
+  if ((await readJson<Begun>(store, keys.begun))?.etag === etag) return;
   if ((await store.text(keys.summary)) !== undefined) return;
   // That of a job that goes on may allow more errors.
   await store.put(keys.manifest, text);
-  const kept = await store.text(keys.files);
+  const kept = await readJson<Files>(store, keys.files);
   if (!kept) await store.putNew(keys.files, JSON.stringify(await listFiles(request, deps)));
-  const files = JSON.parse((kept ?? (await store.text(keys.files)))?.text ?? '') as Files;
+  const files = kept ?? present(await readJson<Files>(store, keys.files), keys.files);
   const { messages, known, units } = messagesOf(id, request, files);
   for (let i = 0; i < messages.length; i += TOGETHER)
     await Promise.all(messages.slice(i, i + TOGETHER).map((message) => deps.send(message)));
   const bytes = files.files.reduce((sum, [, , size]) => sum + size, 0);
   const facts: Begun = { etag, units, known, bytes, files: files.files.length, startedAt: files.startedAt };
   // One that goes on has been looked at before.
-  const { turn = 0 } = JSON.parse((await store.text(keys.progress))?.text ?? '{}') as { turn?: number };
+  const turn = (await readJson<{ turn: number }>(store, keys.progress))?.turn ?? 0;
   await deps.send({ do: 'watch', id, turn });
   await store.put(keys.begun, JSON.stringify(facts));
 }
@@ -126,9 +138,12 @@ async function listFiles({ input, output, format, dryRun }: JobRequest, deps: Jo
   const prefix = isPrefix ? from.key : from.key.slice(0, from.key.lastIndexOf('/') + 1);
   const files: Files['files'][number][] = [];
   for await (const page of store.pages(from)) {
-    const meant = isPrefix ? page.filter(({ key }) => !isHidden(key.slice(prefix.length))) : page.filter(({ key }) => key === from.key);
+    const meant = isPrefix
+      ? page.filter(({ key }) => !isHidden(key.slice(prefix.length)))
+      : page.filter(({ key }) => key === from.key);
     for (const file of meant) files.push([file.key, file.etag, file.bytes, format ?? formatOf(file)]);
-    if (files.length > MOST_FILES) throw badRequest(`${input} has more than ${MOST_FILES} files: make several jobs`);
+    if (files.length > MOST_FILES)
+      throw badRequest(`${input} has more than ${MOST_FILES} files: make several jobs`);
     if (!isPrefix) break;
   }
   if (files.length === 0)
@@ -138,7 +153,10 @@ async function listFiles({ input, output, format, dryRun }: JobRequest, deps: Jo
 
 async function assertEmpty(output: string, { store }: JobDeps): Promise<void> {
   for await (const [first] of store.pages(readAddress('output', output)))
-    if (first) throw badRequest(`${output} is not empty, there is ${first.key}: choose another output, results replace nothing`);
+    if (first)
+      throw badRequest(
+        `${output} is not empty, there is ${first.key}: choose another output, results replace nothing`,
+      );
 }
 
 /** Spark and others put files beside their output that are none of it. */
@@ -175,7 +193,14 @@ function messagesOf(id: string, { dryRun }: JobRequest, { bucket, prefix, files 
     known[unit] = group.length;
     const some = dryRun ? group.slice(0, DRY_ROWS) : group;
     if (!dryRun || unit === 0)
-      messages.push({ do: 'run', id, unit, row: 0, rows: some.length, source: { kind: 'picture', bucket, files: some } });
+      messages.push({
+        do: 'run',
+        id,
+        unit,
+        row: 0,
+        rows: some.length,
+        source: { kind: 'picture', bucket, files: some },
+      });
   }
   return { messages, known, units: unit };
 }

@@ -3,9 +3,19 @@
  * the same way, so that whoever comes again, or at the same time, writes the same bytes to the same place.
  */
 import { ServingError } from '../contract/errors.ts';
+import { present } from '../contract/present.ts';
 import type { Begun } from './begin.ts';
-import { type Address, type JobKeys, type JobRequest, keysOf, readAddress, RESULTS, SUMMARY, type Summary } from './request.ts';
-import type { JobDeps, MergeMessage } from './store.ts';
+import {
+  type Address,
+  type JobKeys,
+  type JobRequest,
+  keysOf,
+  RESULTS,
+  readAddress,
+  SUMMARY,
+  type Summary,
+} from './request.ts';
+import { type JobDeps, type MergeMessage, readJson, requestOf } from './store.ts';
 import type { Whole } from './watch.ts';
 
 const MiB = 1024 * 1024;
@@ -22,13 +32,18 @@ export async function merge(
 ): Promise<MergeMessage | undefined> {
   const { store, job, bucket } = deps;
   const keys = keysOf(job, id);
-  const texts = await Promise.all([keys.summary, keys.whole, keys.manifest].map((key) => store.text(key)));
-  const [done, whole, request] = texts.map((text) => text && JSON.parse(text.text)) as [unknown, Whole?, JobRequest?];
-  if (done !== undefined || !whole || !request) return undefined;
+  if ((await store.text(keys.summary)) !== undefined) return undefined;
+  const whole = await readJson<Whole>(store, keys.whole);
+  if (!whole) return undefined;
+  const request = await requestOf(store, keys);
   const pieces = piecesOf(whole);
   const read = (parts: Piece) => readParts(parts, keys, deps);
   if (request.dryRun) {
-    const first = (await read(pieces.flat())).toString().split('\n').slice(0, -1).map((line) => JSON.parse(line));
+    const first = (await read(pieces.flat()))
+      .toString()
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
     await finish(id, { keys, request, whole, first }, deps);
     return undefined;
   }
@@ -48,7 +63,8 @@ export async function merge(
       throw new ServingError('conflict', `the upload of ${RESULTS} is gone`);
   }
   await finish(id, { keys, request, whole, target }, deps);
-  for await (const page of store.pages({ bucket, key: keys.parts })) await store.remove(page.map(({ key }) => key));
+  for await (const page of store.pages({ bucket, key: keys.parts }))
+    await store.remove(page.map(({ key }) => key));
   return undefined;
 }
 
@@ -85,9 +101,9 @@ async function readParts(parts: Piece, keys: JobKeys, { store, bucket }: JobDeps
 
 /** The upload of the job, which two deliveries share. */
 async function uploadOf(keys: JobKeys, target: Address, { store }: JobDeps): Promise<string> {
-  const kept = await store.text(keys.upload);
-  if (!kept) await store.putNew(keys.upload, JSON.stringify(await store.begin(target)));
-  return JSON.parse((kept ?? (await store.text(keys.upload)))?.text ?? '""');
+  const kept = await readJson<string>(store, keys.upload);
+  if (kept === undefined) await store.putNew(keys.upload, JSON.stringify(await store.begin(target)));
+  return kept ?? present(await readJson<string>(store, keys.upload), keys.upload);
 }
 
 interface Ended {
@@ -98,9 +114,13 @@ interface Ended {
   readonly first?: readonly unknown[];
 }
 
-async function finish(id: string, { keys, request, whole, target, first }: Ended, deps: JobDeps): Promise<void> {
+async function finish(
+  id: string,
+  { keys, request, whole, target, first }: Ended,
+  deps: JobDeps,
+): Promise<void> {
   const { store, memoryMB, arch, now } = deps;
-  const begun: Begun = JSON.parse((await store.text(keys.begun))?.text ?? '{}');
+  const begun = present(await readJson<Begun>(store, keys.begun), keys.begun);
   const { pieces: _, ...progress } = whole;
   const summary: Summary = {
     id,

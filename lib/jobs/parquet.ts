@@ -3,7 +3,13 @@
  * values are no plain numbers, texts, truths or bytes are refused, because nothing says how a model would take them.
  */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
-import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetRead, type SchemaElement } from 'hyparquet';
+import {
+  type AsyncBuffer,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetRead,
+  type SchemaElement,
+} from 'hyparquet';
 import { isPicture } from '../codecs/image/signatures.ts';
 import { withBinding } from '../codecs/instances.ts';
 import { quoteName } from '../codecs/quote.ts';
@@ -29,7 +35,8 @@ const COMPRESSORS = {
 
 /** The bytes of a page, and no more than it says: a small file may be gigabytes. */
 function unzip(decompress: (input: Uint8Array, options: { maxOutputLength: number }) => Buffer) {
-  return (input: Uint8Array, length: number) => new Uint8Array(decompress(input, { maxOutputLength: Math.max(1, Math.min(length, GROUP_BYTES)) }));
+  return (input: Uint8Array, length: number) =>
+    new Uint8Array(decompress(input, { maxOutputLength: Math.max(1, Math.min(length, GROUP_BYTES)) }));
 }
 
 export async function planParquet(message: PlanMessage, deps: JobDeps): Promise<undefined> {
@@ -44,7 +51,8 @@ export async function planParquet(message: PlanMessage, deps: JobDeps): Promise<
     const rows = Number(group.num_rows);
     const some = dryRun ? Math.min(rows, DRY_ROWS) : rows;
     const isMeant = rows > 0 && (!dryRun || (unit === 0 && row === 0));
-    if (isMeant) await deps.send({ do: 'run', id, unit, row, rows: some, source: { kind: 'parquet', file, name } });
+    if (isMeant)
+      await deps.send({ do: 'run', id, unit, row, rows: some, source: { kind: 'parquet', file, name } });
     row += rows;
   }
   await deps.store.put(`${keysOf(deps.job, id).ends}${unitName(unit)}-${row}`, '');
@@ -82,7 +90,8 @@ async function metadataOf(file: JobFile, name: string, store: JobStore): Promise
   const metadata = await reading(name, () => parquetMetadataAsync(bufferOf(file, store)));
   const [, ...columns] = metadata.schema;
   if (columns.length === 0) throw badRequest(`${name} has no columns`);
-  if (columns.length > LIMITS.csvColumns) throw overLimit('csvColumns', `${name}: ${columns.length} columns are`);
+  if (columns.length > LIMITS.csvColumns)
+    throw overLimit('csvColumns', `${name}: ${columns.length} columns are`);
   for (const column of columns) {
     const problem = problemOf(column);
     if (problem !== undefined) throw badRequest(`${name}: column ${quoteName(column.name)} is ${problem}`);
@@ -93,7 +102,13 @@ async function metadataOf(file: JobFile, name: string, store: JobStore): Promise
 const PLAIN = /^U?INT_(8|16|32|64)$|^UTF8$|^ENUM$/;
 const LOGICAL: readonly string[] = ['STRING', 'ENUM', 'INTEGER', 'FLOAT16'];
 
-function problemOf({ type, repetition_type, num_children, converted_type, logical_type }: SchemaElement): string | undefined {
+function problemOf({
+  type,
+  repetition_type,
+  num_children,
+  converted_type,
+  logical_type,
+}: SchemaElement): string | undefined {
   if (repetition_type === 'REPEATED' || num_children !== undefined)
     return 'nested, which no input takes: write a column for each value, or NDJSON';
   const kind = logical_type?.type ?? converted_type ?? type;
@@ -110,7 +125,12 @@ async function reading<T>(name: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    if (error instanceof ServingError || '$metadata' in asError(error) || asError(error).name === 'AbortError') throw error;
+    if (
+      error instanceof ServingError ||
+      '$metadata' in asError(error) ||
+      asError(error).name === 'AbortError'
+    )
+      throw error;
     throw badRequest(`${name} cannot be read as Parquet: ${asError(error).message}`);
   }
 }
@@ -140,7 +160,8 @@ function slotOf(columns: readonly string[], values: readonly unknown[]): Slot {
     else if (isPicture(value)) inputs.set(name, { kind: 'image', bytes: value });
     else {
       const text = decodeUtf8(value);
-      if (text === undefined) return badRequest(`column ${quoteName(name)} is neither a picture nor text in UTF-8`);
+      if (text === undefined)
+        return badRequest(`column ${quoteName(name)} is neither a picture nor text in UTF-8`);
       inputs.set(name, jsonValue(text));
     }
   }

@@ -1,9 +1,9 @@
 /** Cuts a table into ranges of whole rows, each a message, by reading it once from its beginning to its end. */
 import { badRequest } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { RowCutter } from './cut.ts';
-import { unitName } from './cover.ts';
 import { DRY_ROWS } from './begin.ts';
+import { unitName } from './cover.ts';
+import { RowCutter } from './cut.ts';
 import { keysOf } from './request.ts';
 import { readHeader } from './rows.ts';
 import type { JobDeps, PlanMessage, RunMessage } from './store.ts';
@@ -33,9 +33,16 @@ export async function plan(
 
 type TableMessage = PlanMessage & { readonly format: 'ndjson' | 'csv' };
 
-async function planTable(message: TableMessage, deps: JobDeps, isOver: () => boolean): Promise<PlanMessage | undefined> {
+async function planTable(
+  message: TableMessage,
+  deps: JobDeps,
+  isOver: () => boolean,
+): Promise<PlanMessage | undefined> {
   const { id, unit, file, format, dryRun = false } = message;
-  const head = message.at === 0 && file.bytes > 0 ? await readHead(message, deps) : { at: message.at, columns: message.columns };
+  const head =
+    message.at === 0 && file.bytes > 0
+      ? await readHead(message, deps)
+      : { at: message.at, columns: message.columns };
   const ranges = new Ranges({ ...message, columns: head.columns, at: head.at });
   const cutter = new RowCutter(format);
   // An empty line is the missing value of a table with one column.
@@ -44,7 +51,8 @@ async function planTable(message: TableMessage, deps: JobDeps, isOver: () => boo
     if (cutter.isBlank && skipsBlanks) ranges.skip(end);
     else {
       // A row that is not read has a range of its own.
-      if (isTooLarge(end - ranges.done) && ranges.rows > 0) await sendRange(ranges.take(), deps, dryRun, unit);
+      if (isTooLarge(end - ranges.done) && ranges.rows > 0)
+        await sendRange(ranges.take(), deps, dryRun, unit);
       ranges.add(end);
     }
     cutter.begin();
@@ -55,7 +63,9 @@ async function planTable(message: TableMessage, deps: JobDeps, isOver: () => boo
     for (let at = cutter.end(bytes, 0); at !== -1; at = cutter.end(bytes, at)) await endRow(start + at);
     if (isOver()) {
       if (ranges.done === head.at)
-        throw badRequest(`${message.name}: the row after byte ${head.at} has no end in ${start - head.at} bytes: a quote that is not closed?`);
+        throw badRequest(
+          `${message.name}: the row after byte ${head.at} has no end in ${start - head.at} bytes: a quote that is not closed?`,
+        );
       if (ranges.rows > 0) await sendRange(ranges.take(), deps, dryRun, unit);
       return { ...message, columns: head.columns, at: ranges.done, row: ranges.row };
     }
@@ -109,7 +119,14 @@ class Ranges {
     this.row += rows;
     this.rows = 0;
     this.#start = end;
-    return { do: 'run', id, unit, row, rows, source: { kind: 'table', format, file, name, start, end, columns } };
+    return {
+      do: 'run',
+      id,
+      unit,
+      row,
+      rows,
+      source: { kind: 'table', format, file, name, start, end, columns },
+    };
   }
 }
 
@@ -123,9 +140,14 @@ async function readHead({ file, name, format }: TableMessage, { store }: JobDeps
   if (format === 'ndjson' || start === file.bytes) return { at: start, columns: undefined };
   const end = new RowCutter('csv').end(bytes, start);
   if (end === -1 && file.bytes > bytes.length)
-    throw badRequest(`${name}: the first line, with the names of the columns, has more than ${HEADER_BYTES} bytes`);
+    throw badRequest(
+      `${name}: the first line, with the names of the columns, has more than ${HEADER_BYTES} bytes`,
+    );
   try {
-    return { at: end === -1 ? file.bytes : end, columns: readHeader(bytes.subarray(start, end === -1 ? undefined : end)) };
+    return {
+      at: end === -1 ? file.bytes : end,
+      columns: readHeader(bytes.subarray(start, end === -1 ? undefined : end)),
+    };
   } catch (error) {
     throw badRequest(`${name}: ${(error as Error).message}`);
   }

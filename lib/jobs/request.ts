@@ -45,20 +45,26 @@ export function assertJobId(id: string): string {
 /** @throws bad_request naming the field */
 export function readRequest(text: string): JobRequest {
   const body: unknown = parse(text);
-  if (!isObject(body)) throw badRequest('the request of a job: expected {"input": "s3://…", "output": "s3://…/"}');
+  if (!isObject(body))
+    throw badRequest('the request of a job: expected {"input": "s3://…", "output": "s3://…/"}');
   const { input, output, format, maxErrors, dryRun, resumed } = body;
   readAddress('input', input);
   const { key } = readAddress('output', output);
-  if (key !== '' && !key.endsWith('/')) throw badRequest(`output: expected a prefix that ends in a slash, got ${quoteValue(output)}`);
+  if (key !== '' && !key.endsWith('/'))
+    throw badRequest(`output: expected a prefix that ends in a slash, got ${quoteValue(output)}`);
   const known = FORMATS.find((one) => one === format);
   if (format !== undefined && known === undefined)
     throw badRequest(`format: expected ${FORMATS.join(', ')}, got ${quoteValue(format)}`);
-  if (maxErrors !== undefined) errorLimit(maxErrors, 0);
+  if (maxErrors !== undefined && typeof maxErrors !== 'number' && typeof maxErrors !== 'string')
+    throw badRequest(
+      `maxErrors: expected a number of rows, or a percentage such as 1%, got ${quoteValue(maxErrors)}`,
+    );
+  if (maxErrors !== undefined) errorLimit(String(maxErrors), 0);
   return {
     input: String(input),
     output: String(output),
     format: known,
-    maxErrors: maxErrors === undefined ? undefined : String(maxErrors),
+    maxErrors: typeof maxErrors === 'number' ? `${maxErrors}` : maxErrors,
     dryRun: dryRun === true,
     resumed: Number(resumed) || 0,
   };
@@ -80,11 +86,13 @@ export function readAddress(name: string, text: unknown): Address {
 }
 
 /** The most errors of a job of `rows` rows. @throws bad_request */
-export function errorLimit(text: unknown, rows: number): number {
-  const [, count, percent] = /^(?:(\d{1,12})|(\d{1,3}(?:\.\d{1,6})?)\s*%)$/.exec(String(text).trim()) ?? [];
+export function errorLimit(text: string, rows: number): number {
+  const [, count, percent] = /^(?:(\d{1,12})|(\d{1,3}(?:\.\d{1,6})?)\s*%)$/.exec(text.trim()) ?? [];
   if (count !== undefined) return Number(count);
   if (percent !== undefined && Number(percent) <= 100) return Math.floor((rows * Number(percent)) / 100);
-  throw badRequest(`maxErrors: expected a number of rows, or a percentage such as 1%, got ${quoteValue(text)}`);
+  throw badRequest(
+    `maxErrors: expected a number of rows, or a percentage such as 1%, got ${quoteValue(text)}`,
+  );
 }
 
 /** Where a job keeps what it has done so far, below `run/<id>/`. */

@@ -59,6 +59,8 @@ function attempt(read: () => Inputs): Slot {
     return read();
   } catch (error) {
     const { code, message } = ServingError.from(error);
-    return new ServingError(code, message.replace(/^instances\[0\](: )?|, in line \d+$/g, ''), { cause: error });
+    return new ServingError(code, message.replace(/^instances\[0\](: )?|, in line \d+$/g, ''), {
+      cause: error,
+    });
   }
 }

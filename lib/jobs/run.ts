@@ -59,13 +59,19 @@ export async function runRows(
 }
 
 /** The first row of a message that no part has. */
-async function reachedRow({ id, unit, row, rows }: RunMessage, { job, bucket, store }: JobDeps): Promise<number> {
+async function reachedRow(
+  { id, unit, row, rows }: RunMessage,
+  { job, bucket, store }: JobDeps,
+): Promise<number> {
   const prefix = keysOf(job, id).parts;
   const after = `${prefix}${rowName(unit, row)}`;
   const address = { bucket, key: `${prefix}${rowName(unit, row).slice(0, 7)}` };
   for await (const page of store.pages(address, after)) {
     const parts = page.flatMap(({ key, bytes }) => readPart(key.slice(prefix.length), bytes) ?? []);
-    return reached(parts.filter((part) => part.row < row + rows), row);
+    return reached(
+      parts.filter((part) => part.row < row + rows),
+      row,
+    );
   }
   return row;
 }
@@ -73,18 +79,26 @@ async function reachedRow({ id, unit, row, rows }: RunMessage, { job, bucket, st
 async function runSlots(slots: readonly Slot[], deps: JobDeps, delivery: Delivery) {
   const records = slots.filter((slot): slot is Inputs => !(slot instanceof ServingError));
   return deps.model.use(async (runner) => {
-    const ran = records.length === 0 ? [] : await observeRun(records.length, () => runAll(records, runner, delivery), 'queue', deps.observers);
+    const ran =
+      records.length === 0
+        ? []
+        : await observeRun(records.length, () => runAll(records, runner, delivery), 'queue', deps.observers);
     assertOneEach(ran, records);
     let next = 0;
     const outcomes = slots.map(
-      (slot): Outcome => (slot instanceof ServingError ? { ok: false, error: slot } : elementAt(ran, next++, 'outcomes')),
+      (slot): Outcome =>
+        slot instanceof ServingError ? { ok: false, error: slot } : elementAt(ran, next++, 'outcomes'),
     );
     return { outcomes, version: runner.version };
   });
 }
 
 /** New rows run in this process, and those that come again in one that can be killed. */
-function runAll(records: readonly Inputs[], runner: Runner, { deadline, attempts }: Delivery): Promise<Outcome[]> {
+function runAll(
+  records: readonly Inputs[],
+  runner: Runner,
+  { deadline, attempts }: Delivery,
+): Promise<Outcome[]> {
   const runIsolated = runner.runIsolated?.bind(runner);
   if (attempts > 1 && runIsolated) return runRedelivered(records, runIsolated, deadline, attempts);
   return runner.run(records, { isOver: deadlineCheck(deadline.remainingMs) });
@@ -97,9 +111,13 @@ function isOpen(outcome: Outcome): boolean {
 
 /** @throws the error of a row that should be tried again */
 function lastError(outcome: Outcome | undefined, attempts: number, most: number): ServingError {
-  const error = outcome?.ok === false ? outcome.error : new ServingError('internal', 'the row has no outcome');
+  const error =
+    outcome?.ok === false ? outcome.error : new ServingError('internal', 'the row has no outcome');
   if (attempts < most || error.code === 'model_unavailable') throw error;
-  return new ServingError('max_receives_exceeded', `the row failed ${attempts} times; at last: ${error.publicMessage}`);
+  return new ServingError(
+    'max_receives_exceeded',
+    `the row failed ${attempts} times; at last: ${error.publicMessage}`,
+  );
 }
 
 /** Collects lines, and writes them as parts. */
@@ -148,7 +166,13 @@ class PartWriter {
     const { id, unit } = this.#message;
     const { job, bucket, store, observers } = this.#deps;
     const now = observers.now();
-    const part = { unit, row: this.#row, rows: this.#lines.length, errors: this.#errors, ms: now - this.#sinceMs };
+    const part = {
+      unit,
+      row: this.#row,
+      rows: this.#lines.length,
+      errors: this.#errors,
+      ms: now - this.#sinceMs,
+    };
     const body = Buffer.from(this.#lines.join(''));
     await store.putObject({ bucket, key: `${keysOf(job, id).parts}${partName(part)}` }, body);
     this.#row += part.rows;

@@ -36,8 +36,14 @@ export const serveJobs =
     return { batchItemFailures: again.map((itemIdentifier) => ({ itemIdentifier })) };
   };
 
-async function serveMessage(record: SQSRecord, deps: JobDeps, clock: InvocationClock | undefined): Promise<void> {
-  const body: Partial<Message> & { readonly Records?: unknown; readonly Event?: unknown } = Object(JSON.parse(record.body));
+async function serveMessage(
+  record: SQSRecord,
+  deps: JobDeps,
+  clock: InvocationClock | undefined,
+): Promise<void> {
+  const body: Partial<Message> & { readonly Records?: unknown; readonly Event?: unknown } = Object(
+    JSON.parse(record.body),
+  );
   // S3 sends it once, when it is notified of the queue.
   if (body.Event === 's3:TestEvent') return;
   if (Array.isArray(body.Records)) {
@@ -72,7 +78,12 @@ async function serve(message: Message, deps: JobDeps, delivery: Delivery): Promi
   if (rest) await deps.send(rest);
 }
 
-function workOf(message: Exclude<Message, { do: 'watch' }>, deps: JobDeps, delivery: Delivery, isOver: () => boolean) {
+function workOf(
+  message: Exclude<Message, { do: 'watch' }>,
+  deps: JobDeps,
+  delivery: Delivery,
+  isOver: () => boolean,
+) {
   if (message.do === 'plan') return plan(message, deps, isOver);
   if (message.do === 'run') return runRows(message, deps, delivery);
   if (message.do === 'merge') return merge(message, deps, isOver);

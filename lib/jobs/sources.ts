@@ -78,7 +78,7 @@ async function* tableRows(
   const cutter = new RowCutter(format);
   const skipsBlanks = format === 'ndjson' || columns.length > 1;
   let left = done;
-  for (let from = 0; from < bytes.length; cutter.begin()) {
+  for (let from = 0; from < bytes.length && first + slots.length < message.rows; cutter.begin()) {
     const found = cutter.end(bytes, from);
     const to = found === -1 ? bytes.length : found;
     const row = bytes.subarray(from, to);

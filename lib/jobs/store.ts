@@ -1,7 +1,9 @@
 /** What a job over files needs of S3 and of its queue, and the messages of the queue. */
+
+import { present } from '../contract/present.ts';
 import type { Model, Outcome } from '../contract/values.ts';
 import type { Observers } from '../pipeline/observer.ts';
-import type { Address, Format } from './request.ts';
+import { type Address, type Format, type JobKeys, type JobRequest, readRequest } from './request.ts';
 
 /** An object as it was when the job began. */
 export interface JobFile extends Address {
@@ -37,6 +39,17 @@ export interface JobStore {
   putPart(address: Address, upload: string, number: number, body: Uint8Array): Promise<boolean>;
   /** @returns false when there is no such upload any more */
   complete(address: Address, upload: string): Promise<boolean>;
+}
+
+/** An object that a job wrote itself. */
+export async function readJson<T>(store: Pick<JobStore, 'text'>, key: string): Promise<T | undefined> {
+  const found = await store.text(key);
+  return found && (JSON.parse(found.text) as T);
+}
+
+/** Who asked for a job, and for what. */
+export async function requestOf(store: Pick<JobStore, 'text'>, { manifest }: JobKeys): Promise<JobRequest> {
+  return readRequest(present(await store.text(manifest), manifest).text);
 }
 
 export interface JobDeps {

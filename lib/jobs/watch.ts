@@ -2,13 +2,20 @@
  * Watches a job: a message that comes again after some seconds looks how far it is, ends it at too many errors, and notices when all
  * rows have answers. All of it is read from names of objects.
  */
+
+import { badRequest, ServingError } from '../contract/errors.ts';
 import { elementAt } from '../contract/present.ts';
-import type { Begun } from './begin.ts';
-import { DRY_ROWS } from './begin.ts';
+import { type Begun, DRY_ROWS } from './begin.ts';
 import { covered, path, readPart, type StoredPart } from './cover.ts';
 import { errorLimit, type JobKeys, type JobRequest, keysOf, type Progress } from './request.ts';
-import type { JobDeps, JobStore, Message, WatchMessage } from './store.ts';
-import { badRequest, ServingError } from '../contract/errors.ts';
+import {
+  type JobDeps,
+  type JobStore,
+  type Message,
+  readJson,
+  requestOf,
+  type WatchMessage,
+} from './store.ts';
 
 /** Seconds between two looks, the longer a job runs. */
 const FIRST_SECONDS = 1;
@@ -34,16 +41,17 @@ export async function watch(
   const { store, job } = deps;
   const keys = keysOf(job, id);
   if ((await store.text(keys.summary)) !== undefined) return undefined;
-  const kept: KeptProgress | undefined = JSON.parse((await store.text(keys.progress))?.text ?? 'null') ?? undefined;
+  const kept = await readJson<KeptProgress>(store, keys.progress);
   const expected = kept?.turn ?? 0;
   // Another chain of these messages is further.
   if (turn < expected - 1) return undefined;
   // It may have been followed by the next one already, which a later delivery knows.
-  if (turn === expected - 1 && attempts === 1) throw new ServingError('queue_unavailable', 'the next look is under way');
-  const begun = await store.text(keys.begun);
+  if (turn === expected - 1 && attempts === 1)
+    throw new ServingError('queue_unavailable', 'the next look is under way');
+  const begun = await readJson<Begun>(store, keys.begun);
   if (!begun) return { message: { do: 'watch', id, turn }, delaySeconds: FIRST_SECONDS };
-  const request: JobRequest = JSON.parse((await store.text(keys.manifest))?.text ?? '{}');
-  const { progress, whole } = await look(keys, JSON.parse(begun.text), request, deps);
+  const request = await requestOf(store, keys);
+  const { progress, whole } = await look(keys, begun, request, deps);
   await store.put(keys.progress, JSON.stringify({ ...progress, turn: turn + 1 } satisfies KeptProgress));
   assertErrors(progress, request);
   if (whole) {
@@ -60,7 +68,9 @@ function assertErrors({ total, rows, errors }: Progress, { maxErrors }: JobReque
   // A share is one of all rows, which have to be counted first.
   if (total === undefined && maxErrors.includes('%')) return;
   if (errors > errorLimit(maxErrors, total ?? 0))
-    throw badRequest(`${errors} of ${rows} rows are errors, more than ${maxErrors}; they are in the parts of the job`);
+    throw badRequest(
+      `${errors} of ${rows} rows are errors, more than ${maxErrors}; they are in the parts of the job`,
+    );
 }
 
 async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, { store, bucket }: JobDeps) {
@@ -77,7 +87,10 @@ async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, { store
   const isCounted = ends.size >= begun.units;
   const total = isCounted ? [...ends.values()].reduce((sum, rows) => sum + rows, 0) : undefined;
   const progress: Progress = { ...covered(parts), files: begun.files, total, parts: parts.length };
-  return { progress, whole: total === undefined ? undefined : wholeOf(parts, ends, { ...progress, total }, dryRun) };
+  return {
+    progress,
+    whole: total === undefined ? undefined : wholeOf(parts, ends, { ...progress, total }, dryRun),
+  };
 }
 
 /** Undefined while parts are missing. */
@@ -99,7 +112,11 @@ function wholeOf(
   return { ...progress, ...covered(all), ms: progress.ms, pieces };
 }
 
-async function* namesBelow(store: JobStore, bucket: string, prefix: string): AsyncGenerator<readonly [string, number]> {
+async function* namesBelow(
+  store: JobStore,
+  bucket: string,
+  prefix: string,
+): AsyncGenerator<readonly [string, number]> {
   for await (const page of store.pages({ bucket, key: prefix }))
     for (const { key, bytes } of page) yield [elementAt(key.split(prefix), 1, key), bytes];
 }

@@ -38,7 +38,11 @@ export class JobObjects {
 
   async text(key: string): Promise<{ readonly text: string; readonly etag: string | undefined } | undefined> {
     try {
-      const { bytes, etag } = await getRange(this.#s3, { bucket: this.#bucket, key }, { start: 0, end: TEXT_BYTES });
+      const { bytes, etag } = await getRange(
+        this.#s3,
+        { bucket: this.#bucket, key },
+        { start: 0, end: TEXT_BYTES },
+      );
       return { text: Buffer.from(bytes).toString(), etag };
     } catch (error) {
       const { name } = asError(error);
@@ -98,11 +102,17 @@ export class JobObjects {
   async putObject({ bucket, key }: ObjectAddress, body: Uint8Array): Promise<void> {
     const type = key.endsWith('.json') ? 'application/json' : 'application/x-ndjson';
     const put = new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: type });
-    await this.#writing({ bucket, key }, () => this.#s3.send(put, { abortSignal: AbortSignal.timeout(CALL_MS) }));
+    await this.#writing({ bucket, key }, () =>
+      this.#s3.send(put, { abortSignal: AbortSignal.timeout(CALL_MS) }),
+    );
   }
 
   async begin({ bucket, key }: ObjectAddress): Promise<string> {
-    const create = new CreateMultipartUploadCommand({ Bucket: bucket, Key: key, ContentType: 'application/x-ndjson' });
+    const create = new CreateMultipartUploadCommand({
+      Bucket: bucket,
+      Key: key,
+      ContentType: 'application/x-ndjson',
+    });
     const { UploadId } = await this.#writing({ bucket, key }, () =>
       this.#s3.send(create, { abortSignal: AbortSignal.timeout(CALL_MS) }),
     );
@@ -162,7 +172,8 @@ function refused(error: unknown, { bucket, key }: ObjectAddress, needs: string):
   const status = statusOf(error);
   if (status < 300 || status >= 500 || status === 408 || status === 429) return error;
   const text = `s3://${bucket}/${key}`;
-  const advice = refusalAdvice(error, { bucket, text, namedBy: 'the address', needs }) ?? asError(error).message;
+  const advice =
+    refusalAdvice(error, { bucket, text, namedBy: 'the address', needs }) ?? asError(error).message;
   const hint = status === 403 ? '; a deployment reaches the buckets of jobs.buckets in config.yaml only' : '';
   return badRequest(`${text}: ${advice}${hint}`);
 }

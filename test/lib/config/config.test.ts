@@ -114,6 +114,7 @@ const CHOSEN = {
     durationExpand: 5_000,
     durationSqueeze: 6_000,
   },
+  jobs: { maximumConcurrency: 3, buckets: ['lake'] },
 } satisfies { readonly [Key in keyof JobConfig]: Partial<JobConfig[Key]> };
 
 const WHOLE_JOB = wholeJob();
