@@ -16,7 +16,7 @@ const PLACES = [[EACH]];
 
 export function readNdjsonRow(bytes: Uint8Array): Slot {
   return attempt(() => {
-    const text = textOf(bytes);
+    const text = textOf(bytes).trim();
     const value = parse(text);
     return elementAt(instancesOf({ instances: [value] }, `{"instances":[${text}]}`), 0, 'instances');
   });

@@ -29,6 +29,14 @@ interface Faults {
   readonly late: number;
 }
 
+interface Life {
+  isOver: boolean;
+  /** Resolves when it is killed. */
+  readonly ended: PromiseWithResolvers<void>;
+}
+
+const newLife = (): Life => ({ isOver: false, ended: Promise.withResolvers<void>() });
+
 export const NO_FAULTS: Faults = { kill: 0, twice: 0, late: 0 };
 
 export class World {
@@ -82,23 +90,20 @@ export class World {
 
   async #deliver(message: Queued): Promise<void> {
     const attempts = ++message.attempts;
-    const life = { isOver: false };
+    const life = newLife();
     let leftMs = 30_000;
     const isShort = this.#random() < this.#faults.late;
     const clock = { getRemainingTimeInMillis: () => (isShort ? (leftMs -= 3_000) : leftMs) };
     const attributes = { ApproximateReceiveCount: String(attempts) };
     const event = { Records: [{ messageId: 'm', body: message.body, attributes }] };
-    try {
-      const serve = serveJobs(this.#depsOf(life));
-      const { batchItemFailures } = await serve(event as never, clock as never);
-      if (life.isOver || batchItemFailures.length > 0) this.queue.push(message);
-    } catch {
-      this.queue.push(message);
-    }
+    const serve = serveJobs(this.#depsOf(life));
+    const served = serve(event as never, clock as never);
+    const answer = await Promise.race([served, life.ended.promise]);
+    if (!answer || answer.batchItemFailures.length > 0) this.queue.push(message);
   }
 
   /** A call of a function that may be killed before it or after it; nothing that it does later has an effect. */
-  async #call<T>(life: { isOver: boolean }, work: () => T): Promise<T> {
+  async #call<T>(life: Life, work: () => T): Promise<T> {
     const { kill } = this.#faults;
     await new Promise((resolve) => setImmediate(resolve));
     if (life.isOver) return new Promise(() => undefined);
@@ -107,10 +112,11 @@ export class World {
     if (!before && this.#random() >= kill / 2) return result as T;
     this.kills++;
     life.isOver = true;
-    throw new Error('killed');
+    life.ended.resolve();
+    return new Promise(() => undefined);
   }
 
-  #depsOf(life: { isOver: boolean }): JobDeps {
+  #depsOf(life: Life): JobDeps {
     return {
       job: JOB,
       bucket: BUCKET,
@@ -127,7 +133,7 @@ export class World {
     };
   }
 
-  #runner(life: { isOver: boolean }): Runner {
+  #runner(life: Life): Runner {
     const run = (records: readonly Inputs[], isOver: () => boolean): Promise<Outcome[]> =>
       this.#call(life, () =>
         records.map((record, i): Outcome => {
@@ -151,7 +157,7 @@ export class World {
     };
   }
 
-  #storeOf(life: { isOver: boolean }): JobStore {
+  #storeOf(life: Life): JobStore {
     const nameOf = ({ bucket, key }: { bucket: string; key: string }) => `${bucket}/${key}`;
     const etagOf = (body: Buffer) => `"${createHash('md5').update(body).digest('hex')}"`;
     const own = (key: string) => nameOf({ bucket: BUCKET, key });
