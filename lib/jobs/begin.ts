@@ -205,5 +205,5 @@ function messagesOf(id: string, { dryRun }: JobRequest, { bucket, prefix, files 
   return { messages, known, units: unit };
 }
 
-/** Rows that a dry run answers. */
-export const DRY_ROWS = 10;
+/** Rows that a dry run answers: enough to know their time. */
+export const DRY_ROWS = 100;

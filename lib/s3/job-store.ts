@@ -6,6 +6,7 @@ import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   HeadObjectCommand,
+  ListObjectsV2Command,
   ListPartsCommand,
   PutObjectCommand,
   UploadPartCommand,
@@ -66,6 +67,19 @@ export class JobObjects {
       yield* listPages(this.#s3, bucket, key, after);
     } catch (error) {
       throw refused(error, { bucket, key }, 's3:ListBucket');
+    }
+  }
+
+  /** Names right below a prefix that others are below. */
+  async folders(prefix: string): Promise<string[]> {
+    const names: string[] = [];
+    for (let token: string | undefined; ; ) {
+      const about = { Bucket: this.#bucket, Prefix: prefix, Delimiter: '/' };
+      const list = new ListObjectsV2Command({ ...about, ContinuationToken: token });
+      const page = await this.#s3.send(list, { abortSignal: AbortSignal.timeout(CALL_MS) });
+      for (const { Prefix = '' } of page.CommonPrefixes ?? []) names.push(Prefix.slice(prefix.length, -1));
+      token = page.NextContinuationToken;
+      if (token === undefined) return names;
     }
   }
 
