@@ -9,10 +9,18 @@ import { dirname, join } from 'node:path';
 import { present } from '../../lib/contract/present.ts';
 
 /** The functions that Lambda runs; serverless.yml deploys `predictions` twice. */
-export const FUNCTIONS = ['batch', 'dead-letter', 'notifier', 'predict', 'predictions', 'status'] as const;
+export const FUNCTIONS = [
+  'batch',
+  'dead-letter',
+  'jobs',
+  'notifier',
+  'predict',
+  'predictions',
+  'status',
+] as const;
 
 export type FunctionName = (typeof FUNCTIONS)[number];
-export const RUN_WORKERS: readonly FunctionName[] = ['batch', 'predict'];
+export const RUN_WORKERS: readonly FunctionName[] = ['batch', 'jobs', 'predict'];
 export type Processor = 'x64' | 'arm64';
 
 export interface FunctionFolder {

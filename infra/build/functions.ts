@@ -53,8 +53,10 @@ const DECODERS: Readonly<
 /** Entry points that are imported late, but before each first answer. */
 const EARLY = ['lib/compose/onnx.ts'];
 /** The separate processes of a function, which are built next to its bundle. */
+const ISOLATED = [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }];
 const PROCESSES: Readonly<Partial<Record<FunctionName, readonly { in: string; out: string }[]>>> = {
-  batch: [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }],
+  batch: ISOLATED,
+  jobs: ISOLATED,
 };
 /** Built apart: where it shared code with a function, every job would load that code from more files. */
 const WORKER_LOOP = {

@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { type ConfigReading, readConfig } from '../../lib/config/file.ts';
 import {
   DEFAULT_JOB,
+  hasFileJobs,
   hasTargets,
   type JobConfig,
   predictTimeoutSeconds,
@@ -29,6 +30,7 @@ import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/wor
 import type { Network } from '../account/deployed-stack.ts';
 import { bucketRules } from './bucket-rules.ts';
 import type { Conventions } from './conventions.ts';
+import { bucketEventSettings, fileJobSettings } from './file-jobs.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import { notifyProblems, notifySettings } from './notify.ts';
 import {
@@ -63,6 +65,8 @@ export interface Settings
     ReturnType<typeof settingsOfJob>,
     ReturnType<typeof queueNames>,
     ReturnType<typeof notifySettings>,
+    ReturnType<typeof fileJobSettings>,
+    ReturnType<typeof bucketEventSettings>,
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
   /** The tags of every resource. */
   readonly tags: Readonly<Record<string, string>>;
@@ -77,7 +81,9 @@ export interface Settings
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
-  readonly files: ReturnType<typeof filesOf> & Readonly<Record<'notify' | 'capture', 'on' | 'off'>>;
+  readonly files: ReturnType<typeof filesOf> & ReturnType<typeof filesOfJob>;
+  /** Functions of serverless.yml that this stack does not have. */
+  readonly absentFunctions: readonly string[];
 }
 
 // Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
@@ -121,11 +127,10 @@ export function readSettings(
     ),
     ...queueNames(job, stage),
     ...notifySettings(job, queueName(jobName, stage)),
-    files: {
-      ...filesOf(deployment),
-      notify: hasTargets(job) ? 'on' : 'off',
-      capture: isCapturing(job.capture) ? 'on' : 'off',
-    },
+    ...fileJobSettings(job, queueName(jobName, stage)),
+    ...bucketEventSettings(job),
+    absentFunctions: [...(hasTargets(job) ? [] : ['notifier']), ...(hasFileJobs(job) ? [] : ['jobs'])],
+    files: { ...filesOf(deployment), ...filesOfJob(job) },
     monitoring: monitoringOf(deployment, job, {
       service,
       stage,
@@ -163,6 +168,7 @@ function monitoringOf(
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     hasTargets: hasTargets(job),
+    hasFileJobs: hasFileJobs(job),
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
     redisNodeType: deployment.redisNodeType,
   });
@@ -190,6 +196,16 @@ function settingsOfJob(job: JobConfig) {
 function queueNames({ jobName }: JobConfig, stage: string) {
   const name = queueName(jobName, stage);
   return { queueName: name, deadLetterQueueName: deadLetterQueueName(name) };
+}
+
+function filesOfJob(job: JobConfig) {
+  const onOff = (isOn: boolean) => (isOn ? 'on' : 'off');
+  return {
+    notify: onOff(hasTargets(job)),
+    capture: onOff(isCapturing(job.capture)),
+    jobs: onOff(hasFileJobs(job)),
+    bucketEvents: onOff(hasTargets(job) || hasFileJobs(job)),
+  };
 }
 
 function filesOf(deployment: Deployment) {

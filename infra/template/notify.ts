@@ -1,6 +1,6 @@
 /** The part of a stack for the targets that a job notifies, and the targets that no deployment can call. */
 import { isIP } from 'node:net';
-import { hasTargets, type JobConfig, NOTIFIER_RECEIVES, NOTIFIER_SECONDS } from '../../lib/config/job.ts';
+import { type JobConfig, NOTIFIER_RECEIVES, NOTIFIER_SECONDS } from '../../lib/config/job.ts';
 import { type AwsAddress, awsAddressOf } from '../../lib/contract/aws-address.ts';
 import { outboxPrefix, pausedPrefix } from '../../lib/contract/names.ts';
 import { isLoopbackUrl, type Targets } from '../../lib/contract/notice.ts';
@@ -24,8 +24,6 @@ export function notifySettings(job: JobConfig, queue: string) {
     notifyTargets: job.notify,
     /** Names of the parameters with secrets. */
     notifySecretNames: Object.values(job.notify).flatMap(({ secret }) => secret ?? []),
-    /** Functions of serverless.yml that this stack does not have. */
-    absentFunctions: hasTargets(job) ? [] : ['notifier'],
   };
 }
 

@@ -22,7 +22,16 @@ type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::
 
 export type Variables = Readonly<Record<string, CfnValue>>;
 
-const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter', 'notifier'] as const;
+const FUNCTIONS = [
+  'predict',
+  'batch',
+  'submit',
+  'predictions',
+  'status',
+  'deadLetter',
+  'notifier',
+  'jobs',
+] as const;
 
 /** Read in serverless.yml and infra/stack/ as ${self:custom.settings.<name>}. */
 export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> {
@@ -206,6 +215,8 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
       CLUSTER_SERVING_NOTIFY_QUEUE_URL: { Ref: 'NotifyQueue' },
       CLUSTER_SERVING_NOTIFY_DEAD_LETTER_URL: { Ref: 'NotifyDeadLetterQueue' },
     },
+    // Its results are objects of S3, so it needs no Redis.
+    jobs: { ...config, ...bucket, CLUSTER_SERVING_JOBS_QUEUE_URL: { Ref: 'JobsQueue' } },
   };
 }
 

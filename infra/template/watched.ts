@@ -16,6 +16,8 @@ export interface MonitoringRequest {
   readonly predictTimeoutSeconds: number;
   /** True for a stack with the notifier. */
   readonly hasTargets: boolean;
+  /** True for a stack with jobs over files. */
+  readonly hasFileJobs: boolean;
   /** 0 when Redis is not in this stack. */
   readonly redisNodes: number;
   readonly redisNodeType: string;
@@ -39,7 +41,7 @@ export const OURS = 'ClusterServing';
 
 /** The functions in serverless.yml. */
 export function watchedFunctions(request: MonitoringRequest): Watched[] {
-  const { timeoutSeconds, predictTimeoutSeconds, hasTargets } = request;
+  const { timeoutSeconds, predictTimeoutSeconds, hasTargets, hasFileJobs } = request;
   const notifier = { name: 'notifier', logicalName: 'Notifier', timeoutSeconds: NOTIFIER_SECONDS };
   return [
     { name: 'predict', logicalName: 'Predict', timeoutSeconds: predictTimeoutSeconds },
@@ -49,6 +51,7 @@ export function watchedFunctions(request: MonitoringRequest): Watched[] {
     { name: 'status', logicalName: 'Status', timeoutSeconds: 10 },
     { name: 'dead-letter', logicalName: 'DeadDashletter', timeoutSeconds: 30 },
     ...(hasTargets ? [notifier] : []),
+    ...(hasFileJobs ? [{ name: 'jobs', logicalName: 'Jobs', timeoutSeconds }] : []),
   ];
 }
 

@@ -264,7 +264,7 @@ describe('a key', () => {
   test('that resembles nothing brings the list of what there is', () => {
     assert.match(
       lineOf('zzzzzzz: 1') ?? '',
-      /known are modelPath, jobName, .*, image, import, queue, function, http, capture, release, worker$/,
+      /known are modelPath, jobName, .*, image, import, queue, jobs, function, http, capture, release, worker$/,
     );
     assert.match(lineOf('function: {zzzzzzz: 1}') ?? '', /known are memoryMB, timeoutSeconds$/);
   });
