@@ -20,7 +20,7 @@ import { CONTEXT, JOB, nestedNumbers, queueEvent, type Served, serve } from '../
 
 interface JobCase {
   readonly model: ModelName;
-  /** Of an event of the queue. */
+  /** An event of the queue has as many. */
   readonly rows: number;
   /** How often they are in a message of a job. */
   readonly times: number;
@@ -56,26 +56,7 @@ async function measureCase(bench: Bench, { model: name, rows: count, times }: Jo
   const memory = memoryStore(file);
   const local = new JobObjects(aws.s3, JOB);
   await local.putObject({ bucket: JOB, key: 'rows.ndjson' }, file);
-  const check = async (store: JobStore, unit: number) => {
-    for await (const [part] of store.pages({
-      bucket: JOB,
-      key: `jobs/${JOB}/run/bench/parts/${unitOf(unit)}`,
-    })) {
-      if (!part) break;
-      const text = Buffer.from(
-        await store.read({ bucket: JOB, ...part }, 0, part.bytes),
-      ).toString();
-      const values = text
-        .split('\n')
-        .slice(0, -1)
-        .flatMap((line) => valuesOf(line, model.output));
-      if (values.length !== count * times) throw new Error(`${values.length} answers`);
-      for (const [i, value] of values.entries())
-        assertSame(value, elementAt(answers, i % count, 'answers'), `row ${i}`);
-      return;
-    }
-    throw new Error(`no part of ${unit}`);
-  };
+  const check = checkOf(answers, count * times, model.output);
   const contenders = [
     queueContender(
       'the batch function, JSON',
@@ -110,6 +91,28 @@ async function measureCase(bench: Bench, { model: name, rows: count, times }: Jo
     await raw.close();
     await served.close();
   }
+}
+
+/** Compares the part of a message with the raw answers. */
+function checkOf(answers: readonly Float32Array[], rows: number, output: string): JobWork['check'] {
+  return async (store, unit) => {
+    for await (const [part] of store.pages({
+      bucket: JOB,
+      key: `jobs/${JOB}/run/bench/parts/${unitOf(unit)}`,
+    })) {
+      if (!part) break;
+      const text = Buffer.from(await store.read({ bucket: JOB, ...part }, 0, part.bytes)).toString();
+      const values = text
+        .split('\n')
+        .slice(0, -1)
+        .flatMap((line) => valuesOf(line, output));
+      if (values.length !== rows) throw new Error(`${values.length} answers`);
+      for (const [i, value] of values.entries())
+        assertSame(value, elementAt(answers, i % answers.length, 'answers'), `row ${i}`);
+      return;
+    }
+    throw new Error(`no part of ${unit}`);
+  };
 }
 
 const jsonInputs = (name: string, row: Float32Array, shape: readonly number[]) =>
@@ -190,9 +193,7 @@ function jobContender(
 
 function valuesOf(line: string, output: string): Float32Array[] {
   const { outputs } = JSON.parse(line) as { outputs: Record<string, number[][]> };
-  return (outputs[output] ?? []).map((values) =>
-    Float32Array.from(values.flat(Number.POSITIVE_INFINITY) as number[]),
-  );
+  return (outputs[output] ?? []).map((values) => Float32Array.from(values.flat(Number.POSITIVE_INFINITY)));
 }
 
 /** Only what a message of rows asks for. */

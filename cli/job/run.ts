@@ -93,7 +93,7 @@ async function filesBelow(folder: string): Promise<string[]> {
     .filter(({ name }) => !/^[._]/.test(name))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const found = await Promise.all(
-    shown.map((entry) => {
+    shown.map(async (entry) => {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) return filesBelow(path);
       return entry.isFile() ? [path] : [];

@@ -24,7 +24,7 @@ export function costOf({ ms, memoryMB, arch }: Summary, parts: number): number {
   return time + (parts * requests) / 1e6;
 }
 
-/** What all rows of a dry run would cost, by the time of the first. */
+/** The price of all rows of a dry run, by the time of the first. */
 export function estimateOf(summary: Summary): number {
   const { total, first = [], ms } = summary;
   const whole = { ...summary, ms: first.length === 0 ? 0 : (ms / first.length) * total };

@@ -6,7 +6,7 @@ import type { JobPlace } from './place.ts';
 import { costOf, estimateOf, stateText } from './text.ts';
 
 const LOOK_MS = 500;
-/** What a job takes to begin where nothing is in its way. */
+/** A job begins sooner where nothing is in its way. */
 const BEGIN_MS = 120_000;
 
 export async function watchJob(place: JobPlace, id: string, output: Output): Promise<number> {

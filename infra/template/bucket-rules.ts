@@ -26,7 +26,7 @@ export function bucketRules(
     },
     // Notices are sent again for a day, and given up ones stay in their queue for 14.
     ...(hasTargets(job) ? [expiring('outbox', 15)] : []),
-    // What a job over files had to keep; what was dropped, and results, stay.
+    // The state of jobs over files; dropped files and results stay.
     ...(hasFileJobs(job) ? [expiring('jobs', 30, `${fileJobsPrefix(job.jobName)}run/`)] : []),
     // Those of a job that captures no longer are purged by hand.
     ...(isCapturing(job.capture) ? [expiring('captures', job.capture.days)] : []),

@@ -10,7 +10,8 @@ export function fileJobSettings(job: JobConfig, queue: string) {
     fileJobQueueName: name,
     fileJobDeadLetterQueueName: deadLetterQueueName(name),
     fileJobsPrefix: fileJobsPrefix(job.jobName),
-    fileJobConcurrency: job.jobs.maximumConcurrency,
+    // osls checks the function also where the stack does not have it.
+    fileJobConcurrency: Math.max(2, job.jobs.maximumConcurrency),
     fileJobRights: rightsOf(job.jobs.buckets),
   };
 }

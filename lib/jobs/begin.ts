@@ -3,7 +3,7 @@
  * list, so that whatever happens twice happens in the same way.
  */
 import { createHash } from 'node:crypto';
-import { badRequest, type ServingError } from '../contract/errors.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
 import { fileJobsPrefix } from '../contract/names.ts';
 import { elementAt, present } from '../contract/present.ts';
 import {
@@ -40,9 +40,9 @@ interface Files {
   readonly startedAt: string;
 }
 
-/** What the watch of a job needs to know of the files. */
+/** The facts of the files that the watch of a job needs. */
 export interface Begun {
-  /** Of the request: another one begins what is missing again. */
+  /** The request's: another one begins what is missing again. */
   readonly etag: string | undefined;
   readonly units: number;
   /** The rows of units of pictures. */
@@ -68,8 +68,7 @@ export async function begin(
     await beginJob(id, readRequest(text), { keys, text, etag }, deps);
     return undefined;
   } catch (error) {
-    if (error instanceof Error && 'retryable' in error && error.retryable === false)
-      return { id, error: error as ServingError };
+    if (error instanceof ServingError && !error.retryable) return { id, error };
     throw error;
   }
 }

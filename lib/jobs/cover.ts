@@ -72,7 +72,7 @@ export function path(parts: readonly StoredPart[], rows: number): StoredPart[] |
   return found;
 }
 
-/** What parts have together, each row counted once. @param parts of all units, in the order of their names */
+/** The sums of parts, each row counted once. @param parts of all units, in the order of their names */
 export function covered(parts: readonly StoredPart[]): { rows: number; errors: number; ms: number } {
   const sum = { rows: 0, errors: 0, ms: 0 };
   let [unit, end] = [-1, 0];

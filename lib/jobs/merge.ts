@@ -1,6 +1,6 @@
 /**
  * Makes one object of the parts, in the order of the rows. A large one is an upload in pieces that each delivery of the message makes in
- * the same way, so that whoever comes again, or at the same time, writes the same bytes to the same place.
+ * the same way, so that a second delivery, also at the same time, writes the same bytes to the same place.
  */
 import { ServingError } from '../contract/errors.ts';
 import { present } from '../contract/present.ts';
@@ -19,7 +19,7 @@ import { type JobDeps, type MergeMessage, readJson, requestOf } from './store.ts
 import type { Whole } from './watch.ts';
 
 const MiB = 1024 * 1024;
-/** Of a piece, unless there would be more than S3 takes. S3 takes no less than 5 MiB, but for the last one. */
+/** A piece, unless there would be more than S3 takes. S3 takes no less than 5 MiB, but for the last one. */
 const PIECE_BYTES = 8 * MiB;
 const MOST_PIECES = 9_000;
 const READS = 8;

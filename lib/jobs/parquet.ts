@@ -1,6 +1,6 @@
 /**
- * Parquet: a group of rows is a message, because its columns are read as a whole. Loaded for files of this format only. Columns whose
- * values are no plain numbers, texts, truths or bytes are refused, because nothing says how a model would take them.
+ * Parquet: a group of rows is a message, because its columns are read as a whole. Loaded for files of this format only. Columns of
+ * anything but plain numbers, texts, truths and bytes are refused, because nothing says how a model would take them.
  */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import {
@@ -146,7 +146,7 @@ function bufferOf(file: JobFile, store: JobStore): AsyncBuffer {
   };
 }
 
-/** Not valid UTF-8: the bytes, which are no text. */
+/** The bytes themselves where they are not valid UTF-8. */
 function textOf(bytes: Uint8Array | undefined): unknown {
   return bytes && (decodeUtf8(bytes) ?? bytes);
 }

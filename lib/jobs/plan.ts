@@ -1,5 +1,5 @@
 /** Cuts a table into ranges of whole rows, each a message, by reading it once from its beginning to its end. */
-import { badRequest } from '../contract/errors.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { DRY_ROWS } from './begin.ts';
 import { unitName } from './cover.ts';
@@ -14,7 +14,7 @@ const PIECE_BYTES = 8 * MiB;
 /** Rows and bytes of one message, unless a row alone has more. */
 const MOST_ROWS = 10_000;
 const MOST_BYTES = 4 * MiB;
-/** Of a CSV: its columns go with each message. */
+/** The first line of a CSV: its columns go with each message. */
 const HEADER_BYTES = 256 * 1024;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
@@ -135,7 +135,7 @@ async function readHead({ file, name, format }: TableMessage, { store }: JobDeps
   const bytes = await store.read(file, 0, Math.min(file.bytes, HEADER_BYTES));
   const isMarked = BYTE_ORDER_MARK.equals(bytes.subarray(0, 3));
   if (bytes[0] === 0xff || bytes[0] === 0xfe || bytes.subarray(0, 4).includes(0))
-    throw badRequest(`${name} is no ${format.toUpperCase()} in UTF-8; save it as UTF-8`);
+    throw badRequest(`${name} is not ${format.toUpperCase()} in UTF-8; save it as UTF-8`);
   const start = isMarked ? 3 : 0;
   if (format === 'ndjson' || start === file.bytes) return { at: start, columns: undefined };
   const end = new RowCutter('csv').end(bytes, start);
@@ -149,7 +149,7 @@ async function readHead({ file, name, format }: TableMessage, { store }: JobDeps
       columns: readHeader(bytes.subarray(start, end === -1 ? undefined : end)),
     };
   } catch (error) {
-    throw badRequest(`${name}: ${(error as Error).message}`);
+    throw badRequest(`${name}: ${ServingError.from(error).message}`);
   }
 }
 

@@ -41,19 +41,16 @@ async function serveMessage(
   deps: JobDeps,
   clock: InvocationClock | undefined,
 ): Promise<void> {
-  const body: Partial<Message> & { readonly Records?: unknown; readonly Event?: unknown } = Object(
-    JSON.parse(record.body),
-  );
+  const message: Message & { readonly Records?: unknown; readonly Event?: unknown } = JSON.parse(record.body);
   // S3 sends it once, when it is notified of the queue.
-  if (body.Event === 's3:TestEvent') return;
-  if (Array.isArray(body.Records)) {
-    for (const key of body.Records.map(keyOfEvent)) {
+  if (message.Event === 's3:TestEvent') return;
+  if (Array.isArray(message.Records)) {
+    for (const key of message.Records.map(keyOfEvent)) {
       const failed = await begin(key, deps);
       if (failed) await fail(failed.id, failed.error, deps);
     }
     return;
   }
-  const message = body as Message;
   const stops = stopsOf(message.id, deps);
   if (await stops()) return;
   const attempts = Number(record.attributes.ApproximateReceiveCount);

@@ -1,4 +1,4 @@
-/** What a job over files needs of S3 and of its queue, and the messages of the queue. */
+/** The objects and the messages of jobs over files. */
 
 import { present } from '../contract/present.ts';
 import type { Model, Outcome } from '../contract/values.ts';
@@ -44,7 +44,9 @@ export interface JobStore {
 /** An object that a job wrote itself. */
 export async function readJson<T>(store: Pick<JobStore, 'text'>, key: string): Promise<T | undefined> {
   const found = await store.text(key);
-  return found && (JSON.parse(found.text) as T);
+  if (!found) return undefined;
+  const value: T = JSON.parse(found.text);
+  return value;
 }
 
 /** Who asked for a job, and for what. */
@@ -64,7 +66,7 @@ export interface JobDeps {
   answerText(outcome: Extract<Outcome, { ok: true }>, version: string): string;
   /** Deliveries after which a row that has no outcome is an error. */
   readonly most: number;
-  /** Of the function, for the price. */
+  /** The function's, for the price. */
   readonly memoryMB: number;
   readonly arch: string;
   /** Wall clock in ms. */

@@ -25,13 +25,20 @@ const SUM = onnxModel({
   nodes: [{ op: 'Add', inputs: ['a', 'b'], outputs: ['y'] }],
 });
 
+interface Answer {
+  readonly file?: string;
+  readonly row?: number;
+  readonly error?: string;
+  readonly code?: string;
+}
+
 const OPTIONS = { out: undefined, format: undefined, maxErrors: undefined, dryRun: false, detach: false };
 
 function openPlace({ aws, bucket, job }: Stack): JobPlace {
   return new JobPlace(aws.s3, bucket, job, true);
 }
 
-/** What a command answers. */
+/** The answer of a command. */
 async function answerOf(
   command: (output: Output) => Promise<number>,
 ): Promise<{ code: number; document: unknown; text: string }> {
@@ -52,28 +59,25 @@ async function run(place: JobPlace, options: Pick<RunOptions, 'target'> & Partia
   return { code, text, summary };
 }
 
-async function linesOf({ objects }: JobPlace, results: string): Promise<Record<string, unknown>[]> {
+async function linesOf({ objects }: JobPlace, results: string): Promise<Answer[]> {
   const file = readAddress('results', results);
   const bytes = (await objects.size(file)) ?? assert.fail(`no ${results}`);
   const text = Buffer.from(await objects.read({ ...file, etag: '' }, 0, bytes)).toString();
   return text
     .split('\n')
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
+    .map((line) => JSON.parse(line) as Answer);
 }
 
 /** A line of a job without its place, as POST /predict answers the same record alone. */
-const withoutPlace = ({ file: _, row: __, ...answer }: Record<string, unknown>) => answer;
+const withoutPlace = (line: Answer): Answer => Object.fromEntries(Object.entries(line).slice(2));
 
-async function predict(
-  { url }: Stack,
-  body: string | Buffer,
-  type: string,
-): Promise<Record<string, unknown>> {
+async function predict({ url }: Stack, body: string | Buffer, type: string): Promise<Answer> {
   const headers = { 'content-type': type };
   const response = await fetch(`${url}/predict?form=plain`, { method: 'POST', body, headers });
-  const answer = (await response.json()) as Record<string, unknown>;
-  return response.ok ? answer : { error: answer['error'], code: answer['code'] };
+  const answer = (await response.json()) as Answer;
+  const { error = '', code = '' } = answer;
+  return response.ok ? answer : { error, code };
 }
 
 describe('a job over files on one machine', () => {
@@ -119,10 +123,10 @@ describe('a job over files on one machine', () => {
         ),
       )),
     ];
-    const words = ({ error, ...rest }: Record<string, unknown>) =>
-      error === undefined ? rest : { error: String(error).replace(/^line \d+: /, '') };
+    const words = ({ error, ...rest }: Answer) =>
+      error === undefined ? rest : { error: `${error}`.replace(/^line \d+: /, '') };
     const found = lines.map((line) => words(withoutPlace(line)));
-    // A column without a value is no null of JSON.
+    // A column without a value differs from a null of JSON.
     const at = expected.length - 2;
     assert.deepEqual(found[at], { error: 'column "b" has no value' });
     assert.deepEqual(found.toSpliced(at, 1), expected.map(words).toSpliced(at, 1));

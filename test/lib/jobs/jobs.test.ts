@@ -1,4 +1,4 @@
-/** Jobs over files in a world in memory: what becomes of each row, through kills and second deliveries. */
+/** Jobs over files in a world in memory: where each row ends, through kills and second deliveries. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { quietLog } from '../../support/faults/quiet.ts';
@@ -101,7 +101,7 @@ describe('a job over files', () => {
       [{ 'a.csv': 'x\n1' }, { output: 's3://data/in/' }, /s3:\/\/data\/in\/ is not empty/],
       [{ 'a.csv': 'x;y\n1;2' }, {}, /a\.csv: line 1: separated by semicolons/],
       [{ 'a.csv': 'x,x\n1,2' }, {}, /a\.csv: line 1: the column "x" stands twice/],
-      [{ 'a.csv': 'x\0,\0' }, {}, /a\.csv is no CSV in UTF-8/],
+      [{ 'a.csv': 'x\0,\0' }, {}, /a\.csv is not CSV in UTF-8/],
       [
         { 'a.csv': `${'c,'.repeat(200_000)}\n1` },
         {},

@@ -97,7 +97,7 @@ export class World {
     const attributes = { ApproximateReceiveCount: String(attempts) };
     const event = { Records: [{ messageId: 'm', body: message.body, attributes }] };
     const serve = serveJobs(this.#depsOf(life));
-    const served = serve(event as never, clock as never);
+    const served = serve(event as never, clock);
     const answer = await Promise.race([served, life.ended.promise]);
     if (!answer || answer.batchItemFailures.length > 0) this.queue.push(message);
   }
