@@ -6,6 +6,7 @@
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { elementAt } from '../../lib/contract/present.ts';
+import type { Inputs } from '../../lib/contract/values.ts';
 import { plainAnswer } from '../../lib/http/plain.ts';
 import { type JobDeps, serveJobs } from '../../lib/jobs/serve.ts';
 import type { JobStore } from '../../lib/jobs/store.ts';
@@ -115,8 +116,8 @@ function checkOf(answers: readonly Float32Array[], rows: number, output: string)
   };
 }
 
-const jsonInputs = (name: string, row: Float32Array, shape: readonly number[]) =>
-  new Map([[name, { kind: 'json' as const, value: nestedNumbers(row, shape) }]]);
+const jsonInputs = (name: string, row: Float32Array, shape: readonly number[]): Inputs =>
+  new Map([[name, { kind: 'json', value: nestedNumbers(row, shape) }]]);
 
 const unitOf = (unit: number) => String(unit).padStart(6, '0');
 
@@ -192,7 +193,7 @@ function jobContender(
 }
 
 function valuesOf(line: string, output: string): Float32Array[] {
-  const { outputs } = JSON.parse(line) as { outputs: Record<string, number[][]> };
+  const { outputs }: { outputs: Record<string, number[][]> } = JSON.parse(line);
   return (outputs[output] ?? []).map((values) => Float32Array.from(values.flat(Number.POSITIVE_INFINITY)));
 }
 

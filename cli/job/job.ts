@@ -9,9 +9,9 @@ import { runJob } from './run.ts';
 export const command = defineCommand({
   name: 'job',
   usage: ['<run | list | status | cancel | resume> [file, folder, s3://… or id] [options]'],
-  about: `Answers each row of NDJSON, CSV or Parquet, and each picture, with the model of a service, into one file of JSON lines in S3, in the
-order of the rows. A row that cannot be answered has its error in its place. The functions do the work: closing this terminal ends
-nothing.`,
+  about: `Answers each row of NDJSON, CSV or Parquet, and each picture, with the model of a service, into one file of JSON lines
+in S3, in the order of the rows. A row that cannot be answered has its error in its place. The functions do the work:
+closing this terminal ends nothing.`,
   actions: {
     run: [
       '<file, folder or s3://bucket/prefix/>',

@@ -130,7 +130,7 @@ class Ranges {
   }
 }
 
-/** Where the rows begin, and the names of the columns. @throws bad_request for what is no text */
+/** Where the rows begin, and the names of the columns. @throws bad_request for what is not text */
 async function readHead({ file, name, format }: TableMessage, { store }: JobDeps) {
   const bytes = await store.read(file, 0, Math.min(file.bytes, HEADER_BYTES));
   const isMarked = BYTE_ORDER_MARK.equals(bytes.subarray(0, 3));

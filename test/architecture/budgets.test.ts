@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 41_330 },
+  { folders: ['functions', 'lib'], lines: 43_400 },
   { folders: ['local'], lines: 11_350 },
-  { folders: ['cli'], lines: 9_880 },
-  { folders: ['infra'], lines: 7_450 },
+  { folders: ['cli'], lines: 10_330 },
+  { folders: ['infra'], lines: 7_580 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 69_900 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 70_150 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
