@@ -86,7 +86,7 @@ async function measureCase(bench: Bench, { model: name, rows: count, times }: Jo
   ];
   try {
     const plan = { repeats: bench.repeats, repeatMs: bench.ms(REPEAT_MS), blockMs: BLOCK_MS, collect: true };
-    const measured = await interleave(contenders as Contender[], plan);
+    const measured = await interleave(contenders, plan);
     return rowsOf(name, measured, [count, count, count * times, count * times]);
   } finally {
     await raw.close();
@@ -123,11 +123,7 @@ const unitOf = (unit: number) => String(unit).padStart(6, '0');
 
 let made = 0;
 
-function queueContender(
-  name: string,
-  bodies: readonly string[],
-  served: Served,
-): Contender<SQSBatchResponse> {
+function queueContender(name: string, bodies: readonly string[], served: Served): Contender {
   let events: SQSEvent[] = [];
   return {
     name,
@@ -137,11 +133,8 @@ function queueContender(
         return queueEvent(bodies.map((body) => body.replace(URI, `event-${event}`)));
       });
     },
-    call: (index) => served.batch(elementAt(events, index, 'events')),
-    verify: (responses) => {
-      for (const { batchItemFailures } of responses)
-        if (batchItemFailures.length > 0) throw new Error(`${name}: ${batchItemFailures.length} came back`);
-    },
+    call: async (index) => assertTaken(name, await served.batch(elementAt(events, index, 'events'))),
+    verify: () => undefined,
   };
 }
 
@@ -153,10 +146,7 @@ interface JobWork {
   readonly check: (store: JobStore, unit: number) => Promise<void>;
 }
 
-function jobContender(
-  name: string,
-  { served, store, bytes, rows, check }: JobWork,
-): Contender<SQSBatchResponse> {
+function jobContender(name: string, { served, store, bytes, rows, check }: JobWork): Contender {
   const deps: JobDeps = {
     job: JOB,
     bucket: JOB,
@@ -183,13 +173,13 @@ function jobContender(
         return queueEvent([JSON.stringify({ do: 'run', id: 'bench', unit: last, row: 0, rows, source })]);
       });
     },
-    call: (index) => handle(elementAt(events, index, 'events'), CONTEXT),
-    verify: async (responses) => {
-      if (responses.some(({ batchItemFailures }) => batchItemFailures.length > 0))
-        throw new Error(`${name} came back`);
-      await check(store, last);
-    },
+    call: async (index) => assertTaken(name, await handle(elementAt(events, index, 'events'), CONTEXT)),
+    verify: () => check(store, last),
   };
+}
+
+function assertTaken(name: string, { batchItemFailures }: SQSBatchResponse): void {
+  if (batchItemFailures.length > 0) throw new Error(`${name}: ${batchItemFailures.length} came back`);
 }
 
 function valuesOf(line: string, output: string): Float32Array[] {
