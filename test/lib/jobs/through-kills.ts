@@ -177,9 +177,8 @@ async function assertLines({ objects }: JobPlace, half: number, rows: number): P
   let rest = '';
   for (let at = 0; at < bytes; at += 8 * MiB) {
     // Lines are ASCII.
-    const lines = (
-      rest + Buffer.from(await objects.read(file, at, Math.min(bytes, at + 8 * MiB))).toString()
-    ).split('\n');
+    const piece = await objects.read(file, at, Math.min(bytes, at + 8 * MiB));
+    const lines: string[] = (rest + Buffer.from(piece).toString()).split('\n');
     rest = lines.pop() ?? '';
     for (const text of lines) {
       const line: Line = JSON.parse(text);
