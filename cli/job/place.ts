@@ -1,13 +1,24 @@
 /** The jobs over files of a service: what their objects say of each. */
 import { fileJobsPrefix } from '../../lib/contract/names.ts';
+import { readPart } from '../../lib/jobs/cover.ts';
 import { type JobRequest, keysOf, type Progress, readRequest, type Summary } from '../../lib/jobs/request.ts';
 import { readJson } from '../../lib/jobs/store.ts';
 import { JobObjects } from '../../lib/s3/job-store.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
 
+/** As lib/jobs/run.ts writes it. */
+const ERROR = /^\{"file":"(?:[^"\\]|\\.)*","row":\d+,"error":/;
+const EXAMPLES = 3;
+
 export type JobState =
   | { readonly state: 'done'; readonly summary: Summary }
-  | { readonly state: 'failed'; readonly error: string; readonly progress: Progress | undefined }
+  | {
+      readonly state: 'failed';
+      readonly error: string;
+      /** Some rows whose answer is an error. */
+      readonly examples: readonly string[];
+      readonly progress: Progress | undefined;
+    }
   | { readonly state: 'cancelled' | 'running' | 'waiting'; readonly progress: Progress | undefined };
 
 export class JobPlace {
@@ -48,6 +59,23 @@ export class JobPlace {
     return asked && readRequest(asked.text);
   }
 
+  /** The lines of a part that are errors. */
+  async #examples(id: string): Promise<string[]> {
+    const { objects, bucket } = this;
+    const { parts } = this.keys(id);
+    for await (const page of objects.pages({ bucket, key: parts })) {
+      for (const { key, bytes } of page) {
+        if (!readPart(key.slice(parts.length), bytes)?.errors) continue;
+        const text = Buffer.from(await objects.read({ bucket, key, etag: '' }, 0, bytes)).toString();
+        return text
+          .split('\n')
+          .filter((line) => ERROR.test(line))
+          .slice(0, EXAMPLES);
+      }
+    }
+    return [];
+  }
+
   async state(id: string): Promise<JobState> {
     const { summary, failed, cancelled, progress } = this.keys(id);
     const { objects } = this;
@@ -58,7 +86,8 @@ export class JobPlace {
       objects.text(cancelled),
       readJson<Progress>(objects, progress),
     ]);
-    if (error) return { state: 'failed', error: error.error, progress: far };
+    if (error)
+      return { state: 'failed', error: error.error, examples: await this.#examples(id), progress: far };
     if (end) return { state: 'cancelled', progress: far };
     return { state: far ? 'running' : 'waiting', progress: far };
   }

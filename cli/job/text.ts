@@ -43,9 +43,11 @@ export function summaryText(summary: Summary, isLocal: boolean): string {
   if (first) {
     const lines = first.slice(0, 3).map((line) => `  ${JSON.stringify(line)}`);
     const cost = `about ${dollars(estimateOf(summary))} on AWS, by the time of the first ${first.length} rows (${where})`;
-    return [`${count(total)} rows in ${count(files)} files; the first are answered`, ...lines, cost].join(
-      '\n',
-    );
+    return [
+      `${count(total)} rows in ${count(files)} files; of the first ${first.length}, ${errors} are errors`,
+      ...lines,
+      cost,
+    ].join('\n');
   }
   const seconds = (ms / 1000).toFixed(1);
   return [
@@ -63,6 +65,6 @@ export function progressText({ rows, total, errors, files }: Progress): string {
 export function stateText(id: string, found: JobState, isLocal: boolean): string {
   if (found.state === 'done') return summaryText(found.summary, isLocal);
   const far = found.progress ? `: ${progressText(found.progress)}` : '';
-  const why = found.state === 'failed' ? `\nerror: ${found.error}` : '';
+  const why = found.state === 'failed' ? ['', ...found.examples, `error: ${found.error}`].join('\n') : '';
   return `job ${id} ${found.state === 'running' ? 'runs' : `is ${found.state}`}${far}${why}`;
 }

@@ -68,9 +68,7 @@ function assertErrors({ total, rows, errors }: Progress, { maxErrors }: JobReque
   // A share is one of all rows, which have to be counted first.
   if (total === undefined && maxErrors.includes('%')) return;
   if (errors > errorLimit(maxErrors, total ?? 0))
-    throw badRequest(
-      `${errors} of ${rows} rows are errors, more than ${maxErrors}; they are in the parts of the job`,
-    );
+    throw badRequest(`${errors} of ${rows} rows are errors, more than ${maxErrors}`);
 }
 
 async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, { store, bucket }: JobDeps) {

@@ -158,6 +158,16 @@ describe('a job over files on one machine', () => {
     await until(async () => (await place.ids()).some((id) => id.startsWith('night-ndjson-')));
     const [id = ''] = (await place.ids()).filter((one) => one.startsWith('night-'));
     await until(async () => (await place.state(id)).state === 'done');
+    const wrong = join(await temporaryFolder(t), 'wrong.ndjson');
+    await writeFile(wrong, '{"image":1}\n{"image":2}\n');
+    const failed = await answerOf((output) =>
+      runJob(place, { ...OPTIONS, target: wrong, maxErrors: '1' }, output),
+    );
+    assert.equal(failed.code, 1);
+    assert.match(
+      failed.text,
+      /\{"file":"wrong\.ndjson","row":1,"error":.*error: 2 of 2 rows are errors, more than 1$/s,
+    );
     const refused = runJob(place, { ...OPTIONS, target: join(SAMPLE, 'config.yaml') }, silent);
     assert.equal(await refused, 1);
     await assert.rejects(showJob(place, 'nothing', silent), /there is no job nothing/);

@@ -138,7 +138,7 @@ describe('a job over files', () => {
       failureOf(await runJob(files, { maxErrors: '1%' }), 'j1'),
       /^2 of 100 rows are errors, more than 1%/,
     );
-    assert.match(failureOf(await runJob(files, { maxErrors: 1 }), 'j1'), /more than 1;/);
+    assert.match(failureOf(await runJob(files, { maxErrors: 1 }), 'j1'), /more than 1$/);
     assert.equal(linesOf(await runJob(files, { maxErrors: '2%' })).length, 100);
     assert.equal(linesOf(await runJob(files, { maxErrors: 2 })).length, 100);
   });
