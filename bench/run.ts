@@ -14,6 +14,7 @@ import { cold, coldLarge } from './scenarios/cold.ts';
 import { decode } from './scenarios/decode.ts';
 import { fresh } from './scenarios/fresh.ts';
 import { http } from './scenarios/http.ts';
+import { jobs } from './scenarios/jobs.ts';
 import { memory } from './scenarios/memory.ts';
 import { notify } from './scenarios/notify.ts';
 import { offline } from './scenarios/offline.ts';
@@ -31,6 +32,7 @@ const ALL: Scenario[] = [
   http,
   processes,
   batch,
+  jobs,
   notify,
   offline,
   resnet,

@@ -10,7 +10,7 @@ import { connect, openResults, openStates } from '../lib/compose/store.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelManager } from '../lib/inference/model-manager.ts';
 import { serveEvent } from '../lib/pipeline/event.ts';
-import type { Observer } from '../lib/pipeline/observer.ts';
+import type { Observer, Observers } from '../lib/pipeline/observer.ts';
 import { RunningReports } from '../lib/results/running.ts';
 import { resultSink } from '../lib/results/sink.ts';
 import type { Results } from '../lib/results/store.ts';
@@ -29,6 +29,8 @@ export interface Served {
   readonly predict: ReturnType<typeof predict>;
   readonly batch: ReturnType<typeof serveEvent>;
   readonly results: Results;
+  readonly model: ModelManager<OnnxRunner>;
+  readonly observers: Observers;
   close(): Promise<void>;
 }
 
@@ -81,6 +83,8 @@ export function serve(
     predict: predict({ ...deps, filter: undefined }),
     batch: serveEvent({ ...deps, now: Date.now, sink: resultSink(results, { timers }), running }),
     results,
+    model: host,
+    observers,
     async close() {
       await host.close();
       await results.close();

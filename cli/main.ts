@@ -37,6 +37,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     'move the records of old clients from a Redis stream into the queue',
     () => import('./commands/bridge.ts'),
   ),
+  job: entry('answer the rows of files: run, watch, cancel, resume', () => import('./job/job.ts')),
   query: entry('print results', () => import('./commands/query.ts')),
   openapi: entry(
     'describe the HTTP API of a service, for programs that make clients',

@@ -11,6 +11,7 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
   image: 'How a picture becomes a tensor.',
   import: 'How a model that is not ONNX becomes ONNX (docs/how-to/import-a-model.md).',
   queue: 'The SQS queue and the functions that read it.',
+  jobs: 'Jobs over files (docs/how-to/jobs-over-files.md).',
   function: 'The Lambda functions.',
   http: 'The HTTPS API.',
   capture: 'What is kept of requests and records, to be replayed (docs/how-to/replay.md).',

@@ -12,6 +12,7 @@ import { present } from '../../lib/contract/present.ts';
 export const FUNCTIONS = [
   'batch',
   'dead-letter',
+  'jobs',
   'notifier',
   'predict',
   'predictions',
@@ -20,7 +21,7 @@ export const FUNCTIONS = [
 ] as const;
 
 export type FunctionName = (typeof FUNCTIONS)[number];
-export const RUN_WORKERS: readonly FunctionName[] = ['batch', 'predict'];
+export const RUN_WORKERS: readonly FunctionName[] = ['batch', 'jobs', 'predict'];
 export type Processor = 'x64' | 'arm64';
 
 export interface FunctionFolder {

@@ -55,8 +55,10 @@ const EARLY = ['lib/compose/onnx.ts'];
 /** Functions that are not in `functions`. */
 const ENTRIES: Readonly<Partial<Record<FunctionName, string>>> = { trials: 'release/trial/handler.ts' };
 /** The separate processes of a function, which are built next to its bundle. */
+const ISOLATED = [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }];
 const PROCESSES: Readonly<Partial<Record<FunctionName, readonly { in: string; out: string }[]>>> = {
-  batch: [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }],
+  batch: ISOLATED,
+  jobs: ISOLATED,
 };
 /** Built apart: where it shared code with a function, every job would load that code from more files. */
 const WORKER_LOOP = {

@@ -1,9 +1,12 @@
 /** When S3 removes objects of the bucket by itself. Models never expire. */
-import { hasTargets, type JobConfig } from '../../lib/config/job.ts';
+import { hasFileJobs, hasTargets, type JobConfig } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
+import { fileJobsPrefix } from '../../lib/contract/names.ts';
 
 /** Read in infra/stack/bucket.yml. */
-export function bucketRules(job: Pick<JobConfig, 'notify' | 'capture' | 'resultTtlSeconds'>) {
+export function bucketRules(
+  job: Pick<JobConfig, 'jobName' | 'notify' | 'capture' | 'jobs' | 'resultTtlSeconds'>,
+) {
   const expiring = (id: string, days: number, prefix = `${id}/`) => ({
     Id: id,
     Status: 'Enabled',
@@ -23,6 +26,8 @@ export function bucketRules(job: Pick<JobConfig, 'notify' | 'capture' | 'resultT
     },
     // Notices are sent again for a day, and given up ones stay in their queue for 14.
     ...(hasTargets(job) ? [expiring('outbox', 15)] : []),
+    // The state of jobs over files; dropped files and results stay.
+    ...(hasFileJobs(job) ? [expiring('jobs', 30, `${fileJobsPrefix(job.jobName)}run/`)] : []),
     // Those of a job that captures no longer are purged by hand.
     ...(isCapturing(job.capture) ? [expiring('captures', job.capture.days)] : []),
   ];

@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { type ConfigReading, readConfig } from '../../lib/config/file.ts';
 import {
   DEFAULT_JOB,
+  hasFileJobs,
   hasTargets,
   type JobConfig,
   predictTimeoutSeconds,
@@ -30,6 +31,7 @@ import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/wor
 import type { Network } from '../account/deployed-stack.ts';
 import { bucketRules } from './bucket-rules.ts';
 import type { Conventions } from './conventions.ts';
+import { bucketEventSettings, fileJobSettings } from './file-jobs.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import { notifyProblems, notifySettings } from './notify.ts';
 import {
@@ -41,6 +43,7 @@ import {
   usesVpc,
 } from './parameters.ts';
 import { filesOfRedis, type SettingsOfResources, settingsOfResources } from './resources.ts';
+import { trialSettings } from './trials.ts';
 import type { MonitoringRequest } from './watched.ts';
 import { type WorkerCode, workerCode } from './worker-code.ts';
 
@@ -65,6 +68,8 @@ export interface Settings
     ReturnType<typeof queueNames>,
     ReturnType<typeof notifySettings>,
     ReturnType<typeof trialSettings>,
+    ReturnType<typeof fileJobSettings>,
+    ReturnType<typeof bucketEventSettings>,
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
   /** The tags of every resource. */
   readonly tags: Readonly<Record<string, string>>;
@@ -80,7 +85,10 @@ export interface Settings
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
   readonly files: ReturnType<typeof filesOf> &
-    Readonly<Record<'notify' | 'capture' | 'trials', 'on' | 'off'>>;
+    ReturnType<typeof filesOfJob> &
+    Readonly<Record<'trials', 'on' | 'off'>>;
+  /** Functions of serverless.yml that this stack does not have. */
+  readonly absentFunctions: readonly string[];
 }
 
 // Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
@@ -130,12 +138,10 @@ export function readSettings(
       ...['predictions', 'status', 'dead-letter'].map((name) => `${service}-${stage}-${name}`),
       ...(job.release.trials ? [`${service}-${stage}-trials`] : []),
     ]),
-    files: {
-      ...filesOf(deployment),
-      notify: hasTargets(job) ? 'on' : 'off',
-      capture: isCapturing(job.capture) ? 'on' : 'off',
-      trials: job.release.trials ? 'on' : 'off',
-    },
+    ...fileJobSettings(job, queueName(jobName, stage)),
+    ...bucketEventSettings(job),
+    absentFunctions: absentFunctions(job),
+    files: { ...filesOf(deployment), ...filesOfJob(job), trials: job.release.trials ? 'on' : 'off' },
     monitoring: monitoringOf(deployment, job, {
       service,
       stage,
@@ -145,23 +151,12 @@ export function readSettings(
   };
 }
 
-/**
- * The functions with Redis and their roles, and the functions that this stack does not have.
- * @param withRedis names of those functions
- */
-function trialSettings(job: JobConfig, withRedis: readonly string[]) {
-  const has = job.release.trials;
-  const redisRoles = ['PredictRole', 'BatchRole', 'PredictionsRole', 'StatusRole', 'DeadLetterRole'];
-  if (has) redisRoles.push('TrialsRole');
-  return {
-    redisRoles: redisRoles.map((Ref) => ({ Ref })),
-    functionGroupDependencies: [...redisRoles, 'InterfacesPolicy'],
-    redisFunctions: withRedis.map((name) => ({
-      'Fn::Sub': `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:${name}`,
-    })),
-    trialsSeconds: trialsSeconds(job),
-    absentFunctions: [...(hasTargets(job) ? [] : ['notifier']), ...(has ? [] : ['trials'])],
-  };
+function absentFunctions(job: JobConfig): string[] {
+  return [
+    ...(hasTargets(job) ? [] : ['notifier']),
+    ...(hasFileJobs(job) ? [] : ['jobs']),
+    ...(job.release.trials ? [] : ['trials']),
+  ];
 }
 
 function tagsOf({ tags }: Deployment): Readonly<Record<string, string>> {
@@ -193,6 +188,7 @@ function monitoringOf(
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     hasTargets: hasTargets(job),
     trialsSeconds: job.release.trials ? trialsSeconds(job) : 0,
+    hasFileJobs: hasFileJobs(job),
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
     redisNodeType: deployment.redisNodeType,
   });
@@ -220,6 +216,16 @@ function settingsOfJob(job: JobConfig) {
 function queueNames({ jobName }: JobConfig, stage: string) {
   const name = queueName(jobName, stage);
   return { queueName: name, deadLetterQueueName: deadLetterQueueName(name) };
+}
+
+function filesOfJob(job: JobConfig) {
+  const onOff = (isOn: boolean) => (isOn ? 'on' : 'off');
+  return {
+    notify: onOff(hasTargets(job)),
+    capture: onOff(isCapturing(job.capture)),
+    jobs: onOff(hasFileJobs(job)),
+    bucketEvents: onOff(hasTargets(job) || hasFileJobs(job)),
+  };
 }
 
 function filesOf(deployment: Deployment) {
@@ -265,7 +271,16 @@ export function configPath(root: string, config: string | undefined): string {
 
 /** Without `modelPath`, `import` and `release`, which Lambda does not need: they are about files of this machine. */
 function deployedJob(config: JobConfig, problems: string[]): string {
-  const { modelPath: _here, import: _made, release: _gate, worker, notify, capture, ...job } = config;
+  const {
+    modelPath: _here,
+    import: _made,
+    release: _gate,
+    jobs: _,
+    worker,
+    notify,
+    capture,
+    ...job
+  } = config;
   const deployed = deployedSettings(worker, DEFAULT_JOB.worker, problems);
   const parts = { ...(hasTargets(config) && { notify }), ...(isCapturing(capture) && { capture }) };
   const text = JSON.stringify({ ...job, ...parts, worker: deployed });

@@ -31,6 +31,7 @@ const FUNCTIONS = [
   'deadLetter',
   'notifier',
   'trials',
+  'jobs',
 ] as const;
 
 /** Read in serverless.yml and infra/stack/ as ${self:custom.settings.<name>}. */
@@ -216,6 +217,8 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
       CLUSTER_SERVING_NOTIFY_QUEUE_URL: { Ref: 'NotifyQueue' },
       CLUSTER_SERVING_NOTIFY_DEAD_LETTER_URL: { Ref: 'NotifyDeadLetterQueue' },
     },
+    // Its results are objects of S3, so it needs no Redis.
+    jobs: { ...config, ...bucket, CLUSTER_SERVING_JOBS_QUEUE_URL: { Ref: 'JobsQueue' } },
   };
 }
 

@@ -18,6 +18,8 @@ export interface MonitoringRequest {
   readonly hasTargets: boolean;
   /** The timeout of trials; 0 for a stack that does not look at versions on trial. */
   readonly trialsSeconds: number;
+  /** True for a stack with jobs over files. */
+  readonly hasFileJobs: boolean;
   /** 0 when Redis is not in this stack. */
   readonly redisNodes: number;
   readonly redisNodeType: string;
@@ -41,7 +43,7 @@ export const OURS = 'ClusterServing';
 
 /** The functions in serverless.yml. */
 export function watchedFunctions(request: MonitoringRequest): Watched[] {
-  const { timeoutSeconds, predictTimeoutSeconds, hasTargets, trialsSeconds } = request;
+  const { timeoutSeconds, predictTimeoutSeconds, hasTargets, hasFileJobs, trialsSeconds } = request;
   const notifier = { name: 'notifier', logicalName: 'Notifier', timeoutSeconds: NOTIFIER_SECONDS };
   return [
     { name: 'predict', logicalName: 'Predict', timeoutSeconds: predictTimeoutSeconds },
@@ -52,6 +54,7 @@ export function watchedFunctions(request: MonitoringRequest): Watched[] {
     { name: 'dead-letter', logicalName: 'DeadDashletter', timeoutSeconds: 30 },
     ...(hasTargets ? [notifier] : []),
     ...(trialsSeconds > 0 ? [{ name: 'trials', logicalName: 'Trials', timeoutSeconds: trialsSeconds }] : []),
+    ...(hasFileJobs ? [{ name: 'jobs', logicalName: 'Jobs', timeoutSeconds }] : []),
   ];
 }
 

@@ -1,5 +1,5 @@
 /**
- * How the code of predict and batch reaches Lambda: as a zip each, or together as a container image when the worker is
+ * How the code of predict, batch and jobs reaches Lambda: as a zip each, or together as a container image when the worker is
  * in Python, because Lambda's Node runtime has no Python. A function cannot change from one to the other, so those of
  * an image have another name: a job that gets a Python worker gets new functions, and keeps its queue and its results.
  */
@@ -20,7 +20,7 @@ interface FunctionCode {
 }
 
 export interface WorkerCode {
-  readonly code: Readonly<Record<'predict' | 'batch', FunctionCode>>;
+  readonly code: Readonly<Record<'predict' | 'batch' | 'jobs', FunctionCode>>;
   /** The images that osls builds with docker when it deploys. */
   readonly images: Readonly<Record<string, unknown>>;
 }
@@ -46,7 +46,7 @@ export function workerCode(
   // Lambda refuses the list of manifests that docker makes for a provenance.
   const build = { path: IMAGE_FOLDER, platform: PLATFORMS[arch], provenance: 'false' };
   return {
-    code: { predict: of('predict'), batch: of('batch') },
+    code: { predict: of('predict'), batch: of('batch'), jobs: of('jobs') },
     images: isImage && workerImage === '' ? { [IMAGE]: build } : {},
   };
 }

@@ -25,7 +25,7 @@ export function readCsv(body: Uint8Array | string, mostRows?: 'instances' | 'rec
   const text = textOf(body);
   assertCommas(text);
   const reader = new CsvReader(text);
-  const columns = readColumns(reader);
+  const columns = columnsOf(reader);
   const rows: CsvRow[] = [];
   for (;;) {
     // An empty line is the missing value of a table with one column.
@@ -67,7 +67,13 @@ function assertCommas(text: string): void {
     throw badRequest(`line 1: separated by ${by}: save as CSV UTF-8 (comma)`);
 }
 
-function readColumns(reader: CsvReader): readonly string[] {
+/** The names in the first line. @throws bad_request, too_large */
+export function readColumns(text: string): readonly string[] {
+  assertCommas(text);
+  return columnsOf(new CsvReader(text));
+}
+
+function columnsOf(reader: CsvReader): readonly string[] {
   const head = reader.read(LIMITS.csvColumns);
   if (head === undefined) throw badRequest('the CSV is empty; expected a line with the names of the columns');
   if (head.cells.length > LIMITS.csvColumns) {

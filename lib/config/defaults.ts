@@ -17,6 +17,7 @@ export const DEFAULTS = {
   image: {},
   import: {},
   queue: {"batchSize":10,"windowSeconds":0,"maximumConcurrency":10,"maxReceiveCount":5,"retentionSeconds":345600,"recordTtlSeconds":0},
+  jobs: {"maximumConcurrency":0,"buckets":[]},
   function: {"memoryMB":1769,"timeoutSeconds":30},
   http: {"tokenBucketEnabled":false,"tokensPerSecond":100,"tokenAcquireTimeoutMs":100,"corsOrigins":[],"allowedHosts":[]},
   capture: {"share":0,"include":[],"leaveOut":[],"days":30,"failures":true},

@@ -20,6 +20,8 @@ export interface Environment {
   readonly notifyQueueUrl: string;
   /** URL of its dead-letter queue, for what was given up: CLUSTER_SERVING_NOTIFY_DEAD_LETTER_URL. */
   readonly notifyDeadLetterUrl: string;
+  /** URL of the queue of jobs over files: CLUSTER_SERVING_JOBS_QUEUE_URL. */
+  readonly fileJobQueueUrl: string;
   /** The secret of a target, for the service on one machine: CLUSTER_SERVING_NOTIFY_SECRET_<NAME>, with the target's name in capitals. */
   readonly notifySecret: (target: string) => string | undefined;
   /** False if the function has no queue to send to. */
@@ -108,6 +110,9 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     },
     get notifyDeadLetterUrl() {
       return required(variables, 'CLUSTER_SERVING_NOTIFY_DEAD_LETTER_URL');
+    },
+    get fileJobQueueUrl() {
+      return required(variables, 'CLUSTER_SERVING_JOBS_QUEUE_URL');
     },
     notifySecret: (target) => notifySecretOf(target, variables),
     hasQueue: Boolean(variables['CLUSTER_SERVING_QUEUE_URL']),

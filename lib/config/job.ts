@@ -96,3 +96,8 @@ export function answerSettings(job: JobConfig): Readonly<Record<string, unknown>
 export function hasTargets({ notify }: Pick<JobConfig, 'notify'>): boolean {
   return Object.keys(notify).length > 0;
 }
+
+/** True if a deployment takes jobs over files. */
+export function hasFileJobs({ jobs }: Pick<JobConfig, 'jobs'>): boolean {
+  return jobs.maximumConcurrency > 0;
+}

@@ -18,6 +18,7 @@ export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfi
     image: withPreset(image, preset),
     import: read('import'),
     queue: read('queue'),
+    jobs: read('jobs'),
     function: read('function'),
     http: read('http'),
     capture: read('capture'),

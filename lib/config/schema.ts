@@ -10,6 +10,7 @@ import { CAPTURE, RELEASE } from './capture-settings.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
 import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, ONE, shapesOf } from './import-values.ts';
 import { targetsOf } from './notify-targets.ts';
+import { JOBS, QUEUE } from './queue-settings.ts';
 import {
   choice,
   fitting,
@@ -208,34 +209,6 @@ const IMPORT = {
   ),
 };
 
-/** 14 days, the maximum of SQS. */
-const MAX_RETENTION_SECONDS = 1_209_600;
-
-const QUEUE = {
-  batchSize: setting(
-    or(whole(1, 10_000), 10),
-    'Records of one call of the batch function. Above 10 needs `windowSeconds`.',
-  ),
-  windowSeconds: setting(or(whole(0, 300), 0), 'How long SQS gathers the records of a call.'),
-  maximumConcurrency: setting(
-    or(whole(2, 1_000), 10),
-    'Batch functions at the same time; `cluster-serving start` runs two, which share the model.',
-  ),
-  maxReceiveCount: setting(
-    or(whole(1, 1_000), 5),
-    'Runs of a record without an outcome, from its second delivery on, before it becomes a dead letter.',
-    { above: 'The record fails with `max_receives_exceeded`.' },
-  ),
-  retentionSeconds: setting(
-    or(whole(60, MAX_RETENTION_SECONDS), 345_600),
-    'How long the queue of a deployment keeps a record that no function has taken; then SQS deletes it.',
-  ),
-  recordTtlSeconds: setting(
-    or(whole(0, MAX_RETENTION_SECONDS), 0),
-    'A record that is older when the batch function gets it is not run, and fails with `record_expired`. 0: none is.',
-  ),
-};
-
 /** Node and onnxruntime start in 0.4 to 1 s, and the records need time too; 3 s is also Lambda's default. */
 const LEAST_TIMEOUT_SECONDS = 3;
 const TIME_TO_START = 'records that came back run in a process of their own, which has to start first';
@@ -285,6 +258,7 @@ export const GROUPS = {
   image: IMAGE,
   import: IMPORT,
   queue: QUEUE,
+  jobs: JOBS,
   function: FUNCTION,
   http: HTTP,
   capture: CAPTURE,

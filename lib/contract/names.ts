@@ -146,6 +146,11 @@ export function lastReplayKey(job: string): string {
   return `${capturesPrefix(job)}last-replay.json`;
 }
 
+/** Jobs over files: what is dropped in `in/` begins one, `out/` has results, and `run/<id>/` what a job has done so far. */
+export function fileJobsPrefix(job: string): string {
+  return `jobs/${job}/`;
+}
+
 export function payloadPrefix(job: string): string {
   return `payloads/${job}/`;
 }

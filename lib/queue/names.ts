@@ -57,8 +57,13 @@ export function notifyQueueName(queue: string): string {
   return `${queue}-notify`;
 }
 
+/** The name of the queue of jobs over files, beside the queue of this name. */
+export function fileJobQueueName(queue: string): string {
+  return `${queue}-jobs`;
+}
+
 /** True for the names of the queues that a job has beside each other. @param queue the name of the queue of records */
 export function isQueueOfJob(name: string, queue: string): boolean {
-  const queues = [queue, notifyQueueName(queue)];
+  const queues = [queue, notifyQueueName(queue), fileJobQueueName(queue)];
   return [...queues, ...queues.map(deadLetterQueueName)].includes(name);
 }

@@ -8,6 +8,7 @@ import type { S3Client } from './objects.ts';
 interface PagedObject {
   readonly key: string;
   readonly bytes: number;
+  readonly etag: string;
   /** When it was written, in ms since 1970. */
   readonly modifiedAt: number;
 }
@@ -41,9 +42,10 @@ export async function* listPages(
   for (;;) {
     const list = new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, StartAfter: last });
     const page = await s3.send(list, { abortSignal: AbortSignal.timeout(CALL_MS) });
-    const objects = (page.Contents ?? []).map(({ Key = '', Size = 0, LastModified }) => ({
+    const objects = (page.Contents ?? []).map(({ Key = '', Size = 0, ETag = '', LastModified }) => ({
       key: Key,
       bytes: Size,
+      etag: ETag,
       modifiedAt: LastModified?.getTime() ?? 0,
     }));
     if (objects.length > 0) yield objects;

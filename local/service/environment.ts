@@ -19,7 +19,7 @@ import { asError, badConfig } from '../../lib/contract/errors.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { secretKeys } from '../../lib/notify/webhook.ts';
 import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
-import { isQueueOfJob, notifyQueueName, queueName } from '../../lib/queue/names.ts';
+import { fileJobQueueName, isQueueOfJob, notifyQueueName, queueName } from '../../lib/queue/names.ts';
 import type { LocalAws, LocalQueue } from '../aws/aws.ts';
 import type { JobServices, ServedJob } from './runs.ts';
 
@@ -28,6 +28,8 @@ interface JobQueues {
   readonly deadLetterUrl: string;
   /** The queue of the notifier; undefined for a job without targets. */
   readonly notices: LocalQueue | undefined;
+  /** The queue of jobs over files. */
+  readonly fileJobs: LocalQueue;
 }
 
 export const LOCAL_BUCKET = 'cluster-serving';
@@ -37,7 +39,7 @@ const LEAST_DELIVERED_SECONDS = 2 * 86_400;
 /** The environment that Lambda's variables describe for a deployed function, on this machine. */
 export function environmentOf(
   { job, modelDirectory, directory }: ServedJob,
-  { queue, notices }: Pick<JobQueues, 'queue' | 'notices'>,
+  { queue, notices, fileJobs }: Pick<JobQueues, 'queue' | 'notices' | 'fileJobs'>,
   { aws, redisUrl, dataDir }: JobServices,
 ): Environment {
   return {
@@ -46,6 +48,7 @@ export function environmentOf(
     queueUrl: queue.url,
     notifyQueueUrl: notices?.url ?? '',
     notifyDeadLetterUrl: notices?.deadLetter?.url ?? '',
+    fileJobQueueUrl: fileJobs.url,
     notifySecret: (target) => notifySecretOf(target, variables),
     hasQueue: true,
     redisUrl,
@@ -73,12 +76,13 @@ export function environmentOf(
 export async function createQueues(aws: LocalAws, job: JobConfig): Promise<JobQueues> {
   assertTargets(job);
   await aws.createBucket(LOCAL_BUCKET);
-  const queue = await aws.createQueue({
-    name: queueName(job.jobName),
+  const delivered = {
     visibilitySeconds: hiddenSeconds(job),
     // Here a message may come again after seconds, so a day takes more deliveries than on SQS.
     maxReceiveCount: Math.max(MOST_DELIVERIES, Math.ceil(LEAST_DELIVERED_SECONDS / hiddenSeconds(job))),
-  });
+  };
+  const queue = await aws.createQueue({ ...delivered, name: queueName(job.jobName) });
+  const fileJobs = await aws.createQueue({ ...delivered, name: fileJobQueueName(queueName(job.jobName)) });
   const deadLetterUrl = queue.deadLetter?.url;
   if (deadLetterUrl === undefined) throw new Error('a queue with maxReceiveCount has a dead-letter queue');
   const notices = hasTargets(job)
@@ -88,7 +92,7 @@ export async function createQueues(aws: LocalAws, job: JobConfig): Promise<JobQu
         maxReceiveCount: NOTIFIER_RECEIVES,
       })
     : undefined;
-  return { queue, deadLetterUrl, notices };
+  return { queue, deadLetterUrl, notices, fileJobs };
 }
 
 /** Targets that one machine can call, and the secrets, which a deployment reads from Systems Manager. @throws bad_config */

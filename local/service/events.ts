@@ -1,5 +1,6 @@
 /** The event sources of a job: what AWS does between its queues and its functions. */
 import { deadLetter } from '../../functions/dead-letter.ts';
+import { sqsClient } from '../../lib/compose/accept.ts';
 import { composeBatch } from '../../lib/compose/batch.ts';
 import { composeDeadLetter } from '../../lib/compose/dead-letter.ts';
 import { observeHandler } from '../../lib/compose/observe-handler.ts';
@@ -7,12 +8,19 @@ import { s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import { hasTargets, type JobConfig, NOTIFIER_SECONDS } from '../../lib/config/job.ts';
 import { awsAddressOf } from '../../lib/contract/aws-address.ts';
+import { fileJobsPrefix } from '../../lib/contract/names.ts';
 import { present } from '../../lib/contract/present.ts';
 import { serveEvent } from '../../lib/pipeline/event.ts';
+import { QueueSender } from '../../lib/queue/sender.ts';
 import { OutboxReader } from '../../lib/s3/outbox-reader.ts';
+import { listPages } from '../../lib/s3/pages.ts';
 import type { LocalAws } from '../aws/aws.ts';
+import { watchObjects } from '../event-source/objects.ts';
 import { type PollerOptions, startPoller } from '../event-source/poller.ts';
 import type { JobServices, OnClose, Runs } from './runs.ts';
+
+/** Events of jobs over files at the same time, where the job does not say: while one reads and writes, the other runs. */
+const FILE_JOBS = 2;
 
 export async function openEventSources(
   scope: Scope,
@@ -45,7 +53,41 @@ export async function openEventSources(
     maximumConcurrency: 2,
   });
   onClose(() => deadLetters.close());
+  await openFileJobs(scope, common, runs, onClose);
   if (hasTargets(job)) await openNotifier(scope, common, await targetQueues(aws, job), onClose);
+}
+
+/** Jobs over files, beside the records: their code is loaded with the first message. */
+async function openFileJobs(
+  scope: Scope,
+  common: Pick<PollerOptions, 'sqs' | 'log' | 'functionTimeoutMs'>,
+  runs: Runs,
+  onClose: OnClose,
+): Promise<void> {
+  const { job, bucket, fileJobQueueUrl: queueUrl } = scope.environment;
+  const { model, ...timing } = runs.queued(await runs.model(scope));
+  let opening: Promise<PollerOptions['handler']> | undefined;
+  const open = async () => {
+    const [{ composeJobs }, { serveJobs }] = await Promise.all([
+      import('../../lib/compose/jobs.ts'),
+      import('../../lib/jobs/serve.ts'),
+    ]);
+    return observeHandler(scope, 'sqs', serveJobs({ ...(await composeJobs(scope, runs.model)), model }));
+  };
+  const poller = await startPoller({
+    ...common,
+    queueUrl,
+    functionName: 'jobs',
+    handler: async (...call) => (await (opening ??= open()))(...call),
+    ...timing,
+    batchSize: 1,
+    windowSeconds: 0,
+    maximumConcurrency: job.jobs.maximumConcurrency || FILE_JOBS,
+  });
+  onClose(() => poller.close());
+  const sender = new QueueSender(scope.get(sqsClient), { queueUrl });
+  const dropped = () => listPages(scope.get(s3Client), bucket, `${fileJobsPrefix(job.jobName)}in/`);
+  onClose(watchObjects({ pages: dropped }, (message) => sender.send(message), Number.POSITIVE_INFINITY));
 }
 
 /** Makes the queues that targets name. @returns their URLs by their names */
@@ -62,10 +104,9 @@ async function openNotifier(
   queues: ReadonlyMap<string, string>,
   onClose: OnClose,
 ): Promise<void> {
-  const [{ composeNotifier }, { notifyTargets }, { watchOutbox }] = await Promise.all([
+  const [{ composeNotifier }, { notifyTargets }] = await Promise.all([
     import('../../lib/compose/notifier.ts'),
     import('../../lib/notify/notifier.ts'),
-    import('../event-source/outbox.ts'),
   ]);
   const deps = await composeNotifier(scope, {
     allowsLoopback: true,
@@ -84,5 +125,5 @@ async function openNotifier(
   onClose(() => poller.close());
   const { bucket, job } = scope.environment;
   const outbox = new OutboxReader(scope.get(s3Client), bucket, job.jobName);
-  onClose(watchOutbox(outbox, (message) => deps.sendLater(message, 0)));
+  onClose(watchObjects(outbox, (message) => deps.sendLater(message, 0)));
 }

@@ -56,12 +56,12 @@ export async function openJob(
 ): Promise<JobAddresses> {
   const { job, secondPort } = served;
   const { aws, access, log, terminate } = services;
-  const { queue, deadLetterUrl, notices } = await createQueues(aws, job);
+  const { queue, deadLetterUrl, ...others } = await createQueues(aws, job);
 
   // The observers of the job.
   const statistics = new ServiceStatistics(() => performance.now());
   const recent = new RecentRecords({ most: MOST_RECORDS, now: Date.now });
-  const environment = environmentOf(served, { queue, notices }, services);
+  const environment = environmentOf(served, { queue, ...others }, services);
   const tracing = await openTracing(environment);
   onClose(async () => tracing?.spans.close());
 

@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 42_500 },
-  { folders: ['local'], lines: 11_560 },
-  { folders: ['cli'], lines: 10_340 },
-  { folders: ['infra'], lines: 7_530 },
+  { folders: ['functions', 'lib'], lines: 44_600 },
+  { folders: ['local'], lines: 11_610 },
+  { folders: ['cli'], lines: 10_830 },
+  { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_090 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_340 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

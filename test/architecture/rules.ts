@@ -13,7 +13,8 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/contract/'],
   ['lib/codecs/'],
   ['lib/pipeline/'],
-  ['lib/metrics/'],
+  // The path of the rows of files, beside what measures that of records.
+  ['lib/jobs/', 'lib/metrics/'],
   // The contract of a store of results; lib/redis is one.
   ['lib/results/'],
   // Calls of AWS without its SDK.
@@ -123,6 +124,8 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
       'lib/compose/',
       // The path of a notice, as lib/pipeline is that of a record.
       'lib/notify/notifier.ts',
+      // And that of the rows of a file.
+      'lib/jobs/serve.ts',
     ],
   },
   {
@@ -213,6 +216,7 @@ export const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-sqs': ['lib/queue/'],
   ioredis: ['lib/redis/'],
   yaml: ['lib/config/file.ts'],
+  hyparquet: ['lib/jobs/parquet.ts'],
   '@huggingface/tokenizers': ['lib/text/library.ts'],
   '@cornerstonejs/codec-libjpeg-turbo-8bit': ['lib/codecs/image/libjpeg.ts'],
 };
@@ -250,7 +254,7 @@ export interface Entry {
 
 /** Modules that an entry file never loads, through however many files. An import() does not load until it is called. */
 export const UNREACHABLE: readonly Entry[] = [
-  ...['predict', 'batch', 'predictions', 'status', 'dead-letter', 'notifier'].map((name) => ({
+  ...['predict', 'batch', 'predictions', 'status', 'dead-letter', 'notifier', 'jobs'].map((name) => ({
     entry: `functions/${name}.ts`,
     packages: [],
     files: [
@@ -292,6 +296,8 @@ export const UNREACHABLE: readonly Entry[] = [
     entry: 'functions/notifier.ts',
     packages: ['onnxruntime-node', 'ioredis', '@aws-sdk/lib-storage', 'yaml'],
   },
+  // Parquet is loaded for its files.
+  { entry: 'functions/jobs.ts', packages: ['ioredis', '@aws-sdk/lib-storage', 'hyparquet', 'yaml'] },
   // A job without targets loads nothing that announces.
   ...['batch', 'dead-letter'].map((name) => ({
     entry: `functions/${name}.ts`,

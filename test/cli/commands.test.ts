@@ -29,6 +29,7 @@ const NAMES = [
   'predict',
   'enqueue',
   'bridge',
+  'job',
   'query',
   'openapi',
   'model',

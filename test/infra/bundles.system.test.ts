@@ -17,8 +17,8 @@ import { DECLARATIONS } from '../../lib/http/routes/lists/declarations.ts';
 import { operationsOf } from '../../lib/openapi/declaration.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const RUNTIME = ['predict', 'batch', 'trials'];
-const WORKERS = ['predict', 'batch'];
+const RUNTIME = ['predict', 'batch', 'jobs', 'trials'];
+const WORKERS = ['predict', 'batch', 'jobs'];
 const run = promisify(execFile);
 /** Loads a function, and prints what V8 says of its cache. */
 const LOAD = `const vm = process.getBuiltinModule('vm');
@@ -66,22 +66,22 @@ describe('the bundles of the functions', () => {
   const holders = (pattern: RegExp, atStart = false) =>
     FUNCTIONS.filter((name) => [...contentsOf(name, atStart)].some((at) => pattern.test(at)));
 
-  test('only predict, batch and trials reach onnxruntime, and trials loads it only where a version is on trial', () => {
+  test('only predict, batch, jobs and trials reach onnxruntime, and trials loads it only where a version is on trial', () => {
     assert.equal(holders(/^onnxruntime|^lib\/compose\/onnx\.ts$/, true).includes('trials'), false);
     assert.deepEqual(new Set(holders(/^onnxruntime/)), new Set(RUNTIME));
   });
 
-  test('only predictions, predict and the notifier hold the SQS client, and all but the notifier load it only where they have a queue', () => {
-    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['notifier', 'predict', 'predictions']);
-    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), ['notifier']);
+  test('only predictions, predict, jobs and the notifier hold the SQS client, and the first two load it only where they have a queue', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['jobs', 'notifier', 'predict', 'predictions']);
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), ['jobs', 'notifier']);
   });
 
-  test('every function holds the S3 client, and all but the notifier and trials load it only where a signed request does not do', () => {
+  test('every function holds the S3 client, and all but jobs, the notifier and trials load it only where a signed request does not do', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-s3$/), [...FUNCTIONS]);
-    assert.deepEqual(holders(/^@aws-sdk\//, true), ['notifier', 'trials']);
+    assert.deepEqual(holders(/^@aws-sdk\//, true), ['jobs', 'notifier', 'trials']);
   });
 
-  test('predict and batch hold the code of workers, and load it only for a job with a worker', () => {
+  test('predict, batch and jobs hold the code of workers, and load it only for a job with a worker', () => {
     const workers = /^lib\/(workers\/|compose\/(deployed-)?worker\.ts$)/;
     assert.deepEqual(new Set(holders(workers)), new Set(WORKERS));
     assert.deepEqual(holders(workers, true), []);
@@ -113,6 +113,11 @@ describe('the bundles of the functions', () => {
         assert.deepEqual(held, [], `${bundle}/${file}`);
       }
     }
+  });
+
+  test('only jobs hold the code of jobs over files, and load that of Parquet for its files only', () => {
+    assert.deepEqual(holders(/^lib\/jobs\/|^hyparquet$/), ['jobs']);
+    assert.deepEqual(holders(/^lib\/jobs\/parquet\.ts$|^hyparquet$/, true), []);
   });
 
   test('no bundle holds the uploader of models', () => {
@@ -207,7 +212,12 @@ describe('the bundles of the functions', () => {
         assert.equal([...files.keys()].includes(file), holders(owner).includes(name), `${name}: ${file}`);
       }
     }
-    assert.deepEqual(holders(/^lib\/codecs\/image\/webp\/decode\.ts$/), ['batch', 'predict', 'trials']);
+    assert.deepEqual(holders(/^lib\/codecs\/image\/webp\/decode\.ts$/), [
+      'batch',
+      'jobs',
+      'predict',
+      'trials',
+    ]);
     assert.deepEqual(holders(/^lib\/codecs\/image\/webp\/decode\.ts$/, true), []);
   });
 

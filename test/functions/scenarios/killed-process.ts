@@ -22,7 +22,7 @@ import { OutboxWriter } from '../../../lib/s3/outbox.ts';
 import { OutboxReader } from '../../../lib/s3/outbox-reader.ts';
 import { PausedTargets } from '../../../lib/s3/pauses.ts';
 import { startAws } from '../../../local/aws/aws.ts';
-import { watchOutbox } from '../../../local/event-source/outbox.ts';
+import { watchObjects } from '../../../local/event-source/objects.ts';
 import { startPoller } from '../../../local/event-source/poller.ts';
 import { quietObservers } from '../../support/observers.ts';
 import { isSigned, RECEIVER_URL, SECRET } from '../../support/receiver.ts';
@@ -150,7 +150,7 @@ async function startNotifier(places: Places): Promise<void> {
     now: Date.now,
     random: Math.random,
   });
-  watchOutbox(reader, (message) => sender.send(message));
+  watchObjects(reader, (message) => sender.send(message));
   // Without a clock: a notifier with so little time would send everything on to its next call.
   await poll(places, 'notices', 10, (event) => handler(event));
 }

@@ -24,7 +24,7 @@ import { OutboxWriter } from '../../../lib/s3/outbox.ts';
 import { OutboxReader } from '../../../lib/s3/outbox-reader.ts';
 import { PausedTargets } from '../../../lib/s3/pauses.ts';
 import { startAws } from '../../../local/aws/aws.ts';
-import { watchOutbox } from '../../../local/event-source/outbox.ts';
+import { watchObjects } from '../../../local/event-source/objects.ts';
 import { startPoller } from '../../../local/event-source/poller.ts';
 import { quietLog } from '../../support/faults/quiet.ts';
 import { quietObservers } from '../../support/observers.ts';
@@ -138,7 +138,7 @@ export async function allAnnounced(t: TestContext, records: number, random: () =
       maximumConcurrency: 8,
     });
   const pollers = await Promise.all([poll(queue.url, 'batch', batch), poll(notices.url, 'notifier', notify)]);
-  const endWatch = watchOutbox(reader, (message) => notices1.send(message));
+  const endWatch = watchObjects(reader, (message) => notices1.send(message));
   t.after(endWatch);
   t.after(async () => void (await Promise.all(pollers.map((poller) => poller.close()))));
 

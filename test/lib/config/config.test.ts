@@ -114,6 +114,7 @@ const CHOSEN = {
     durationExpand: 5_000,
     durationSqueeze: 6_000,
   },
+  jobs: { maximumConcurrency: 3, buckets: ['lake'] },
 } satisfies { readonly [Key in keyof JobConfig]: Partial<JobConfig[Key]> };
 
 const WHOLE_JOB = wholeJob();
@@ -263,7 +264,7 @@ describe('a key', () => {
   test('that resembles nothing brings the list of what there is', () => {
     assert.match(
       lineOf('zzzzzzz: 1') ?? '',
-      /known are modelPath, jobName, .*, image, import, queue, function, http, capture, release, worker$/,
+      /known are modelPath, jobName, .*, image, import, queue, jobs, function, http, capture, release, worker$/,
     );
     assert.match(lineOf('function: {zzzzzzz: 1}') ?? '', /known are memoryMB, timeoutSeconds$/);
   });

@@ -1,0 +1,54 @@
+/** The settings of the queue of records, and of that of jobs over files. */
+import { or, type Reader, setting, texts, whole } from './readers.ts';
+import { numberOf } from './value.ts';
+
+/** 14 days, the maximum of SQS. */
+const MAX_RETENTION_SECONDS = 1_209_600;
+
+export const QUEUE = {
+  batchSize: setting(
+    or(whole(1, 10_000), 10),
+    'Records of one call of the batch function. Above 10 needs `windowSeconds`.',
+  ),
+  windowSeconds: setting(or(whole(0, 300), 0), 'How long SQS gathers the records of a call.'),
+  maximumConcurrency: setting(
+    or(whole(2, 1_000), 10),
+    'Batch functions at the same time; `cluster-serving start` runs two, which share the model.',
+  ),
+  maxReceiveCount: setting(
+    or(whole(1, 1_000), 5),
+    'Runs of a record without an outcome, from its second delivery on, before it becomes a dead letter.',
+    { above: 'The record fails with `max_receives_exceeded`.' },
+  ),
+  retentionSeconds: setting(
+    or(whole(60, MAX_RETENTION_SECONDS), 345_600),
+    'How long the queue of a deployment keeps a record that no function has taken; then SQS deletes it.',
+  ),
+  recordTtlSeconds: setting(
+    or(whole(0, MAX_RETENTION_SECONDS), 0),
+    'A record that is older when the batch function gets it is not run, and fails with `record_expired`. 0: none is.',
+  ),
+};
+
+/** Lambda's event source takes no 1. */
+const share: Reader<number> = {
+  expected: '0, or a whole number from 2 to 1000',
+  read: (value) => {
+    const read = numberOf(value);
+    return read === 0 || whole(2, 1_000).read(value) !== undefined ? read : undefined;
+  },
+};
+
+export const JOBS = {
+  maximumConcurrency: setting(
+    or(share, 0),
+    'Functions that work on [jobs over files](../how-to/jobs-over-files.md) at the same time, beside those of records. 0: a deployment takes no such jobs.',
+  ),
+  buckets: setting(
+    or(
+      texts('names of buckets', (name) => /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(name)),
+      [],
+    ),
+    "Buckets that the jobs of a deployment may read and write, besides the job's own: `[my-data]`.",
+  ),
+};

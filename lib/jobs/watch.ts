@@ -1,0 +1,120 @@
+/**
+ * Watches a job: a message that comes again after some seconds looks how far it is, ends it at too many errors, and notices when all
+ * rows have answers. All of it is read from names of objects.
+ */
+
+import { badRequest, ServingError } from '../contract/errors.ts';
+import { elementAt } from '../contract/present.ts';
+import { type Begun, DRY_ROWS } from './begin.ts';
+import { covered, path, readPart, type StoredPart } from './cover.ts';
+import { errorLimit, type JobKeys, type JobRequest, keysOf, type Progress } from './request.ts';
+import {
+  type JobDeps,
+  type JobStore,
+  type Message,
+  readJson,
+  requestOf,
+  type WatchMessage,
+} from './store.ts';
+
+/** Seconds between two looks, the longer a job runs. */
+const FIRST_SECONDS = 1;
+const MOST_SECONDS = 20;
+
+/** The parts of a job in order, and what they have together. */
+export interface Whole extends Progress {
+  readonly total: number;
+  readonly pieces: readonly (readonly [name: string, bytes: number])[];
+}
+
+/** How far a job is; `turn` is that of the next look. */
+interface KeptProgress extends Progress {
+  readonly turn: number;
+}
+
+/** @returns the next message. @throws a ServingError that ends the job */
+export async function watch(
+  { id, turn }: WatchMessage,
+  deps: JobDeps,
+  attempts: number,
+): Promise<{ readonly message: Message; readonly delaySeconds: number } | undefined> {
+  const { store, job } = deps;
+  const keys = keysOf(job, id);
+  if ((await store.text(keys.summary)) !== undefined) return undefined;
+  const kept = await readJson<KeptProgress>(store, keys.progress);
+  const expected = kept?.turn ?? 0;
+  // Another chain of these messages is further.
+  if (turn < expected - 1) return undefined;
+  // It may have been followed by the next one already, which a later delivery knows.
+  if (turn === expected - 1 && attempts === 1)
+    throw new ServingError('queue_unavailable', 'the next look is under way');
+  const begun = await readJson<Begun>(store, keys.begun);
+  if (!begun) return { message: { do: 'watch', id, turn }, delaySeconds: FIRST_SECONDS };
+  const request = await requestOf(store, keys);
+  const { progress, whole } = await look(keys, begun, request, deps);
+  await store.put(keys.progress, JSON.stringify({ ...progress, turn: turn + 1 } satisfies KeptProgress));
+  assertErrors(progress, request);
+  if (whole) {
+    await store.putNew(keys.whole, JSON.stringify(whole));
+    return { message: { do: 'merge', id, piece: 0 }, delaySeconds: 0 };
+  }
+  const delaySeconds = Math.min(MOST_SECONDS, FIRST_SECONDS + Math.floor(turn / 10));
+  return { message: { do: 'watch', id, turn: turn + 1 }, delaySeconds };
+}
+
+/** @throws bad_request */
+function assertErrors({ total, rows, errors }: Progress, { maxErrors }: JobRequest): void {
+  if (maxErrors === undefined) return;
+  // A share is one of all rows, which have to be counted first.
+  if (total === undefined && maxErrors.includes('%')) return;
+  if (errors > errorLimit(maxErrors, total ?? 0))
+    throw badRequest(`${errors} of ${rows} rows are errors, more than ${maxErrors}`);
+}
+
+async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, { store, bucket }: JobDeps) {
+  const ends = new Map(Object.entries(begun.known).map(([unit, rows]) => [Number(unit), rows]));
+  for await (const name of namesBelow(store, bucket, keys.ends)) {
+    const [unit = 0, rows = 0] = name[0].split('-').map(Number);
+    ends.set(unit, rows);
+  }
+  const parts: StoredPart[] = [];
+  for await (const [name, bytes] of namesBelow(store, bucket, keys.parts)) {
+    const part = readPart(name, bytes);
+    if (part) parts.push(part);
+  }
+  const isCounted = ends.size >= begun.units;
+  const total = isCounted ? [...ends.values()].reduce((sum, rows) => sum + rows, 0) : undefined;
+  const progress: Progress = { ...covered(parts), files: begun.files, total, parts: parts.length };
+  return {
+    progress,
+    whole: total === undefined ? undefined : wholeOf(parts, ends, { ...progress, total }, dryRun),
+  };
+}
+
+/** Undefined while parts are missing. */
+function wholeOf(
+  parts: readonly StoredPart[],
+  ends: ReadonlyMap<number, number>,
+  progress: Progress & { readonly total: number },
+  dryRun = false,
+): Whole | undefined {
+  const byUnit = Map.groupBy(parts, ({ unit }) => unit);
+  const all: StoredPart[] = [];
+  for (let unit = 0; unit < (dryRun ? Math.min(1, ends.size) : ends.size); unit++) {
+    const rows = dryRun ? Math.min(DRY_ROWS, ends.get(unit) ?? 0) : (ends.get(unit) ?? 0);
+    const found = path(byUnit.get(unit) ?? [], rows);
+    if (!found) return undefined;
+    all.push(...found);
+  }
+  const pieces = all.map(({ name, bytes }) => [name, bytes] as const);
+  return { ...progress, ...covered(all), ms: progress.ms, pieces };
+}
+
+async function* namesBelow(
+  store: JobStore,
+  bucket: string,
+  prefix: string,
+): AsyncGenerator<readonly [string, number]> {
+  for await (const page of store.pages({ bucket, key: prefix }))
+    for (const { key, bytes } of page) yield [elementAt(key.split(prefix), 1, key), bytes];
+}

@@ -1,0 +1,193 @@
+/**
+ * Objects of jobs over files (lib/jobs/store.ts): the job's own, and files and results wherever the function may read and write. An
+ * answer of S3 that will be the same again is an error of the job with what to do; anything else comes again.
+ */
+import {
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  ListPartsCommand,
+  PutObjectCommand,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import { asError, badRequest, ServingError } from '../contract/errors.ts';
+import { putTextIf } from './conditional.ts';
+import { getRange, type ObjectAddress, type S3Client } from './objects.ts';
+import { listPages, removeObjects } from './pages.ts';
+import { refusalAdvice } from './refusal.ts';
+
+/** 8 MiB at 1 MB/s, and a listing. */
+const CALL_MS = 20_000;
+/** The list of a job's files. */
+const TEXT_BYTES = 64 * 1024 * 1024;
+const LISTED = 1_000;
+
+interface StoredFile extends ObjectAddress {
+  readonly etag: string;
+}
+
+export class JobObjects {
+  readonly #s3: S3Client;
+  readonly #bucket: string;
+
+  /** @param bucket of the job */
+  constructor(s3: S3Client, bucket: string) {
+    this.#s3 = s3;
+    this.#bucket = bucket;
+  }
+
+  async text(key: string): Promise<{ readonly text: string; readonly etag: string | undefined } | undefined> {
+    try {
+      const { bytes, etag } = await getRange(
+        this.#s3,
+        { bucket: this.#bucket, key },
+        { start: 0, end: TEXT_BYTES },
+      );
+      return { text: Buffer.from(bytes).toString(), etag };
+    } catch (error) {
+      const { name } = asError(error);
+      if (name === 'NoSuchKey') return undefined;
+      // A range of an empty object.
+      if (name === 'InvalidRange') return { text: '', etag: undefined };
+      throw error;
+    }
+  }
+
+  async put(key: string, text: string): Promise<void> {
+    await this.putObject({ bucket: this.#bucket, key }, Buffer.from(text));
+  }
+
+  putNew(key: string, text: string): Promise<boolean> {
+    return putTextIf(this.#s3, { bucket: this.#bucket, key }, text, undefined);
+  }
+
+  async *pages({ bucket, key }: ObjectAddress, after?: string): ReturnType<typeof listPages> {
+    try {
+      yield* listPages(this.#s3, bucket, key, after);
+    } catch (error) {
+      throw refused(error, { bucket, key }, 's3:ListBucket');
+    }
+  }
+
+  /** Names right below a prefix that others are below. */
+  async folders(prefix: string): Promise<string[]> {
+    const names: string[] = [];
+    for (let token: string | undefined; ; ) {
+      const about = { Bucket: this.#bucket, Prefix: prefix, Delimiter: '/' };
+      const list = new ListObjectsV2Command({ ...about, ContinuationToken: token });
+      const page = await this.#s3.send(list, { abortSignal: AbortSignal.timeout(CALL_MS) });
+      for (const { Prefix = '' } of page.CommonPrefixes ?? []) names.push(Prefix.slice(prefix.length, -1));
+      token = page.NextContinuationToken;
+      if (token === undefined) return names;
+    }
+  }
+
+  remove(keys: readonly string[]): Promise<void> {
+    return removeObjects(this.#s3, this.#bucket, keys);
+  }
+
+  async read({ bucket, key, etag }: StoredFile, start: number, end: number): Promise<Uint8Array> {
+    if (start >= end) return new Uint8Array();
+    const changed = () =>
+      new ServingError('conflict', `s3://${bucket}/${key} was changed or removed while the job ran`);
+    try {
+      const range = { start, end, ...(etag === '' ? {} : { etag }) };
+      const found = await getRange(this.#s3, { bucket, key }, range);
+      if (etag !== '' && found.etag !== etag) throw changed();
+      if (found.bytes.byteLength !== end - start) throw changed();
+      return found.bytes;
+    } catch (error) {
+      if ([404, 412, 416].includes(statusOf(error))) throw changed();
+      throw refused(error, { bucket, key }, 's3:GetObject');
+    }
+  }
+
+  async size({ bucket, key }: ObjectAddress): Promise<number | undefined> {
+    try {
+      const head = new HeadObjectCommand({ Bucket: bucket, Key: key });
+      return (await this.#s3.send(head, { abortSignal: AbortSignal.timeout(CALL_MS) })).ContentLength;
+    } catch (error) {
+      if (statusOf(error) === 404) return undefined;
+      throw error;
+    }
+  }
+
+  async putObject({ bucket, key }: ObjectAddress, body: Uint8Array): Promise<void> {
+    const type = key.endsWith('.json') ? 'application/json' : 'application/x-ndjson';
+    const put = new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: type });
+    await this.#writing({ bucket, key }, () =>
+      this.#s3.send(put, { abortSignal: AbortSignal.timeout(CALL_MS) }),
+    );
+  }
+
+  async begin({ bucket, key }: ObjectAddress): Promise<string> {
+    const create = new CreateMultipartUploadCommand({
+      Bucket: bucket,
+      Key: key,
+      ContentType: 'application/x-ndjson',
+    });
+    const { UploadId } = await this.#writing({ bucket, key }, () =>
+      this.#s3.send(create, { abortSignal: AbortSignal.timeout(CALL_MS) }),
+    );
+    if (UploadId === undefined) throw new Error(`S3 gave the upload of ${key} no id`);
+    return UploadId;
+  }
+
+  putPart(address: ObjectAddress, upload: string, number: number, body: Uint8Array): Promise<boolean> {
+    const about = { Bucket: address.bucket, Key: address.key, UploadId: upload };
+    const put = new UploadPartCommand({ ...about, PartNumber: number, Body: body });
+    return whileOpen(() => this.#s3.send(put, { abortSignal: AbortSignal.timeout(CALL_MS) }));
+  }
+
+  complete({ bucket, key }: ObjectAddress, upload: string): Promise<boolean> {
+    const about = { Bucket: bucket, Key: key, UploadId: upload };
+    return whileOpen(async () => {
+      const Parts: { PartNumber: number | undefined; ETag: string | undefined }[] = [];
+      for (let after: string | undefined; ; ) {
+        const list = new ListPartsCommand({ ...about, MaxParts: LISTED, PartNumberMarker: after });
+        const page = await this.#s3.send(list, { abortSignal: AbortSignal.timeout(CALL_MS) });
+        for (const { PartNumber, ETag } of page.Parts ?? []) Parts.push({ PartNumber, ETag });
+        if (!page.IsTruncated) break;
+        after = page.NextPartNumberMarker;
+      }
+      const command = new CompleteMultipartUploadCommand({ ...about, MultipartUpload: { Parts } });
+      await this.#s3.send(command, { abortSignal: AbortSignal.timeout(CALL_MS) });
+    });
+  }
+
+  async #writing<T>(address: ObjectAddress, write: () => Promise<T>): Promise<T> {
+    try {
+      return await write();
+    } catch (error) {
+      throw refused(error, address, 's3:PutObject');
+    }
+  }
+}
+
+/** False when the upload is gone. */
+async function whileOpen(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (asError(error).name === 'NoSuchUpload') return false;
+    throw error;
+  }
+}
+
+function statusOf(error: unknown): number {
+  const { $metadata }: { readonly $metadata?: { readonly httpStatusCode?: number } } = Object(error);
+  return $metadata?.httpStatusCode ?? 0;
+}
+
+/** An answer that will be the same again, as an error of the job. */
+function refused(error: unknown, { bucket, key }: ObjectAddress, needs: string): unknown {
+  const status = statusOf(error);
+  if (status < 300 || status >= 500 || status === 408 || status === 429) return error;
+  const text = `s3://${bucket}/${key}`;
+  const advice =
+    refusalAdvice(error, { bucket, text, namedBy: 'the address', needs }) ?? asError(error).message;
+  const hint = status === 403 ? '; a deployment reaches the buckets of jobs.buckets in config.yaml only' : '';
+  return badRequest(`${text}: ${advice}${hint}`);
+}
