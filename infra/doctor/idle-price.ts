@@ -26,7 +26,7 @@ export interface IdlePrice {
 }
 
 const HOURS = 730;
-/** A call by a schedule that finds nothing to do, as one of `trials` mostly does: its time, which is assumed, and its reads of S3. */
+/** A call by a schedule that finds nothing to do, as `trials` while nothing is on trial: assumed, in seconds, and its reads of S3. */
 const CALL = { seconds: 0.1, gets: 2 };
 
 /** @returns dollars a month; undefined when the price is not known */
@@ -124,7 +124,7 @@ function warmEnvironments(
   return HOURS * 3600 * count * (memoryMB / 1024) * IDLE_PRICES.warmGBSecond;
 }
 
-/** A rule that calls a function is priced, and one that sends to a queue is not. */
+/** The price of rules that call a function each minute; a rule that sends to a queue has no price here. */
 function scheduledCalls(
   { ScheduleExpression, Targets }: Properties,
   { Resources }: Template,

@@ -17,6 +17,7 @@ import { type EditPlace, editableText, replayEdited } from './edit.ts';
 import { assertGoldenHere } from './golden.ts';
 import type { Notices } from './notices.ts';
 import { type OnReplaced, Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
+import { trialFacts } from './trial.ts';
 
 const PAGE_LETTERS = 50;
 
@@ -119,10 +120,11 @@ export interface VersionPlace extends ModelPlace {
 export async function versionsOf({ s3, location, job }: VersionPlace): Promise<Versions> {
   const versions = await listVersions(s3, location);
   return {
-    versions: versions.map(({ version, uploadedAt, bytes, format, verification, serves, before }) => {
+    versions: versions.map(({ verification, files: _, ...one }) => {
       const [batching] = verificationNotes(verification, job.batching);
-      return { version, uploadedAt, bytes, format, batching, serves, before };
+      return { ...one, batching };
     }),
+    trial: await trialFacts({ s3, location }),
     refreshSeconds: job.modelRefreshSeconds,
   };
 }

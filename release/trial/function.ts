@@ -41,19 +41,13 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
       };
     },
     async askGolden(directory, { verification }) {
-      const [{ askRequests, explained, goldenText, isFailure, openGolden }, { goldenRequests }] =
-        await Promise.all([import('../golden/ask.ts'), import('../golden/file.ts')]);
+      const [{ answersTo, goldenText, isFailure }, { goldenRequests }] = await Promise.all([
+        import('../golden/ask.ts'),
+        import('../golden/file.ts'),
+      ]);
       const requests = await goldenRequests(directory);
       const asked = { file: await findModelFile(directory), requests, job, verification };
-      const runner = await openGolden(asked);
-      const answer = async () => {
-        try {
-          return await askRequests(runner, asked);
-        } finally {
-          await runner.close();
-        }
-      };
-      const failed = (await explained(await answer(), asked)).filter(isFailure).map(goldenText);
+      const failed = (await answersTo(asked)).filter(isFailure).map(goldenText);
       if (failed.length === 0) return requests.length;
       throw badModel(`${failed.length} of ${requests.length} golden requests: ${failed.join('; ')}`);
     },

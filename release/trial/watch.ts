@@ -69,7 +69,7 @@ export async function watchTrials(parts: WatchParts): Promise<TrialReport | unde
   return written;
 }
 
-/** What was found of this trial, not of one before. */
+/** The report of this trial, not of one before. */
 export function sameTrial<R extends CanaryReport | ShadowReport>(
   report: R | undefined,
   trial: Shadow | undefined,
@@ -86,7 +86,7 @@ async function write(
   return report;
 }
 
-/** What was found before. */
+/** The reports of the look before. */
 type Known = Pick<TrialReport, 'canary' | 'shadow'>;
 
 async function lookAt(canary: RunningCanary, known: Known, parts: WatchParts): Promise<CanaryReport> {

@@ -106,13 +106,13 @@ test('an opening is delivered before it, and its end with the next answer', asyn
 
 test('it is delivered at most once a second, kept while the store is away, and dropped with its trial', async () => {
   const { clock, watch, delivered, store, sums } = watchOf();
-  const { run } = watch.counted(
+  const runner = watch.counted(
     runnerOf('b', async () => [OK]),
     CANARY,
   );
-  await run(RECORDS);
+  await runner.run(RECORDS);
   await watch.flush();
-  await run(RECORDS);
+  await runner.run(RECORDS);
   assert.equal(watch.flush(), undefined);
   clock.ms = 1_000;
   store.isAway = true;
@@ -122,7 +122,7 @@ test('it is delivered at most once a second, kept while the store is away, and d
   store.isAway = false;
   await watch.flush();
   assert.equal(sums().canary.answers, 2);
-  await run(RECORDS);
+  await runner.run(RECORDS);
   await watch
     .counted(
       runnerOf('c', async () => [OK]),

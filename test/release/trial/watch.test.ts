@@ -15,7 +15,7 @@ import { type WatchParts, watchTrials } from '../../../release/trial/watch.ts';
 import { strictStore } from '../../lib/registry/publish-store.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { until } from '../../support/until.ts';
+import { until as waitUntil } from '../../support/until.ts';
 
 const LOCATION = { bucket: 'models', prefix: 'models/job/' };
 const START_MS = Date.parse('2026-11-29T00:00:00.000Z');
@@ -141,7 +141,7 @@ test('a look that ends while it opens the canary is known to the next one, and t
   world.golden = () => new Promise(() => undefined);
   for (const attempts of [1, 2]) {
     void look();
-    await until(async () => (await readTrialReport(s3, LOCATION))?.canary?.attempts === attempts);
+    await waitUntil(async () => (await readTrialReport(s3, LOCATION))?.canary?.attempts === attempts);
   }
   assert.ok(await canary());
   await look();
