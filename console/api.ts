@@ -194,7 +194,7 @@ interface Tried {
   readonly since: string;
 }
 
-/** What is tried beside the version that serves, as of the last look: `found` is absent before the first. */
+/** The versions tried beside the one that serves, as of the last look: `found` is absent before the first. */
 export interface TrialFacts {
   readonly canary?:
     | (Tried & {

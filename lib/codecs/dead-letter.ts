@@ -22,7 +22,7 @@ export interface DeadLetter extends Notified {
   readonly attempts: number | undefined;
   /** The tenant of the record. */
   readonly groupId?: string | undefined;
-  /** What decides whether a canary runs it, if its sender chose that. */
+  /** The key by which a canary takes it, if its sender gave one. */
   readonly canaryKey?: string | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;

@@ -19,7 +19,7 @@ export interface Enqueue extends Notified {
   readonly replays: number;
   /** The sender's trace context, if it sent one. */
   readonly trace?: TraceContext | undefined;
-  /** What decides whether a canary runs it, if its sender chose that. */
+  /** The key by which a canary takes it, if its sender gave one. */
   readonly canaryKey?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What a caller may say of a record or a prediction, and the headers that carry it. */
+/** Options of a record or a prediction that travel as headers. */
 import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
 
 export interface Traced {
