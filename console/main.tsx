@@ -6,6 +6,7 @@ import { takeToken, token } from './client.ts';
 import { LiveView } from './live/view.tsx';
 import { ModelView } from './model.tsx';
 import { RecordsView } from './stored/records.tsx';
+import { ReplayCard } from './stored/replay.tsx';
 import { VersionsView } from './stored/versions.tsx';
 import { type Asked, Loaded, Problem, useAsked } from './ui.tsx';
 
@@ -48,7 +49,13 @@ function Page() {
 function Shown({ view, model }: { view: View; model: Asked<ModelFacts> }) {
   if (view === 'live') return <LiveView />;
   if (view === 'records') return <RecordsView />;
-  if (view === 'versions') return <VersionsView onActivated={model.again} />;
+  if (view === 'versions')
+    return (
+      <div class="stack">
+        <VersionsView onActivated={model.again} />
+        <ReplayCard />
+      </div>
+    );
   return <Loaded asked={model}>{(facts) => <ModelView facts={facts} />}</Loaded>;
 }
 

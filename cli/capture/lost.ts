@@ -1,4 +1,4 @@
-/** What captures have lost, as the service counts it in all of its environments: `status` and `capture list` say the same. */
+/** Says how many captures are lost, as the service counts them in all of its environments: `status` and `capture list` say the same. */
 import { authorizedFetch } from '../../sdk/access.ts';
 import { request } from '../../sdk/fetch.ts';
 import type { Service } from '../service.ts';

@@ -29,6 +29,7 @@ export async function purgeCaptures(
     output.answer({ objects: 0, lines: 0 }, 'nothing was deleted');
     return EXIT.failed;
   }
+  await reader.removeReport();
   if (uri === undefined) {
     await reader.remove(objects);
     output.answer({ objects: objects.length }, `${objects.length} objects deleted`);

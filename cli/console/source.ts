@@ -9,6 +9,8 @@ import { modelPrefix } from '../../lib/contract/names.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { type ModelFacts as DescribedModel, modelOfMetadata } from '../../lib/openapi/facts.ts';
 import { withInputAxes } from '../../lib/pipeline/batch/batch-axes.ts';
+import { CaptureReader } from '../../lib/s3/capture-reader.ts';
+import { captureFacts } from '../../local/console/captures.ts';
 import { exampleOfVersion } from '../../local/console/example.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
 import type { Notices } from '../../local/console/notices.ts';
@@ -26,6 +28,7 @@ import {
 import { endVersion, promoteVersion, type VersionPlace } from '../../local/console/trial.ts';
 import { installation } from '../../local/machine/installation.ts';
 import { type Fetch, request } from '../../sdk/fetch.ts';
+import { askLost } from '../capture/lost.ts';
 import type { DlqPlace } from '../dlq/place.ts';
 import { withRunner } from '../dlq/runner.ts';
 import { withNotices } from '../notify/notices.ts';
@@ -81,6 +84,12 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
       }
     },
     notices: () => part(async () => withNoticesOf(options, noticeFacts)),
+    captures: () =>
+      part(async () => {
+        if (!place) return { unavailable: NO_BUCKET };
+        const lost = (await askLost(service)) ?? 0;
+        return captureFacts(new CaptureReader(place.s3, place.bucket, service.job), lost, false);
+      }),
     resume: (target) => withNoticesOf(options, (notices) => resumeTarget(notices, target)),
     replay: (id) => {
       if (!place?.results) throw new ServingError('bad_request', place ? NO_REPLAY : NO_BUCKET);

@@ -1,4 +1,4 @@
-/** What a new version changes, as `model push` and an upload of `model import` print it. */
+/** Prints the changes of a new version, for `model push` and an upload of `model import`. */
 import type { Published } from '../../lib/registry/publish.ts';
 import { type DiffReport, reportText } from '../../release/diff/report.ts';
 import { replayText } from '../../release/replay/report.ts';

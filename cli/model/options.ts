@@ -49,7 +49,7 @@ export const OPTIONS = {
     },
     'answered-by': { value: 'version', about: 'only what this version answered (default: each)' },
     by: { value: 'input', about: 'count the differences by the values of this input' },
-    fresh: { about: 'begin anew, where a replay of the same was stopped and would go on' },
+    fresh: { about: 'start again, where a replay of the same was stopped and would go on' },
     'max-flips': {
       value: 'share',
       about:

@@ -49,12 +49,8 @@ export async function push(
   { activate, trial, dropGolden, accept, job, ...options }: PushOptions,
   output: Output,
 ): Promise<number> {
-  const { s3, location, text, workerConfig } = place;
-  if (workerConfig !== undefined) {
-    throw wrongUse(
-      `the worker of ${workerConfig} is served from its folders, not from S3: change the files of its modelPath and run \`cluster-serving restart\``,
-    );
-  }
+  const { s3, location, text } = place;
+  assertPushable(place, job, trial);
   const stop = new AbortController();
   const onSignal = () => stop.abort(new ServingError('cancelled', 'the upload was called off'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
@@ -102,6 +98,18 @@ export async function push(
     models.close();
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
+}
+
+/** @throws WrongUse for what a worker cannot do */
+function assertPushable({ workerConfig }: OpenPlace, { worker }: JobConfig, trial: Trial | undefined): void {
+  if (workerConfig !== undefined)
+    throw wrongUse(
+      `the worker of ${workerConfig} is served from its folders, not from S3: change the files of its modelPath and run \`cluster-serving restart\``,
+    );
+  if (trial && worker.class !== undefined)
+    throw wrongUse(
+      'versions of a worker are not tried: what it answers is not captured, and it has no golden requests',
+    );
 }
 
 function answerOf(

@@ -1,5 +1,6 @@
 /** `model replay`: asks a model what was captured, and compares its answers with those that clients got. */
 import { join } from 'node:path';
+import type { ReplayFacts } from '../../console/api.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { asError, badRequest } from '../../lib/contract/errors.ts';
@@ -48,7 +49,7 @@ export async function replay(
       throw wrongUse(`${place.text} is not the place of a job, so nothing is captured beside it`);
     const process = newModelProcess();
     const progress = showProgress(output.json);
-    return interruptible('the replay', output, (signal) => {
+    return interruptible('the replay, which the same command continues,', output, (signal) => {
       const given = { ...settings, dataDir: dataDirOf(values), signal, process };
       return withSide(place, argument, given, output, async (side, version) => {
         const job = values.config === undefined ? undefined : settings.job;
@@ -98,7 +99,7 @@ async function progressOf(
   try {
     await claimFolder(dataDir);
   } catch (error) {
-    output.note(`note: a replay that is stopped will begin anew: ${asError(error).message}`);
+    output.note(`note: a replay that is stopped will start again: ${asError(error).message}`);
     return undefined;
   }
   const folder = join(dataDir, REPLAYS);
@@ -123,6 +124,17 @@ async function answerReplay(
       `nothing was captured of the job ${options.captured} since then; ${adviceFor(options.job)}`,
     );
   const problems = problemsOf(found, options);
+  const { captures, version } = options;
+  const report: ReplayFacts = {
+    form: 1,
+    at: new Date().toISOString(),
+    model: version ?? 'a folder',
+    ...found,
+    problems,
+  };
+  await captures.putReport(JSON.stringify(report)).catch((error: unknown) => {
+    output.note(`note: the console does not show this replay: ${asError(error).message}`);
+  });
   output.answer({ ...found, problems }, replayText(found, problems));
   return problems.length === 0 ? EXIT.ok : EXIT.failed;
 }

@@ -31,7 +31,7 @@ export interface DeployedFunction {
 }
 
 /** The functions that load onnxruntime and the model. */
-export const MODEL_FUNCTIONS: ReadonlySet<string> = new Set(['predict', 'batch']);
+export const MODEL_FUNCTIONS: ReadonlySet<string> = new Set(['predict', 'batch', 'trials']);
 
 /** Lambda's own defaults. */
 const DEFAULT_MEMORY_MB = 128;

@@ -32,8 +32,12 @@ export function assertEvent(event: unknown, kind: EventKind): void {
 const IS_OF: Readonly<Record<EventKind, (event: unknown) => boolean>> = {
   sqs: isQueueEvent,
   http: isHttpEvent,
-  schedule: (event) => propertiesOf(event)['source'] === 'aws.events',
+  schedule: isScheduled,
 };
+
+export function isScheduled(event: unknown): boolean {
+  return propertiesOf(event)['source'] === 'aws.events';
+}
 
 function isQueueEvent(event: unknown): boolean {
   const { Records } = propertiesOf(event);

@@ -3,7 +3,7 @@
  * before the answer.
  */
 import type { Observers } from '../pipeline/observer.ts';
-import type { EventKind, Handler } from './events.ts';
+import { type EventKind, type Handler, isScheduled } from './events.ts';
 import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 
@@ -40,7 +40,8 @@ export async function observeCall<R>(
   work: () => Promise<R>,
 ): Promise<R> {
   const { Records }: { readonly Records?: unknown } = Object(event);
-  told.functionCalled?.({ ids, messages: Array.isArray(Records) ? Records.length : undefined });
+  const messages = Array.isArray(Records) ? Records.length : undefined;
+  told.functionCalled?.({ ids, messages, isScheduled: isScheduled(event) });
   let answer: R | undefined;
   try {
     answer = await work();

@@ -31,7 +31,7 @@ export function timers(scope: Scope): DeliveredTimers {
 export function trialWatch(scope: Scope): TrialWatch {
   return new TrialWatch({
     deliver: async (trial, counts) => {
-      const { trialCounts } = await import('./states.ts');
+      const { trialCounts } = await import('./results.ts');
       await scope.get(trialCounts).add(trial, counts);
     },
     now: CLOCK.now,

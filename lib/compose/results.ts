@@ -1,7 +1,7 @@
-/** Composes the results and their connection. The first command connects, so INIT never waits for the store. */
-import type { Results } from '../results/store.ts';
+/** Composes the results, the counts of a canary's trial, and their connection. The first command connects, so INIT never waits for the store. */
+import type { Results, TrialCounts } from '../results/store.ts';
 import type { Scope } from './scope.ts';
-import { connect, openResults } from './store.ts';
+import { connect, openResults, openTrialCounts } from './store.ts';
 
 export function connection({ environment }: Scope) {
   return connect(environment);
@@ -15,4 +15,8 @@ export function results(scope: Scope): Results {
     retentionSeconds: job.queue.retentionSeconds,
     now: Date.now,
   });
+}
+
+export function trialCounts(scope: Scope): TrialCounts {
+  return openTrialCounts(scope.get(connection), { job: scope.environment.keyspace });
 }

@@ -19,7 +19,7 @@ export interface Enqueue extends Notified {
   readonly replays: number;
   /** The sender's trace context, if it sent one. */
   readonly trace?: TraceContext | undefined;
-  /** The key by which a canary takes it, if its sender gave one. */
+  /** A canary runs it or not by this, if its sender chose that. */
   readonly canaryKey?: string | undefined;
 }
 

@@ -141,6 +141,11 @@ export function capturesPrefix(job: string): string {
   return `captures/${job}/`;
 }
 
+/** The report of the last replay, which the console shows. It lies below captures, whose readers may see it. */
+export function lastReplayKey(job: string): string {
+  return `${capturesPrefix(job)}last-replay.json`;
+}
+
 export function payloadPrefix(job: string): string {
   return `payloads/${job}/`;
 }

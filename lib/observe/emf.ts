@@ -31,6 +31,8 @@ const METRICS = {
   NoticesDropped: { unit: 'Count', join: add },
   /** Requests and records that were to be captured and could not be stored. */
   CapturesLost: { unit: 'Count', join: add },
+  /** Canaries that were rolled back because of what they answered, or after a day. */
+  CanariesRolledBack: { unit: 'Count', join: add },
 } as const;
 
 export type MetricName = keyof typeof METRICS;
@@ -75,10 +77,10 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
   };
   return {
     functionOpened: ({ tookMs }) => void (loadMs = tookMs),
-    functionCalled({ ids, messages }) {
+    functionCalled({ ids, messages, isScheduled }) {
       invocation.enterWith({ ids, metrics: new Map(), failures: new Map() });
-      if (messages === undefined) measure('Requests', 1);
-      else measure('BatchSize', messages);
+      if (messages !== undefined) measure('BatchSize', messages);
+      else if (!isScheduled) measure('Requests', 1);
       if (isFirst) measure('ColdStarts', 1);
       isFirst = false;
     },
@@ -91,6 +93,7 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
     messageArchived: () => measure('DeadLettered', 1),
     noticeDropped: () => measure('NoticesDropped', 1),
     capturesLost: (records) => measure('CapturesLost', records),
+    canaryRolledBack: () => measure('CanariesRolledBack', 1),
     chunkServed({ finished, returned }) {
       measure('Rows', finished.length + returned.length);
       for (const { outcome } of finished) if (!outcome.ok) fail(outcome.error.code);
@@ -103,7 +106,7 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
       if (loadMs !== undefined) measure('LoadTime', loadMs);
       loadMs = undefined;
       const values = invocation.getStore();
-      if (values) write(lineOf(values, dimensions, now()));
+      if (values && values.metrics.size > 0) write(lineOf(values, dimensions, now()));
     },
   };
 }

@@ -26,6 +26,7 @@ const FACTS: Readonly<Record<Fact, null>> = {
   messageArchived: null,
   noticeDropped: null,
   capturesLost: null,
+  canaryRolledBack: null,
   chunkServed: null,
   eventFailed: null,
   eventServed: null,

@@ -87,10 +87,11 @@ export interface Observer {
   ): void;
   /** A deployed function has opened what it needs. */
   functionOpened?(opened: { readonly tookMs: number }): void;
-  /** A deployed function is called. `messages`: those of an event of the queue; undefined for a request. */
+  /** A deployed function is called. `messages`: those of an event of the queue; undefined for a request, and for a schedule. */
   functionCalled?(call: {
     readonly ids: Readonly<Record<string, unknown>>;
     readonly messages: number | undefined;
+    readonly isScheduled?: boolean;
   }): void;
   /** A deployed function has answered; undefined when it threw. */
   functionAnswered?(answer: unknown): void;
@@ -136,6 +137,8 @@ export interface Observer {
   noticeDropped?(target: string): void;
   /** So many requests and records were to be captured, and could not be stored. */
   capturesLost?(records: number): void;
+  /** A canary was rolled back without anybody's order. */
+  canaryRolledBack?(version: string): void;
   /** The records of a chunk have their outcomes, which are stored. */
   chunkServed?(chunk: Chunk): void;
   /** An event failed as a whole, and all of its messages are delivered again. */

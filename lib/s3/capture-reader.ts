@@ -3,8 +3,8 @@ import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { GetObjectCommand } from '@aws-sdk/client-s3';
 import { asError, badRequest, ServingError } from '../contract/errors.ts';
-import { capturesPrefix } from '../contract/names.ts';
-import { putBytes, type S3Client } from './objects.ts';
+import { capturesPrefix, lastReplayKey } from '../contract/names.ts';
+import { getText, putBytes, putText, type S3Client } from './objects.ts';
 import { listPages, removeObjects } from './pages.ts';
 
 export interface CapturedObject {
@@ -38,11 +38,13 @@ export class CaptureReader {
   readonly #s3: S3Client;
   readonly #bucket: string;
   readonly #prefix: string;
+  readonly #report: { readonly bucket: string; readonly key: string };
 
   constructor(s3: S3Client, bucket: string, job: string) {
     this.#s3 = s3;
     this.#bucket = bucket;
     this.#prefix = capturesPrefix(job);
+    this.#report = { bucket, key: lastReplayKey(job) };
   }
 
   /** Pages in the order of versions, and of time within each. @throws S3's error */
@@ -95,6 +97,21 @@ export class CaptureReader {
     const abortSignal = AbortSignal.timeout(READ_MS);
     const address = { bucket: this.#bucket, key };
     await putBytes(this.#s3, address, body, { type: 'application/gzip', abortSignal });
+  }
+
+  /** Stores the report of a replay instead of the last one. */
+  putReport(text: string): Promise<void> {
+    return putText(this.#s3, this.#report, text, { limitMs: READ_MS });
+  }
+
+  /** @returns undefined where nothing was replayed */
+  lastReport(): Promise<string | undefined> {
+    return getText(this.#s3, this.#report);
+  }
+
+  /** It names records, so a purge removes it. */
+  removeReport(): Promise<void> {
+    return removeObjects(this.#s3, this.#bucket, [this.#report.key]);
   }
 
   remove(objects: readonly CapturedObject[]): Promise<void> {

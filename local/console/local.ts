@@ -2,23 +2,26 @@
 import type { Example, LiveFacts, ModelFacts, Part } from '../../console/api.ts';
 import { accept, sqsClient } from '../../lib/compose/accept.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
-import { connection } from '../../lib/compose/results.ts';
+import { connection, results } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import { recordStates } from '../../lib/compose/states.ts';
 import { openReplacer } from '../../lib/compose/store.ts';
 import { hasTargets } from '../../lib/config/job.ts';
+import { isCapturing } from '../../lib/contract/capture.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import type { RecentRecords } from '../../lib/observe/recent.ts';
 import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import { type SentRecord, sendAnnounced, submit } from '../../lib/pipeline/submit.ts';
+import { CaptureReader } from '../../lib/s3/capture-reader.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import type { ImportReport } from '../../onnx-import/index.ts';
 import { answeredInstance } from '../description/routes.ts';
 import { installation } from '../machine/installation.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
+import { captureFacts } from './captures.ts';
 import { exampleOfVersion } from './example.ts';
 import { inputFacts, outputFacts, sharing } from './model.ts';
 import { Notices } from './notices.ts';
@@ -89,6 +92,10 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
     editable: (id) => editableLetter(place, id),
     edit: (id, payload) => editOne(place, id, payload, (record) => enqueue(scope, record)),
     notices: async () => (hasTargets(job) ? noticeFacts(notices()) : { unavailable: NO_TARGETS }),
+    captures: async () => {
+      const lost = await scope.get(results).lostCaptures();
+      return captureFacts(new CaptureReader(s3, bucket, job.jobName), lost, isCapturing(job.capture));
+    },
     resume: (target) => resumeTarget(notices(), target),
     replay: (id) =>
       model.use((runner) =>

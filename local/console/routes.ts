@@ -94,6 +94,7 @@ function apiRoutes(source: ConsoleSource, route: MakeRoute): GatewayRoute[] {
     route('GET', 'dead-letters', ({ parameters }) => source.deadLetters(parameters['after'])),
     route('GET', 'dead-letter', ({ parameters }) => source.editable(parameters['id'] ?? '')),
     route('GET', 'notices', () => source.notices()),
+    route('GET', 'captures', () => source.captures()),
     route('GET', 'versions', () => source.versions()),
     route('POST', 'replay', (request) => action(request, ['id'], ([id = '']) => source.replay(id))),
     route('POST', 'edit', (request) =>

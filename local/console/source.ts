@@ -1,5 +1,6 @@
 /** The data and actions of a console. The single machine and the command `console` each implement it. */
 import type {
+  CaptureFacts,
   DeadLetterPage,
   Done,
   EditableLetter,
@@ -26,6 +27,7 @@ export interface ConsoleSource {
   /** Enqueues a dead letter with another payload. @throws what says why not */
   edit(id: string, payload: string): Promise<Done>;
   notices(): Promise<Part<NoticeFacts>>;
+  captures(): Promise<Part<CaptureFacts>>;
   /** Ends the pause of a target, and sends again what was given up of it. @throws what says why not */
   resume(target: string): Promise<Done>;
   /** Runs a dead letter again. @throws what says why not */

@@ -102,7 +102,7 @@ export async function openJob(
     onClose(forget);
   }
   onClose(async () => parts.close());
-  if (job.worker.class === undefined) onClose(watchTrialsHere(scope, services.trialMs));
+  if (job.worker.class === undefined) onClose(watchTrialsHere(scope, services.trials));
   return { ...facts, job: job.jobName, url: gateway.url, queueUrl: queue.url, deadLetterUrl };
 }
 

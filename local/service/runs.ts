@@ -23,6 +23,7 @@ import type { GrpcJob } from '../grpc/methods.ts';
 import type { Access } from '../machine/access.ts';
 import { type QueuedModel, withoutWaits } from './function-clock.ts';
 import { servedModel } from './model.ts';
+import type { TrialOptions } from './trials.ts';
 
 /**
  * Concurrent events of the queue for each process: while one runs, the next is read. More would only wait and keep their
@@ -60,8 +61,7 @@ export interface JobServices {
   readonly terminate?: ((how: string) => void) | undefined;
   /** How long a new model may take to become ready, in ms. Default as in release/version.ts. */
   readonly readyMs?: number | undefined;
-  /** How often versions on trial are looked at, in ms. Default a minute. */
-  readonly trialMs?: number | undefined;
+  readonly trials?: TrialOptions | undefined;
   /** Where a new model is tried. Default: a process of its own. */
   readonly modelProcess?: ModelProcess | undefined;
   readonly log: LocalLog;

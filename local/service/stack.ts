@@ -45,6 +45,8 @@ interface StackOptions {
   readonly readyMs?: number;
   /** See JobServices. */
   readonly modelProcess?: JobServices['modelProcess'];
+  /** See JobServices. */
+  readonly trials?: JobServices['trials'];
   readonly log: LocalLog;
   /** See JobServices. */
   readonly terminate?: (how: string) => void;
@@ -90,17 +92,7 @@ async function openStack(
   options: StackOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Omit<Stack, 'close'>> {
-  const {
-    jobs,
-    dataDir,
-    ports,
-    preferEmbeddedRedis,
-    access = readAccess({}),
-    readyMs,
-    modelProcess,
-    log,
-    terminate,
-  } = options;
+  const { jobs, dataDir, ports, preferEmbeddedRedis, access = readAccess({}), log, ...rest } = options;
   assertDifferent(jobs);
   const httpPorts = jobs.map((_, i) => httpPort(ports.http, i));
   await assertPortsFree(wantedPorts(ports, httpPorts, access));
@@ -122,7 +114,7 @@ async function openStack(
     log,
   });
   onClose(() => aws.close());
-  const services = { aws, redisUrl: redis.url, dataDir, access, readyMs, modelProcess, log, terminate };
+  const services = { ...rest, aws, redisUrl: redis.url, dataDir, access, log };
   const opened: JobAddresses[] = [];
   const offered: GrpcJob[] = [];
   for (const [i, job] of jobs.entries()) {

@@ -1,9 +1,9 @@
 /** Looks at the versions on trial each minute, as a scheduled function does in AWS. Models are tried in a process that can be killed. */
 import { statfs } from 'node:fs/promises';
 import { availableMemory } from 'node:process';
+import { trialCounts } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
-import { trialCounts } from '../../lib/compose/states.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { logError, logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
@@ -13,11 +13,21 @@ import type { WatchParts } from '../../release/trial/watch.ts';
 const LOOK_MS = 60_000;
 const MB = 1024 * 1024;
 
+export interface TrialOptions {
+  /** How often versions on trial are looked at, in ms. Default a minute. */
+  readonly lookMs?: number;
+  /** Wall clock in ms. Default Date.now. */
+  readonly now?: () => number;
+}
+
 /** Looks now, and each minute. @returns a function that ends it */
-export function watchTrialsHere(scope: Scope, lookMs = LOOK_MS): () => Promise<void> {
+export function watchTrialsHere(
+  scope: Scope,
+  { lookMs = LOOK_MS, now = Date.now }: TrialOptions = {},
+): () => Promise<void> {
   const look = async () => {
     const { watchTrials } = await import('../../release/trial/watch.ts');
-    await watchTrials(partsOf(scope));
+    await watchTrials(partsOf(scope, now));
   };
   const safely = () => look().catch((error: unknown) => logError(error, { phase: 'trial' }));
   let looking = safely();
@@ -30,14 +40,14 @@ export function watchTrialsHere(scope: Scope, lookMs = LOOK_MS): () => Promise<v
   };
 }
 
-function partsOf(scope: Scope): WatchParts {
+function partsOf(scope: Scope, now: () => number): WatchParts {
   const { job, modelDirectory } = scope.environment;
   const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
   return {
     ...place,
     counts: scope.get(trialCounts),
     isCapturing: isCapturing(job.capture),
-    now: Date.now,
+    now,
     async room() {
       const { bavail, bsize } = await statfs(modelDirectory);
       const memoryMB = Math.floor(availableMemory() / MB / job.processes);
@@ -61,6 +71,7 @@ function partsOf(scope: Scope): WatchParts {
         return replayCaptures(side, { captures, captured: job.jobName, filter, version, job });
       });
     },
+    lookMs: 0,
     onRolledBack: (version, reason) => logWarning(`the canary ${version} was rolled back: ${reason}`),
   };
 }

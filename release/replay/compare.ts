@@ -13,6 +13,8 @@ export interface Compared {
   readonly distance: number | undefined;
   /** True: the largest value is at another place, or a single label is another. Undefined for a single float. */
   readonly flips: boolean | undefined;
+  /** The first class, or the label, before and after. */
+  readonly classes?: readonly [was: string, is: string];
 }
 
 /** The smallest and the largest value of outputs that have a single one: one record does not say how far they spread. */
@@ -48,14 +50,23 @@ export function compareRecord(
     const same = isSame(was, is);
     const isLabel = was.data.length === 1 && !was.dtype.startsWith('float');
     const hasClasses = first.length > 1 && first.length === second.length;
-    const flips = hasClasses ? largestAt(first) !== largestAt(second) : undefined;
+    const classes = isLabel ? labelsOf(was, is) : hasClasses ? placesOf(first, second) : undefined;
     return {
       output: name,
       isSame: same,
       distance: distance(was, is, spreads.of(name)),
-      flips: isLabel ? !same : flips,
+      flips: isLabel ? !same : classes && classes[0] !== classes[1],
+      ...(classes && { classes }),
     };
   });
+}
+
+function labelsOf(was: Tensor, is: Tensor): readonly [string, string] {
+  return [String(was.data[0]), String(is.data[0])];
+}
+
+function placesOf(was: readonly number[], is: readonly number[]): readonly [string, string] {
+  return [String(largestAt(was)), String(largestAt(is))];
 }
 
 function isSame(was: Tensor, is: Tensor): boolean {

@@ -25,7 +25,7 @@ export interface Window {
 }
 
 interface Head extends Window {
-  /** Of the copy of the captures. */
+  /** The digest of their copy. */
   readonly captures: string;
 }
 
@@ -57,18 +57,18 @@ export class Progress {
     return this.#head;
   }
 
-  /** @returns false where other captures are there now: the replay begins anew then */
+  /** @returns false where other captures are there now: the replay starts again then */
   async begin(captures: string, window: Window): Promise<boolean> {
     const { folder, onNote } = this.#options;
     if (this.#head?.captures === captures) {
       const time = new Date(this.#head.until).toISOString().slice(0, 19).replace('T', ' ');
-      onNote(`the replay that was started at ${time} goes on; --fresh begins anew`);
+      onNote(`the replay that was started at ${time} goes on; --fresh starts again`);
       return true;
     }
     const isOther = this.#head !== undefined;
     this.#head = undefined;
     if (isOther) {
-      onNote('the captures are others than those of the replay that was stopped, so this one begins anew');
+      onNote('the captures are others than those of the replay that was stopped, so this one starts again');
       return false;
     }
     await mkdir(folder, { recursive: true });
@@ -99,7 +99,7 @@ async function headOf(path: string): Promise<Head | undefined> {
   }
 }
 
-/** What the model of a folder is: the names and digests of the files beside it. */
+/** A digest of the model in a folder: the names and contents of all files beside it. */
 export async function folderDigest(file: string): Promise<string> {
   const folder = dirname(file);
   const hash = createHash('sha256');

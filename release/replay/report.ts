@@ -1,5 +1,6 @@
 /** Reports a replay to a person, and judges it. */
 import { answersText, percent, share } from '../report-text.ts';
+import type { ReplayedOutput } from './output-sums.ts';
 import { type Counted, type Replay, TOLERANCE } from './tally.ts';
 
 export interface Judged {
@@ -55,7 +56,10 @@ export function replayText(replay: Replay, problems: readonly string[]): string 
   if (tolerance.records > 0)
     rows.push(['', `${differText(tolerance)} within ${TOLERANCE} of the spread${elsewhere}`]);
   for (const setting of replay.settings) rows.push(['setting', setting]);
-  for (const sums of replay.outputs) rows.push(['answers', `${sums.output}: ${answersText(sums)}`]);
+  for (const { output, classes = [], ...sums } of replay.outputs) {
+    rows.push(['answers', `${output}: ${answersText(sums)}`]);
+    if (classes.length > 1) rows.push(['classes', `${output}: ${classesText(classes, sums.records)}`]);
+  }
   for (const { id, at, output, distance } of replay.worst)
     rows.push([
       'worst',
@@ -81,6 +85,17 @@ export function replayText(replay: Replay, problems: readonly string[]): string 
 }
 
 const MOST_SLICES = 10;
+const MOST_CLASSES = 6;
+
+/** A share of so few records is not exact: with 95 % it is within the last number. */
+function classesText(classes: NonNullable<ReplayedOutput['classes']>, records: number): string {
+  const texts = classes.slice(0, MOST_CLASSES).map(({ name, before, after }) => {
+    return `${name} ${percent(before / records)} -> ${percent(after / records)}`;
+  });
+  const more = classes.length > MOST_CLASSES ? [`${classes.length - MOST_CLASSES} more`] : [];
+  const widest = Math.max(...classes.map(({ before }) => (before / records) * (1 - before / records)));
+  return `${[...texts, ...more].join(', ')} (each ± ${percent(1.96 * Math.sqrt(widest / records))})`;
+}
 
 function differText({ records, differ }: Counted): string {
   return `${records - differ} of ${records} the same`;

@@ -6,6 +6,7 @@ import type { Value } from '../../lib/contract/values.ts';
 import { DEFAULT_TOLERANCE } from '../golden/file.ts';
 import type { Compared } from './compare.ts';
 import type { Unread } from './file.ts';
+import { OutputSums, type ReplayedOutput } from './output-sums.ts';
 
 export interface Replay {
   /** Requests and records of captures that were read. */
@@ -46,18 +47,6 @@ export interface Replay {
 export interface Counted {
   readonly records: number;
   readonly differ: number;
-}
-
-export interface ReplayedOutput {
-  readonly output: string;
-  readonly records: number;
-  /** Records with another shape, dtype or text, or a number where there was none. */
-  readonly otherForm: number;
-  /** As shares of the spread. */
-  readonly median: number;
-  readonly largest: number;
-  /** Undefined for an output of single floats. */
-  readonly flips: number | undefined;
 }
 
 interface WorstRecord {
@@ -104,17 +93,7 @@ export const TOLERANCE: number = DEFAULT_TOLERANCE;
 const ANSWER = 'an answer';
 const SHOWN = 10;
 const MOST_SLICES = 1_000;
-/** Distances of an output that its median is of. */
-const MOST_DISTANCES = 1_000_000;
 const OTHERS = '(other values)';
-
-interface OutputSums {
-  readonly distances: number[];
-  records: number;
-  otherForm: number;
-  largest: number;
-  flips: number | undefined;
-}
 
 export class Tally {
   readonly #options: TallyOptions;
@@ -211,7 +190,7 @@ export class Tally {
       tolerance: this.#tolerance,
       because: [...this.#because],
       settings: [...this.#settings],
-      outputs: [...this.#outputs].map(([output, sums]) => outputOf(output, sums)),
+      outputs: Array.from(this.#outputs.values(), (sums) => sums.sum()),
       flips: this.#flips,
       worst: this.#worst,
       failures: this.#failures,
@@ -236,20 +215,11 @@ export class Tally {
     return reasons;
   }
 
-  #addOutput({ output, distance, flips }: Compared): void {
-    const sums: OutputSums = this.#outputs.get(output) ?? {
-      distances: [],
-      records: 0,
-      otherForm: 0,
-      largest: 0,
-      flips: undefined,
-    };
+  #addOutput(compared: Compared): void {
+    const { output } = compared;
+    const sums = this.#outputs.get(output) ?? new OutputSums(output);
     this.#outputs.set(output, sums);
-    sums.records++;
-    if (flips !== undefined) sums.flips = (sums.flips ?? 0) + Number(flips);
-    if (distance === undefined) sums.otherForm++;
-    else if (sums.distances.length < MOST_DISTANCES) sums.distances.push(distance);
-    sums.largest = Math.max(sums.largest, distance ?? 0);
+    sums.add(compared);
   }
 
   #addWorst({ id, at }: CapturedLine, compared: readonly Compared[]): void {
@@ -285,11 +255,6 @@ function sliceText(value: Value | undefined): string {
   if (value?.kind === 'tensor' && value.tensor.data.length === 1) return String(value.tensor.data[0]);
   const content = value?.kind === 'json' ? value.value : undefined;
   return typeof content === 'object' || content === undefined ? OTHERS : JSON.stringify(content).slice(0, 80);
-}
-
-function outputOf(output: string, { distances, ...sums }: OutputSums): ReplayedOutput {
-  const sorted = Float64Array.from(distances).sort();
-  return { output, ...sums, median: sorted[Math.floor(sorted.length / 2)] ?? 0 };
 }
 
 function textOf(value: unknown): string {

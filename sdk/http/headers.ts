@@ -1,4 +1,4 @@
-/** Options of a record or a prediction that travel as headers. */
+/** A caller's statements about a record or a prediction, and the headers that carry them. */
 import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
 
 export interface Traced {

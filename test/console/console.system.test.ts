@@ -579,6 +579,7 @@ describe('the console', () => {
         deadLetters: unavailable,
         editable: unavailable,
         notices: unavailable,
+        captures: unavailable,
         ...actions,
       };
       const log = { info: () => undefined, warn: () => undefined, error: console.error };

@@ -156,6 +156,15 @@ test('only the first invocation is a cold start, and none is where the environme
   assert.deepEqual(metricsOf(parsed(warm.lines)[0]), { Requests: 1 });
 });
 
+test('a call by a schedule does not count as a request, and writes no line when it measured nothing', async () => {
+  const scheduled = live({ isProvisioned: true });
+  const event = { source: 'aws.events', 'detail-type': 'Scheduled Event' };
+  await scheduled.invocation(event, IDS, async () => undefined);
+  assert.deepEqual(scheduled.lines, []);
+  await scheduled.invocation(event, IDS, async () => scheduled.told.canaryRolledBack?.('v2'));
+  assert.deepEqual(metricsOf(parsed(scheduled.lines)[0]), { CanariesRolledBack: 1 });
+});
+
 test('the time of an opening is reported once, by the first invocation that ends after it', async () => {
   const { told, invocation, lines } = live();
   told.functionOpened?.({ tookMs: 700 });

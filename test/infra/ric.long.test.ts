@@ -11,10 +11,13 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { readLine } from '../../lib/codecs/capture/read.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
+import { CaptureReader } from '../../lib/s3/capture-reader.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
 import { type Answer, type RuntimeEnvironment, startRuntime } from '../support/runtime-api.ts';
@@ -128,6 +131,46 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     status: () => http('GET', '/ready'),
     'dead-letter': () => ({ Records: [message('dead', record('dead'))] }),
   };
+
+  test('an environment that is frozen between requests captures all but its last 64, and those of before a minute', async (t) => {
+    const job = 'captured';
+    const found = deployment.functions.find(({ name }) => name === 'predict');
+    const settings = JSON.parse(found?.environment['CLUSTER_SERVING_CONFIG'] ?? '{}') as object;
+    const capture = { share: 1, include: ['*'], leaveOut: [], days: 30, failures: true };
+    await publishModel(deployment.aws.s3, { bucket: BUCKET, prefix: modelPrefix(job) }, `${SAMPLE}model`);
+    const runtime = await start(t, 'predict', {
+      CLUSTER_SERVING_CONFIG: JSON.stringify({ ...settings, jobName: job, capture }),
+    });
+    const captures = new CaptureReader(deployment.aws.s3, BUCKET, job);
+    const idsOf = async () => {
+      const ids: string[] = [];
+      for await (const page of captures.pages())
+        for (const object of page)
+          for await (const line of captures.lines(object)) {
+            assert.ok('text' in line, JSON.stringify(line));
+            if (line.number > 1) ids.push(readLine(line.text).id);
+          }
+      return ids;
+    };
+    const ask = async (count: number) => {
+      for (let i = 0; i < count; i++) {
+        process.kill(runtime.pid, 'SIGCONT');
+        assertAnswered('predict', await runtime.invoke(predictEvent(), TIMEOUT_MS));
+        // As Lambda does once the client asks for its next event.
+        process.kill(runtime.pid, 'SIGSTOP');
+      }
+    };
+    await ask(300);
+    const early = await idsOf();
+    assert.equal(new Set(early).size, early.length);
+    assert.ok(early.length >= 300 - 64, `${early.length} of 300`);
+    await delay(61_000);
+    await ask(2);
+    const late = new Set(await idsOf());
+    // The first ones come before the slot of captures is filled.
+    const missing = Array.from({ length: 300 }, (_, i) => `request-${i + 1}`).filter((id) => !late.has(id));
+    assert.ok(missing.length <= 1, missing.join());
+  });
 
   for (const [name, event] of Object.entries(EVENTS)) {
     test(`${name} answers its first event and the next ones, and says in its metrics which was the cold one`, async (t) => {

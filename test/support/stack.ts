@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ServedJob } from '../../local/service/runs.ts';
 import { type Stack, startStack } from '../../local/service/stack.ts';
+import type { TrialOptions } from '../../local/service/trials.ts';
 import { parseConfig } from './config.ts';
 import { useAws } from './environment.ts';
 import { models } from './models.ts';
@@ -29,6 +30,7 @@ export interface TestStackOptions {
   readonly dataDir?: string;
   /** True if the Open Inference Protocol is served over gRPC too. */
   readonly hasGrpc?: boolean;
+  readonly trials?: TrialOptions;
   /** Jobs beside the first. */
   readonly more?: readonly ServedJob[];
 }
@@ -50,6 +52,7 @@ export async function testStack(t: Hooks, options: TestStackOptions = {}): Promi
     ports: { http: 0, aws: 0, redis: 0, grpc: options.hasGrpc ? 0 : undefined },
     preferEmbeddedRedis: options.preferEmbeddedRedis ?? false,
     modelProcess: models,
+    ...(options.trials && { trials: options.trials }),
     log: { info: () => undefined, warn: options.warn ?? (() => undefined), error: console.error },
   });
   t.after(() => stack.close());

@@ -157,11 +157,11 @@ test('what a service captures is replayed, gates a push, and is exported and pur
   const before = await progressLines();
   assert.ok(before > 4);
   const wentOn = await warmCliJson(replaySlow, options);
-  assert.match(wentOn.stderr, /the replay that was started at .* goes on; --fresh begins anew/);
+  assert.match(wentOn.stderr, /the replay that was started at .* goes on; --fresh starts again/);
   assert.equal(await progressLines(), 0);
-  const anew = await warmCliJson([...replaySlow, '--fresh'], options);
-  assert.doesNotMatch(anew.stderr, /goes on/);
-  assert.deepEqual(wentOn.json, anew.json);
+  const again = await warmCliJson([...replaySlow, '--fresh'], options);
+  assert.doesNotMatch(again.stderr, /goes on/);
+  assert.deepEqual(wentOn.json, again.json);
   const next = await model('better', classifier(1e-4));
   const imported = await warmCli(['model', 'import', next, '--config', file, ...where], options);
   assert.equal(imported.code, 0, imported.stderr);

@@ -22,7 +22,7 @@ export interface Bundles {
 }
 
 /** The sources of a bundle. */
-const SOURCES = ['functions', 'lib', 'infra/build', 'package-lock.json'];
+const SOURCES = ['functions', 'lib', 'release', 'infra/build', 'package-lock.json'];
 const CACHE = join(ROOT, 'node_modules', '.cache', 'test-bundles');
 
 /** The deployed functions. */

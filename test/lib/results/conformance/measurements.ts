@@ -53,7 +53,7 @@ export function describeMeasurements(at: At): void {
     assert.equal(histograms.get('zoo.serving.redis.put')?.count, 0);
   });
 
-  test('lost captures add up over environments, and are no timer', async (t) => {
+  test('lost captures add up over environments, outside of the timers', async (t) => {
     const place = at(t);
     const { results } = place.open();
     assert.equal(await results.lostCaptures(), 0);
