@@ -29,7 +29,8 @@ const WITH_OPTIONS = {
 export const command = defineCommand({
   name: 'model',
   usage: [
-    '<import | check | push | diff | replay | golden | list | trial | promote | rollback | prune | ops> [<dir>]',
+    '<import | check | push | diff | replay | golden> <dir>',
+    '<list | trial | promote | rollback | prune | ops>',
   ],
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,

@@ -41,7 +41,7 @@ describe('one line of lib/compose/status.ts replaced', () => {
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
     const file = join(copy, 'lib/compose/status.ts');
     const text = await readFile(file, 'utf8');
-    const replaced = text.replace(/\(await readPointer\([^)]*\)\)\.version/, `'${VERSION}'`);
+    const replaced = text.replace(/\(\) => readPointer\([^)]*\)/, `async () => ({ version: '${VERSION}' })`);
     assert.notEqual(replaced, text);
     await writeFile(file, replaced);
   });

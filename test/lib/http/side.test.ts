@@ -21,7 +21,16 @@ test('without a canary nothing is asked of a request', () => {
   assert.equal(modelFor(alone, { headers: {}, version: 'b', requestId: () => assert.fail() }), alone);
 });
 
-test('a key that is not a text counts as none', () => {
-  const headers = { 'canary-key': Buffer.from('taken') };
-  assert.equal(modelFor(model, { headers, version: undefined, requestId }), model);
+test('a key that is not one is refused, also where it would decide nothing', () => {
+  const alone: Model = { version: 'a', use };
+  for (const key of [Buffer.from('taken'), '', 'a b', 'ü', 'a'.repeat(129)])
+    for (const [asked, version] of [
+      [model, undefined],
+      [model, 'a'],
+      [alone, undefined],
+    ] as const)
+      assert.throws(() => modelFor(asked, { headers: { 'canary-key': key }, version, requestId }), {
+        code: 'bad_request',
+        message: /^canary-key: expected 1 to 128 letters/,
+      });
 });
