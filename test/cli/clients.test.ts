@@ -253,7 +253,7 @@ describe('with a service in the background', () => {
     const seen: string[] = [];
     const server = createServer((request, response) => {
       request.resume();
-      seen.push(`${request.url} ${request.headers['canary-key']}`);
+      seen.push(`${request.url} ${String(request.headers['canary-key'])}`);
       const answer = { predictions: ['{value=[1]}'], uri: 'a', identity: 'i' };
       response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
     });
