@@ -43,6 +43,10 @@ describe('parts', () => {
       [0, 3],
       [3, 7],
     ]);
+    assert.deepEqual(rowsOf(path(listed(part(0, 4), part(0, 6), part(6, 4)), 10)), [
+      [0, 6],
+      [6, 4],
+    ]);
     assert.equal(path(listed(part(0, 5), part(3, 7)), 10), undefined);
     assert.equal(path(listed(part(0, 5), part(6, 4)), 10), undefined);
     assert.equal(path(listed(part(0, 5)), 10), undefined);
