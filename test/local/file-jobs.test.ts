@@ -124,7 +124,7 @@ describe('a job over files on one machine', () => {
       )),
     ];
     const words = ({ error, ...rest }: Answer) =>
-      error === undefined ? rest : { error: `${error}`.replace(/^line \d+: /, '') };
+      error === undefined ? rest : { error: error.replace(/^line \d+: /, '') };
     const found = lines.map((line) => words(withoutPlace(line)));
     // A column without a value differs from a null of JSON.
     const at = expected.length - 2;

@@ -24,7 +24,7 @@ function listed(...parts: readonly Part[]): StoredPart[] {
 const rowsOf = (parts: readonly Part[] | undefined) => parts?.map(({ row, rows }) => [row, rows]);
 
 describe('parts', () => {
-  test('say in their names which rows they have, and other names say nothing', () => {
+  test('say in their names which rows they have, and other names are of no part', () => {
     const name = partName({ unit: 3, row: 70_000, rows: 12, errors: 1, ms: 8.6 });
     assert.equal(name, '000003/000000070000-12-1-9');
     assert.deepEqual(readPart(name, 5), { unit: 3, row: 70_000, rows: 12, errors: 1, ms: 9, name, bytes: 5 });
