@@ -48,7 +48,7 @@ function rightsOf(buckets: readonly string[]) {
     {
       Sid: 'ReadAndWriteFiles',
       Effect: 'Allow',
-      Action: ['s3:GetObject', 's3:PutObject', 's3:ListMultipartUploadParts'],
+      Action: ['s3:GetObject', 's3:PutObject'],
       Resource: arns.map((arn) => ({ 'Fn::Sub': `${arn['Fn::Sub']}/*` })),
     },
   ];

@@ -26,7 +26,7 @@ const READS = 8;
 
 /** @returns what is left to be done in another event */
 export async function merge(
-  { id, piece }: MergeMessage,
+  { id, etags }: MergeMessage,
   deps: JobDeps,
   isOver: () => boolean,
 ): Promise<MergeMessage | undefined> {
@@ -52,12 +52,20 @@ export async function merge(
   if (pieces.length <= 1) await store.putObject(target, await read(pieces[0] ?? []));
   else {
     const upload = await uploadOf(keys, target, deps);
+    const made = [...etags];
     let isOpen = true;
-    for (let at = piece; isOpen && at < pieces.length; at++) {
-      if (isOver()) return { do: 'merge', id, piece: at };
-      isOpen = await store.putPart(target, upload, at + 1, await read(pieces[at] ?? []));
+    while (isOpen && made.length < pieces.length) {
+      if (isOver()) return { do: 'merge', id, etags: made };
+      const etag = await store.putPart(
+        target,
+        upload,
+        made.length + 1,
+        await read(pieces[made.length] ?? []),
+      );
+      isOpen = etag !== undefined;
+      if (etag !== undefined) made.push(etag);
     }
-    isOpen &&= await store.complete(target, upload);
+    isOpen &&= await store.complete(target, upload, made);
     // Somebody else has completed it.
     if (!isOpen && (await store.size(target)) !== bytesOf(whole.pieces))
       throw new ServingError('conflict', `the upload of ${RESULTS} is gone`);

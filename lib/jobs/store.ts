@@ -35,10 +35,10 @@ export interface JobStore {
   putObject(address: Address, body: Uint8Array): Promise<void>;
   /** An upload in parts. @returns its id. @throws bad_request where S3 refuses it */
   begin(address: Address): Promise<string>;
-  /** @returns false when there is no such upload any more */
-  putPart(address: Address, upload: string, number: number, body: Uint8Array): Promise<boolean>;
-  /** @returns false when there is no such upload any more */
-  complete(address: Address, upload: string): Promise<boolean>;
+  /** @returns its ETag; undefined when there is no such upload any more */
+  putPart(address: Address, upload: string, number: number, body: Uint8Array): Promise<string | undefined>;
+  /** @param etags of all parts in order. @returns false when there is no such upload any more */
+  complete(address: Address, upload: string, etags: readonly string[]): Promise<boolean>;
 }
 
 /** An object that a job wrote itself. */
@@ -130,8 +130,8 @@ export interface WatchMessage {
 export interface MergeMessage {
   readonly do: 'merge';
   readonly id: string;
-  /** The first part of the upload that is not there yet, from 0. */
-  readonly piece: number;
+  /** The ETags of the parts of the upload that are there. */
+  readonly etags: readonly string[];
 }
 
 export type Message = PlanMessage | RunMessage | WatchMessage | MergeMessage;

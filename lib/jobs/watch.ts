@@ -56,7 +56,7 @@ export async function watch(
   assertErrors(progress, request);
   if (whole) {
     await store.putNew(keys.whole, JSON.stringify(whole));
-    return { message: { do: 'merge', id, piece: 0 }, delaySeconds: 0 };
+    return { message: { do: 'merge', id, etags: [] }, delaySeconds: 0 };
   }
   const delaySeconds = Math.min(MOST_SECONDS, FIRST_SECONDS + Math.floor(turn / 10));
   return { message: { do: 'watch', id, turn: turn + 1 }, delaySeconds };

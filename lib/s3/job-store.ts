@@ -7,7 +7,6 @@ import {
   CreateMultipartUploadCommand,
   HeadObjectCommand,
   ListObjectsV2Command,
-  ListPartsCommand,
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
@@ -21,7 +20,6 @@ import { refusalAdvice } from './refusal.ts';
 const CALL_MS = 20_000;
 /** The list of a job's files. */
 const TEXT_BYTES = 64 * 1024 * 1024;
-const LISTED = 1_000;
 
 interface StoredFile extends ObjectAddress {
   readonly etag: string;
@@ -134,26 +132,26 @@ export class JobObjects {
     return UploadId;
   }
 
-  putPart(address: ObjectAddress, upload: string, number: number, body: Uint8Array): Promise<boolean> {
-    const about = { Bucket: address.bucket, Key: address.key, UploadId: upload };
+  /** @returns its ETag; undefined when there is no such upload any more */
+  async putPart(
+    { bucket, key }: ObjectAddress,
+    upload: string,
+    number: number,
+    body: Uint8Array,
+  ): Promise<string | undefined> {
+    const about = { Bucket: bucket, Key: key, UploadId: upload };
     const put = new UploadPartCommand({ ...about, PartNumber: number, Body: body });
-    return whileOpen(() => this.#s3.send(put, { abortSignal: AbortSignal.timeout(CALL_MS) }));
+    const part = await whileOpen(() => this.#s3.send(put, { abortSignal: AbortSignal.timeout(CALL_MS) }));
+    return part?.ETag;
   }
 
-  complete({ bucket, key }: ObjectAddress, upload: string): Promise<boolean> {
+  /** @param etags of all parts in order. @returns false when there is no such upload any more */
+  async complete({ bucket, key }: ObjectAddress, upload: string, etags: readonly string[]): Promise<boolean> {
     const about = { Bucket: bucket, Key: key, UploadId: upload };
-    return whileOpen(async () => {
-      const Parts: { PartNumber: number | undefined; ETag: string | undefined }[] = [];
-      for (let after: string | undefined; ; ) {
-        const list = new ListPartsCommand({ ...about, MaxParts: LISTED, PartNumberMarker: after });
-        const page = await this.#s3.send(list, { abortSignal: AbortSignal.timeout(CALL_MS) });
-        for (const { PartNumber, ETag } of page.Parts ?? []) Parts.push({ PartNumber, ETag });
-        if (!page.IsTruncated) break;
-        after = page.NextPartNumberMarker;
-      }
-      const command = new CompleteMultipartUploadCommand({ ...about, MultipartUpload: { Parts } });
-      await this.#s3.send(command, { abortSignal: AbortSignal.timeout(CALL_MS) });
-    });
+    const Parts = etags.map((ETag, i) => ({ PartNumber: i + 1, ETag }));
+    const command = new CompleteMultipartUploadCommand({ ...about, MultipartUpload: { Parts } });
+    const done = await whileOpen(() => this.#s3.send(command, { abortSignal: AbortSignal.timeout(CALL_MS) }));
+    return done !== undefined;
   }
 
   async #writing<T>(address: ObjectAddress, write: () => Promise<T>): Promise<T> {
@@ -165,13 +163,12 @@ export class JobObjects {
   }
 }
 
-/** False when the upload is gone. */
-async function whileOpen(work: () => Promise<unknown>): Promise<boolean> {
+/** Undefined when the upload is gone. */
+async function whileOpen<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
-    await work();
-    return true;
+    return await work();
   } catch (error) {
-    if (asError(error).name === 'NoSuchUpload') return false;
+    if (asError(error).name === 'NoSuchUpload') return undefined;
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** What jobs over files read of Parquet, and of rows that are too large. */
+/** Parquet in jobs over files, and rows that are too large. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';

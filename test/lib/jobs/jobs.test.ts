@@ -143,6 +143,17 @@ describe('a job over files', () => {
     assert.equal(linesOf(await runJob(files, { maxErrors: 2 })).length, 100);
   });
 
+  test('whose errors may be a share of all rows waits until all are counted', async () => {
+    for (let seed = 1; seed <= 12; seed++) {
+      const world = new World(seeded(seed), NO_FAULTS);
+      world.put('data/in/a.ndjson', '{"x":-1}\n'.repeat(2));
+      for (let i = 0; i < 5; i++) world.put(`data/in/b${i}.ndjson`, '{"x":1}\n'.repeat(100));
+      world.request('j1', { input: 's3://data/in/', output: OUT, maxErrors: '1%' });
+      await world.run();
+      assert.equal(linesOf(world).length, 502, `seed ${seed}`);
+    }
+  });
+
   test('that is cancelled writes no results, and does all once it is asked to go on', async (t) => {
     quietLog(t);
     const world = new World(seeded(5), NO_FAULTS);
@@ -225,3 +236,26 @@ test('jobs whose functions are killed at any call, delivered twice and cut short
 
 /** A cell with a line break. */
 const row = (x: number) => `"${x}\n"`;
+
+test('results of several pieces are whole and in order, through kills and second deliveries', async (t) => {
+  quietLog(t);
+  const text = 'a'.repeat(100_000);
+  for (let seed = 1; seed <= 4; seed++) {
+    const world = new World(seeded(seed), { kill: 0.05, twice: 0.3, late: 0.3 }, (record) => {
+      const [value] = record.values();
+      const data = [`${value?.kind === 'json' ? String(value.value) : ''} ${text}`];
+      return { ok: true, outputs: [{ name: 'y', dtype: 'string', shape: [1], data }] };
+    });
+    world.put('data/in/a.ndjson', Array.from({ length: 300 }, (_, i) => i).join('\n'));
+    world.request('j1', { input: 's3://data/in/', output: OUT });
+    await world.run();
+    const lines = world.text('results/out/results.ndjson').split('\n').slice(0, -1);
+    const found = lines.map((line) => (JSON.parse(line) as { outputs: { y: string[][] } }).outputs.y[0]?.[0]);
+    assert.deepEqual(
+      found.map((y) => y?.split(' ')[0]),
+      Array.from({ length: 300 }, (_, i) => String(i)),
+      `seed ${seed}`,
+    );
+    assert.ok(found.every((y) => y?.endsWith(text)));
+  }
+});

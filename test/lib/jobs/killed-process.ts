@@ -1,4 +1,4 @@
-/** One process of through-kills.ts, which may be killed at any moment: the server of queues and objects, or the function with its poller. */
+/** One process of killed-job.ts, which may be killed at any moment: the server of queues and objects, or the function with its poller. */
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { plainAnswer } from '../../../lib/http/plain.ts';
 import { serveJobs } from '../../../lib/jobs/serve.ts';

@@ -1,7 +1,7 @@
 /** A million rows through kills, and the memory that the function has at ten thousand and at a million. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { jobThroughKills } from './through-kills.ts';
+import { jobThroughKills } from './killed-job.ts';
 
 const ROWS = Number(process.env['JOB_ROWS'] ?? 1_000_000);
 

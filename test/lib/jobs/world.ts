@@ -206,11 +206,17 @@ export class World {
           return id;
         }),
       putPart: (_, upload, number, body) =>
-        call(() => uploads.get(upload)?.set(number, Buffer.from(body)) !== undefined),
-      complete: (address, upload) =>
+        call(() =>
+          uploads.get(upload)?.set(number, Buffer.from(body)) ? etagOf(Buffer.from(body)) : undefined,
+        ),
+      complete: (address, upload, etags) =>
         call(() => {
           const parts = uploads.get(upload);
           if (!parts) return false;
+          assert.deepEqual(
+            [...parts].toSorted(([a], [b]) => a - b).map(([, body]) => etagOf(body)),
+            etags,
+          );
           const bodies = [...parts].toSorted(([a], [b]) => a - b).map(([, body]) => body);
           objects.set(nameOf(address), Buffer.concat(bodies));
           return uploads.delete(upload);
