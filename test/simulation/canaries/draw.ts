@@ -10,7 +10,12 @@ export interface OrderStep {
   readonly atMs: number;
   readonly kind: 'order';
   readonly order:
-    | { readonly what: 'canary'; readonly version: number; readonly share: number; readonly flaw: Flaw | undefined }
+    | {
+        readonly what: 'canary';
+        readonly version: number;
+        readonly share: number;
+        readonly flaw: Flaw | undefined;
+      }
     | { readonly what: 'publish'; readonly version: number }
     | { readonly what: 'promote' }
     | { readonly what: 'rollback' };
@@ -41,7 +46,9 @@ export function withCanaries(drawn: Drawn): Step[] {
   const more = new Draft(drawn);
   for (let count = choices.whole('canaries', 1, 3); count > 0; count--) more.canary();
   more.ends();
-  const keyed = steps.map((step) => (step.kind === 'enqueue' || step.kind === 'predict' ? more.keyed(step) : step));
+  const keyed = steps.map((step) =>
+    step.kind === 'enqueue' || step.kind === 'predict' ? more.keyed(step) : step,
+  );
   return [...keyed, ...more.steps.filter(({ atMs }) => atMs <= drawn.endMs)];
 }
 
@@ -80,7 +87,12 @@ class Draft {
     const atMs = this.#between(0, endMs * 0.8);
     const flaw = this.#chance(0.5) ? this.#pick(FLAWS) : undefined;
     const isCrowded = flaw === 'fails' && this.#chance(0.5);
-    this.#order(atMs, { what: 'canary', version: ++this.#versions, share: isCrowded ? 0.5 : this.#pick(SHARES), flaw });
+    this.#order(atMs, {
+      what: 'canary',
+      version: ++this.#versions,
+      share: isCrowded ? 0.5 : this.#pick(SHARES),
+      flaw,
+    });
     if (isCrowded) this.#crowd(atMs);
     this.#records(this.#later(atMs));
     this.#records(this.#later(atMs));
@@ -126,7 +138,16 @@ class Draft {
     const { hasBridge } = this.#drawn.settings;
     const way = hasBridge ? 'sqs' : this.#pick(['sqs', 'sqs', 'https'] as const);
     const number = ++this.#number;
-    const step: EnqueueStep = { atMs, kind: 'enqueue', client: 1, uri, number, what: 'good', way, notifies: false };
+    const step: EnqueueStep = {
+      atMs,
+      kind: 'enqueue',
+      client: 1,
+      uri,
+      number,
+      what: 'good',
+      way,
+      notifies: false,
+    };
     this.steps.push(canaryKey === undefined ? this.keyed(step) : { ...step, canaryKey });
   }
 

@@ -38,7 +38,10 @@ export const onePointer: Invariant = ({ canaries: { pointers, orders } }) => {
 };
 
 /** Undefined for what nobody may do. */
-function changeOf(before: PointerFact, next: PointerFact): 'push' | 'begin' | 'end' | 'back' | 'same' | undefined {
+function changeOf(
+  before: PointerFact,
+  next: PointerFact,
+): 'push' | 'begin' | 'end' | 'back' | 'same' | undefined {
   const isSame = next.version === before.version && sameHistory(next.history, before.history);
   const [old, now] = [before.canary, next.canary];
   if (old && now) {
@@ -96,7 +99,8 @@ export const noThirdVersion: Invariant = (history) => {
 /** An answer of S3 that is late is given up. */
 function isTroubled({ troubles }: History, fromMs: number, toMs: number): boolean {
   return troubles.some(
-    (one) => (one.what === 's3' || one.what === 'network') && one.fromMs <= toMs && one.toMs >= fromMs - 8_000,
+    (one) =>
+      (one.what === 's3' || one.what === 'network') && one.fromMs <= toMs && one.toMs >= fromMs - 8_000,
   );
 }
 
@@ -178,7 +182,9 @@ function badness({ counts }: LookFact, flaw: string | undefined, before: number)
     const failed = total(canary.failures);
     const failedBefore = total(serving.failures);
     return (
-      Math.min(failed, serving.answers) >= ENOUGH && canary.answers === 0 && failedBefore * 4 < serving.answers
+      Math.min(failed, serving.answers) >= ENOUGH &&
+      canary.answers === 0 &&
+      failedBefore * 4 < serving.answers
     );
   });
   return flaw === 'fails' && areFailures ? 'that all its records fail' : undefined;
@@ -186,7 +192,9 @@ function badness({ counts }: LookFact, flaw: string | undefined, before: number)
 
 /** Before and after a look: it saw one of the two, or a number between them. */
 function leastUnended({ counts }: LookFact): number {
-  const lost = counts.map(trialSums).map(({ openings: { began, opened, refused } }) => began - opened - refused);
+  const lost = counts
+    .map(trialSums)
+    .map(({ openings: { began, opened, refused } }) => began - opened - refused);
   return Math.min(...lost);
 }
 

@@ -14,7 +14,12 @@ import type { OrderStep } from './draw.ts';
 interface Program {
   openS3(options: object): unknown;
   readCurrent(s3: unknown, location: ModelLocation): Promise<CurrentModel>;
-  publishModel(s3: unknown, location: ModelLocation, directory: string, options: PublishOptions): Promise<unknown>;
+  publishModel(
+    s3: unknown,
+    location: ModelLocation,
+    directory: string,
+    options: PublishOptions,
+  ): Promise<unknown>;
   rollBack(
     s3: unknown,
     location: ModelLocation,
@@ -76,7 +81,8 @@ export class Operators {
     if (order.what === 'promote') {
       const current = await program.readCurrent(s3, LOCATION);
       // Who promotes has looked at what it answers.
-      if (this.#world.history.canaries.isFlawed(current.canary?.version)) throw new ServingError('not_found', 'bad');
+      if (this.#world.history.canaries.isFlawed(current.canary?.version))
+        throw new ServingError('not_found', 'bad');
       const end = { isPromoted: true, reason: 'by hand', at: new Date(now()).toISOString() };
       return void (await program.endCanary(s3, LOCATION, current, end));
     }

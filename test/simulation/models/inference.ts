@@ -103,7 +103,8 @@ export function onnxModule(process: SimulatedProcess, hooks: InferenceHooks) {
       }
       await busy(hooks.runMs(process) + (kinds.has('slow') ? hooks.slowMs : 0));
       const isFlawed = this.flaw === 'fails' && numbers.some((number) => number > 0);
-      if (isFlawed || kinds.has('fails')) throw new Error('Non-zero status code returned while running Gather node');
+      if (isFlawed || kinds.has('fails'))
+        throw new Error('Non-zero status code returned while running Gather node');
       const y = Float32Array.from(numbers.flatMap((number) => [number, this.version]));
       return { y: new FakeTensor('float32', y, [rows, 2]) };
     }
@@ -126,7 +127,8 @@ export function onnxModule(process: SimulatedProcess, hooks: InferenceHooks) {
           process.after(0, () => process.end('out of memory'));
           return new Promise<never>(() => undefined);
         }
-        if (flaw === 'broken' || (flaw === 'refused' && open > 0)) throw new Error('Failed to allocate memory');
+        if (flaw === 'broken' || (flaw === 'refused' && open > 0))
+          throw new Error('Failed to allocate memory');
         hooks.onOpen(process, facts.version, ++open);
         return new Session(facts);
       },

@@ -108,4 +108,53 @@ export const PLANTED: readonly PlantedFault[] = [
     seenBy: ['nothing is left at an answer'],
     seed: 4,
   },
+  {
+    name: 'canary that stays',
+    what: 'an environment keeps a canary that has ended, with its share',
+    file: 'lib/inference/model-manager.ts',
+    find: `    this.#share = share;
+    this.#refused = undefined;`,
+    replace: `    share ??= this.#share;
+    this.#share = share;
+    this.#refused = undefined;`,
+    seenBy: ['no third version'],
+    seed: 13,
+  },
+  {
+    name: 'side drawn anew',
+    what: 'the side of a record is drawn at each delivery',
+    file: 'lib/inference/canary-share.ts',
+    find: 'return digest.readUInt32BE(0) / 2 ** 32 < share;',
+    replace: 'return digest.length > 0 && Math.random() < share;',
+    seenBy: ['a key keeps its side'],
+    seed: 2,
+  },
+  {
+    name: 'pointer without its condition',
+    what: 'the pointer is written though it was changed since it was read',
+    file: 'lib/registry/pointer.ts',
+    find: 'const written = isSame && (await put(s3, location, text, etag));',
+    replace: 'const written = await put(s3, location, text, now.etag);',
+    seenBy: ['one pointer'],
+    seed: 17,
+  },
+  {
+    name: 'name of the other version',
+    what: 'answers of a canary are saved with the name of the version that serves',
+    file: 'lib/pipeline/serve.ts',
+    find: 'return { ...sortOutcomes(decoded, outcomes, buffers), version, notified, settle };',
+    replace:
+      'return { ...sortOutcomes(decoded, outcomes, buffers), version: parts.runner.version, notified, settle };',
+    seenBy: ['versions are named'],
+    seed: 2,
+  },
+  {
+    name: 'golden requests are enough',
+    what: 'the scheduled look finds a canary bad by its golden requests only',
+    file: 'release/trial/watch.ts',
+    find: 'ended === undefined ? judge(sums, common.looks)',
+    replace: "true ? ({ verdict: 'no worse', reason: '', looks: 0 } as const)",
+    seenBy: ['a bad canary ends'],
+    seed: 17,
+  },
 ];
