@@ -230,7 +230,50 @@ export interface CaptureFacts {
   readonly replay: Part<ReplayFacts>;
 }
 
-/** GET console/api/versions: the newest first. */
+/** A version on trial. */
+interface Tried {
+  readonly version: string;
+  /** ISO 8601. */
+  readonly since: string;
+}
+
+/** Versions on trial beside the one that serves, as of the last look: `found` is absent before the first. */
+export interface TrialFacts {
+  readonly canary?:
+    | (Tried & {
+        /** From 0 to 0.5. */
+        readonly share: number;
+        readonly found?:
+          | {
+              readonly golden: 'passed' | 'none' | 'asking';
+              readonly verdict: string;
+              /** With the answers of both versions. */
+              readonly reason: string;
+            }
+          | undefined;
+      })
+    | undefined;
+  readonly shadow?:
+    | (Tried & {
+        readonly found?:
+          | {
+              readonly compared: number;
+              readonly flips: number;
+              readonly differ: number;
+              readonly otherEnds: number;
+              readonly notReplayable: number;
+              readonly problem?: string | undefined;
+            }
+          | undefined;
+      })
+    | undefined;
+  /** The end of the canary before. */
+  readonly ended?:
+    | { readonly version: string; readonly end: string; readonly reason: string; readonly at: string }
+    | undefined;
+}
+
+/** GET console/api/versions: the newest first. POST console/api/promote and console/api/end {"version"} end a trial. */
 export interface Versions {
   readonly versions: readonly {
     readonly version: string;
@@ -241,7 +284,9 @@ export interface Versions {
     readonly serves: boolean;
     /** The target of a rollback. */
     readonly before: boolean;
+    readonly trial?: 'canary' | 'shadow' | undefined;
   }[];
+  readonly trial: TrialFacts;
   /** How long a new choice takes to be served, in seconds. */
   readonly refreshSeconds: number;
 }

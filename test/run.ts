@@ -80,10 +80,7 @@ const LONGEST: readonly string[] = [
 /** A process each: a module of theirs has a top-level await, so that it does not load at once, or the first call counts. */
 const ALONE: readonly string[] = [
   'architecture/architecture.test.ts',
-  'architecture/planted.test.ts',
-  'bench/growth/run.test.ts',
   'bench/packages.test.ts',
-  'bench/processes.test.ts',
   'bench/report.test.ts',
   'onnx-import/model-process.test.ts',
   'docs/reference.test.ts',

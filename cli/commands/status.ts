@@ -1,10 +1,10 @@
 /** `cluster-serving status`. The exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready. */
 import type { NoticeFacts } from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { percentText } from '../../lib/contract/share.ts';
 import type { CanaryShare, ServedVersions } from '../../lib/contract/values.ts';
 import { setVariables } from '../../lib/contract/variables.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
-import { percentText } from '../../lib/registry/pointer.ts';
 import { findRunning, type StackRecord } from '../../local/service/data-folder.ts';
 import { otherServices } from '../../local/service/services.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';

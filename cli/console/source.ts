@@ -23,9 +23,9 @@ import {
   noticeFacts,
   replayOne,
   resumeTarget,
-  type VersionPlace,
   versionsOf,
 } from '../../local/console/stored.ts';
+import { endVersion, promoteVersion, type VersionPlace } from '../../local/console/trial.ts';
 import { installation } from '../../local/machine/installation.ts';
 import { type Fetch, request } from '../../sdk/fetch.ts';
 import { askLost } from '../capture/lost.ts';
@@ -95,11 +95,15 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
       if (!place?.results) throw new ServingError('bad_request', place ? NO_REPLAY : NO_BUCKET);
       return withRunner(place, undefined, (runner) => replayOne(place, runner, id));
     },
-    activate: (version) => {
-      if (!versions) throw new ServingError('bad_request', NO_BUCKET);
-      return activateVersion(versions, version);
-    },
+    activate: (version) => activateVersion(known(versions), version),
+    promote: (version) => promoteVersion(known(versions), version),
+    end: (version) => endVersion(known(versions), version),
   };
+}
+
+function known(versions: VersionPlace | undefined): VersionPlace {
+  if (versions) return versions;
+  throw new ServingError('bad_request', NO_BUCKET);
 }
 
 /** @throws bad_request where the bucket or the queue is not known */

@@ -3,7 +3,7 @@ import { MAKING_OPTIONS } from '../../onnx-import/options.ts';
 import { only } from '../command.ts';
 import { SERVICE_OPTIONS, YES } from '../service.ts';
 
-const CONFIG_OPTION = only(['import', 'check', 'push', 'replay', 'golden', 'rollback'], {
+const CONFIG_OPTION = only(['import', 'check', 'push', 'replay', 'golden', 'promote', 'rollback'], {
   config: {
     short: 'c',
     value: 'file',

@@ -28,7 +28,7 @@ export function ofPlace(
     case 'trial':
       return showTrial(place, end, output);
     case 'promote':
-      return promote(place, output);
+      return promote(place, job, output);
     case 'rollback':
       return rollback(place, argument, job, output);
     default:

@@ -6,10 +6,10 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { percentText } from '../../lib/contract/share.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { keptGoldenNotes, verificationNotes } from '../../lib/contract/verification-text.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import { percentText } from '../../lib/registry/pointer.ts';
 import { type Published, type PublishOptions, publishModel, type Trial } from '../../lib/registry/publish.ts';
 import type { ModelOrigin } from '../../lib/registry/versions.ts';
 import { check, needsImport, readFacts, referenceProblem, reportPath } from '../../onnx-import/index.ts';
@@ -49,12 +49,8 @@ export async function push(
   { activate, trial, dropGolden, accept, job, ...options }: PushOptions,
   output: Output,
 ): Promise<number> {
-  const { s3, location, text, workerConfig } = place;
-  if (workerConfig !== undefined) {
-    throw wrongUse(
-      `the worker of ${workerConfig} is served from its folders, not from S3: change the files of its modelPath and run \`cluster-serving restart\``,
-    );
-  }
+  const { s3, location, text } = place;
+  assertPushable(place, job, trial);
   const stop = new AbortController();
   const onSignal = () => stop.abort(new ServingError('cancelled', 'the upload was called off'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
@@ -102,6 +98,18 @@ export async function push(
     models.close();
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
+}
+
+/** @throws WrongUse for what a worker cannot do */
+function assertPushable({ workerConfig }: OpenPlace, { worker }: JobConfig, trial: Trial | undefined): void {
+  if (workerConfig !== undefined)
+    throw wrongUse(
+      `the worker of ${workerConfig} is served from its folders, not from S3: change the files of its modelPath and run \`cluster-serving restart\``,
+    );
+  if (trial && worker.class !== undefined)
+    throw wrongUse(
+      'versions of a worker are not tried: what it answers is not captured, and it has no golden requests',
+    );
 }
 
 function answerOf(

@@ -1,18 +1,20 @@
 /** `model trial`, `model promote`, and what is checked before a version is put on trial. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { JobConfig } from '../../lib/config/job.ts';
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
+import { percentText } from '../../lib/contract/share.ts';
 import { addressText } from '../../lib/registry/download.ts';
-import { type CurrentModel, percentText, readCurrent } from '../../lib/registry/pointer.ts';
+import { type CurrentModel, readCurrent } from '../../lib/registry/pointer.ts';
 import { modelFiles, type Trial } from '../../lib/registry/publish.ts';
-import { endCanary, endShadow } from '../../lib/registry/trial.ts';
 import {
   type CanaryReport,
   readTrialReport,
   type ShadowReport,
   type TrialReport,
 } from '../../lib/registry/trial-report.ts';
-import { rollBack } from '../../lib/registry/versions.ts';
+import { assertGoldenHere } from '../../local/console/golden.ts';
+import { endTrial, promoteTrial } from '../../local/console/trial.ts';
 import { sameTrial } from '../../release/trial/watch.ts';
 import { EXIT, type Output } from '../output.ts';
 import type { OpenPlace } from './place.ts';
@@ -96,16 +98,6 @@ export async function showTrial(
   return EXIT.ok;
 }
 
-async function endTrial({ s3, location }: Pick<OpenPlace, 's3' | 'location'>): Promise<void> {
-  const current = await readCurrent(s3, location);
-  if (!current.canary && current.shadow) return endShadow(s3, location, current);
-  await endCanary(s3, location, current, {
-    isPromoted: false,
-    reason: 'by hand',
-    at: new Date().toISOString(),
-  });
-}
-
 function canaryLines(report: CanaryReport | undefined): string[] {
   if (!report) return ['          it has not been looked at yet'];
   const golden = { passed: 'passed', none: 'there are none', asking: 'being asked' }[report.golden];
@@ -129,19 +121,17 @@ function timeText(iso: string): string {
 }
 
 /** The canary serves; without one, the shadow does. */
-export async function promote(place: OpenPlace, output: Output): Promise<number> {
-  const { s3, location, text } = place;
-  const current = await readCurrent(s3, location);
-  const { version: from, canary, shadow } = current;
-  if (!canary && !shadow)
-    throw new ServingError('not_found', `${text}: nothing is on trial; \`model push --canary\` begins one`);
-  const at = new Date().toISOString();
-  const { version } = canary
-    ? await endCanary(s3, location, current, { isPromoted: true, reason: 'by hand', at })
-    : await rollBack(s3, location, shadow?.version);
+export async function promote(
+  place: OpenPlace,
+  job: () => Promise<JobConfig>,
+  output: Output,
+): Promise<number> {
+  const { version, from } = await promoteTrial(place, async (wanted) =>
+    assertGoldenHere(place, wanted, await job()),
+  );
   output.answer(
-    { version, from: from ?? null, to: text },
-    `version ${version} serves from ${text}, instead of ${from}`,
+    { version, from: from ?? null, to: place.text },
+    `version ${version} serves from ${place.text}, instead of ${from}`,
   );
   return EXIT.ok;
 }

@@ -3,8 +3,9 @@
  * others appear meanwhile.
  */
 import type { JobConfig } from '../../lib/config/job.ts';
+import { percentText } from '../../lib/contract/share.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
-import { percentText, readCurrent } from '../../lib/registry/pointer.ts';
+import { readCurrent } from '../../lib/registry/pointer.ts';
 import {
   listVersions,
   type ModelVersion,

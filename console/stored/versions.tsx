@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Done, Versions } from '../api.ts';
 import { act } from '../client.ts';
 import { batchingText, bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked, Words } from '../ui.tsx';
+import { Trial } from './trial.tsx';
 
 type Version = Versions['versions'][number];
 
@@ -17,8 +18,9 @@ export function VersionsView({ onActivated }: { onActivated: () => Promise<void>
   return (
     <Card title="Versions" aside={<span class="quiet">newest first</span>}>
       <Loaded asked={asked}>
-        {({ versions, refreshSeconds }) => (
+        {({ versions, trial, refreshSeconds }) => (
           <>
+            <Trial trial={trial} onDone={close} />
             {versions.length === 0 && (
               <Empty title="There is none.">
                 <code>cluster-serving model push</code> brings one.
@@ -58,12 +60,13 @@ function verbOf({ before }: Version): string {
 }
 
 function VersionRow({ one, onChoose }: { one: Version; onChoose: (version: Version) => void }) {
-  const { version, uploadedAt, bytes, format, batching, serves, before } = one;
+  const { version, uploadedAt, bytes, format, batching, serves, before, trial } = one;
   return (
     <li class="letter">
       <span class="uri">
         <code>{version}</code> {serves && <span class="badge succeeded">serves now</span>}
         {before && <span class="badge">served before</span>}
+        {trial !== undefined && <span class="badge">{trial}</span>}
       </span>
       <time class="quiet" dateTime={uploadedAt} title="Uploaded">
         {timeText(uploadedAt)}
@@ -77,7 +80,7 @@ function VersionRow({ one, onChoose }: { one: Version; onChoose: (version: Versi
           </>
         )}
       </span>
-      {!serves && format !== undefined && (
+      {!serves && trial !== 'canary' && format !== undefined && (
         <button
           type="button"
           class="small"

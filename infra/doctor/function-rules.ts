@@ -19,7 +19,7 @@ interface Place {
   readonly tmpMB: number;
 }
 
-/** predict and batch as deployed; without a template, as configured. */
+/** predict, batch and trials as deployed; without a template, as configured. */
 function modelFunctions({ template, job }: Facts): Place[] {
   if (!template)
     return [{ where: 'predict and batch', memoryMB: job.function.memoryMB, tmpMB: DEFAULT_TMP_MB }];
@@ -41,7 +41,7 @@ function below(facts: Facts, leastMB: number, rest: Pick<Finding, 'severity' | '
 const memoryRuntime = settingsRule({
   id: 'memory-onnxruntime',
   topic: 'Functions',
-  looksAt: 'memory of predict and batch',
+  looksAt: 'memory of predict, batch and trials',
   why: 'Node with onnxruntime takes 116 MB before any model, and below 512 MB there is less than a third of a vCPU: the model may not load within the 10 s of INIT.',
   fix: 'function.memoryMB in config.yaml; 1769 is one vCPU',
   check: (facts) =>
@@ -54,7 +54,8 @@ const memoryRuntime = settingsRule({
 const memoryModel = settingsRule({
   id: 'memory-model',
   topic: 'Functions',
-  looksAt: "memory of predict and batch against the model's import report, or its size if there is none",
+  looksAt:
+    "memory of predict, batch and trials against the model's import report, or its size if there is none",
   why: 'Lambda ends a function that exceeds its memory without an answer, and delivers its batch again until the attempts are used up.',
   fix: 'function.memoryMB in config.yaml, or a smaller batchSize',
   check: (facts) => {
@@ -78,7 +79,7 @@ function memoryFor({ memoryMB, memory }: ImportFacts, batchSize: number): number
 const ephemeralStorage = settingsRule({
   id: 'ephemeral-storage',
   topic: 'Functions',
-  looksAt: '/tmp of predict and batch against the size of the model',
+  looksAt: '/tmp of predict, batch and trials against the size of the model',
   why: 'The model is downloaded to /tmp, and a new version beside the one in use: without room for two, a new version cannot be loaded.',
   fix: '--param tmpMB (512 to 10240)',
   check: (facts) => {

@@ -2,7 +2,7 @@
  * The price of a stack for a month without a request, from the resources of its packaged template. Prices are those of
  * infra/prices.ts; usage (requests, GB stored, log bytes) is zero here.
  */
-import { IDLE_PRICES } from '../prices.ts';
+import { type Architecture, IDLE_PRICES, PRICES } from '../prices.ts';
 import {
   listOf,
   numberOf,
@@ -26,6 +26,8 @@ export interface IdlePrice {
 }
 
 const HOURS = 730;
+/** A call by a schedule that finds nothing to do, as `trials` while nothing is on trial: assumed, in seconds, and its reads of S3. */
+const CALL = { seconds: 0.1, gets: 2 };
 
 /** @returns dollars a month; undefined when the price is not known */
 type Price = (properties: Properties, template: Template) => number | undefined;
@@ -44,11 +46,12 @@ const BILLED: Readonly<Record<string, { readonly what: string; readonly price: P
   'AWS::SecretsManager::Secret': { what: 'secrets', price: () => IDLE_PRICES.secret },
   'AWS::KMS::Key': { what: 'keys', price: () => IDLE_PRICES.key },
   'AWS::Lambda::Alias': { what: 'warm environments', price: warmEnvironments },
+  'AWS::Events::Rule': { what: 'scheduled calls', price: scheduledCalls },
 };
 
 /** Billed by use, or not at all. A type that is in neither list has no known price. */
 const FREE =
-  /^AWS::(IAM|Lambda::(Function|Version|Permission|EventSourceMapping)|ApiGatewayV2|SQS|SNS|S3|Logs|Events::Rule|EC2::(VPC|Subnet|RouteTable|SubnetRouteTableAssociation|SecurityGroup|SecurityGroupIngress|SecurityGroupEgress)|ElastiCache::(ParameterGroup|SubnetGroup|User|UserGroup))(::|$)/;
+  /^AWS::(IAM|Lambda::(Function|Version|Permission|EventSourceMapping)|ApiGatewayV2|SQS|SNS|S3|Logs|EC2::(VPC|Subnet|RouteTable|SubnetRouteTableAssociation|SecurityGroup|SecurityGroupIngress|SecurityGroupEgress)|ElastiCache::(ParameterGroup|SubnetGroup|User|UserGroup))(::|$)/;
 
 export function idlePrice(template: Template): IdlePrice {
   const sums = new Map<string, number>();
@@ -119,4 +122,26 @@ function warmEnvironments(
   const count = numberOf(config);
   if (memoryMB === undefined || count === undefined) return undefined;
   return HOURS * 3600 * count * (memoryMB / 1024) * IDLE_PRICES.warmGBSecond;
+}
+
+/** The price of rules that call a function each minute; a rule that sends to a queue has no price here. */
+function scheduledCalls(
+  { ScheduleExpression, Targets }: Properties,
+  { Resources }: Template,
+): number | undefined {
+  const functions = listOf(Targets).flatMap((target) => {
+    const [name] = listOf(recordOf(recordOf(target)['Arn'])['Fn::GetAtt']);
+    const resource = Resources[textOf(name)];
+    return resource?.Type === 'AWS::Lambda::Function' ? [recordOf(resource.Properties)] : [];
+  });
+  if (functions.length === 0) return 0;
+  const [, minutes] = /^rate\((\d+) minutes?\)$/.exec(textOf(ScheduleExpression)) ?? [];
+  if (minutes === undefined) return undefined;
+  const calls = (HOURS * 60) / Number(minutes);
+  return functions.reduce((sum, { MemorySize, Architectures }) => {
+    const architecture: Architecture = textOf(listOf(Architectures)[0]) === 'arm64' ? 'arm64' : 'x86_64';
+    const seconds = CALL.seconds * ((numberOf(MemorySize) ?? 128) / 1024) * PRICES.perGBSecond[architecture];
+    const requests = (PRICES.invocationsPerMillion + CALL.gets * PRICES.s3GetsPerMillion) / 1e6;
+    return sum + calls * (seconds + requests);
+  }, 0);
 }

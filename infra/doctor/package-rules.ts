@@ -80,7 +80,7 @@ const handler = archiveRule({
 const runtimeMissing = archiveRule({
   id: 'package-onnxruntime',
   topic: 'Package',
-  looksAt: 'onnxruntime in the archives of predict and batch, and in no other',
+  looksAt: 'onnxruntime in the archives of predict, batch and trials, and in no other',
   why: 'Without the library a model cannot be opened; in a function that opens no model it adds 18 MB to every cold start.',
   fix: 'leave package.patterns as they are, and package again',
   check: (archives) =>

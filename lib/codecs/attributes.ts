@@ -18,7 +18,7 @@ export type MessageAttributes = Readonly<
   Record<string, { readonly DataType: 'String' | 'Number'; readonly StringValue: string }>
 >;
 
-/** What a sender may say of a record. */
+/** A sender's statements about a record. */
 type Said = Notified & Pick<Enqueue, 'canaryKey'>;
 
 /** Attributes for a new record. SQS takes ten, and a replay has two more. */

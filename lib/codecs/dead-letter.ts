@@ -22,7 +22,7 @@ export interface DeadLetter extends Notified {
   readonly attempts: number | undefined;
   /** The tenant of the record. */
   readonly groupId?: string | undefined;
-  /** What decides whether a canary runs it, if its sender chose that. */
+  /** A canary runs it or not by this, if its sender chose that. */
   readonly canaryKey?: string | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;

@@ -78,15 +78,22 @@ const serveCall: Serve<HttpEvent, HttpAnswer> = (any, begin, told) => async (eve
   const { tracestate: _, ...others } = headers;
   const inner = { ...event, headers: { ...others, ...traceHeaders(span.context) } };
   let status = 500;
+  let model: string | undefined;
   try {
     const answer = await logWith(idsOf(span), () => handler(inner, context));
     status = answer.statusCode ?? 200;
+    model = versionIn(answer);
     const { traceparent } = traceHeaders(span.context);
     return { ...answer, headers: { ...answer.headers, traceparent } };
   } finally {
-    told.requestServed?.({ span, routeKey, method, status, startedMs });
+    told.requestServed?.({ span, routeKey, method, status, model, startedMs });
   }
 };
+
+function versionIn({ headers }: HttpAnswer): string | undefined {
+  const { 'model-version': version }: { readonly 'model-version'?: unknown } = Object(headers);
+  return typeof version === 'string' ? version : undefined;
+}
 
 const serveEvent: Serve<SQSEvent, SQSBatchResponse> = (any, begin, told) => async (event, context) => {
   const handler = any as Handler<SQSEvent, SQSBatchResponse>;

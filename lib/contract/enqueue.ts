@@ -19,7 +19,7 @@ export interface Enqueue extends Notified {
   readonly replays: number;
   /** The sender's trace context, if it sent one. */
   readonly trace?: TraceContext | undefined;
-  /** What decides whether a canary runs it, if its sender chose that. */
+  /** A canary runs it or not by this, if its sender chose that. */
   readonly canaryKey?: string | undefined;
 }
 

@@ -25,16 +25,33 @@ export function logWith<T>(fields: Fields, work: () => T): T {
   return invocation.run({ ...invocation.getStore(), ...fields }, work);
 }
 
+/** Versions of the model that failed with an error. */
+const versions = new WeakMap<Error, string>();
+
+/** @returns the same error, or a ServingError in its place; lines about it name the version of the model */
+export function failedIn(version: string, error: unknown): ServingError {
+  const known = ServingError.from(error);
+  versions.set(known, version);
+  return known;
+}
+
 /**
  * Logs the full error with its causes (an Error has no enumerable fields). An internal error is reported only here.
  */
 export function logError(error: unknown, fields: Fields = {}): void {
   const known = ServingError.from(error);
-  logLine('error', known.message, { code: known.code, uri: known.uri, stack: stackOf(known), ...fields });
+  const { code, uri } = known;
+  const stack = stackOf(known);
+  logLine('error', known.message, { code, uri, model_version: versionOf(known), stack, ...fields });
 }
 
 export function logWarning(message: string, fields: Fields = {}): void {
   logLine('warn', message, fields);
+}
+
+/** An error that was put into other words has the first one as its cause. */
+function versionOf(error: Error): string | undefined {
+  return versions.get(error) ?? (error.cause instanceof Error ? versions.get(error.cause) : undefined);
 }
 
 function stackOf(error: Error): string {

@@ -1,4 +1,4 @@
-/** What a manager of runners needs from its environment: where versions come from, clocks, and whom to tell. */
+/** The needs of a manager of runners: where versions come from, clocks, and whom to tell. */
 import type { ServingError } from '../contract/errors.ts';
 import type { CanaryShare, Runner } from '../contract/values.ts';
 import type { LoadTime } from './load-time.ts';

@@ -6,10 +6,10 @@ import { bucketOf } from './timers.ts';
 
 export type SideName = 'serving' | 'canary';
 
-/** What happened when environments opened the canary. Each opening begins; one that has no end has ended its environment. */
+/** Openings of the canary by environments. Each opening begins; one that has no end has ended its environment. */
 export type OpeningName = 'began' | 'opened' | 'refused';
 
-/** What one of the versions answered. */
+/** The answers of one of the versions. */
 export interface SideCounts {
   readonly answers: number;
   readonly failures: ReadonlyMap<string, number>;

@@ -30,7 +30,7 @@ type Ended = Omit<Span, 'context' | 'parentId' | 'startMs' | 'endMs' | 'links'> 
   /** By the clock of the path. */
   Partial<Pick<Span, 'links' | 'endMs'>>;
 /** The outcome of a record, with its time by the clock of the path. */
-type Outcome = Pick<Span, 'error' | 'endMs'> & { readonly uri: string };
+type Outcome = Pick<Span, 'error' | 'endMs'> & { readonly uri: string; readonly model: string | undefined };
 
 export class Spans implements Observer {
   readonly isSampled: Sampler;
@@ -53,7 +53,7 @@ export class Spans implements Observer {
     this.#exporter = new Exporter({ ...settings, isPeriodic: !isFrozen, warn });
   }
 
-  requestServed({ span, routeKey, method, status, startedMs }: Fact<'requestServed'>): void {
+  requestServed({ span, routeKey, method, status, model, startedMs }: Fact<'requestServed'>): void {
     this.#waitMs = REQUEST_WAIT_MS;
     // The route stands for the path, which may contain a uri.
     const route = routeKey.slice(routeKey.indexOf(' ') + 1);
@@ -61,6 +61,7 @@ export class Spans implements Observer {
       'http.request.method': method,
       'http.route': route,
       'http.response.status_code': status,
+      'cluster_serving.model_version': model,
     };
     const error = status >= 500 ? String(status) : undefined;
     this.#add({ name: routeKey, kind: 'server', span, startedMs, attributes, error });
@@ -77,16 +78,21 @@ export class Spans implements Observer {
     });
   }
 
-  recordsStored({ finished }: Fact<'recordsStored'>): void {
+  recordsStored({ finished, model }: Fact<'recordsStored'>): void {
     const endMs = this.#now();
     for (const { id, uri, outcome } of finished)
-      this.#outcomes.set(id, { uri, error: outcome.ok ? undefined : outcome.error.code, endMs });
+      this.#outcomes.set(id, {
+        uri,
+        model: model || undefined,
+        error: outcome.ok ? undefined : outcome.error.code,
+        endMs,
+      });
   }
 
   eventReturned({ span: whole, queue, records, startedMs, returned }: Fact<'eventReturned'>): void {
     this.#waitMs = EVENT_WAIT_MS;
     for (const { id, identity, attempt, span } of records) {
-      const { uri, error, endMs } = this.#outcomes.get(id) ?? {};
+      const { uri, model, error, endMs } = this.#outcomes.get(id) ?? {};
       this.#outcomes.delete(id);
       const attributes = {
         ...messaging('process', queue),
@@ -94,6 +100,7 @@ export class Spans implements Observer {
         'cluster_serving.identity': identity,
         'cluster_serving.attempt': attempt,
         'cluster_serving.uri': uri,
+        'cluster_serving.model_version': model,
       };
       const isReturned = returned === undefined || returned.has(id);
       this.#add({

@@ -23,7 +23,7 @@ interface Trial {
 const FLUSH_EVERY_MS = 1_000;
 /** The pause after a failed delivery, so that not every request pays for it. */
 const PAUSE_AFTER_FAILURE_MS = 30_000;
-/** Failures that say nothing of a version. */
+/** Failures that no version is the cause of. */
 const NOT_OURS: ReadonlySet<string> = new Set(['cancelled', 'rate_limited']);
 
 export class TrialWatch implements Observer {

@@ -19,6 +19,8 @@ export type Step = 'request' | 'run' | 'wait' | 'write' | 'read' | 'figures';
 
 /** A chunk of an event: records with an outcome, and messages to deliver again. */
 interface Chunk {
+  /** The version of the model that ran them. */
+  readonly version: string;
   readonly finished: readonly FinishedRecord[];
   readonly returned: readonly ReturnedMessage[];
 }
@@ -28,6 +30,8 @@ export interface MessageProblem {
   readonly error: ServingError;
   readonly messageId: string;
   readonly traceId: string | undefined;
+  /** The version that ran it; "" for none. */
+  readonly model: string;
 }
 
 /** The records of a request, or a record of the queue, with what came of them. */
@@ -146,6 +150,8 @@ export interface Observer {
     readonly method: string;
     /** 500 when it threw. */
     readonly status: number;
+    /** The version of the model that its answer names. */
+    readonly model: string | undefined;
     /** By the clock of the path (`Observers.now`). */
     readonly startedMs: number;
   }): void;

@@ -6,6 +6,7 @@
  */
 
 import { inInstance } from '../codecs/instances.ts';
+import { failedIn } from '../contract/log.ts';
 import { elementAt } from '../contract/present.ts';
 import { sliceTensor } from '../contract/tensor.ts';
 import type { Canary, Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
@@ -90,12 +91,16 @@ async function runRequest(
 ): Promise<Outcome[]> {
   const own = { ...policy, failFast: true };
   const run = () => runner.run(records, own);
-  const outcomes = await (observers ? observeRun(records.length, run, 'request', observers) : run());
-  assertOneEach(outcomes, records);
-  for (const [index, outcome] of outcomes.entries()) {
-    if (!outcome.ok) throw inInstance(outcome.error, index, outcomes.length);
+  try {
+    const outcomes = await (observers ? observeRun(records.length, run, 'request', observers) : run());
+    assertOneEach(outcomes, records);
+    for (const [index, outcome] of outcomes.entries()) {
+      if (!outcome.ok) throw inInstance(outcome.error, index, outcomes.length);
+    }
+    return outcomes;
+  } catch (error) {
+    throw failedIn(runner.version, error);
   }
-  return outcomes;
 }
 
 /** Reports that records are running. The returned function is called when they have run. */

@@ -19,7 +19,6 @@ export class StoredTrialCounts implements TrialCounts {
     const key = trialKey(this.#job, trial);
     const send = async (redis: Redis) => {
       const commands = redis.multi();
-      // With commands that a user of a shared Redis may run already (infra/template/redis-access.ts).
       for (const [name, count] of counts) commands.hincrbyfloat(key, name, count);
       await commands.pexpire(key, TTL_MS).exec();
     };

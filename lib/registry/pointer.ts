@@ -6,6 +6,7 @@
 
 import { ServingError } from '../contract/errors.ts';
 import { present } from '../contract/present.ts';
+import { percentText } from '../contract/share.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
@@ -115,10 +116,6 @@ export function assertNoCanary(location: ModelLocation, { canary }: CurrentModel
     `${addressText(location)}: version ${canary.version} is a canary since ${canary.since} and answers ${percentText(canary.share)} of the records; ` +
       'nothing was changed. First `model promote` makes it serve, or `model trial --end` ends it',
   );
-}
-
-export function percentText(share: number): string {
-  return `${Number((share * 100).toPrecision(3))} %`;
 }
 
 /**

@@ -37,7 +37,7 @@ export interface ShadowReport {
   readonly problem?: string | undefined;
 }
 
-/** What a canary finds where it would be opened. */
+/** The room that a canary finds where it would be opened. */
 export interface Room {
   readonly memoryMB: number;
   readonly diskMB: number;
@@ -49,7 +49,7 @@ export interface TrialReport {
   /** When it was looked at, ISO 8601. Where nothing is on trial, about once an hour. */
   readonly at: string;
   readonly room: Room;
-  /** Whether anything is captured that a shadow could answer. */
+  /** True if anything is captured that a shadow could answer. */
   readonly isCapturing: boolean;
   readonly canary?: CanaryReport | undefined;
   readonly shadow?: ShadowReport | undefined;

@@ -34,14 +34,15 @@ export function resultSink(results: Pick<Results, 'save'>, settings: SaveSetting
         else {
           unsaved.add(id);
           const traceId = enqueue.trace?.traceId;
-          settings.observer?.resultRefused?.({ error: fields, messageId: id, traceId });
+          settings.observer?.resultRefused?.({ error: fields, messageId: id, traceId, model });
         }
       }
       const blocked = new Set<string>();
       const finishedAt = Date.now();
       const written = await results.save(saved, model, settings.timers, (uri, error) => {
         blocked.add(uri);
-        logError(error, { messageId: finished.find((record) => record.uri === uri)?.id });
+        const messageId = finished.find((record) => record.uri === uri)?.id;
+        logError(error, { messageId, model_version: model });
       });
       const again = finished.filter(({ id, uri }) => unsaved.has(id) || blocked.has(uri)).map(({ id }) => id);
       settings.observer?.recordsStored?.({ finished, unsaved: again, model });

@@ -131,7 +131,7 @@ export interface Limiter {
   acquire(caller?: Caller): Promise<void>;
 }
 
-/** What the environments of a job have counted of a canary's trial, together. It is forgotten two days after the last addition. */
+/** The counts of a canary's trial by all environments of a job. It is forgotten two days after the last addition. */
 export interface TrialCounts {
   /**
    * Adds whole numbers. May be called again after a failure, and then counts twice at worst.

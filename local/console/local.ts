@@ -38,6 +38,7 @@ import {
   resumeTarget,
   versionsOf,
 } from './stored.ts';
+import { endVersion, promoteVersion } from './trial.ts';
 
 /** The model or worker that serves, since the start. */
 export interface ServedFacts {
@@ -110,6 +111,8 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
         ),
       ),
     activate: (version) => activateVersion({ s3, location, job }, version),
+    promote: (version) => promoteVersion({ s3, location, job }, version),
+    end: (version) => endVersion({ s3, location, job }, version),
   };
 }
 

@@ -106,8 +106,8 @@ function apiRoutes(source: ConsoleSource, route: MakeRoute): GatewayRoute[] {
       ),
     ),
     route('POST', 'resume', (request) => action(request, ['target'], ([name = '']) => source.resume(name))),
-    route('POST', 'activate', (request) =>
-      action(request, ['version'], ([one = '']) => source.activate(one)),
+    ...(['activate', 'promote', 'end'] as const).map((what) =>
+      route('POST', what, (request) => action(request, ['version'], ([one = '']) => source[what](one))),
     ),
   ];
 }

@@ -34,4 +34,8 @@ export interface ConsoleSource {
   replay(id: string): Promise<Done>;
   /** Makes a version serve. @throws what says why not */
   activate(version: string): Promise<Done>;
+  /** Makes the version on trial serve. @throws what says why not */
+  promote(version: string): Promise<Done>;
+  /** Ends its trial. @throws what says why not */
+  end(version: string): Promise<Done>;
 }

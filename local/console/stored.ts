@@ -10,13 +10,13 @@ import {
 } from '../../console/api.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
-import type { ModelPlace } from '../../lib/registry/version-copy.ts';
 import { listVersions, rollBack } from '../../lib/registry/versions.ts';
 import type { DeadLetterHead } from '../../lib/s3/dead-letters.ts';
 import { type EditPlace, editableText, replayEdited } from './edit.ts';
 import { assertGoldenHere } from './golden.ts';
 import type { Notices } from './notices.ts';
 import { type OnReplaced, Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
+import { trialFacts, type VersionPlace } from './trial.ts';
 
 const PAGE_LETTERS = 50;
 
@@ -112,17 +112,14 @@ export async function resumeTarget(notices: Notices, target: string): Promise<Do
   return { done: `${sent} given up notices of ${target} are sent again.` };
 }
 
-export interface VersionPlace extends ModelPlace {
-  readonly job: ReplayPlace['job'];
-}
-
 export async function versionsOf({ s3, location, job }: VersionPlace): Promise<Versions> {
   const versions = await listVersions(s3, location);
   return {
-    versions: versions.map(({ version, uploadedAt, bytes, format, verification, serves, before }) => {
+    versions: versions.map(({ version, uploadedAt, bytes, format, verification, serves, before, trial }) => {
       const [batching] = verificationNotes(verification, job.batching);
-      return { version, uploadedAt, bytes, format, batching, serves, before };
+      return { version, uploadedAt, bytes, format, batching, serves, before, trial };
     }),
+    trial: await trialFacts({ s3, location }),
     refreshSeconds: job.modelRefreshSeconds,
   };
 }

@@ -189,7 +189,7 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
       const answer = await admitted(model, deps, within.caller, async (phases) =>
         answerOf(await runInference(request, { ...deps, model: side() }, { version, policy, phases })),
       );
-      return { statusCode: 200, answer };
+      return { statusCode: 200, headers: { 'model-version': answer.model_version }, answer };
     } catch (error) {
       return { statusCode: ServingError.from(error).status, error };
     }
@@ -203,7 +203,7 @@ async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<objec
 const untraced: NonNullable<GrpcJob['trace']> = (_, work) => work();
 
 /** All outputs as bytes, for inputs of any form. */
-function answerOf({ model, version, id, outputs }: InferenceAnswer): object {
+function answerOf({ model, version, id, outputs }: InferenceAnswer) {
   return {
     model_name: model,
     model_version: version,

@@ -92,18 +92,7 @@ async function openStack(
   options: StackOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Omit<Stack, 'close'>> {
-  const {
-    jobs,
-    dataDir,
-    ports,
-    preferEmbeddedRedis,
-    access = readAccess({}),
-    readyMs,
-    modelProcess,
-    trials,
-    log,
-    terminate,
-  } = options;
+  const { jobs, dataDir, ports, preferEmbeddedRedis, access = readAccess({}), log, ...rest } = options;
   assertDifferent(jobs);
   const httpPorts = jobs.map((_, i) => httpPort(ports.http, i));
   await assertPortsFree(wantedPorts(ports, httpPorts, access));
@@ -125,17 +114,7 @@ async function openStack(
     log,
   });
   onClose(() => aws.close());
-  const services = {
-    aws,
-    redisUrl: redis.url,
-    dataDir,
-    access,
-    readyMs,
-    modelProcess,
-    trials,
-    log,
-    terminate,
-  };
+  const services = { ...rest, aws, redisUrl: redis.url, dataDir, access, log };
   const opened: JobAddresses[] = [];
   const offered: GrpcJob[] = [];
   for (const [i, job] of jobs.entries()) {

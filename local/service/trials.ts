@@ -71,6 +71,7 @@ function partsOf(scope: Scope, now: () => number): WatchParts {
         return replayCaptures(side, { captures, captured: job.jobName, filter, version, job });
       });
     },
+    lookMs: 0,
     onRolledBack: (version, reason) => logWarning(`the canary ${version} was rolled back: ${reason}`),
   };
 }

@@ -18,7 +18,7 @@ export interface GoldenSettings {
   readonly verification: Verification | undefined;
 }
 
-/** What is asked, and of which model. */
+/** Requests, and the model that is asked. */
 export interface Asked extends GoldenSettings {
   readonly file: string;
   readonly requests: readonly GoldenRequest[];
@@ -41,6 +41,16 @@ const THREADS = 1;
 /** @returns the model as it is asked. @throws model_unavailable */
 export function openGolden({ file, job, verification }: Omit<Asked, 'requests'>): Promise<OnnxRunner> {
   return openOnnx(file, 'golden', { ...modelSettings(job, THREADS), verification });
+}
+
+/** Opens the model for its golden requests alone. @throws model_unavailable */
+export async function answersTo(asked: Asked): Promise<GoldenResult[]> {
+  const runner = await openGolden(asked);
+  try {
+    return await explained(await askRequests(runner, asked), asked);
+  } finally {
+    await runner.close();
+  }
 }
 
 /** @returns one result for each request, in their order */

@@ -1,4 +1,7 @@
-/** Composes the scheduled function, which opens the versions on trial where they will serve. */
+/**
+ * Composes the scheduled function, which opens the versions on trial where they will serve. Most minutes there is none, so what
+ * opens a model is loaded when there is one.
+ */
 import { mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,16 +9,13 @@ import { observers } from '../../lib/compose/observers.ts';
 import { trialCounts } from '../../lib/compose/results.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
+import { trialsSeconds } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { badModel } from '../../lib/contract/errors.ts';
 import { logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
-import { askRequests, explained, goldenText, isFailure, openGolden } from '../golden/ask.ts';
-import { goldenRequests } from '../golden/file.ts';
-import { copyCaptures } from '../replay/copy.ts';
-import { runReplay } from '../replay/run.ts';
 import { type WatchParts, watchTrials } from './watch.ts';
 
 const MB = 1024 * 1024;
@@ -41,15 +41,21 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
       };
     },
     async askGolden(directory, { verification }) {
+      const [{ answersTo, goldenText, isFailure }, { goldenRequests }] = await Promise.all([
+        import('../golden/ask.ts'),
+        import('../golden/file.ts'),
+      ]);
       const requests = await goldenRequests(directory);
       const asked = { file: await findModelFile(directory), requests, job, verification };
-      const runner = await openGolden(asked);
-      const answered = await askRequests(runner, asked).finally(() => runner.close());
-      const failed = (await explained(answered, asked)).filter(isFailure).map(goldenText);
+      const failed = (await answersTo(asked)).filter(isFailure).map(goldenText);
       if (failed.length === 0) return requests.length;
       throw badModel(`${failed.length} of ${requests.length} golden requests: ${failed.join('; ')}`);
     },
     async replay(version, filter) {
+      const [{ copyCaptures }, { runReplay }] = await Promise.all([
+        import('../replay/copy.ts'),
+        import('../replay/run.ts'),
+      ]);
       const captures = new CaptureReader(place.s3, bucket, captured);
       const pointer = await readVersion(place, version);
       const folder = await mkdtemp(join(tmpdir(), 'captures-'));
@@ -64,6 +70,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
         await rm(folder, { recursive: true, force: true });
       }
     },
+    lookMs: trialsSeconds(job) * 1000,
     onRolledBack(version, reason) {
       logWarning(`the canary ${version} was rolled back: ${reason}`);
       scope.get(observers).canaryRolledBack?.(version);

@@ -15,7 +15,7 @@ export interface Judgement {
 
 /** Answers of each version at the first look. */
 const FIRST_LOOK = 200;
-/** The probability that a canary which is no worse is ever rolled back by its answers. */
+/** The probability that a canary that is as good is ever rolled back by its answers. */
 const ALLOWED_ERROR = 0.05;
 /** Two things are looked at: failures and times. */
 const THINGS = 2;

@@ -36,6 +36,8 @@ export interface WatchParts extends ModelPlace, ShadowParts {
   readonly isCapturing: boolean;
   /** Told that a canary was rolled back. */
   readonly onRolledBack?: ((version: string, reason: string) => void) | undefined;
+  /** In which a look ends, in ms, where the next one may begin before. 0 where one follows the other. */
+  readonly lookMs: number;
 }
 
 const HOUR_MS = 3_600_000;
@@ -56,6 +58,9 @@ export async function watchTrials(parts: WatchParts): Promise<TrialReport | unde
     return undefined;
   }
   const known = { canary: sameTrial(before?.canary, canary), shadow: sameTrial(before?.shadow, shadow) };
+  // Another look asks it now, or was ended while it did: asked by both, it would use up its attempts.
+  if (before && known.canary?.golden === 'asking' && parts.now() - Date.parse(before.at) < parts.lookMs)
+    return before;
   const report = canary && (await lookAt(canary, known, parts));
   const keep = (asking: ShadowReport) => write(parts, { canary: report, shadow: asking });
   const asked = shadow && (await askShadow(shadow, known.shadow, parts, keep));
@@ -64,7 +69,7 @@ export async function watchTrials(parts: WatchParts): Promise<TrialReport | unde
   return written;
 }
 
-/** What was found of this trial, not of one before. */
+/** The report of this trial, not of one before. */
 export function sameTrial<R extends CanaryReport | ShadowReport>(
   report: R | undefined,
   trial: Shadow | undefined,
@@ -81,7 +86,7 @@ async function write(
   return report;
 }
 
-/** What was found before. */
+/** The reports of the look before. */
 type Known = Pick<TrialReport, 'canary' | 'shadow'>;
 
 async function lookAt(canary: RunningCanary, known: Known, parts: WatchParts): Promise<CanaryReport> {

@@ -1,4 +1,4 @@
-/** What a caller may say of a record or a prediction, and the headers that carry it. */
+/** A caller's statements about a record or a prediction, and the headers that carry them. */
 import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
 
 export interface Traced {

@@ -35,7 +35,7 @@ export class ServedModel {
   readonly #get: Get;
   readonly #name: string | undefined;
   #job: string | undefined;
-  /** Of the last two versions that answered: a canary answers beside the version that serves. */
+  /** The last two versions that answered: a canary answers beside the version that serves. */
   #known: readonly { readonly version: string; readonly facts: Promise<ModelFacts | undefined> }[] = [];
 
   /** @param name of the job; undefined to ask the service for it */

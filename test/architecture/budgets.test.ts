@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 41_365 },
-  { folders: ['local'], lines: 11_350 },
-  { folders: ['cli'], lines: 9_995 },
-  { folders: ['infra'], lines: 7_450 },
+  { folders: ['functions', 'lib'], lines: 42_500 },
+  { folders: ['local'], lines: 11_560 },
+  { folders: ['cli'], lines: 10_340 },
+  { folders: ['infra'], lines: 7_530 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 70_400 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_090 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

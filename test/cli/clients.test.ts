@@ -249,6 +249,53 @@ describe('with a service in the background', () => {
     server.closeAllConnections();
   });
 
+  test('--canary-key is the header of each request, and one that is none is refused before any', async (t) => {
+    const seen: string[] = [];
+    const server = createServer((request, response) => {
+      request.resume();
+      seen.push(`${request.url} ${request.headers['canary-key']}`);
+      const answer = { predictions: ['{value=[1]}'], uri: 'a', identity: 'i' };
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const where = ['--url', `http://127.0.0.1:${(server.address() as AddressInfo).port}`, '--job', 'j'];
+    const key = ['--canary-key', 'user-1'];
+    const table = join(cwd, 'table.csv');
+    await writeFile(table, 'x\n1\n');
+    const request = join(cwd, 'request.json');
+    await writeFile(request, '{"instances":[{"x":1}]}');
+    const lines = [
+      ['predict', image(1)],
+      ['predict', '--file', table],
+      ['enqueue', `a=${image(1)}`],
+      ['enqueue', '--file', request],
+    ];
+    for (const line of lines) {
+      const refused = await warmCli([...line, ...where, '--canary-key', 'a b'], { cwd });
+      assert.match(refused.stderr, /canary-key: expected 1 to 128 letters/);
+      assert.notEqual(refused.code, 0);
+    }
+    assert.equal(seen.length, 0);
+    for (const line of lines) {
+      const ran = await warmCli([...line, ...where, ...key], { cwd });
+      assert.equal(ran.code, 0, ran.stderr);
+    }
+    const posted = seen.filter((one) => one.startsWith('/predict'));
+    assert.deepEqual(posted, [
+      '/predict user-1',
+      '/predict user-1',
+      '/predictions user-1',
+      '/predictions user-1',
+    ]);
+    seen.length = 0;
+    await warmCli(['predict', image(1), ...where], { cwd });
+    assert.ok(seen.includes('/predict undefined'));
+  });
+
   test('a command that lacks the address it needs says which option has it', async () => {
     const predict = await warmCli(['predict', image(1), '--redis-url', 'redis://x']);
     assert.match(predict.stderr, /Unknown option '--redis-url'/);

@@ -566,7 +566,14 @@ describe('the console', () => {
         records: unavailable,
         versions: unavailable,
       };
-      const actions = { replay: never, edit: never, resume: never, activate: never };
+      const actions = {
+        replay: never,
+        edit: never,
+        resume: never,
+        activate: never,
+        promote: never,
+        end: never,
+      };
       const source = {
         ...reads,
         deadLetters: unavailable,

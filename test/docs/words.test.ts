@@ -36,7 +36,7 @@ const REPLACED: readonly (readonly [word: RegExp, instead: string])[] = [
     /\blive(Model|Results|Connection|Limiter|Reporter|Queue|Payloads|Accept|Predict|Predictions|Measuring)\b/,
     'compose, createX',
   ],
-  [/\bModelHost\b|\btryModel\b|\btrial: |'trial'/, 'ModelManager'],
+  [/\bModelHost\b|\btryModel\b/, 'ModelManager'],
   [/(?<!torch\.)\bflip\(|\bletServe\b|\b[fF]lips? (is|of|that|whose)\b/, 'promote'],
   [/\b(in|run|ask|is)Portions?|\bportion(s|Limit|Ms)?\b(?! of a| to)/, 'time slice'],
   [

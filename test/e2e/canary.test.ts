@@ -14,7 +14,7 @@ import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 import { connect, inferMessage } from '../local/grpc/client.ts';
 import { addModel, modelFolder, numberOf, STEP } from '../local/swap/models.ts';
 import { bytes } from '../onnx-import/support/protobuf.ts';
-import { type Hooks } from '../support/runner.ts';
+import type { Hooks } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 

@@ -1,4 +1,7 @@
-/** The examples in a browser, as a notebook, stopped in the middle, and with a deployment that expects signed requests. */
+/**
+ * Every command of examples/README.md, against one started service; none of them touches a result of somebody else. Also in a
+ * browser, as a notebook, stopped in the middle, and with a deployment that expects signed requests.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { appendFile, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -28,12 +31,13 @@ const ROWS = join(EXAMPLES, 'digits/rows.csv');
 /** Those that are given the address of a deployment; the others find it by the name of its stack. */
 const BY_ADDRESS = ['binary.mts', 'http.sh', 'rows.py'];
 
-test('the examples do what they say where they are stopped, in a browser and with signed requests', async (t) => {
+test('every example prints what its README says, leaves the results of others alone, and does so where it is stopped, in a browser and with signed requests', async (t) => {
   const folder = await temporaryFolder(t);
   const origin = await startStatic(t, folder);
   const { addresses, testOf } = await startExamples(t, folder, origin);
   const here = { CLUSTER_SERVING_URL: addresses.http };
 
+  await testCommands('', () => here, testOf);
   await testOf('pictures.mts: a picture that fails is a line', false, (one) => failingPicture(one, here));
   await testOf('rows.py: no row is lost or doubled where it is stopped', WITH_PYTHON.skip, (one) =>
     stoppedRows(one, here),

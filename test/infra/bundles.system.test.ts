@@ -17,7 +17,8 @@ import { DECLARATIONS } from '../../lib/http/routes/lists/declarations.ts';
 import { operationsOf } from '../../lib/openapi/declaration.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const RUNTIME = ['predict', 'batch'];
+const RUNTIME = ['predict', 'batch', 'trials'];
+const WORKERS = ['predict', 'batch'];
 const run = promisify(execFile);
 /** Loads a function, and prints what V8 says of its cache. */
 const LOAD = `const vm = process.getBuiltinModule('vm');
@@ -65,7 +66,8 @@ describe('the bundles of the functions', () => {
   const holders = (pattern: RegExp, atStart = false) =>
     FUNCTIONS.filter((name) => [...contentsOf(name, atStart)].some((at) => pattern.test(at)));
 
-  test('only predict and batch reach onnxruntime', () => {
+  test('only predict, batch and trials reach onnxruntime, and trials loads it only where a version is on trial', () => {
+    assert.equal(holders(/^onnxruntime|^lib\/compose\/onnx\.ts$/, true).includes('trials'), false);
     assert.deepEqual(new Set(holders(/^onnxruntime/)), new Set(RUNTIME));
   });
 
@@ -74,14 +76,14 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), ['notifier']);
   });
 
-  test('every function holds the S3 client, and all but the notifier load it only where a signed request does not do', () => {
+  test('every function holds the S3 client, and all but the notifier and trials load it only where a signed request does not do', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-s3$/), [...FUNCTIONS]);
-    assert.deepEqual(holders(/^@aws-sdk\//, true), ['notifier']);
+    assert.deepEqual(holders(/^@aws-sdk\//, true), ['notifier', 'trials']);
   });
 
   test('predict and batch hold the code of workers, and load it only for a job with a worker', () => {
     const workers = /^lib\/(workers\/|compose\/(deployed-)?worker\.ts$)/;
-    assert.deepEqual(new Set(holders(workers)), new Set(RUNTIME));
+    assert.deepEqual(new Set(holders(workers)), new Set(WORKERS));
     assert.deepEqual(holders(workers, true), []);
   });
 
@@ -117,9 +119,9 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(holders(/^@aws-sdk\/lib-storage$|^lib\/s3\/upload\.ts$/), []);
   });
 
-  test('predict and predictions load ioredis only where Redis is asked', () => {
+  test('predict, predictions and the notifier load ioredis only where Redis is asked', () => {
     assert.deepEqual(holders(/^ioredis$/), [...FUNCTIONS]);
-    assert.deepEqual(holders(/^ioredis$/, true), ['batch', 'dead-letter', 'status']);
+    assert.deepEqual(holders(/^ioredis$/, true), ['batch', 'dead-letter', 'status', 'trials']);
   });
 
   test('no bundle holds a package of the tests, the tools or the config reader', () => {
@@ -131,7 +133,19 @@ describe('the bundles of the functions', () => {
 
   test('nothing a function imports lies in local, cli, infra or test', () => {
     assert.deepEqual(holders(/^(local|cli|infra|test|bench|examples)\//), []);
-    assert.deepEqual(holders(/^functions\//), [...FUNCTIONS]);
+    assert.deepEqual(
+      holders(/^functions\//),
+      FUNCTIONS.filter((name) => name !== 'trials'),
+    );
+  });
+
+  test('only trials holds what a release does, and no bundle what an import does', () => {
+    assert.deepEqual(holders(/^release\//), ['trials']);
+    assert.deepEqual(holders(/^(onnx-import|sdk|console)\//), []);
+  });
+
+  test('only those that ask for the states of records hold them', () => {
+    assert.deepEqual(holders(/^lib\/redis\/record-states\.ts$/), ['batch', 'predict', 'predictions']);
   });
 
   test('of the AWS SDK, bundles hold no way to sign in but variables, and no schema of an operation that none calls', () => {
@@ -193,7 +207,7 @@ describe('the bundles of the functions', () => {
         assert.equal([...files.keys()].includes(file), holders(owner).includes(name), `${name}: ${file}`);
       }
     }
-    assert.deepEqual(holders(/^lib\/codecs\/image\/webp\/decode\.ts$/), ['batch', 'predict']);
+    assert.deepEqual(holders(/^lib\/codecs\/image\/webp\/decode\.ts$/), ['batch', 'predict', 'trials']);
     assert.deepEqual(holders(/^lib\/codecs\/image\/webp\/decode\.ts$/, true), []);
   });
 

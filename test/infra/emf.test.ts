@@ -81,6 +81,7 @@ test('an invocation writes one line, with metrics by job and function and the id
     timed(told, 'run', 5, 7);
     timed(told, 'write', 1000);
     told.chunkServed?.({
+      version: 'v',
       finished: [
         { id: 'a', enqueue: enqueued('a'), uri: 'a', outcome: { ok: true, outputs: [] } },
         {
@@ -155,7 +156,7 @@ test('only the first invocation is a cold start, and none is where the environme
   assert.deepEqual(metricsOf(parsed(warm.lines)[0]), { Requests: 1 });
 });
 
-test('a call by a schedule is no request, and writes no line when it measured nothing', async () => {
+test('a call by a schedule does not count as a request, and writes no line when it measured nothing', async () => {
   const scheduled = live({ isProvisioned: true });
   const event = { source: 'aws.events', 'detail-type': 'Scheduled Event' };
   await scheduled.invocation(event, IDS, async () => undefined);

@@ -48,6 +48,29 @@ test('ElastiCache Serverless begins at six dollars', () => {
   assert.equal(priceOf(['AWS::ElastiCache::ServerlessCache']).dollars, 6.13);
 });
 
+test('a function that a rule calls costs its calls, and a queue nothing', () => {
+  const rule = (ScheduleExpression: string, target: string) => ({
+    Type: 'AWS::Events::Rule',
+    Properties: { ScheduleExpression, Targets: [{ Id: 'x', Arn: { 'Fn::GetAtt': [target, 'Arn'] } }] },
+  });
+  const priced = (ScheduleExpression: string, target: string, Architectures = ['x86_64']) =>
+    idlePrice({
+      Resources: {
+        Fn: { Type: 'AWS::Lambda::Function', Properties: { MemorySize: 1769, Architectures } },
+        Queue: { Type: 'AWS::SQS::Queue' },
+        Rule: rule(ScheduleExpression, target),
+      },
+    });
+  assert.deepEqual(priced('rate(1 minute)', 'Fn').parts, [{ what: 'scheduled calls', dollars: 0.17 }]);
+  assert.equal(priced('rate(1 minute)', 'Fn', ['arm64']).dollars, 0.14);
+  assert.equal(priced('rate(15 minutes)', 'Fn').dollars, 0.01);
+  assert.deepEqual(
+    [priced('rate(15 minutes)', 'Queue').dollars, priced('rate(15 minutes)', 'Queue').parts],
+    [0, []],
+  );
+  assert.deepEqual(priced('cron(0 12 * * ? *)', 'Fn').unknown, ['Rule']);
+});
+
 test('without a known price there is no sum, and what lacks one is named', () => {
   const price = priceOf(
     ['AWS::ElastiCache::ReplicationGroup', { CacheNodeType: 'cache.r7g.large', NumCacheClusters: 1 }],

@@ -68,8 +68,11 @@ async function ofOtherStacks(): Promise<string[]> {
   const ofNode = await names('redis/node');
   const ofServerless = (await names('redis/serverless')).filter((name) => !ofNode.includes(name));
   // As monitoring=full adds for each function.
-  const ofNotifier = ['Errors', 'Throttles', 'Duration'].map((kind) => `Notifier${kind}Alarm`);
-  return [...ofServerless, ...(await names('notify/on')), ...ofNotifier];
+  const ofFunctions = ['Errors', 'Throttles', 'Duration'].flatMap((kind) => [
+    `Notifier${kind}Alarm`,
+    `Trials${kind}Alarm`,
+  ]);
+  return [...ofServerless, ...(await names('notify/on')), ...(await names('trials/on')), ...ofFunctions];
 }
 
 export function monitoringTests(template: () => Template, service: string): void {
@@ -214,6 +217,7 @@ export function monitoringTests(template: () => Template, service: string): void
     const names = [
       ...functions().map(([, { FunctionName }]) => String(FunctionName)),
       `${service}-prod-notifier`,
+      `${service}-prod-trials`,
     ];
     for (const [, name] of text.matchAll(/(?:\$STACK-|^(?:errors|query) )([a-z-]+)/gm))
       assert.ok(names.includes(`${service}-prod-${name}`), name);

@@ -50,6 +50,14 @@ test('results come in the order of the records, at most 16 are waited for, and a
   assert.equal(most(), 16);
 });
 
+test('a failure has the identity that its record was given, and none without one', async () => {
+  const { queue } = api(async (uri) => failed(uri));
+  const identities: string[] = [];
+  for await (const { identity } of queue.results([{ uri: 'a', identity: 'id-a' }, 'b']))
+    identities.push(identity);
+  assert.deepEqual(identities, ['id-a', '']);
+});
+
 test('a record without a result in time has the error timeout, and the others their results', async () => {
   const { queue } = api(async (uri) => (uri === '1' ? undefined : done(uri)));
   assert.deepEqual(await all(queue.results(['0', '1', '2'], { timeoutMs: 300 })), [

@@ -80,7 +80,7 @@ test('over HTTPS the canary key is a header of records and predictions', async (
     frontendUrl: 'https://api.example',
     auth: 'none',
     fetch: async (url, init) => {
-      const { pathname } = new URL(String(url));
+      const { pathname } = new URL(url);
       seen.push([pathname, new Headers(init?.headers).get('canary-key')]);
       return Response.json({ predictions: ['{value=[1]}'] });
     },

@@ -1,6 +1,6 @@
 /**
  * Runs in a separate process with a small heap: sends one costly body after the other through the real handlers and prints what
- * each cost (see costly.hostile.test.ts). Processor time is that of all threads, garbage collection included.
+ * each cost (see costly.hostile.system.test.ts). Processor time is that of all threads, garbage collection included.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -113,16 +113,22 @@ test('a record that has room for no trace is sent without it', async () => {
   });
 });
 
-test('what an operator should read of a record names its trace', (t) => {
+test('what an operator should read of a record names its trace and the version of the model', (t) => {
   const error = new ServingError('internal', 'no');
   const enqueue = { identity: 'i', sentAt: 0, replays: 0, trace: TRACE };
   const finished = [{ id: 'm', enqueue, uri: 'a', outcome: { ok: false, error } as const }];
   const lines: string[] = [];
   t.mock.method(process.stdout, 'write', (text: string) => lines.push(text));
-  FAILURES.chunkServed?.({ finished, returned: [{ id: 'n', error, trace: TRACE }] });
+  FAILURES.chunkServed?.({ version: 'v', finished, returned: [{ id: 'n', error, trace: TRACE }] });
   t.mock.restoreAll();
   assert.deepEqual(
-    lines.map((line) => (JSON.parse(line) as { trace_id: string }).trace_id),
-    [TRACE?.traceId, TRACE?.traceId],
+    lines.map((line) => {
+      const { trace_id, model_version } = JSON.parse(line) as Record<string, unknown>;
+      return [trace_id, model_version];
+    }),
+    [
+      [TRACE?.traceId, 'v'],
+      [TRACE?.traceId, 'v'],
+    ],
   );
 });

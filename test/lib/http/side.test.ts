@@ -21,7 +21,7 @@ test('without a canary nothing is asked of a request', () => {
   assert.equal(modelFor(alone, { headers: {}, version: 'b', requestId: () => assert.fail() }), alone);
 });
 
-test('a key that is no text counts as none', () => {
+test('a key that is not a text counts as none', () => {
   const headers = { 'canary-key': Buffer.from('taken') };
   assert.equal(modelFor(model, { headers, version: undefined, requestId }), model);
 });

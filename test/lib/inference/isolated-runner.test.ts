@@ -6,13 +6,16 @@ import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
 import { IsolatedRunner, prepareIsolated } from '../../../lib/inference/isolated-runner.ts';
+import { deadlyModel, ENDLESS } from '../../support/endless.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
 
-async function open(t: TestContext): Promise<IsolatedRunner> {
+const IDENTITY = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]);
+
+async function open(t: TestContext, model = IDENTITY): Promise<IsolatedRunner> {
   const file = join(await temporaryFolder(t), 'model.onnx');
-  await writeFile(file, identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]));
+  await writeFile(file, model);
   const settings = { threads: 1, batchSize: 1, inputAlreadyBatched: false, image: {} };
   const isolated = new IsolatedRunner({ file, version: 'v', settings });
   t.after(() => isolated.close());
@@ -94,8 +97,10 @@ test('a run that does not end in time takes its process along', async (t) => {
 });
 
 test('records whose process ends are model_failed, with how it ended, and the next ones get a new process', async (t) => {
-  const isolated = await open(t);
-  const running = isolated.run([record(1)], 60_000);
+  const isolated = await open(t, deadlyModel());
+  const rounds = (value: number): Inputs => new Map([['rounds', { kind: 'json', value }]]);
+  // Its process cannot answer before it is found.
+  const running = isolated.run([rounds(ENDLESS)], 60_000);
   await until(() =>
     killChildren().then(
       () => true,
@@ -103,7 +108,7 @@ test('records whose process ends are model_failed, with how it ended, and the ne
     ),
   );
   await assert.rejects(running, { code: 'model_failed', message: /ended its process \(SIGKILL\)/ });
-  assert.deepEqual(valuesOf(await isolated.run([record(2)], 60_000)), [2]);
+  assert.deepEqual(valuesOf(await isolated.run([rounds(2)], 60_000)), [2]);
 });
 
 test('a process that ended while nothing ran is replaced, and costs no record its time', async (t) => {

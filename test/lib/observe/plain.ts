@@ -45,9 +45,14 @@ export function plainSpans(all: readonly ReceivedSpan[], service: string): strin
   return spans
     .map(({ name, kind, parentSpanId, traceState, links, status, attributes }) => {
       const parent = parentSpanId && (byId.get(parentSpanId)?.name ?? 'client');
-      const { 'messaging.message.id': id, 'cluster_serving.identity': identity, ...others } = attributes;
+      const {
+        'messaging.message.id': id,
+        'cluster_serving.identity': identity,
+        'cluster_serving.model_version': version,
+        ...others
+      } = attributes;
       const linked = links.map(({ spanId }) => byId.get(spanId)?.name ?? 'client').sort();
-      const ids = [id, identity].map((one) => typeof one);
+      const ids = [id, identity, version].map((one) => typeof one);
       return JSON.stringify({ name, kind, parent, traceState, linked, status, ids, ...others });
     })
     .sort();

@@ -1,4 +1,4 @@
-/** What is counted of a canary's trial, and when it is delivered. */
+/** The counts of a canary's trial, and when they are delivered. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { badInput, badModel, ServingError } from '../../../lib/contract/errors.ts';
@@ -83,7 +83,7 @@ test('what throws counts for each of its records, or once for a request, and goe
   assert.deepEqual(sums().canary.failures, new Map([['model_failed', 7]]));
 });
 
-test('a client that left, and one that is limited, say nothing of a version', async () => {
+test('a client that left, and one that is limited, count for no version', async () => {
   const { watch, sums } = watchOf();
   const codes = ['cancelled', 'rate_limited', 'timeout'] as const;
   const run = async () => codes.map((code) => failed(new ServingError(code, code)));
@@ -106,13 +106,13 @@ test('an opening is delivered before it, and its end with the next answer', asyn
 
 test('it is delivered at most once a second, kept while the store is away, and dropped with its trial', async () => {
   const { clock, watch, delivered, store, sums } = watchOf();
-  const { run } = watch.counted(
+  const runner = watch.counted(
     runnerOf('b', async () => [OK]),
     CANARY,
   );
-  await run(RECORDS);
+  await runner.run(RECORDS);
   await watch.flush();
-  await run(RECORDS);
+  await runner.run(RECORDS);
   assert.equal(watch.flush(), undefined);
   clock.ms = 1_000;
   store.isAway = true;
@@ -122,7 +122,7 @@ test('it is delivered at most once a second, kept while the store is away, and d
   store.isAway = false;
   await watch.flush();
   assert.equal(sums().canary.answers, 2);
-  await run(RECORDS);
+  await runner.run(RECORDS);
   await watch
     .counted(
       runnerOf('c', async () => [OK]),

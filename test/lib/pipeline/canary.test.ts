@@ -130,7 +130,7 @@ test('results of one side that cannot be saved are delivered again, and those of
 async function ask(headers: Readonly<Record<string, string>>, method = 'POST', path = '/predict') {
   const observers = quietObservers();
   const deps = { model: modelOf(), observers, filter: undefined, jobName: 'job', settings: {} };
-  const answer = await predict(deps as never)(
+  const answer = await predict(deps)(
     {
       rawPath: path,
       routeKey: `${method} ${path}`,

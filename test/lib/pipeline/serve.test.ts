@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { predict } from '../../../functions/predict.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
-import { type ErrorCode, ServingError } from '../../../lib/contract/errors.ts';
+import { type ErrorCode, ServingError, withUri } from '../../../lib/contract/errors.ts';
+import { logError } from '../../../lib/contract/log.ts';
 import type {
   Inputs,
   Model,
@@ -324,6 +325,23 @@ test('a request fails at its first failure, with its index, for any behavior of 
   });
 });
 
+test('the log names the version in which a request failed, also where the error is put into other words', async (t) => {
+  const lines: string[] = [];
+  t.mock.method(process.stdout, 'write', (text: string) => lines.push(text));
+  const RECORD: Inputs[] = [new Map([['x', { kind: 'json', value: 0 }]])];
+  const failed = (runner: Runner) => serveRequest(RECORD, runner, {}).catch((error: unknown) => error);
+  const thrown = { ...code, version: 'v2', run: () => Promise.reject(new Error('down')) };
+  logError(await failed({ ...failing('model_failed'), version: 'v1' }));
+  logError(await failed(thrown));
+  logError(withUri(await failed(thrown), 'a'));
+  logError(new Error('of no version'));
+  t.mock.restoreAll();
+  assert.deepEqual(
+    lines.map((line) => (JSON.parse(line) as { model_version?: string }).model_version),
+    ['v1', 'v2', 'v2', undefined],
+  );
+});
+
 test('an operator reads of what comes again, and of final failures from status 500 on', (t) => {
   const outcome = (name: ErrorCode): Outcome => ({ ok: false, error: new ServingError(name, 'no') });
   const finished = (['bad_config', 'bad_input', 'model_failed'] as const).map((name) => {
@@ -332,7 +350,7 @@ test('an operator reads of what comes again, and of final failures from status 5
   const returned = [{ id: 'm', error: new ServingError('timeout', 'late') }];
   const lines: string[] = [];
   t.mock.method(process.stdout, 'write', (text: string) => lines.push(text));
-  FAILURES.chunkServed?.({ finished, returned });
+  FAILURES.chunkServed?.({ version: 'v', finished, returned });
   t.mock.restoreAll();
   assert.deepEqual(
     lines.map((line) => (JSON.parse(line) as { code: string }).code),

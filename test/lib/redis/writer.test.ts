@@ -51,10 +51,10 @@ function world(reply: (call: Call) => Reply = ({ records }) => [records]) {
   return { calls, writer: new ResultWriter(connection as unknown as RedisConnection, options) };
 }
 
-const results = (count: number, bytes = 1): Finished[] =>
+const results = (count: number, bytes = 1, exact = ''): Finished[] =>
   Array.from({ length: count }, (_, i) => ({
     uri: `r${i}`,
-    fields: { status: 'succeeded', value: 'x'.repeat(bytes), error: '', outputs: '', exact: '' },
+    fields: { status: 'succeeded', value: 'x'.repeat(bytes), error: '', outputs: '', exact },
   }));
 
 function measured(): Timers {
@@ -92,6 +92,19 @@ test('a round trip has 4 MiB at most, but one result at least, and metrics leave
       [1, 1, true],
       [2, 2, false],
       [3, 1, false],
+    ],
+  );
+});
+
+test('the exact numbers of a result count among the bytes of a round trip', async () => {
+  const { calls, writer } = world();
+  const MiB = 1_048_576;
+  await writer.save(results(3, 1, '1'.repeat(1.5 * MiB)), 'v', undefined);
+  assert.deepEqual(
+    calls.map(({ trip, records }) => [trip, records]),
+    [
+      [1, 2],
+      [2, 1],
     ],
   );
 });

@@ -26,7 +26,7 @@ async function publish(t: TestContext, s3: S3Client, name: string, options: Publ
   return (await publishModel(s3, LOCATION, folder, options)).version;
 }
 
-/** What environments see. */
+/** The pointer as environments see it. */
 async function seen(s3: S3Client) {
   const { version, canary } = await readPointer(s3, LOCATION);
   return { version, canary: canary?.version };
@@ -151,7 +151,7 @@ test('a canary that cannot be read takes no share, and the version that serves s
   }
 });
 
-test('of two changes of one pointer, one is made and the other is told, whatever they are', async (t) => {
+test('of two changes of one pointer, one is made and the other is refused, whatever they are', async (t) => {
   const { s3 } = await strictStore(t);
   const names = ['a', 'b', 'c'];
   const versions = new Map<string, string>();

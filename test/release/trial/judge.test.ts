@@ -89,7 +89,7 @@ test('a canary whose slowest twentieth takes over 1.5 times as long goes, and on
   const slow = at(2);
   assert.equal(slow.verdict, 'roll back');
   assert.match(slow.reason, /of 400 are slower than 1\.5 times the 95th percentile/);
-  // Half of them are slow: the median says nothing of it.
+  // Half of them are slow: the median does not show it.
   const some = times(1, 380).concat(times(5, 80));
   const sums = sumsOf({
     serving: { answers: 2_000, took: times(1, 2_000) },
@@ -106,7 +106,7 @@ test('requests that are few are not compared by their time', () => {
   assert.equal(judge(sums, 0).verdict, 'no worse');
 });
 
-test('of 100 canaries that are no worse, looked at each minute, at most one in twenty is rolled back', () => {
+test('of 100 canaries that are as good, looked at each minute, at most one in twenty is rolled back', () => {
   const random = randomOf(1);
   let gone = 0;
   for (let canary = 0; canary < 100; canary++) {

@@ -1,4 +1,4 @@
-/** What the scheduled look does with versions on trial: it asks golden requests once, judges, ends, and says what it found. */
+/** The scheduled look at versions on trial: it asks golden requests once, judges, ends, and says what it found. */
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { type WatchParts, watchTrials } from '../../../release/trial/watch.ts';
 import { strictStore } from '../../lib/registry/publish-store.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { until } from '../../support/until.ts';
+import { until as waitUntil } from '../../support/until.ts';
 
 const LOCATION = { bucket: 'models', prefix: 'models/job/' };
 const START_MS = Date.parse('2026-11-29T00:00:00.000Z');
@@ -45,6 +45,7 @@ async function worldOf(t: TestContext) {
         return counted;
       },
     },
+    lookMs: 0,
     room: async () => ({ memoryMB: 1_000, diskMB: 512, isShared: true }),
     isCapturing: true,
     now: () => clock.ms,
@@ -82,7 +83,7 @@ test('where nothing is on trial it says once an hour that somebody looks', async
   assert.deepEqual(report.room, { memoryMB: 1_000, diskMB: 512, isShared: true });
 });
 
-test('golden requests are asked once, and a canary that is no worse stays until a day is over', async (t) => {
+test('golden requests are asked once, and a canary that is as good stays until a day is over', async (t) => {
   const { look, publish, asked, meter, clock, canary, ended, world } = await worldOf(t);
   await publish('a');
   const b = await publish('b', CANARY);
@@ -140,7 +141,7 @@ test('a look that ends while it opens the canary is known to the next one, and t
   world.golden = () => new Promise(() => undefined);
   for (const attempts of [1, 2]) {
     void look();
-    await until(async () => (await readTrialReport(s3, LOCATION))?.canary?.attempts === attempts);
+    await waitUntil(async () => (await readTrialReport(s3, LOCATION))?.canary?.attempts === attempts);
   }
   assert.ok(await canary());
   await look();
@@ -194,7 +195,7 @@ test('a pointer that was moved while it looked stays as it was moved', async (t)
   assert.notEqual(c, a);
 });
 
-test('a second trial of the same version begins anew', async (t) => {
+test('a second trial of the same version starts again', async (t) => {
   const { look, publish, asked, clock, s3 } = await worldOf(t);
   await publish('a');
   const b = await publish('b', CANARY);

@@ -9,11 +9,15 @@ import { drawPlan } from '../plan.ts';
 import { Simulator } from '../simulate.ts';
 import { pictureOf } from '../story/picture.ts';
 import { shrinkPlan } from '../story/shrink.ts';
+import { storyOf } from '../story/story.ts';
 import { assertFound, firstSeeds } from './found.ts';
 import { PLANTED } from './list.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const PICTURE = 'docs/explanation/simulation-story.svg';
+
+/** A seed that finds the planted fault, and the one that the docs tell of. */
+const FAULTY = 8;
 
 for (const fault of PLANTED) {
   test(`"${fault.name}" is found: ${fault.what}`, async (t) => {
@@ -28,7 +32,7 @@ test('the picture in the docs is what its seed draws', async () => {
   );
   const simulator = await Simulator.open([fault]);
   const isLost = ({ invariant }: { readonly invariant: string }) => invariant === 'nothing is lost';
-  const shrunk = await shrinkPlan(drawPlan(8), async (plan) =>
+  const shrunk = await shrinkPlan(drawPlan(FAULTY), async (plan) =>
     (await simulator.plan(plan)).violations.some(isLost),
   );
   const { history, violations } = await simulator.plan(shrunk);
@@ -38,4 +42,26 @@ test('the picture in the docs is what its seed draws', async () => {
     drawn,
     `draw ${PICTURE} again, see docs/explanation/simulation.md`,
   );
+});
+
+test('a planted fault is found, shrunk to a few steps, and told in sentences', async () => {
+  const fault = present(
+    PLANTED.find(({ name }) => name === 'await before the acknowledgement'),
+    'planted fault',
+  );
+  const faulty = await Simulator.open([fault]);
+  const plan = drawPlan(FAULTY);
+  const isLost = ({ invariant }: { readonly invariant: string }) => invariant === 'nothing is lost';
+  const breaks = async (smaller: typeof plan) => (await faulty.plan(smaller)).violations.some(isLost);
+  assert.ok(await breaks(plan));
+  const shrunk = await shrinkPlan(plan, breaks);
+  assert.ok(shrunk.steps.length <= 3, `${shrunk.steps.length} steps are left`);
+  const simulated = await faulty.plan(shrunk);
+  const violation = present(simulated.violations.find(isLost), 'violation');
+  const story = storyOf(shrunk, simulated, violation);
+  assert.match(story, /"nothing is lost" does not hold/);
+  assert.match(story, /The batch function acknowledges message-0001\./);
+  for (const line of story.split('\n').slice(3)) assert.match(line, /^\d+:\d\d:\d\d\.\d{3} {2}\S.*[.:]?$/);
+  const picture = pictureOf(simulated.history, violation);
+  assert.match(picture, /^<svg[\s\S]*nothing is lost[\s\S]*<\/svg>\n$/);
 });

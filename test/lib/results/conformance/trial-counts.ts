@@ -18,15 +18,8 @@ export function describeTrialCounts(at: At): void {
       two.add('v2 first', new Map([['canary|answers', 4]])),
       one.add('v2 second', new Map([['canary|answers', 5]])),
     ]);
-    assert.deepEqual(
-      await two.read('v2 first'),
-      new Map(
-        [
-          ['canary|answers', 7],
-          ['serving|answers', 1_000_000],
-        ].toSorted() as [string, number][],
-      ),
-    );
+    const read = await two.read('v2 first');
+    assert.deepEqual([read.size, read.get('canary|answers'), read.get('serving|answers')], [2, 7, 1_000_000]);
     assert.deepEqual(await one.read('v2 second'), new Map([['canary|answers', 5]]));
     assert.deepEqual(await one.read('v3 first'), new Map());
     assert.deepEqual(await place.openOther().trials.read('v2 first'), new Map(), 'of another job');
