@@ -1,5 +1,11 @@
 /** The invariants of every history, as functions of its facts. A new capability adds its own here. */
-import { badCanaryEnds, keyKeepsSide, noThirdVersion, onePointer } from './canaries/invariants.ts';
+import {
+  badCanaryEnds,
+  endedForReason,
+  keyKeepsSide,
+  noThirdVersion,
+  onePointer,
+} from './canaries/invariants.ts';
 import type { EnqueueFact, History } from './history.ts';
 
 export interface Violation {
@@ -364,6 +370,7 @@ export const INVARIANTS: readonly Invariant[] = [
   keyKeepsSide,
   onePointer,
   badCanaryEnds,
+  endedForReason,
   capturedRight,
   takenOnce,
   cancelledStays,

@@ -3,6 +3,7 @@ import { trialSums } from '../../../lib/metrics/trial.ts';
 import type { Activation } from '../../../lib/registry/pointer.ts';
 import type { History } from '../history.ts';
 import type { Violation } from '../invariants.ts';
+import type { Flaw } from '../models/inference.ts';
 import type { LookFact, PointerFact } from './facts.ts';
 
 type Invariant = (history: History) => Violation[];
@@ -160,6 +161,38 @@ export const badCanaryEnds: Invariant = ({ canaries }) => {
   }
   return violations;
 };
+
+/** The scheduled function ends a canary for what is true of it. */
+export const endedForReason: Invariant = (history) =>
+  history.canaries.pointers.flatMap(({ by, ended, atMs }, i, pointers) => {
+    const canary = pointers[i - 1]?.canary;
+    if (!by.startsWith('trials') || !canary || !ended) return [];
+    const { flaw } = history.canaries.versions.get(canary.version) ?? {};
+    const begunMs =
+      pointers.findLast((one) => one.canary?.since !== canary.since && one.atMs < atMs)?.atMs ?? 0;
+    if (isTrue(ended.reason, flaw, history, [begunMs, atMs])) return [];
+    const text = `the canary ${canary.version} (${flaw ?? 'good'}) was rolled back: ${ended.reason}`;
+    return [{ invariant: 'a canary ends for a reason', text, atMs, about: [] }];
+  });
+
+/** Looks that ended before one is rolled back. */
+const MOST_ATTEMPTS = 2;
+
+function isTrue(
+  reason: string,
+  flaw: Flaw | undefined,
+  history: History,
+  [fromMs, toMs]: readonly [number, number],
+): boolean {
+  const ended = history.kills.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
+  const looksEnded = ended.filter(({ process }) => process.startsWith('trials')).length;
+  if (reason.includes('the function that tries it ended')) return looksEnded >= MOST_ATTEMPTS;
+  if (reason.includes('environments ended while they opened it'))
+    return ended.length - looksEnded >= MOST_LOST;
+  if (reason.includes('fails more often')) return flaw === 'fails';
+  // Also where S3 does not give them its files.
+  return flaw === 'broken' || flaw === 'refused' || isTroubled(history, fromMs, toMs);
+}
 
 /** Answers of each version that are enough. */
 const ENOUGH = 200;

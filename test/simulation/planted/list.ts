@@ -157,4 +157,13 @@ export const PLANTED: readonly PlantedFault[] = [
     seenBy: ['a bad canary ends'],
     seed: 17,
   },
+  {
+    name: 'forgotten look',
+    what: 'a look that fails at the counts is taken for one that ended while it opened the canary',
+    file: 'release/trial/watch.ts',
+    find: 'if (tried.problem === undefined)',
+    replace: 'if (tried.golden === undefined)',
+    seenBy: ['a canary ends for a reason'],
+    seed: 13,
+  },
 ];
