@@ -3,6 +3,7 @@ import { asError, ServingError } from '../../lib/contract/errors.ts';
 import type { Result } from '../../lib/contract/result.ts';
 import type { InputQueue } from '../../sdk/input-queue.ts';
 import type { OutputQueue } from '../../sdk/output-queue.ts';
+import { Operators } from './canaries/operators.ts';
 import type { EnqueueFact, ReadFact } from './history.ts';
 import { Disk } from './machine/disk.ts';
 import { SimulatedProcess } from './machine/process.ts';
@@ -30,11 +31,17 @@ export class Actors {
   #bridges = 0;
   #oldClient: SimulatedProcess | undefined;
   #operator: SimulatedProcess | undefined;
-  /** Calls that have not ended. */
-  underWay = 0;
+  readonly #operators: Operators;
+  #calls = 0;
 
   constructor(world: Stage) {
     this.#world = world;
+    this.#operators = new Operators(world, (name) => this.#process(name));
+  }
+
+  /** Calls that have not ended. */
+  get underWay(): number {
+    return this.#calls + this.#operators.underWay;
   }
 
   begin(step: CallStep | ChangeStep): void {
@@ -59,6 +66,10 @@ export class Actors {
         return this.#rollBack();
       case 'deploy':
         return this.#world.deploy(step.ttlSeconds);
+      case 'order':
+        return this.#operators.order(step);
+      case 'schedule':
+        return this.#operators.schedule();
     }
   }
 
@@ -109,16 +120,17 @@ export class Actors {
 
   /** Calls in the process of a client. */
   #call(name: string, work: (queues: Queues) => Promise<void>): void {
-    this.underWay++;
+    this.#calls++;
     void this.#client(name).then((queues) =>
       queues.process.after(0, () => {
-        void work(queues).finally(() => this.underWay--);
+        void work(queues).finally(() => this.#calls--);
       }),
     );
   }
 
-  #enqueue({ client, uri, number, what, way, notifies }: EnqueueStep): void {
+  #enqueue({ client, uri, number, what, way, notifies, canaryKey }: EnqueueStep): void {
     const world = this.#world;
+    world.history.canaries.keys.set(number, canaryKey ?? uri);
     const name = `client ${client}`;
     this.#call(name, async ({ process, ...queues }) => {
       const identity = process.uuid();
@@ -148,7 +160,7 @@ export class Actors {
       const x = { data: Float32Array.of(number, KINDS.indexOf(what)), shape: [2] };
       const queue = way === 'sqs' ? queues.sqs : queues.https;
       try {
-        await queue.enqueue(uri, { x }, { identity, ...(notifies ? { notify: TARGET } : {}) });
+        await queue.enqueue(uri, { x }, { identity, canaryKey, ...(notifies ? { notify: TARGET } : {}) });
         fact.isAccepted = true;
       } catch (error) {
         world.tell(
@@ -164,8 +176,9 @@ export class Actors {
 
   #xadd({ uri, number, what }: EnqueueStep): void {
     const world = this.#world;
+    world.history.canaries.keys.set(number, uri);
     this.#stream ??= this.#openStream();
-    this.underWay++;
+    this.#calls++;
     this.#inOldClient(async (redis) => {
       const fact: EnqueueFact = {
         uri,
@@ -198,7 +211,7 @@ export class Actors {
         );
       }
       fact.endedMs = world.nowMs;
-      this.underWay--;
+      this.#calls--;
     });
   }
 
@@ -379,14 +392,16 @@ export class Actors {
     });
   }
 
-  #predict({ client, number }: PredictStep): void {
+  #predict({ client, number, canaryKey }: PredictStep): void {
     const world = this.#world;
+    if (canaryKey !== undefined) world.history.canaries.keys.set(number, canaryKey);
     const name = `client ${client}`;
     this.#call(name, async ({ https }) => {
       const calledMs = world.nowMs;
       const request = JSON.stringify({ instances: [{ x: [number, 0] }] });
       try {
-        const [prediction] = await https.predict([{ x: { data: Float32Array.of(number, 0), shape: [2] } }]);
+        const x = { data: Float32Array.of(number, 0), shape: [2] };
+        const [prediction] = await https.predict([{ x }], { canaryKey });
         if (prediction) {
           const answer = answerOf(prediction);
           world.history.predictions.push({

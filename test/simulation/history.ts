@@ -1,4 +1,5 @@
 /** The facts of a simulated deployment, which the invariants judge and a story tells. */
+import { CanaryFacts, type RanFact } from './canaries/facts.ts';
 import type { Kind } from './models/inference.ts';
 
 export type Way = 'sqs' | 'https' | 'stream';
@@ -90,13 +91,6 @@ export interface PredictionFact {
   readonly answer: Answer | undefined;
 }
 
-/** A version of the model began to serve. */
-export interface ActivationFact {
-  readonly id: string;
-  readonly version: number;
-  readonly atMs: number;
-}
-
 /** A handler answered, and its environment is about to be stopped. */
 export interface AnswerFact {
   readonly environment: string;
@@ -113,12 +107,6 @@ export interface CancelFact {
   readonly answer: string;
   readonly calledMs: number;
   readonly endedMs: number;
-}
-
-export interface RunFact {
-  readonly process: string;
-  readonly numbers: readonly number[];
-  readonly atMs: number;
 }
 
 /** A time in which something was wrong outside of the programs. */
@@ -157,10 +145,9 @@ export class History {
   readonly captures: CaptureFact[] = [];
   readonly reads: ReadFact[] = [];
   readonly predictions: PredictionFact[] = [];
-  readonly activations: ActivationFact[] = [];
+  readonly canaries = new CanaryFacts();
   readonly answers: AnswerFact[] = [];
   readonly cancels: CancelFact[] = [];
-  readonly runs: RunFact[] = [];
   readonly troubles: TroubleFact[] = [];
   /** Versions that were open together in a process, at most. */
   readonly mostOpen = new Map<string, number>();
@@ -174,8 +161,12 @@ export class History {
     this.facts = facts;
   }
 
+  get runs(): readonly RanFact[] {
+    return this.canaries.seen.filter((one) => one.kind === 'ran');
+  }
+
   versionOf(id: string): number | undefined {
-    return this.activations.find((one) => one.id === id)?.version;
+    return this.canaries.versions.get(id)?.number;
   }
 
   enqueueOf(identity: string): EnqueueFact | undefined {

@@ -1,4 +1,11 @@
 /** The invariants of every history, as functions of its facts. A new capability adds its own here. */
+import {
+  badCanaryEnds,
+  endedForReason,
+  keyKeepsSide,
+  noThirdVersion,
+  onePointer,
+} from './canaries/invariants.ts';
 import type { EnqueueFact, History } from './history.ts';
 
 export interface Violation {
@@ -119,15 +126,16 @@ export const noForeignAnswer: Invariant = (history) => {
   return violations;
 };
 
-/** A good record succeeds, and one that cannot fails with an error that says so. */
+/** A good record succeeds, and one that cannot, or whose version cannot, fails with an error that says so. */
 export const rightStatus: Invariant = (history) => {
-  return history.outcomes.flatMap(({ uri, identity, status, code, atMs }) => {
+  return history.outcomes.flatMap(({ uri, identity, status, code, model, atMs }) => {
     const enqueue = history.enqueueOf(identity);
     if (!enqueue || status === 'cancelled') return [];
     const { kind, number } = enqueue;
     if (!history.facts.isPatient && code === 'max_receives_exceeded') return [];
+    const canFail = history.canaries.isFlawed(model);
     const isRight =
-      kind === 'good' || kind === 'slow'
+      (kind === 'good' || kind === 'slow') && !canFail
         ? status === 'succeeded'
         : ['model_failed', 'max_receives_exceeded'].includes(code ?? '');
     if (isRight) return [];
@@ -138,7 +146,7 @@ export const rightStatus: Invariant = (history) => {
   });
 };
 
-/** Each result names the version that made it, and that version served not long before. */
+/** Each result names the version that made it, and that version served, or had a share, not long before. */
 export const versionsNamed: Invariant = (history) => {
   const violations: Violation[] = [];
   const { refreshMs, timeoutMs } = history.facts;
@@ -164,7 +172,7 @@ export const versionsNamed: Invariant = (history) => {
       )
     )
       return;
-    const text = `${what} was made by version ${version}, ${Math.round((atMs - ends) / 1000)} s after another one began to serve`;
+    const text = `${what} was made by version ${version}, ${Math.round((atMs - ends) / 1000)} s after the pointer named it last`;
     violations.push({ invariant: 'new versions serve', text, atMs, about });
   };
   for (const { model, answer, atMs, uri } of history.outcomes)
@@ -174,10 +182,10 @@ export const versionsNamed: Invariant = (history) => {
   return violations;
 };
 
-/** When the version stopped to serve before this time; undefined if it serves then. */
-function replacedAt({ activations }: History, model: string, atMs: number): number | undefined {
-  const before = activations.filter((one) => one.atMs <= atMs);
-  const last = before.findLastIndex(({ id }) => id === model);
+/** When the pointer no longer named the version; undefined if it does at this time. */
+function replacedAt({ canaries }: History, model: string, atMs: number): number | undefined {
+  const before = canaries.pointers.filter((one) => one.atMs <= atMs);
+  const last = before.findLastIndex((one) => one.version === model || one.canary?.version === model);
   return before[last + 1]?.atMs;
 }
 
@@ -358,6 +366,11 @@ export const INVARIANTS: readonly Invariant[] = [
   noForeignAnswer,
   rightStatus,
   versionsNamed,
+  noThirdVersion,
+  keyKeepsSide,
+  onePointer,
+  badCanaryEnds,
+  endedForReason,
   capturedRight,
   takenOnce,
   cancelledStays,

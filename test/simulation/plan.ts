@@ -1,5 +1,6 @@
 /** Draws a history from a seed: settings of the deployment, what its clients do, and what goes wrong. */
 
+import { type OrderStep, type ScheduleStep, withCanaries } from './canaries/draw.ts';
 import type { Way } from './history.ts';
 import { Choices } from './machine/random.ts';
 import type { Kind } from './models/inference.ts';
@@ -44,6 +45,8 @@ export interface EnqueueStep extends OfClient {
   readonly what: Kind;
   readonly way: Way;
   readonly notifies: boolean;
+  /** What its sender wants to decide about its side. */
+  readonly canaryKey?: string;
 }
 
 export interface ReadStep extends OfClient {
@@ -62,6 +65,7 @@ export interface PredictStep extends Timed {
   readonly kind: 'predict';
   readonly client: number;
   readonly number: number;
+  readonly canaryKey?: string;
 }
 
 /** For how long something is wrong. */
@@ -97,12 +101,15 @@ export interface EndStep extends Timed {
 
 export type CallStep = EnqueueStep | ReadStep | AskStep | PredictStep;
 
-export type ChangeStep = Timed &
-  (
-    | { readonly kind: 'publish'; readonly version: number }
-    | { readonly kind: 'rollback' }
-    | { readonly kind: 'deploy'; readonly ttlSeconds: number }
-  );
+export type ChangeStep =
+  | OrderStep
+  | ScheduleStep
+  | (Timed &
+      (
+        | { readonly kind: 'publish'; readonly version: number }
+        | { readonly kind: 'rollback' }
+        | { readonly kind: 'deploy'; readonly ttlSeconds: number }
+      ));
 
 export type TroubleStep =
   | RedisStep
@@ -174,8 +181,9 @@ export function drawPlan(seed: number): Plan {
   draft.changes();
   for (let count = choices.whole('trouble', 0, 7); count > 0; count--) draft.trouble(bursts);
   if (settings.notifies) draft.notifierEnds();
-  draft.steps.sort((a, b) => a.atMs - b.atMs);
-  return { seed, settings, endMs, steps: draft.steps };
+  const steps = withCanaries({ choices, settings, endMs, steps: draft.steps });
+  steps.sort((a, b) => a.atMs - b.atMs);
+  return { seed, settings, endMs, steps };
 }
 
 class Draft {

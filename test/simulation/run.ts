@@ -15,7 +15,7 @@ import { shrinkPlan } from './story/shrink.ts';
 import { logOf, storyOf } from './story/story.ts';
 
 const HOUR_MS = 3_600_000;
-const SOURCES = ['lib', 'functions', 'sdk', 'local', 'embedded-redis', 'test/simulation'];
+const SOURCES = ['lib', 'functions', 'sdk', 'local', 'embedded-redis', 'release', 'test/simulation'];
 const MOST_PLANTED_SEEDS = 1_000;
 
 const { values } = parseArgs({

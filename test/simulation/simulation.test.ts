@@ -11,6 +11,8 @@ import { logOf, storyOf } from './story/story.ts';
 /** Those of `npm test`, which are not chosen: the first ones. */
 const SEEDS = Array.from({ length: 6 }, (_, i) => i + 1);
 const REPLAYED = 12;
+/** A canary has answers in the first; in the second, operators meet, and the scheduled look ends a canary. */
+const CANARIES = [2, 17] as const;
 const COMMAND = fileURLToPath(new URL('run.ts', import.meta.url));
 
 describe('the deployment in virtual time', () => {
@@ -38,5 +40,17 @@ describe('the deployment in virtual time', () => {
     const { stdout } = await promisify(execFile)(process.execPath, run, { maxBuffer: 2 ** 24 });
     assert.equal(stdout.trimEnd(), log);
     assert.notEqual(logOf(await simulator.seed(REPLAYED - 1)), log);
+  });
+
+  test('canaries answer records, one of two operators is refused, and the scheduled look ends what is bad', async () => {
+    const [answers, meets] = [await simulator.seed(CANARIES[0]), await simulator.seed(CANARIES[1])];
+    const { canaries, outcomes } = answers.history;
+    const ofCanary = ({ model, atMs }: (typeof outcomes)[number]) =>
+      canaries.pointers.findLast((one) => one.atMs <= atMs)?.canary?.version === model;
+    assert.ok(outcomes.some(ofCanary));
+    const { orders, pointers } = meets.history.canaries;
+    assert.ok(orders.some(({ what, error }) => what === 'promote' && error === undefined));
+    assert.ok(orders.some(({ what, error }) => what === 'promote' && error === 'conflict'));
+    assert.ok(pointers.some(({ by, ended }) => by.startsWith('trials') && ended?.end === 'rolled back'));
   });
 });

@@ -30,6 +30,8 @@ export interface Stage {
   delivery: { readonly twice: number; readonly lostDelete: number; readonly delayMs: number };
   readonly troubled: Map<'s3' | 'sqs', { readonly how: string; readonly share: number }>;
   redis: SimulatedProcess | undefined;
+  /** A hash that Redis holds. */
+  hashOf(key: string): ReadonlyMap<string, string> | undefined;
   startRedis(): void;
   /** Environments that start from now on have other settings, and other code if there is any. */
   deploy(ttlSeconds: number): void;

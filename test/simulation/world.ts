@@ -2,8 +2,10 @@
 import zlib from 'node:zlib';
 import type { LuaWasm } from 'wasmoon';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { present } from '../../lib/contract/present.ts';
 import { parseResult } from '../../lib/results/fields.ts';
 import { Actors } from './actors.ts';
+import type { PointerText } from './canaries/facts.ts';
 import { CAPTURE, readCaptures, zlibModule } from './captures.ts';
 import { History } from './history.ts';
 import { judgeHistory, type Violation } from './invariants.ts';
@@ -19,7 +21,7 @@ import { childModule } from './models/children.ts';
 import { EventSource } from './models/event-source.ts';
 import { gatewayFetch } from './models/gateway.ts';
 import { httpsModule } from './models/http.ts';
-import { onnxModule } from './models/inference.ts';
+import { onnxModule, readModelFile } from './models/inference.ts';
 import { type Environment, FunctionModel, type Invocation, type Release } from './models/lambda.ts';
 import { netModule } from './models/net.ts';
 import { webhookModule } from './models/receiver.ts';
@@ -73,7 +75,7 @@ export class World implements Stage {
   readonly services: Services;
   readonly functions: Readonly<
     Record<
-      'batch' | 'dead-letter' | 'notifier' | 'predict' | 'predictions' | 'enqueue' | 'status',
+      'batch' | 'dead-letter' | 'notifier' | 'predict' | 'predictions' | 'enqueue' | 'status' | 'trials',
       FunctionModel
     >
   >;
@@ -82,6 +84,7 @@ export class World implements Stage {
   redis: SimulatedProcess | undefined;
   readonly #redisDisk = new Disk();
   #redisStarts = 0;
+  #store: RedisStoreHolder['store'] | undefined;
   /** Troubles of now. */
   reach: Stage['reach'] = 'open';
   slowMs = 0;
@@ -309,6 +312,7 @@ export class World implements Stage {
       predictions: make('predictions', 'predictions', 8, 'redis', 30_000),
       enqueue: make('enqueue', 'predictions', 8, 'queue', 30_000),
       status: make('status', 'status', 1, 'redis'),
+      trials: make('trials', 'trials', 1, 'redis', 300_000),
     };
   }
 
@@ -412,16 +416,17 @@ export class World implements Stage {
               process.name,
               Math.max(open, this.history.mostOpen.get(process.name) ?? 0),
             ),
-          onRun: (_process, numbers) => this.#ran(process, numbers),
+          onRun: (_process, numbers, version) => this.#ran(process, numbers, version),
         }),
     };
   }
 
-  #ran(process: SimulatedProcess, given: readonly number[]): void {
+  #ran(process: SimulatedProcess, given: readonly number[], version: number): void {
     // Warming up runs zeros.
     const numbers = given.filter((number) => number > 0);
     if (numbers.length === 0) return;
-    this.history.runs.push({ process: process.name, numbers, atMs: this.nowMs });
+    const fact = { kind: 'ran', process: rootOf(process), numbers, version, atMs: this.nowMs } as const;
+    this.history.canaries.seen.push(fact);
     const uris = this.history.enqueues.filter(({ number }) => numbers.includes(number)).map(({ uri }) => uri);
     this.tell(process.name, process.name, `${process.name} runs record ${numbers.join(', ')}.`, uris);
   }
@@ -458,6 +463,7 @@ export class World implements Stage {
 
   /** Redis writes a result before it announces it, in one step. */
   #published({ store }: RedisStoreHolder, channel: string): void {
+    this.#store = store;
     const prefix = `cluster-serving-done_${JOB}:`;
     if (!channel.startsWith(prefix)) return;
     const uri = channel.slice(prefix.length);
@@ -479,7 +485,8 @@ export class World implements Stage {
       throw awsError('ServiceUnavailable', 'Please reduce your request rate.', 503);
     if (service === 's3') {
       const answer = this.s3.serve(operation, input);
-      if (operation === 'PutObject') this.#activated(input);
+      if (operation === 'PutObject') this.#activated(input, process);
+      if (operation === 'GetObject') this.#looked(input, process);
       if (operation === 'PutObject') this.notices.onPut(input);
       return answer;
     }
@@ -516,16 +523,38 @@ export class World implements Stage {
     );
   }
 
-  #activated(input: object): void {
+  #activated(input: object, { name: by }: SimulatedProcess): void {
     const { Key = '', Body = '' }: { Key?: string; Body?: string } = input;
     if (!Key.endsWith('/current.json')) return;
-    const { version: id }: { version: string } = JSON.parse(Body);
-    const file =
-      [...this.s3.objects].find(([key]) => key.includes(`/versions/${id}/`))?.[1].body.toString('latin1') ??
-      '';
-    const version = Number(/version (\d+)\./.exec(file)?.[1] ?? 0);
-    this.history.activations.push({ id, version, atMs: this.nowMs });
-    this.tell('operator', 'S3', `Version ${version} of the model serves from now on.`);
+    const { version, history, canary, ended }: PointerText = JSON.parse(Body);
+    const { canaries } = this.history;
+    const [serving, other] = [this.#versionOf(version), canary && this.#versionOf(canary.version)];
+    canaries.pointers.push({ by, version, history, canary, ended, atMs: this.nowMs });
+    const beside = other === undefined ? '' : `, and version ${other} takes ${100 * (canary?.share ?? 0)} %`;
+    this.tell('operator', 'S3', `Version ${serving} of the model serves from now on${beside}.`);
+  }
+
+  /** The number of a version that the pointer names. */
+  #versionOf(id: string): number {
+    const { versions } = this.history.canaries;
+    const known = versions.get(id);
+    if (known) return known.number;
+    const [, file] = [...this.s3.objects].find(([key]) => key.includes(`/versions/${id}/`)) ?? [];
+    const { version: number, flaw } = readModelFile(present(file, `file of version ${id}`).body);
+    versions.set(id, { number, flaw });
+    return number;
+  }
+
+  #looked(input: object, process: SimulatedProcess): void {
+    const { Key = '' }: { Key?: string } = input;
+    const { canaries } = this.history;
+    if (!Key.endsWith('/current.json') || !canaries.pointer) return;
+    const { pointer } = canaries;
+    canaries.seen.push({ kind: 'looked', process: rootOf(process), pointer, atMs: this.nowMs });
+  }
+
+  hashOf(key: string): ReadonlyMap<string, string> | undefined {
+    return this.#store?.hash(key);
   }
 
   #fate(service: 's3' | 'sqs' | 'https', process: SimulatedProcess): Fate {
@@ -596,6 +625,11 @@ type Reached = 'redis' | 'queue' | 'both' | 'notices';
 
 interface RedisStoreHolder {
   readonly store: { readonly hash: (key: string) => ReadonlyMap<string, string> | undefined };
+}
+
+/** The process whose model it is: an isolated one has its parent's. */
+function rootOf({ name }: SimulatedProcess): string {
+  return name.split('/')[0] ?? name;
 }
 
 function isFate(how: string): how is Fate['what'] {

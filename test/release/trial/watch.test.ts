@@ -163,15 +163,17 @@ test('S3 that is away ends nothing, and counts as no attempt', async (t) => {
   assert.deepEqual(asked, [b]);
 });
 
-test('counts that cannot be read end nothing', async (t) => {
-  const { look, publish, canary } = await worldOf(t);
+test('counts that cannot be read end nothing, however long, and golden requests are not asked again', async (t) => {
+  const { look, publish, canary, asked } = await worldOf(t);
   await publish('a');
   const b = await publish('b', CANARY);
   const read = async () => {
     throw badModel('away');
   };
-  await assert.rejects(look({ counts: { read } }), /away/);
+  for (let i = 0; i < 5; i++) await assert.rejects(look({ counts: { read } }), /away/);
   assert.equal(await canary(), b);
+  assert.deepEqual(asked, [b]);
+  assert.equal((await look())?.canary?.golden, 'passed');
 });
 
 test('a pointer that was moved while it looked stays as it was moved', async (t) => {

@@ -216,6 +216,7 @@ export class Disk {
     rename: async (from: string, to: string) => this.#rename(from, to),
     rm: async (path: string, options?: RemoveOptions) => this.#remove(path, options),
     stat: async (path: string) => this.#stat(path),
+    statfs: async () => ({ blocks: 131_072, bsize: 4_096 }),
     readFile: async (path: string, encoding?: BufferEncoding) => this.fs.readFileSync(path, encoding),
     writeFile: async (path: string, data: string | Buffer) => this.write(path, data),
   };

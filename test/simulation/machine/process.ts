@@ -48,6 +48,7 @@ const PURE: ReadonlySet<string> = new Set([
   'module',
   'path',
   'querystring',
+  'readline',
   'stream',
   'stream/promises',
   'string_decoder',

@@ -7,6 +7,7 @@ export const PROGRAMS = {
   predict: () => import('../../../functions/predict.ts'),
   predictions: () => import('../../../functions/predictions.ts'),
   status: () => import('../../../functions/status.ts'),
+  trials: () => import('../../../release/trial/handler.ts'),
   isolated: () => import('../../../lib/compose/isolated-process.ts'),
   client: () => import('./client.ts'),
   bridge: () => import('./bridge.ts'),
