@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { Bench, type Scenario } from './bench.ts';
 import { describeMachine, type Line, machineText, type Report, tableText } from './report.ts';
 import { batch } from './scenarios/batch.ts';
+import { canary } from './scenarios/canary.ts';
 import { capture } from './scenarios/capture.ts';
 import { cold, coldLarge } from './scenarios/cold.ts';
 import { decode } from './scenarios/decode.ts';
@@ -27,6 +28,7 @@ import { targetsText } from './targets.ts';
 
 const ALL: Scenario[] = [
   single,
+  canary,
   capture,
   server,
   http,

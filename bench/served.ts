@@ -6,9 +6,10 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
 import { predict } from '../functions/predict.ts';
 import { type OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
-import { connect, openResults, openStates } from '../lib/compose/store.ts';
+import { connect, openResults, openStates, openTrialCounts } from '../lib/compose/store.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelManager } from '../lib/inference/model-manager.ts';
+import { TrialWatch } from '../lib/observe/trial.ts';
 import { serveEvent } from '../lib/pipeline/event.ts';
 import type { Observer, Observers } from '../lib/pipeline/observer.ts';
 import { RunningReports } from '../lib/results/running.ts';
@@ -24,6 +25,8 @@ export const JOB = 'bench';
 const RESULT_TTL_SECONDS = 600;
 /** As config/job.ts has it. */
 const MODEL_REFRESH_MS = 30_000;
+
+const CANARY = 'canary';
 
 export interface Served {
   readonly predict: ReturnType<typeof predict>;
@@ -44,6 +47,8 @@ interface ServeOptions {
   readonly observers?: readonly Observer[];
   /** Default: in this process. */
   readonly openRunner?: typeof openOnnx;
+  /** The share of a canary, which is the same model, opened once more. Default: there is none. */
+  readonly canaryShare?: number | undefined;
 }
 
 export function serve(
@@ -55,6 +60,7 @@ export function serve(
     threads = THREADS,
     observers: more = [],
     openRunner = openOnnx,
+    canaryShare,
   }: ServeOptions,
 ): Served {
   const connection = connect({ redisUrl });
@@ -68,15 +74,27 @@ export function serve(
     image: {},
     batching: 'always',
   } as const;
+  const trials = new TrialWatch({
+    deliver: (trial, counts) => openTrialCounts(connection, { job: JOB }).add(trial, counts),
+    now: Date.now,
+  });
   const host = new ModelManager<OnnxRunner>(
     {
       version: async () => model.sha256.slice(0, 12),
+      canary:
+        canaryShare === undefined ? undefined : { version: CANARY, share: canaryShare, since: 'the start' },
       open: (version) => openRunner(model.path, version, settings),
     },
-    { refreshMs: MODEL_REFRESH_MS, now: Date.now, onError: (error) => logError(error) },
+    {
+      refreshMs: MODEL_REFRESH_MS,
+      now: Date.now,
+      onError: (error) => logError(error),
+      // As on Lambda: the first request opens the canary.
+      ...(canaryShare !== undefined && { canaries: trials, leftMs: CONTEXT.getRemainingTimeInMillis }),
+    },
   );
   const payloads = new PayloadStore(openS3({ endpoint, region: 'local' }), 'bench', JOB);
-  const { timers, observers } = timersTo(results, ...more);
+  const { timers, observers } = timersTo(results, ...(canaryShare === undefined ? [] : [trials]), ...more);
   const deps = { model: host, payloads, observers };
   const running = new RunningReports(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   return {

@@ -9,8 +9,9 @@ import { elementAt } from '../../lib/contract/present.ts';
 import { Capture } from '../../lib/observe/capture.ts';
 import { CaptureWriter } from '../../lib/s3/captures.ts';
 import { listPages } from '../../lib/s3/pages.ts';
+import { addedRows } from '../added.ts';
 import type { Bench, Scenario } from '../bench.ts';
-import { type Contender, interleave, type Measured, pairwise, quantile, spreadOf } from '../measure.ts';
+import { type Contender, interleave, type Measured } from '../measure.ts';
 import { type BenchModel, randomRows } from '../models.ts';
 import type { Line, Row } from '../report.ts';
 import { CONTEXT, nestedNumbers, predictEvent, type Served, serve } from '../served.ts';
@@ -129,34 +130,7 @@ interface Stored {
 function rowsOf(name: string, measured: readonly Measured[], { perLine, perWrite, share }: Stored): Row[] {
   const [off, on, control] = [0, 1, 2].map((i) => elementAt(measured, i, 'measured'));
   if (!off || !on || !control) throw new Error('three were measured');
-  const minus = (a: number, b: number) => a - b;
   const dollars = (1e6 * share * WRITE_DOLLARS) / perWrite;
   const stored = `${perLine.toFixed(0)} bytes a captured request; ${dollars.toFixed(3)} dollars of writes a million requests`;
-  const latencies = [0.5, 0.99].map((part): Row => {
-    const at = (of: Measured) => of.repeats.map((sorted) => quantile(sorted, part));
-    const noise = pairwise(at(control), at(off), minus).median;
-    return {
-      scenario: 'capture',
-      name,
-      metric: `added p${part * 100}`,
-      unit: 'ms',
-      raw: spreadOf(at(off)).median,
-      ours: spreadOf(at(on)).median,
-      baseUnit: 'ms',
-      value: pairwise(at(on), at(off), minus),
-      note: `off against itself ${noise.toFixed(3)}`,
-    };
-  });
-  const value = pairwise(on.cpuMs, off.cpuMs, minus);
-  const cpu = { raw: spreadOf(off.cpuMs).median, ours: spreadOf(on.cpuMs).median, baseUnit: 'ms' };
-  const processor: Row = {
-    scenario: 'capture',
-    name,
-    metric: 'added processor time',
-    unit: 'ms',
-    ...cpu,
-    value,
-    note: stored,
-  };
-  return [...latencies, processor];
+  return addedRows('capture', name, { off, on, control }, stored);
 }
