@@ -22,10 +22,14 @@ import { BUCKET, clientsOf, JOB, type Places, type Role } from './killed-process
 const PROGRAM = fileURLToPath(new URL('killed-process.ts', import.meta.url));
 const HOURS_MS = 3 * 3_600_000;
 const MiB = 1024 * 1024;
+/** V8 collects later what it may keep, so that memory would follow that of the machine. */
+const HEAP_MB = 128;
 
 /** A process that is started again whenever it ends. */
 class Part {
   kills = 0;
+  /** Ends of any kind. */
+  ends = 0;
   /** The most memory that it had, of all lives. */
   peakBytes = 0;
   readonly #role: Role;
@@ -65,6 +69,7 @@ class Part {
       const child = fork(PROGRAM, [this.#role, JSON.stringify(this.#places)], {
         stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
         env: childEnvironment({}),
+        execArgv: this.#role === 'jobs' ? [`--max-old-space-size=${HEAP_MB}`] : [],
       });
       this.#child = child;
       child.on('message', (message) => {
@@ -72,6 +77,7 @@ class Part {
         else this.peakBytes = Math.max(this.peakBytes, Number(message));
       });
       await once(child, 'exit');
+      this.ends++;
       this.#isReady = false;
     }
   }
@@ -130,6 +136,7 @@ export async function jobThroughKills(t: TestContext, { rows, every, seed }: Thr
     `${rows} rows, ${far}; killed: server ${server?.kills}, function ${jobs?.kills}; ${Math.round((jobs?.peakBytes ?? 0) / MiB)} MiB`,
   );
   if (every > 0) assert.ok((jobs?.kills ?? 0) > 0 && (server?.kills ?? 0) > 0, 'nothing was killed');
+  assert.equal(jobs?.ends, jobs?.kills, 'the function ended by itself');
   await assertLines(place, half, rows);
   return (jobs?.peakBytes ?? 0) / MiB;
 }
