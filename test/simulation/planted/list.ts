@@ -121,7 +121,7 @@ export const PLANTED: readonly PlantedFault[] = [
     seed: 13,
   },
   {
-    name: 'side drawn anew',
+    name: 'side of each delivery',
     what: 'the side of a record is drawn at each delivery',
     file: 'lib/inference/canary-share.ts',
     find: 'return digest.readUInt32BE(0) / 2 ** 32 < share;',
