@@ -45,7 +45,7 @@ export interface EnqueueStep extends OfClient {
   readonly what: Kind;
   readonly way: Way;
   readonly notifies: boolean;
-  /** What its sender wants to decide about its side. */
+  /** Decides about its side. Default: its uri. */
   readonly canaryKey?: string;
 }
 

@@ -16,7 +16,7 @@ export interface PointerFact extends PointerText {
   readonly atMs: number;
 }
 
-/** What a version's file says. */
+/** The facts in a version's file. */
 export interface VersionFact {
   readonly number: number;
   readonly flaw: Flaw | undefined;
@@ -40,7 +40,7 @@ export interface RanFact {
   readonly atMs: number;
 }
 
-/** What an operator asked for, in a process of its own. */
+/** An operator's order, in a process of its own. */
 export interface OrderFact {
   readonly by: string;
   readonly what: 'canary' | 'promote' | 'rollback' | 'publish';
@@ -53,7 +53,7 @@ export interface LookFact {
   readonly canary: PointerFact['canary'];
   readonly startedMs: number;
   readonly endedMs: number;
-  /** What Redis had counted of the canary before and after. */
+  /** The counts of the canary in Redis, before and after. */
   readonly counts: readonly [before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>];
 }
 
@@ -62,7 +62,7 @@ export class CanaryFacts {
   readonly versions = new Map<string, VersionFact>();
   /** Who ran what and knew which pointer, in the order of time. */
   readonly seen: (LookedFact | RanFact)[] = [];
-  /** What decides about the side of a record, by its number. */
+  /** The key that decides about the side of a record, by its number. */
   readonly keys = new Map<number, string>();
   readonly orders: OrderFact[] = [];
   readonly looks: LookFact[] = [];

@@ -1,4 +1,4 @@
-/** What holds of the pointer and of those who share the records while a canary runs. */
+/** The invariants of the pointer, and of the versions that share the records while a canary runs. */
 import { trialSums } from '../../../lib/metrics/trial.ts';
 import type { Activation } from '../../../lib/registry/pointer.ts';
 import type { History } from '../history.ts';
@@ -198,7 +198,7 @@ function isTrue(
 const ENOUGH = 200;
 const MOST_LOST = 3;
 
-/** What a look finds at least, by what Redis had counted before it and after it. */
+/** The least that a look finds, by the counts in Redis before it and after it. */
 function badness({ counts }: LookFact, flaw: string | undefined, before: number): string | undefined {
   if (flaw === 'broken' || flaw === 'ends') return 'that it does not open';
   const sums = counts.map(trialSums);

@@ -88,7 +88,7 @@ export const PLANTED: readonly PlantedFault[] = [
     replace:
       'if (keys.length > 0) await outbox.remove(keys); await Promise.all(parcels.map((parcel) => round.settle(parcel)));',
     seenBy: ['a target is notified'],
-    seed: 25,
+    seed: 16,
   },
   {
     name: 'captures of two versions',
@@ -97,7 +97,7 @@ export const PLANTED: readonly PlantedFault[] = [
     find: 'const lines = this.#held.get(version) ?? [];',
     replace: '[version = version] = this.#held.keys(); const lines = this.#held.get(version) ?? [];',
     seenBy: ['captures are right'],
-    seed: 19,
+    seed: 8,
   },
   {
     name: 'captures under way',
@@ -121,7 +121,7 @@ export const PLANTED: readonly PlantedFault[] = [
     seed: 13,
   },
   {
-    name: 'side drawn anew',
+    name: 'side of each delivery',
     what: 'the side of a record is drawn at each delivery',
     file: 'lib/inference/canary-share.ts',
     find: 'return digest.readUInt32BE(0) / 2 ** 32 < share;',
