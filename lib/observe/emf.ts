@@ -33,6 +33,12 @@ const METRICS = {
   CapturesLost: { unit: 'Count', join: add },
   /** Canaries that were rolled back because of what they answered, or after a day. */
   CanariesRolledBack: { unit: 'Count', join: add },
+  /** Captured records that a shadow was asked. */
+  ShadowRecords: { unit: 'Count', join: add },
+  /** Those of them whose first class is another. */
+  ShadowFlips: { unit: 'Count', join: add },
+  /** Those of them that differ by more than the tolerance. */
+  ShadowDiffers: { unit: 'Count', join: add },
 } as const;
 
 export type MetricName = keyof typeof METRICS;
@@ -94,6 +100,11 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
     noticeDropped: () => measure('NoticesDropped', 1),
     capturesLost: (records) => measure('CapturesLost', records),
     canaryRolledBack: () => measure('CanariesRolledBack', 1),
+    shadowAsked({ compared, flips, differ }) {
+      measure('ShadowRecords', compared);
+      measure('ShadowFlips', flips);
+      measure('ShadowDiffers', differ);
+    },
     chunkServed({ finished, returned }) {
       measure('Rows', finished.length + returned.length);
       for (const { outcome } of finished) if (!outcome.ok) fail(outcome.error.code);

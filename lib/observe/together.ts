@@ -27,6 +27,7 @@ const FACTS: Readonly<Record<Fact, null>> = {
   noticeDropped: null,
   capturesLost: null,
   canaryRolledBack: null,
+  shadowAsked: null,
   chunkServed: null,
   eventFailed: null,
   eventServed: null,

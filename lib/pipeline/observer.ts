@@ -139,6 +139,8 @@ export interface Observer {
   capturesLost?(records: number): void;
   /** A canary was rolled back without anybody's order. */
   canaryRolledBack?(version: string): void;
+  /** A shadow was asked captured records. */
+  shadowAsked?(asked: { readonly compared: number; readonly flips: number; readonly differ: number }): void;
   /** The records of a chunk have their outcomes, which are stored. */
   chunkServed?(chunk: Chunk): void;
   /** An event failed as a whole, and all of its messages are delivered again. */

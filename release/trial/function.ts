@@ -70,6 +70,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
         await rm(folder, { recursive: true, force: true });
       }
     },
+    onAsked: (asked) => scope.get(observers).shadowAsked?.(asked),
     lookMs: trialsSeconds(job) * 1000,
     onRolledBack(version, reason) {
       logWarning(`the canary ${version} was rolled back: ${reason}`);

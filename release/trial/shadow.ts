@@ -1,5 +1,6 @@
 /** Asks a shadow what was captured since it was last asked, and adds up what differs. */
 import { ServingError } from '../../lib/contract/errors.ts';
+import type { Observer } from '../../lib/pipeline/observer.ts';
 import type { Shadow } from '../../lib/registry/pointer.ts';
 import type { ShadowReport } from '../../lib/registry/trial-report.ts';
 import type { CaptureFilter } from '../../lib/s3/capture-reader.ts';
@@ -8,6 +9,8 @@ import type { Replay } from '../replay/tally.ts';
 export interface ShadowParts {
   /** Replays captures on a version. @returns undefined where nothing was captured */
   readonly replay: (version: string, filter: CaptureFilter) => Promise<Replay | undefined>;
+  /** Told of each replay, with its records alone. */
+  readonly onAsked?: Observer['shadowAsked'];
   /** Wall clock in ms. */
   readonly now: () => number;
 }
@@ -25,7 +28,7 @@ const MOST_MS = 3_600_000;
 export async function askShadow(
   { version, since }: Shadow,
   before: ShadowReport | undefined,
-  { replay, now }: ShadowParts,
+  { replay, now, onAsked }: ShadowParts,
   keep: (report: ShadowReport) => Promise<unknown>,
 ): Promise<ShadowReport> {
   const none = { compared: 0, flips: 0, differ: 0, otherEnds: 0, notReplayable: 0 };
@@ -38,10 +41,15 @@ export async function askShadow(
   await keep({ ...report, windowMs: windowMs / 2 });
   try {
     const found = await replay(version, { since: report.until, until: until - 1 });
+    if (found) onAsked?.({ compared: found.compared, flips: found.flips, differ: differing(found) });
     return { ...added(report, found), until, windowMs: Math.min(MOST_MS, 2 * windowMs) };
   } catch (error) {
     return { ...report, problem: ServingError.from(error).message };
   }
+}
+
+function differing({ bits, tolerance }: Replay): number {
+  return bits.differ + tolerance.differ;
 }
 
 function added(report: ShadowReport, found: Replay | undefined): ShadowReport {
@@ -50,7 +58,7 @@ function added(report: ShadowReport, found: Replay | undefined): ShadowReport {
     ...report,
     compared: report.compared + found.compared,
     flips: report.flips + found.flips,
-    differ: report.differ + found.bits.differ + found.tolerance.differ,
+    differ: report.differ + differing(found),
     otherEnds: report.otherEnds + found.failures.differ,
     notReplayable: report.notReplayable + found.notReplayable,
   };

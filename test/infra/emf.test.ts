@@ -163,6 +163,13 @@ test('a call by a schedule does not count as a request, and writes no line when 
   assert.deepEqual(scheduled.lines, []);
   await scheduled.invocation(event, IDS, async () => scheduled.told.canaryRolledBack?.('v2'));
   assert.deepEqual(metricsOf(parsed(scheduled.lines)[0]), { CanariesRolledBack: 1 });
+  const asked = { compared: 8, flips: 2, differ: 3 };
+  await scheduled.invocation(event, IDS, async () => scheduled.told.shadowAsked?.(asked));
+  assert.deepEqual(metricsOf(parsed(scheduled.lines).at(-1)), {
+    ShadowRecords: 8,
+    ShadowFlips: 2,
+    ShadowDiffers: 3,
+  });
 });
 
 test('the time of an opening is reported once, by the first invocation that ends after it', async () => {

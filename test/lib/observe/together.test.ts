@@ -48,7 +48,7 @@ test('what an observer throws is logged once, and the others are still called, i
 
 test('each fact reaches the observers that ask for it', () => {
   const names =
-    'requestArrived requestAccepted requestAnswered recordsArrived recordsRan runEnded recordsStored functionOpened functionCalled functionAnswered rowsRead inferenceEnded stepEnded requestServed messageSent resultRefused messageArchived noticeDropped capturesLost canaryRolledBack chunkServed eventFailed eventServed eventReturned modelChanged'.split(
+    'requestArrived requestAccepted requestAnswered recordsArrived recordsRan runEnded recordsStored functionOpened functionCalled functionAnswered rowsRead inferenceEnded stepEnded requestServed messageSent resultRefused messageArchived noticeDropped capturesLost canaryRolledBack shadowAsked chunkServed eventFailed eventServed eventReturned modelChanged'.split(
       ' ',
     );
   for (const name of names) {

@@ -236,6 +236,9 @@ const SHADOW = { version: 'b', since: new Date(START_MS).toISOString() };
 
 test('a shadow is asked each capture once, when it is settled, and what differs adds up', async () => {
   const windows: (readonly [number | undefined, number | undefined])[] = [];
+  const told: number[] = [];
+  const onAsked: WatchParts['onAsked'] = ({ compared, flips, differ }) =>
+    void told.push(compared, flips, differ);
   let report: Awaited<ReturnType<typeof askShadow>> | undefined;
   for (let minute = 0; minute <= 60; minute++) {
     const now = () => START_MS + minute * MINUTE_MS;
@@ -243,7 +246,7 @@ test('a shadow is asked each capture once, when it is settled, and what differs 
       windows.push([since, until]);
       return REPLAY;
     };
-    report = await askShadow(SHADOW, report, { replay, now }, async () => undefined);
+    report = await askShadow(SHADOW, report, { replay, now, onAsked }, async () => undefined);
   }
   const [first] = windows;
   assert.equal(first?.[0], START_MS);
@@ -252,6 +255,8 @@ test('a shadow is asked each capture once, when it is settled, and what differs 
     assert.ok(until + 1 - (since ?? 0) >= 3 * MINUTE_MS);
   }
   const times = windows.length;
+  assert.deepEqual(told.slice(0, 6), [8, 2, 3, 8, 2, 3]);
+  assert.equal(told.length, 3 * times);
   assert.ok(times >= 15 && times <= 20, `${times}`);
   assert.deepEqual(
     [report?.compared, report?.flips, report?.differ, report?.otherEnds, report?.notReplayable],
