@@ -9,8 +9,8 @@ import { Disk } from './machine/disk.ts';
 import { SimulatedProcess } from './machine/process.ts';
 import { KINDS, modelFile } from './models/inference.ts';
 import { TARGET } from './notices.ts';
-import type { AskStep, CallStep, ChangeStep, EnqueueStep, PredictStep, ReadStep } from './plan.ts';
 import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
+import type { AskStep, CallStep, ChangeStep, EnqueueStep, PredictStep, ReadStep } from './steps.ts';
 
 interface Queues {
   readonly process: SimulatedProcess;

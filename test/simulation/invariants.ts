@@ -7,16 +7,7 @@ import {
   onePointer,
 } from './canaries/invariants.ts';
 import type { EnqueueFact, History } from './history.ts';
-
-export interface Violation {
-  readonly invariant: string;
-  readonly text: string;
-  readonly atMs: number;
-  /** Uris that it is about. */
-  readonly about: readonly string[];
-}
-
-type Invariant = (history: History) => Violation[];
+import type { Invariant, Violation } from './violation.ts';
 
 /** True if a caller could know that one was enqueued before the other. */
 function isBefore(one: EnqueueFact, other: EnqueueFact): boolean {

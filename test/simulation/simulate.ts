@@ -3,7 +3,8 @@ import { LuaWasm } from 'wasmoon';
 import { present } from '../../lib/contract/present.ts';
 import { bundlePrograms, type Evaluate, type Patch } from './machine/bundle.ts';
 import { SharedClient } from './machine/shared.ts';
-import { drawPlan, type Plan } from './plan.ts';
+import { drawPlan } from './plan.ts';
+import type { Plan } from './steps.ts';
 import { redisStarts, type Simulated, World } from './world.ts';
 
 /** A module keeps all states that it made, and with them the histories that they were for. */

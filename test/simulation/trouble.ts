@@ -1,8 +1,8 @@
 /** Everything that goes wrong around the programs: services, network, clocks, and processes that end. */
 import type { TroubleFact } from './history.ts';
 import type { Environment } from './models/lambda.ts';
-import type { EndStep, RedisStep, Step, TroubleStep } from './plan.ts';
 import type { Stage } from './stage.ts';
+import type { EndStep, RedisStep, Step, TroubleStep } from './steps.ts';
 
 const KINDS: ReadonlySet<string> = new Set([
   'redis',

@@ -3,29 +3,8 @@
  * its own, so a history without them is what it was.
  */
 import type { Choices } from '../machine/random.ts';
-import { FLAWS, type Flaw } from '../models/inference.ts';
-import type { EnqueueStep, Settings, Step } from '../plan.ts';
-
-export interface OrderStep {
-  readonly atMs: number;
-  readonly kind: 'order';
-  readonly order:
-    | {
-        readonly what: 'canary';
-        readonly version: number;
-        readonly share: number;
-        readonly flaw: Flaw | undefined;
-      }
-    | { readonly what: 'publish'; readonly version: number }
-    | { readonly what: 'promote' }
-    | { readonly what: 'rollback' };
-}
-
-/** From then on the scheduled function is called each minute. */
-export interface ScheduleStep {
-  readonly atMs: number;
-  readonly kind: 'schedule';
-}
+import { FLAWS } from '../models/inference.ts';
+import type { EnqueueStep, OrderStep, Settings, Step } from '../steps.ts';
 
 interface Drawn {
   readonly choices: Choices;

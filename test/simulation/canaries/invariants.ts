@@ -2,11 +2,9 @@
 import { trialSums } from '../../../lib/metrics/trial.ts';
 import type { Activation } from '../../../lib/registry/pointer.ts';
 import type { History } from '../history.ts';
-import type { Violation } from '../invariants.ts';
 import type { Flaw } from '../models/inference.ts';
+import type { Invariant, Violation } from '../violation.ts';
 import type { LookFact, PointerFact } from './facts.ts';
-
-type Invariant = (history: History) => Violation[];
 
 /**
  * Each change of the pointer is one that an operator or the scheduled look may make of the pointer that it replaces, so none is

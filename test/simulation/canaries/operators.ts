@@ -8,7 +8,7 @@ import type { CanaryEnd } from '../../../lib/registry/trial.ts';
 import type { SimulatedProcess } from '../machine/process.ts';
 import { modelFile } from '../models/inference.ts';
 import { BUCKET, JOB, type Stage } from '../stage.ts';
-import type { OrderStep } from './draw.ts';
+import type { OrderStep } from '../steps.ts';
 
 /** The parts of `programs/operator.ts`. */
 interface Program {

@@ -1,6 +1,6 @@
 /** Draws the story of a violation as an SVG: a column for each part of the deployment, an arrow for each line. */
 import type { History, Line } from '../history.ts';
-import type { Violation } from '../invariants.ts';
+import type { Violation } from '../violation.ts';
 import { linesAbout } from './story.ts';
 
 const WIDTH = 900;

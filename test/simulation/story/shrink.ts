@@ -2,7 +2,7 @@
  * Shrinks a plan whose history breaks an invariant to the fewest steps that still break it: parts of the steps are left out,
  * large ones first, as long as that works (delta debugging).
  */
-import type { Plan, Step } from '../plan.ts';
+import type { Plan, Step } from '../steps.ts';
 
 const MINUTE = 60_000;
 

@@ -1,7 +1,7 @@
 /** A history as text: every line of it, which a replay has to repeat byte for byte, and the story of what went wrong. */
 import type { History, Line } from '../history.ts';
-import type { Violation } from '../invariants.ts';
-import type { Plan } from '../plan.ts';
+import type { Plan } from '../steps.ts';
+import type { Violation } from '../violation.ts';
 import type { Simulated } from '../world.ts';
 
 function timeOf(ms: number): string {
